@@ -1,0 +1,25 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { APP_FILTER, APP_GUARD } from '@nestjs/core';
+import { BearerGuard, StaticTokenVerifier, TokenVerifier } from './auth';
+import type { Settings } from './config/environment';
+import { ErrorFilter } from './errors';
+import { PlantsModule } from './plants';
+
+/** The standalone service: the first host of {@link PlantsModule}. */
+@Module({
+  providers: [
+    { provide: APP_GUARD, useClass: BearerGuard },
+    { provide: APP_FILTER, useClass: ErrorFilter },
+  ],
+})
+export class AppModule {
+  static register({ database, auth }: Settings): DynamicModule {
+    return {
+      module: AppModule,
+      imports: [PlantsModule.forRootAsync({ useFactory: () => ({ sqlite: database }) })],
+      providers: [
+        { provide: TokenVerifier, useFactory: () => new StaticTokenVerifier(auth.tokenDigests) },
+      ],
+    };
+  }
+}

@@ -1,0 +1,150 @@
+import { pino } from 'pino';
+import { tokenDigest } from '../auth';
+
+/** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
+export interface Settings {
+  readonly host: string;
+  /** 0 picks a free port. */
+  readonly port: number;
+  /** The SQLite file. */
+  readonly database: string;
+  readonly auth: { readonly tokenDigests: readonly Buffer[] };
+  readonly bodyLimit: number;
+  readonly headersTimeout: number;
+  readonly requestTimeout: number;
+  readonly keepAliveTimeout: number;
+  readonly shutdownTimeout: number;
+  readonly logLevel: string;
+  readonly accessLog: boolean;
+  readonly docs: boolean;
+}
+
+/** The environment is not usable; the message names every variable at fault, one a line. */
+export class EnvironmentError extends Error {
+  override readonly name = 'EnvironmentError';
+}
+
+type Parse<T> = (text: string) => T | undefined;
+
+/**
+ * Reads the settings from an environment such as `process.env`. An empty variable counts as not
+ * set.
+ *
+ * @throws EnvironmentError when any variable is not what it should be; it never shows a secret
+ */
+export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
+  const faults: string[] = [];
+
+  function read<T>(name: string, fallback: T, shouldBe: string, parse: Parse<T>): T {
+    const text = environment[name]?.trim();
+    if (text === undefined || text === '') return fallback;
+    const value = parse(text);
+    if (value === undefined) faults.push(`${name} must be ${shouldBe}`);
+    return value ?? fallback;
+  }
+
+  const duration = (name: string, fallback: number): number =>
+    read(
+      name,
+      fallback,
+      'a duration above zero: seconds, or a number with the unit ms, s or m',
+      parseDuration,
+    );
+  const flag = (name: string, fallback: boolean): boolean =>
+    read(name, fallback, 'true or false', (text) => FLAGS.get(text.toLowerCase()));
+
+  const settings: Settings = {
+    host: read('HOST', '127.0.0.1', 'a host name or an IP address', (text) =>
+      /^[\w.:-]+$/.test(text) ? text : undefined,
+    ),
+    port: read('PORT', 3000, 'a port from 0 to 65535', integerUpTo(65_535)),
+    database: read('DATABASE_URL', 'data/plants.db', 'sqlite:PATH', parseSqliteUrl),
+    auth: {
+      tokenDigests: read(
+        'AUTH_TOKENS',
+        [],
+        'a list of tokens (letters, digits and -._~+/, then any =) or sha256:HEX of them, separated by commas or white space',
+        parseTokens,
+      ),
+    },
+    bodyLimit: read(
+      'BODY_LIMIT',
+      2 ** 20,
+      'a size above zero: bytes, or a number with the unit KiB or MiB',
+      parseSize,
+    ),
+    headersTimeout: duration('HEADERS_TIMEOUT', 10_000),
+    requestTimeout: duration('REQUEST_TIMEOUT', 30_000),
+    keepAliveTimeout: duration('KEEP_ALIVE_TIMEOUT', 65_000),
+    shutdownTimeout: duration('SHUTDOWN_TIMEOUT', 10_000),
+    logLevel: read('LOG_LEVEL', 'info', `one of ${LOG_LEVELS.join(', ')}`, (text) =>
+      LOG_LEVELS.find((level) => level === text.toLowerCase()),
+    ),
+    accessLog: flag('ACCESS_LOG', false),
+    docs: flag('DOCS', true),
+  };
+
+  if (settings.headersTimeout > settings.requestTimeout) {
+    faults.push('HEADERS_TIMEOUT must not be longer than REQUEST_TIMEOUT');
+  }
+  if (environment.NODE_ENV === 'production' && !environment.AUTH_TOKENS?.trim()) {
+    faults.push('AUTH_TOKENS must be set when NODE_ENV is production');
+  }
+  if (faults.length > 0) throw new EnvironmentError(faults.join('\n'));
+  return Object.freeze(settings);
+}
+
+const LOG_LEVELS = [...Object.keys(pino.levels.values), 'silent'];
+const FLAGS = new Map([
+  ['true', true],
+  ['false', false],
+]);
+
+/** RFC 6750 section 2.1, b64token. */
+const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
+
+const integerUpTo =
+  (most: number): Parse<number> =>
+  (text) =>
+    /^\d{1,15}$/.test(text) && Number(text) <= most ? Number(text) : undefined;
+
+/** Node keeps timers in 31 bits. */
+const LONGEST_DURATION = 2 ** 31 - 1;
+const DURATION_UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000 };
+
+function parseDuration(text: string): number | undefined {
+  const [, number, unit = 's'] = /^(\d{1,9}(?:\.\d{1,3})?) ?(ms|s|m)?$/.exec(text) ?? [];
+  const duration = Math.round(Number(number) * (DURATION_UNITS[unit] ?? NaN));
+  return duration > 0 && duration <= LONGEST_DURATION ? duration : undefined;
+}
+
+const SIZE_UNITS: Record<string, number> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 };
+/** A string in V8 holds no more than some 2^29 characters. */
+const LARGEST_SIZE = 256 * 2 ** 20;
+
+function parseSize(text: string): number | undefined {
+  const [, number, unit = ''] = /^(\d{1,9}) ?(KiB|MiB)?$/.exec(text) ?? [];
+  const size = Number(number) * (SIZE_UNITS[unit] ?? NaN);
+  return size > 0 && size <= LARGEST_SIZE ? size : undefined;
+}
+
+function parseSqliteUrl(text: string): string | undefined {
+  return /^sqlite:(?!.*\0)(.+)$/.exec(text)?.[1];
+}
+
+function parseTokens(text: string): Buffer[] | undefined {
+  const digests = text
+    .split(/[\s,]+/)
+    .filter((entry) => entry !== '')
+    .map(digestOfEntry);
+  return digests.length > 0 && digests.every((digest) => digest !== undefined)
+    ? digests
+    : undefined;
+}
+
+/** The SHA-256 digest of an accepted token, which may be given as the token itself or as its digest. */
+function digestOfEntry(entry: string): Buffer | undefined {
+  const [, hex] = /^sha256:([0-9a-f]{64})$/i.exec(entry) ?? [];
+  if (hex !== undefined) return Buffer.from(hex, 'hex');
+  return TOKEN.test(entry) ? tokenDigest(entry) : undefined;
+}

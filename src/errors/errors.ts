@@ -1,0 +1,224 @@
+import { HttpException, type HttpExceptionOptions } from '@nestjs/common';
+
+/**
+ * Every error the service can answer with: its stable number, its HTTP status, and when it occurs.
+ *
+ * This is the one source: the classes below, the filter, the raw socket answers, the OpenAPI
+ * document and the README's table all come from it or are tested against it. A number is never
+ * given a second meaning; its first three digits are the status.
+ */
+export const errorCatalogue = {
+  malformedRequest: { error: 40000, status: 400, meaning: 'The HTTP request itself is malformed.' },
+  notJson: {
+    error: 40001,
+    status: 400,
+    meaning: 'The body is not JSON: wrong syntax, not UTF-8, or empty.',
+  },
+  invalidPlant: {
+    error: 40002,
+    status: 400,
+    meaning: 'The body is JSON but not a NewPlant; the message names each field at fault and why.',
+  },
+  idTaken: { error: 40003, status: 400, meaning: 'A plant with this id exists already.' },
+  unsupportedMediaType: {
+    error: 40004,
+    status: 400,
+    meaning: 'The media type or the content encoding of the body is not supported.',
+  },
+  bodyTooLarge: { error: 40005, status: 400, meaning: 'The body is larger than the limit.' },
+  missingCredentials: {
+    error: 40100,
+    status: 401,
+    meaning: 'No bearer credentials: no Authorization header, or one of another scheme.',
+  },
+  invalidToken: {
+    error: 40101,
+    status: 401,
+    meaning: 'Bearer credentials that are no good: malformed, given twice, unknown or expired.',
+  },
+  notFound: { error: 40400, status: 404, meaning: 'There is nothing at this path.' },
+  methodNotAllowed: {
+    error: 40500,
+    status: 405,
+    meaning: 'The path does not answer this method; the Allow header names those it does.',
+  },
+  requestTimeout: {
+    error: 40800,
+    status: 408,
+    meaning: 'The request was not received completely in time.',
+  },
+  expectationFailed: {
+    error: 41700,
+    status: 417,
+    meaning: 'The Expect header asks for something other than 100-continue.',
+  },
+  tooManyRequests: {
+    error: 42900,
+    status: 429,
+    meaning: 'Too many requests; the Retry-After header says how long to wait.',
+  },
+  headersTooLarge: { error: 43100, status: 431, meaning: 'The header section is too large.' },
+  internal: {
+    error: 50000,
+    status: 500,
+    meaning: 'Something unexpected failed; the log has the cause.',
+  },
+  notImplemented: {
+    error: 50100,
+    status: 501,
+    meaning: 'A method or a transfer coding that the server does not know.',
+  },
+  unavailable: {
+    error: 50300,
+    status: 503,
+    meaning: 'Refused before anything was stored: overloaded, no storage, or closing. Try again.',
+  },
+  outcomeUnknown: {
+    error: 50400,
+    status: 504,
+    meaning: 'Handed to the database, which did not answer: the plant may or may not be stored.',
+  },
+} as const satisfies Record<string, CatalogueEntry>;
+
+/** One line of the {@link errorCatalogue}. */
+export interface CatalogueEntry {
+  /** Stable number, the `error` member of the Error body: int32. */
+  readonly error: number;
+  /** HTTP status code, RFC 9110 section 15. */
+  readonly status: number;
+  /** When the error occurs, as a sentence. */
+  readonly meaning: string;
+}
+
+/** The name of a line of the {@link errorCatalogue}. */
+export type ErrorKind = keyof typeof errorCatalogue;
+
+/** The Error body of the contract. */
+export interface ErrorBody {
+  readonly error: number;
+  readonly message: string;
+}
+
+/**
+ * The base of all errors this package throws on purpose.
+ *
+ * It is a Nest `HttpException` whose response is the Error body, so it is answered correctly even
+ * by a host that has no filter of ours.
+ */
+export class PlantStoreError extends HttpException {
+  /** Header fields that the answer carries beside the body, for example `Retry-After`. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    kind: ErrorKind,
+    message: string = errorCatalogue[kind].meaning,
+    {
+      headers = {},
+      ...options
+    }: HttpExceptionOptions & { headers?: Readonly<Record<string, string>> } = {},
+  ) {
+    const { error, status } = errorCatalogue[kind];
+    super({ error, message } satisfies ErrorBody, status, options);
+    this.headers = headers;
+  }
+
+  /** The stable number, {@link CatalogueEntry.error}. */
+  get error(): number {
+    return this.body.error;
+  }
+
+  /** The answer's body. */
+  get body(): ErrorBody {
+    return this.getResponse() as ErrorBody;
+  }
+}
+
+/** 40000: the HTTP request itself is malformed. */
+export class MalformedRequestError extends PlantStoreError {
+  constructor(message?: string) {
+    super('malformedRequest', message);
+  }
+}
+
+/** 40001: the body is not JSON. */
+export class NotJsonError extends PlantStoreError {
+  constructor(message: string) {
+    super('notJson', message);
+  }
+}
+
+/** 40002: the value is not a NewPlant. */
+export class InvalidPlantError extends PlantStoreError {
+  /** @param message names each field at fault and why */
+  constructor(message: string) {
+    super('invalidPlant', message);
+  }
+}
+
+/** 40003: the id is taken. Tells nothing of the plant that has it. */
+export class IdTakenError extends PlantStoreError {
+  constructor() {
+    super('idTaken');
+  }
+}
+
+/** 40004: the body's media type or content encoding is not supported. */
+export class UnsupportedMediaTypeError extends PlantStoreError {
+  constructor(message: string) {
+    super('unsupportedMediaType', message);
+  }
+}
+
+/** 40100: no bearer credentials; RFC 6750 section 3 wants no error code in the challenge. */
+export class MissingCredentialsError extends PlantStoreError {
+  constructor() {
+    super('missingCredentials', undefined, {
+      headers: { 'WWW-Authenticate': 'Bearer realm="plants"' },
+    });
+  }
+}
+
+/** 40101: bearer credentials that are no good, RFC 6750 section 3.1. */
+export class InvalidTokenError extends PlantStoreError {
+  constructor(message?: string) {
+    super('invalidToken', message, {
+      headers: { 'WWW-Authenticate': 'Bearer realm="plants", error="invalid_token"' },
+    });
+  }
+}
+
+/** 40400: nothing at this path. */
+export class NotFoundError extends PlantStoreError {
+  constructor() {
+    super('notFound');
+  }
+}
+
+/** 40500: the path answers other methods, RFC 9110 section 15.5.6. */
+export class MethodNotAllowedError extends PlantStoreError {
+  /** @param allowed the methods that the path does answer */
+  constructor(allowed: readonly string[]) {
+    super('methodNotAllowed', undefined, { headers: { Allow: allowed.join(', ') } });
+  }
+}
+
+/** 50100: a method or transfer coding that the server does not know. */
+export class NotImplementedError extends PlantStoreError {
+  constructor(message?: string) {
+    super('notImplemented', message);
+  }
+}
+
+/** 50300: refused before anything was stored; the same request may be sent again. */
+export class UnavailableError extends PlantStoreError {
+  constructor(options: { cause?: unknown } = {}) {
+    super('unavailable', undefined, { ...options, headers: { 'Retry-After': '1' } });
+  }
+}
+
+/** 50400: the database has the plant or has it not; nobody here can tell. */
+export class OutcomeUnknownError extends PlantStoreError {
+  constructor(options: { cause?: unknown } = {}) {
+    super('outcomeUnknown', undefined, options);
+  }
+}

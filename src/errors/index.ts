@@ -1,0 +1,2 @@
+export * from './errors';
+export { ErrorFilter } from './error.filter';

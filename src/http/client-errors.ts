@@ -1,0 +1,74 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { MalformedRequestError, NotImplementedError, PlantStoreError } from '../errors';
+import type { Connections } from './connections';
+import { errorAnswer, rawErrorAnswer } from './raw-answer';
+
+/** An error of Node's HTTP parser. */
+interface ClientError extends Error {
+  readonly code?: string;
+  /** The bytes it stumbled over, a Buffer. Fastify declares something else. */
+  readonly rawPacket?: unknown;
+}
+
+/** RFC 9112 section 3: a request line that is fine but for a method nobody knows. */
+const UNKNOWN_METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [^ \r\n]+ HTTP\/1\.[01]\r?\n/;
+
+/**
+ * Answers what Node's HTTP parser refuses, which Node itself answers with an empty body or by
+ * hanging up: the Fastify option `clientErrorHandler`.
+ */
+export function answerClientError(
+  error: ClientError,
+  socket: Socket,
+  connections: Connections,
+): void {
+  const response = connections.unfinishedResponse(socket);
+  if (response?.req.complete) {
+    // The fault lies behind a good request, whose answer goes first.
+    response.once('close', () => {
+      refuse(socket, error);
+    });
+  } else if (response?.headersSent) {
+    socket.destroy();
+  } else {
+    refuse(socket, error);
+  }
+}
+
+/** Answers what Node's HTTP server treats apart from requests: `CONNECT` and a strange `Expect`. */
+export function answerUnroutable(server: Server): void {
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+    socket.end(rawErrorAnswer(new NotImplementedError()));
+  });
+  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
+    const error = new PlantStoreError('expectationFailed');
+    const { headers, body } = errorAnswer(error);
+    response.writeHead(error.getStatus(), headers).end(body);
+  });
+}
+
+function refuse(socket: Socket, error: ClientError): void {
+  // A connection that was reset, or is closed already, has nobody left to answer.
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  socket.end(rawErrorAnswer(toPlantStoreError(error)));
+  socket.once('finish', () => socket.destroy());
+}
+
+function toPlantStoreError({ code, rawPacket }: ClientError): PlantStoreError {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new PlantStoreError('requestTimeout');
+    case 'HPE_HEADER_OVERFLOW':
+      return new PlantStoreError('headersTooLarge');
+    case 'HPE_INVALID_METHOD':
+      return Buffer.isBuffer(rawPacket) && UNKNOWN_METHOD.test(rawPacket.toString('latin1'))
+        ? new NotImplementedError()
+        : new MalformedRequestError();
+    default:
+      return new MalformedRequestError();
+  }
+}

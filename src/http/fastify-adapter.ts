@@ -1,0 +1,76 @@
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { MalformedRequestError } from '../errors';
+import { answerClientError, answerUnroutable } from './client-errors';
+import { Connections } from './connections';
+import { faultOfHead } from './request-rules';
+
+/** How the standalone service speaks HTTP. Durations are in milliseconds, sizes in bytes. */
+export interface HttpOptions {
+  readonly bodyLimit: number;
+  readonly headersTimeout: number;
+  readonly requestTimeout: number;
+  readonly keepAliveTimeout: number;
+  readonly shutdownTimeout: number;
+}
+
+/** How often Node looks for connections that are past their time, in milliseconds. */
+const TIMEOUT_CHECK_INTERVAL = 1000;
+
+/** The share of the shutdown time that connections get; the rest is for the store to close. */
+const DRAIN_SHARE = 0.8;
+
+/**
+ * The Fastify adapter as the service wants it: bodies stay bytes, whatever HTTP refuses carries the
+ * Error body, and closing answers what was accepted. To be used with Nest's `bodyParser: false`.
+ */
+export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
+  const adapter = new FastifyAdapter({
+    bodyLimit: options.bodyLimit,
+    requestTimeout: options.requestTimeout,
+    keepAliveTimeout: options.keepAliveTimeout,
+    http: {
+      headersTimeout: options.headersTimeout,
+      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
+      // Node answers a missing Host with an empty body; faultOfHead() does it with ours.
+      requireHostHeader: false,
+    },
+    // While closing, what still arrives on an open connection is answered like anything else.
+    return503OnClosing: false,
+    // The router's refusals: a path with a malformed escape, and the like.
+    frameworkErrors: (_error: FastifyError, _request: FastifyRequest, reply: FastifyReply) => {
+      const { body } = new MalformedRequestError('The request target is malformed.');
+      void reply.status(400).send(body);
+    },
+    clientErrorHandler: (error, socket) => {
+      answerClientError(error, socket, connections);
+    },
+  });
+
+  const instance = adapter.getInstance<FastifyInstance>();
+  const connections = new Connections(instance.server);
+  answerUnroutable(instance.server);
+  keepBodiesUnparsed(instance);
+  instance.addHook('onRequest', (request, _reply, done) => {
+    done(faultOfHead(request, instance));
+  });
+  instance.addHook('preClose', (done) => {
+    connections.drain(options.shutdownTimeout * DRAIN_SHARE);
+    done();
+  });
+  return adapter;
+}
+
+/** Has every body arrive as bytes, whatever its media type, for the pipe behind the guard to read. */
+function keepBodiesUnparsed(instance: FastifyInstance): void {
+  instance.removeAllContentTypeParsers();
+  instance.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => {
+    done(null, body);
+  });
+  // Fastify itself refuses a malformed media type, before the guard has seen the caller. It gets
+  // one that it accepts; the pipe reads what was sent.
+  instance.addHook('onRequest', ({ headers }, _reply, done) => {
+    if (headers['content-type'] !== undefined) headers['content-type'] = 'application/octet-stream';
+    done();
+  });
+}

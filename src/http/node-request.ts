@@ -1,0 +1,27 @@
+import type { IncomingMessage } from 'node:http';
+
+/** A request as Nest hands it out: Fastify wraps Node's, Express extends it. */
+export type HostRequest = IncomingMessage | { readonly raw: IncomingMessage };
+
+/** Node's own request behind the one of the HTTP framework. */
+export function nodeRequest(request: HostRequest): IncomingMessage {
+  return 'raw' in request ? request.raw : request;
+}
+
+/**
+ * Every value of a header field, in the order sent. Node's `headers` keeps one of several
+ * `Authorization`, `Content-Type` or `Host` fields and hides the rest.
+ *
+ * @param name in lower case
+ */
+export function fieldValues(request: IncomingMessage, name: string): string[] {
+  const { rawHeaders } = request;
+  const values: string[] = [];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const field = rawHeaders[at];
+    if (field?.length === name.length && field.toLowerCase() === name) {
+      values.push(rawHeaders[at + 1] ?? '');
+    }
+  }
+  return values;
+}

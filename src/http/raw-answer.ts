@@ -1,0 +1,27 @@
+import { STATUS_CODES } from 'node:http';
+import type { PlantStoreError } from '../errors';
+
+/** Header fields and body of an error's answer, for where neither Nest nor Fastify writes them. */
+export function errorAnswer(error: PlantStoreError): {
+  headers: Record<string, string | number>;
+  body: string;
+} {
+  const body = JSON.stringify(error.body);
+  return {
+    headers: {
+      ...error.headers,
+      'Content-Type': 'application/json; charset=utf-8',
+      'Content-Length': Buffer.byteLength(body),
+      Connection: 'close',
+    },
+    body,
+  };
+}
+
+/** An error's answer as it goes over the wire, for a socket that has no response object. */
+export function rawErrorAnswer(error: PlantStoreError): string {
+  const { headers, body } = errorAnswer(error);
+  const status = error.getStatus();
+  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${fields.join('')}\r\n${body}`;
+}

@@ -1,0 +1,62 @@
+import './node-version';
+import { randomBytes } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { createApplication } from './application';
+import { tokenDigest } from './auth';
+import { EnvironmentError, readEnvironment, type Settings } from './config/environment';
+import { StoreOpenError } from './plants/persistence/store-open.error';
+
+/** The standalone service as a process: environment in, host up, signals handled. */
+async function main(): Promise<void> {
+  const settings = readEnvironment(process.env);
+  if (settings.auth.tokenDigests.length > 0) {
+    await serve(settings);
+    return;
+  }
+  const token = randomBytes(24).toString('base64url');
+  const app = await serve({ ...settings, auth: { tokenDigests: [tokenDigest(token)] } });
+  console.log(`\nNo AUTH_TOKENS set: this token is good until the service stops. Try it:\n`);
+  console.log(`${exampleCall(await app.getUrl(), token)}\n`);
+}
+
+async function serve(settings: Settings): Promise<NestFastifyApplication> {
+  const app = await createApplication(settings);
+  closeOnSignal(app, settings.shutdownTimeout);
+  await app.listen(settings.port, settings.host);
+  new Logger('PlantStore').log(`Listening on ${await app.getUrl()}`);
+  return app;
+}
+
+/** A line for a POSIX shell. Its id comes from the clock, so that the next start has another one. */
+function exampleCall(url: string, token: string): string {
+  const body = JSON.stringify({ id: Date.now(), name: 'Fern', tag: 'shade' });
+  return `curl -i ${url}/plants -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '${body}'`;
+}
+
+/** Closes on SIGTERM and SIGINT, and ends the process when that takes longer than `limit`, in ms. */
+function closeOnSignal(app: NestFastifyApplication, limit: number): void {
+  const close = (): void => {
+    setTimeout(() => {
+      fail(new Error(`Not closed within ${limit} ms.`));
+    }, limit).unref();
+    app.close().catch(fail);
+  };
+  process.once('SIGTERM', close).once('SIGINT', close);
+}
+
+function fail(error: unknown): never {
+  console.error(isForOperator(error) ? error.message : error);
+  process.exit(1);
+}
+
+/** Whether the message alone tells an operator what to mend, an address in use for example. */
+function isForOperator(error: unknown): error is Error {
+  return (
+    error instanceof EnvironmentError ||
+    error instanceof StoreOpenError ||
+    (error instanceof Error && 'syscall' in error)
+  );
+}
+
+main().catch(fail);

@@ -1,0 +1,22 @@
+import { ApiProperty, ApiPropertyOptional, ApiSchema } from '@nestjs/swagger';
+import { ValidateIf } from 'class-validator';
+import { IsExactText } from './is-exact-text.decorator';
+
+/** What a successful creation answers: specification, "Plant". */
+@ApiSchema({ name: 'Plant' })
+export class PlantDto {
+  /** Any string without U+0000 and unpaired surrogates, the empty one included. */
+  @ApiProperty({ description: 'The name of the plant', example: 'Fern' })
+  @IsExactText()
+  readonly name!: string;
+
+  /** As {@link name}, or absent. `null` is not absent. */
+  @ApiPropertyOptional({
+    type: String,
+    description: 'Tag that specifies the type of the plant',
+    example: 'shade',
+  })
+  @ValidateIf((plant: PlantDto) => plant.tag !== undefined)
+  @IsExactText()
+  readonly tag?: string | undefined;
+}

@@ -1,0 +1,6 @@
+export * from '../errors';
+export type { Plant } from './plant';
+export { PlantsModule } from './plants.module';
+export type { PlantsModuleOptions } from './plants.options';
+export { PlantsRepository } from './plants.repository';
+export { PlantsService } from './plants.service';

@@ -1,0 +1,76 @@
+/**
+ * The source text of a member of the outermost object of a JSON text.
+ *
+ * `JSON.parse` rounds numbers to doubles; this tells how they were written. It walks the text
+ * without recursion, so that depth costs nothing, and trusts that `JSON.parse` has accepted it.
+ *
+ * @param json a JSON text, RFC 8259, whose value is an object
+ * @param name the member's name, after unescaping
+ * @returns the last member of that name, as `JSON.parse` has it; undefined when there is none
+ */
+export function sourceOfMember(json: string, name: string): string | undefined {
+  let source: string | undefined;
+  let depth = 0;
+  let key: string | undefined;
+  let valueStart = -1;
+
+  for (let at = 0; at < json.length; at++) {
+    switch (json.charCodeAt(at)) {
+      case QUOTE: {
+        const start = at;
+        at = endOfString(json, at);
+        if (depth === 1 && valueStart < 0) key = json.slice(start, at + 1);
+        break;
+      }
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        depth++;
+        break;
+      case COLON:
+        if (depth === 1) valueStart = at + 1;
+        break;
+      case COMMA:
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        if (depth === 1) {
+          if (key !== undefined && unquoted(key) === name) {
+            source = json.slice(valueStart, at).trim();
+          }
+          key = undefined;
+          valueStart = -1;
+        }
+        if (json.charCodeAt(at) !== COMMA) depth--;
+        break;
+    }
+  }
+  return source;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+const COMMA = 0x2c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+
+/** The index of the quotation mark that ends the string which begins at `start`. */
+function endOfString(json: string, start: number): number {
+  let end = start;
+  do {
+    end = json.indexOf('"', end + 1);
+  } while (isEscaped(json, end));
+  return end;
+}
+
+/** Whether an odd number of backslashes stands before the character at `at`. */
+function isEscaped(json: string, at: number): boolean {
+  let backslash = at;
+  while (json.charCodeAt(backslash - 1) === BACKSLASH) backslash--;
+  return (at - backslash) % 2 === 1;
+}
+
+function unquoted(string: string): unknown {
+  return string.includes('\\') ? JSON.parse(string) : string.slice(1, -1);
+}

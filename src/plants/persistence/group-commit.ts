@@ -1,0 +1,142 @@
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors';
+
+/** What a {@link GroupCommit} is made of. */
+export interface GroupCommitOptions<Item, Outcome> {
+  /**
+   * Commits a batch and resolves to one outcome an item, in order. It rejects with
+   * {@link UnavailableError} when nothing of the batch was stored; any other rejection means that
+   * nobody knows.
+   */
+  readonly commit: (batch: readonly Item[]) => Promise<ArrayLike<Outcome>>;
+  /** How much an item weighs, in the unit of the two bounds below; at least 1. */
+  readonly weigh: (item: Item) => number;
+  /** A batch is full once it weighs this much. */
+  readonly batchWeight: number;
+  /** Items are refused while this much waits. */
+  readonly queueWeight: number;
+  /** Batches committing at the same time. */
+  readonly concurrency: number;
+  /** Milliseconds after which a batch counts as lost. */
+  readonly deadline: number;
+}
+
+interface Waiting<Item, Outcome> {
+  readonly item: Item;
+  readonly weight: number;
+  readonly resolve: (outcome: Outcome) => void;
+  readonly reject: (reason: PlantStoreError) => void;
+}
+
+/**
+ * Lets concurrent writes share commits: while one batch commits, the next gathers. An idle store
+ * commits a single item at once.
+ *
+ * A failed batch fails its items and nothing else. A batch that outlives the deadline is answered
+ * "outcome unknown" but not cancelled; while all that may commit at the same time are late, items
+ * are refused rather than queued behind them.
+ */
+export class GroupCommit<Item, Outcome> {
+  private waiting: Waiting<Item, Outcome>[] = [];
+  private waitingWeight = 0;
+  private committing = 0;
+  private readonly late = new Set<unknown>();
+  private scheduled = false;
+  private closing = false;
+  private onIdle: (() => void) | undefined;
+
+  constructor(private readonly options: GroupCommitOptions<Item, Outcome>) {}
+
+  /**
+   * Resolves to the item's outcome once its batch is committed.
+   *
+   * @throws UnavailableError when it was refused before anything was stored
+   * @throws OutcomeUnknownError when its batch failed, or came too late, with unknown outcome
+   */
+  submit(item: Item): Promise<Outcome> {
+    if (this.closing || this.isStuck || this.waitingWeight >= this.options.queueWeight) {
+      return Promise.reject(new UnavailableError());
+    }
+    const weight = this.options.weigh(item);
+    this.waitingWeight += weight;
+    return new Promise((resolve, reject) => {
+      this.waiting.push({ item, weight, resolve, reject });
+      this.schedule();
+    });
+  }
+
+  /** Refuses what comes from now on, and resolves once everything before it is settled. */
+  async close(): Promise<void> {
+    this.closing = true;
+    if (this.isIdle) return;
+    await new Promise<void>((resolve) => {
+      this.onIdle = resolve;
+    });
+  }
+
+  private get isIdle(): boolean {
+    return this.committing === 0 && this.waiting.length === 0;
+  }
+
+  private get isStuck(): boolean {
+    return this.late.size >= this.options.concurrency;
+  }
+
+  /** Starts a batch at the end of this turn of the event loop, with all that the turn brings. */
+  private schedule(): void {
+    if (this.scheduled || this.committing >= this.options.concurrency) return;
+    this.scheduled = true;
+    setImmediate(() => {
+      this.scheduled = false;
+      void this.commitBatch();
+    });
+  }
+
+  private async commitBatch(): Promise<void> {
+    const batch = this.takeBatch();
+    this.committing++;
+    const clock = setTimeout(() => {
+      this.late.add(batch);
+      fail(batch, new OutcomeUnknownError());
+      if (this.isStuck) fail(this.takeAll(), new UnavailableError());
+    }, this.options.deadline);
+
+    try {
+      const outcomes = await this.options.commit(batch.map(({ item }) => item));
+      batch.forEach(({ resolve }, at) => {
+        resolve(outcomes[at] as Outcome);
+      });
+    } catch (cause) {
+      fail(batch, cause instanceof PlantStoreError ? cause : new OutcomeUnknownError({ cause }));
+    }
+
+    clearTimeout(clock);
+    this.committing--;
+    this.late.delete(batch);
+    if (this.waiting.length > 0) this.schedule();
+    else if (this.isIdle) this.onIdle?.();
+  }
+
+  private takeBatch(): Waiting<Item, Outcome>[] {
+    let weight = 0;
+    let count = 0;
+    for (const waiting of this.waiting) {
+      if (weight >= this.options.batchWeight) break;
+      weight += waiting.weight;
+      count++;
+    }
+    this.waitingWeight -= weight;
+    return this.waiting.splice(0, count);
+  }
+
+  private takeAll(): Waiting<Item, Outcome>[] {
+    this.waitingWeight = 0;
+    return this.waiting.splice(0);
+  }
+}
+
+function fail<Item, Outcome>(
+  batch: readonly Waiting<Item, Outcome>[],
+  reason: PlantStoreError,
+): void {
+  for (const { reject } of batch) reject(reason);
+}

@@ -1,0 +1,29 @@
+/** What the SQLite worker starts with. */
+export interface SqliteWorkerData {
+  /** The database file, absolute. */
+  readonly path: string;
+  readonly migrations: readonly string[];
+  /** Milliseconds to wait for another process's lock. */
+  readonly busyTimeout: number;
+  /** Whether a missing file is created. Only at the start: a file that vanishes later is a fault. */
+  readonly create: boolean;
+}
+
+/** A batch of plants, by columns. */
+export interface SqliteBatch {
+  readonly ids: BigInt64Array;
+  readonly names: readonly string[];
+  readonly tags: readonly (string | undefined)[];
+}
+
+/** What the thread is asked: to commit a batch, or to close the database and end. */
+export type SqliteRequest = SqliteBatch | 'close';
+
+/** The answer to a batch, and the first message of a worker (for an empty batch). */
+export type SqliteReply =
+  /** Committed and synced. `kept` holds 1 where the plant was kept, 0 where its id was taken. */
+  | { readonly result: 'committed'; readonly kept: Uint8Array }
+  /** Nothing of the batch is stored, nor ever will be. */
+  | { readonly result: 'refused'; readonly reason: string }
+  /** The batch may be stored, or be found stored after a crash. */
+  | { readonly result: 'unknown'; readonly reason: string };

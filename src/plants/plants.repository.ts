@@ -1,0 +1,14 @@
+import type { Plant } from './plant';
+
+/** Where plants are kept: the port of every store, and its injection token. */
+export abstract class PlantsRepository {
+  /**
+   * Keeps a plant unless its id is taken. Of any number of concurrent calls with one id, in any
+   * number of processes on the same store, exactly one keeps its plant.
+   *
+   * @returns whether it was kept, durably; false leaves what has the id as it was
+   * @throws UnavailableError when the plant was refused before anything was stored
+   * @throws OutcomeUnknownError when the plant may or may not be stored
+   */
+  abstract insert(plant: Plant): Promise<boolean>;
+}

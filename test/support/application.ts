@@ -1,0 +1,84 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { LightMyRequestResponse } from 'fastify';
+import { createApplication } from '../../src/application';
+import { readEnvironment } from '../../src/config/environment';
+import type { Plant } from '../../src/plants';
+
+/** The token that the application under test accepts. */
+export const TOKEN = 'a-good-token';
+
+/** What {@link TestApplication.post} sends unless told otherwise: undefined leaves a header out. */
+export type Headers = Record<string, string | string[] | undefined>;
+
+/** The real application on a real SQLite file in a folder of its own. */
+export class TestApplication {
+  private constructor(
+    readonly app: NestFastifyApplication,
+    readonly folder: string,
+  ) {}
+
+  /** @param environment variables beside the defaults, as an operator would set them */
+  static async start(environment: NodeJS.ProcessEnv = {}): Promise<TestApplication> {
+    const folder = await mkdtemp(join(tmpdir(), 'plant-store-'));
+    const app = await createApplication(
+      readEnvironment({
+        AUTH_TOKENS: TOKEN,
+        DATABASE_URL: `sqlite:${join(folder, 'plants.db')}`,
+        LOG_LEVEL: 'silent',
+        PORT: '0',
+        ...environment,
+      }),
+    );
+    await app.init();
+    await app.getHttpAdapter().getInstance().ready();
+    return new TestApplication(app, folder);
+  }
+
+  /** Listens on a free port, for tests of the wire. */
+  async listen(): Promise<URL> {
+    await this.app.listen(0, '127.0.0.1');
+    return new URL(await this.app.getUrl());
+  }
+
+  /** Sends a body to `POST /plants`, with a good token and media type unless told otherwise. */
+  post(body: string | Buffer | undefined, headers: Headers = {}): Promise<LightMyRequestResponse> {
+    return this.app.inject({
+      method: 'POST',
+      url: '/plants',
+      headers: withoutUndefined({
+        authorization: `Bearer ${TOKEN}`,
+        'content-type': 'application/json',
+        ...headers,
+      }),
+      ...(body === undefined ? {} : { payload: body }),
+    });
+  }
+
+  /** All that is stored, read by a connection of its own. */
+  plants(): Plant[] {
+    return readPlants(join(this.folder, 'plants.db'));
+  }
+
+  async stop(): Promise<void> {
+    await this.app.close();
+    await rm(this.folder, { recursive: true });
+  }
+}
+
+/** All plants of a SQLite file, in id order. */
+export function readPlants(file: string): Plant[] {
+  const database = new DatabaseSync(file, { readOnly: true, readBigInts: true });
+  const rows = database.prepare('SELECT id, name, tag FROM plants ORDER BY id').all();
+  database.close();
+  return rows.map(({ id, name, tag }) => ({ id, name, ...(tag === null ? {} : { tag }) }) as Plant);
+}
+
+function withoutUndefined(headers: Headers): Record<string, string | string[]> {
+  return Object.fromEntries(
+    Object.entries(headers).filter((entry): entry is [string, string | string[]] => !!entry[1]),
+  );
+}
