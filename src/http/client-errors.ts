@@ -9,10 +9,12 @@ interface ClientError extends Error {
   readonly code?: string;
   /** The bytes it stumbled over, a Buffer. Fastify declares something else. */
   readonly rawPacket?: unknown;
+  /** How many of them it had understood. */
+  readonly bytesParsed?: number;
 }
 
-/** RFC 9112 section 3: a request line that is fine but for a method nobody knows. */
-const UNKNOWN_METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [^ \r\n]+ HTTP\/1\.[01]\r?\n/;
+/** RFC 9112 section 3: what is left of a request line that is fine but for its method. */
+const UNKNOWN_METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]* [^ \r\n]+ HTTP\/1\.[01]\r?\n/;
 
 /**
  * Answers what Node's HTTP parser refuses, which Node itself answers with an empty body or by
@@ -58,16 +60,16 @@ function refuse(socket: Socket, error: ClientError): void {
   socket.once('finish', () => socket.destroy());
 }
 
-function toPlantStoreError({ code, rawPacket }: ClientError): PlantStoreError {
+function toPlantStoreError({ code, rawPacket, bytesParsed }: ClientError): PlantStoreError {
   switch (code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new PlantStoreError('requestTimeout');
     case 'HPE_HEADER_OVERFLOW':
       return new PlantStoreError('headersTooLarge');
-    case 'HPE_INVALID_METHOD':
-      return Buffer.isBuffer(rawPacket) && UNKNOWN_METHOD.test(rawPacket.toString('latin1'))
-        ? new NotImplementedError()
-        : new MalformedRequestError();
+    case 'HPE_INVALID_METHOD': {
+      const line = Buffer.isBuffer(rawPacket) ? rawPacket.toString('latin1', bytesParsed) : '';
+      return UNKNOWN_METHOD.test(line) ? new NotImplementedError() : new MalformedRequestError();
+    }
     default:
       return new MalformedRequestError();
   }

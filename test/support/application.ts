@@ -1,12 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { LightMyRequestResponse } from 'fastify';
 import { createApplication } from '../../src/application';
 import { readEnvironment } from '../../src/config/environment';
 import type { Plant } from '../../src/plants';
+import { makeFolder, removeFolder } from './folder';
+import { execute, readPlants } from './sqlite';
 
 /** The token that the application under test accepts. */
 export const TOKEN = 'a-good-token';
@@ -23,7 +22,7 @@ export class TestApplication {
 
   /** @param environment variables beside the defaults, as an operator would set them */
   static async start(environment: NodeJS.ProcessEnv = {}): Promise<TestApplication> {
-    const folder = await mkdtemp(join(tmpdir(), 'plant-store-'));
+    const folder = makeFolder();
     const app = await createApplication(
       readEnvironment({
         AUTH_TOKENS: TOKEN,
@@ -36,6 +35,11 @@ export class TestApplication {
     await app.init();
     await app.getHttpAdapter().getInstance().ready();
     return new TestApplication(app, folder);
+  }
+
+  /** The database file. */
+  get file(): string {
+    return join(this.folder, 'plants.db');
   }
 
   /** Listens on a free port, for tests of the wire. */
@@ -60,21 +64,17 @@ export class TestApplication {
 
   /** All that is stored, read by a connection of its own. */
   plants(): Plant[] {
-    return readPlants(join(this.folder, 'plants.db'));
+    return readPlants(this.file);
+  }
+
+  removePlants(): void {
+    execute(this.file, 'DELETE FROM plants');
   }
 
   async stop(): Promise<void> {
     await this.app.close();
-    await rm(this.folder, { recursive: true });
+    removeFolder(this.folder);
   }
-}
-
-/** All plants of a SQLite file, in id order. */
-export function readPlants(file: string): Plant[] {
-  const database = new DatabaseSync(file, { readOnly: true, readBigInts: true });
-  const rows = database.prepare('SELECT id, name, tag FROM plants ORDER BY id').all();
-  database.close();
-  return rows.map(({ id, name, tag }) => ({ id, name, ...(tag === null ? {} : { tag }) }) as Plant);
 }
 
 function withoutUndefined(headers: Headers): Record<string, string | string[]> {

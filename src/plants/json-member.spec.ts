@@ -1,0 +1,48 @@
+import fc from 'fast-check';
+import { sourceOfMember } from './json-member';
+
+const name = fc.constantFrom('id', '\\u0069d', 'i', '', '\\\\', 'id\\"', '{', ':', ',');
+const key = fc.oneof(
+  name,
+  fc.string().map((string) => JSON.stringify(string).slice(1, -1)),
+);
+const space = fc.constantFrom('', ' ', '\n\t');
+const number = fc.constantFrom('0', '-1.50', '1e5', '9007199254740993');
+const value = fc.oneof(
+  number,
+  fc.json(),
+  fc.constantFrom('{"id":7}', '[{"id":8},"id"]', '"\\\\\\""', '{"a":{"id":[9,{}]}}', '[]', '{}'),
+);
+
+/** The texts of members with any keys, escaped and repeated ones included. */
+const members = fc.array(
+  fc.tuple(space, key, space, value).map(([s, k, t, v]) => `${s}"${k}"${t}:${s}${v}${t}`),
+  { maxLength: 8 },
+);
+
+describe('sourceOfMember', () => {
+  it('finds the member that JSON.parse finds', () => {
+    fc.assert(
+      fc.property(members, (texts) => {
+        const json = `{${texts.join(',')}}`;
+        const { id } = JSON.parse(json) as { id?: unknown };
+
+        const source = sourceOfMember(json, 'id');
+
+        expect(source === undefined ? undefined : JSON.parse(source)).toEqual(id);
+      }),
+      { numRuns: 10_000, verbose: true },
+    );
+  });
+
+  it('gives a number as it was written, whatever stands before', () => {
+    fc.assert(
+      fc.property(members, number, space, (texts, literal, white) => {
+        const last = `"\\u0069d"${white}:${white}${literal}${white}`;
+
+        expect(sourceOfMember(`{${[...texts, last].join(',')}}`, 'id')).toBe(literal);
+      }),
+      { numRuns: 2_000, verbose: true },
+    );
+  });
+});

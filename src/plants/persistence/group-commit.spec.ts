@@ -1,0 +1,185 @@
+import { setImmediate, setTimeout } from 'node:timers/promises';
+import { OutcomeUnknownError, UnavailableError } from '../../errors';
+import { GroupCommit, type GroupCommitOptions } from './group-commit';
+
+/** A group commit over a store whose batches the test settles by hand. */
+function makeGroupCommit(options: Partial<GroupCommitOptions<number, number>> = {}) {
+  const batches: {
+    items: readonly number[];
+    succeed: () => void;
+    fail: (error: Error) => void;
+  }[] = [];
+  const commits = new GroupCommit<number, number>({
+    commit: (items) =>
+      new Promise((resolve, reject) => {
+        batches.push({
+          items,
+          succeed: () => {
+            resolve(items.map((item) => item * 10));
+          },
+          fail: reject,
+        });
+      }),
+    weigh: () => 1,
+    batchWeight: 100,
+    queueWeight: 1000,
+    concurrency: 1,
+    deadline: 10_000,
+    ...options,
+  });
+  return { commits, batches };
+}
+
+/** Lets the event loop go round: batches begin at the end of a turn. */
+async function turn(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
+}
+
+describe('GroupCommit', () => {
+  it('commits a single item at once', async () => {
+    const { commits, batches } = makeGroupCommit();
+
+    const outcome = commits.submit(1);
+    await turn();
+
+    expect(batches.map(({ items }) => items)).toEqual([[1]]);
+    batches[0]?.succeed();
+    expect(await outcome).toBe(10);
+  });
+
+  it('gathers while a batch commits', async () => {
+    const { commits, batches } = makeGroupCommit();
+
+    const outcomes = [commits.submit(1)];
+    await turn();
+    outcomes.push(commits.submit(2), commits.submit(3));
+    await turn();
+
+    expect(batches).toHaveLength(1);
+    batches[0]?.succeed();
+    await turn();
+    expect(batches.map(({ items }) => items)).toEqual([[1], [2, 3]]);
+    batches[1]?.succeed();
+    expect(await Promise.all(outcomes)).toEqual([10, 20, 30]);
+  });
+
+  it('commits as many batches at the same time as it may', async () => {
+    const { commits, batches } = makeGroupCommit({ concurrency: 2 });
+
+    const outcomes: Promise<number>[] = [];
+    for (const item of [1, 2, 3]) {
+      outcomes.push(commits.submit(item));
+      await turn();
+    }
+
+    expect(batches.map(({ items }) => items)).toEqual([[1], [2]]);
+    batches[0]?.succeed();
+    batches[1]?.succeed();
+    await turn();
+    batches[2]?.succeed();
+    expect(await Promise.all(outcomes)).toEqual([10, 20, 30]);
+  });
+
+  it('fills a batch to its weight', async () => {
+    const { commits, batches } = makeGroupCommit({ batchWeight: 5, weigh: (item) => item });
+
+    const outcomes = [3, 3, 3].map((item) => commits.submit(item));
+    await turn();
+
+    expect(batches[0]?.items).toEqual([3, 3]);
+    batches[0]?.succeed();
+    await turn();
+    batches[1]?.succeed();
+    expect(await Promise.all(outcomes)).toEqual([30, 30, 30]);
+  });
+
+  it('refuses at once what the queue cannot hold, and takes items again when it can', async () => {
+    const { commits, batches } = makeGroupCommit({ queueWeight: 2 });
+    const accepted = [commits.submit(1), commits.submit(2)];
+
+    await expect(commits.submit(3)).rejects.toThrow(UnavailableError);
+
+    await turn();
+    accepted.push(commits.submit(4));
+    batches[0]?.succeed();
+    await turn();
+    batches[1]?.succeed();
+    expect(await Promise.all(accepted)).toEqual([10, 20, 40]);
+  });
+
+  it('fails the items of a failed batch and nothing else', async () => {
+    const { commits, batches } = makeGroupCommit();
+    const first = commits.submit(1);
+    await turn();
+    const second = commits.submit(2);
+
+    batches[0]?.fail(new UnavailableError());
+
+    await expect(first).rejects.toThrow(UnavailableError);
+    await turn();
+    batches[1]?.succeed();
+    expect(await second).toBe(20);
+  });
+
+  it('does not know the outcome of a batch that fails for a reason nobody foresaw', async () => {
+    const { commits, batches } = makeGroupCommit();
+    const outcome = commits.submit(1);
+    await turn();
+
+    batches[0]?.fail(new Error('who knows'));
+
+    await expect(outcome).rejects.toThrow(OutcomeUnknownError);
+  });
+
+  it('does not know the outcome of a batch past its deadline, and refuses until it ends', async () => {
+    const { commits, batches } = makeGroupCommit({ deadline: 5 });
+    const late = commits.submit(1);
+    await turn();
+    const behind = commits.submit(2);
+
+    await expect(late).rejects.toThrow(OutcomeUnknownError);
+    await expect(behind).rejects.toThrow(UnavailableError);
+    await expect(commits.submit(3)).rejects.toThrow(UnavailableError);
+
+    batches[0]?.succeed();
+    await turn();
+    const next = commits.submit(4);
+    await turn();
+    batches[1]?.succeed();
+    expect(await next).toBe(40);
+  });
+
+  it('goes on while one of two batches is late', async () => {
+    const { commits, batches } = makeGroupCommit({ deadline: 5, concurrency: 2 });
+    await expect(commits.submit(1)).rejects.toThrow(OutcomeUnknownError);
+
+    const next = commits.submit(2);
+    await turn();
+    batches[1]?.succeed();
+
+    expect(await next).toBe(20);
+    batches[0]?.succeed();
+  });
+
+  it('closes once everything before is settled', async () => {
+    const { commits, batches } = makeGroupCommit();
+    const outcome = commits.submit(1);
+    let closed = false;
+    const closing = commits.close().then(() => {
+      closed = true;
+    });
+
+    await setTimeout(5);
+    expect(closed).toBe(false);
+    await expect(commits.submit(2)).rejects.toThrow(UnavailableError);
+    batches[0]?.succeed();
+    await closing;
+
+    expect(await outcome).toBe(10);
+  });
+
+  it('closes at once when idle', async () => {
+    await expect(makeGroupCommit().commits.close()).resolves.toBeUndefined();
+  });
+});

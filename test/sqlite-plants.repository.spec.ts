@@ -1,0 +1,166 @@
+import { renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { UnavailableError } from '../src/plants';
+import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite-plants.repository';
+import { StoreOpenError } from '../src/plants/persistence/store-open.error';
+import { describeRepository } from './repository.contract';
+import { makeFolder, removeFolder } from './support/folder';
+import { execute, readPlants } from './support/sqlite';
+
+describeRepository('SqlitePlantsRepository', async () => {
+  const folder = makeFolder();
+  const file = join(folder, 'plants.db');
+  const repository = await SqlitePlantsRepository.open(file);
+  const second = await SqlitePlantsRepository.open(file);
+  return {
+    repository,
+    second,
+    plants: () => readPlants(file),
+    async close() {
+      await repository.onApplicationShutdown();
+      await second.onApplicationShutdown();
+      removeFolder(folder);
+    },
+  };
+});
+
+describe('SqlitePlantsRepository', () => {
+  let folder: string;
+  let file: string;
+  let repository: SqlitePlantsRepository;
+  beforeEach(async () => {
+    folder = makeFolder();
+    file = join(folder, 'deep', 'er', 'plants ?#%.db');
+    repository = await SqlitePlantsRepository.open(file);
+  });
+  afterEach(async () => {
+    await repository.onApplicationShutdown();
+    removeFolder(folder);
+  });
+
+  const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
+
+  it('creates the folder and the file', () => {
+    expect(statSync(file).isFile()).toBe(true);
+  });
+
+  it('finds the plants again after it was closed', async () => {
+    await insert(1n);
+    await repository.onApplicationShutdown();
+
+    repository = await SqlitePlantsRepository.open(file);
+
+    expect(await insert(1n)).toBe(false);
+  });
+
+  it('commits what was accepted before it closes', async () => {
+    const inserts = Array.from({ length: 100 }, (_, at) => insert(BigInt(at)));
+
+    await repository.onApplicationShutdown();
+
+    expect(await Promise.all(inserts)).toEqual(Array(100).fill(true));
+    expect(readPlants(file)).toHaveLength(100);
+  });
+
+  it('refuses plants once it is closing', async () => {
+    const closing = repository.onApplicationShutdown();
+
+    await expect(insert(1n)).rejects.toThrow(UnavailableError);
+    await closing;
+  });
+
+  it('keeps a write-ahead log', () => {
+    const database = new DatabaseSync(file);
+    expect(database.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
+    database.close();
+  });
+
+  it('refuses plants while another process holds the lock, and keeps them afterwards', async () => {
+    const other = new DatabaseSync(file);
+    other.exec('BEGIN IMMEDIATE');
+
+    await expect(insert(1n)).rejects.toThrow(UnavailableError);
+    other.exec('COMMIT');
+    other.close();
+
+    expect(await insert(1n)).toBe(true);
+  });
+
+  it('refuses plants while the file is gone, and keeps them when it is back', async () => {
+    await insert(1n);
+    for (const suffix of ['', '-wal', '-shm']) renameSync(file + suffix, `${file}.away${suffix}`);
+
+    await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    for (const suffix of ['', '-wal', '-shm']) {
+      if (statSync(`${file}.away${suffix}`, { throwIfNoEntry: false })) {
+        renameSync(`${file}.away${suffix}`, file + suffix);
+      }
+    }
+
+    expect(await insert(2n)).toBe(true);
+    expect(readPlants(file).map(({ id }) => id)).toEqual([1n, 2n]);
+  });
+
+  it('notices that the file was replaced by another one', async () => {
+    await insert(1n);
+    const elsewhere = join(folder, 'other.db');
+    const other = await SqlitePlantsRepository.open(elsewhere);
+    await other.onApplicationShutdown();
+    renameSync(elsewhere, file);
+
+    await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    expect(await insert(2n)).toBe(true);
+
+    expect(readPlants(file).map(({ id }) => id)).toContain(2n);
+  });
+
+  it('migrates once when several open an empty file at the same time', async () => {
+    const fresh = join(folder, 'fresh.db');
+
+    const repositories = await Promise.all(
+      Array.from({ length: 4 }, () => SqlitePlantsRepository.open(fresh)),
+    );
+    const kept = await Promise.all(
+      repositories.map((each) => each.insert({ id: 1n, name: 'Fern' })),
+    );
+    await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
+
+    expect(kept.filter(Boolean)).toHaveLength(1);
+  });
+
+  it.each([
+    ['a folder', () => folder],
+    ['within a file', () => join(file, 'plants.db')],
+    [
+      'no database',
+      () => {
+        const path = join(folder, 'text');
+        writeFileSync(path, 'no database '.repeat(1000));
+        return path;
+      },
+    ],
+    [
+      'of a newer version',
+      () => {
+        const path = join(folder, 'newer.db');
+        execute(path, 'PRAGMA user_version = 1000');
+        return path;
+      },
+    ],
+    [
+      "another program's, with a table of the same name",
+      () => {
+        const path = join(folder, 'other.db');
+        execute(path, 'CREATE TABLE plants (anything)');
+        return path;
+      },
+    ],
+  ])('does not open a path that is %s', async (_what, makePath) => {
+    const path = makePath();
+
+    await expect(SqlitePlantsRepository.open(path)).rejects.toThrow(StoreOpenError);
+    await expect(SqlitePlantsRepository.open(path)).rejects.toThrow(path);
+  });
+});

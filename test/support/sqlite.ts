@@ -1,0 +1,17 @@
+import { DatabaseSync } from 'node:sqlite';
+import type { Plant } from '../../src/plants';
+
+/** All plants of a SQLite file, in id order, read by a connection of its own. */
+export function readPlants(file: string): Plant[] {
+  const database = new DatabaseSync(file, { readOnly: true, readBigInts: true });
+  const rows = database.prepare('SELECT id, name, tag FROM plants ORDER BY id').all();
+  database.close();
+  return rows.map(({ id, name, tag }) => ({ id, name, ...(tag === null ? {} : { tag }) }) as Plant);
+}
+
+/** Runs a statement on a SQLite file, on a connection of its own. */
+export function execute(file: string, statement: string): void {
+  const database = new DatabaseSync(file);
+  database.exec(statement);
+  database.close();
+}

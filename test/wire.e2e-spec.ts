@@ -1,0 +1,195 @@
+import { once } from 'node:events';
+import type { ErrorBody } from '../src/plants';
+import { TestApplication, TOKEN } from './support/application';
+import { errorBodies } from './support/error-bodies';
+import { exchange, open, readAnswers } from './support/wire';
+
+/** A good creation as it goes over the wire. */
+function creation(id: number, fields: string[] = []): string {
+  const body = `{"id":${id},"name":"Fern"}`;
+  return [
+    'POST /plants HTTP/1.1',
+    'Host: localhost',
+    `Authorization: Bearer ${TOKEN}`,
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+    ...fields,
+    '',
+    body,
+  ].join('\r\n');
+}
+
+describe('HTTP on the wire', () => {
+  let application: TestApplication;
+  let url: URL;
+  beforeAll(async () => {
+    application = await TestApplication.start({
+      HEADERS_TIMEOUT: '500ms',
+      REQUEST_TIMEOUT: '1s',
+    });
+    url = await application.listen();
+  });
+  afterAll(() => application.stop());
+
+  it.each<[string, string | Buffer, number, ErrorBody]>([
+    ['garbage', 'garbage\r\n\r\n', 400, errorBodies.malformedRequest],
+    ['a TLS handshake', Buffer.from('160301020001000', 'hex'), 400, errorBodies.malformedRequest],
+    ['another protocol', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, errorBodies.malformedRequest],
+    [
+      'a header without a colon',
+      'GET / HTTP/1.1\r\nHost: x\r\nnonsense\r\n\r\n',
+      400,
+      errorBodies.malformedRequest,
+    ],
+    [
+      'two lengths',
+      'POST /plants HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}',
+      400,
+      errorBodies.malformedRequest,
+    ],
+    [
+      'a length and a transfer coding',
+      'POST /plants HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      400,
+      errorBodies.malformedRequest,
+    ],
+    [
+      'a broken chunk',
+      `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n`,
+      400,
+      errorBodies.malformedRequest,
+    ],
+    [
+      'a request without Host',
+      'GET / HTTP/1.1\r\nConnection: close\r\n\r\n',
+      400,
+      errorBodies.missingHost,
+    ],
+    [
+      'two Host headers',
+      'GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n',
+      400,
+      errorBodies.missingHost,
+    ],
+    ['a request line without version', 'GET /\r\n\r\n', 400, errorBodies.missingVersion],
+    [
+      'a path with a malformed escape',
+      'GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+      400,
+      errorBodies.malformedTarget,
+    ],
+    [
+      'a header section of 20 KiB',
+      `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
+      431,
+      errorBodies.headersTooLarge,
+    ],
+    [
+      'an expectation other than 100-continue',
+      'POST /plants HTTP/1.1\r\nHost: x\r\nExpect: 200-ok\r\nContent-Length: 0\r\n\r\n',
+      417,
+      errorBodies.expectationFailed,
+    ],
+    ['a method nobody knows', 'BREW / HTTP/1.1\r\nHost: x\r\n\r\n', 501, errorBodies.unknownMethod],
+    ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', 501, errorBodies.unknownMethod],
+    [
+      'a transfer coding nobody knows',
+      'POST /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
+      501,
+      errorBodies.unknownCoding,
+    ],
+  ])('answers %s with the Error body', async (_what, request, status, body) => {
+    const answers = await exchange(url, request);
+
+    expect(answers).toEqual([{ status, body, headers: expect.anything() as unknown }]);
+    expect(answers[0]?.headers).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      connection: 'close',
+    });
+  });
+
+  it.each([
+    ['the header section', 'POST /plants HTTP/1.1\r\nHost: x\r\n'],
+    ['the body', creation(1).slice(0, -5)],
+    ['anything', ''],
+  ])('answers 408 to a client that does not send %s in time', async (_what, beginning) => {
+    const answers = await exchange(url, beginning);
+
+    expect(answers).toMatchObject([{ status: 408, body: errorBodies.requestTimeout }]);
+  });
+
+  it('answers a good request before the garbage behind it', async () => {
+    const answers = await exchange(url, `${creation(2)}garbage\r\n\r\n`);
+
+    expect(answers).toMatchObject([
+      { status: 200, body: { name: 'Fern' } },
+      { status: 400, body: errorBodies.malformedRequest },
+    ]);
+  });
+
+  it('answers requests on one connection in their order', async () => {
+    const answers = await exchange(
+      url,
+      creation(3) + creation(3) + creation(4, ['Connection: close']),
+    );
+
+    expect(answers).toMatchObject([
+      { status: 200, body: { name: 'Fern' } },
+      { status: 400, body: errorBodies.idTaken },
+      { status: 200, body: { name: 'Fern' } },
+    ]);
+  });
+
+  it('answers HEAD without a body', async () => {
+    const answers = await exchange(
+      url,
+      'HEAD /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    );
+
+    expect(answers).toMatchObject([{ status: 405, headers: { allow: 'POST' }, body: null }]);
+  });
+
+  it('takes a target in absolute form', async () => {
+    const request = creation(5, ['Connection: close']).replace('/plants', 'http://x/plants');
+
+    expect(await exchange(url, request)).toMatchObject([{ status: 200 }]);
+  });
+
+  it('takes a body in chunks', async () => {
+    const [head = '', body = ''] = creation(6, ['Connection: close']).split('\r\n\r\n');
+    const chunked = head.replace(/Content-Length: \d+/, 'Transfer-Encoding: chunked');
+    const chunks = [...body].map((character) => `1\r\n${character}\r\n`).join('');
+
+    const answers = await exchange(url, `${chunked}\r\n\r\n${chunks}0\r\n\r\n`);
+
+    expect(answers).toMatchObject([{ status: 200 }]);
+  });
+
+  it('takes an expectation of 100-continue', async () => {
+    const [head = '', body = ''] = creation(7, ['Expect: 100-continue', 'Connection: close']).split(
+      '\r\n\r\n',
+    );
+    const socket = open(url);
+    socket.write(`${head}\r\n\r\n`);
+    await once(socket, 'readable');
+    socket.write(body);
+
+    const answers = await readAnswers(socket);
+
+    expect(answers).toMatchObject([{ status: 100 }, { status: 200 }]);
+  });
+
+  it('lives on when clients hang up at any point', async () => {
+    const request = creation(8);
+    for (let sent = 0; sent < request.length; sent += 10) {
+      const socket = open(url);
+      await once(socket, 'connect');
+      socket.write(request.slice(0, sent));
+      socket.resetAndDestroy();
+    }
+
+    const answers = await exchange(url, creation(9, ['Connection: close']));
+
+    expect(answers).toMatchObject([{ status: 200 }]);
+  });
+});
