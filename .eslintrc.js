@@ -32,7 +32,7 @@ module.exports = tseslint.config(
     },
   },
   {
-    files: ['**/*spec.ts', 'test/**/*.ts'],
+    files: ['**/*spec.ts'],
     extends: [jest.configs['flat/recommended']],
     rules: {
       // Assertions may live in helpers that compare whole Error bodies.

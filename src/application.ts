@@ -5,6 +5,7 @@ import { AppModule } from './app.module';
 import type { Settings } from './config/environment';
 import { createFastifyAdapter } from './http/fastify-adapter';
 import { serveDocument } from './openapi/document';
+import { logAccess } from './operations/access-log';
 import { NestLogger } from './operations/nest-logger';
 
 /**
@@ -19,6 +20,7 @@ export async function createApplication(settings: Settings): Promise<NestFastify
     createFastifyAdapter(settings),
     { bodyParser: false, abortOnError: false, logger: new NestLogger(logger) },
   );
+  if (settings.accessLog) logAccess(app.getHttpAdapter().getInstance(), logger);
   if (settings.docs) serveDocument(app);
   return app;
 }

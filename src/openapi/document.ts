@@ -9,7 +9,7 @@ export function createDocument(app: INestApplication): OpenAPIObject {
     .setDescription('A sample plant store.')
     .setVersion('1.0.0')
     .setLicense('MIT', 'https://opensource.org/license/mit')
-    .addBearerAuth({ type: 'http', scheme: 'bearer' }, 'bearerAuth')
+    .addSecurity('bearerAuth', { type: 'http', scheme: 'bearer' })
     .addSecurityRequirements('bearerAuth')
     .build();
   return SwaggerModule.createDocument(app, config);

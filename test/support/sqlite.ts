@@ -15,3 +15,11 @@ export function execute(file: string, statement: string): void {
   database.exec(statement);
   database.close();
 }
+
+/** What SQLite's integrity check says of a file: "ok" when it is sound. */
+export function integrity(file: string): unknown {
+  const database = new DatabaseSync(file, { readOnly: true });
+  const result = database.prepare('PRAGMA integrity_check').get();
+  database.close();
+  return result?.integrity_check;
+}

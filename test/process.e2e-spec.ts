@@ -1,0 +1,197 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { TOKEN } from './support/application';
+import { makeFolder, removeFolder } from './support/folder';
+import { ServiceProcess } from './support/service-process';
+import { readPlants } from './support/sqlite';
+import { open, readAnswers } from './support/wire';
+
+describe('the service as a process', () => {
+  let folder: string;
+  let service: ServiceProcess | undefined;
+  beforeEach(() => {
+    folder = makeFolder();
+  });
+  afterEach(async () => {
+    service?.kill('SIGKILL');
+    await service?.ended;
+    service = undefined;
+    removeFolder(folder);
+  });
+
+  describe('without AUTH_TOKENS', () => {
+    it('prints a curl line that creates a plant when pasted', async () => {
+      service = new ServiceProcess(folder);
+      await service.url();
+      const [line = ''] = await printedLine(service, /^curl .*$/m);
+
+      const { stdout } = await promisify(execFile)('sh', ['-c', line]);
+
+      expect(stdout).toContain('HTTP/1.1 200 OK');
+      expect(stdout).toContain('{"name":"Fern","tag":"shade"}');
+      expect(readPlants(join(folder, 'data/plants.db'))).toHaveLength(1);
+    });
+
+    it('prints another id and another token at the next start', async () => {
+      const lines = [];
+      for (let start = 0; start < 2; start++) {
+        service = new ServiceProcess(folder);
+        lines.push((await printedLine(service, /Bearer (\S+)' .*"id":(\d+)/)).slice(1));
+        service.kill('SIGTERM');
+        await service.ended;
+      }
+
+      expect(lines[0]?.[0]).not.toBe(lines[1]?.[0]);
+      expect(lines[0]?.[1]).not.toBe(lines[1]?.[1]);
+    });
+
+    it('does not start in production', async () => {
+      service = new ServiceProcess(folder, { NODE_ENV: 'production' });
+
+      expect(await service.ended).toEqual({ code: 1, signal: null });
+      expect(service.stderr).toBe('AUTH_TOKENS must be set when NODE_ENV is production\n');
+      expect(existsSync(join(folder, 'data'))).toBe(false);
+    });
+  });
+
+  it('prints no token that it was given', async () => {
+    service = await ServiceProcess.start(folder, { LOG_LEVEL: 'trace' });
+    service.kill('SIGTERM');
+    await service.ended;
+
+    expect(service.stdout + service.stderr).not.toContain(TOKEN);
+  });
+
+  it('logs one line a request when asked to, without the query', async () => {
+    service = await ServiceProcess.start(folder, { ACCESS_LOG: 'true', LOG_LEVEL: 'info' });
+    const url = await service.url();
+    await fetch(new URL('/plants?secret', url));
+    service.kill('SIGTERM');
+    await service.ended;
+
+    const lines = service.stdout.split('\n').filter((line) => line.includes('"path"'));
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { method: 'GET', path: '/plants', status: 405 },
+    ]);
+    expect(service.stdout).not.toContain('secret');
+  });
+
+  it('names every bad variable and ends with 1', async () => {
+    service = new ServiceProcess(folder, { PORT: 'x', DOCS: 'x' });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toBe(
+      'PORT must be a port from 0 to 65535\nDOCS must be true or false\n',
+    );
+  });
+
+  it('ends with one sentence when the database cannot be used', async () => {
+    writeFileSync(join(folder, 'file'), '');
+    service = new ServiceProcess(folder, { DATABASE_URL: 'sqlite:file/plants.db' });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toMatch(
+      /^The database file \/.*\/file\/plants.db cannot be used: .*\.\n$/,
+    );
+  });
+
+  it('ends with one sentence when the port is taken', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as { port: number };
+    service = new ServiceProcess(folder, { PORT: String(port) });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toBe(`listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`);
+    other.close();
+  });
+
+  it('ends with one sentence when Node.js is too old', async () => {
+    const preload = join(folder, 'old.cjs');
+    writeFileSync(
+      preload,
+      "Object.defineProperty(process.versions, 'node', { value: '24.14.1' });" +
+        "Object.defineProperty(process, 'version', { value: 'v24.14.1' });",
+    );
+    service = new ServiceProcess(folder, { NODE_OPTIONS: `--require ${preload}` });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toMatch(/^The Plant Store needs Node.js 24.15 or newer.*v24.14.1.*\n$/);
+  });
+
+  describe.each(['SIGTERM', 'SIGINT'] as const)('on %s', (signal) => {
+    it('ends with 0 although idle connections are open', async () => {
+      service = await ServiceProcess.start(folder);
+      const url = await service.url();
+      const idle = open(url);
+      const used = open(url);
+      await once(idle, 'connect');
+      used.write('GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n');
+      await once(used, 'data');
+
+      service.kill(signal);
+
+      expect(await service.ended).toEqual({ code: 0, signal: null });
+      idle.destroy();
+      used.destroy();
+    });
+
+    it('answers what it has accepted, and says that the connection closes', async () => {
+      service = await ServiceProcess.start(folder);
+      const socket = open(await service.url());
+      const body = '{"id":1,"name":"Fern"}';
+      const head = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`;
+      socket.write(head);
+      // The service asks for the body, so it has begun with the request.
+      await once(socket, 'readable');
+
+      service.kill(signal);
+      const answers = readAnswers(socket);
+      setTimeout(() => socket.write(body), 100);
+
+      expect(await answers).toMatchObject([
+        { status: 100 },
+        { status: 200, headers: { connection: 'close' }, body: { name: 'Fern' } },
+      ]);
+      expect(await service.ended).toEqual({ code: 0, signal: null });
+      expect(readPlants(join(folder, 'data/plants.db'))).toEqual([{ id: 1n, name: 'Fern' }]);
+    });
+  });
+
+  it('cuts a request that never ends, within the shutdown time', async () => {
+    service = await ServiceProcess.start(folder, { SHUTDOWN_TIMEOUT: '1s' });
+    const socket = open(await service.url());
+    socket.write(
+      'POST /plants HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n',
+    );
+    await once(socket, 'readable');
+    socket.on('error', () => undefined);
+
+    service.kill('SIGTERM');
+
+    expect(await service.ended).toEqual({ code: 0, signal: null });
+  });
+
+  it('leaves a database of one file behind', async () => {
+    service = await ServiceProcess.start(folder);
+    service.kill('SIGTERM');
+    await service.ended;
+
+    expect(existsSync(join(folder, 'data/plants.db'))).toBe(true);
+    expect(existsSync(join(folder, 'data/plants.db-wal'))).toBe(false);
+  });
+});
+
+async function printedLine(service: ServiceProcess, pattern: RegExp): Promise<RegExpExecArray> {
+  await service.url();
+  for (let turn = 0; turn < 1000; turn++) {
+    const match = pattern.exec(service.stdout);
+    if (match) return match;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  throw new Error(`not printed: ${String(pattern)}`);
+}
