@@ -52,7 +52,7 @@ describe('a failing store', () => {
 
   /** What the application answers, and logs, when the store throws. */
   async function answerTo(failure: Error) {
-    const store: PlantsRepository = { insert: () => Promise.reject(failure) };
+    const store = { insert: () => Promise.reject(failure) };
     const settings = readEnvironment({ AUTH_TOKENS: TOKEN });
     const module = await Test.createTestingModule({ imports: [AppModule.register(settings)] })
       .overrideProvider(PlantsRepository)
