@@ -3,7 +3,7 @@ import { APP_FILTER, APP_GUARD } from '@nestjs/core';
 import { BearerGuard, StaticTokenVerifier, TokenVerifier } from './auth';
 import type { Settings } from './config/environment';
 import { ErrorFilter } from './errors';
-import { PlantsModule } from './plants';
+import { GUARDED_BY_HOST, PlantsModule } from './plants';
 
 /** The standalone service: the first host of {@link PlantsModule}. */
 @Module({
@@ -16,7 +16,12 @@ export class AppModule {
   static register({ database, auth }: Settings): DynamicModule {
     return {
       module: AppModule,
-      imports: [PlantsModule.forRootAsync({ useFactory: () => ({ sqlite: database }) })],
+      imports: [
+        PlantsModule.forRootAsync({
+          guard: GUARDED_BY_HOST,
+          useFactory: () => ({ sqlite: database }),
+        }),
+      ],
       providers: [
         { provide: TokenVerifier, useFactory: () => new StaticTokenVerifier(auth.tokenDigests) },
       ],

@@ -1,9 +1,9 @@
+#!/usr/bin/env node
 import './node-version';
-import { randomBytes } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createApplication } from './application';
-import { tokenDigest } from './auth';
+import { generateToken, tokenDigest } from './auth';
 import { EnvironmentError, readEnvironment, type Settings } from './config/environment';
 import { StoreOpenError } from './plants/persistence/store-open.error';
 
@@ -14,7 +14,7 @@ async function main(): Promise<void> {
     await serve(settings);
     return;
   }
-  const token = randomBytes(24).toString('base64url');
+  const token = generateToken();
   const app = await serve({ ...settings, auth: { tokenDigests: [tokenDigest(token)] } });
   console.log(`\nNo AUTH_TOKENS set: this token is good until the service stops. Try it:\n`);
   console.log(`${exampleCall(await app.getUrl(), token)}\n`);

@@ -297,7 +297,7 @@ describe('POST /plants', () => {
       'application/jsonp',
       'application/merge-patch+json',
       'application/json; charset=utf-16',
-      'application/json; charset=iso-8859-1',
+      'application/json; Charset=iso-8859-1',
       'application/json; charset=utf-8; charset=latin1',
       'application/json, text/plain',
       'application/json; charset',

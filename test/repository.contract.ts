@@ -88,6 +88,31 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
       expect(await store.plants()).toEqual(winners.toSorted((a, b) => Number(a.id - b.id)));
     });
 
+    it('finds a plant by its id', async () => {
+      const kept = { id: 2n ** 53n + 1n, name: 'Fern', tag: '' };
+      await store.repository.insert(kept);
+
+      expect(await store.repository.find(kept.id)).toEqual(kept);
+      expect(await store.repository.find(kept.id - 1n)).toBeUndefined();
+    });
+
+    it('gives pages in id order, from the smallest id to the largest', async () => {
+      const ids = [-(2n ** 63n), -5n, 0n, 7n, 2n ** 53n + 1n, 2n ** 63n - 1n];
+      await Promise.all(
+        ids.toReversed().map((each) => store.second.insert({ id: each, name: '' })),
+      );
+
+      const first = await store.repository.page(undefined, 4);
+      const second = await store.repository.page(first.at(-1)?.id, 4);
+      const third = await store.repository.page(second.at(-1)?.id, 4);
+
+      expect([first, second, third].map((page) => page.map((each) => each.id))).toEqual([
+        ids.slice(0, 4),
+        ids.slice(4),
+        [],
+      ]);
+    });
+
     it('keeps texts of a mebibyte beside short ones', async () => {
       const plants = Array.from({ length: 20 }, (_, at) => ({
         id: BigInt(at),

@@ -116,6 +116,13 @@ describe('SqlitePlantsRepository', () => {
     expect(readPlants(file).map(({ id }) => id)).toContain(2n);
   });
 
+  it('ends a page early when texts are long, so that memory stays flat', async () => {
+    const name = 'x'.repeat(2 ** 19);
+    for (let id = 0n; id < 10n; id++) await repository.insert({ id, name });
+
+    expect(await repository.page(undefined, 10)).toHaveLength(3);
+  });
+
   it('migrates once when several open an empty file at the same time', async () => {
     const fresh = join(folder, 'fresh.db');
 

@@ -149,6 +149,14 @@ describe('HTTP on the wire', () => {
     expect(answers).toMatchObject([{ status: 405, headers: { allow: 'POST' }, body: null }]);
   });
 
+  it('refuses two media types', async () => {
+    const request = creation(10, ['Content-Type: application/json', 'Connection: close']);
+
+    expect(await exchange(url, request)).toMatchObject([
+      { status: 400, body: errorBodies.mediaType },
+    ]);
+  });
+
   it('takes a target in absolute form', async () => {
     const request = creation(5, ['Connection: close']).replace('/plants', 'http://x/plants');
 

@@ -1,4 +1,4 @@
 export { BearerGuard } from './bearer.guard';
 export { StaticTokenVerifier } from './static-token-verifier';
-export { tokenDigest } from './token-digest';
+export { configuredTokenDigest, generateToken, tokenDigest } from './token-digest';
 export { type Caller, TokenVerifier } from './token-verifier';

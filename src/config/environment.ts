@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { tokenDigest } from '../auth';
+import { configuredTokenDigest } from '../auth';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
 export interface Settings {
@@ -100,9 +100,6 @@ const FLAGS = new Map([
   ['false', false],
 ]);
 
-/** RFC 6750 section 2.1, b64token. */
-const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
-
 const integerUpTo =
   (most: number): Parse<number> =>
   (text) =>
@@ -136,15 +133,8 @@ function parseTokens(text: string): Buffer[] | undefined {
   const digests = text
     .split(/[\s,]+/)
     .filter((entry) => entry !== '')
-    .map(digestOfEntry);
+    .map(configuredTokenDigest);
   return digests.length > 0 && digests.every((digest) => digest !== undefined)
     ? digests
     : undefined;
-}
-
-/** The SHA-256 digest of an accepted token, which may be given as the token itself or as its digest. */
-function digestOfEntry(entry: string): Buffer | undefined {
-  const [, hex] = /^sha256:([0-9a-f]{64})$/i.exec(entry) ?? [];
-  if (hex !== undefined) return Buffer.from(hex, 'hex');
-  return TOKEN.test(entry) ? tokenDigest(entry) : undefined;
 }

@@ -6,11 +6,12 @@ import {
   Logger,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { type ErrorKind, errorCatalogue, PlantStoreError } from './errors';
+import { type ErrorKind, PlantStoreError } from './errors';
 
-/** Which line of the catalogue answers a status that Nest or Fastify chose. */
+/** Which line of the catalogue answers a status that Nest, Fastify or a guard of the host chose. */
 const kindOfStatus: Partial<Record<number, ErrorKind>> = {
-  400: 'malformedRequest',
+  401: 'missingCredentials',
+  403: 'forbidden',
   404: 'notFound',
   408: 'requestTimeout',
   413: 'bodyTooLarge',
@@ -50,8 +51,10 @@ export class ErrorFilter implements ExceptionFilter {
 
 function toPlantStoreError(exception: unknown): PlantStoreError {
   if (exception instanceof PlantStoreError) return exception;
-  const kind = exception instanceof HttpException && kindOfStatus[exception.getStatus()];
-  if (!kind) return new PlantStoreError('internal', undefined, { cause: exception });
-  const { meaning } = errorCatalogue[kind];
-  return new PlantStoreError(kind, meaning, { cause: exception });
+  return new PlantStoreError(kindOf(exception), undefined, { cause: exception });
+}
+
+function kindOf(exception: unknown): ErrorKind {
+  const status = exception instanceof HttpException ? exception.getStatus() : 500;
+  return kindOfStatus[status] ?? (status < 500 ? 'malformedRequest' : 'internal');
 }

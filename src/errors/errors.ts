@@ -36,6 +36,7 @@ export const errorCatalogue = {
     status: 401,
     meaning: 'Bearer credentials that are no good: malformed, given twice, unknown or expired.',
   },
+  forbidden: { error: 40300, status: 403, meaning: 'The caller is known but may not do this.' },
   notFound: { error: 40400, status: 404, meaning: 'There is nothing at this path.' },
   methodNotAllowed: {
     error: 40500,

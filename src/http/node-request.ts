@@ -1,7 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 
 /** A request as Nest hands it out: Fastify wraps Node's, Express extends it. */
-export type HostRequest = IncomingMessage | { readonly raw: IncomingMessage };
+export type HostRequest = (IncomingMessage | { readonly raw: IncomingMessage }) & {
+  /** What the host's parser made of the body; the bytes themselves where it leaves them alone. */
+  readonly body?: unknown;
+  /** The bytes of the body, when the host was created with Nest's `rawBody: true`. */
+  readonly rawBody?: Buffer;
+};
 
 /** Node's own request behind the one of the HTTP framework. */
 export function nodeRequest(request: HostRequest): IncomingMessage {

@@ -12,7 +12,9 @@ export function createDocument(app: INestApplication): OpenAPIObject {
     .addSecurity('bearerAuth', { type: 'http', scheme: 'bearer' })
     .addSecurityRequirements('bearerAuth')
     .build();
-  return SwaggerModule.createDocument(app, config);
+  return SwaggerModule.createDocument(app, config, {
+    operationIdFactory: (_controller, method) => `${method}Plant`,
+  });
 }
 
 /** Serves the document at `/openapi.json` and Swagger UI at `/docs`. Both are public. */

@@ -1,6 +1,10 @@
 export * from '../errors';
 export type { Plant } from './plant';
 export { PlantsModule } from './plants.module';
-export type { PlantsModuleOptions } from './plants.options';
+export {
+  GUARDED_BY_HOST,
+  type PlantsModuleMounting,
+  type PlantsModuleOptions,
+} from './plants.options';
 export { PlantsRepository } from './plants.repository';
 export { PlantsService } from './plants.service';

@@ -1,73 +1,83 @@
 import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
 import { Injectable, type PipeTransform } from '@nestjs/common';
-import { validateSync } from 'class-validator';
 import { InvalidPlantError, NotJsonError, UnsupportedMediaTypeError } from '../errors';
 import { isJsonMediaType } from '../http/media-type';
-import { NewPlantDto } from './dto/new-plant.dto';
+import { fieldValues, type HostRequest, nodeRequest } from '../http/node-request';
+import type { NewPlantDto } from './dto/new-plant.dto';
 import { parseInt64 } from './int64';
 import { sourceOfMember } from './json-member';
-import type { RequestContent } from './request-content.decorator';
+import { type NewPlantCandidate, validateNewPlant } from './new-plant.validation';
 
 /**
- * Turns the bytes of a request into a {@link NewPlantDto}, exactly, or refuses them.
+ * Turns the content of a request into a {@link NewPlantDto}, exactly, or refuses it.
  *
  * Members that the contract does not name are ignored; of a member given twice the last one counts.
  *
- * @throws UnsupportedMediaTypeError when the bytes are not declared as plain JSON in UTF-8
- * @throws NotJsonError when they are not JSON
- * @throws InvalidPlantError when they are JSON of another shape
+ * @throws UnsupportedMediaTypeError when the content is not declared as plain JSON in UTF-8
+ * @throws NotJsonError when it is not JSON
+ * @throws InvalidPlantError when it is JSON of another shape
  */
 @Injectable()
-export class NewPlantPipe implements PipeTransform<RequestContent, NewPlantDto> {
-  transform({ types, encoding, bytes }: RequestContent): NewPlantDto {
-    const [type] = types;
-    if (type === undefined || types.length > 1 || !isJsonMediaType(type)) {
-      throw new UnsupportedMediaTypeError('The Content-Type must be application/json, in UTF-8.');
-    }
-    if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-      throw new UnsupportedMediaTypeError('The body must not have a Content-Encoding.');
-    }
-    return toNewPlant(decode(bytes));
+export class NewPlantPipe implements PipeTransform<HostRequest, NewPlantDto> {
+  transform(request: HostRequest): NewPlantDto {
+    assertJsonContent(nodeRequest(request));
+    const content = request.rawBody ?? request.body;
+    return validateNewPlant(
+      Buffer.isBuffer(content) || content === undefined
+        ? readBytes(content)
+        : readParsed(content, nodeRequest(request)),
+    );
   }
 }
 
-function decode(bytes: Uint8Array | undefined): string {
+function assertJsonContent(message: IncomingMessage): void {
+  const [type, ...others] = fieldValues(message, 'content-type');
+  if (type === undefined || others.length > 0 || !isJsonMediaType(type)) {
+    throw new UnsupportedMediaTypeError('The Content-Type must be application/json, in UTF-8.');
+  }
+  const encoding = message.headers['content-encoding'];
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw new UnsupportedMediaTypeError('The body must not have a Content-Encoding.');
+  }
+}
+
+function readBytes(bytes: Buffer | undefined): NewPlantCandidate {
   if (bytes === undefined || bytes.length === 0) throw new NotJsonError('The body is empty.');
   if (!isUtf8(bytes)) throw new NotJsonError('The body is not UTF-8.');
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
+  const text = bytes.toString();
+
+  const { id, name, tag } = membersOf(parse(text));
+  return { id: typeof id === 'number' ? exactId(id, text) : id, name, tag };
 }
 
-function toNewPlant(text: string): NewPlantDto {
-  const members = parseObject(text);
-  const plant = Object.assign(new NewPlantDto(), {
-    id: exactId(members.id, text),
-    name: members.name,
-    tag: members.tag,
-  });
-
-  const faults = validateSync(plant);
-  if (faults.length > 0) {
-    const reasons = faults.flatMap(({ constraints = {} }) => Object.values(constraints));
-    throw new InvalidPlantError(`Not a NewPlant: ${reasons.join('; ')}.`);
-  }
-  return plant;
+/** The id as a bigint when it is an int64 as written, or else the number, for the rules to refuse. */
+function exactId(id: number, text: string): bigint | number {
+  return parseInt64(sourceOfMember(text, 'id') ?? '') ?? id;
 }
 
-function parseObject(text: string): Partial<Record<keyof NewPlantDto, unknown>> {
-  let value: unknown;
+/** Takes what the parser of a host has left of the body: ids beyond 2^53 may have been rounded. */
+function readParsed(value: unknown, { headers }: IncomingMessage): NewPlantCandidate {
+  if (headers['content-length'] === '0') throw new NotJsonError('The body is empty.');
+  const { id, name, tag } = membersOf(value);
+  if (typeof id !== 'number' || !Number.isInteger(id)) return { id, name, tag };
+  if (Number.isSafeInteger(id)) return { id: BigInt(id), name, tag };
+  throw new InvalidPlantError(
+    'Not a NewPlant: id may have been rounded before it was judged. For ids beyond 2^53 the server must be created with rawBody: true.',
+  );
+}
+
+function parse(text: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch (cause) {
     throw new NotJsonError(`The body is not JSON: ${(cause as SyntaxError).message}`);
   }
+}
+
+function membersOf(value: unknown): NewPlantCandidate {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new InvalidPlantError('Not a NewPlant: the body must be a JSON object.');
   }
   return value;
-}
-
-/** The id as a bigint when it is an int64 as written, or else what stands there, for the rules to judge. */
-function exactId(id: unknown, text: string): unknown {
-  if (typeof id !== 'number') return id;
-  return parseInt64(sourceOfMember(text, 'id') ?? '') ?? id;
 }

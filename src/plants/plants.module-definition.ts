@@ -1,5 +1,69 @@
-import { ConfigurableModuleBuilder } from '@nestjs/common';
-import type { PlantsModuleOptions } from './plants.options';
+import {
+  ConfigurableModuleBuilder,
+  Controller,
+  type Provider,
+  type Type,
+  UseGuards,
+} from '@nestjs/common';
+import { BearerGuard, TokenVerifier } from '../auth';
+import { verifierOf } from './plants.access';
+import { ApiBearerAuth } from './dto/openapi';
+import { SqlitePlantsRepository } from './persistence/sqlite-plants.repository';
+import { PlantsController } from './plants.controller';
+import {
+  GUARDED_BY_HOST,
+  type PlantsModuleMounting,
+  type PlantsModuleOptions,
+} from './plants.options';
+import { PlantsRepository } from './plants.repository';
 
+const defaults: PlantsModuleMounting = {
+  path: 'plants',
+  guard: undefined,
+  repository: undefined,
+  imports: [],
+};
+
+/** The class with `forRoot` and `forRootAsync`, and the token under which the options are provided. */
 export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
-  new ConfigurableModuleBuilder<PlantsModuleOptions>().setClassMethodName('forRoot').build();
+  new ConfigurableModuleBuilder<PlantsModuleOptions>()
+    .setClassMethodName('forRoot')
+    .setExtras(defaults, ({ imports = [], providers = [], ...definition }, mounting) => ({
+      ...definition,
+      imports: [...imports, ...mounting.imports],
+      controllers: [controllerFor(mounting)],
+      providers: [...providers, repositoryFor(mounting), ...verifierFor(mounting)],
+    }))
+    .build();
+
+/** A controller of its own for each mounting, so that two of them do not share path and guard. */
+function controllerFor({ path, guard }: PlantsModuleMounting): Type<PlantsController> {
+  @Controller(path)
+  class MountedPlantsController extends PlantsController {}
+
+  if (guard !== GUARDED_BY_HOST) UseGuards(guard ?? BearerGuard)(MountedPlantsController);
+  if (guard === undefined) ApiBearerAuth('bearerAuth')(MountedPlantsController);
+  return MountedPlantsController;
+}
+
+function repositoryFor({ repository }: PlantsModuleMounting): Provider {
+  if (repository) return { provide: PlantsRepository, useExisting: repository };
+  return {
+    provide: PlantsRepository,
+    inject: [MODULE_OPTIONS_TOKEN],
+    useFactory: ({ sqlite = 'data/plants.db' }: PlantsModuleOptions) =>
+      SqlitePlantsRepository.open(sqlite),
+  };
+}
+
+/** Who issues the bearer tokens; nobody when the host has a guard of its own. */
+function verifierFor({ guard }: PlantsModuleMounting): Provider[] {
+  if (guard) return [];
+  return [
+    {
+      provide: TokenVerifier,
+      inject: [MODULE_OPTIONS_TOKEN],
+      useFactory: verifierOf,
+    },
+  ];
+}

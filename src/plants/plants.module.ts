@@ -1,36 +1,25 @@
 import { type DynamicModule, Module } from '@nestjs/common';
-import { SqlitePlantsRepository } from './persistence/sqlite-plants.repository';
-import { PlantsController } from './plants.controller';
-import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './plants.module-definition';
-import type { PlantsModuleOptions } from './plants.options';
-import { PlantsRepository } from './plants.repository';
+import { NewPlantPipe } from './new-plant.pipe';
+import { ConfigurableModuleClass } from './plants.module-definition';
+import type { PlantsModuleMounting, PlantsModuleOptions } from './plants.options';
 import { PlantsService } from './plants.service';
 
 /**
- * Everything that creating plants takes, for a host to mount.
+ * Everything that creating plants takes, for a host to mount. Nothing of it is global: guard, filter
+ * and pipe govern its own route.
  *
  * @example
  * ```ts
- * @Module({ imports: [PlantsModule.forRoot({ sqlite: 'data/plants.db' })] })
+ * @Module({ imports: [PlantsModule.forRoot({ sqlite: 'data/plants.db', tokens: ['…'] })] })
  * export class AppModule {}
  * ```
  */
-@Module({
-  controllers: [PlantsController],
-  providers: [
-    PlantsService,
-    {
-      provide: PlantsRepository,
-      inject: [MODULE_OPTIONS_TOKEN],
-      useFactory: ({ sqlite = 'data/plants.db' }: PlantsModuleOptions) =>
-        SqlitePlantsRepository.open(sqlite),
-    },
-  ],
-  exports: [PlantsService],
-})
+@Module({ providers: [PlantsService, NewPlantPipe], exports: [PlantsService] })
 export class PlantsModule extends ConfigurableModuleClass {
   /** Mounts the module. Every option has a default. */
-  static override forRoot(options: PlantsModuleOptions = {}): DynamicModule {
+  static override forRoot(
+    options: PlantsModuleOptions & Partial<PlantsModuleMounting> = {},
+  ): DynamicModule {
     return super.forRoot(options);
   }
 }

@@ -1,4 +1,7 @@
-/** How a host wants its {@link PlantsModule}. */
+import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
+import type { PlantsRepository } from './plants.repository';
+
+/** The settings of a {@link PlantsModule}, which may come from a factory. */
 export interface PlantsModuleOptions {
   /**
    * The file of the SQLite database, relative to the working directory. It and its directory are
@@ -7,4 +10,40 @@ export interface PlantsModuleOptions {
    * @default 'data/plants.db'
    */
   readonly sqlite?: string;
+  /**
+   * Who may create plants: holders of these bearer tokens, each given as itself or as `sha256:HEX`.
+   *
+   * @default a random token made at the start and logged once; in production (`NODE_ENV`) the host
+   * does not start without a word on who may create plants, here or as `guard`
+   */
+  readonly tokens?: readonly string[];
 }
+
+/** What of a {@link PlantsModule} is settled where it is mounted, `forRootAsync` included. */
+export interface PlantsModuleMounting {
+  /**
+   * Where the operation is, below the host's global prefix and version. Modules mounted twice need
+   * different ones.
+   *
+   * @default 'plants'
+   */
+  path: string;
+  /**
+   * Who may create plants, in the host's own words: a guard of the host instead of bearer tokens, or
+   * the statement that the host guards the route already.
+   *
+   * @default bearer tokens
+   */
+  guard: Type<CanActivate> | typeof GUARDED_BY_HOST | undefined;
+  /**
+   * The host's own store instead of ours: a provider that `imports` export.
+   *
+   * @default the SQLite database
+   */
+  repository: Type<PlantsRepository> | undefined;
+  /** Modules that export what `guard` and `repository` inject. */
+  imports: NonNullable<ModuleMetadata['imports']>;
+}
+
+/** Says that a host guards `POST /plants` itself, with a global guard for example. */
+export const GUARDED_BY_HOST = 'guarded-by-host';

@@ -13,6 +13,22 @@ export abstract class PlantsRepository {
   abstract insert(plant: Plant): Promise<boolean>;
 
   /**
+   * The plant that has an id.
+   *
+   * @throws UnavailableError when the store does not answer
+   */
+  abstract find(id: bigint): Promise<Plant | undefined>;
+
+  /**
+   * The next plants in id order.
+   *
+   * @param after the id before the first; undefined begins with the smallest
+   * @param limit how many at most, 1 or more; a page may be shorter, but is empty only at the end
+   * @throws UnavailableError when the store does not answer
+   */
+  abstract page(after: bigint | undefined, limit: number): Promise<readonly Plant[]>;
+
+  /**
    * Whether a plant inserted now would likely be kept: what a readiness probe asks. It answers from
    * what the store has seen last, at no cost.
    */

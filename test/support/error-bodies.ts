@@ -14,6 +14,10 @@ export const errorBodies = {
     40002,
     'Not a NewPlant: id must be an integer from -9223372036854775808 to 9223372036854775807.',
   ),
+  idRounded: body(
+    40002,
+    'Not a NewPlant: id may have been rounded before it was judged. For ids beyond 2^53 the server must be created with rawBody: true.',
+  ),
   nameMissing: body(40002, 'Not a NewPlant: name is required.'),
   nameNotString: body(40002, 'Not a NewPlant: name must be a string.'),
   nameNotExact: body(
@@ -38,6 +42,7 @@ export const errorBodies = {
     40101,
     'Bearer credentials that are no good: malformed, given twice, unknown or expired.',
   ),
+  forbidden: body(40300, 'The caller is known but may not do this.'),
   notFound: body(40400, 'There is nothing at this path.'),
   methodNotAllowed: body(
     40500,

@@ -1,4 +1,4 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from './openapi';
 
 /** What every answer that is not a success carries: specification, "Error". */
 @ApiSchema({ name: 'Error' })

@@ -1,4 +1,4 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from './openapi';
 import { IsInt64 } from './is-int64.decorator';
 import { PlantDto } from './plant.dto';
 

@@ -1,4 +1,4 @@
-import { ApiProperty, ApiPropertyOptional, ApiSchema } from '@nestjs/swagger';
+import { ApiProperty, ApiPropertyOptional, ApiSchema } from './openapi';
 import { ValidateIf } from 'class-validator';
 import { IsExactText } from './is-exact-text.decorator';
 

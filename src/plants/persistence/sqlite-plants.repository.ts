@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { OnApplicationShutdown } from '@nestjs/common';
 import { OutcomeUnknownError, UnavailableError } from '../../errors';
+import { INT64_MAX, INT64_MIN } from '../int64';
 import type { Plant } from '../plant';
 import { PlantsRepository } from '../plants.repository';
 import { GroupCommit } from './group-commit';
@@ -10,6 +11,9 @@ import { StoreOpenError } from './store-open.error';
 
 /** A plant weighs 1 for each 4 KiB of text begun. */
 const WEIGHT_UNIT = 4096;
+
+/** Characters of text after which a page ends early, so that memory stays flat. */
+const PAGE_TEXT_LIMIT = 2 ** 20;
 
 /** Milliseconds: a lock held longer by another process refuses the batch. */
 const BUSY_TIMEOUT = 1000;
@@ -54,6 +58,16 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     return (await this.commits.submit(plant)) === 1;
   }
 
+  async find(id: bigint): Promise<Plant | undefined> {
+    const [plant] = await this.read(id, id, 1);
+    return plant;
+  }
+
+  async page(after: bigint | undefined, limit: number): Promise<readonly Plant[]> {
+    if (after === INT64_MAX) return [];
+    return this.read(after === undefined ? INT64_MIN : after + 1n, INT64_MAX, limit);
+  }
+
   /** Nest calls this once HTTP has stopped: what was accepted is committed, then the file closed. */
   async onApplicationShutdown(): Promise<void> {
     await this.commits.close();
@@ -61,8 +75,8 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   }
 
   private async commit(batch: readonly Plant[]): Promise<Uint8Array> {
-    if (this.thread.hasEnded) await this.restart();
-    const reply = await this.thread.commit({
+    const thread = await this.liveThread();
+    const reply = await thread.commit({
       ids: BigInt64Array.from(batch, ({ id }) => id),
       names: batch.map(({ name }) => name),
       tags: batch.map(({ tag }) => tag),
@@ -77,9 +91,20 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     }
   }
 
-  private async restart(): Promise<void> {
+  private async read(from: bigint, to: bigint, limit: number): Promise<readonly Plant[]> {
+    const thread = await this.liveThread();
+    const plants = await thread
+      .read({ from, to, limit, textLimit: PAGE_TEXT_LIMIT })
+      .catch((error: unknown) => ({ reason: String(error) }));
+    if (!('reason' in plants)) return plants;
+    throw new UnavailableError({ cause: new Error(`${this.path}: ${plants.reason}`) });
+  }
+
+  private async liveThread(): Promise<SqliteThread> {
+    if (!this.thread.hasEnded) return this.thread;
     try {
       this.thread = await startThread(this.path, false);
+      return this.thread;
     } catch (cause) {
       throw new UnavailableError({ cause });
     }

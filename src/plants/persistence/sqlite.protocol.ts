@@ -1,3 +1,5 @@
+import type { Plant } from '../plant';
+
 /** What the SQLite worker starts with. */
 export interface SqliteWorkerData {
   /** The database file, absolute. */
@@ -16,8 +18,23 @@ export interface SqliteBatch {
   readonly tags: readonly (string | undefined)[];
 }
 
-/** What the thread is asked: to commit a batch, or to close the database and end. */
-export type SqliteRequest = SqliteBatch | 'close';
+/** A question for plants in id order. */
+export interface SqliteQuery {
+  /** The smallest id asked for. */
+  readonly from: bigint;
+  /** The largest id asked for. */
+  readonly to: bigint;
+  /** How many plants at most. */
+  readonly limit: number;
+  /** After how many characters of text the reply ends early, though not before its first plant. */
+  readonly textLimit: number;
+}
+
+/** What the thread is asked: to commit a batch, to read, or to close the database and end. */
+export type SqliteRequest = SqliteBatch | SqliteQuery | 'close';
+
+/** The answer to a query: the plants, or why there is none. */
+export type SqlitePlants = readonly Plant[] | { readonly reason: string };
 
 /** The answer to a batch, and the first message of a worker (for an empty batch). */
 export type SqliteReply =

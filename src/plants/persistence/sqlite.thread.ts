@@ -1,18 +1,30 @@
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { SqliteBatch, SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.protocol';
+import type {
+  SqliteBatch,
+  SqlitePlants,
+  SqliteQuery,
+  SqliteReply,
+  SqliteRequest,
+  SqliteWorkerData,
+} from './sqlite.protocol';
 
 /** Beside this file: TypeScript under the test runner, whose Node strips the types; built elsewhere. */
 const WORKER = join(__dirname, `sqlite.worker.${__filename.endsWith('.ts') ? 'mts' : 'mjs'}`);
 
-/** The worker thread that owns a SQLite connection, seen from outside. It takes one batch at a time. */
+interface Waiting {
+  readonly resolve: (reply: unknown) => void;
+  readonly reject: (reason: Error) => void;
+}
+
+/** The worker thread that owns a SQLite connection, seen from outside. It answers in order. */
 export class SqliteThread {
-  private waiting: PromiseWithResolvers<SqliteReply> | undefined;
+  private readonly waiting: Waiting[] = [];
   private endedBy: Error | undefined;
 
   private constructor(private readonly worker: Worker) {
-    worker.on('message', (reply: SqliteReply) => this.waiting?.resolve(reply));
+    worker.on('message', (reply: unknown) => this.waiting.shift()?.resolve(reply));
     worker.on('error', (error: Error) => {
       this.end(error);
     });
@@ -28,7 +40,7 @@ export class SqliteThread {
    */
   static async start(data: SqliteWorkerData): Promise<SqliteThread> {
     const thread = new SqliteThread(new Worker(WORKER, { workerData: data, name: 'sqlite' }));
-    const reply = await thread.nextReply();
+    const reply = await thread.nextReply<SqliteReply>();
     if (reply.result === 'committed') return thread;
     await thread.worker.terminate();
     throw new Error(reply.reason);
@@ -49,6 +61,16 @@ export class SqliteThread {
     return this.nextReply();
   }
 
+  /**
+   * Reads plants.
+   *
+   * @throws Error when the thread ends before it has answered
+   */
+  read(query: SqliteQuery): Promise<SqlitePlants> {
+    this.post(query);
+    return this.nextReply();
+  }
+
   /** Has the thread close the database and end. */
   async close(): Promise<void> {
     if (this.hasEnded) return;
@@ -60,14 +82,20 @@ export class SqliteThread {
     this.worker.postMessage(request);
   }
 
-  private nextReply(): Promise<SqliteReply> {
+  private nextReply<Reply>(): Promise<Reply> {
     if (this.endedBy) return Promise.reject(this.endedBy);
-    this.waiting = Promise.withResolvers();
-    return this.waiting.promise;
+    return new Promise((resolve, reject) => {
+      this.waiting.push({
+        resolve: (reply) => {
+          resolve(reply as Reply);
+        },
+        reject,
+      });
+    });
   }
 
   private end(reason: Error): void {
     this.endedBy ??= reason;
-    this.waiting?.reject(this.endedBy);
+    for (const { reject } of this.waiting.splice(0)) reject(this.endedBy);
   }
 }

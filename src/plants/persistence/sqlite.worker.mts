@@ -3,8 +3,11 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
+import type { Plant } from '../plant.js';
 import type {
   SqliteBatch,
+  SqlitePlants,
+  SqliteQuery,
   SqliteReply,
   SqliteRequest,
   SqliteWorkerData,
@@ -24,6 +27,7 @@ const { path, migrations, busyTimeout, create } = workerData as SqliteWorkerData
 interface Store {
   readonly database: DatabaseSync;
   readonly insert: StatementSync;
+  readonly select: StatementSync;
   /** The files as they were opened, to notice when they are no longer the ones at their paths. */
   readonly files: string;
 }
@@ -40,15 +44,15 @@ try {
 }
 
 parentPort?.on('message', (request: SqliteRequest) => {
-  if (request !== 'close') {
-    reply(commit(request));
-    return;
+  if (request === 'close') {
+    abandon();
+    parentPort?.close();
+  } else {
+    reply('ids' in request ? commit(request) : read(request));
   }
-  abandon();
-  parentPort?.close();
 });
 
-function reply(message: SqliteReply): void {
+function reply(message: SqliteReply | SqlitePlants): void {
   parentPort?.postMessage(message);
 }
 
@@ -79,6 +83,24 @@ function commit({ ids, names, tags }: SqliteBatch): SqliteReply {
   }
 }
 
+function read({ from, to, limit, textLimit }: SqliteQuery): SqlitePlants {
+  try {
+    store ??= open(false);
+    const plants: Plant[] = [];
+    let text = 0;
+    for (const row of store.select.iterate(from, to, limit)) {
+      const { id, name, tag } = row as { id: bigint; name: string; tag: string | null };
+      plants.push(tag === null ? { id, name } : { id, name, tag });
+      text += name.length + (tag?.length ?? 0);
+      if (text > textLimit) break;
+    }
+    return plants;
+  } catch (error) {
+    abandon();
+    return { reason: String(error) };
+  }
+}
+
 /**
  * Opens the database and makes all that it holds durable.
  *
@@ -103,7 +125,10 @@ function open(createFile: boolean): Store {
     const insert = database.prepare(
       'INSERT INTO plants (id, name, tag) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
     );
-    return { database, insert, files: identities() };
+    const select = database.prepare(
+      'SELECT id, name, tag FROM plants WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?',
+    );
+    return { database, insert, select, files: identities() };
   } catch (error) {
     database.close();
     throw error;

@@ -1,0 +1,393 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { type INestApplication, Injectable, Module } from '@nestjs/common';
+import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
+import {
+  GUARDED_BY_HOST,
+  IdTakenError,
+  InvalidPlantError,
+  OutcomeUnknownError,
+  type Plant,
+  PlantsModule,
+  type PlantsModuleOptions,
+  PlantsRepository,
+  PlantsService,
+} from '../src/plants';
+import { errorBodies } from './support/error-bodies';
+import { makeFolder, removeFolder } from './support/folder';
+import { adapters, KeyGuard, startHost } from './support/orchard';
+import { readPlants } from './support/sqlite';
+
+const TOKEN = 'host-token';
+const LARGE_ID = '{"id":9007199254740993,"name":" Fern "}';
+
+let folder: string;
+let file: string;
+let app: INestApplication | undefined;
+beforeEach(() => {
+  folder = makeFolder();
+  file = join(folder, 'plants.db');
+});
+afterEach(async () => {
+  await app?.close();
+  app = undefined;
+  removeFolder(folder);
+});
+
+/** Starts a host and keeps it for the end of the test. */
+async function start(...parameters: Parameters<typeof startHost>): Promise<URL> {
+  const host = await startHost(...parameters);
+  ({ app } = host);
+  return host.url;
+}
+
+async function send(url: URL, path: string, init: RequestInit = {}) {
+  const response = await fetch(new URL(path, url), init);
+  const text = await response.text();
+  return { status: response.status, type: response.headers.get('content-type'), text };
+}
+
+async function post(
+  url: URL,
+  body: string,
+  headers: Record<string, string> = {},
+  path = '/api/v1/plants',
+) {
+  const { status, text } = await send(url, path, {
+    method: 'POST',
+    body,
+    headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json', ...headers },
+  });
+  return { status, body: JSON.parse(text) as unknown };
+}
+
+class AsyncOptions {
+  create(): PlantsModuleOptions {
+    return { sqlite: file, tokens: [TOKEN] };
+  }
+}
+
+@Module({ providers: [AsyncOptions], exports: [AsyncOptions] })
+class AsyncOptionsModule {}
+
+const mountings = {
+  forRoot: () => PlantsModule.forRoot({ sqlite: file, tokens: [TOKEN] }),
+  'forRootAsync with a factory': () =>
+    PlantsModule.forRootAsync({ useFactory: () => ({ sqlite: file, tokens: [TOKEN] }) }),
+  'forRootAsync with injection': () =>
+    PlantsModule.forRootAsync({
+      imports: [AsyncOptionsModule],
+      inject: [AsyncOptions],
+      useFactory: (options: AsyncOptions) => options.create(),
+    }),
+  'forRootAsync with a class': () => PlantsModule.forRootAsync({ useClass: AsyncOptions }),
+  'forRootAsync with an existing class': () =>
+    PlantsModule.forRootAsync({ imports: [AsyncOptionsModule], useExisting: AsyncOptions }),
+};
+
+describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on %s', (adapter) => {
+  describe.each(Object.entries(mountings))('mounted by %s, with raw bodies', (_how, mount) => {
+    it('creates a plant exactly, below the prefix and version of the host', async () => {
+      const url = await start(adapter, [mount()], { rawBody: true });
+
+      const answer = await post(url, LARGE_ID);
+
+      expect(answer).toEqual({ status: 200, body: { name: ' Fern ' } });
+      expect(readPlants(file)).toEqual([{ id: 9_007_199_254_740_993n, name: ' Fern ' }]);
+    });
+  });
+
+  it("answers its refusals with the Error body, whatever the host's filter says", async () => {
+    const url = await start(adapter, [mountings.forRoot()], { rawBody: true });
+
+    const answers = [
+      await post(url, LARGE_ID, { authorization: 'Basic YTpi' }),
+      await post(url, LARGE_ID, { authorization: 'Bearer x' }),
+      await post(url, '{"id":1.000000000000000005,"name":"Fern"}'),
+      await post(url, '{"id":1,"name":null}'),
+      await post(url, LARGE_ID, { 'content-type': 'application/json; charset=utf-8; x' }),
+      await post(url, LARGE_ID),
+      await post(url, LARGE_ID),
+    ];
+
+    expect(answers).toEqual([
+      { status: 401, body: errorBodies.missingCredentials },
+      { status: 401, body: errorBodies.invalidToken },
+      { status: 400, body: errorBodies.idNotInt64 },
+      { status: 400, body: errorBodies.nameNotString },
+      { status: 400, body: errorBodies.mediaType },
+      { status: 200, body: { name: ' Fern ' } },
+      { status: 400, body: errorBodies.idTaken },
+    ]);
+  });
+
+  it('refuses an id that the parser of the host may have rounded, and says what to do', async () => {
+    const url = await start(adapter, [mountings.forRoot()]);
+
+    expect(await post(url, LARGE_ID)).toEqual({ status: 400, body: errorBodies.idRounded });
+    expect(await post(url, '{"id":1e400,"name":"Fern"}')).toEqual({
+      status: 400,
+      body: errorBodies.idNotInt64,
+    });
+    expect(await post(url, '{"id":-9007199254740991,"name":"Fern"}')).toMatchObject({
+      status: 200,
+    });
+    expect(readPlants(file)).toEqual([{ id: -9_007_199_254_740_991n, name: 'Fern' }]);
+  });
+
+  it('leaves the routes of the host as they are', async () => {
+    const requests: [string, RequestInit][] = [
+      ['/api/v1/trees', json('{"id":9007199254740993,"name":" Oak "}')],
+      ['/api/v1/trees', json(`{"name":"${'x'.repeat(3 * 2 ** 20)}"}`)],
+      ['/api/v1/trees', json('{')],
+      ['/api/v1/trees', { method: 'POST', body: 'a=b', headers: form }],
+      ['/api/v1/trees/guarded', {}],
+      ['/api/v1/trees/guarded', { headers: { 'x-key': 'good' } }],
+      ['/api/v1/trees/broken', {}],
+      ['/api/v1/nothing', {}],
+      ['/api/v1/trees', { method: 'DELETE' }],
+      ['/%zz', {}],
+    ];
+    const answersOf = async (url: URL) => {
+      const answers = [];
+      for (const [path, init] of requests) answers.push(await send(url, path, init));
+      return answers;
+    };
+    const alone = await startHost(adapter, []);
+    const expected = await answersOf(alone.url);
+    await alone.app.close();
+    const listeners = process.eventNames().map((name) => process.listenerCount(name));
+
+    const url = await start(adapter, [mountings.forRoot()]);
+
+    expect(await answersOf(url)).toEqual(expected);
+    expect(process.eventNames().map((name) => process.listenerCount(name))).toEqual(listeners);
+    expect(expected.map(({ status }) => status)).toEqual([
+      201,
+      201,
+      400,
+      201,
+      403,
+      200,
+      500,
+      404,
+      404,
+      adapter === 'Fastify' ? 400 : 404,
+    ]);
+  });
+
+  it('keeps the routes of the host going while the store fails', async () => {
+    const url = await start(adapter, [mountings.forRoot()]);
+    removeFolder(folder);
+
+    expect(await post(url, '{"id":1,"name":"Fern"}')).toEqual({
+      status: 503,
+      body: errorBodies.unavailable,
+    });
+    expect(await send(url, '/api/v1/trees', json('{}'))).toMatchObject({ status: 201 });
+  });
+
+  it('is guarded by the guard of the host', async () => {
+    const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard: KeyGuard })]);
+
+    expect(await post(url, '{"id":1,"name":"Fern"}')).toEqual({
+      status: 403,
+      body: errorBodies.forbidden,
+    });
+    expect(await post(url, '{"id":1,"name":"Fern"}', { 'x-key': 'good' })).toMatchObject({
+      status: 200,
+    });
+  });
+
+  it('asks for nothing when the host says that it guards the route', async () => {
+    const url = await start(adapter, [
+      PlantsModule.forRoot({ sqlite: file, guard: GUARDED_BY_HOST }),
+    ]);
+
+    expect(await post(url, '{"id":1,"name":"Fern"}', { authorization: '' })).toMatchObject({
+      status: 200,
+    });
+  });
+
+  it('can be mounted twice, with another path, store and guard', async () => {
+    const url = await start(adapter, [
+      mountings.forRoot(),
+      PlantsModule.forRoot({
+        path: 'greenhouse/plants',
+        sqlite: join(folder, 'greenhouse.db'),
+        guard: KeyGuard,
+      }),
+    ]);
+
+    await post(url, '{"id":1,"name":"Fern"}');
+    await post(url, '{"id":1,"name":"Moss"}', { 'x-key': 'good' }, '/api/v1/greenhouse/plants');
+
+    expect(readPlants(file)).toEqual([{ id: 1n, name: 'Fern' }]);
+    expect(readPlants(join(folder, 'greenhouse.db'))).toEqual([{ id: 1n, name: 'Moss' }]);
+  });
+
+  it('closes its store when the host closes, after what was accepted', async () => {
+    await start(adapter, [mountings.forRoot()]);
+    const plants = plantsServiceOf(app);
+    const creations = Array.from({ length: 20 }, (_, id) =>
+      plants.create({ id: BigInt(id), name: 'Fern' }),
+    );
+
+    await app?.close();
+
+    expect(await Promise.all(creations)).toHaveLength(20);
+    expect(existsSync(`${file}-wal`)).toBe(false);
+    expect(readPlants(file)).toHaveLength(20);
+  });
+
+  it("describes itself in the host's document, beside schemas of the same name", async () => {
+    await start(adapter, [mountings.forRoot()]);
+    if (!app) throw new Error('no host');
+
+    const document = SwaggerModule.createDocument(app, new DocumentBuilder().build());
+
+    expect(document.paths['/api/v1/plants']?.post).toMatchObject({
+      security: [{ bearerAuth: [] }],
+      requestBody: {
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/NewPlant' } } },
+      },
+    });
+    expect(document.components?.schemas).toHaveProperty('NewPlant');
+  });
+});
+
+describe('without a word on who may create plants', () => {
+  const nodeEnv = process.env.NODE_ENV;
+  const folderBefore = process.cwd();
+  beforeEach(() => {
+    process.chdir(folder);
+  });
+  afterEach(() => {
+    process.env.NODE_ENV = nodeEnv;
+    process.chdir(folderBefore);
+  });
+
+  it('takes a token that it made and logged', async () => {
+    const warn = jest.fn();
+    const url = await start('Fastify', [PlantsModule.forRoot()], {
+      logger: { warn, log: jest.fn(), error: jest.fn() },
+    });
+    const [, token = ''] = /Bearer (\S+)/.exec(String(warn.mock.calls[0])) ?? [];
+
+    expect(await post(url, '{"id":1,"name":"Fern"}')).toMatchObject({ status: 401 });
+    expect(
+      await post(url, '{"id":1,"name":"Fern"}', { authorization: `Bearer ${token.split(',')[0]}` }),
+    ).toMatchObject({ status: 200 });
+    expect(readPlants(join(folder, 'data/plants.db'))).toHaveLength(1);
+  });
+
+  it('does not start in production', async () => {
+    process.env.NODE_ENV = 'production';
+
+    await expect(startHost('Fastify', [PlantsModule.forRoot({ sqlite: file })])).rejects.toThrow(
+      'say who may create plants',
+    );
+  });
+
+  it('does not start with a token that is none', async () => {
+    await expect(
+      startHost('Fastify', [PlantsModule.forRoot({ sqlite: file, tokens: ['good', 'n ö'] })]),
+    ).rejects.toThrow('tokens[1]');
+  });
+});
+
+describe("with the host's own repository", () => {
+  @Injectable()
+  class MapRepository extends PlantsRepository {
+    readonly plants = new Map<bigint, Plant>();
+    readonly shutdown = jest.fn();
+    insert(plant: Plant): Promise<boolean> {
+      if (plant.name === 'lost') return Promise.reject(new OutcomeUnknownError());
+      const kept = !this.plants.has(plant.id);
+      if (kept) this.plants.set(plant.id, plant);
+      return Promise.resolve(kept);
+    }
+    find(id: bigint): Promise<Plant | undefined> {
+      return Promise.resolve(this.plants.get(id));
+    }
+    page(): Promise<readonly Plant[]> {
+      return Promise.resolve([]);
+    }
+    onApplicationShutdown(): void {
+      this.shutdown();
+    }
+  }
+
+  @Module({ providers: [MapRepository], exports: [MapRepository] })
+  class MapModule {}
+
+  const mount = () =>
+    PlantsModule.forRoot({ imports: [MapModule], repository: MapRepository, tokens: [TOKEN] });
+
+  it('keeps plants there, and opens no store of its own', async () => {
+    const url = await start('Fastify', [mount()]);
+
+    const answers = [
+      await post(url, '{"id":1,"name":"Fern"}'),
+      await post(url, '{"id":1,"name":"Fern"}'),
+      await post(url, '{"id":2,"name":"lost"}'),
+    ];
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 400, 504]);
+    expect(app?.get(MapRepository, { strict: false }).plants.size).toBe(1);
+  });
+
+  it('leaves closing it to the host, once', async () => {
+    await start('Fastify', [mount()]);
+    const repository = app?.get(MapRepository, { strict: false });
+
+    await app?.close();
+
+    expect(repository?.shutdown).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe('PlantsService, in process', () => {
+  let plants: PlantsService;
+  beforeEach(async () => {
+    await start('Fastify', [mountings.forRoot()]);
+    plants = plantsServiceOf(app);
+  });
+
+  it('creates a plant and finds it', async () => {
+    const plant = { id: 2n ** 63n - 1n, name: 'Fern', tag: 'shade' };
+
+    expect(await plants.create(plant)).toEqual(plant);
+    expect(await plants.find(plant.id)).toEqual(plant);
+    expect(await plants.find(1n)).toBeUndefined();
+  });
+
+  it('throws the errors of the catalogue', async () => {
+    await plants.create({ id: 1n, name: 'Fern' });
+
+    await expect(plants.create({ id: 1n, name: 'Moss' })).rejects.toThrow(IdTakenError);
+    await expect(plants.create({ id: 2n ** 63n, name: 'Fern' })).rejects.toThrow(InvalidPlantError);
+    await expect(plants.create({ id: 2n, name: '\ud800' })).rejects.toThrow(InvalidPlantError);
+  });
+
+  it('reads all plants in id order', async () => {
+    const ids = [-(2n ** 63n), -5n, 0n, 7n, 2n ** 53n + 1n, 2n ** 63n - 1n];
+    await Promise.all(ids.toReversed().map((id) => plants.create({ id, name: `Fern ${id}` })));
+
+    const read: Plant[] = [];
+    for await (const plant of plants.all()) read.push(plant);
+
+    expect(read).toEqual(ids.map((id) => ({ id, name: `Fern ${id}` })));
+  });
+});
+
+function plantsServiceOf(host: INestApplication | undefined): PlantsService {
+  if (!host) throw new Error('no host was started');
+  return host.get(PlantsService, { strict: false });
+}
+
+const form = { 'content-type': 'application/x-www-form-urlencoded' };
+
+function json(body: string): RequestInit {
+  return { method: 'POST', body, headers: { 'content-type': 'application/json' } };
+}

@@ -1,0 +1,193 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { makeFolder, removeFolder } from './support/folder';
+
+/**
+ * Installs the package as a user would, beside hosts that are not built with our configuration, and
+ * runs the recipes of docs/embedding.md in them. It asks the registry, so it is no part of npm test.
+ */
+
+const PROJECT = join(__dirname, '..');
+const FASTIFY = '@nestjs/platform-fastify';
+const PLANT = '{"id":9007199254740993,"name":"Fern"}';
+
+const { devDependencies } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8')) as {
+  devDependencies: Record<string, string>;
+};
+
+let folder: string;
+let tarball: string;
+let host: ChildProcess | undefined;
+let output = '';
+beforeAll(() => {
+  folder = makeFolder();
+  const packed = run(
+    PROJECT,
+    'npm',
+    'pack',
+    '--json',
+    '--ignore-scripts',
+    '--pack-destination',
+    folder,
+  );
+  tarball = join(
+    folder,
+    Object.values(JSON.parse(packed) as Record<string, { filename: string }>)[0]?.filename ?? '',
+  );
+}, 120_000);
+afterEach(async () => {
+  if (host?.exitCode === null && host.kill()) await once(host, 'exit');
+});
+afterAll(() => {
+  removeFolder(folder);
+});
+
+describe('the package', () => {
+  it('holds what users need and no more', () => {
+    const files = run(folder, 'tar', '-tzf', tarball).trim().split('\n');
+
+    const strangers = files.filter(
+      (file) =>
+        !/^package\/(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/.*\.md|dist\/.*\.(m?js|d\.m?ts))$/.test(
+          file,
+        ),
+    );
+    expect(strangers).toEqual([]);
+    expect(files.filter((file) => /spec|test|bench|print-document/.test(file))).toEqual([]);
+  });
+});
+
+describe.each([
+  ['an ESM host on Fastify', 'module', FASTIFY, true],
+  ['a CommonJS host on Express', 'commonjs', '@nestjs/platform-express', false],
+] as const)('in %s', (_what, type, platform, withSwagger) => {
+  let home: string;
+  beforeAll(() => {
+    home = join(folder, type);
+    makeHost(home, type, platform, withSwagger);
+  }, 240_000);
+
+  it('type-checks, declarations included', () => {
+    expect(run(home, join(PROJECT, 'node_modules/.bin/tsc'), '-p', '.')).toBe('');
+  }, 120_000);
+
+  it('creates a plant by the default recipe', async () => {
+    const url = await start(home, 'default');
+    const [, token = ''] = /Bearer ([\w-]+)/.exec(output) ?? [];
+
+    expect(await post(new URL('/plants', url), { authorization: `Bearer ${token}` })).toBe(
+      '200 {"name":"Fern"}',
+    );
+    expect(await post(new URL('/plants', url), {})).toMatch(/^401 {"error":40100/);
+  }, 60_000);
+
+  it('creates a plant by the recipe with a guard', async () => {
+    const url = new URL('/greenhouse/plants', await start(home, 'guard'));
+
+    expect(await post(url, { 'x-gardener': 'ada' })).toBe('200 {"name":"Fern"}');
+    expect(await post(url, { 'x-gardener': 'eve' })).toMatch(/^403 {"error":40300/);
+  }, 60_000);
+
+  it('creates a plant by the recipe with a repository, and finds it in process', async () => {
+    const url = await start(home, 'repository');
+
+    expect(await post(new URL('/plants', url), { authorization: 'Bearer change-me' })).toBe(
+      '200 {"name":"Fern"}',
+    );
+    const name = await fetch(new URL('/names/9007199254740993', url));
+    expect(await name.text()).toBe('Fern');
+  }, 60_000);
+});
+
+function run(cwd: string, program: string, ...parameters: string[]): string {
+  return execFileSync(program, parameters, {
+    cwd,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+/** A small host of its own configuration, with the recipes as its programs. */
+function makeHost(home: string, type: string, platform: string, withSwagger: boolean): void {
+  mkdirSync(join(home, 'src'), { recursive: true });
+  const pinned = ['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs', '@types/node'];
+  if (withSwagger) pinned.push('@nestjs/swagger');
+  writeFileSync(
+    join(home, 'package.json'),
+    JSON.stringify({
+      type,
+      dependencies: {
+        'plant-store': `file:${tarball}`,
+        [platform]: '^12.0.0',
+        ...Object.fromEntries(pinned.map((name) => [name, devDependencies[name]])),
+      },
+    }),
+  );
+  writeFileSync(
+    join(home, 'tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: {
+        module: 'nodenext',
+        target: 'es2022',
+        strict: true,
+        experimentalDecorators: true,
+        emitDecoratorMetadata: true,
+        outDir: 'dist',
+        rootDir: 'src',
+        types: ['node'],
+      },
+      include: ['src'],
+    }),
+  );
+  const guide = readFileSync(join(PROJECT, 'docs/embedding.md'), 'utf8');
+  for (const [, name = '', code = ''] of guide.matchAll(/```ts file=(\S+)\n(.*?)```/gs)) {
+    writeFileSync(join(home, 'src', name), platform === FASTIFY ? onFastify(code) : code);
+  }
+  run(home, 'npm', 'install', '--prefer-offline', '--no-audit', '--no-fund');
+}
+
+/** The recipes are for the Express adapter, which Nest takes unless told otherwise. */
+function onFastify(code: string): string {
+  const adapted = code.replace('(AppModule, {', '(AppModule, new FastifyAdapter(), {');
+  return `import { FastifyAdapter } from '${FASTIFY}';\n${adapted}`;
+}
+
+/** Starts a recipe and waits until it answers. */
+async function start(home: string, recipe: string): Promise<URL> {
+  const port = await freePort();
+  output = '';
+  host = spawn(process.execPath, [join('dist', `${recipe}.js`)], {
+    cwd: home,
+    env: { PATH: process.env.PATH, PORT: String(port), NO_COLOR: '1' },
+  });
+  host.stdout?.on('data', (chunk) => (output += String(chunk)));
+  host.stderr?.on('data', (chunk) => (output += String(chunk)));
+  const url = new URL(`http://127.0.0.1:${port}`);
+  for (let attempt = 0; host.exitCode === null && attempt < 300; attempt++) {
+    const answer = await fetch(url).catch(() => undefined);
+    if (answer) return url;
+    await setTimeout(100);
+  }
+  throw new Error(`the host does not answer:\n${output}`);
+}
+
+async function post(url: URL, headers: Record<string, string>): Promise<string> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: PLANT,
+  });
+  return `${response.status} ${await response.text()}`;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  return port;
+}
