@@ -1,0 +1,117 @@
+import { connect, type Socket } from 'node:net';
+
+/**
+ * A load generator that costs little: each connection has one request under way, requests are
+ * written as prepared text, answers are compared with what is expected. Run as a program of its own.
+ *
+ * Arguments, as JSON: {@link LoadOptions}. Prints {@link LoadResult} as JSON.
+ */
+export interface LoadOptions {
+  readonly port: number;
+  readonly connections: number;
+  /** Seconds. */
+  readonly duration: number;
+  readonly token: string;
+  /** The first id; every request has the next one. */
+  readonly firstId: number;
+  /** Characters of the name. */
+  readonly nameLength: number;
+  /** Of a thousand requests, how many are no NewPlant. */
+  readonly badPerMille: number;
+}
+
+export interface LoadResult {
+  readonly requests: number;
+  /** Answers other than expected, in status or body. */
+  readonly wrong: number;
+  /** Plants that were answered 200. */
+  readonly created: number;
+  /** Seconds that passed. */
+  readonly seconds: number;
+  /** Milliseconds. */
+  readonly p50: number;
+  readonly p99: number;
+  /** The share of one core that the generator itself took: it is the bottleneck near 1. */
+  readonly ownCpu: number;
+}
+
+const options = JSON.parse(process.argv[2] ?? '{}') as LoadOptions;
+const name = 'Fern'.padEnd(options.nameLength, '.');
+const expected = `{"name":"${name}","tag":"shade"}`;
+const head =
+  `POST /plants HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${options.token}\r\n` +
+  'Content-Type: application/json\r\nContent-Length: ';
+
+/** Latencies in steps of 10 µs, up to 10 s. */
+const histogram = new Uint32Array(1_000_000);
+let nextId = options.firstId;
+let requests = 0;
+let wrong = 0;
+let created = 0;
+let running = true;
+let open = options.connections;
+
+const began = process.hrtime.bigint();
+const cpuBefore = process.cpuUsage();
+for (let count = 0; count < options.connections; count++) drive(connect(options.port, '127.0.0.1'));
+setTimeout(() => (running = false), options.duration * 1000);
+
+function drive(socket: Socket): void {
+  let sentAt = 0;
+  let bad = false;
+  let answer = '';
+
+  function send(): void {
+    const id = nextId++;
+    bad = id % 1000 < options.badPerMille;
+    const body = `{"id":${bad ? `"${id}"` : id},"name":"${name}","tag":"shade"}`;
+    sentAt = performance.now();
+    socket.write(`${head}${body.length}\r\n\r\n${body}`, 'latin1');
+  }
+
+  socket.setNoDelay(true);
+  socket.on('connect', send);
+  socket.on('data', (chunk: Buffer) => {
+    answer += chunk.latin1Slice();
+    const end = answer.indexOf('\r\n\r\n');
+    if (end < 0) return;
+    const at = answer.toLowerCase().indexOf('content-length: ');
+    const length = Number.parseInt(answer.slice(at + 16, at + 24), 10);
+    if (answer.length < end + 4 + length) return;
+
+    const status = answer.slice(9, 12);
+    const body = answer.slice(end + 4);
+    if (bad ? status !== '400' : status !== '200' || body !== expected) wrong++;
+    else if (!bad) created++;
+    requests++;
+    const step = Math.floor((performance.now() - sentAt) * 100);
+    histogram[Math.min(step, histogram.length - 1)]!++;
+    answer = '';
+    if (running) send();
+    else socket.end();
+  });
+  socket.on('error', () => wrong++);
+  socket.on('close', () => {
+    if (--open === 0) report();
+  });
+}
+
+function report(): void {
+  const seconds = Number(process.hrtime.bigint() - began) / 1e9;
+  const { user, system } = process.cpuUsage(cpuBefore);
+  const result: LoadResult = {
+    requests,
+    wrong,
+    created,
+    seconds,
+    p50: percentile(0.5),
+    p99: percentile(0.99),
+    ownCpu: (user + system) / 1e6 / seconds,
+  };
+  console.log(JSON.stringify(result));
+}
+
+function percentile(share: number): number {
+  let left = requests * share;
+  return histogram.findIndex((count) => (left -= count) <= 0) / 100;
+}
