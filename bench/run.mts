@@ -1,0 +1,223 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, tmpdir, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { parseArgs } from 'node:util';
+import { Client } from 'pg';
+import { type Contestant, contestants } from './contestants.mts';
+import { PostgresServer } from './dist/test/support/postgres.js';
+import { drawChart } from './chart.mts';
+import { type Measurement, Server } from './server.mts';
+import { type Spread, spreadOf } from './statistics.mts';
+
+/**
+ * The benchmark: every contestant side by side in one run, in interleaved rounds, and then scenes of
+ * our service alone. Prints the tables, and writes them with a picture to docs/performance.*.
+ */
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '3' },
+    /** Only contestants whose name contains this. */
+    only: { type: 'string', default: '' },
+    /** Leaves out the scenes. */
+    'no-scenes': { type: 'boolean', default: false },
+    /** Leaves docs/performance.* as they are. */
+    'no-write': { type: 'boolean', default: false },
+  },
+});
+const rounds = Number(options.rounds);
+const duration = Number(options.seconds);
+
+const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'));
+const postgres = await PostgresServer.start({ max_connections: 100 });
+let nextId = 1_000_000_000;
+let databases = 0;
+const lines: string[] = [];
+
+try {
+  print(`# ${new Date().toISOString().slice(0, 10)}, Node.js ${process.version}`);
+  print(`${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}, ${Math.round(totalmem() / 2 ** 30)} GiB`);
+  await compare();
+  if (!options['no-scenes']) await playScenes();
+} finally {
+  await postgres.remove();
+  rmSync(folder, { recursive: true });
+}
+
+/** A database of its own for a contestant: a file or a URL. */
+async function makeDatabase({ store }: Contestant): Promise<string> {
+  const name = `plants_${++databases}`;
+  if (store !== 'postgres') return join(folder, `${name}.db`);
+  const client = new Client(postgres.url());
+  await client.connect();
+  await client.query(`CREATE DATABASE ${name}`);
+  await client.end();
+  return postgres.url(name);
+}
+
+/** How many plants a database holds, asked of the database itself. */
+async function count({ store }: Contestant, database: string): Promise<number> {
+  const query = 'SELECT count(*) AS plants FROM plants';
+  if (store === 'sqlite') {
+    const file = new DatabaseSync(database, { readOnly: true });
+    const row = file.prepare(query).get();
+    file.close();
+    return Number(row?.plants);
+  }
+  const client = new Client(database);
+  await client.connect();
+  const { rows } = await client.query<{ plants: string }>(query);
+  await client.end();
+  return Number(rows[0]?.plants);
+}
+
+function load(connections: number, more: { nameLength?: number; badPerMille?: number } = {}) {
+  nextId += 10_000_000;
+  return { connections, duration, firstId: nextId, nameLength: 4, badPerMille: 0, ...more };
+}
+
+interface Row {
+  readonly contestant: Contestant;
+  readonly database: string;
+  readonly server: Server;
+  readonly measurements: Measurement[];
+}
+
+async function compare(): Promise<void> {
+  const rows: Row[] = [];
+  for (const contestant of contestants.filter(({ name }) => name.includes(options.only))) {
+    const database = await makeDatabase(contestant);
+    const server = await Server.start(contestant, database);
+    await server.measure({ ...load(64), duration: 1 });
+    rows.push({ contestant, database, server, measurements: [] });
+  }
+  const warmUp = await Promise.all(
+    rows.map(({ contestant, database }) =>
+      contestant.store === 'none' ? 0 : count(contestant, database),
+    ),
+  );
+
+  for (let round = 0; round < rounds; round++) {
+    for (const { server, measurements } of rows) measurements.push(await server.measure(load(64)));
+  }
+
+  print('', '| | requests/s | (least – most) | CPU µs | p50 ms | p99 ms | peak MiB | generator |');
+  print('| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |');
+  const bars: { name: string; rate: Spread; cpu: Spread }[] = [];
+  for (const [at, { contestant, database, server, measurements }] of rows.entries()) {
+    const of = (pick: (measurement: Measurement) => number): Spread =>
+      spreadOf(measurements.map(pick));
+    const [rate, cpu] = [of((each) => each.rate), of((each) => each.cpu)];
+    bars.push({ name: contestant.name, rate, cpu });
+    print(
+      `| ${contestant.name} | ${rounded(rate.median)} | ${rounded(rate.least)} – ${rounded(rate.most)} ` +
+        `| ${cpu.median.toFixed(1)} | ${of((each) => each.p50).median.toFixed(2)} ` +
+        `| ${of((each) => each.p99).median.toFixed(2)} | ${Math.round(server.memory().peak)} ` +
+        `| ${of((each) => each.ownCpu).median.toFixed(2)} |`,
+    );
+
+    const wrong = sum(measurements.map((each) => each.wrong));
+    if (wrong > 0) throw new Error(`${contestant.name}: ${wrong} wrong answers`);
+    if (contestant.store === 'none') continue;
+    const stored = (await count(contestant, database)) - (warmUp[at] ?? 0);
+    const created = sum(measurements.map((each) => each.created));
+    if (stored !== created) throw new Error(`${contestant.name}: ${created} created, ${stored} stored`);
+  }
+  for (const { server } of rows) await server.stop();
+  printRatios(bars);
+  if (!options['no-write']) writeFileSync('docs/performance.svg', drawChart(bars));
+}
+
+function printRatios(bars: readonly { name: string; rate: Spread; cpu: Spread }[]): void {
+  const named = new Map(bars.map((bar) => [bar.name, bar]));
+  print('', '| ratio of medians | | wanted |', '| --- | ---: | ---: |');
+  const ratio = (kind: 'rate' | 'cpu', ours: string, theirs: string, wanted: string): void => {
+    const [a, b] = [named.get(ours), named.get(theirs)];
+    if (!a || !b) return;
+    const what = kind === 'rate' ? 'requests/s' : 'CPU a request';
+    const value = (a[kind].median / b[kind].median).toFixed(2);
+    print(`| ${what}: ${ours} / ${theirs} | ${value} | ${wanted} |`);
+  };
+  ratio('cpu', 'Plant Store, no store', 'Fastify, no store', '≤ 1.2');
+  ratio('cpu', 'Plant Store, SQLite', 'Fastify, no store', '≤ 1.35');
+  ratio('rate', 'Plant Store, SQLite', 'Fastify, SQLite, a commit a request', '≥ 8');
+  ratio('rate', 'Plant Store, SQLite', 'Nest + TypeORM insert(), SQLite, tuned', '≥ 12');
+  ratio('rate', 'Plant Store, SQLite', 'Nest + TypeORM save(), SQLite', '');
+  ratio('rate', 'Plant Store, PostgreSQL', 'Fastify, PostgreSQL, an insert a request', '≥ 3');
+  ratio('rate', 'Plant Store, PostgreSQL', 'Nest + TypeORM insert(), PostgreSQL', '≥ 5');
+  ratio('rate', 'Plant Store, PostgreSQL', 'Nest + TypeORM save(), PostgreSQL', '');
+}
+
+/** Our service on SQLite under other conditions, each measured in turn with the plain one. */
+async function playScenes(): Promise<void> {
+  const [contestant] = contestants.filter(({ name }) => name === 'Plant Store, SQLite');
+  if (!contestant) return;
+  const server = await Server.start(contestant, await makeDatabase(contestant));
+  const rest = server.memory().now;
+  const full = await Server.start(contestant, await makeFullDatabase(contestant, 10_000_000));
+
+  const scenes = [
+    { name: '1 connection', server, load: () => load(1) },
+    { name: '16 connections', server, load: () => load(16) },
+    { name: '64 connections', server, load: () => load(64) },
+    { name: '256 connections', server, load: () => load(256) },
+    { name: '1,024 connections', server, load: () => load(1024) },
+    { name: '64, in a store of 10 million plants', server: full, load: () => load(64) },
+    { name: '64, 1% bad requests', server, load: () => load(64, { badPerMille: 10 }) },
+    { name: '64, bodies of 64 KiB', server, load: () => load(64, { nameLength: 65_536 }) },
+  ];
+  const measurements = scenes.map((): Measurement[] => []);
+  for (let round = 0; round < rounds; round++) {
+    for (const [at, scene] of scenes.entries()) {
+      measurements[at]?.push(await scene.server.measure(scene.load()));
+    }
+  }
+
+  print('', '| scene, SQLite | requests/s | CPU µs | p50 ms | p99 ms |', '| --- | ---: | ---: | ---: | ---: |');
+  for (const [at, { name }] of scenes.entries()) {
+    const of = (pick: (measurement: Measurement) => number): number =>
+      spreadOf((measurements[at] ?? []).map(pick)).median;
+    print(
+      `| ${name} | ${rounded(of((each) => each.rate))} | ${of((each) => each.cpu).toFixed(1)} ` +
+        `| ${of((each) => each.p50).toFixed(2)} | ${of((each) => each.p99).toFixed(2)} |`,
+    );
+  }
+  const startUps = [];
+  for (let round = 0; round < rounds; round++) {
+    const fresh = await Server.start(contestant, await makeDatabase(contestant));
+    startUps.push(fresh.startUp);
+    await fresh.stop();
+  }
+  print('', `From start to first answer: ${Math.round(spreadOf(startUps).median)} ms.`);
+  print(`Resident memory: ${Math.round(rest)} MiB at rest, ${Math.round(server.memory().peak)} MiB at most.`);
+  await server.stop();
+  await full.stop();
+}
+
+/** A SQLite file that holds plants already. */
+async function makeFullDatabase(contestant: Contestant, plants: number): Promise<string> {
+  const database = await makeDatabase(contestant);
+  await (await Server.start(contestant, database)).stop();
+  const file = new DatabaseSync(database);
+  file.exec(`INSERT INTO plants
+    WITH RECURSIVE ids(id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM ids WHERE id < ${plants})
+    SELECT id * 7919, 'Fern ' || id, 'shade' FROM ids`);
+  file.close();
+  return database;
+}
+
+function print(...texts: string[]): void {
+  for (const text of texts) {
+    lines.push(text);
+    console.log(text);
+  }
+}
+
+function rounded(number: number): string {
+  return Math.round(number).toLocaleString('en');
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

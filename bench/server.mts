@@ -1,0 +1,107 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { type Contestant, programOf } from './contestants.mts';
+import type { LoadOptions, LoadResult } from './load.mts';
+
+/** The token that every contestant accepts. */
+export const TOKEN = 'bench-token';
+
+const LOAD = fileURLToPath(new URL('load.mts', import.meta.url));
+
+/** One measurement of a server under load. */
+export interface Measurement extends LoadResult {
+  /** Requests a second. */
+  readonly rate: number;
+  /** Microseconds of the server's CPU a request, all its threads, as the operating system counts. */
+  readonly cpu: number;
+}
+
+/** A contestant that runs. */
+export class Server {
+  private constructor(
+    readonly contestant: Contestant,
+    readonly port: number,
+    private readonly child: ChildProcess,
+    /** Milliseconds from the start of the process to the first answer. */
+    readonly startUp: number,
+  ) {}
+
+  /** Starts a contestant and waits for its first answer. */
+  static async start(contestant: Contestant, database: string, token = TOKEN): Promise<Server> {
+    const port = await freePort();
+    const began = performance.now();
+    const child = spawn(process.execPath, [programOf(contestant)], {
+      env: {
+        PATH: process.env.PATH,
+        NODE_ENV: 'production',
+        PORT: String(port),
+        ...(contestant.ours
+          ? {
+              AUTH_TOKENS: token,
+              LOG_LEVEL: 'error',
+              ...(contestant.store === 'none' ? {} : { DATABASE_URL: urlOf(contestant, database) }),
+            }
+          : { TOKEN: token, DATABASE: database }),
+        ...contestant.environment,
+      },
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
+    while (child.exitCode === null) {
+      const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
+      if (answer) return new Server(contestant, port, child, performance.now() - began);
+      await setTimeout(5);
+    }
+    throw new Error(`${contestant.name} ended with ${child.exitCode}`);
+  }
+
+  /** Puts load on the server and measures it. */
+  async measure(load: Omit<LoadOptions, 'port' | 'token'>): Promise<Measurement> {
+    const before = this.cpuTime();
+    const options: LoadOptions = { ...load, port: this.port, token: TOKEN };
+    const { stdout } = await promisify(execFile)(process.execPath, [LOAD, JSON.stringify(options)]);
+    const used = this.cpuTime() - before;
+    const result = JSON.parse(stdout) as LoadResult;
+    return {
+      ...result,
+      rate: result.requests / result.seconds,
+      cpu: (used * 1e6) / result.requests,
+    };
+  }
+
+  /** Mebibytes of resident memory: now, and at the most so far. */
+  memory(): { now: number; peak: number } {
+    const status = readFileSync(`/proc/${this.child.pid}/status`, 'utf8');
+    const kibibytes = (field: string): number =>
+      Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)?.[1]);
+    return { now: kibibytes('VmRSS') / 1024, peak: kibibytes('VmHWM') / 1024 };
+  }
+
+  async stop(): Promise<void> {
+    this.child.kill();
+    await once(this.child, 'exit');
+  }
+
+  /** Seconds of CPU, user and system, all threads: proc_pid_stat(5), in ticks of 10 ms. */
+  private cpuTime(): number {
+    const stat = readFileSync(`/proc/${this.child.pid}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / 100;
+  }
+}
+
+function urlOf({ store }: Contestant, database: string): string {
+  return store === 'sqlite' ? `sqlite:${database}` : database;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  return port;
+}

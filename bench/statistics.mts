@@ -1,0 +1,15 @@
+/** The median of some numbers, and the least and the greatest of them. */
+export interface Spread {
+  readonly median: number;
+  readonly least: number;
+  readonly most: number;
+}
+
+export function spreadOf(numbers: readonly number[]): Spread {
+  const sorted = numbers.toSorted((a, b) => a - b);
+  return {
+    median: sorted[sorted.length >> 1] ?? NaN,
+    least: sorted[0] ?? NaN,
+    most: sorted.at(-1) ?? NaN,
+  };
+}
