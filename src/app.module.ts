@@ -1,6 +1,6 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD } from '@nestjs/core';
-import { BearerGuard, StaticTokenVerifier, TokenVerifier } from './auth';
+import { BearerGuard, createTokenVerifier, TokenVerifier } from './auth';
 import type { Settings } from './config/environment';
 import { ErrorFilter } from './errors';
 import { PlantsModule } from './plants';
@@ -17,9 +17,7 @@ export class AppModule {
     return {
       module: AppModule,
       imports: [PlantsModule.forRootAsync({ useFactory: () => ({ sqlite: database }) })],
-      providers: [
-        { provide: TokenVerifier, useFactory: () => new StaticTokenVerifier(auth.tokenDigests) },
-      ],
+      providers: [{ provide: TokenVerifier, useFactory: () => createTokenVerifier(auth) }],
     };
   }
 }

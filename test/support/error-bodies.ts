@@ -38,6 +38,10 @@ export const errorBodies = {
     40101,
     'Bearer credentials that are no good: malformed, given twice, unknown or expired.',
   ),
+  tokenTwice: body(40101, 'The token must be in the Authorization header alone.'),
+  tokenExpired: body(40101, 'The token has expired.'),
+  tokenNotForAccess: body(40101, 'The token is not an access token.'),
+  insufficientScope: body(40300, 'The token is good, but lacks a scope that is needed.'),
   notFound: body(40400, 'There is nothing at this path.'),
   methodNotAllowed: body(
     40500,
