@@ -7,9 +7,9 @@ import { isTrustworthyUrl } from './issuer-url';
 /** How often the keys are fetched anew, in milliseconds: how long a withdrawn key counts. */
 const REFRESH_INTERVAL = 5 * 60_000;
 /** The least time between two fetches, whatever asks for them, in milliseconds. */
-export const COOL_DOWN = 10_000;
+const COOL_DOWN = 10_000;
 /** How long keys are used while the issuer gives no newer ones, in milliseconds. */
-export const LONGEST_USE = 60 * 60_000;
+const LONGEST_USE = 60 * 60_000;
 
 /** Finds the key for a JWT among those that an issuer published at one time. */
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
@@ -125,7 +125,6 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
 
 /** What fetch() says of a failure is in the innermost cause. */
 function reason(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if (error.cause !== undefined) return reason(error.cause);
-  return error.message || ((error as NodeJS.ErrnoException).code ?? error.name);
+  const { cause, message, code, name } = error as NodeJS.ErrnoException;
+  return cause ? reason(cause) : message || code || name;
 }

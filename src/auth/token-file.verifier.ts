@@ -86,7 +86,7 @@ export class TokenFileVerifier
       this.judged = found;
       const tokens = parseTokenFile(content);
       this.list = new TokenList(tokens);
-      this.logger.log(`Read ${this.path} again: ${tokens.length} tokens.`);
+      this.logger.log(`Read ${this.path} again; tokens: ${tokens.length}.`);
     }
     this.seen = found;
   }
@@ -104,5 +104,5 @@ function fingerprint(content: Buffer): string {
 }
 
 function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return (error as Error).message;
 }

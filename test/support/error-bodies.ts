@@ -40,7 +40,7 @@ export const errorBodies = {
   ),
   tokenTwice: body(40101, 'The token must be in the Authorization header alone.'),
   tokenExpired: body(40101, 'The token has expired.'),
-  tokenNotForAccess: body(40101, 'The token is not an access token.'),
+  notAccessToken: body(40101, 'The token is not an access token.'),
   insufficientScope: body(40300, 'The token is good, but lacks a scope that is needed.'),
   notFound: body(40400, 'There is nothing at this path.'),
   methodNotAllowed: body(
