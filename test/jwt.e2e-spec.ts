@@ -420,6 +420,7 @@ describe('the keys of an issuer', () => {
   it('count again when the issuer is back', async () => {
     application = await startFor(provider);
     const token = await provider.accessToken();
+    expect(await statusOf(token)).toBe(200);
     await provider.stop();
     pass(61 * MINUTE);
     expect(await statusOf(token)).toBe(503);

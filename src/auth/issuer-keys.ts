@@ -89,7 +89,7 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
       } else if (this.fault !== undefined) {
         this.logger.log(`${this.issuer} answers again.`);
       }
-      this.fetchedAt = performance.now();
+      this.fetchedAt = this.triedAt;
       this.fault = undefined;
     } catch (error) {
       this.report(reason(error));
@@ -126,5 +126,6 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
 /** What fetch() says of a failure is in the innermost cause. */
 function reason(error: unknown): string {
   const { cause, message, code, name } = error as NodeJS.ErrnoException;
-  return cause ? reason(cause) : message || code || name;
+  if (cause) return reason(cause);
+  return message === '' ? (code ?? name) : message;
 }
