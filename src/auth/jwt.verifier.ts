@@ -25,8 +25,6 @@ const ALGORITHMS = [
 ];
 /** How far the clocks of issuer and service may differ, in seconds. */
 const CLOCK_TOLERANCE = 10;
-/** How many accepted tokens are remembered, those used last. */
-const MOST_REMEMBERED = 10_000;
 
 /** RFC 7515 section 3.1: header, payload and signature. */
 const COMPACT_JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/;
@@ -48,11 +46,16 @@ interface Accepted {
  */
 export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplicationShutdown {
   private readonly keys: IssuerKeys;
-  private readonly accepted = new LruMap<Accepted>(MOST_REMEMBERED);
+  private readonly accepted: LruMap<Accepted>;
 
-  constructor(private readonly options: JwtOptions) {
+  /** @param mostRemembered how many accepted tokens are remembered, those used last */
+  constructor(
+    private readonly options: JwtOptions,
+    mostRemembered = 10_000,
+  ) {
     super();
     this.keys = new IssuerKeys(options.issuer, options.jwksUrl);
+    this.accepted = new LruMap(mostRemembered);
   }
 
   onModuleInit(): void {
