@@ -102,6 +102,18 @@ describe('the bearer token', () => {
     expect(response.json()).toEqual(errorBodies.missingCredentials);
   });
 
+  it('is no good when only the beginning of its digest is in the list', async () => {
+    const digest = createHash('sha256').update('guess').digest('hex');
+    const other = await TestApplication.start({
+      AUTH_TOKENS: `sha256:${digest.slice(0, 63)}${digest.endsWith('0') ? 1 : 0}`,
+    });
+
+    const response = await other.post(newPlant(), { authorization: 'Bearer guess' });
+
+    expect(response.json()).toEqual(errorBodies.invalidToken);
+    await other.stop();
+  });
+
   it.each(['access_token=x', 'a&access_token', '%61ccess_token=x', `?&access_token=${TOKEN}`])(
     'is no good when the query has one too: %s',
     async (query) => {

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { BearerToken } from '../src/auth';
 import { JwtVerifier } from '../src/auth/jwt.verifier';
+import { pass, releaseClock, stopClock } from './support/clock';
 import { AUDIENCE, makeKey, OpenIdProvider } from './support/openid-provider';
 
 /** How a verifier of few tokens takes them: at once when it remembers, by a promise when it judges. */
@@ -63,5 +64,23 @@ describe('a JWT that was accepted', () => {
     }
 
     expect(isRemembered(token)).toBe(true);
+  });
+
+  it('is remembered as long as the issuer publishes the same keys', async () => {
+    stopClock();
+    verifier.onApplicationShutdown();
+    verifier = new JwtVerifier({ issuer: provider.issuer, audience: AUDIENCE });
+    verifier.onModuleInit();
+    const token = await provider.accessToken();
+    await verify(token);
+
+    const { fetches } = provider;
+    pass(5 * 60_000);
+    // The next fetch is planned when this one is over.
+    while (jest.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
+
+    expect(provider.fetches).toBe(fetches + 1);
+    expect(isRemembered(token)).toBe(true);
+    releaseClock();
   });
 });

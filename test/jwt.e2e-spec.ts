@@ -7,7 +7,15 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { CompactEncrypt, decodeJwt, importJWK, type JWTHeaderParameters, SignJWT } from 'jose';
+import {
+  CompactEncrypt,
+  decodeJwt,
+  exportJWK,
+  generateKeyPair,
+  importJWK,
+  type JWTHeaderParameters,
+  SignJWT,
+} from 'jose';
 import type { ErrorBody } from '../src/plants';
 import { TestApplication, TOKEN } from './support/application';
 import { pass, releaseClock, stopClock } from './support/clock';
@@ -281,6 +289,28 @@ describe('the signature of a JWT', () => {
   });
 });
 
+describe('the algorithm of a JWT', () => {
+  it('must be one of those in common use, whatever key the issuer publishes', async () => {
+    const { publicKey, privateKey } = await generateKeyPair('ML-DSA-44');
+    const keys = [{ ...(await exportJWK(publicKey)), alg: 'ML-DSA-44' }];
+    const { url, close } = await serveHttp((_request, response) => {
+      response.end(JSON.stringify({ keys }));
+    });
+    application = await TestApplication.start({
+      AUTH_ISSUER: url,
+      AUTH_AUDIENCE: AUDIENCE,
+      AUTH_JWKS_URL: url,
+    });
+    const token = await new SignJWT({ iss: url, aud: AUDIENCE, exp: now() + 60 })
+      .setProtectedHeader({ alg: 'ML-DSA-44', typ: 'at+jwt' })
+      .sign(privateKey);
+
+    await expectRefusal(token);
+    await application.stop();
+    await close();
+  });
+});
+
 describe('the scope of a JWT', () => {
   let provider: OpenIdProvider;
   beforeAll(async () => {
@@ -466,9 +496,7 @@ describe('the keys of an issuer', () => {
     const discovered = jest.fn();
     const { url, close } = await serveHttp((request, response) => {
       discovered(request.url);
-      void fetch(`${provider.issuer}/jwks`)
-        .then((answer) => answer.text())
-        .then((text) => response.end(text));
+      void keysOf(provider).then((keys) => response.end(keys));
     });
     application = await startFor(provider, `${url}/keys`);
 
@@ -485,13 +513,9 @@ describe('the keys of an issuer', () => {
       },
     ],
     [
-      'an answer beyond all bounds',
+      'an answer larger than it need be',
       (_request, response) => {
-        const more = (): void => {
-          while (response.write(' '.repeat(65_536)));
-        };
-        response.on('drain', more);
-        more();
+        void keysOf(provider).then((keys) => response.end(keys + ' '.repeat(512 * 1024)));
       },
     ],
     [
@@ -526,12 +550,14 @@ describe('the keys of an issuer', () => {
 
   it.each([
     ['tells of another issuer', { issuer: 'https://x.example' }],
-    ['names a URL that anybody could answer', { jwks_uri: 'http://192.0.2.1/keys' }],
+    // Which leads to the provider nevertheless.
+    ['names a URL that anybody could answer', { jwks_uri: 'http://0.0.0.0:PORT/jwks' }],
     ['names no URL', { jwks_uri: undefined }],
   ])('are not taken from a discovery that %s', async (_what, wrong) => {
     const { url, close } = await serveHttp((_request, response) => {
       const right = { issuer: url, jwks_uri: `${provider.issuer}/jwks` };
-      response.end(JSON.stringify({ ...right, ...wrong }));
+      const { port } = new URL(provider.issuer);
+      response.end(JSON.stringify({ ...right, ...wrong }).replace('PORT', port));
     });
     application = await TestApplication.start({ AUTH_ISSUER: url, AUTH_AUDIENCE: AUDIENCE });
     const token = await provider.accessToken({ redraft: ({ payload }) => (payload.iss = url) });
@@ -541,6 +567,10 @@ describe('the keys of an issuer', () => {
     await close();
   });
 });
+
+async function keysOf({ issuer }: OpenIdProvider): Promise<string> {
+  return (await fetch(`${issuer}/jwks`)).text();
+}
 
 function startFor({ issuer }: OpenIdProvider, jwksUrl?: string): Promise<TestApplication> {
   return TestApplication.start({
