@@ -1,6 +1,6 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD } from '@nestjs/core';
-import { BearerGuard, StaticTokenVerifier, TokenVerifier } from './auth';
+import { BearerGuard, createTokenVerifier, TokenVerifier } from './auth';
 import type { Settings } from './config/environment';
 import { ErrorFilter } from './errors';
 import { GUARDED_BY_HOST, PlantsModule } from './plants';
@@ -22,9 +22,7 @@ export class AppModule {
           useFactory: () => ({ sqlite: database }),
         }),
       ],
-      providers: [
-        { provide: TokenVerifier, useFactory: () => new StaticTokenVerifier(auth.tokenDigests) },
-      ],
+      providers: [{ provide: TokenVerifier, useFactory: () => createTokenVerifier(auth) }],
     };
   }
 }

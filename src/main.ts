@@ -1,22 +1,21 @@
-#!/usr/bin/env node
 import './node-version';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createApplication } from './application';
-import { generateToken, tokenDigest } from './auth';
+import { acceptsNothing, makeToken, TokenFileError } from './auth';
 import { EnvironmentError, readEnvironment, type Settings } from './config/environment';
 import { StoreOpenError } from './plants/persistence/store-open.error';
 
 /** The standalone service as a process: environment in, host up, signals handled. */
 async function main(): Promise<void> {
   const settings = readEnvironment(process.env);
-  if (settings.auth.tokenDigests.length > 0) {
+  if (!acceptsNothing(settings.auth)) {
     await serve(settings);
     return;
   }
-  const token = generateToken();
-  const app = await serve({ ...settings, auth: { tokenDigests: [tokenDigest(token)] } });
-  console.log(`\nNo AUTH_TOKENS set: this token is good until the service stops. Try it:\n`);
+  const token = makeToken();
+  const app = await serve({ ...settings, auth: { tokens: [token] } });
+  console.log(`\nNo AUTH_* set: this token is good until the service stops. Try it:\n`);
   console.log(`${exampleCall(await app.getUrl(), token)}\n`);
 }
 
@@ -55,6 +54,7 @@ function isForOperator(error: unknown): error is Error {
   return (
     error instanceof EnvironmentError ||
     error instanceof StoreOpenError ||
+    error instanceof TokenFileError ||
     (error instanceof Error && 'syscall' in error)
   );
 }

@@ -80,6 +80,8 @@ describe('the bearer token', () => {
     ['of a malformed media type', '{}', '@@@'],
     ['of no media type', '{}', undefined],
     ['empty', '', 'application/json'],
+    ['a form', `access_token=${TOKEN}`, 'application/x-www-form-urlencoded'],
+    ['a form in parts', `--x\r\n\r\n${TOKEN}\r\n--x--`, 'multipart/form-data; boundary=x'],
   ])('is judged before a body that is %s', async (_what, body, type) => {
     const response = await application.post(body, {
       authorization: undefined,
@@ -99,6 +101,33 @@ describe('the bearer token', () => {
 
     expect(response.json()).toEqual(errorBodies.missingCredentials);
   });
+
+  it('is no good when only the beginning of its digest is in the list', async () => {
+    const digest = createHash('sha256').update('guess').digest('hex');
+    const other = await TestApplication.start({
+      AUTH_TOKENS: `sha256:${digest.slice(0, 63)}${digest.endsWith('0') ? 1 : 0}`,
+    });
+
+    const response = await other.post(newPlant(), { authorization: 'Bearer guess' });
+
+    expect(response.json()).toEqual(errorBodies.invalidToken);
+    await other.stop();
+  });
+
+  it.each(['access_token=x', 'a&access_token', '%61ccess_token=x', `?&access_token=${TOKEN}`])(
+    'is no good when the query has one too: %s',
+    async (query) => {
+      const response = await application.app.inject({
+        method: 'POST',
+        url: `/plants?${query}`,
+        headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+        payload: newPlant(),
+      });
+
+      expect(response.statusCode).toBe(401);
+      expect(response.json()).toEqual(errorBodies.tokenTwice);
+    },
+  );
 
   it('is not taken from the body', async () => {
     const response = await post(undefined, `{"id":0,"name":"Fern","access_token":"${TOKEN}"}`);

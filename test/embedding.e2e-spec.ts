@@ -63,7 +63,7 @@ async function post(
 
 class AsyncOptions {
   create(): PlantsModuleOptions {
-    return { sqlite: file, tokens: [TOKEN] };
+    return { sqlite: file, auth: { tokens: [TOKEN] } };
   }
 }
 
@@ -71,9 +71,9 @@ class AsyncOptions {
 class AsyncOptionsModule {}
 
 const mountings = {
-  forRoot: () => PlantsModule.forRoot({ sqlite: file, tokens: [TOKEN] }),
+  forRoot: () => PlantsModule.forRoot({ sqlite: file, auth: { tokens: [TOKEN] } }),
   'forRootAsync with a factory': () =>
-    PlantsModule.forRootAsync({ useFactory: () => ({ sqlite: file, tokens: [TOKEN] }) }),
+    PlantsModule.forRootAsync({ useFactory: () => ({ sqlite: file, auth: { tokens: [TOKEN] } }) }),
   'forRootAsync with injection': () =>
     PlantsModule.forRootAsync({
       imports: [AsyncOptionsModule],
@@ -291,7 +291,9 @@ describe('without a word on who may create plants', () => {
 
   it('does not start with a token that is none', async () => {
     await expect(
-      startHost('Fastify', [PlantsModule.forRoot({ sqlite: file, tokens: ['good', 'n ö'] })]),
+      startHost('Fastify', [
+        PlantsModule.forRoot({ sqlite: file, auth: { tokens: ['good', 'n ö'] } }),
+      ]),
     ).rejects.toThrow('tokens[1]');
   });
 });
@@ -322,7 +324,11 @@ describe("with the host's own repository", () => {
   class MapModule {}
 
   const mount = () =>
-    PlantsModule.forRoot({ imports: [MapModule], repository: MapRepository, tokens: [TOKEN] });
+    PlantsModule.forRoot({
+      imports: [MapModule],
+      repository: MapRepository,
+      auth: { tokens: [TOKEN] },
+    });
 
   it('keeps plants there, and opens no store of its own', async () => {
     const url = await start('Fastify', [mount()]);

@@ -53,7 +53,9 @@ describe('the service as a process', () => {
       service = new ServiceProcess(folder, { NODE_ENV: 'production' });
 
       expect(await service.ended).toEqual({ code: 1, signal: null });
-      expect(service.stderr).toBe('AUTH_TOKENS must be set when NODE_ENV is production\n');
+      expect(service.stderr).toBe(
+        'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production\n',
+      );
       expect(existsSync(join(folder, 'data'))).toBe(false);
     });
   });

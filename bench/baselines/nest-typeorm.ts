@@ -79,7 +79,7 @@ const store =
     : ({
         type: 'better-sqlite3',
         database: process.env.DATABASE ?? '',
-        
+
         prepareDatabase: (database: { pragma(text: string): void }) => {
           if (!tuned) return;
           database.pragma('journal_mode = WAL');

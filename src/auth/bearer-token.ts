@@ -1,26 +1,78 @@
+import type { IncomingMessage } from 'node:http';
+import { hash, randomBytes } from 'node:crypto';
 import { InvalidTokenError, MissingCredentialsError } from '../errors';
+import { fieldValues } from '../http/node-request';
 
+/** RFC 6750 section 2.1, b64token. */
+const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 /** RFC 9110 section 11.4: the scheme, and after white space the rest. */
 const CREDENTIALS = /^([^ \t]*)[ \t]*(.*)$/s;
 /** RFC 6750 section 2.1: exactly one token, after one or more spaces. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 
-/**
- * The bearer token of a request.
- *
- * @param fields every `Authorization` field of the request
- * @throws MissingCredentialsError when there is none, or only of other schemes
- * @throws InvalidTokenError when there is more than one, or it is malformed
- */
-export function bearerToken(fields: readonly string[]): string {
-  if (!fields.some(isBearer)) throw new MissingCredentialsError();
-  const token = fields.length === 1 ? BEARER.exec(fields[0] ?? '')?.[1] : undefined;
-  if (token === undefined) {
-    throw new InvalidTokenError('The Authorization header must be "Bearer <ACCESS_TOKEN>", once.');
+/** Whether a text could be sent as a bearer token, RFC 6750 section 2.1. */
+export function isToken(text: string): boolean {
+  return TOKEN.test(text);
+}
+
+/** A new token of 256 random bits. */
+export function makeToken(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+/** The SHA-256 digest of a token, one character a byte. Tokens are kept and compared as digests only. */
+export function tokenDigest(token: string): string {
+  return hash('sha256', token, 'latin1');
+}
+
+/** A bearer token as presented. It shows nothing of itself when it is logged or serialised. */
+export class BearerToken {
+  readonly #text: string;
+  #digest: string | undefined;
+
+  /** @param text well-formed by RFC 6750 section 2.1 */
+  constructor(text: string) {
+    this.#text = text;
   }
-  return token;
+
+  /**
+   * The token of a request.
+   *
+   * @throws MissingCredentialsError when there is no `Authorization` field, or only other schemes
+   * @throws InvalidTokenError when there is more than one, it is malformed, or the query has a
+   *   token too: RFC 6750 section 2 allows one method a request
+   */
+  static of(request: IncomingMessage): BearerToken {
+    const fields = fieldValues(request, 'authorization');
+    if (!fields.some(isBearer)) throw new MissingCredentialsError();
+    const text = fields.length === 1 ? BEARER.exec(fields[0] ?? '')?.[1] : undefined;
+    if (text === undefined) {
+      throw new InvalidTokenError(
+        'The Authorization header must be "Bearer <ACCESS_TOKEN>", once.',
+      );
+    }
+    if (queryHasToken(request.url ?? '')) {
+      throw new InvalidTokenError('The token must be in the Authorization header alone.');
+    }
+    return new BearerToken(text);
+  }
+
+  /** The token itself. */
+  get text(): string {
+    return this.#text;
+  }
+
+  /** Its {@link tokenDigest}. */
+  get digest(): string {
+    return (this.#digest ??= tokenDigest(this.#text));
+  }
 }
 
 function isBearer(field: string): boolean {
   return CREDENTIALS.exec(field)?.[1]?.toLowerCase() === 'bearer';
+}
+
+function queryHasToken(target: string): boolean {
+  const query = target.indexOf('?');
+  return query >= 0 && new URLSearchParams(target.slice(query)).has('access_token');
 }

@@ -1,8 +1,10 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { InvalidTokenError } from '../errors';
-import { fieldValues, type HostRequest, nodeRequest } from '../http/node-request';
-import { bearerToken } from './bearer-token';
-import { type Caller, TokenVerifier } from './token-verifier';
+import { type HostRequest, nodeRequest } from '../http/node-request';
+import { BearerToken } from './bearer-token';
+import { type Caller, type Finding, TokenVerifier } from './token-verifier';
+
+type GuardedRequest = HostRequest & { caller?: Caller };
 
 /** Admits requests with a good bearer token, RFC 6750, and puts the caller on the request. */
 @Injectable()
@@ -12,13 +14,20 @@ export class BearerGuard implements CanActivate {
   /**
    * @throws MissingCredentialsError when the request has no bearer credentials
    * @throws InvalidTokenError when it has some that are no good
+   * @throws InsufficientScopeError when they are good, but not for this
+   * @throws UnavailableError when they cannot be judged now
    */
-  async canActivate(context: ExecutionContext): Promise<boolean> {
-    const request = context.switchToHttp().getRequest<HostRequest & { caller?: Caller }>();
-    const token = bearerToken(fieldValues(nodeRequest(request), 'authorization'));
-    const caller = await this.verifier.verify(token);
-    if (caller === undefined) throw new InvalidTokenError();
-    request.caller = caller;
-    return true;
+  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
+    const request = context.switchToHttp().getRequest<GuardedRequest>();
+    const finding = this.verifier.verify(BearerToken.of(nodeRequest(request)));
+    return finding instanceof Promise
+      ? finding.then((caller) => admit(request, caller))
+      : admit(request, finding);
   }
+}
+
+function admit(request: GuardedRequest, caller: Finding): true {
+  if (caller === undefined) throw new InvalidTokenError();
+  request.caller = caller;
+  return true;
 }

@@ -1,14 +1,24 @@
+import type { BearerToken } from './bearer-token';
+
 /** Who calls. Never holds the token. */
 export interface Caller {
-  /** What to call the caller in a log. */
+  /** What to call the caller in a log: the name in the list, or the subject of a JWT. */
   readonly name: string;
+  /** The issuer that vouches for the name; absent when the operator's own list does. */
+  readonly issuer?: string;
 }
+
+/** What a {@link TokenVerifier} finds: the caller, or undefined when it does not know the token. */
+export type Finding = Caller | undefined;
 
 /** Decides which bearer tokens are good: the port to whoever issues them, and its injection token. */
 export abstract class TokenVerifier {
   /**
-   * @param token the credentials, well-formed by RFC 6750 section 2.1
-   * @returns the caller, or undefined when the token is no good
+   * Answers at once where it can, so that the guard costs no turn of the event loop.
+   *
+   * @throws InvalidTokenError when it knows the token, and why it is no good
+   * @throws InsufficientScopeError when the token is good, but not for this
+   * @throws UnavailableError when it cannot tell now
    */
-  abstract verify(token: string): Caller | undefined | Promise<Caller | undefined>;
+  abstract verify(token: BearerToken): Finding | Promise<Finding>;
 }

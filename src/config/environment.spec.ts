@@ -18,7 +18,7 @@ describe('readEnvironment', () => {
       host: '127.0.0.1',
       port: 3000,
       database: 'data/plants.db',
-      auth: { tokenDigests: [] },
+      auth: { tokens: [] },
       bodyLimit: 1_048_576,
       headersTimeout: 10_000,
       requestTimeout: 30_000,
@@ -54,11 +54,29 @@ describe('readEnvironment', () => {
     expect(readEnvironment(environment)).toMatchObject(settings);
   });
 
-  it('reads tokens and digests of tokens', () => {
+  it('reads tokens and digests of tokens, and keeps the digests', () => {
     const { auth } = readEnvironment({ AUTH_TOKENS: `abc, sha256:${DIGEST.toUpperCase()}\n` });
 
-    const digest = Buffer.from(DIGEST, 'hex');
-    expect(auth.tokenDigests).toEqual([digest, digest]);
+    expect(auth.tokens).toEqual([`sha256:${DIGEST}`, `sha256:${DIGEST}`]);
+  });
+
+  it('reads where other tokens come from', () => {
+    const { auth } = readEnvironment({
+      AUTH_TOKENS_FILE: 'tokens.txt',
+      AUTH_ISSUER: 'https://id.example.org/',
+      AUTH_AUDIENCE: 'https://plants.example.org',
+      AUTH_JWKS_URL: 'http://127.0.0.1:8080/keys',
+      AUTH_SCOPE: 'plants:create plants:all',
+    });
+
+    expect(auth).toEqual({
+      tokens: [],
+      tokensFile: 'tokens.txt',
+      issuer: 'https://id.example.org/',
+      audience: 'https://plants.example.org',
+      jwksUrl: 'http://127.0.0.1:8080/keys',
+      scope: 'plants:create plants:all',
+    });
   });
 
   it.each<NodeJS.ProcessEnv>([
@@ -82,6 +100,21 @@ describe('readEnvironment', () => {
     { AUTH_TOKENS: 'tök' },
     { AUTH_TOKENS: 'sha256:abc' },
     { AUTH_TOKENS: ',' },
+    { AUTH_ISSUER: 'https://id.example.org' },
+    { AUTH_AUDIENCE: 'plants' },
+    { AUTH_JWKS_URL: 'https://id.example.org/keys' },
+    { AUTH_SCOPE: 'plants' },
+    { AUTH_ISSUER: 'id.example.org', AUTH_AUDIENCE: 'plants' },
+    { AUTH_ISSUER: 'http://id.example.org', AUTH_AUDIENCE: 'plants' },
+    { AUTH_ISSUER: 'http://127.0.0.1.example.org', AUTH_AUDIENCE: 'plants' },
+    { AUTH_ISSUER: 'ftp://127.0.0.1', AUTH_AUDIENCE: 'plants' },
+    { AUTH_ISSUER: 'https://id.example.org/?tenant=1', AUTH_AUDIENCE: 'plants' },
+    {
+      AUTH_JWKS_URL: 'http://id.example.org/keys',
+      AUTH_ISSUER: 'https://id.example.org',
+      AUTH_AUDIENCE: 'plants',
+    },
+    { AUTH_SCOPE: 'a"b', AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' },
     { HEADERS_TIMEOUT: '20', REQUEST_TIMEOUT: '10' },
   ])('refuses %j, and names the variable', (environment) => {
     expect(faultsOf(environment)).toContain(Object.keys(environment)[0]);
@@ -101,9 +134,15 @@ describe('readEnvironment', () => {
 
   it('refuses production without tokens', () => {
     expect(faultsOf({ NODE_ENV: 'production' })).toBe(
-      'AUTH_TOKENS must be set when NODE_ENV is production',
+      'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production',
     );
-    expect(faultsOf({ NODE_ENV: 'production', AUTH_TOKENS: 'abc' })).toBe('');
+    for (const set of [
+      { AUTH_TOKENS: 'abc' },
+      { AUTH_TOKENS_FILE: 'tokens.txt' },
+      { AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' },
+    ]) {
+      expect(faultsOf({ NODE_ENV: 'production', ...set })).toBe('');
+    }
   });
 
   it('gives a value that nobody changes', () => {

@@ -1,5 +1,11 @@
 import { pino } from 'pino';
-import { configuredTokenDigest } from '../auth';
+import {
+  acceptsNothing,
+  authFaults,
+  type AuthOptions,
+  digestOfEntry,
+  entryOfDigest,
+} from '../auth';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
 export interface Settings {
@@ -8,7 +14,8 @@ export interface Settings {
   readonly port: number;
   /** The SQLite file. */
   readonly database: string;
-  readonly auth: { readonly tokenDigests: readonly Buffer[] };
+  /** Tokens are digests here. */
+  readonly auth: AuthOptions;
   readonly bodyLimit: number;
   readonly headersTimeout: number;
   readonly requestTimeout: number;
@@ -53,6 +60,9 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const flag = (name: string, fallback: boolean): boolean =>
     read(name, fallback, 'true or false', (text) => FLAGS.get(text.toLowerCase()));
 
+  const text = (name: string): string | undefined =>
+    read<string | undefined>(name, undefined, 'a text', (value) => value);
+
   const settings: Settings = {
     host: read('HOST', '127.0.0.1', 'a host name or an IP address', (text) =>
       /^[\w.:-]+$/.test(text) ? text : undefined,
@@ -60,12 +70,17 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     port: read('PORT', 3000, 'a port from 0 to 65535', integerUpTo(65_535)),
     database: read('DATABASE_URL', 'data/plants.db', 'sqlite:PATH', parseSqliteUrl),
     auth: {
-      tokenDigests: read(
+      tokens: read(
         'AUTH_TOKENS',
         [],
         'a list of tokens (letters, digits and -._~+/, then any =) or sha256:HEX of them, separated by commas or white space',
         parseTokens,
       ),
+      tokensFile: text('AUTH_TOKENS_FILE'),
+      issuer: text('AUTH_ISSUER'),
+      audience: text('AUTH_AUDIENCE'),
+      jwksUrl: text('AUTH_JWKS_URL'),
+      scope: text('AUTH_SCOPE'),
     },
     bodyLimit: read(
       'BODY_LIMIT',
@@ -87,8 +102,16 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   if (settings.headersTimeout > settings.requestTimeout) {
     faults.push('HEADERS_TIMEOUT must not be longer than REQUEST_TIMEOUT');
   }
-  if (environment.NODE_ENV === 'production' && !environment.AUTH_TOKENS?.trim()) {
-    faults.push('AUTH_TOKENS must be set when NODE_ENV is production');
+  faults.push(...authFaults(settings.auth, AUTH_VARIABLES));
+  // A faulty AUTH_TOKENS is named already.
+  if (
+    environment.NODE_ENV === 'production' &&
+    acceptsNothing(settings.auth) &&
+    !environment.AUTH_TOKENS?.trim()
+  ) {
+    faults.push(
+      'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production',
+    );
   }
   if (faults.length > 0) throw new EnvironmentError(faults.join('\n'));
   return Object.freeze(settings);
@@ -99,6 +122,13 @@ const FLAGS = new Map([
   ['true', true],
   ['false', false],
 ]);
+
+const AUTH_VARIABLES = {
+  issuer: 'AUTH_ISSUER',
+  audience: 'AUTH_AUDIENCE',
+  jwksUrl: 'AUTH_JWKS_URL',
+  scope: 'AUTH_SCOPE',
+};
 
 const integerUpTo =
   (most: number): Parse<number> =>
@@ -129,12 +159,13 @@ function parseSqliteUrl(text: string): string | undefined {
   return /^sqlite:(?!.*\0)(.+)$/.exec(text)?.[1];
 }
 
-function parseTokens(text: string): Buffer[] | undefined {
+/** The tokens as `sha256:HEX`, so that no setting holds a secret. */
+function parseTokens(text: string): string[] | undefined {
   const digests = text
     .split(/[\s,]+/)
     .filter((entry) => entry !== '')
-    .map(configuredTokenDigest);
+    .map(digestOfEntry);
   return digests.length > 0 && digests.every((digest) => digest !== undefined)
-    ? digests
+    ? digests.map(entryOfDigest)
     : undefined;
 }

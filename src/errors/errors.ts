@@ -36,7 +36,11 @@ export const errorCatalogue = {
     status: 401,
     meaning: 'Bearer credentials that are no good: malformed, given twice, unknown or expired.',
   },
-  forbidden: { error: 40300, status: 403, meaning: 'The caller is known but may not do this.' },
+  forbidden: {
+    error: 40300,
+    status: 403,
+    meaning: 'The caller is known but may not do this; a token lacks a scope, for example.',
+  },
   notFound: { error: 40400, status: 404, meaning: 'There is nothing at this path.' },
   methodNotAllowed: {
     error: 40500,
@@ -184,6 +188,18 @@ export class InvalidTokenError extends PlantStoreError {
   constructor(message?: string) {
     super('invalidToken', message, {
       headers: { 'WWW-Authenticate': 'Bearer realm="plants", error="invalid_token"' },
+    });
+  }
+}
+
+/** 40300: the token is good, but not for this, RFC 6750 section 3.1. */
+export class InsufficientScopeError extends PlantStoreError {
+  /** @param scope the scope needed, RFC 6749 section 3.3 */
+  constructor(scope: string) {
+    super('forbidden', undefined, {
+      headers: {
+        'WWW-Authenticate': `Bearer realm="plants", error="insufficient_scope", scope="${scope}"`,
+      },
     });
   }
 }

@@ -1,3 +1,4 @@
+export { type AuthOptions, BearerGuard, type Caller, TokenVerifier } from '../auth';
 export * from '../errors';
 export type { Plant } from './plant';
 export { PlantsModule } from './plants.module';

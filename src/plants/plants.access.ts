@@ -1,8 +1,9 @@
 import { Logger } from '@nestjs/common';
 import {
-  configuredTokenDigest,
-  generateToken,
-  StaticTokenVerifier,
+  acceptsNothing,
+  type AuthOptions,
+  createTokenVerifier,
+  makeToken,
   type TokenVerifier,
 } from '../auth';
 import type { PlantsModuleOptions } from './plants.options';
@@ -10,25 +11,17 @@ import type { PlantsModuleOptions } from './plants.options';
 /**
  * Who judges the bearer tokens of a {@link PlantsModule} whose host has no guard of its own.
  *
- * @throws Error when the options say nothing of who may call, in production, or a token is malformed
+ * @throws Error when the options say nothing of who may call, in production, or contradict themselves
  */
-export function verifierOf({ tokens = [generatedToken()] }: PlantsModuleOptions): TokenVerifier {
-  return new StaticTokenVerifier(
-    tokens.map((token, at) => {
-      const digest = configuredTokenDigest(token);
-      if (digest) return digest;
-      throw new Error(
-        `PlantsModule: tokens[${at}] is neither a bearer token nor sha256:HEX of one.`,
-      );
-    }),
-  );
+export function verifierOf({ auth = {} }: PlantsModuleOptions): TokenVerifier {
+  return createTokenVerifier(acceptsNothing(auth) ? { ...auth, ...madeUpToken() } : auth);
 }
 
-function generatedToken(): string {
+function madeUpToken(): AuthOptions {
   if (process.env.NODE_ENV === 'production') {
-    throw new Error('PlantsModule: say who may create plants, by "tokens" or "guard".');
+    throw new Error('PlantsModule: say who may create plants, by "auth" or "guard".');
   }
-  const token = generateToken();
+  const token = makeToken();
   new Logger('PlantsModule').warn(`No tokens configured; good until the end: Bearer ${token}`);
-  return token;
+  return { tokens: [token] };
 }

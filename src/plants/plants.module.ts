@@ -10,7 +10,7 @@ import { PlantsService } from './plants.service';
  *
  * @example
  * ```ts
- * @Module({ imports: [PlantsModule.forRoot({ sqlite: 'data/plants.db', tokens: ['…'] })] })
+ * @Module({ imports: [PlantsModule.forRoot({ sqlite: 'data/plants.db', auth: { tokens: ['…'] } })] })
  * export class AppModule {}
  * ```
  */

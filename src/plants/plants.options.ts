@@ -1,4 +1,5 @@
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
+import type { AuthOptions } from '../auth';
 import type { PlantsRepository } from './plants.repository';
 
 /** The settings of a {@link PlantsModule}, which may come from a factory. */
@@ -11,12 +12,12 @@ export interface PlantsModuleOptions {
    */
   readonly sqlite?: string;
   /**
-   * Who may create plants: holders of these bearer tokens, each given as itself or as `sha256:HEX`.
+   * Whose bearer tokens are accepted.
    *
    * @default a random token made at the start and logged once; in production (`NODE_ENV`) the host
    * does not start without a word on who may create plants, here or as `guard`
    */
-  readonly tokens?: readonly string[];
+  readonly auth?: AuthOptions;
 }
 
 /** What of a {@link PlantsModule} is settled where it is mounted, `forRootAsync` included. */

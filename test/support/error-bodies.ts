@@ -42,7 +42,13 @@ export const errorBodies = {
     40101,
     'Bearer credentials that are no good: malformed, given twice, unknown or expired.',
   ),
-  forbidden: body(40300, 'The caller is known but may not do this.'),
+  tokenTwice: body(40101, 'The token must be in the Authorization header alone.'),
+  tokenExpired: body(40101, 'The token has expired.'),
+  notAccessToken: body(40101, 'The token is not an access token.'),
+  forbidden: body(
+    40300,
+    'The caller is known but may not do this; a token lacks a scope, for example.',
+  ),
   notFound: body(40400, 'There is nothing at this path.'),
   methodNotAllowed: body(
     40500,

@@ -24,7 +24,11 @@ export class SqliteThread {
   private endedBy: Error | undefined;
 
   private constructor(private readonly worker: Worker) {
-    worker.on('message', (reply: unknown) => this.waiting.shift()?.resolve(reply));
+    worker.on('message', (reply: unknown) => {
+      this.waiting.shift()?.resolve(reply);
+      // Only what is under way keeps the process alive, not a store that nobody uses.
+      if (this.waiting.length === 0) worker.unref();
+    });
     worker.on('error', (error: Error) => {
       this.end(error);
     });
@@ -79,6 +83,7 @@ export class SqliteThread {
   }
 
   private post(request: SqliteRequest): void {
+    this.worker.ref();
     this.worker.postMessage(request);
   }
 

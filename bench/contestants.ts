@@ -1,9 +1,9 @@
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 
 /** A server under measurement: how to start it, and where it keeps its plants. */
 export interface Contestant {
   readonly name: string;
-  /** The program, relative to this folder. */
+  /** The program, relative to the project. */
   readonly program: string;
   readonly store: 'none' | 'sqlite' | 'postgres';
   /** Variables beside PORT, TOKEN and DATABASE. */
@@ -12,25 +12,30 @@ export interface Contestant {
   readonly ours?: boolean;
 }
 
-const typeorm = 'dist/bench/baselines/nest-typeorm.js';
+const typeorm = 'bench/dist/nest-typeorm.js';
 
 /** In the order of the table. */
 export const contestants: readonly Contestant[] = [
-  { name: 'node:http, echo', program: 'baselines/node-http.mjs', store: 'none' },
+  { name: 'node:http, echo', program: 'bench/baselines/node-http.mjs', store: 'none' },
   fastify('Fastify, no store', 'none'),
-  { name: 'Plant Store, no store', program: 'memory-store.cjs', store: 'none', ours: true },
+  {
+    name: 'Plant Store, no store',
+    program: '.bench/bench/memory-store.js',
+    store: 'none',
+    ours: true,
+  },
   fastify('Fastify, SQLite, a commit a request', 'sqlite'),
   nest('Nest + TypeORM save(), SQLite', 'sqlite', 'save'),
   nest('Nest + TypeORM insert(), SQLite, tuned', 'sqlite', 'insert'),
-  { name: 'Plant Store, SQLite', program: '../dist/main.js', store: 'sqlite', ours: true },
+  { name: 'Plant Store, SQLite', program: 'dist/main.js', store: 'sqlite', ours: true },
   fastify('Fastify, PostgreSQL, an insert a request', 'postgres'),
   nest('Nest + TypeORM save(), PostgreSQL', 'postgres', 'save'),
   nest('Nest + TypeORM insert(), PostgreSQL', 'postgres', 'insert'),
-  { name: 'Plant Store, PostgreSQL', program: '../dist/main.js', store: 'postgres', ours: true },
+  { name: 'Plant Store, PostgreSQL', program: 'dist/main.js', store: 'postgres', ours: true },
 ];
 
 function fastify(name: string, store: Contestant['store']): Contestant {
-  return { name, program: 'baselines/fastify.mjs', store, environment: { STORE: store } };
+  return { name, program: 'bench/baselines/fastify.mjs', store, environment: { STORE: store } };
 }
 
 function nest(name: string, store: 'sqlite' | 'postgres', write: string): Contestant {
@@ -39,5 +44,5 @@ function nest(name: string, store: 'sqlite' | 'postgres', write: string): Contes
 
 /** The path of a contestant's program. */
 export function programOf({ program }: Contestant): string {
-  return fileURLToPath(new URL(program, import.meta.url));
+  return join(process.cwd(), program);
 }

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { parseArgs } from 'node:util';
 import { Client } from 'pg';
-import { type Contestant, contestants } from './contestants.mts';
-import { PostgresServer } from './dist/test/support/postgres.js';
-import { drawChart } from './chart.mts';
-import { type Measurement, Server } from './server.mts';
-import { type Spread, spreadOf } from './statistics.mts';
+import { type Contestant, contestants } from './contestants';
+import { PostgresServer } from '../test/support/postgres';
+import { drawChart } from './chart';
+import { type Measurement, Server } from './server';
+import { type Spread, spreadOf } from './statistics';
 
 /**
  * The benchmark: every contestant side by side in one run, in interleaved rounds, and then scenes of
@@ -30,19 +30,25 @@ const rounds = Number(options.rounds);
 const duration = Number(options.seconds);
 
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'));
-const postgres = await PostgresServer.start({ max_connections: 100 });
+let postgres: PostgresServer;
 let nextId = 1_000_000_000;
 let databases = 0;
 const lines: string[] = [];
 
-try {
-  print(`# ${new Date().toISOString().slice(0, 10)}, Node.js ${process.version}`);
-  print(`${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}, ${Math.round(totalmem() / 2 ** 30)} GiB`);
-  await compare();
-  if (!options['no-scenes']) await playScenes();
-} finally {
-  await postgres.remove();
-  rmSync(folder, { recursive: true });
+async function main(): Promise<void> {
+  // Every commit is synced here too: the tests' server is faster, and forgets with the machine.
+  postgres = await PostgresServer.start({});
+  try {
+    print(`# ${new Date().toISOString().slice(0, 10)}, Node.js ${process.version}`);
+    print(
+      `${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
+    );
+    await compare();
+    if (!options['no-scenes']) await playScenes();
+  } finally {
+    await postgres.remove();
+    rmSync(folder, { recursive: true });
+  }
 }
 
 /** A database of its own for a contestant: a file or a URL. */
@@ -122,7 +128,8 @@ async function compare(): Promise<void> {
     if (contestant.store === 'none') continue;
     const stored = (await count(contestant, database)) - (warmUp[at] ?? 0);
     const created = sum(measurements.map((each) => each.created));
-    if (stored !== created) throw new Error(`${contestant.name}: ${created} created, ${stored} stored`);
+    if (stored !== created)
+      throw new Error(`${contestant.name}: ${created} created, ${stored} stored`);
   }
   for (const { server } of rows) await server.stop();
   printRatios(bars);
@@ -174,7 +181,11 @@ async function playScenes(): Promise<void> {
     }
   }
 
-  print('', '| scene, SQLite | requests/s | CPU µs | p50 ms | p99 ms |', '| --- | ---: | ---: | ---: | ---: |');
+  print(
+    '',
+    '| scene, SQLite | requests/s | CPU µs | p50 ms | p99 ms |',
+    '| --- | ---: | ---: | ---: | ---: |',
+  );
   for (const [at, { name }] of scenes.entries()) {
     const of = (pick: (measurement: Measurement) => number): number =>
       spreadOf((measurements[at] ?? []).map(pick)).median;
@@ -190,7 +201,9 @@ async function playScenes(): Promise<void> {
     await fresh.stop();
   }
   print('', `From start to first answer: ${Math.round(spreadOf(startUps).median)} ms.`);
-  print(`Resident memory: ${Math.round(rest)} MiB at rest, ${Math.round(server.memory().peak)} MiB at most.`);
+  print(
+    `Resident memory: ${Math.round(rest)} MiB at rest, ${Math.round(server.memory().peak)} MiB at most.`,
+  );
   await server.stop();
   await full.stop();
 }
@@ -221,3 +234,5 @@ function rounded(number: number): string {
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
+
+void main();

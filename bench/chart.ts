@@ -1,4 +1,4 @@
-import type { Spread } from './statistics.mts';
+import type { Spread } from './statistics';
 
 /** A bar chart of requests a second, with whiskers from the least to the most, as SVG. */
 export function drawChart(bars: readonly { name: string; rate: Spread; cpu: Spread }[]): string {

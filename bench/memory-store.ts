@@ -1,15 +1,11 @@
-const { createRequire } = require('node:module');
-const { join } = require('node:path');
+import { Test } from '@nestjs/testing';
+import { AppModule } from '../src/app.module';
+import { readEnvironment } from '../src/config/environment';
+import { createFastifyAdapter } from '../src/http/fastify-adapter';
+import { PlantsRepository } from '../src/plants';
 
 /** Our service over a store that forgets: the pipeline alone, everything but the commit. */
-const ours = createRequire(join(__dirname, '../dist/main.js'));
-const { Test } = ours('@nestjs/testing');
-const { AppModule } = ours('./app.module.js');
-const { readEnvironment } = ours('./config/environment.js');
-const { createFastifyAdapter } = ours('./http/fastify-adapter.js');
-const { PlantsRepository } = ours('./plants/index.js');
-
-async function main() {
+async function main(): Promise<void> {
   const settings = readEnvironment(process.env);
   const module = await Test.createTestingModule({ imports: [AppModule.register(settings)] })
     .overrideProvider(PlantsRepository)
@@ -22,4 +18,4 @@ async function main() {
   await app.listen(settings.port, settings.host);
 }
 
-main();
+void main();

@@ -3,15 +3,14 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type Contestant, programOf } from './contestants.mts';
-import type { LoadOptions, LoadResult } from './load.mts';
+import { type Contestant, programOf } from './contestants';
+import type { LoadOptions, LoadResult } from './load';
 
 /** The token that every contestant accepts. */
 export const TOKEN = 'bench-token';
 
-const LOAD = fileURLToPath(new URL('load.mts', import.meta.url));
+const LOAD = require.resolve('./load');
 
 /** One measurement of a server under load. */
 export interface Measurement extends LoadResult {

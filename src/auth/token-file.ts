@@ -1,0 +1,73 @@
+import { digestOfEntry, type ListedToken } from './token-list';
+
+/** A token file cannot be used; the message is one sentence and shows nothing of a token. */
+export class TokenFileError extends Error {
+  override readonly name = 'TokenFileError';
+}
+
+/** A name begins with a letter, so that no half-written time is taken for one. */
+const NAME = /^[A-Za-z][\w.@-]{0,63}$/;
+/** RFC 3339 section 5.6, date-time. */
+const TIME = /^\d{4}-\d\d-(\d\d)T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
+
+/** Whether a text can name a token in a token file. */
+export function isTokenName(text: string): boolean {
+  return NAME.test(text);
+}
+
+/**
+ * Reads a token file: one token a line, as the token itself or `sha256:HEX` of it, then optionally a
+ * name and a time as in RFC 3339 from which it is no longer good. `#` starts a comment.
+ *
+ * @throws TokenFileError when it is not that; the message names the first line at fault
+ */
+export function parseTokenFile(content: Uint8Array): ListedToken[] {
+  const lines = new Map<string, number>();
+  return decode(content)
+    .split(/\r?\n/)
+    .flatMap((text, at): ListedToken[] => {
+      const line = at + 1;
+      const fields = text.replace(/#.*/, '').trim().split(/\s+/);
+      if (fields[0] === '') return [];
+      const token = parseFields(fields, line);
+
+      const first = lines.get(token.digest);
+      if (first !== undefined) throw new TokenFileError(`line ${line} repeats line ${first}`);
+      lines.set(token.digest, line);
+      return [token];
+    });
+}
+
+function decode(content: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(content);
+  } catch {
+    throw new TokenFileError('it is not UTF-8');
+  }
+}
+
+function parseFields([entry = '', ...rest]: readonly string[], line: number): ListedToken {
+  const digest = digestOfEntry(entry);
+  if (digest === undefined) {
+    throw new TokenFileError(
+      `line ${line} must begin with a token (letters, digits and -._~+/, then any =) or sha256: and 64 hexadecimal digits`,
+    );
+  }
+  const name = NAME.test(rest[0] ?? '') ? rest.shift() : undefined;
+  const time = rest.shift();
+  const expires = time === undefined ? undefined : parseTime(time);
+  if (rest.length > 0 || Number.isNaN(expires)) {
+    throw new TokenFileError(
+      `line ${line} must have nothing after the token but a name (a letter, then letters, digits and _.@-) and a time such as 2027-01-31T12:00:00Z`,
+    );
+  }
+  return { digest, name: name ?? `line ${line}`, expires };
+}
+
+/** Milliseconds since 1970, or NaN when the text is no time. */
+function parseTime(text: string): number {
+  const [, day] = TIME.exec(text) ?? [];
+  const date = new Date(text.slice(0, 10));
+  // Date takes 30 February for 2 March.
+  return date.getUTCDate() === Number(day) ? Date.parse(text) : NaN;
+}

@@ -1,0 +1,79 @@
+import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { makeToken, tokenDigest } from '../auth/bearer-token';
+import { isTokenName, parseTokenFile, TokenFileError } from '../auth/token-file';
+import { entryOfDigest } from '../auth/token-list';
+import { type Command, UsageError } from './command';
+
+/** `plant-store token create`: makes a token, prints it once, and lists its digest in a file. */
+export const tokenCreate: Command = {
+  words: ['token', 'create'],
+  synopsis: 'token create [--name NAME] [--expires DURATION] [--file PATH]',
+  summary:
+    'makes a token, prints it, and appends its digest to the file (or AUTH_TOKENS_FILE); a duration is 12h or 90d',
+
+  run(args, environment) {
+    const { values } = parseArgs({
+      args,
+      options: {
+        name: { type: 'string' },
+        expires: { type: 'string' },
+        file: { type: 'string', default: environment.AUTH_TOKENS_FILE },
+      },
+    });
+    const { name, expires, file } = values;
+    if (!file) throw new UsageError('Say which file with --file, or set AUTH_TOKENS_FILE.');
+    if (name !== undefined && !isTokenName(name)) {
+      throw new UsageError('A name is a letter, then up to 63 letters, digits and _.@-');
+    }
+
+    const token = makeToken();
+    const fields = [entryOfDigest(tokenDigest(token))];
+    if (name !== undefined) fields.push(name);
+    if (expires !== undefined) fields.push(timeAfter(expires));
+    append(file, fields.join(' '));
+    console.log(token);
+  },
+};
+
+const UNITS: Record<string, number> = { h: 3_600_000, d: 86_400_000 };
+
+/** The time that lies a duration ahead, as in RFC 3339. */
+function timeAfter(duration: string): string {
+  const [, number, unit = ''] = /^([1-9]\d{0,4})([hd])$/.exec(duration) ?? [];
+  const time = new Date(Date.now() + Number(number) * (UNITS[unit] ?? NaN));
+  if (Number.isNaN(time.getTime())) {
+    throw new UsageError('An expiry is a number of hours or days, such as 12h or 90d.');
+  }
+  return time.toISOString().replace(/\.\d+/, '');
+}
+
+/**
+ * Appends a line with a single write, which nothing can come between, and leaves the file where it
+ * is: it may be a symbolic link, or mounted into a container.
+ *
+ * @throws TokenFileError when the file has a fault, for then nobody would follow the change
+ */
+function append(file: string, line: string): void {
+  const descriptor = openSync(file, 'a+', 0o600);
+  try {
+    const content = readFileSync(descriptor);
+    parse(file, content);
+    const separator = content.length > 0 && content.at(-1) !== NEWLINE ? '\n' : '';
+    writeSync(descriptor, `${separator}${line}\n`);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+const NEWLINE = 0x0a;
+
+function parse(file: string, content: Uint8Array): void {
+  try {
+    parseTokenFile(content);
+  } catch (error) {
+    if (!(error instanceof TokenFileError)) throw error;
+    throw new TokenFileError(`${file} has a fault: ${error.message}.`);
+  }
+}

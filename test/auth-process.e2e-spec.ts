@@ -1,0 +1,148 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { entryOfDigest, tokenDigest } from '../src/auth';
+import { TOKEN } from './support/application';
+import { makeFolder, removeFolder } from './support/folder';
+import { AUDIENCE, makeKey, OpenIdProvider } from './support/openid-provider';
+import { ServiceProcess } from './support/service-process';
+
+describe('the service with tokens from elsewhere', () => {
+  let folder: string;
+  let file: string;
+  let service: ServiceProcess | undefined;
+  let nextId = 1;
+  beforeEach(() => {
+    folder = makeFolder();
+    file = join(folder, 'tokens.txt');
+  });
+  afterEach(async () => {
+    service?.kill('SIGKILL');
+    await service?.ended;
+    service = undefined;
+    removeFolder(folder);
+  });
+
+  async function post(url: URL, authorization: string, query = ''): Promise<number> {
+    const response = await fetch(new URL(`/plants${query}`, url), {
+      method: 'POST',
+      headers: { authorization, 'content-type': 'application/json' },
+      body: `{"id":${nextId++},"name":"Fern"}`,
+    });
+    await response.arrayBuffer();
+    return response.status;
+  }
+
+  it('refuses a token within 5 s of its removal, and serves the others without a break', async () => {
+    writeFileSync(file, 'kept\nremoved\n');
+    service = await ServiceProcess.start(folder, { AUTH_TOKENS_FILE: 'tokens.txt' });
+    const url = await service.url();
+    expect(await post(url, 'Bearer removed')).toBe(200);
+
+    writeFileSync(file, 'kept\nadded\n');
+    const start = performance.now();
+    const kept: number[] = [];
+    do kept.push(await post(url, 'Bearer kept'), await post(url, `Bearer ${TOKEN}`));
+    while ((await post(url, 'Bearer removed')) === 200);
+
+    expect(performance.now() - start).toBeLessThan(5000);
+    expect(await post(url, 'Bearer added')).toBe(200);
+    expect(new Set(kept)).toEqual(new Set([200]));
+  });
+
+  it('needs no other tokens than those of the file in production', async () => {
+    writeFileSync(file, 'good');
+    service = await ServiceProcess.start(folder, {
+      NODE_ENV: 'production',
+      AUTH_TOKENS: '',
+      AUTH_TOKENS_FILE: file,
+    });
+
+    expect(await post(await service.url(), 'Bearer good')).toBe(200);
+    expect(service.stdout).not.toContain('curl');
+  });
+
+  it.each([
+    ['is not there', undefined, /^The token file \S+ cannot be used: ENOENT[^\n]*\.\n$/],
+    ['has a fault', 'a\nb c d\n', /^The token file \S+ cannot be used: line 2 must [^\n]*\.\n$/],
+  ])('ends with one sentence when the file %s', async (_what, content, sentence) => {
+    if (content !== undefined) writeFileSync(file, content);
+    service = new ServiceProcess(folder, { AUTH_TOKENS_FILE: file });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toMatch(sentence);
+  });
+
+  it('starts without its issuer, says so, and ends at once when told to', async () => {
+    const provider = await OpenIdProvider.start(makeKey('ES256'));
+    const { issuer } = provider;
+    const jwt = await provider.accessToken();
+    await provider.stop();
+    service = await ServiceProcess.start(folder, {
+      AUTH_ISSUER: issuer,
+      AUTH_AUDIENCE: AUDIENCE,
+      LOG_LEVEL: 'trace',
+    });
+
+    expect(await post(await service.url(), `Bearer ${jwt}`)).toBe(503);
+    service.kill('SIGTERM');
+
+    expect(await service.ended).toEqual({ code: 0, signal: null });
+    expect(service.stdout).toContain(
+      `The keys of ${issuer} cannot be fetched: connect ECONNREFUSED`,
+    );
+    expect(service.stdout).toContain(`No keys of ${issuer}: connect ECONNREFUSED`);
+    for (const part of jwt.split('.')) expect(service.stdout).not.toContain(part);
+  });
+
+  it('writes nothing of a token, however much it logs', async () => {
+    const provider = await OpenIdProvider.start(makeKey('ES256'));
+    const listed = 'listed-in-the-environment';
+    const inFile = 'listed-in-the-file';
+    const expired = 'expired-in-the-file';
+    const unknown = 'unknown-to-everybody';
+    writeFileSync(file, `${inFile} ci\n${expired} old 2020-01-01T00:00:00Z\n`);
+    service = await ServiceProcess.start(folder, {
+      AUTH_TOKENS: listed,
+      AUTH_TOKENS_FILE: file,
+      AUTH_ISSUER: provider.issuer,
+      AUTH_AUDIENCE: AUDIENCE,
+      LOG_LEVEL: 'trace',
+      ACCESS_LOG: 'true',
+    });
+    const url = await service.url();
+    const jwt = await provider.accessToken();
+    const badJwt = await provider.accessToken({
+      redraft: ({ header, payload }) => {
+        payload.aud = 'other';
+        header.kid = 'unknown-kid';
+      },
+    });
+
+    const answers = [];
+    for (const token of [listed, inFile, expired, unknown, jwt, `${jwt}x`, badJwt]) {
+      answers.push(await post(url, `Bearer ${token}`));
+      await post(url, `Bearer ${token}`, `?access_token=${token}`);
+      await post(url, `Bearer ${token}, Bearer ${token}`);
+      await post(url, `Basic ${token}`);
+    }
+    writeFileSync(file, `${inFile} broken for good\n`);
+    await provider.stop();
+    service.kill('SIGTERM');
+    await service.ended;
+
+    expect(answers).toEqual([200, 200, 401, 401, 200, 401, 401]);
+    const written = service.stdout + service.stderr;
+    expect(written.match(/"path":"\/plants"/g)).toHaveLength(28);
+    for (const token of [
+      listed,
+      inFile,
+      expired,
+      unknown,
+      ...jwt.split('.'),
+      ...badJwt.split('.'),
+    ]) {
+      expect(written).not.toContain(token);
+      expect(written).not.toContain(entryOfDigest(tokenDigest(token)).slice('sha256:'.length));
+    }
+  });
+});

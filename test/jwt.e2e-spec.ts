@@ -1,0 +1,596 @@
+import { createPublicKey } from 'node:crypto';
+import { once } from 'node:events';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  CompactEncrypt,
+  decodeJwt,
+  exportJWK,
+  generateKeyPair,
+  importJWK,
+  type JWTHeaderParameters,
+  SignJWT,
+} from 'jose';
+import type { ErrorBody } from '../src/plants';
+import { TestApplication, TOKEN } from './support/application';
+import { pass, releaseClock, stopClock } from './support/clock';
+import { errorBodies } from './support/error-bodies';
+import {
+  AUDIENCE,
+  type Draft,
+  makeKey,
+  OpenIdProvider,
+  publicPart,
+  type SigningKey,
+} from './support/openid-provider';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+/** How long the service waits between two fetches of keys. */
+const COOL_DOWN = 10 * SECOND;
+
+let application: TestApplication;
+let nextId = 1;
+
+async function post(token: string) {
+  return application.post(`{"id":${nextId++},"name":"Fern"}`, {
+    authorization: `Bearer ${token}`,
+  });
+}
+
+async function statusOf(token: string): Promise<number> {
+  return (await post(token)).statusCode;
+}
+
+async function expectRefusal(token: string, expected: ErrorBody = errorBodies.invalidToken) {
+  const response = await post(token);
+
+  expect(response.json()).toEqual(expected);
+  expect(response.statusCode).toBe(401);
+  expect(response.headers['www-authenticate']).toBe('Bearer realm="plants", error="invalid_token"');
+}
+
+const wrongClaim = (claim: string): ErrorBody => ({
+  error: 40101,
+  message: `The token's claim ${claim} is missing or not as it must be.`,
+});
+
+const now = (): number => Math.floor(Date.now() / SECOND);
+
+/** A token with a payload and a header as an attacker, or a strange issuer, wants them. */
+async function sign(
+  payload: Record<string, unknown>,
+  header: JWTHeaderParameters,
+  key: SigningKey | Uint8Array,
+): Promise<string> {
+  const crit = Object.fromEntries((header.crit ?? []).map((name) => [name, true]));
+  return new SignJWT(payload)
+    .setProtectedHeader(header)
+    .sign(key instanceof Uint8Array ? key : await importJWK(key), { crit });
+}
+
+beforeEach(() => {
+  stopClock();
+});
+afterEach(() => {
+  releaseClock();
+});
+
+describe('a JWT', () => {
+  const key = makeKey('ES256');
+  let provider: OpenIdProvider;
+  beforeAll(async () => {
+    provider = await OpenIdProvider.start(key);
+    application = await TestApplication.start({
+      AUTH_ISSUER: provider.issuer,
+      AUTH_AUDIENCE: AUDIENCE,
+    });
+  });
+  beforeEach(() => {
+    application.removePlants();
+  });
+  afterAll(async () => {
+    await application.stop();
+    await provider.stop();
+  });
+
+  it.each<[string, (draft: Draft) => void]>([
+    ['as the provider makes it', () => undefined],
+    ['for several audiences', ({ payload }) => (payload.aud = ['other', AUDIENCE])],
+    ['typed with the whole media type', ({ header }) => (header.typ = 'application/AT+JWT')],
+    ['typed as any JWT', ({ header }) => (header.typ = 'JWT')],
+    ['without a type', ({ header }) => (header.typ = undefined)],
+    ['that expired within the clock tolerance', ({ payload }) => (payload.exp = now() - 9)],
+    ['that begins within the clock tolerance', ({ payload }) => (payload.nbf = now() + 9)],
+  ])('is good %s', async (_how, redraft) => {
+    expect(await statusOf(await provider.accessToken({ redraft }))).toBe(200);
+  });
+
+  it('is good beside the tokens of the list', async () => {
+    const token = await provider.accessToken();
+
+    expect([await statusOf(token), await statusOf(TOKEN)]).toEqual([200, 200]);
+  });
+
+  it.each<[string, (draft: Draft) => void, ErrorBody]>([
+    ['expired', ({ payload }) => (payload.exp = now() - 10), errorBodies.tokenExpired],
+    ['without an expiry', ({ payload }) => delete payload.exp, wrongClaim('exp')],
+    ['with an expiry in words', ({ payload }) => (payload.exp = 'never'), wrongClaim('exp')],
+    ['not good yet', ({ payload }) => (payload.nbf = now() + 11), wrongClaim('nbf')],
+    ['for another audience', ({ payload }) => (payload.aud = 'other'), wrongClaim('aud')],
+    ['for a longer audience', ({ payload }) => (payload.aud = `${AUDIENCE}x`), wrongClaim('aud')],
+    ['of another issuer', ({ payload }) => (payload.iss = 'https://x'), wrongClaim('iss')],
+    [
+      'of an issuer but for a slash',
+      ({ payload }) => (payload.iss = `${payload.iss as string}/`),
+      wrongClaim('iss'),
+    ],
+    ['without an issuer', ({ payload }) => delete payload.iss, wrongClaim('iss')],
+    ['a logout token', ({ header }) => (header.typ = 'logout+jwt'), errorBodies.notAccessToken],
+    [
+      'an ID token as Keycloak tells',
+      ({ header, payload }) => {
+        header.typ = 'JWT';
+        payload.typ = 'ID';
+      },
+      errorBodies.notAccessToken,
+    ],
+    [
+      'an ID token as Amazon Cognito tells',
+      ({ header, payload }) => {
+        header.typ = undefined;
+        payload.token_use = 'id';
+      },
+      errorBodies.notAccessToken,
+    ],
+  ])('is no good %s', async (_what, redraft, expected) => {
+    await expectRefusal(await provider.accessToken({ redraft }), expected);
+    expect(application.plants()).toEqual([]);
+  });
+
+  it('is no good as an ID token, although it is for the same audience', async () => {
+    await expectRefusal(await provider.idToken(), errorBodies.notAccessToken);
+  });
+
+  it.each([0, 1, 2])('is no good with a bit changed in part %s', async (part) => {
+    const parts = (await provider.accessToken()).split('.');
+    const bytes = Buffer.from(parts[part] ?? '', 'base64url');
+    bytes.writeUInt8(bytes.readUInt8(bytes.length >> 1) ^ 1, bytes.length >> 1);
+    parts[part] = bytes.toString('base64url');
+
+    await expectRefusal(parts.join('.'));
+  });
+
+  it('is no good with other claims under the same signature', async () => {
+    const [header, payload = '', signature] = (await provider.accessToken()).split('.');
+    const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as object;
+    const forged = Buffer.from(JSON.stringify({ ...claims, sub: 'admin' })).toString('base64url');
+
+    await expectRefusal([header, forged, signature].join('.'));
+  });
+
+  it.each(['none', 'None', 'NONE', ''])('is no good with the algorithm %j', async (alg) => {
+    const [, payload, signature] = (await provider.accessToken()).split('.');
+    const header = Buffer.from(JSON.stringify({ alg, typ: 'at+jwt' })).toString('base64url');
+
+    await expectRefusal(`${header}.${payload}.`);
+    await expectRefusal(`${header}.${payload}.${signature}`);
+  });
+
+  it('is no good with an HMAC by the public key', async () => {
+    const claims = decodeJwt(await provider.accessToken());
+    const publicKey = createPublicKey({ key, format: 'jwk' });
+    const secrets = [
+      publicKey.export({ format: 'pem', type: 'spki' }),
+      publicKey.export({ format: 'der', type: 'spki' }),
+      JSON.stringify(publicPart(key)),
+    ];
+    for (const secret of secrets) {
+      const header = { alg: 'HS256', typ: 'at+jwt', kid: key.kid };
+      await expectRefusal(await sign(claims, header, Buffer.from(secret)));
+    }
+  });
+
+  it('is no good with a signature of zeros', async () => {
+    const [header, payload] = (await provider.accessToken()).split('.');
+
+    await expectRefusal(`${header}.${payload}.${Buffer.alloc(64).toString('base64url')}`);
+  });
+
+  it.each(['with the same kid', 'without a kid'])(
+    'is no good when the key of another issuer signed it, %s',
+    async (how) => {
+      const claims = decodeJwt(await provider.accessToken());
+      const kid = how === 'without a kid' ? {} : { kid: key.kid };
+
+      await expectRefusal(
+        await sign(claims, { alg: 'ES256', typ: 'at+jwt', ...kid }, makeKey('ES256')),
+      );
+    },
+  );
+
+  it('is no good with a key that it brings or points to, which nobody fetches', async () => {
+    const attackersKey = makeKey('ES256');
+    const attackersPublic = publicPart(attackersKey);
+    const fetched = jest.fn((_request: IncomingMessage, response: ServerResponse) => {
+      response.end(JSON.stringify({ keys: [attackersPublic] }));
+    });
+    const { url, close } = await serveHttp(fetched);
+    const claims = decodeJwt(await provider.accessToken());
+
+    for (const header of [{ jwk: attackersPublic }, { jku: url }, { x5u: url }]) {
+      for (const kid of [key.kid, attackersKey.kid, undefined]) {
+        await expectRefusal(
+          await sign(claims, { alg: 'ES256', typ: 'at+jwt', kid, ...header }, attackersKey),
+        );
+      }
+    }
+
+    expect(fetched).not.toHaveBeenCalled();
+    await close();
+  });
+
+  it.each([
+    { crit: ['exp'], exp: 1 },
+    { crit: ['b64'], b64: true },
+    { crit: ['urn:x'], 'urn:x': 1 },
+  ])('is no good with critical extensions: %j', async (extension) => {
+    const claims = decodeJwt(await provider.accessToken());
+    const header = { alg: 'ES256', typ: 'at+jwt', kid: key.kid, ...extension };
+    const token = await sign(claims, header, key);
+
+    expect((await post(token)).json()).toMatchObject({ error: 40101 });
+  });
+
+  it('is no good encrypted', async () => {
+    const token = await new CompactEncrypt(Buffer.from(await provider.accessToken()))
+      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
+      .encrypt(new Uint8Array(32));
+
+    await expectRefusal(token);
+  });
+
+  it('is no good once it has expired, although it was accepted before', async () => {
+    const token = await provider.accessToken({
+      redraft: ({ payload }) => (payload.exp = now() + 60),
+    });
+    expect(await statusOf(token)).toBe(200);
+
+    pass(60 * SECOND + 9 * SECOND);
+    expect(await statusOf(token)).toBe(200);
+    pass(SECOND);
+    await expectRefusal(token, errorBodies.tokenExpired);
+  });
+
+  it.each([
+    ['three words', 'a.b.c'],
+    ['dots', '..'],
+    ['empty objects', 'e30.e30.e30'],
+    ['a header alone', 'eyJhbGciOiJFUzI1NiJ9..'],
+    ['a header of any size', `${'e30'.repeat(4000)}.e30.e30`],
+  ])('is none when it is %s', async (_what, token) => {
+    await expectRefusal(token);
+  });
+});
+
+describe('the signature of a JWT', () => {
+  it.each(['RS256', 'ES256', 'EdDSA'] as const)('may be %s', async (alg) => {
+    const provider = await OpenIdProvider.start(makeKey(alg));
+    application = await startFor(provider);
+
+    expect(await statusOf(await provider.accessToken())).toBe(200);
+    await application.stop();
+    await provider.stop();
+  });
+});
+
+describe('the algorithm of a JWT', () => {
+  it('must be one of those in common use, whatever key the issuer publishes', async () => {
+    const { publicKey, privateKey } = await generateKeyPair('ML-DSA-44');
+    const keys = [{ ...(await exportJWK(publicKey)), alg: 'ML-DSA-44' }];
+    const { url, close } = await serveHttp((_request, response) => {
+      response.end(JSON.stringify({ keys }));
+    });
+    application = await TestApplication.start({
+      AUTH_ISSUER: url,
+      AUTH_AUDIENCE: AUDIENCE,
+      AUTH_JWKS_URL: url,
+    });
+    const token = await new SignJWT({ iss: url, aud: AUDIENCE, exp: now() + 60 })
+      .setProtectedHeader({ alg: 'ML-DSA-44', typ: 'at+jwt' })
+      .sign(privateKey);
+
+    await expectRefusal(token);
+    await application.stop();
+    await close();
+  });
+});
+
+describe('the scope of a JWT', () => {
+  let provider: OpenIdProvider;
+  beforeAll(async () => {
+    provider = await OpenIdProvider.start(makeKey('ES256'));
+    application = await TestApplication.start({
+      AUTH_ISSUER: provider.issuer,
+      AUTH_AUDIENCE: AUDIENCE,
+      AUTH_SCOPE: 'plants:create plants:read',
+    });
+  });
+  afterAll(async () => {
+    await application.stop();
+    await provider.stop();
+  });
+
+  it.each<[string, (draft: Draft) => void]>([
+    ['as the provider gives it', () => undefined],
+    [
+      'as an array called scp',
+      ({ payload }) => {
+        payload.scp = ['plants:read', 'plants:create'];
+        delete payload.scope;
+      },
+    ],
+  ])('is good %s', async (_how, redraft) => {
+    const scope = 'plants:read plants:create';
+
+    expect(await statusOf(await provider.accessToken({ scope, redraft }))).toBe(200);
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['a part', 'plants:create'],
+  ])('is answered 403 when it has %s of what is needed, again and again', async (_what, scope) => {
+    const token = await provider.accessToken({ scope });
+
+    for (let time = 0; time < 2; time++) {
+      const response = await post(token);
+      expect(response.statusCode).toBe(403);
+      expect(response.json()).toEqual(errorBodies.forbidden);
+      expect(response.headers['www-authenticate']).toBe(
+        'Bearer realm="plants", error="insufficient_scope", scope="plants:create plants:read"',
+      );
+    }
+  });
+
+  it('is not asked of the tokens of the list', async () => {
+    expect(await statusOf(TOKEN)).toBe(200);
+  });
+});
+
+describe('the keys of an issuer', () => {
+  const key = makeKey('ES256');
+  let provider: OpenIdProvider;
+  beforeEach(async () => {
+    provider = await OpenIdProvider.start(key);
+  });
+  afterEach(async () => {
+    await application.stop();
+    await provider.stop();
+  });
+
+  /** A token of the right issuer that names a key nobody has. */
+  const withUnknownKey = (kid: string) =>
+    sign(
+      { iss: provider.issuer, aud: AUDIENCE, exp: now() + 60 },
+      { alg: 'ES256', typ: 'at+jwt', kid },
+      key,
+    );
+
+  it('may be rotated without a restart: the new one counts, the old one no more', async () => {
+    application = await startFor(provider);
+    const oldToken = await provider.accessToken();
+    expect(await statusOf(oldToken)).toBe(200);
+
+    await provider.stop();
+    await provider.start(makeKey('RS256'));
+    pass(COOL_DOWN);
+
+    expect(await statusOf(await provider.accessToken())).toBe(200);
+    await expectRefusal(oldToken);
+  });
+
+  it('are fetched once, whatever the number of unknown ones asked for', async () => {
+    application = await startFor(provider);
+    expect(await statusOf(await provider.accessToken())).toBe(200);
+    pass(COOL_DOWN);
+    const before = provider.fetches;
+
+    const tokens = await Promise.all(
+      Array.from({ length: 200 }, (_, at) => withUnknownKey(`unknown-${at}`)),
+    );
+    for (const token of tokens.slice(0, 10)) await expectRefusal(token);
+    const answers = await Promise.all(tokens.map(statusOf));
+
+    expect(new Set(answers)).toEqual(new Set([401]));
+    expect(provider.fetches).toBe(before + 1);
+  });
+
+  it('are not asked for more often while the issuer does not answer', async () => {
+    const asked = jest.fn((_request: IncomingMessage, response: ServerResponse) => {
+      response.writeHead(500).end();
+    });
+    const { url, close } = await serveHttp(asked);
+    application = await startFor(provider, url);
+
+    const tokens = Array.from({ length: 50 }, (_, at) => withUnknownKey(`unknown-${at}`));
+    const answers = await Promise.all(tokens.map(async (token) => statusOf(await token)));
+
+    expect(new Set(answers)).toEqual(new Set([503]));
+    expect(asked).toHaveBeenCalledTimes(1);
+    await close();
+  });
+
+  it('are used for an hour while the issuer is down, for tokens new and remembered', async () => {
+    application = await startFor(provider);
+    const [remembered, fresh, late] = await Promise.all(
+      Array.from({ length: 3 }, () => provider.accessToken()),
+    );
+    expect(await statusOf(remembered ?? '')).toBe(200);
+
+    await provider.stop();
+    pass(60 * MINUTE);
+    expect(await statusOf(remembered ?? '')).toBe(200);
+    expect(await statusOf(fresh ?? '')).toBe(200);
+
+    pass(SECOND);
+    for (const token of [remembered, fresh, late]) {
+      const response = await post(token ?? '');
+      expect(response.statusCode).toBe(503);
+      expect(response.json()).toEqual(errorBodies.unavailable);
+      expect(response.headers['retry-after']).toBe('1');
+    }
+    expect(await statusOf(TOKEN)).toBe(200);
+  });
+
+  it('count again when the issuer is back', async () => {
+    application = await startFor(provider);
+    const token = await provider.accessToken();
+    expect(await statusOf(token)).toBe(200);
+    await provider.stop();
+    pass(61 * MINUTE);
+    expect(await statusOf(token)).toBe(503);
+
+    await provider.start(key);
+    pass(COOL_DOWN);
+
+    expect(await statusOf(token)).toBe(200);
+  });
+
+  it('are asked for after a start without the issuer, until it is there', async () => {
+    const token = await provider.accessToken();
+    await provider.stop();
+    application = await startFor(provider);
+    expect(await statusOf(token)).toBe(503);
+    expect(await statusOf(TOKEN)).toBe(200);
+
+    await provider.start(key);
+    const fetched = once(provider.events, 'fetch');
+    pass(COOL_DOWN);
+    await fetched;
+
+    expect(await statusOf(token)).toBe(200);
+  });
+
+  it('are asked for every five minutes, so that a withdrawn one is found out', async () => {
+    application = await startFor(provider);
+    const token = await provider.accessToken();
+    expect(await statusOf(token)).toBe(200);
+
+    await provider.stop();
+    await provider.start(makeKey('ES256'));
+    const fetched = once(provider.events, 'fetch');
+    pass(5 * MINUTE);
+    await fetched;
+
+    // The request that is answered last comes after the keys.
+    while ((await statusOf(token)) === 200);
+    await expectRefusal(token);
+  });
+
+  it('may be elsewhere than discovery says', async () => {
+    const discovered = jest.fn();
+    const { url, close } = await serveHttp((request, response) => {
+      discovered(request.url);
+      void keysOf(provider).then((keys) => response.end(keys));
+    });
+    application = await startFor(provider, `${url}/keys`);
+
+    expect(await statusOf(await provider.accessToken())).toBe(200);
+    expect(discovered.mock.calls).toEqual([['/keys']]);
+    await close();
+  });
+
+  it.each<[string, RequestListener]>([
+    [
+      'an answer that never ends',
+      (_request, response) => {
+        response.write('{');
+      },
+    ],
+    [
+      'an answer larger than it need be',
+      (_request, response) => {
+        void keysOf(provider).then((keys) => response.end(keys + ' '.repeat(512 * 1024)));
+      },
+    ],
+    [
+      'a redirection',
+      (_request, response) => {
+        response.writeHead(302, { location: `${provider.issuer}/jwks` }).end();
+      },
+    ],
+    [
+      'no JSON',
+      (_request, response) => {
+        response.end('<html>');
+      },
+    ],
+    [
+      'JSON that is no set of keys',
+      (_request, response) => {
+        response.end('{"keys":7}');
+      },
+    ],
+  ])('are not taken from %s', async (_what, listener) => {
+    const within = AbortSignal.timeout.bind(AbortSignal);
+    const timeout = jest.spyOn(AbortSignal, 'timeout').mockImplementation(() => within(100));
+    const { url, close } = await serveHttp(listener);
+    application = await startFor(provider, url);
+
+    expect(await statusOf(await provider.accessToken())).toBe(503);
+    expect(timeout).toHaveBeenCalledWith(5 * SECOND);
+    timeout.mockRestore();
+    await close();
+  });
+
+  it.each([
+    ['tells of another issuer', { issuer: 'https://x.example' }],
+    // Which leads to the provider nevertheless.
+    ['names a URL that anybody could answer', { jwks_uri: 'http://0.0.0.0:PORT/jwks' }],
+    ['names no URL', { jwks_uri: undefined }],
+  ])('are not taken from a discovery that %s', async (_what, wrong) => {
+    const { url, close } = await serveHttp((_request, response) => {
+      const right = { issuer: url, jwks_uri: `${provider.issuer}/jwks` };
+      const { port } = new URL(provider.issuer);
+      response.end(JSON.stringify({ ...right, ...wrong }).replace('PORT', port));
+    });
+    application = await TestApplication.start({ AUTH_ISSUER: url, AUTH_AUDIENCE: AUDIENCE });
+    const token = await provider.accessToken({ redraft: ({ payload }) => (payload.iss = url) });
+
+    expect(await statusOf(token)).toBe(503);
+    expect(provider.fetches).toBe(0);
+    await close();
+  });
+});
+
+async function keysOf({ issuer }: OpenIdProvider): Promise<string> {
+  return (await fetch(`${issuer}/jwks`)).text();
+}
+
+function startFor({ issuer }: OpenIdProvider, jwksUrl?: string): Promise<TestApplication> {
+  return TestApplication.start({
+    AUTH_ISSUER: issuer,
+    AUTH_AUDIENCE: AUDIENCE,
+    AUTH_JWKS_URL: jwksUrl,
+  });
+}
+
+async function serveHttp(
+  listener: RequestListener,
+): Promise<{ url: string; close: () => Promise<void> }> {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}

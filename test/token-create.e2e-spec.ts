@@ -1,0 +1,150 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { BearerToken } from '../src/auth';
+import { TokenFileVerifier } from '../src/auth/token-file.verifier';
+import { makeFolder, removeFolder } from './support/folder';
+
+const PROGRAM = join(__dirname, '../dist/plant-store.js');
+
+interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+describe('plant-store', () => {
+  let folder: string;
+  let file: string;
+  beforeEach(() => {
+    folder = makeFolder();
+    file = join(folder, 'tokens.txt');
+  });
+  afterEach(() => {
+    removeFolder(folder);
+  });
+
+  async function run(args: string[], environment: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+    const options = { cwd: folder, env: { PATH: process.env.PATH, ...environment } };
+    try {
+      const output = await promisify(execFile)(process.execPath, [PROGRAM, ...args], options);
+      return { code: 0, ...output };
+    } catch (error) {
+      return error as Outcome;
+    }
+  }
+
+  const callerOf = (token: string) =>
+    new TokenFileVerifier(file).verify(new BearerToken(token))?.name;
+
+  describe('token create', () => {
+    it('prints a new token and lists its digest, in a file for its owner alone', async () => {
+      const { stdout, stderr } = await run(['token', 'create', '--file', 'tokens.txt']);
+
+      expect(stdout).toMatch(/^[\w-]{43}\n$/);
+      expect(stderr).toBe('');
+      expect(readFileSync(file, 'utf8')).toMatch(/^sha256:[0-9a-f]{64}\n$/);
+      expect(statSync(file).mode & 0o777).toBe(0o600);
+      expect(callerOf(stdout.trim())).toBe('line 1');
+    });
+
+    it('lists a name and an expiry', async () => {
+      const start = Date.now();
+      const { stdout } = await run(['token', 'create', '--name', 'ci', '--expires', '90d'], {
+        AUTH_TOKENS_FILE: file,
+      });
+
+      const [, , name, time = ''] =
+        /^(sha256:\w+) (\S+) (\S+)\n$/.exec(readFileSync(file, 'utf8')) ?? [];
+      expect(name).toBe('ci');
+      expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+      expect((Date.parse(time) - start) / 86_400_000).toBeCloseTo(90, 2);
+      expect(callerOf(stdout.trim())).toBe('ci');
+    });
+
+    it('leaves what is in the file, and the file where it is', async () => {
+      const before = '# mine\r\nold laptop # of May';
+      writeFileSync(join(folder, 'elsewhere'), before, { mode: 0o640 });
+      symlinkSync('elsewhere', file);
+
+      const { stdout } = await run(['token', 'create', '--file', file]);
+
+      expect(readFileSync(join(folder, 'elsewhere'), 'utf8')).toMatch(
+        /^# mine\r\nold laptop # of May\nsha256:\w{64}\n$/,
+      );
+      expect(statSync(file).mode & 0o777).toBe(0o640);
+      expect([callerOf('old'), callerOf(stdout.trim())]).toEqual(['laptop', 'line 3']);
+    });
+
+    it('loses none of several at once', async () => {
+      const outcomes = await Promise.all(
+        Array.from({ length: 5 }, () => run(['token', 'create', '--file', file])),
+      );
+
+      const callers = outcomes.map(({ stdout }) => callerOf(stdout.trim()));
+      expect(callers.toSorted()).toEqual(['line 1', 'line 2', 'line 3', 'line 4', 'line 5']);
+    });
+
+    it('makes none for a file that nobody would follow, and names the line', async () => {
+      writeFileSync(file, 'good\nnot good at all\n');
+
+      const { code, stdout, stderr } = await run(['token', 'create', '--file', 'tokens.txt']);
+
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toMatch(/^tokens\.txt has a fault: line 2 must .*\.\n$/);
+      expect(readFileSync(file, 'utf8')).toBe('good\nnot good at all\n');
+    });
+
+    it.each([
+      [[], 'Say which file with --file, or set AUTH_TOKENS_FILE.'],
+      [
+        ['--name', '2027', '--file', 'f'],
+        'A name is a letter, then up to 63 letters, digits and _.@-',
+      ],
+      [['--name', '', '--file', 'f'], 'A name is a letter, then up to 63 letters, digits and _.@-'],
+      [
+        ['--expires', '90', '--file', 'f'],
+        'An expiry is a number of hours or days, such as 12h or 90d.',
+      ],
+      [
+        ['--expires', '', '--file', 'f'],
+        'An expiry is a number of hours or days, such as 12h or 90d.',
+      ],
+      [['--expire', '90d'], "Unknown option '--expire'"],
+      [['ci', '--file', 'f'], "Unexpected argument 'ci'"],
+    ])('refuses %j with a sentence', async (args, sentence) => {
+      const { code, stdout, stderr } = await run(['token', 'create', ...args]);
+
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr.startsWith(sentence)).toBe(true);
+      expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+      expect(existsSync(join(folder, 'f'))).toBe(false);
+    });
+  });
+
+  it('says how it is called', async () => {
+    const { code, stdout } = await run(['--help']);
+
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Usage:\n {2}plant-store serve\n/);
+    expect(stdout).toContain('plant-store token create [--name NAME]');
+  });
+
+  it.each([['token'], ['tokens', 'create'], ['serv'], ['--port', '1']])(
+    'says how it is called when it is called as %j',
+    async (...args) => {
+      const { code, stdout, stderr } = await run(args);
+
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toMatch(/^Usage:\n/);
+    },
+  );
+
+  it.each([[[]], [['serve']]])('serves when it is called as %j', async (args) => {
+    const { code, stderr } = await run(args, { PORT: 'x' });
+
+    expect(code).toBe(1);
+    expect(stderr).toBe('PORT must be a port from 0 to 65535\n');
+  });
+});
