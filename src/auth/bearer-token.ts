@@ -1,29 +1,12 @@
 import type { IncomingMessage } from 'node:http';
-import { hash, randomBytes } from 'node:crypto';
 import { InvalidTokenError, MissingCredentialsError } from '../errors';
 import { fieldValues } from '../http/node-request';
+import { tokenDigest } from './token-digest';
 
-/** RFC 6750 section 2.1, b64token. */
-const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 /** RFC 9110 section 11.4: the scheme, and after white space the rest. */
 const CREDENTIALS = /^([^ \t]*)[ \t]*(.*)$/s;
 /** RFC 6750 section 2.1: exactly one token, after one or more spaces. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
-
-/** Whether a text could be sent as a bearer token, RFC 6750 section 2.1. */
-export function isToken(text: string): boolean {
-  return TOKEN.test(text);
-}
-
-/** A new token of 256 random bits. */
-export function makeToken(): string {
-  return randomBytes(32).toString('base64url');
-}
-
-/** The SHA-256 digest of a token, one character a byte. Tokens are kept and compared as digests only. */
-export function tokenDigest(token: string): string {
-  return hash('sha256', token, 'latin1');
-}
 
 /** A bearer token as presented. It shows nothing of itself when it is logged or serialised. */
 export class BearerToken {

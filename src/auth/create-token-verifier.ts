@@ -3,7 +3,8 @@ import { authFaults, type AuthOptions } from './auth.options';
 import type { BearerToken } from './bearer-token';
 import { JwtVerifier } from './jwt.verifier';
 import { TokenFileVerifier } from './token-file.verifier';
-import { digestOfEntry, type ListedToken, TokenList } from './token-list';
+import { digestOfEntry } from './token-digest';
+import { type ListedToken, TokenList } from './token-list';
 import { type Finding, TokenVerifier } from './token-verifier';
 
 /**

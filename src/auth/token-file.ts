@@ -1,4 +1,5 @@
-import { digestOfEntry, type ListedToken } from './token-list';
+import { digestOfEntry } from './token-digest';
+import type { ListedToken } from './token-list';
 
 /** A token file cannot be used; the message is one sentence and shows nothing of a token. */
 export class TokenFileError extends Error {

@@ -1,11 +1,11 @@
 import { timingSafeEqual } from 'node:crypto';
 import { InvalidTokenError } from '../errors';
-import { type BearerToken, isToken, tokenDigest } from './bearer-token';
+import type { BearerToken } from './bearer-token';
 import { type Caller, TokenVerifier } from './token-verifier';
 
 /** A token that the operator accepts. */
 export interface ListedToken {
-  /** Its {@link tokenDigest}. */
+  /** Its SHA-256 digest, one character a byte. */
   readonly digest: string;
   /** What to call who presents it. */
   readonly name: string;
@@ -35,18 +35,6 @@ export class TokenList extends TokenVerifier {
     }
     return listed && { name: listed.name };
   }
-}
-
-/** The {@link tokenDigest} of an accepted token, given as the token itself or as `sha256:HEX` of it. */
-export function digestOfEntry(entry: string): string | undefined {
-  const [, hex] = /^sha256:([0-9a-f]{64})$/i.exec(entry) ?? [];
-  if (hex !== undefined) return Buffer.from(hex, 'hex').toString('latin1');
-  return isToken(entry) ? tokenDigest(entry) : undefined;
-}
-
-/** How a digest is written in a list: `sha256:HEX`. */
-export function entryOfDigest(digest: string): string {
-  return `sha256:${bytesOf(digest).toString('hex')}`;
 }
 
 const bytesOf = (digest: string): Buffer => Buffer.from(digest, 'latin1');

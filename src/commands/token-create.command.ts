@@ -1,8 +1,7 @@
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { makeToken, tokenDigest } from '../auth/bearer-token';
+import { entryOfDigest, makeToken, tokenDigest } from '../auth/token-digest';
 import { isTokenName, parseTokenFile, TokenFileError } from '../auth/token-file';
-import { entryOfDigest } from '../auth/token-list';
 import { type Command, UsageError } from './command';
 
 /** `plant-store token create`: makes a token, prints it once, and lists its digest in a file. */
