@@ -16,7 +16,7 @@ export class AppModule {
   static register({ database, auth }: Settings): DynamicModule {
     return {
       module: AppModule,
-      imports: [PlantsModule.forRootAsync({ useFactory: () => ({ sqlite: database }) })],
+      imports: [PlantsModule.forRootAsync({ useFactory: () => database })],
       providers: [
         { provide: TokenVerifier, useFactory: () => new StaticTokenVerifier(auth.tokenDigests) },
       ],

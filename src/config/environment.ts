@@ -1,13 +1,14 @@
 import { pino } from 'pino';
 import { tokenDigest } from '../auth';
+import { urlPerHost } from '../plants/persistence/postgres.url';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
 export interface Settings {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
-  /** The SQLite file. */
-  readonly database: string;
+  /** The SQLite file, or the connection URL of a PostgreSQL database. */
+  readonly database: { readonly sqlite: string } | { readonly postgres: string };
   readonly auth: { readonly tokenDigests: readonly Buffer[] };
   readonly bodyLimit: number;
   readonly headersTimeout: number;
@@ -58,7 +59,12 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       /^[\w.:-]+$/.test(text) ? text : undefined,
     ),
     port: read('PORT', 3000, 'a port from 0 to 65535', integerUpTo(65_535)),
-    database: read('DATABASE_URL', 'data/plants.db', 'sqlite:PATH', parseSqliteUrl),
+    database: read(
+      'DATABASE_URL',
+      { sqlite: 'data/plants.db' },
+      'sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE with sslmode disable, require, verify-ca or verify-full',
+      parseDatabaseUrl,
+    ),
     auth: {
       tokenDigests: read(
         'AUTH_TOKENS',
@@ -128,8 +134,10 @@ function parseSize(text: string): number | undefined {
   return size > 0 && size <= LARGEST_SIZE ? size : undefined;
 }
 
-function parseSqliteUrl(text: string): string | undefined {
-  return /^sqlite:(?!.*\0)(.+)$/.exec(text)?.[1];
+function parseDatabaseUrl(text: string): Settings['database'] | undefined {
+  if (urlPerHost(text)) return { postgres: text };
+  const [, sqlite] = /^sqlite:(?!.*\0)(.+)$/.exec(text) ?? [];
+  return sqlite === undefined ? undefined : { sqlite };
 }
 
 function parseTokens(text: string): Buffer[] | undefined {

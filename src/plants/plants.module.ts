@@ -1,4 +1,5 @@
 import { type DynamicModule, Module } from '@nestjs/common';
+import { PostgresPlantsRepository } from './persistence/postgres-plants.repository';
 import { SqlitePlantsRepository } from './persistence/sqlite-plants.repository';
 import { PlantsController } from './plants.controller';
 import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './plants.module-definition';
@@ -22,8 +23,7 @@ import { PlantsService } from './plants.service';
     {
       provide: PlantsRepository,
       inject: [MODULE_OPTIONS_TOKEN],
-      useFactory: ({ sqlite = 'data/plants.db' }: PlantsModuleOptions) =>
-        SqlitePlantsRepository.open(sqlite),
+      useFactory: openRepository,
     },
   ],
   exports: [PlantsService],
@@ -33,4 +33,13 @@ export class PlantsModule extends ConfigurableModuleClass {
   static override forRoot(options: PlantsModuleOptions = {}): DynamicModule {
     return super.forRoot(options);
   }
+}
+
+function openRepository({
+  sqlite = 'data/plants.db',
+  postgres,
+}: PlantsModuleOptions): Promise<PlantsRepository> {
+  return postgres === undefined
+    ? SqlitePlantsRepository.open(sqlite)
+    : PostgresPlantsRepository.open(postgres);
 }

@@ -1,3 +1,5 @@
+import type { Pool } from 'pg';
+
 /** How a host wants its {@link PlantsModule}. */
 export interface PlantsModuleOptions {
   /**
@@ -7,4 +9,13 @@ export interface PlantsModuleOptions {
    * @default 'data/plants.db'
    */
   readonly sqlite?: string;
+
+  /**
+   * A PostgreSQL database to keep plants in instead: a connection URL, or a pool of the host's,
+   * which the host closes after the module. The table is created when missing. Two connections
+   * commit; further ones of the pool serve reading.
+   *
+   * @default undefined, which means SQLite
+   */
+  readonly postgres?: string | Pool;
 }

