@@ -1,8 +1,10 @@
 import { Logger } from '@nestjs/common';
 import { OutcomeUnknownError, UnavailableError } from '../src/plants';
 import { PostgresPlantsRepository } from '../src/plants/persistence/postgres-plants.repository';
-import { PostgresServer, readPostgresPlants } from './support/postgres';
+import { PostgresServer } from './support/postgres';
 import { until } from './support/until';
+
+jest.setTimeout(30_000);
 
 /** Milliseconds from the return of the database to the return of the service: what is promised. */
 const PROMISE = 2000;
@@ -222,7 +224,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     await reopen(`postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`);
 
     expect(await insert(1n)).toBe(true);
-    expect(await readPostgresPlants(server.url())).toEqual([{ id: 1n, name: 'Fern' }]);
+    expect(await server.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
     expect(errors()).toEqual([]);
     await dead.remove();
     await other.remove();

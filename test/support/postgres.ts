@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, chownSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
-import { Client } from 'pg';
+import { Client, type Pool } from 'pg';
 import type { Plant } from '../../src/plants';
 import { makeFolder, removeFolder } from './folder';
 import { until } from './until';
@@ -129,15 +129,16 @@ export class PostgresServer {
   }
 
   /** Runs statements in a database, on a connection of its own. */
-  async execute(statements: string, database = 'postgres'): Promise<Record<string, unknown>[]> {
-    const client = new Client(this.url(database));
-    await client.connect();
-    try {
+  execute(statements: string, database?: string): Promise<Record<string, unknown>[]> {
+    return this.connected(database, async (client) => {
       const { rows } = await client.query<Record<string, unknown>>(statements);
       return rows;
-    } finally {
-      await client.end();
-    }
+    });
+  }
+
+  /** All plants of a database, in id order. */
+  plants(database?: string): Promise<Plant[]> {
+    return this.connected(database, readPostgresPlants);
   }
 
   /** Changes settings while the server runs; its sessions may take a moment to notice. */
@@ -151,6 +152,19 @@ export class PostgresServer {
     const file = join(this.data, 'pg_hba.conf');
     writeFileSync(file, `${line}\n${readFileSync(file, 'utf8')}`);
     await this.execute('SELECT pg_reload_conf()');
+  }
+
+  private async connected<T>(
+    database: string | undefined,
+    work: (client: Client) => Promise<T>,
+  ): Promise<T> {
+    const client = new Client(this.url(database));
+    await client.connect();
+    try {
+      return await work(client);
+    } finally {
+      await client.end();
+    }
   }
 
   private async run(program: string, args: string[]): Promise<void> {
@@ -172,14 +186,11 @@ export class PostgresServer {
   }
 }
 
-/** All plants of a database, in id order, read by a connection of its own. */
-export async function readPostgresPlants(url: string): Promise<Plant[]> {
-  const client = new Client(url);
-  await client.connect();
-  const { rows } = await client.query<{ id: string; name: string; tag: string | null }>(
+/** All plants of a database, in id order. */
+export async function readPostgresPlants(database: Pool | Client): Promise<Plant[]> {
+  const { rows } = await database.query<{ id: string; name: string; tag: string | null }>(
     'SELECT id, name, tag FROM plants ORDER BY id',
   );
-  await client.end();
   return rows.map(({ id, name, tag }) => ({
     id: BigInt(id),
     name,

@@ -69,9 +69,8 @@ export class PostgresHosts {
     try {
       this.current = await Promise.any(this.hosts.map((host) => this.tryHost(host)));
     } catch (error) {
-      const { errors } = error as AggregateError & { errors: [Error, ...Error[]] };
-      if (errors.length === 1) throw errors[0];
-      throw new Error(errors.map(({ message }) => message).join(' '), { cause: error });
+      const reasons = (error as AggregateError).errors as Error[];
+      throw new Error(reasons.map(({ message }) => message).join(' '), { cause: error });
     }
   }
 
