@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   appendFileSync,
@@ -32,6 +32,9 @@ const USER =
   process.getuid?.() === 0
     ? { uid: numberOf('id', '-u', 'nobody'), gid: numberOf('id', '-g', 'nobody') }
     : undefined;
+
+/** Whether that user may run the programs where they are: a root's home is closed to others. */
+const REACHABLE = spawnSync(join(PROGRAMS, 'bin/postgres'), ['--version'], USER).status === 0;
 
 /** Settings for speed; a kill of the processes loses nothing with them, only one of the machine. */
 const FAST = { fsync: 'off', full_page_writes: 'off' };
@@ -69,10 +72,9 @@ export class PostgresServer {
 
   private static async prepare(settings: ServerSettings): Promise<PostgresServer> {
     const folder = makeFolder();
-    if (USER) {
-      // The other user may not reach the folder that the project is in.
+    if (USER) chmodSync(folder, 0o755);
+    if (!REACHABLE) {
       cpSync(PROGRAMS, join(folder, 'native'), { recursive: true, verbatimSymlinks: true });
-      chmodSync(folder, 0o755);
     }
     const server = new PostgresServer(folder, await freePort(), settings);
     mkdirSync(server.data, { mode: 0o700 });
@@ -196,7 +198,7 @@ export class PostgresServer {
   }
 
   private spawn(program: string, args: string[]): ChildProcess {
-    const native = USER ? join(this.folder, 'native') : PROGRAMS;
+    const native = REACHABLE ? PROGRAMS : join(this.folder, 'native');
     const child = spawn(join(native, 'bin', program), args, {
       ...USER,
       cwd: this.data,
