@@ -108,6 +108,18 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     },
   );
 
+  it('gives up a statement that is never answered, with its connection, and does not cancel it', async () => {
+    await reopen(`${server.url()}?query_timeout=300`);
+    const { outcome } = await insertUnderWay();
+
+    expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
+    await expectRecovery();
+    const held = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    expect(await server.execute(held)).toHaveLength(1);
+    await server.execute(held.replace('pid', 'pg_terminate_backend(pid)'));
+    await server.execute('DROP TRIGGER hold ON plants');
+  });
+
   it('refuses plants while it is read-only, as a primary is that becomes a standby', async () => {
     await server.reconfigure('SET default_transaction_read_only = on');
     await until(async () => {
