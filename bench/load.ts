@@ -72,7 +72,7 @@ function drive(socket: Socket): void {
   socket.setNoDelay(true);
   socket.on('connect', send);
   socket.on('data', (chunk: Buffer) => {
-    answer += chunk.latin1Slice();
+    answer += chunk.toString('latin1');
     const end = answer.indexOf('\r\n\r\n');
     if (end < 0) return;
     const at = answer.toLowerCase().indexOf('content-length: ');
@@ -85,7 +85,8 @@ function drive(socket: Socket): void {
     else if (!bad) created++;
     requests++;
     const step = Math.floor((performance.now() - sentAt) * 100);
-    histogram[Math.min(step, histogram.length - 1)]!++;
+    const slot = Math.min(step, histogram.length - 1);
+    histogram[slot] = (histogram[slot] ?? 0) + 1;
     answer = '';
     if (running) send();
     else socket.end();

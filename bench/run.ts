@@ -100,7 +100,7 @@ async function compare(): Promise<void> {
   }
   const warmUp = await Promise.all(
     rows.map(({ contestant, database }) =>
-      contestant.store === 'none' ? 0 : count(contestant, database),
+      contestant.store === 'none' ? Promise.resolve(0) : count(contestant, database),
     ),
   );
 

@@ -19,7 +19,7 @@ export class AppModule {
       imports: [
         PlantsModule.forRootAsync({
           guard: GUARDED_BY_HOST,
-          useFactory: () => ({ sqlite: database }),
+          useFactory: () => database,
         }),
       ],
       providers: [{ provide: TokenVerifier, useFactory: () => createTokenVerifier(auth) }],

@@ -1,15 +1,18 @@
 import type { ErrorBody } from '../src/plants';
 import { TestApplication } from './support/application';
 import { errorBodies } from './support/error-bodies';
+import { stores, type TestStore } from './support/stores';
 
-describe('POST /plants', () => {
-  let application: TestApplication;
+jest.setTimeout(30_000);
+
+describe.each(stores)('POST /plants, kept in %s', (_name, startStore) => {
+  let application: TestApplication<TestStore>;
+  let store: TestStore;
   beforeAll(async () => {
-    application = await TestApplication.start();
+    store = await startStore();
+    application = await TestApplication.start({}, store);
   });
-  beforeEach(() => {
-    application.removePlants();
-  });
+  beforeEach(() => store.removePlants());
   afterAll(() => application.stop());
 
   async function expectRefusal(
@@ -21,7 +24,7 @@ describe('POST /plants', () => {
 
     expect(response.json()).toEqual(expected);
     expect(response.statusCode).toBe(400);
-    expect(application.plants()).toEqual([]);
+    expect(await store.plants()).toEqual([]);
   }
 
   it('answers 200 with name and tag and nothing else', async () => {
@@ -41,7 +44,7 @@ describe('POST /plants', () => {
   it('has stored the plant when it answers', async () => {
     await application.post('{"id":1,"name":"Fern","tag":"shade"}');
 
-    expect(application.plants()).toEqual([{ id: 1n, name: 'Fern', tag: 'shade' }]);
+    expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern', tag: 'shade' }]);
   });
 
   describe('the id', () => {
@@ -63,7 +66,7 @@ describe('POST /plants', () => {
       const response = await application.post(`{"id":${literal},"name":"Fern"}`);
 
       expect(response.statusCode).toBe(200);
-      expect(application.plants()).toEqual([{ id, name: 'Fern' }]);
+      expect(await store.plants()).toEqual([{ id, name: 'Fern' }]);
     });
 
     it.each([
@@ -105,7 +108,7 @@ describe('POST /plants', () => {
       const response = await application.post(`{"id":1,"name":${literal}}`);
 
       expect(response.json()).toEqual({ name });
-      expect(application.plants()).toEqual([{ id: 1n, name }]);
+      expect(await store.plants()).toEqual([{ id: 1n, name }]);
     });
 
     it.each(['null', '7', 'true', '["Fern"]', '{"name":"Fern"}'])('is no %s', async (literal) => {
@@ -129,7 +132,7 @@ describe('POST /plants', () => {
       const response = await application.post('{"id":1,"name":"Fern","tag":""}');
 
       expect(response.json()).toEqual({ name: 'Fern', tag: '' });
-      expect(application.plants()).toEqual([{ id: 1n, name: 'Fern', tag: '' }]);
+      expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern', tag: '' }]);
     });
 
     it.each(['null', '7', 'false', '[]', '{}'])('is no %s', async (literal) => {
@@ -163,7 +166,7 @@ describe('POST /plants', () => {
       const response = await application.post(body);
 
       expect(response.json()).toEqual({ name: 'Fern' });
-      expect(application.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+      expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
     });
 
     it('are not taken from a __proto__ member', async () => {
@@ -179,7 +182,7 @@ describe('POST /plants', () => {
       const response = await application.post(body);
 
       expect(response.statusCode).toBe(200);
-      expect(application.plants()).toEqual([{ id, name: 'Fern' }]);
+      expect(await store.plants()).toEqual([{ id, name: 'Fern' }]);
     });
 
     it('are judged as last given, and as written', async () => {
@@ -195,7 +198,7 @@ describe('POST /plants', () => {
       const response = await application.post(`{"x":${nested},"id":1,"name":"Fern"}`);
 
       expect(response.statusCode).toBe(200);
-      expect(application.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+      expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
     });
   });
 
@@ -226,7 +229,7 @@ describe('POST /plants', () => {
         message: expect.stringMatching(/^The body is not JSON: /) as string,
       });
       expect(response.statusCode).toBe(400);
-      expect(application.plants()).toEqual([]);
+      expect(await store.plants()).toEqual([]);
     });
 
     it('must not be empty', async () => {
@@ -348,7 +351,7 @@ describe('POST /plants', () => {
 
       await application.post('{"id":1,"name":"Moss"}');
 
-      expect(application.plants()).toEqual([{ id: 1n, name: 'Fern', tag: 'shade' }]);
+      expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern', tag: 'shade' }]);
     });
 
     it('is another one than its neighbour beyond 2^53', async () => {
@@ -378,7 +381,7 @@ describe('POST /plants', () => {
 
       const [accepted, ...others] = answers.filter(({ statusCode }) => statusCode === 200);
       expect(others).toEqual([]);
-      expect(application.plants()).toEqual([{ id: 1n, ...accepted?.json<{ name: string }>() }]);
+      expect(await store.plants()).toEqual([{ id: 1n, ...accepted?.json<{ name: string }>() }]);
     });
   });
 });

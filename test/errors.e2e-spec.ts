@@ -38,7 +38,7 @@ describe('the error catalogue', () => {
 describe('a failing store', () => {
   it('that is locked is answered 503, and the caller told when to try again', async () => {
     const application = await TestApplication.start();
-    const other = new DatabaseSync(application.file);
+    const other = new DatabaseSync(application.store.file);
     other.exec('BEGIN IMMEDIATE');
 
     const response = await application.post('{"id":1,"name":"Fern"}');

@@ -92,7 +92,7 @@ describe('a JWT', () => {
     });
   });
   beforeEach(() => {
-    application.removePlants();
+    application.store.removePlants();
   });
   afterAll(async () => {
     await application.stop();
@@ -150,7 +150,7 @@ describe('a JWT', () => {
     ],
   ])('is no good %s', async (_what, redraft, expected) => {
     await expectRefusal(await provider.accessToken({ redraft }), expected);
-    expect(application.plants()).toEqual([]);
+    expect(application.store.plants()).toEqual([]);
   });
 
   it('is no good as an ID token, although it is for the same audience', async () => {

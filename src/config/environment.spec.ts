@@ -17,7 +17,7 @@ describe('readEnvironment', () => {
     expect(readEnvironment({})).toEqual({
       host: '127.0.0.1',
       port: 3000,
-      database: 'data/plants.db',
+      database: { sqlite: 'data/plants.db' },
       auth: { tokens: [] },
       bodyLimit: 1_048_576,
       headersTimeout: 10_000,
@@ -37,7 +37,16 @@ describe('readEnvironment', () => {
   it.each<[NodeJS.ProcessEnv, Partial<Settings>]>([
     [{ PORT: '0' }, { port: 0 }],
     [{ HOST: '::1' }, { host: '::1' }],
-    [{ DATABASE_URL: 'sqlite:/var/lib/plants.db' }, { database: '/var/lib/plants.db' }],
+    [{ DATABASE_URL: 'sqlite:/var/lib/plants.db' }, { database: { sqlite: '/var/lib/plants.db' } }],
+    ...[
+      'postgres://localhost/plants',
+      'postgresql://plants:p%40ss@db.example.org:5433/plants?sslmode=verify-full',
+      'postgres://plants@one:5432,two,[::1]:5433/plants?target_session_attrs=read-write',
+      'postgres://plants@%2Fvar%2Frun%2Fpostgresql/plants',
+    ].map((url): [NodeJS.ProcessEnv, Partial<Settings>] => [
+      { DATABASE_URL: url },
+      { database: { postgres: url } },
+    ]),
     [{ BODY_LIMIT: '2048' }, { bodyLimit: 2048 }],
     [{ BODY_LIMIT: '64 KiB' }, { bodyLimit: 65_536 }],
     [{ BODY_LIMIT: '2MiB' }, { bodyLimit: 2_097_152 }],
@@ -88,6 +97,12 @@ describe('readEnvironment', () => {
     { DATABASE_URL: 'plants.db' },
     { DATABASE_URL: 'sqlite:' },
     { DATABASE_URL: 'mysql://localhost' },
+    { DATABASE_URL: 'postgres:plants' },
+    { DATABASE_URL: 'postgres://localhost:port/plants' },
+    { DATABASE_URL: 'postgres://one:5432,two:70000/plants' },
+    { DATABASE_URL: 'postgres://localhost/plants?sslmode=prefer' },
+    { DATABASE_URL: 'postgres://localhost/plants?sslmode=verify_full' },
+    { DATABASE_URL: 'postgres://localhost/plants?target_session_attrs=standby' },
     { BODY_LIMIT: '0' },
     { BODY_LIMIT: '1GB' },
     { BODY_LIMIT: '999999999 MiB' },
@@ -130,6 +145,7 @@ describe('readEnvironment', () => {
 
   it('never shows a secret', () => {
     expect(faultsOf({ AUTH_TOKENS: 'good-secret,bäd-secret' })).not.toContain('secret');
+    expect(faultsOf({ DATABASE_URL: 'postgres://a:secret@b:port/c' })).not.toContain('secret');
   });
 
   it('refuses production without tokens', () => {

@@ -6,14 +6,15 @@ import {
   digestOfEntry,
   entryOfDigest,
 } from '../auth';
+import { urlPerHost } from '../plants/persistence/postgres.url';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
 export interface Settings {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
-  /** The SQLite file. */
-  readonly database: string;
+  /** The SQLite file, or the connection URL of a PostgreSQL database. */
+  readonly database: { readonly sqlite: string } | { readonly postgres: string };
   /** Tokens are digests here. */
   readonly auth: AuthOptions;
   readonly bodyLimit: number;
@@ -68,7 +69,12 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       /^[\w.:-]+$/.test(text) ? text : undefined,
     ),
     port: read('PORT', 3000, 'a port from 0 to 65535', integerUpTo(65_535)),
-    database: read('DATABASE_URL', 'data/plants.db', 'sqlite:PATH', parseSqliteUrl),
+    database: read(
+      'DATABASE_URL',
+      { sqlite: 'data/plants.db' },
+      'sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE with sslmode disable, require, verify-ca or verify-full',
+      parseDatabaseUrl,
+    ),
     auth: {
       tokens: read(
         'AUTH_TOKENS',
@@ -155,8 +161,10 @@ function parseSize(text: string): number | undefined {
   return size > 0 && size <= LARGEST_SIZE ? size : undefined;
 }
 
-function parseSqliteUrl(text: string): string | undefined {
-  return /^sqlite:(?!.*\0)(.+)$/.exec(text)?.[1];
+function parseDatabaseUrl(text: string): Settings['database'] | undefined {
+  if (urlPerHost(text)) return { postgres: text };
+  const [, sqlite] = /^sqlite:(?!.*\0)(.+)$/.exec(text) ?? [];
+  return sqlite === undefined ? undefined : { sqlite };
 }
 
 /** The tokens as `sha256:HEX`, so that no setting holds a secret. */

@@ -8,6 +8,7 @@ import {
 import { BearerGuard, TokenVerifier } from '../auth';
 import { verifierOf } from './plants.access';
 import { ApiBearerAuth } from './dto/openapi';
+import { PostgresPlantsRepository } from './persistence/postgres-plants.repository';
 import { SqlitePlantsRepository } from './persistence/sqlite-plants.repository';
 import { PlantsController } from './plants.controller';
 import {
@@ -51,9 +52,17 @@ function repositoryFor({ repository }: PlantsModuleMounting): Provider {
   return {
     provide: PlantsRepository,
     inject: [MODULE_OPTIONS_TOKEN],
-    useFactory: ({ sqlite = 'data/plants.db' }: PlantsModuleOptions) =>
-      SqlitePlantsRepository.open(sqlite),
+    useFactory: openRepository,
   };
+}
+
+function openRepository({
+  sqlite = 'data/plants.db',
+  postgres,
+}: PlantsModuleOptions): Promise<PlantsRepository> {
+  return postgres === undefined
+    ? SqlitePlantsRepository.open(sqlite)
+    : PostgresPlantsRepository.open(postgres);
 }
 
 /** Who issues the bearer tokens; nobody when the host has a guard of its own. */

@@ -1,4 +1,5 @@
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
+import type { Pool } from 'pg';
 import type { AuthOptions } from '../auth';
 import type { PlantsRepository } from './plants.repository';
 
@@ -11,6 +12,15 @@ export interface PlantsModuleOptions {
    * @default 'data/plants.db'
    */
   readonly sqlite?: string;
+  /**
+   * A PostgreSQL database to keep plants in instead: a connection URL, or a pool of the host's,
+   * which the host closes after the module. The table is created when missing. Two connections
+   * commit; further ones of the pool serve reading.
+   *
+   * @default undefined, which means SQLite
+   */
+  readonly postgres?: string | Pool;
+
   /**
    * Whose bearer tokens are accepted.
    *

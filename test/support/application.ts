@@ -1,11 +1,8 @@
-import { join } from 'node:path';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { LightMyRequestResponse } from 'fastify';
 import { createApplication } from '../../src/application';
 import { readEnvironment } from '../../src/config/environment';
-import type { Plant } from '../../src/plants';
-import { makeFolder, removeFolder } from './folder';
-import { execute, readPlants } from './sqlite';
+import { SqliteStore, type TestStore } from './stores';
 
 /** The token that the application under test accepts. */
 export const TOKEN = 'a-good-token';
@@ -13,20 +10,30 @@ export const TOKEN = 'a-good-token';
 /** What {@link TestApplication.post} sends unless told otherwise: undefined leaves a header out. */
 export type Headers = Record<string, string | string[] | undefined>;
 
-/** The real application on a real SQLite file in a folder of its own. */
-export class TestApplication {
+/** The real application on a real database of its own. */
+export class TestApplication<Store extends TestStore = SqliteStore> {
   private constructor(
     readonly app: NestFastifyApplication,
-    readonly folder: string,
+    readonly store: Store,
   ) {}
 
-  /** @param environment variables beside the defaults, as an operator would set them */
-  static async start(environment: NodeJS.ProcessEnv = {}): Promise<TestApplication> {
-    const folder = makeFolder();
+  /**
+   * @param environment variables beside the defaults, as an operator would set them
+   * @param store a SQLite file unless told otherwise
+   */
+  static async start(environment?: NodeJS.ProcessEnv): Promise<TestApplication>;
+  static async start<Store extends TestStore>(
+    environment: NodeJS.ProcessEnv,
+    store: Store,
+  ): Promise<TestApplication<Store>>;
+  static async start(
+    environment: NodeJS.ProcessEnv = {},
+    store: TestStore = new SqliteStore(),
+  ): Promise<TestApplication<TestStore>> {
     const app = await createApplication(
       readEnvironment({
         AUTH_TOKENS: TOKEN,
-        DATABASE_URL: `sqlite:${join(folder, 'plants.db')}`,
+        DATABASE_URL: store.url,
         LOG_LEVEL: 'silent',
         PORT: '0',
         ...environment,
@@ -34,12 +41,7 @@ export class TestApplication {
     );
     await app.init();
     await app.getHttpAdapter().getInstance().ready();
-    return new TestApplication(app, folder);
-  }
-
-  /** The database file. */
-  get file(): string {
-    return join(this.folder, 'plants.db');
+    return new TestApplication(app, store);
   }
 
   /** Listens on a free port, for tests of the wire. */
@@ -62,18 +64,9 @@ export class TestApplication {
     });
   }
 
-  /** All that is stored, read by a connection of its own. */
-  plants(): Plant[] {
-    return readPlants(this.file);
-  }
-
-  removePlants(): void {
-    execute(this.file, 'DELETE FROM plants');
-  }
-
   async stop(): Promise<void> {
     await this.app.close();
-    removeFolder(this.folder);
+    await this.store.remove();
   }
 }
 

@@ -81,6 +81,18 @@ describe('GroupCommit', () => {
     expect(await Promise.all(outcomes)).toEqual([10, 20, 30]);
   });
 
+  it('commits what one batch cannot hold at the same time', async () => {
+    const { commits, batches } = makeGroupCommit({ concurrency: 2, batchWeight: 2 });
+
+    const outcomes = [1, 2, 3].map((item) => commits.submit(item));
+    await turn();
+
+    expect(batches.map(({ items }) => items)).toEqual([[1, 2], [3]]);
+    batches[0]?.succeed();
+    batches[1]?.succeed();
+    expect(await Promise.all(outcomes)).toEqual([10, 20, 30]);
+  });
+
   it('fills a batch to its weight', async () => {
     const { commits, batches } = makeGroupCommit({ batchWeight: 5, weigh: (item) => item });
 

@@ -73,12 +73,13 @@ export class GroupCommit<Item, Outcome> {
     });
   }
 
-  private get isIdle(): boolean {
-    return this.committing === 0 && this.waiting.length === 0;
+  /** Whether all batches that may commit at the same time are late: items are refused meanwhile. */
+  get isStuck(): boolean {
+    return this.late.size >= this.options.concurrency;
   }
 
-  private get isStuck(): boolean {
-    return this.late.size >= this.options.concurrency;
+  private get isIdle(): boolean {
+    return this.committing === 0 && this.waiting.length === 0;
   }
 
   /** Starts a batch at the end of this turn of the event loop, with all that the turn brings. */
@@ -94,6 +95,7 @@ export class GroupCommit<Item, Outcome> {
   private async commitBatch(): Promise<void> {
     const batch = this.takeBatch();
     this.committing++;
+    if (this.waiting.length > 0) this.schedule();
     const clock = setTimeout(() => {
       this.late.add(batch);
       fail(batch, new OutcomeUnknownError());

@@ -1,0 +1,68 @@
+import type { ClientBase } from 'pg';
+
+/**
+ * The versions of the PostgreSQL schema: statement N brings a database from version N to N + 1. A
+ * migration that has been released is never changed; a change is a further one.
+ */
+export const postgresMigrations: readonly string[] = [
+  'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
+];
+
+/** "plants" in ASCII: whoever migrates this schema holds the advisory lock of this number. */
+const LOCK = 0x706c616e7473;
+
+/**
+ * Brings the schema to its newest version. Any number of instances may do so at once. A table
+ * `plants` that is there without our record of versions was prepared by the operator (partitioned,
+ * distributed) and is left as it is.
+ *
+ * @throws Error when it cannot, or when the schema is newer than this program
+ */
+export async function migrate(client: ClientBase): Promise<void> {
+  if ((await readVersion(client)) < postgresMigrations.length) await migrateAlone(client);
+  // The table may be gone, someone else's, or not for this user to read.
+  await client.query('SELECT id, name, tag FROM plants LIMIT 0');
+}
+
+async function migrateAlone(client: ClientBase): Promise<void> {
+  // Each statement has to see what others committed before it got the lock.
+  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
+  try {
+    await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
+    const version = await readVersion(client);
+    await client.query(
+      'CREATE TABLE IF NOT EXISTS plants_migrations (version integer PRIMARY KEY)',
+    );
+    for (const [at, migration] of postgresMigrations.slice(version).entries()) {
+      await client.query(migration);
+      await client.query('INSERT INTO plants_migrations VALUES ($1)', [version + at + 1]);
+    }
+    await client.query('COMMIT');
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => undefined);
+    throw error;
+  }
+}
+
+async function readVersion(client: ClientBase): Promise<number> {
+  // Not to_regclass(): it may answer from what the session knew before it waited for the lock.
+  const { rows: tables } = await client.query<{ name: string }>(
+    `SELECT relname AS name FROM pg_class
+     WHERE relname IN ('plants', 'plants_migrations') AND pg_table_is_visible(oid)`,
+  );
+  const names = tables.map(({ name }) => name);
+  if (!names.includes('plants_migrations')) {
+    return names.includes('plants') ? postgresMigrations.length : 0;
+  }
+
+  const { rows } = await client.query<{ version: number | null }>(
+    'SELECT max(version) AS version FROM plants_migrations',
+  );
+  const version = rows[0]?.version ?? 0;
+  if (version > postgresMigrations.length) {
+    throw new Error(
+      `the database has schema version ${version}; this program knows ${postgresMigrations.length}`,
+    );
+  }
+  return version;
+}

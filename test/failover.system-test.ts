@@ -1,0 +1,72 @@
+import { randomInt } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
+import fc from 'fast-check';
+import { makeFolder, removeFolder } from './support/folder';
+import { PostgresServer } from './support/postgres';
+import { ServiceProcess } from './support/service-process';
+import { until } from './support/until';
+import { brokenPromises, Writers } from './support/writers';
+
+const ROUNDS = 3;
+const INSTANCES = 3;
+const WRITERS = 48;
+
+describe('three instances on a primary with a synchronous standby', () => {
+  const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
+  /** Milliseconds from the first success to the kill. */
+  const lifetimes = fc.sample(fc.integer({ min: 200, max: 2000 }), { seed, numRuns: ROUNDS });
+
+  it.each(lifetimes)(
+    `lose nothing when the primary is killed after %i ms and the standby promoted (SEED=${seed})`,
+    async (lifetime) => {
+      const folder = makeFolder();
+      const primary = await PostgresServer.make({ synchronous_standby_names: '*' });
+      const standby = await primary.startStandby();
+      const hosts = [primary, standby].map(({ port }) => `127.0.0.1:${port}`).join();
+      const services = await Promise.all(
+        Array.from({ length: INSTANCES }, () =>
+          ServiceProcess.start(folder, {
+            DATABASE_URL: `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`,
+          }),
+        ),
+      );
+      const writers = new Writers(
+        await Promise.all(services.map((service) => service.url())),
+        WRITERS,
+      );
+      await until(() => writers.hasSucceededSince(0));
+      await setTimeout(lifetime);
+
+      await primary.stop('SIGKILL');
+      await until(() => writers.those('refused').length > 0);
+      await standby.execute('SELECT pg_promote()');
+      const promoted = Date.now();
+      await until(() => writers.hasSucceededSince(promoted));
+      const outage = Math.min(
+        ...writers.creations
+          .filter(({ outcome, answeredAt }) => outcome === 'acknowledged' && answeredAt > promoted)
+          .map(({ answeredAt }) => answeredAt - promoted),
+      );
+      await setTimeout(500);
+      await writers.stop();
+
+      const counts = (['acknowledged', 'refused', 'unknown'] as const).map(
+        (outcome) => `${writers.those(outcome).length} ${outcome}`,
+      );
+      console.log(`SEED=${seed}: ${counts.join(', ')}; ${outage} ms from promotion to service`);
+      expect(brokenPromises(writers.creations, await standby.plants())).toEqual({
+        lost: [],
+        refusedButStored: [],
+        acknowledgedTwice: [],
+      });
+      for (const service of services) service.kill('SIGTERM');
+      expect(await Promise.all(services.map(({ ended }) => ended))).toEqual(
+        Array(INSTANCES).fill({ code: 0, signal: null }),
+      );
+      await standby.remove();
+      await primary.remove();
+      removeFolder(folder);
+    },
+    60_000,
+  );
+});

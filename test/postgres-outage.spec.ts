@@ -1,0 +1,244 @@
+import { Logger } from '@nestjs/common';
+import { OutcomeUnknownError, UnavailableError } from '../src/plants';
+import { PostgresPlantsRepository } from '../src/plants/persistence/postgres-plants.repository';
+import { PostgresServer } from './support/postgres';
+import { until } from './support/until';
+
+jest.setTimeout(30_000);
+
+/** Milliseconds from the return of the database to the return of the service: what is promised. */
+const PROMISE = 2000;
+
+describe('PostgresPlantsRepository, when the database fails it', () => {
+  let server: PostgresServer;
+  let repository: PostgresPlantsRepository;
+  let log: { level: 'error' | 'log'; line: string }[];
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+  });
+  beforeEach(async () => {
+    log = [];
+    Logger.overrideLogger({
+      error: (line: string) => log.push({ level: 'error', line }),
+      log: (line: string) => log.push({ level: 'log', line }),
+      warn: () => undefined,
+    });
+    repository = await PostgresPlantsRepository.open(server.url());
+    await server.execute('TRUNCATE plants');
+  });
+  afterEach(async () => {
+    await repository.onApplicationShutdown();
+    Logger.overrideLogger(['error']);
+  });
+  afterAll(() => server.remove());
+
+  const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
+  const errors = () => log.flatMap(({ level, line }) => (level === 'error' ? [line] : []));
+
+  async function reopen(url: string): Promise<void> {
+    await repository.onApplicationShutdown();
+    repository = await PostgresPlantsRepository.open(url);
+  }
+
+  async function expectRecovery(): Promise<void> {
+    await until(() => repository.isReady(), PROMISE);
+    expect(await insert(1000n)).toBe(true);
+    expect(log.at(-1)).toEqual({
+      level: 'log',
+      line: expect.stringMatching(/^PostgreSQL at 127.0.0.1:\d+\/\w+: in use again\.$/) as string,
+    });
+  }
+
+  /** A plant whose statement the server has begun with and does not end. */
+  async function insertUnderWay(): Promise<{ outcome: Promise<unknown> }> {
+    await server.execute(
+      `CREATE OR REPLACE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$;
+       CREATE TRIGGER hold BEFORE INSERT ON plants
+         FOR EACH ROW WHEN (NEW.id = 1) EXECUTE FUNCTION hold()`,
+    );
+    const outcome = insert(1n).catch((error: unknown) => error);
+    await until(async () => {
+      const held = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+      return (await server.execute(held)).length === 1;
+    });
+    return { outcome };
+  }
+
+  it('starts without it, refuses plants at once, and is ready when it comes', async () => {
+    await repository.onApplicationShutdown();
+    log = [];
+    await server.stop();
+    repository = await PostgresPlantsRepository.open(server.url());
+
+    expect(repository.isReady()).toBe(false);
+    await expect(insert(1n)).rejects.toThrow(UnavailableError);
+    expect(errors()).toEqual([
+      expect.stringMatching(
+        /^PostgreSQL at .*: connect ECONNREFUSED .* Check that the server runs, and the host and the port in the URL\.$/,
+      ),
+    ]);
+    await server.start();
+
+    await expectRecovery();
+  });
+
+  it('notices without traffic that it is gone, and that it is back', async () => {
+    await server.stop('SIGKILL');
+    await until(() => !repository.isReady());
+
+    await expect(insert(1n)).rejects.toThrow(UnavailableError);
+    await server.start();
+
+    await expectRecovery();
+  });
+
+  it.each(['SIGKILL', 'SIGQUIT', 'SIGINT'] as const)(
+    'does not know what became of a plant under way at a %s, and refuses the next ones',
+    async (signal) => {
+      const { outcome } = await insertUnderWay();
+
+      await server.stop(signal);
+
+      expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      await server.start();
+      await expectRecovery();
+      await server.execute('DROP TRIGGER hold ON plants');
+    },
+  );
+
+  it('gives up a statement that is never answered, with its connection, and does not cancel it', async () => {
+    await reopen(`${server.url()}?query_timeout=300`);
+    const { outcome } = await insertUnderWay();
+
+    expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
+    await expectRecovery();
+    const held = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    expect(await server.execute(held)).toHaveLength(1);
+    await server.execute(held.replace('pid', 'pg_terminate_backend(pid)'));
+    await server.execute('DROP TRIGGER hold ON plants');
+  });
+
+  it('refuses plants while it is read-only, as a primary is that becomes a standby', async () => {
+    await server.reconfigure('SET default_transaction_read_only = on');
+    await until(async () => {
+      const outcome = await insert(BigInt(Date.now())).catch((error: unknown) => error);
+      return outcome instanceof UnavailableError;
+    });
+
+    expect(repository.isReady()).toBe(false);
+    await until(() => errors().length > 0);
+    expect(errors().join()).toContain(
+      '(25006). It takes no writes: name the primary in the URL, or every host of the cluster.',
+    );
+    await server.reconfigure('RESET default_transaction_read_only');
+
+    await expectRecovery();
+  });
+
+  it('refuses plants while its disk is full', async () => {
+    await server.execute(
+      `CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         RAISE disk_full USING MESSAGE = 'could not extend file: No space left on device';
+       END $$;
+       CREATE TRIGGER fill BEFORE INSERT ON plants EXECUTE FUNCTION fill()`,
+    );
+
+    for (const id of [1n, 2n]) await expect(insert(id)).rejects.toThrow(UnavailableError);
+    expect(repository.isReady()).toBe(false);
+    await until(() => repository.isReady());
+    await expect(insert(3n)).rejects.toThrow(UnavailableError);
+    expect(errors()).toEqual([
+      expect.stringMatching(/No space left on device \(53100\)\. Free disk space on the database/),
+    ]);
+    await server.execute('DROP FUNCTION fill CASCADE');
+
+    await expectRecovery();
+  });
+
+  it('waits for a database that is missing', async () => {
+    const url = server.url('not_yet');
+    await reopen(url);
+
+    await expect(insert(1n)).rejects.toThrow(UnavailableError);
+    expect(errors()).toEqual([
+      expect.stringContaining(
+        'database "not_yet" does not exist (3D000). Create the database, or correct its name in the URL.',
+      ),
+    ]);
+    await server.execute('CREATE DATABASE not_yet');
+
+    await expectRecovery();
+  });
+
+  describe('with a user of its own', () => {
+    let url: string;
+    beforeAll(async () => {
+      await server.execute(
+        `CREATE ROLE clerk LOGIN PASSWORD 'good-password' IN ROLE pg_write_all_data, pg_read_all_data`,
+      );
+      await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
+      url = server.url().replace('postgres@', 'clerk:good-password@');
+    });
+
+    it('names a wrong password without showing it, and waits for it to be put right', async () => {
+      await reopen(url.replace('good', 'wrong'));
+
+      const refusal = await insert(1n).catch((error: unknown) => error);
+
+      expect(refusal).toBeInstanceOf(UnavailableError);
+      expect(errors()).toEqual([
+        expect.stringContaining(
+          'password authentication failed for user "clerk" (28P01). Check the user and the password in the URL.',
+        ),
+      ]);
+      await server.execute("ALTER ROLE clerk PASSWORD 'wrong-password'");
+      await expectRecovery();
+      await server.execute("ALTER ROLE clerk PASSWORD 'good-password'");
+    });
+
+    it('waits for a connection while there are too many', async () => {
+      await server.execute('ALTER ROLE clerk CONNECTION LIMIT 0');
+      await reopen(url);
+
+      await expect(insert(1n)).rejects.toThrow(UnavailableError);
+      expect(errors()).toEqual([
+        expect.stringContaining(
+          '(53300). Raise max_connections of the server, or run fewer instances.',
+        ),
+      ]);
+      await server.execute('ALTER ROLE clerk CONNECTION LIMIT 2');
+
+      await expectRecovery();
+    });
+
+    it('says what to grant', async () => {
+      await server.execute('REVOKE pg_write_all_data FROM clerk');
+      await reopen(url);
+
+      await expect(insert(1n)).rejects.toThrow(UnavailableError);
+      expect(errors()).toEqual([
+        expect.stringContaining('(42501). Grant the user SELECT and INSERT on plants'),
+      ]);
+      await server.execute('GRANT pg_write_all_data TO clerk');
+      await until(() => repository.isReady());
+
+      await expectRecovery();
+    });
+  });
+
+  it('takes the host that takes writes', async () => {
+    const [dead, other] = [await PostgresServer.make(), await PostgresServer.start()];
+    await other.reconfigure('SET default_transaction_read_only = on');
+    const hosts = [dead, other, server].map(({ port }) => `127.0.0.1:${port}`).join();
+
+    await reopen(`postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`);
+
+    expect(await insert(1n)).toBe(true);
+    expect(await server.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+    expect(errors()).toEqual([]);
+    await dead.remove();
+    await other.remove();
+  });
+});

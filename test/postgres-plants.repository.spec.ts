@@ -1,0 +1,397 @@
+import { Logger } from '@nestjs/common';
+import { Client, Pool, types } from 'pg';
+import { OutcomeUnknownError, UnavailableError } from '../src/plants';
+import { PostgresPlantsRepository } from '../src/plants/persistence/postgres-plants.repository';
+import { StoreOpenError } from '../src/plants/persistence/store-open.error';
+import { describeRepository, type StoreUnderTest } from './repository.contract';
+import { PostgresServer } from './support/postgres';
+import { until } from './support/until';
+
+jest.setTimeout(30_000);
+
+let server: PostgresServer;
+let databases = 0;
+beforeAll(async () => {
+  Logger.overrideLogger(false);
+  server = await PostgresServer.start({
+    fsync: 'off',
+    max_connections: 200,
+    deadlock_timeout: 500,
+  });
+});
+afterAll(() => server.remove());
+
+/** The URL of a new, empty database. */
+async function makeDatabase(on = server): Promise<string> {
+  const name = `plants_${++databases}`;
+  await on.execute(`CREATE DATABASE ${name}`);
+  return on.url(name);
+}
+
+/** The name of the database that a URL leads to. */
+function nameOf(url: string): string {
+  return new URL(url).pathname.slice(1);
+}
+
+async function openStore(url: string): Promise<StoreUnderTest> {
+  const repository = await PostgresPlantsRepository.open(url);
+  const second = await PostgresPlantsRepository.open(url);
+  return {
+    repository,
+    second,
+    plants: () => server.plants(nameOf(url)),
+    async close() {
+      await repository.onApplicationShutdown();
+      await second.onApplicationShutdown();
+    },
+  };
+}
+
+describeRepository('PostgresPlantsRepository', async () => openStore(await makeDatabase()));
+
+describe('a table sharded by id over two further servers', () => {
+  let shards: PostgresServer[];
+  beforeAll(async () => {
+    shards = [await PostgresServer.start(), await PostgresServer.start()];
+  });
+  afterAll(() => Promise.all(shards.map((shard) => shard.remove())));
+
+  describeRepository('PostgresPlantsRepository, sharded', async () => {
+    const url = await makeDatabase();
+    const database = nameOf(url);
+    await server.execute(
+      `CREATE EXTENSION postgres_fdw;
+       CREATE TABLE plants (id bigint NOT NULL, name text NOT NULL, tag text) PARTITION BY HASH (id)`,
+      database,
+    );
+    for (const [at, shard] of shards.entries()) {
+      await shard.execute(`CREATE DATABASE ${database}`);
+      await shard.execute(
+        'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
+        database,
+      );
+      await server.execute(
+        `CREATE SERVER shard_${at} FOREIGN DATA WRAPPER postgres_fdw
+           OPTIONS (host '127.0.0.1', port '${shard.port}', dbname '${database}');
+         CREATE USER MAPPING FOR postgres SERVER shard_${at} OPTIONS (user 'postgres');
+         CREATE FOREIGN TABLE plants_${at} PARTITION OF plants
+           FOR VALUES WITH (MODULUS 2, REMAINDER ${at})
+           SERVER shard_${at} OPTIONS (table_name 'plants')`,
+        database,
+      );
+    }
+    return openStore(url);
+  });
+});
+
+describe('PostgresPlantsRepository', () => {
+  let url: string;
+  let repository: PostgresPlantsRepository;
+  beforeEach(async () => {
+    url = await makeDatabase();
+    repository = await PostgresPlantsRepository.open(url);
+  });
+  afterEach(() => repository.onApplicationShutdown());
+
+  const insert = (id: bigint, name = 'Fern') => repository.insert({ id, name });
+  const execute = (statements: string) => server.execute(statements, nameOf(url));
+  const plants = () => server.plants(nameOf(url));
+
+  async function reopen(where: string | Pool): Promise<void> {
+    await repository.onApplicationShutdown();
+    repository = await PostgresPlantsRepository.open(where);
+  }
+
+  /** A session beside the repository's, in a transaction that has inserted plants. */
+  async function openTransaction(...ids: bigint[]): Promise<Client> {
+    const other = new Client(url);
+    await other.connect();
+    await other.query("SET deadlock_timeout = '60s'; BEGIN");
+    for (const id of ids) await other.query("INSERT INTO plants VALUES ($1, 'Moss')", [id]);
+    return other;
+  }
+
+  async function untilWaiting(sessions = 1): Promise<void> {
+    await until(async () => {
+      const [row] = await execute(
+        `SELECT count(*)::int AS count FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return row?.count === sessions;
+    });
+  }
+
+  async function connections(): Promise<unknown> {
+    const [row] = await server.execute(
+      `SELECT count(*)::int AS count FROM pg_stat_activity
+       WHERE application_name = 'plant-store' AND datname = '${nameOf(url)}'`,
+    );
+    return row?.count;
+  }
+
+  describe('when it starts', () => {
+    it('migrates once when ten instances start on an empty database', async () => {
+      const fresh = await makeDatabase();
+
+      const repositories = await Promise.all(
+        Array.from({ length: 10 }, () => PostgresPlantsRepository.open(fresh)),
+      );
+      const ready = repositories.map((each) => each.isReady());
+      const kept = await Promise.all(
+        repositories.map((each) => each.insert({ id: 1n, name: 'Fern' })),
+      );
+      await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
+
+      expect(ready).toEqual(Array(10).fill(true));
+      expect(kept.filter(Boolean)).toHaveLength(1);
+    });
+
+    it('leaves a table alone that the operator has prepared, and needs no more than its rights', async () => {
+      const prepared = new URL(await makeDatabase());
+      const database = nameOf(prepared.href);
+      await server.execute(
+        `CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text, extra int DEFAULT 7);
+         DROP ROLE IF EXISTS clerk;
+         CREATE ROLE clerk LOGIN;
+         GRANT SELECT, INSERT ON plants TO clerk`,
+        database,
+      );
+      prepared.username = 'clerk';
+
+      await reopen(prepared.href);
+
+      expect(await insert(1n)).toBe(true);
+      const tables = await server.execute(
+        "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
+        database,
+      );
+      expect(tables).toEqual([{ tablename: 'plants' }]);
+      await server.execute('DROP OWNED BY clerk; DROP ROLE clerk', database);
+    });
+
+    it('is not ready while the schema is newer than the program', async () => {
+      await execute('INSERT INTO plants_migrations VALUES (1000)');
+      await reopen(url);
+
+      expect(repository.isReady()).toBe(false);
+      await expect(insert(1n)).rejects.toThrow(UnavailableError);
+      await execute('DELETE FROM plants_migrations WHERE version = 1000');
+
+      await until(() => repository.isReady());
+      expect(await insert(1n)).toBe(true);
+    });
+
+    it('is not ready while the table is of another shape', async () => {
+      const other = await makeDatabase();
+      await server.execute('CREATE TABLE plants (id bigint)', nameOf(other));
+
+      await reopen(other);
+
+      expect(repository.isReady()).toBe(false);
+    });
+
+    it('is not ready when commits would not wait for the disk', async () => {
+      await reopen(`${url}?options=-c%20synchronous_commit%3Doff`);
+
+      expect(repository.isReady()).toBe(false);
+    });
+
+    it('refuses a URL that names a certificate which is not there', async () => {
+      await expect(
+        PostgresPlantsRepository.open(`${url}?sslmode=verify-full&sslrootcert=/nowhere`),
+      ).rejects.toThrow(StoreOpenError);
+    });
+  });
+
+  describe('when it closes', () => {
+    it('commits what was accepted, refuses what comes then, and closes its connections', async () => {
+      const closing = await PostgresPlantsRepository.open(url);
+      const inserts = Array.from({ length: 100 }, (_, at) =>
+        closing.insert({ id: BigInt(at), name: 'Fern' }),
+      );
+      await repository.onApplicationShutdown();
+
+      const closed = closing.onApplicationShutdown();
+
+      await expect(closing.insert({ id: 100n, name: 'Fern' })).rejects.toThrow(UnavailableError);
+      await closed;
+      expect(await Promise.all(inserts)).toEqual(Array(100).fill(true));
+      await until(async () => (await connections()) === 0);
+      repository = await PostgresPlantsRepository.open(url);
+    });
+
+    it('leaves the pool of a host program open', async () => {
+      const pool = new Pool({ connectionString: url });
+      const embedded = await PostgresPlantsRepository.open(pool);
+      await embedded.insert({ id: 1n, name: 'Fern' });
+
+      await embedded.onApplicationShutdown();
+
+      expect((await pool.query('SELECT name FROM plants')).rows).toEqual([{ name: 'Fern' }]);
+      expect(pool.listenerCount('error')).toBe(0);
+      await pool.end();
+    });
+  });
+
+  describe('a batch', () => {
+    it('takes two connections at most, however many creations there are', async () => {
+      await Promise.all(Array.from({ length: 5000 }, (_, at) => insert(BigInt(at))));
+
+      expect(await connections()).toBe(2);
+    });
+
+    it('keeps the first of those that want an id', async () => {
+      const kept = await Promise.all([insert(1n, 'Fern'), insert(2n), insert(1n, 'Moss')]);
+
+      expect(kept).toEqual([true, true, false]);
+      expect(await plants()).toEqual([
+        { id: 1n, name: 'Fern' },
+        { id: 2n, name: 'Fern' },
+      ]);
+    });
+
+    it('fails the plant that the table does not take, and none beside it', async () => {
+      await execute("ALTER TABLE plants ADD CHECK (name <> 'Weed')");
+
+      const settled = await Promise.allSettled(
+        Array.from({ length: 50 }, (_, at) => insert(BigInt(at), at % 20 === 7 ? 'Weed' : 'Fern')),
+      );
+
+      const failed = settled.flatMap((each, at) => (each.status === 'rejected' ? [at] : []));
+      expect(failed).toEqual([7, 27, 47]);
+      expect((settled[7] as PromiseRejectedResult).reason).toMatchObject({ error: 50000 });
+      expect(await plants()).toHaveLength(47);
+      expect(repository.isReady()).toBe(true);
+    });
+
+    it('that a deadlock rolls back is tried again', async () => {
+      const other = await openTransaction(2n);
+      const inserts = Promise.all([insert(1n), insert(2n)]);
+      await untilWaiting();
+
+      // Waits for the batch, which waits for it.
+      await other.query("INSERT INTO plants VALUES (1, 'Moss')");
+      await other.query('ROLLBACK');
+
+      expect(await inserts).toEqual([true, true]);
+      expect(server.log).toContain('deadlock detected');
+      await other.end();
+    });
+
+    it('that cannot be serialized is tried again', async () => {
+      await reopen(`${url}?options=-c%20default_transaction_isolation%3Dserializable`);
+      const other = await openTransaction(1n);
+      const inserts = Promise.all([insert(1n), insert(2n)]);
+      await untilWaiting();
+
+      await other.query('COMMIT');
+
+      expect(await inserts).toEqual([false, true]);
+      expect(server.log).toContain('could not serialize access');
+      await other.end();
+    });
+
+    it('needs nothing of its session that a pooling proxy would take away', async () => {
+      const pool = new Pool({ connectionString: url, max: 1 });
+      pool.on('release', (_error, client) => void client.query('DISCARD ALL'));
+      await reopen(pool);
+
+      expect([await insert(1n), await insert(1n), await insert(2n)]).toEqual([true, false, true]);
+
+      await reopen(url);
+      await pool.end();
+    });
+
+    it('is of unknown outcome when its session is terminated, and the next one succeeds', async () => {
+      const other = await openTransaction(1n);
+      const outcome = insert(1n).catch((error: unknown) => error);
+      await untilWaiting();
+
+      await execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+      );
+
+      expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
+      await other.query('ROLLBACK');
+      await until(() => repository.isReady());
+      expect(await insert(1n)).toBe(true);
+      await other.end();
+    });
+
+    it('is refused when the server cancels it, and the next one succeeds', async () => {
+      const other = await openTransaction(1n);
+      const outcome = insert(1n).catch((error: unknown) => error);
+      await untilWaiting();
+
+      await execute(
+        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+      );
+
+      expect(await outcome).toBeInstanceOf(UnavailableError);
+      await other.query('ROLLBACK');
+      await until(() => repository.isReady());
+      expect(await insert(1n)).toBe(true);
+      await other.end();
+    });
+  });
+
+  describe('while the synchronous standby is missing', () => {
+    beforeEach(() => server.reconfigure("SET synchronous_standby_names = 'nobody'"));
+    afterEach(() => server.reconfigure('RESET synchronous_standby_names'));
+
+    /** The server takes a moment to notice what its settings say. */
+    async function insertUntilFailure(): Promise<unknown> {
+      for (let id = 1n; ; id++) {
+        try {
+          await insert(id);
+        } catch (error) {
+          return error;
+        }
+      }
+    }
+
+    it('does not take a cancelled wait for a success', async () => {
+      const failure = insertUntilFailure();
+      const waiting = `FROM pg_stat_activity
+        WHERE wait_event = 'SyncRep' AND application_name = 'plant-store'`;
+      await until(async () => (await execute(`SELECT pid ${waiting}`)).length > 0);
+
+      await execute(`SELECT pg_cancel_backend(pid) ${waiting}`);
+
+      expect(await failure).toBeInstanceOf(OutcomeUnknownError);
+    });
+  });
+
+  describe('reading', () => {
+    it('finds a plant by its id, exactly', async () => {
+      await repository.insert({ id: 9_007_199_254_740_993n, name: 'Fern', tag: '' });
+
+      expect(await repository.find(9_007_199_254_740_993n)).toEqual({
+        id: 9_007_199_254_740_993n,
+        name: 'Fern',
+        tag: '',
+      });
+      expect(await repository.find(9_007_199_254_740_992n)).toBeUndefined();
+    });
+
+    it('gives pages in the order of the ids', async () => {
+      const ids = [-(2n ** 63n), -1n, 0n, 2n, 10n, 2n ** 63n - 1n];
+      await Promise.all(ids.toReversed().map((id) => insert(id)));
+      const page = async (after?: bigint) => (await repository.page(after, 4)).map(({ id }) => id);
+
+      expect(await page()).toEqual(ids.slice(0, 4));
+      expect(await page(2n)).toEqual(ids.slice(4));
+      expect(await page(2n ** 63n - 1n)).toEqual([]);
+    });
+
+    it('is exact whatever the host program makes of a bigint', async () => {
+      types.setTypeParser(types.builtins.INT8, Number);
+
+      await insert(9_007_199_254_740_993n);
+      const found = await repository.page(undefined, 1);
+      types.setTypeParser(types.builtins.INT8, String);
+
+      expect(found).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
+    });
+  });
+});

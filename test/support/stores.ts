@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import { Pool } from 'pg';
+import type { Plant } from '../../src/plants';
+import { makeFolder, removeFolder } from './folder';
+import { PostgresServer, readPostgresPlants } from './postgres';
+import { execute, readPlants } from './sqlite';
+
+/** A real database for the application, and a look at it that does not use the application. */
+export interface TestStore {
+  /** What an operator sets as `DATABASE_URL`. */
+  readonly url: string;
+  /** All that is stored. */
+  plants(): Plant[] | Promise<Plant[]>;
+  removePlants(): void | Promise<void>;
+  /** Removes the database for good. */
+  remove(): void | Promise<void>;
+}
+
+/** A SQLite file in a folder of its own. */
+export class SqliteStore implements TestStore {
+  readonly folder = makeFolder();
+  readonly file = join(this.folder, 'plants.db');
+  readonly url = `sqlite:${this.file}`;
+
+  plants(): Plant[] {
+    return readPlants(this.file);
+  }
+
+  removePlants(): void {
+    execute(this.file, 'DELETE FROM plants');
+  }
+
+  remove(): void {
+    removeFolder(this.folder);
+  }
+}
+
+/** A PostgreSQL server of its own. */
+export class PostgresStore implements TestStore {
+  private readonly pool: Pool;
+  readonly url: string;
+
+  private constructor(private readonly server: PostgresServer) {
+    this.url = server.url();
+    this.pool = new Pool({ connectionString: this.url, max: 1 });
+    // The server may be stopped while the pool has a connection.
+    this.pool.on('error', () => undefined);
+  }
+
+  static async start(): Promise<PostgresStore> {
+    return new PostgresStore(await PostgresServer.start());
+  }
+
+  plants(): Promise<Plant[]> {
+    return readPostgresPlants(this.pool);
+  }
+
+  async removePlants(): Promise<void> {
+    await this.pool.query('TRUNCATE plants');
+  }
+
+  /** Stops the server, as in an outage. */
+  async stop(): Promise<void> {
+    await this.server.stop();
+  }
+
+  async remove(): Promise<void> {
+    await this.pool.end();
+    await this.server.remove();
+  }
+}
+
+/** Every kind of store, for `describe.each`: its name, and how to start one. */
+export const stores: [string, () => TestStore | Promise<TestStore>][] = [
+  ['SQLite', (): TestStore => new SqliteStore()],
+  ['PostgreSQL', (): Promise<TestStore> => PostgresStore.start()],
+];

@@ -1,0 +1,99 @@
+import { setTimeout } from 'node:timers/promises';
+import type { Plant } from '../../src/plants';
+import { TOKEN } from './application';
+
+/** A creation, and what its caller was told. */
+export interface Creation {
+  readonly id: number;
+  /** No two creations have the same, so that a stored plant tells whose it is. */
+  readonly name: string;
+  /** Unknown while there is no answer, and when the answer says so or is lost. */
+  outcome: 'acknowledged' | 'refused' | 'unknown';
+  /** When the answer came, in milliseconds since the epoch. */
+  answeredAt: number;
+}
+
+/** Clients that create plants at the same time, over any number of instances, until stopped. */
+export class Writers {
+  readonly creations: Creation[] = [];
+  private readonly done: Promise<unknown>;
+  private stopped = false;
+
+  /** @param instances where the instances listen; each client sticks to one */
+  constructor(instances: readonly URL[], count: number) {
+    const urls = instances.map((url) => new URL('/plants', url));
+    this.done = Promise.all(
+      Array.from({ length: count }, (_, writer) =>
+        this.write(urls[writer % urls.length] ?? '', writer),
+      ),
+    );
+  }
+
+  /** Whether anything was acknowledged since a time, in milliseconds since the epoch. */
+  hasSucceededSince(time: number): boolean {
+    return this.creations.some(
+      ({ outcome, answeredAt }) => outcome === 'acknowledged' && answeredAt > time,
+    );
+  }
+
+  /** The creations that came out in a certain way. */
+  those(outcome: Creation['outcome']): Creation[] {
+    return this.creations.filter((creation) => creation.outcome === outcome);
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    await this.done;
+  }
+
+  private async write(url: URL | string, writer: number): Promise<void> {
+    for (let count = 0; !this.stopped; count++) {
+      // Every third id is one that the other writers want too.
+      const id = count % 3 === 0 ? count : 1_000_000 * (writer + 1) + count;
+      const creation: Creation = {
+        id,
+        name: `${writer}-${count}`,
+        outcome: 'unknown',
+        answeredAt: 0,
+      };
+      this.creations.push(creation);
+      const error = await create(url, creation);
+      if (error === undefined || error === 50400) continue;
+      creation.outcome = error === 0 ? 'acknowledged' : 'refused';
+      creation.answeredAt = Date.now();
+      if (error === 50300) await setTimeout(10);
+    }
+  }
+}
+
+/** The number of the error, 0 for none, undefined without an answer. */
+async function create(url: URL | string, { id, name }: Creation): Promise<number | undefined> {
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ id, name }),
+    });
+    const body = (await response.json()) as { error?: number };
+    return body.error ?? 0;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What breaks the promise, among creations and what is stored in the end. */
+export function brokenPromises(
+  creations: readonly Creation[],
+  stored: readonly Plant[],
+): { lost: Creation[]; refusedButStored: Creation[]; acknowledgedTwice: Creation[] } {
+  const names = new Map(stored.map(({ id, name }) => [Number(id), name]));
+  const acknowledged = creations.filter(({ outcome }) => outcome === 'acknowledged');
+  const lastOfId = new Map(acknowledged.map((creation) => [creation.id, creation]));
+  return {
+    lost: acknowledged.filter(({ id, name }) => names.get(id) !== name),
+    refusedButStored: creations.filter(
+      ({ id, name, outcome }) => outcome === 'refused' && names.get(id) === name,
+    ),
+    acknowledgedTwice: acknowledged.filter((creation) => lastOfId.get(creation.id) !== creation),
+  };
+}
