@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { AppModule } from './app.module';
 import type { Settings } from './config/environment';
 import { createFastifyAdapter } from './http/fastify-adapter';
-import { serveDocument } from './openapi/document';
+import { serveDocument } from './openapi/document.routes';
 import { logAccess } from './operations/access-log';
 import { NestLogger } from './operations/nest-logger';
 

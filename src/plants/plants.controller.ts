@@ -1,8 +1,14 @@
 import { Controller, HttpCode, HttpStatus, Post } from '@nestjs/common';
-import { ApiBadRequestResponse, ApiBody, ApiOkResponse, ApiOperation } from '@nestjs/swagger';
-import { ErrorDto } from './dto/error.dto';
-import { NewPlantDto } from './dto/new-plant.dto';
-import { PlantDto } from './dto/plant.dto';
+import {
+  ApiBody,
+  ApiExtraModels,
+  ApiOkResponse,
+  ApiOperation,
+  getSchemaPath,
+} from '@nestjs/swagger';
+import { ApiErrorResponses } from './api-error-responses.decorator';
+import { NewPlantDto, newPlantExamples } from './dto/new-plant.dto';
+import { PlantDto, plantExamples } from './dto/plant.dto';
 import { NewPlantPipe } from './new-plant.pipe';
 import { PlantsService } from './plants.service';
 import { RequestContent } from './request-content.decorator';
@@ -14,10 +20,16 @@ export class PlantsController {
 
   @Post()
   @HttpCode(HttpStatus.OK)
-  @ApiOperation({ operationId: 'createPlant', summary: 'Creates a new plant in the store' })
-  @ApiBody({ type: NewPlantDto })
-  @ApiOkResponse({ description: 'Plant response', type: PlantDto })
-  @ApiBadRequestResponse({ description: 'Error', type: ErrorDto })
+  @ApiOperation({
+    operationId: 'createPlant',
+    summary: 'Creates a new plant in the store',
+    description:
+      'Answers once the plant is durable. An id that exists is refused, and the first plant stays as it was.',
+  })
+  @ApiExtraModels(NewPlantDto)
+  @ApiBody({ schema: { $ref: getSchemaPath(NewPlantDto) }, examples: newPlantExamples })
+  @ApiOkResponse({ description: 'Plant response', type: PlantDto, examples: plantExamples })
+  @ApiErrorResponses()
   async create(@RequestContent(NewPlantPipe) newPlant: NewPlantDto): Promise<PlantDto> {
     const { name, tag } = await this.plants.create(newPlant);
     return { name, tag };

@@ -4,6 +4,7 @@ import type { LightMyRequestResponse } from 'fastify';
 import { createApplication } from '../../src/application';
 import { readEnvironment } from '../../src/config/environment';
 import type { Plant } from '../../src/plants';
+import { expectAsDeclared } from './contract';
 import { makeFolder, removeFolder } from './folder';
 import { execute, readPlants } from './sqlite';
 
@@ -48,9 +49,15 @@ export class TestApplication {
     return new URL(await this.app.getUrl());
   }
 
-  /** Sends a body to `POST /plants`, with a good token and media type unless told otherwise. */
-  post(body: string | Buffer | undefined, headers: Headers = {}): Promise<LightMyRequestResponse> {
-    return this.app.inject({
+  /**
+   * Sends a body to `POST /plants`, with a good token and media type unless told otherwise, and
+   * holds the answer against the OpenAPI document.
+   */
+  async post(
+    body: string | Buffer | undefined,
+    headers: Headers = {},
+  ): Promise<LightMyRequestResponse> {
+    const response = await this.app.inject({
       method: 'POST',
       url: '/plants',
       headers: withoutUndefined({
@@ -60,6 +67,12 @@ export class TestApplication {
       }),
       ...(body === undefined ? {} : { payload: body }),
     });
+    expectAsDeclared({
+      status: response.statusCode,
+      headers: response.headers,
+      body: response.json(),
+    });
+    return response;
   }
 
   /** All that is stored, read by a connection of its own. */

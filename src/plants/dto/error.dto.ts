@@ -7,10 +7,10 @@ export class ErrorDto {
     type: 'integer',
     format: 'int32',
     description: 'Numeric error value',
-    example: 40002,
+    example: 40003,
   })
   readonly error!: number;
 
-  @ApiProperty({ description: 'Error text', example: 'name is required' })
+  @ApiProperty({ description: 'Error text', example: 'A plant with this id exists already.' })
   readonly message!: string;
 }

@@ -20,3 +20,9 @@ export class PlantDto {
   @IsExactText()
   readonly tag?: string | undefined;
 }
+
+/** Answers to show. */
+export const plantExamples = {
+  tagged: { summary: 'A plant with a tag', value: { name: 'Fern', tag: 'shade' } },
+  untagged: { summary: 'A plant without a tag', value: { name: 'Moss' } },
+};
