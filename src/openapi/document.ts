@@ -1,6 +1,7 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, getSchemaPath, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { type CatalogueEntry, errorCatalogue } from '../errors';
+import { PlantsModule } from '../plants';
 import { PlantDto } from '../plants/dto/plant.dto';
 
 /** The OpenAPI document of the contract, from the decorators of the code. */
@@ -16,7 +17,7 @@ export function createDocument(app: INestApplication): OpenAPIObject {
     .addSecurity('bearerAuth', { type: 'http', scheme: 'bearer', description: TOKEN })
     .addSecurityRequirements('bearerAuth')
     .build();
-  return withInheritance(SwaggerModule.createDocument(app, config));
+  return withInheritance(SwaggerModule.createDocument(app, config, { include: [PlantsModule] }));
 }
 
 const TOKEN =

@@ -4,7 +4,7 @@ import type { LightMyRequestResponse } from 'fastify';
 import { createApplication } from '../../src/application';
 import { readEnvironment } from '../../src/config/environment';
 import type { Plant } from '../../src/plants';
-import { expectAsDeclared } from './contract';
+import { type Answer, expectAsDeclared } from './contract';
 import { makeFolder, removeFolder } from './folder';
 import { execute, readPlants } from './sqlite';
 
@@ -67,11 +67,7 @@ export class TestApplication {
       }),
       ...(body === undefined ? {} : { payload: body }),
     });
-    expectAsDeclared({
-      status: response.statusCode,
-      headers: response.headers,
-      body: response.json(),
-    });
+    expectAsDeclared(answerOf(response));
     return response;
   }
 
@@ -88,6 +84,11 @@ export class TestApplication {
     await this.app.close();
     removeFolder(this.folder);
   }
+}
+
+/** A response of Fastify's `inject`, as the contract's checks see answers. */
+export function answerOf(response: LightMyRequestResponse): Answer {
+  return { status: response.statusCode, headers: response.headers, body: response.json() };
 }
 
 function withoutUndefined(headers: Headers): Record<string, string | string[]> {
