@@ -5,6 +5,8 @@ import { TestApplication, TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
 import { python, type Run, run, shell } from './support/run';
 
+jest.setTimeout(120_000);
+
 const ROOT = join(__dirname, '..');
 const MARKDOWN = readFileSync(join(ROOT, 'docs/clients.md'), 'utf8');
 
@@ -58,7 +60,7 @@ describe('docs/clients.md', () => {
     writeFileSync(file, example('Python', 'python'));
 
     await expectToCreate(() => python(file, env));
-  }, 60_000);
+  });
 
   it('has a TypeScript program that creates a plant with a generated client', async () => {
     makeProject({ 'create.ts': example('TypeScript', 'ts') });
@@ -69,7 +71,7 @@ describe('docs/clients.md', () => {
     expect(await compile()).toMatchObject({ code: 0, stdout: '' });
 
     await expectToCreate(() => run(process.execPath, [join(folder, 'dist/create.js')], { env }));
-  }, 120_000);
+  });
 
   it('has a generated client that takes nothing but a NewPlant', async () => {
     makeProject({
@@ -86,7 +88,7 @@ describe('docs/clients.md', () => {
     await shell(example('TypeScript', 'sh'), { cwd: folder, env });
 
     expect(await compile()).toMatchObject({ code: 0, stdout: '' });
-  }, 120_000);
+  });
 
   /** A project of ES modules in the folder, with our node_modules. */
   function makeProject(sources: Record<string, string>): void {

@@ -3,6 +3,8 @@ import { TestApplication, TOKEN } from './support/application';
 import { TestBrowser } from './support/browser';
 import { errorBodies } from './support/error-bodies';
 
+jest.setTimeout(60_000);
+
 const DESKTOP = { width: 1280, height: 900 };
 const PHONE = { width: 375, height: 740 };
 
@@ -19,7 +21,7 @@ describe('Swagger UI in Chromium', () => {
     application = await TestApplication.start();
     url = await application.listen();
     browser = await TestBrowser.start();
-  }, 60_000);
+  });
   beforeEach(async () => {
     application.removePlants();
     context = await browser.newContext({ viewport: DESKTOP });
@@ -30,7 +32,7 @@ describe('Swagger UI in Chromium', () => {
     page.on('pageerror', (error) => complaints.push(error.message));
     page.on('request', (request) => requested.push(new URL(request.url())));
     await open();
-  }, 60_000);
+  });
   afterEach(() => context.close());
   afterAll(async () => {
     await browser.stop();
