@@ -33,6 +33,13 @@ module.exports = tseslint.config(
     },
   },
   {
+    files: ['src/openapi/ui/*.js'],
+    languageOptions: {
+      sourceType: 'module',
+      globals: { fetch: 'readonly', SwaggerUIBundle: 'readonly' },
+    },
+  },
+  {
     files: ['**/*spec.ts'],
     extends: [jest.configs['flat/recommended']],
     rules: {

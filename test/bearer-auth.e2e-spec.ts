@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ErrorBody } from '../src/plants';
-import { TestApplication, TOKEN } from './support/application';
+import { answerOf, TestApplication, TOKEN } from './support/application';
+import { expectAsDeclared } from './support/contract';
 import { errorBodies } from './support/error-bodies';
 
 const OTHER_TOKEN = 'another/good+token==';
@@ -99,6 +100,7 @@ describe('the bearer token', () => {
       payload: newPlant(),
     });
 
+    expectAsDeclared(answerOf(response));
     expect(response.json()).toEqual(errorBodies.missingCredentials);
   });
 
@@ -138,6 +140,7 @@ describe('the bearer token', () => {
   it('is asked for on every spelling of the path that reaches the operation', async () => {
     for (const url of ['/plants', '/%70lants', '/plants?x', 'http://x/plants', '/plants#x']) {
       const response = await application.app.inject({ method: 'POST', url });
+      expectAsDeclared(answerOf(response));
       expect(response.json()).toEqual(errorBodies.missingCredentials);
     }
   });

@@ -244,15 +244,21 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     await start(adapter, [mountings.forRoot()]);
     if (!app) throw new Error('no host');
 
-    const document = SwaggerModule.createDocument(app, new DocumentBuilder().build());
+    const { paths, components } = SwaggerModule.createDocument(app, new DocumentBuilder().build());
 
-    expect(document.paths['/api/v1/plants']?.post).toMatchObject({
+    expect(paths['/api/v1/plants']?.post).toMatchObject({
       security: [{ bearerAuth: [] }],
       requestBody: {
-        content: { 'application/json': { schema: { $ref: '#/components/schemas/NewPlant' } } },
+        content: {
+          'application/json': { schema: { $ref: '#/components/schemas/PlantStore.NewPlant' } },
+        },
       },
     });
-    expect(document.components?.schemas).toHaveProperty('NewPlant');
+    expect(components?.schemas).toMatchObject({
+      Plant: { properties: { rows: { type: 'number' } } },
+      'PlantStore.Plant': { properties: { name: { type: 'string' } } },
+      'PlantStore.Error': { properties: { error: { type: 'integer' } } },
+    });
   });
 });
 

@@ -7,7 +7,8 @@ import { AppModule } from '../src/app.module';
 import { readEnvironment } from '../src/config/environment';
 import { createFastifyAdapter } from '../src/http/fastify-adapter';
 import { errorCatalogue, OutcomeUnknownError, PlantsRepository } from '../src/plants';
-import { TestApplication, TOKEN } from './support/application';
+import { answerOf, TestApplication, TOKEN } from './support/application';
+import { expectAsDeclared } from './support/contract';
 import { errorBodies } from './support/error-bodies';
 
 describe('the error catalogue', () => {
@@ -71,6 +72,7 @@ describe('a failing store', () => {
       payload: '{"id":1,"name":"Fern"}',
     });
     await app.close();
+    expectAsDeclared(answerOf(response));
     return { response, logged: error.mock.calls };
   }
 

@@ -1,4 +1,5 @@
 import { TOKEN } from './support/application';
+import { expectAsDeclared } from './support/contract';
 import { makeFolder, removeFolder } from './support/folder';
 import { ServiceProcess } from './support/service-process';
 import { readPlants } from './support/sqlite';
@@ -19,7 +20,13 @@ describe('a disk that takes no more', () => {
         headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
         body: JSON.stringify({ id, name: 'x'.repeat(10_000) }),
       });
-      const { error } = (await response.json()) as { error?: number };
+      const body = (await response.json()) as { error?: number };
+      expectAsDeclared({
+        status: response.status,
+        headers: Object.fromEntries(response.headers),
+        body,
+      });
+      const { error } = body;
       if (response.ok) acknowledged.push(BigInt(id));
       else failures.push(error ?? 0);
     }

@@ -85,6 +85,17 @@ describe.each([
     expect(await post(new URL('/plants', url), {})).toMatch(/^401 {"error":40100/);
   }, 60_000);
 
+  it('creates a plant by the program that comes with it', async () => {
+    const url = await start(home, '../node_modules/plant-store/dist/plant-store');
+    const [, token = ''] = /^curl .*Bearer ([\w-]+)/m.exec(output) ?? [];
+
+    expect(await post(new URL('/plants', url), { authorization: `Bearer ${token}` })).toBe(
+      '200 {"name":"Fern"}',
+    );
+    const document = await fetch(new URL('/openapi.json', url));
+    expect(document.status).toBe(withSwagger ? 200 : 404);
+  }, 60_000);
+
   it('creates a plant by the recipe with a guard', async () => {
     const url = new URL('/greenhouse/plants', await start(home, 'guard'));
 

@@ -1,11 +1,10 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
+import { shell } from './support/run';
 import { ServiceProcess } from './support/service-process';
 import { readPlants } from './support/sqlite';
 import { open, readAnswers } from './support/wire';
@@ -29,7 +28,7 @@ describe('the service as a process', () => {
       await service.url();
       const [line = ''] = await printedLine(service, /^curl .*$/m);
 
-      const { stdout } = await promisify(execFile)('sh', ['-c', line]);
+      const { stdout } = await shell(line);
 
       expect(stdout).toContain('HTTP/1.1 200 OK');
       expect(stdout).toContain('{"name":"Fern","tag":"shade"}');

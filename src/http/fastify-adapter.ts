@@ -4,6 +4,7 @@ import { MalformedRequestError } from '../errors';
 import { answerClientError, answerUnroutable } from './client-errors';
 import { Connections } from './connections';
 import { faultOfHead } from './request-rules';
+import { securityHeaders, setSecurityHeaders } from './security-headers';
 
 /** How the standalone service speaks HTTP. Durations are in milliseconds, sizes in bytes. */
 export interface HttpOptions {
@@ -40,7 +41,7 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     // The router's refusals: a path with a malformed escape, and the like.
     frameworkErrors: (_error: FastifyError, _request: FastifyRequest, reply: FastifyReply) => {
       const { body } = new MalformedRequestError('The request target is malformed.');
-      void reply.status(400).send(body);
+      void reply.status(400).headers(securityHeaders).send(body);
     },
     clientErrorHandler: (error, socket) => {
       answerClientError(error, socket, connections);
@@ -51,6 +52,7 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   const connections = new Connections(instance.server);
   answerUnroutable(instance.server);
   keepBodiesUnparsed(instance);
+  setSecurityHeaders(instance);
   instance.addHook('onRequest', (request, _reply, done) => {
     done(faultOfHead(request, instance));
   });

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { PlantStoreError } from '../errors';
+import { securityHeaders } from './security-headers';
 
 /** Header fields and body of an error's answer, for where neither Nest nor Fastify writes them. */
 export function errorAnswer(error: PlantStoreError): {
@@ -9,6 +10,7 @@ export function errorAnswer(error: PlantStoreError): {
   const body = JSON.stringify(error.body);
   return {
     headers: {
+      ...securityHeaders,
       ...error.headers,
       'Content-Type': 'application/json; charset=utf-8',
       'Content-Length': Buffer.byteLength(body),

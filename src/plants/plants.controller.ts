@@ -2,16 +2,17 @@ import { Controller, HttpStatus, Post, Req, Res, UseFilters } from '@nestjs/comm
 import { HttpAdapterHost } from '@nestjs/core';
 import { ErrorFilter } from '../errors';
 import type { HostRequest } from '../http/node-request';
-import { ErrorDto } from './dto/error.dto';
-import { NewPlantDto } from './dto/new-plant.dto';
+import { ApiErrorResponses } from './api-error-responses.decorator';
+import { NewPlantDto, newPlantExamples } from './dto/new-plant.dto';
 import {
-  ApiBadRequestResponse,
   ApiBody,
+  ApiExtraModels,
   ApiOkResponse,
   ApiOperation,
   ApiTags,
+  getSchemaPath,
 } from './dto/openapi';
-import { PlantDto } from './dto/plant.dto';
+import { PlantDto, plantExamples } from './dto/plant.dto';
 import { NewPlantPipe } from './new-plant.pipe';
 import { PlantsService } from './plants.service';
 
@@ -32,10 +33,15 @@ export class PlantsController {
   ) {}
 
   @Post()
-  @ApiOperation({ summary: 'Creates a new plant in the store' })
-  @ApiBody({ type: NewPlantDto })
-  @ApiOkResponse({ description: 'Plant response', type: PlantDto })
-  @ApiBadRequestResponse({ description: 'Error', type: ErrorDto })
+  @ApiOperation({
+    summary: 'Creates a new plant in the store',
+    description:
+      'Answers once the plant is durable. An id that exists is refused, and the first plant stays as it was.',
+  })
+  @ApiExtraModels(NewPlantDto)
+  @ApiBody({ schema: { $ref: getSchemaPath(NewPlantDto) }, examples: newPlantExamples })
+  @ApiOkResponse({ description: 'Plant response', type: PlantDto, examples: plantExamples })
+  @ApiErrorResponses()
   async create(@Req() request: HostRequest, @Res() response: unknown): Promise<void> {
     const { name, tag } = await this.plants.create(this.newPlant.transform(request));
     const plant: PlantDto = { name, tag };

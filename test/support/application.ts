@@ -2,6 +2,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { LightMyRequestResponse } from 'fastify';
 import { createApplication } from '../../src/application';
 import { readEnvironment } from '../../src/config/environment';
+import { type Answer, expectAsDeclared } from './contract';
 import { SqliteStore, type TestStore } from './stores';
 
 /** The token that the application under test accepts. */
@@ -50,9 +51,15 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
     return new URL(await this.app.getUrl());
   }
 
-  /** Sends a body to `POST /plants`, with a good token and media type unless told otherwise. */
-  post(body: string | Buffer | undefined, headers: Headers = {}): Promise<LightMyRequestResponse> {
-    return this.app.inject({
+  /**
+   * Sends a body to `POST /plants`, with a good token and media type unless told otherwise, and
+   * holds the answer against the OpenAPI document.
+   */
+  async post(
+    body: string | Buffer | undefined,
+    headers: Headers = {},
+  ): Promise<LightMyRequestResponse> {
+    const response = await this.app.inject({
       method: 'POST',
       url: '/plants',
       headers: withoutUndefined({
@@ -62,12 +69,19 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
       }),
       ...(body === undefined ? {} : { payload: body }),
     });
+    expectAsDeclared(answerOf(response));
+    return response;
   }
 
   async stop(): Promise<void> {
     await this.app.close();
     await this.store.remove();
   }
+}
+
+/** A response of Fastify's `inject`, as the contract's checks see answers. */
+export function answerOf(response: LightMyRequestResponse): Answer {
+  return { status: response.statusCode, headers: response.headers, body: response.json() };
 }
 
 function withoutUndefined(headers: Headers): Record<string, string | string[]> {

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { expectAsDeclared } from './contract';
 
 /** One answer as it came over the wire. */
 export interface WireAnswer {
@@ -20,13 +21,20 @@ export function open(url: URL): Socket {
   return connect(Number(url.port), url.hostname);
 }
 
-/** Everything that comes until the server hangs up. */
+/** Everything that comes until the server hangs up. Errors are held against the OpenAPI document. */
 export async function readAnswers(socket: Socket): Promise<WireAnswer[]> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   await once(socket, 'close');
-  return parseAnswers(Buffer.concat(chunks).toString());
+  const answers = parseAnswers(Buffer.concat(chunks).toString());
+  answers
+    .filter(({ status }) => status >= 400 && !OF_NO_OPERATION.includes(status))
+    .forEach(expectAsDeclared);
+  return answers;
 }
+
+/** What paths and methods that there are not are answered with. */
+const OF_NO_OPERATION = [404, 405];
 
 function parseAnswers(text: string): WireAnswer[] {
   const answers: WireAnswer[] = [];

@@ -1,16 +1,16 @@
-import { ApiProperty, ApiSchema } from './openapi';
+import { ApiProperty, ApiSchema, SCHEMA_PREFIX } from './openapi';
 
 /** What every answer that is not a success carries: specification, "Error". */
-@ApiSchema({ name: 'Error' })
+@ApiSchema({ name: `${SCHEMA_PREFIX}Error` })
 export class ErrorDto {
   @ApiProperty({
     type: 'integer',
     format: 'int32',
     description: 'Numeric error value',
-    example: 40002,
+    example: 40003,
   })
   readonly error!: number;
 
-  @ApiProperty({ description: 'Error text', example: 'name is required' })
+  @ApiProperty({ description: 'Error text', example: 'A plant with this id exists already.' })
   readonly message!: string;
 }

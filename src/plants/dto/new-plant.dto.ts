@@ -1,9 +1,9 @@
-import { ApiProperty, ApiSchema } from './openapi';
+import { ApiProperty, ApiSchema, SCHEMA_PREFIX } from './openapi';
 import { IsInt64 } from './is-int64.decorator';
 import { PlantDto } from './plant.dto';
 
 /** What a creation is asked with: specification, "NewPlant". Its decorators are the rules. */
-@ApiSchema({ name: 'NewPlant' })
+@ApiSchema({ name: `${SCHEMA_PREFIX}NewPlant` })
 export class NewPlantDto extends PlantDto {
   /** The exact integer, -2^63 to 2^63 - 1. A JSON number on the wire. */
   @ApiProperty({
@@ -15,3 +15,16 @@ export class NewPlantDto extends PlantDto {
   @IsInt64()
   readonly id!: bigint;
 }
+
+/**
+ * Requests to show. The large id is beyond 2^53 and yet a number that JavaScript does not round, so
+ * that every reader of the document shows it as it stands here.
+ */
+export const newPlantExamples = {
+  tagged: { summary: 'A plant with a tag', value: { id: 1, name: 'Fern', tag: 'shade' } },
+  untagged: { summary: 'A plant without a tag', value: { id: 2, name: 'Moss' } },
+  largeId: {
+    summary: 'An id above 2^53, which is kept exactly',
+    value: { id: 9_007_199_254_740_994, name: 'Ginkgo', tag: 'tree' },
+  },
+};

@@ -1,28 +1,42 @@
 import { createRequire } from 'node:module';
 import type * as swagger from '@nestjs/swagger';
 
+const installed = load();
+
+/** Whether the host has `@nestjs/swagger`. */
+export const hasSwagger = installed !== undefined;
+
 /**
- * The decorators that describe the contract, from `@nestjs/swagger` where the host has it. Where it
- * has not, they do nothing: a host without an OpenAPI document needs none.
+ * What describes the contract, from `@nestjs/swagger` where the host has it. Where it has not, the
+ * decorators do nothing: a host without an OpenAPI document needs none.
  */
 export const {
-  ApiBadRequestResponse,
   ApiBearerAuth,
   ApiBody,
+  ApiExtraModels,
   ApiOkResponse,
   ApiOperation,
   ApiProperty,
   ApiPropertyOptional,
+  ApiResponse,
   ApiSchema,
   ApiTags,
-} = load();
+  getSchemaPath,
+} = installed ?? withoutEffect();
 
-function load(): typeof swagger {
+/** What our schemas' names begin with in the document of a host, which may have an `Error` of its own. */
+export const SCHEMA_PREFIX = 'PlantStore.';
+
+function load(): typeof swagger | undefined {
   try {
     return createRequire(__filename)('@nestjs/swagger') as typeof swagger;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw error;
-    const decorator = () => undefined;
-    return new Proxy({} as typeof swagger, { get: () => () => decorator });
+    if ((error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND') return undefined;
+    throw error;
   }
+}
+
+function withoutEffect(): typeof swagger {
+  const decorator = (): undefined => undefined;
+  return new Proxy({} as typeof swagger, { get: () => () => decorator });
 }

@@ -1,9 +1,9 @@
-import { ApiProperty, ApiPropertyOptional, ApiSchema } from './openapi';
+import { ApiProperty, ApiPropertyOptional, ApiSchema, SCHEMA_PREFIX } from './openapi';
 import { ValidateIf } from 'class-validator';
 import { IsExactText } from './is-exact-text.decorator';
 
 /** What a successful creation answers: specification, "Plant". */
-@ApiSchema({ name: 'Plant' })
+@ApiSchema({ name: `${SCHEMA_PREFIX}Plant` })
 export class PlantDto {
   /** Any string without U+0000 and unpaired surrogates, the empty one included. */
   @ApiProperty({ description: 'The name of the plant', example: 'Fern' })
@@ -20,3 +20,9 @@ export class PlantDto {
   @IsExactText()
   readonly tag?: string | undefined;
 }
+
+/** Answers to show. */
+export const plantExamples = {
+  tagged: { summary: 'A plant with a tag', value: { name: 'Fern', tag: 'shade' } },
+  untagged: { summary: 'A plant without a tag', value: { name: 'Moss' } },
+};

@@ -1,0 +1,57 @@
+import { dirname, join } from 'node:path';
+import fastifyStatic from '@fastify/static';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { SwaggerModule } from '@nestjs/swagger';
+import type { FastifyInstance } from 'fastify';
+import { createDocument } from './document';
+
+const UI = join(__dirname, 'ui');
+const SWAGGER_UI = dirname(require.resolve('swagger-ui-dist/package.json'));
+
+/** The files of the page at `/docs`, and where they lie. */
+const files = {
+  'docs.css': UI,
+  'docs.js': UI,
+  'favicon.svg': UI,
+  'swagger-ui-bundle.js': SWAGGER_UI,
+  'swagger-ui.css': SWAGGER_UI,
+};
+
+/** Own files only, and nothing inline. Swagger UI's style sheet has its icons in `data:` URLs. */
+const CONTENT_SECURITY_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/**
+ * Serves the document at `/openapi.json` and `/openapi.yaml`, and Swagger UI at `/docs`. All are
+ * public.
+ */
+export function serveDocument(app: NestFastifyApplication): void {
+  SwaggerModule.setup('docs', app, () => createDocument(app), {
+    ui: false,
+    jsonDocumentUrl: 'openapi.json',
+    yamlDocumentUrl: 'openapi.yaml',
+  });
+  void app.getHttpAdapter().getInstance().register(serveSwaggerUi);
+}
+
+/**
+ * Swagger UI on a page of our own: the one that `@nestjs/swagger` writes has inline styles, which a
+ * strict policy forbids.
+ */
+async function serveSwaggerUi(instance: FastifyInstance): Promise<void> {
+  await instance.register(fastifyStatic, { root: UI, serve: false });
+
+  instance.get('/docs', (_request, reply) =>
+    reply
+      .headers({
+        'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+        'Referrer-Policy': 'no-referrer',
+      })
+      .sendFile('index.html', UI),
+  );
+  instance.get('/docs/', (_request, reply) => reply.redirect('../docs', 308));
+  for (const [name, folder] of Object.entries(files)) {
+    instance.get(`/docs/${name}`, (_request, reply) => reply.sendFile(name, folder));
+  }
+}

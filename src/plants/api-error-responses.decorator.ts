@@ -1,0 +1,82 @@
+import { STATUS_CODES } from 'node:http';
+import { applyDecorators } from '@nestjs/common';
+import type { ApiResponseExamples, ApiResponseOptions } from '@nestjs/swagger';
+import { type CatalogueEntry, errorCatalogue, type ErrorKind } from '../errors';
+import { ErrorDto } from './dto/error.dto';
+import { ApiResponse } from './dto/openapi';
+
+/** The statuses that a caller is to tell apart. */
+const TOLD_APART = [400, 401, 403, 429, 503, 504];
+
+/** Those of paths and methods that there are not: no operation answers with them. */
+const OF_NO_OPERATION = [404, 405];
+
+const challenge: ApiResponseOptions['headers'] = {
+  'WWW-Authenticate': {
+    description: 'The bearer challenge, RFC 6750 section 3',
+    required: true,
+    schema: { type: 'string' },
+    example: 'Bearer realm="plants"',
+  },
+};
+
+const delay: ApiResponseOptions['headers'] = {
+  'Retry-After': {
+    description: 'After how many seconds to try again, RFC 9110 section 10.2.3',
+    required: true,
+    schema: { type: 'integer' },
+    example: 1,
+  },
+};
+
+const headersOfStatus: Partial<Record<number, ApiResponseOptions['headers']>> = {
+  401: challenge,
+  403: challenge,
+  429: delay,
+  503: delay,
+};
+
+/** Example messages of the errors whose message says more than the catalogue. */
+const messageOfKind: Partial<Record<ErrorKind, string>> = {
+  notJson: 'The body is empty.',
+  invalidPlant: 'Not a NewPlant: name is required.',
+  unsupportedMediaType: 'The Content-Type must be application/json, in UTF-8.',
+};
+
+/**
+ * Declares every error of the catalogue that an operation can answer with: a response for each
+ * status that a caller is to tell apart and one for the rest, with an example for each number,
+ * which carries its meaning.
+ */
+export function ApiErrorResponses(): MethodDecorator {
+  const kinds = Object.entries(errorCatalogue) as [ErrorKind, CatalogueEntry][];
+  const kindsOfOperations = kinds.filter(([, { status }]) => !OF_NO_OPERATION.includes(status));
+  const kindsByStatus = Map.groupBy(kindsOfOperations, ([, { status }]) =>
+    TOLD_APART.includes(status) ? status : 'default',
+  );
+  const responses = [...kindsByStatus].map(([status, kindsOfStatus]) =>
+    ApiResponse({
+      status,
+      description: descriptionOf(status),
+      headers: status === 'default' ? undefined : headersOfStatus[status],
+      type: ErrorDto,
+      examples: Object.fromEntries(kindsOfStatus.map(exampleOf)),
+    }),
+  );
+  return applyDecorators(...responses);
+}
+
+/** The specification has 400 and no other error; what is added to it says so. */
+function descriptionOf(status: number | 'default'): string {
+  if (status === 400) return 'Error';
+  const what = status === 'default' ? 'Any other failure' : STATUS_CODES[status];
+  return `${what ?? status} (this implementation's own, beyond the specification)`;
+}
+
+function exampleOf([kind, { error, meaning }]: [ErrorKind, CatalogueEntry]): [
+  string,
+  ApiResponseExamples,
+] {
+  const message = messageOfKind[kind] ?? meaning;
+  return [String(error), { summary: `${error}: ${meaning}`, value: { error, message } }];
+}

@@ -1,0 +1,62 @@
+import { TestApplication, TOKEN } from './support/application';
+import { exchange } from './support/wire';
+
+describe('security headers', () => {
+  let application: TestApplication;
+  let url: URL;
+  beforeAll(async () => {
+    application = await TestApplication.start();
+    url = await application.listen();
+  });
+  afterAll(() => application.stop());
+
+  const body = '{"id":1,"name":"Fern"}';
+  const creation = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`;
+
+  it.each([
+    ['a success', creation, 200],
+    ['a refused body', creation, 400],
+    ['a missing token', 'POST /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 401],
+    ['a path that there is not', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 404],
+    [
+      'a method that there is not',
+      'GET /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+      405,
+    ],
+    ['a malformed path', 'GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
+    ['a strange expectation', 'POST / HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n', 417],
+    ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', 501],
+    ['what is no HTTP', 'garbage\r\n\r\n', 400],
+  ])('are on the answer to %s', async (_what, request, status) => {
+    const [answer] = await exchange(url, request);
+
+    expect(answer?.status).toBe(status);
+    expect(answer?.headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+    });
+  });
+
+  it('let Swagger UI run its own files and nothing else', async () => {
+    const { headers } = await application.app.inject({ method: 'GET', url: '/docs' });
+
+    expect(headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'content-security-policy':
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    });
+  });
+
+  it('let a browser keep the files of Swagger UI as long as they are the same', async () => {
+    const file = { method: 'GET', url: '/docs/swagger-ui.css' } as const;
+    const { etag, 'cache-control': cacheControl } = (await application.app.inject(file)).headers;
+
+    const again = await application.app.inject({ ...file, headers: { 'if-none-match': etag } });
+
+    expect(cacheControl).toBe('public, max-age=0');
+    expect(again.statusCode).toBe(304);
+  });
+});

@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { OpenAPIObject } from '@nestjs/swagger';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020';
+import addFormats from 'ajv-formats';
+
+/** The document as it is committed. A test compares it with the one that is served. */
+export const document = JSON.parse(
+  readFileSync(join(__dirname, '../../openapi.json'), 'utf8'),
+) as OpenAPIObject & Document;
+
+/** The parts of the document that tests look at, as this document has them. */
+interface Document {
+  readonly paths: { readonly '/plants': { readonly post: Operation } };
+}
+
+interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly requestBody: { readonly required: boolean; readonly content: Content };
+  readonly responses: Readonly<Record<string, Response>>;
+}
+
+interface Response {
+  readonly description: string;
+  readonly headers?: Readonly<
+    Record<string, { readonly required: boolean; readonly schema: { readonly type: string } }>
+  >;
+  readonly content: Content;
+}
+
+/** What goes over the wire, by media type. */
+export type Content = Readonly<
+  Record<
+    string,
+    {
+      readonly schema: { readonly $ref: string };
+      readonly examples: Readonly<Record<string, { readonly value: unknown }>>;
+    }
+  >
+>;
+
+/** Creating a plant, as the document has it. */
+export const createPlant = document.paths['/plants'].post;
+
+const ajv = addFormats(new Ajv2020({ strict: false, allErrors: true })).addSchema(
+  document,
+  'openapi',
+);
+
+/** A validator of what a place of the document refers to. */
+export function validatorOf({ $ref }: { readonly $ref: string }): ValidateFunction {
+  return ajv.compile({ $ref: `openapi${$ref}` });
+}
+
+/** An answer as tests see it, header names in lower case. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: unknown;
+}
+
+/** Header fields that no answer carries unless the document says so. */
+const DECLARED_ONLY = ['www-authenticate', 'retry-after'];
+
+/**
+ * Holds an answer of the service against the document: its status must be declared, with this media
+ * type, a body of this schema, and these headers; an error's number must be one of the status.
+ */
+export function expectAsDeclared({ status, headers, body }: Answer): void {
+  const declared = createPlant.responses[status] ?? createPlant.responses.default;
+  const content = declared?.content['application/json'];
+  if (!declared || !content) throw new Error(`The document has no answer with status ${status}.`);
+
+  expect(headers['content-type']).toBe('application/json; charset=utf-8');
+  const validate = validatorOf(content.schema);
+  validate(body);
+  expect(validate.errors).toBeNull();
+  if (status !== 200) {
+    expect(Object.keys(content.examples)).toContain(String((body as { error: number }).error));
+  }
+  for (const [name, { schema }] of Object.entries(declared.headers ?? {})) {
+    expect(headers[name.toLowerCase()]).toMatch(schema.type === 'integer' ? /^\d+$/ : /./);
+  }
+  const declaredNames = Object.keys(declared.headers ?? {}).map((name) => name.toLowerCase());
+  const undeclared = DECLARED_ONLY.filter(
+    (name) => name in headers && !declaredNames.includes(name),
+  );
+  expect(undeclared).toEqual([]);
+}
