@@ -6,7 +6,7 @@ createServer((request, response) => {
   request.setEncoding('utf8');
   request.on('data', (chunk) => (body += chunk));
   request.on('end', () => {
-    const { name, tag } = JSON.parse(body);
+    const { name, tag } = JSON.parse(body || '{}');
     const answer = JSON.stringify({ name, tag });
     response.writeHead(200, {
       'content-type': 'application/json; charset=utf-8',

@@ -6,10 +6,12 @@ import { getMetadataStorage, type ValidationArguments } from 'class-validator';
  * the rules does not pay for finding them: class-validator walks its metadata anew for each value
  * and prepares to report on it. What fails the check is for `validateSync` to explain.
  *
- * @returns whether an instance keeps every rule
+ * @returns whether an object of that shape keeps every rule
  * @throws Error when the class has a decorator other than custom validators and `ValidateIf`
  */
-export function compileRules<T extends object>(target: Type<T>): (instance: T) => boolean {
+export function compileRules<T extends object>(
+  target: Type<T>,
+): (candidate: { readonly [Member in keyof T]?: unknown }) => boolean {
   const storage = getMetadataStorage();
   const metadata = storage.getTargetValidationMetadatas(target, '', false, false);
 
@@ -21,7 +23,7 @@ export function compileRules<T extends object>(target: Type<T>): (instance: T) =
     }
     return {
       property: property as keyof T & string,
-      applies: conditions.map(({ constraints }) => constraints[0] as (instance: T) => boolean),
+      applies: conditions.map(({ constraints }) => constraints[0] as (object: object) => boolean),
       checks: validators.flatMap(({ constraintCls, constraints = [] }) =>
         storage
           .getTargetValidatorConstraints(constraintCls)
@@ -30,15 +32,21 @@ export function compileRules<T extends object>(target: Type<T>): (instance: T) =
     };
   });
 
-  return (object) =>
-    rules.every(
-      ({ property, applies, checks }) =>
-        !applies.every((condition) => condition(object)) ||
-        checks.every(({ instance, constraints }) => {
-          const value = object[property];
-          const targetName = target.name;
-          const args: ValidationArguments = { value, constraints, targetName, object, property };
-          return instance.validate(value, args) === true;
-        }),
-    );
+  return (object) => {
+    for (const { property, applies, checks } of rules) {
+      if (!applies.every((condition) => condition(object))) continue;
+      const value = object[property];
+      for (const { instance, constraints } of checks) {
+        const args: ValidationArguments = {
+          value,
+          constraints,
+          targetName: target.name,
+          object,
+          property,
+        };
+        if (instance.validate(value, args) !== true) return false;
+      }
+    }
+    return true;
+  };
 }

@@ -7,7 +7,7 @@ import { fieldValues, type HostRequest, nodeRequest } from '../http/node-request
 import type { NewPlantDto } from './dto/new-plant.dto';
 import { parseInt64 } from './int64';
 import { sourceOfMember } from './json-member';
-import { type NewPlantCandidate, validateNewPlant } from './new-plant.validation';
+import { assertNewPlant, type NewPlantCandidate } from './new-plant.validation';
 
 /**
  * Turns the content of a request into a {@link NewPlantDto}, exactly, or refuses it.
@@ -23,11 +23,12 @@ export class NewPlantPipe implements PipeTransform<HostRequest, NewPlantDto> {
   transform(request: HostRequest): NewPlantDto {
     assertJsonContent(nodeRequest(request));
     const content = request.rawBody ?? request.body;
-    return validateNewPlant(
+    const plant =
       Buffer.isBuffer(content) || content === undefined
         ? readBytes(content)
-        : readParsed(content, nodeRequest(request)),
-    );
+        : readParsed(content, nodeRequest(request));
+    assertNewPlant(plant);
+    return plant;
   }
 }
 

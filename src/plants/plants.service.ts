@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { IdTakenError } from '../errors';
-import { validateNewPlant } from './new-plant.validation';
+import { assertNewPlant } from './new-plant.validation';
 import type { Plant } from './plant';
 import { PlantsRepository } from './plants.repository';
 
@@ -23,10 +23,10 @@ export class PlantsService {
    */
   async create(newPlant: Plant): Promise<Plant> {
     // A caller in process has passed no pipe, and a bigint of more than 64 bits would be cut.
-    const plant = validateNewPlant(newPlant);
-    const kept = await this.plants.insert(plant);
+    assertNewPlant(newPlant);
+    const kept = await this.plants.insert(newPlant);
     if (!kept) throw new IdTakenError();
-    return plant;
+    return newPlant;
   }
 
   /**
