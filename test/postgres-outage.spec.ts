@@ -127,11 +127,15 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
       return outcome instanceof UnavailableError;
     });
 
+    // The probe finds out by itself, on the connections that were fine before.
+    await until(() => errors().length === 2);
     expect(repository.isReady()).toBe(false);
-    await until(() => errors().length > 0);
-    expect(errors().join()).toContain(
-      '(25006). It takes no writes: name the primary in the URL, or every host of the cluster.',
-    );
+    expect(errors()).toEqual([
+      expect.stringContaining('cannot execute INSERT in a read-only transaction (25006).'),
+      expect.stringContaining(
+        'the server is a standby, or read-only (25006). It takes no writes: name the primary in the URL, or every host of the cluster.',
+      ),
+    ]);
     await server.reconfigure('RESET default_transaction_read_only');
 
     await expectRecovery();

@@ -152,6 +152,7 @@ describe('GroupCommit', () => {
 
     await expect(late).rejects.toThrow(OutcomeUnknownError);
     await expect(behind).rejects.toThrow(UnavailableError);
+    expect(commits.isStuck).toBe(true);
     await expect(commits.submit(3)).rejects.toThrow(UnavailableError);
 
     batches[0]?.succeed();

@@ -141,10 +141,10 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     try {
       await migrate(client);
     } catch (error) {
+      client.release(true);
       throw toOperatorError(this.hosts.name, error);
-    } finally {
-      client.release();
     }
+    client.release();
   }
 
   private assertUsable(): void {

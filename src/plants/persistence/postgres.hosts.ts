@@ -91,7 +91,8 @@ export class PostgresHosts {
   }
 
   private readonly onPoolError = (error: Error): void => {
-    this.onLost(toOperatorError(this.name, error));
+    // Not the error itself: the driver puts the whole connection on it, for a log to spell out.
+    this.onLost(new Error(toOperatorError(this.name, error).message));
   };
 
   private async tryHost(host: Host): Promise<Host> {
