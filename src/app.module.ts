@@ -3,11 +3,17 @@ import { APP_FILTER, APP_GUARD } from '@nestjs/core';
 import { BearerGuard, StaticTokenVerifier, TokenVerifier } from './auth';
 import type { Settings } from './config/environment';
 import { ErrorFilter } from './errors';
+import { Metrics } from './operations/metrics';
+import { MetricsController } from './operations/metrics.controller';
+import { Readiness } from './operations/readiness';
 import { PlantsModule } from './plants';
 
 /** The standalone service: the first host of {@link PlantsModule}. */
 @Module({
+  controllers: [MetricsController],
   providers: [
+    Metrics,
+    Readiness,
     { provide: APP_GUARD, useClass: BearerGuard },
     { provide: APP_FILTER, useClass: ErrorFilter },
   ],

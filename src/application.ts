@@ -1,12 +1,16 @@
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { pino } from 'pino';
 import { AppModule } from './app.module';
 import type { Settings } from './config/environment';
 import { createFastifyAdapter } from './http/fastify-adapter';
 import { serveDocument } from './openapi/document';
 import { logAccess } from './operations/access-log';
+import { serveHealth } from './operations/health';
+import { createLogger } from './operations/logger';
+import { Metrics } from './operations/metrics';
 import { NestLogger } from './operations/nest-logger';
+import { Readiness } from './operations/readiness';
+import { trackRequests } from './operations/request-context';
 
 /**
  * The standalone service, ready to listen.
@@ -14,13 +18,17 @@ import { NestLogger } from './operations/nest-logger';
  * @throws StoreOpenError when the store cannot be used
  */
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
-  const logger = pino({ level: settings.logLevel });
+  const logger = createLogger(settings.logLevel);
   const app = await NestFactory.create<NestFastifyApplication>(
     AppModule.register(settings),
     createFastifyAdapter(settings),
     { bodyParser: false, abortOnError: false, logger: new NestLogger(logger) },
   );
-  if (settings.accessLog) logAccess(app.getHttpAdapter().getInstance(), logger);
+  const instance = app.getHttpAdapter().getInstance();
+  app.get(Metrics).measure(instance);
+  trackRequests(instance);
+  if (settings.accessLog) logAccess(instance, logger);
+  serveHealth(instance, app.get(Readiness));
   if (settings.docs) serveDocument(app);
   return app;
 }

@@ -23,6 +23,7 @@ describe('readEnvironment', () => {
       headersTimeout: 10_000,
       requestTimeout: 30_000,
       keepAliveTimeout: 65_000,
+      shutdownGrace: 0,
       shutdownTimeout: 10_000,
       logLevel: 'info',
       accessLog: false,
@@ -45,6 +46,7 @@ describe('readEnvironment', () => {
     [{ REQUEST_TIMEOUT: '2m' }, { requestTimeout: 120_000 }],
     [{ HEADERS_TIMEOUT: '1.5 s' }, { headersTimeout: 1500 }],
     [{ KEEP_ALIVE_TIMEOUT: '250ms' }, { keepAliveTimeout: 250 }],
+    [{ SHUTDOWN_GRACE: '0' }, { shutdownGrace: 0 }],
     [{ LOG_LEVEL: 'Debug' }, { logLevel: 'debug' }],
     [
       { ACCESS_LOG: 'TRUE', DOCS: 'false' },
@@ -82,6 +84,7 @@ describe('readEnvironment', () => {
     { AUTH_TOKENS: 'tök' },
     { AUTH_TOKENS: 'sha256:abc' },
     { AUTH_TOKENS: ',' },
+    { SHUTDOWN_GRACE: '10', SHUTDOWN_TIMEOUT: '10' },
     { HEADERS_TIMEOUT: '20', REQUEST_TIMEOUT: '10' },
   ])('refuses %j, and names the variable', (environment) => {
     expect(faultsOf(environment)).toContain(Object.keys(environment)[0]);

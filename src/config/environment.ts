@@ -13,6 +13,7 @@ export interface Settings {
   readonly headersTimeout: number;
   readonly requestTimeout: number;
   readonly keepAliveTimeout: number;
+  readonly shutdownGrace: number;
   readonly shutdownTimeout: number;
   readonly logLevel: string;
   readonly accessLog: boolean;
@@ -48,7 +49,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       name,
       fallback,
       'a duration above zero: seconds, or a number with the unit ms, s or m',
-      parseDuration,
+      parseDurationAboveZero,
     );
   const flag = (name: string, fallback: boolean): boolean =>
     read(name, fallback, 'true or false', (text) => FLAGS.get(text.toLowerCase()));
@@ -76,6 +77,12 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     headersTimeout: duration('HEADERS_TIMEOUT', 10_000),
     requestTimeout: duration('REQUEST_TIMEOUT', 30_000),
     keepAliveTimeout: duration('KEEP_ALIVE_TIMEOUT', 65_000),
+    shutdownGrace: read(
+      'SHUTDOWN_GRACE',
+      0,
+      'a duration: seconds, or a number with the unit ms, s or m',
+      parseDuration,
+    ),
     shutdownTimeout: duration('SHUTDOWN_TIMEOUT', 10_000),
     logLevel: read('LOG_LEVEL', 'info', `one of ${LOG_LEVELS.join(', ')}`, (text) =>
       LOG_LEVELS.find((level) => level === text.toLowerCase()),
@@ -86,6 +93,9 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
 
   if (settings.headersTimeout > settings.requestTimeout) {
     faults.push('HEADERS_TIMEOUT must not be longer than REQUEST_TIMEOUT');
+  }
+  if (settings.shutdownGrace >= settings.shutdownTimeout) {
+    faults.push('SHUTDOWN_GRACE must be shorter than SHUTDOWN_TIMEOUT');
   }
   if (environment.NODE_ENV === 'production' && !environment.AUTH_TOKENS?.trim()) {
     faults.push('AUTH_TOKENS must be set when NODE_ENV is production');
@@ -115,7 +125,12 @@ const DURATION_UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000 };
 function parseDuration(text: string): number | undefined {
   const [, number, unit = 's'] = /^(\d{1,9}(?:\.\d{1,3})?) ?(ms|s|m)?$/.exec(text) ?? [];
   const duration = Math.round(Number(number) * (DURATION_UNITS[unit] ?? NaN));
-  return duration > 0 && duration <= LONGEST_DURATION ? duration : undefined;
+  return duration <= LONGEST_DURATION ? duration : undefined;
+}
+
+function parseDurationAboveZero(text: string): number | undefined {
+  const duration = parseDuration(text);
+  return duration === 0 ? undefined : duration;
 }
 
 const SIZE_UNITS: Record<string, number> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 };

@@ -1,12 +1,7 @@
-import {
-  type ArgumentsHost,
-  Catch,
-  type ExceptionFilter,
-  HttpException,
-  Logger,
-} from '@nestjs/common';
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { type ErrorKind, errorCatalogue, PlantStoreError } from './errors';
+import { errorCatalogue, errorChannel, type ErrorKind, PlantStoreError } from './errors';
+import { FailureLog } from './failure-log';
 
 /** Which line of the catalogue answers a status that Nest or Fastify chose. */
 const kindOfStatus: Partial<Record<number, ErrorKind>> = {
@@ -29,15 +24,14 @@ const kindOfStatus: Partial<Record<number, ErrorKind>> = {
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
-  private readonly logger = new Logger('Errors');
+  private readonly failures = new FailureLog();
 
   constructor(private readonly adapterHost: HttpAdapterHost) {}
 
   catch(exception: unknown, host: ArgumentsHost): void {
     const failure = toPlantStoreError(exception);
-    if (failure.getStatus() >= 500) {
-      this.logger.error(failure.cause ?? failure, `${failure.error} ${failure.message}`);
-    }
+    errorChannel.publish(failure);
+    if (failure.getStatus() >= 500) this.failures.write(failure);
 
     const response: unknown = host.switchToHttp().getResponse();
     const { httpAdapter } = this.adapterHost;

@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel';
 import { HttpException, type HttpExceptionOptions } from '@nestjs/common';
 
 /**
@@ -132,6 +133,9 @@ export class PlantStoreError extends HttpException {
     return this.getResponse() as ErrorBody;
   }
 }
+
+/** Node's diagnostics channel of the errors answered; its messages are {@link PlantStoreError}s. */
+export const errorChannel = channel('plant-store:error');
 
 /** 40000: the HTTP request itself is malformed. */
 export class MalformedRequestError extends PlantStoreError {

@@ -1,8 +1,9 @@
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { MalformedRequestError } from '../errors';
+import { errorChannel, MalformedRequestError } from '../errors';
 import { answerClientError, answerUnroutable } from './client-errors';
 import { Connections } from './connections';
+import { requestIds } from './request-id';
 import { faultOfHead } from './request-rules';
 
 /** How the standalone service speaks HTTP. Durations are in milliseconds, sizes in bytes. */
@@ -11,6 +12,7 @@ export interface HttpOptions {
   readonly headersTimeout: number;
   readonly requestTimeout: number;
   readonly keepAliveTimeout: number;
+  readonly shutdownGrace: number;
   readonly shutdownTimeout: number;
 }
 
@@ -26,6 +28,7 @@ const DRAIN_SHARE = 0.8;
  */
 export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   const adapter = new FastifyAdapter({
+    genReqId: requestIds(),
     bodyLimit: options.bodyLimit,
     requestTimeout: options.requestTimeout,
     keepAliveTimeout: options.keepAliveTimeout,
@@ -39,8 +42,9 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     return503OnClosing: false,
     // The router's refusals: a path with a malformed escape, and the like.
     frameworkErrors: (_error: FastifyError, _request: FastifyRequest, reply: FastifyReply) => {
-      const { body } = new MalformedRequestError('The request target is malformed.');
-      void reply.status(400).send(body);
+      const error = new MalformedRequestError('The request target is malformed.');
+      errorChannel.publish(error);
+      void reply.status(error.getStatus()).send(error.body);
     },
     clientErrorHandler: (error, socket) => {
       answerClientError(error, socket, connections);
@@ -51,13 +55,13 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   const connections = new Connections(instance.server);
   answerUnroutable(instance.server);
   keepBodiesUnparsed(instance);
-  instance.addHook('onRequest', (request, _reply, done) => {
+  instance.addHook('onRequest', (request, reply, done) => {
+    void reply.header('X-Request-Id', request.id);
     done(faultOfHead(request, instance));
   });
-  instance.addHook('preClose', (done) => {
-    connections.drain(options.shutdownTimeout * DRAIN_SHARE);
-    done();
-  });
+  instance.addHook('preClose', () =>
+    connections.drain((options.shutdownTimeout - options.shutdownGrace) * DRAIN_SHARE),
+  );
   return adapter;
 }
 

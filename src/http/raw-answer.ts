@@ -1,11 +1,12 @@
 import { STATUS_CODES } from 'node:http';
-import type { PlantStoreError } from '../errors';
+import { errorChannel, type PlantStoreError } from '../errors';
 
 /** Header fields and body of an error's answer, for where neither Nest nor Fastify writes them. */
 export function errorAnswer(error: PlantStoreError): {
   headers: Record<string, string | number>;
   body: string;
 } {
+  errorChannel.publish(error);
   const body = JSON.stringify(error.body);
   return {
     headers: {

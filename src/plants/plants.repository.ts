@@ -19,4 +19,14 @@ export abstract class PlantsRepository {
   isReady(): boolean {
     return true;
   }
+
+  /** How many plants wait to be handed to the store; 0 for a store that queues nothing. */
+  get queueLength(): number {
+    return 0;
+  }
+
+  /** Whether a plant inserted now would be refused because too many wait. */
+  get isFull(): boolean {
+    return false;
+  }
 }

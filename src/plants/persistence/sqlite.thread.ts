@@ -6,13 +6,17 @@ import type { SqliteBatch, SqliteReply, SqliteRequest, SqliteWorkerData } from '
 /** Beside this file: TypeScript under the test runner, whose Node strips the types; built elsewhere. */
 const WORKER = join(__dirname, `sqlite.worker.${__filename.endsWith('.ts') ? 'mts' : 'mjs'}`);
 
-/** The worker thread that owns a SQLite connection, seen from outside. It takes one batch at a time. */
+/** The worker thread that owns a SQLite connection, seen from outside. It answers in order. */
 export class SqliteThread {
-  private waiting: PromiseWithResolvers<SqliteReply> | undefined;
+  /** Resolves to the reason once the thread is gone. */
+  readonly ended: Promise<Error>;
+  private readonly waiting: PromiseWithResolvers<SqliteReply>[] = [];
+  private readonly whenEnded = Promise.withResolvers<Error>();
   private endedBy: Error | undefined;
 
   private constructor(private readonly worker: Worker) {
-    worker.on('message', (reply: SqliteReply) => this.waiting?.resolve(reply));
+    this.ended = this.whenEnded.promise;
+    worker.on('message', (reply: SqliteReply) => this.waiting.shift()?.resolve(reply));
     worker.on('error', (error: Error) => {
       this.end(error);
     });
@@ -49,6 +53,16 @@ export class SqliteThread {
     return this.nextReply();
   }
 
+  /**
+   * Finds out whether the database can be written to.
+   *
+   * @throws Error when the thread ends before it has answered
+   */
+  probe(): Promise<SqliteReply> {
+    this.post('probe');
+    return this.nextReply();
+  }
+
   /** Has the thread close the database and end. */
   async close(): Promise<void> {
     if (this.hasEnded) return;
@@ -62,12 +76,14 @@ export class SqliteThread {
 
   private nextReply(): Promise<SqliteReply> {
     if (this.endedBy) return Promise.reject(this.endedBy);
-    this.waiting = Promise.withResolvers();
-    return this.waiting.promise;
+    const reply = Promise.withResolvers<SqliteReply>();
+    this.waiting.push(reply);
+    return reply.promise;
   }
 
   private end(reason: Error): void {
     this.endedBy ??= reason;
-    this.waiting?.reject(this.endedBy);
+    this.whenEnded.resolve(this.endedBy);
+    for (const reply of this.waiting.splice(0)) reply.reject(this.endedBy);
   }
 }

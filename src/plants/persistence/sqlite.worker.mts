@@ -40,12 +40,12 @@ try {
 }
 
 parentPort?.on('message', (request: SqliteRequest) => {
-  if (request !== 'close') {
-    reply(commit(request));
-    return;
+  if (request === 'close') {
+    abandon();
+    parentPort?.close();
+  } else {
+    reply(request === 'probe' ? probe() : commit(request));
   }
-  abandon();
-  parentPort?.close();
 });
 
 function reply(message: SqliteReply): void {
@@ -76,6 +76,17 @@ function commit({ ids, names, tags }: SqliteBatch): SqliteReply {
     const merelyLocked = phase === 'before' && code === SQLITE_BUSY;
     if (!merelyLocked || !rolledBack()) abandon();
     return { result: refused ? 'refused' : 'unknown', reason: String(error) };
+  }
+}
+
+/** Whether the store can be written to: opening it writes, syncs and checkpoints. */
+function probe(): SqliteReply {
+  abandon();
+  try {
+    store = open(false);
+    return { result: 'committed', kept: new Uint8Array(0) };
+  } catch (error) {
+    return { result: 'refused', reason: String(error) };
   }
 }
 
@@ -120,6 +131,7 @@ function migrate(database: DatabaseSync): void {
     );
   }
   for (const migration of migrations.slice(version)) database.exec(migration);
+  // Written although it may be the same: a store that takes no writes shows it here.
   database.exec(`PRAGMA user_version = ${migrations.length}`);
   database.exec('COMMIT');
 }
