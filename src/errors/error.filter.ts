@@ -23,10 +23,14 @@ const kindOfStatus: Partial<Record<number, ErrorKind>> = {
  * the log gets the cause.
  */
 @Catch()
-export class ErrorFilter implements ExceptionFilter {
+export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
   private readonly failures = new FailureLog();
 
   constructor(private readonly adapterHost: HttpAdapterHost) {}
+
+  onApplicationShutdown(): void {
+    this.failures.flush();
+  }
 
   catch(exception: unknown, host: ArgumentsHost): void {
     const failure = toPlantStoreError(exception);

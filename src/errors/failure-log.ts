@@ -25,14 +25,19 @@ export class FailureLog {
     if (count <= FULL_LINES) this.logger.error(cause, `${error} ${message}`);
   }
 
+  /** Writes what has been counted so far. */
+  flush(): void {
+    for (const [error, count] of this.counts) {
+      if (count > FULL_LINES) {
+        this.logger.error(`${error} another ${count - FULL_LINES} times within a second`);
+      }
+    }
+    this.counts.clear();
+  }
+
   private startSecond(): void {
     setTimeout(() => {
-      for (const [error, count] of this.counts) {
-        if (count > FULL_LINES) {
-          this.logger.error(`${error} another ${count - FULL_LINES} times within a second`);
-        }
-      }
-      this.counts.clear();
+      this.flush();
     }, SECOND).unref();
   }
 }

@@ -85,7 +85,7 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
       help: 'Plants that wait to be handed to the database.',
       registers,
       collect() {
-        this.set(plants.queueLength);
+        this.set(plants.queueLength());
       },
     });
     new Gauge({

@@ -21,12 +21,12 @@ export abstract class PlantsRepository {
   }
 
   /** How many plants wait to be handed to the store; 0 for a store that queues nothing. */
-  get queueLength(): number {
+  queueLength(): number {
     return 0;
   }
 
   /** Whether a plant inserted now would be refused because too many wait. */
-  get isFull(): boolean {
+  isFull(): boolean {
     return false;
   }
 }

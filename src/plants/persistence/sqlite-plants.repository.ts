@@ -72,11 +72,11 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     return this.ready && !this.commits.isStuck;
   }
 
-  override get queueLength(): number {
+  override queueLength(): number {
     return this.commits.queueLength;
   }
 
-  override get isFull(): boolean {
+  override isFull(): boolean {
     return this.commits.isFull;
   }
 
@@ -119,16 +119,19 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   /** @throws UnavailableError when the thread has ended and no other can be started */
   private async liveThread(): Promise<SqliteThread> {
     if (!this.thread.hasEnded) return this.thread;
-    this.restarting ??= startThread(this.path, false).finally(() => {
+    this.restarting ??= this.restart().finally(() => {
       this.restarting = undefined;
     });
     try {
-      const thread = await this.restarting;
-      if (this.thread.hasEnded) this.thread = this.watch(thread);
-      return thread;
+      return await this.restarting;
     } catch (cause) {
       throw new UnavailableError({ cause });
     }
+  }
+
+  private async restart(): Promise<SqliteThread> {
+    this.thread = this.watch(await startThread(this.path, false));
+    return this.thread;
   }
 
   private watch(thread: SqliteThread): SqliteThread {
