@@ -5,6 +5,7 @@ import type { Settings } from './config/environment';
 import { ErrorFilter } from './errors';
 import { Metrics } from './operations/metrics';
 import { MetricsController } from './operations/metrics.controller';
+import { RateLimitGuard } from './operations/rate-limit.guard';
 import { Readiness } from './operations/readiness';
 import { PlantsModule } from './plants';
 
@@ -19,12 +20,15 @@ import { PlantsModule } from './plants';
   ],
 })
 export class AppModule {
-  static register({ database, auth }: Settings): DynamicModule {
+  static register({ database, auth, rateLimit }: Settings): DynamicModule {
     return {
       module: AppModule,
       imports: [PlantsModule.forRootAsync({ useFactory: () => ({ sqlite: database }) })],
       providers: [
         { provide: TokenVerifier, useFactory: () => new StaticTokenVerifier(auth.tokenDigests) },
+        ...(rateLimit
+          ? [{ provide: APP_GUARD, useFactory: () => new RateLimitGuard(rateLimit) }]
+          : []),
       ],
     };
   }

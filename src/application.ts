@@ -7,10 +7,12 @@ import { serveDocument } from './openapi/document';
 import { logAccess } from './operations/access-log';
 import { serveHealth } from './operations/health';
 import { createLogger } from './operations/logger';
+import { shedLoad } from './operations/load-shedding';
 import { Metrics } from './operations/metrics';
 import { NestLogger } from './operations/nest-logger';
 import { Readiness } from './operations/readiness';
 import { trackRequests } from './operations/request-context';
+import { PlantsRepository } from './plants';
 
 /**
  * The standalone service, ready to listen.
@@ -27,6 +29,7 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   const instance = app.getHttpAdapter().getInstance();
   app.get(Metrics).measure(instance);
   trackRequests(instance);
+  shedLoad(instance, app.get(PlantsRepository, { strict: false }));
   if (settings.accessLog) logAccess(instance, logger);
   serveHealth(instance, app.get(Readiness));
   if (settings.docs) serveDocument(app);

@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { Readiness } from '../src/operations/readiness';
+import { PlantsRepository } from '../src/plants';
 import { TestApplication, TOKEN } from './support/application';
 import { errorBodies } from './support/error-bodies';
 import { until } from './support/until';
@@ -133,5 +134,59 @@ describe('operations', () => {
 
       expect(response.headers['x-request-id']).toMatch(/^[\w-]{12}-[0-9a-z]+$/);
     });
+  });
+
+  describe('overload', () => {
+    it('refuses a creation before its token and its body while too many plants wait', async () => {
+      jest
+        .spyOn(application.app.get(PlantsRepository, { strict: false }), 'isFull')
+        .mockReturnValue(true);
+
+      const response = await application.post('{', { authorization: undefined });
+
+      expect(response.statusCode).toBe(503);
+      expect(response.json()).toEqual(errorBodies.unavailable);
+      expect(response.headers['retry-after']).toBe('1');
+    });
+
+    it('refuses creations while the event loop is late, and takes them again when it is not', async () => {
+      await until(async () => {
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
+        return (await newPlant(1)).statusCode === 503;
+      });
+
+      await until(async () => (await newPlant(2)).statusCode === 200);
+      expect(application.plants().map(({ id }) => id)).toContain(2n);
+    });
+  });
+});
+
+describe('the rate limit of a caller', () => {
+  it('refuses what exceeds it, and tells each request what is left', async () => {
+    const application = await TestApplication.start({
+      AUTH_TOKENS: `${TOKEN},another-token`,
+      RATE_LIMIT: '2/h',
+    });
+    const post = (id: number, token = TOKEN) =>
+      application.post(`{"id":${id},"name":"Fern"}`, { authorization: `Bearer ${token}` });
+
+    const responses = [await post(1), await post(2), await post(3), await post(4, 'another-token')];
+
+    expect(responses.map(({ statusCode }) => statusCode)).toEqual([200, 200, 429, 200]);
+    expect(responses[0]?.headers).toMatchObject({
+      'ratelimit-policy': '"caller";q=2;w=3600',
+      ratelimit: '"caller";r=1;t=1800',
+    });
+    expect(responses[2]?.json()).toEqual(errorBodies.tooManyRequests);
+    expect(responses[2]?.headers).toMatchObject({
+      ratelimit: '"caller";r=0;t=3600',
+      'retry-after': '1800',
+    });
+    const metrics = await application.app.inject({
+      url: '/metrics',
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
+    expect(metrics.statusCode).toBe(200);
+    await application.stop();
   });
 });

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { tokenDigest } from '../auth';
+import type { RateLimitOptions } from '../operations/rate-limit';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
 export interface Settings {
@@ -10,6 +11,11 @@ export interface Settings {
   readonly database: string;
   readonly auth: { readonly tokenDigests: readonly Buffer[] };
   readonly bodyLimit: number;
+  /** The header section of a request, request line included. */
+  readonly headersLimit: number;
+  readonly maxConnections: number;
+  /** Of each caller; undefined for none. */
+  readonly rateLimit: RateLimitOptions | undefined;
   readonly headersTimeout: number;
   readonly requestTimeout: number;
   readonly keepAliveTimeout: number;
@@ -51,6 +57,13 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       'a duration above zero: seconds, or a number with the unit ms, s or m',
       parseDurationAboveZero,
     );
+  const size = (name: string, fallback: number): number =>
+    read(
+      name,
+      fallback,
+      'a size above zero: bytes, or a number with the unit KiB or MiB',
+      parseSize,
+    );
   const flag = (name: string, fallback: boolean): boolean =>
     read(name, fallback, 'true or false', (text) => FLAGS.get(text.toLowerCase()));
 
@@ -58,7 +71,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     host: read('HOST', '127.0.0.1', 'a host name or an IP address', (text) =>
       /^[\w.:-]+$/.test(text) ? text : undefined,
     ),
-    port: read('PORT', 3000, 'a port from 0 to 65535', integerUpTo(65_535)),
+    port: read('PORT', 3000, 'a port from 0 to 65535', integerFromTo(0, 65_535)),
     database: read('DATABASE_URL', 'data/plants.db', 'sqlite:PATH', parseSqliteUrl),
     auth: {
       tokenDigests: read(
@@ -68,11 +81,19 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
         parseTokens,
       ),
     },
-    bodyLimit: read(
-      'BODY_LIMIT',
-      2 ** 20,
-      'a size above zero: bytes, or a number with the unit KiB or MiB',
-      parseSize,
+    bodyLimit: size('BODY_LIMIT', 2 ** 20),
+    headersLimit: size('HEADERS_LIMIT', 2 ** 14),
+    maxConnections: read(
+      'MAX_CONNECTIONS',
+      10_000,
+      'a number from 1 to 1000000',
+      integerFromTo(1, 1_000_000),
+    ),
+    rateLimit: read<RateLimitOptions | undefined>(
+      'RATE_LIMIT',
+      undefined,
+      'requests of a caller a second, minute or hour: a number above zero with /s, /m or /h',
+      parseRate,
     ),
     headersTimeout: duration('HEADERS_TIMEOUT', 10_000),
     requestTimeout: duration('REQUEST_TIMEOUT', 30_000),
@@ -113,10 +134,12 @@ const FLAGS = new Map([
 /** RFC 6750 section 2.1, b64token. */
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 
-const integerUpTo =
-  (most: number): Parse<number> =>
-  (text) =>
-    /^\d{1,15}$/.test(text) && Number(text) <= most ? Number(text) : undefined;
+const integerFromTo =
+  (least: number, most: number): Parse<number> =>
+  (text) => {
+    const number = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
+    return number >= least && number <= most ? number : undefined;
+  };
 
 /** Node keeps timers in 31 bits. */
 const LONGEST_DURATION = 2 ** 31 - 1;
@@ -141,6 +164,14 @@ function parseSize(text: string): number | undefined {
   const [, number, unit = ''] = /^(\d{1,9}) ?(KiB|MiB)?$/.exec(text) ?? [];
   const size = Number(number) * (SIZE_UNITS[unit] ?? NaN);
   return size > 0 && size <= LARGEST_SIZE ? size : undefined;
+}
+
+const WINDOWS: Record<string, number> = { s: 1, m: 60, h: 3600 };
+
+function parseRate(text: string): RateLimitOptions | undefined {
+  const [, number, unit = ''] = /^(\d{1,9}) ?\/ ?(s|m|h)$/.exec(text) ?? [];
+  const quota = Number(number);
+  return quota > 0 ? { quota, window: WINDOWS[unit] ?? NaN } : undefined;
 }
 
 function parseSqliteUrl(text: string): string | undefined {

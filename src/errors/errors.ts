@@ -206,6 +206,14 @@ export class MethodNotAllowedError extends PlantStoreError {
   }
 }
 
+/** 42900: the caller has used up its quota, RFC 6585 section 4. */
+export class TooManyRequestsError extends PlantStoreError {
+  /** @param retryAfter seconds */
+  constructor(retryAfter: number) {
+    super('tooManyRequests', undefined, { headers: { 'Retry-After': String(retryAfter) } });
+  }
+}
+
 /** 50100: a method or transfer coding that the server does not know. */
 export class NotImplementedError extends PlantStoreError {
   constructor(message?: string) {

@@ -9,6 +9,8 @@ import { faultOfHead } from './request-rules';
 /** How the standalone service speaks HTTP. Durations are in milliseconds, sizes in bytes. */
 export interface HttpOptions {
   readonly bodyLimit: number;
+  readonly headersLimit: number;
+  readonly maxConnections: number;
   readonly headersTimeout: number;
   readonly requestTimeout: number;
   readonly keepAliveTimeout: number;
@@ -18,6 +20,9 @@ export interface HttpOptions {
 
 /** How often Node looks for connections that are past their time, in milliseconds. */
 const TIMEOUT_CHECK_INTERVAL = 1000;
+
+/** Milliseconds that a connection may rest in the middle of a request beyond the request's time. */
+const READER_ALLOWANCE = 5000;
 
 /** The share of the shutdown time that connections get; the rest is for the store to close. */
 const DRAIN_SHARE = 0.8;
@@ -32,7 +37,10 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     bodyLimit: options.bodyLimit,
     requestTimeout: options.requestTimeout,
     keepAliveTimeout: options.keepAliveTimeout,
+    // Cuts whoever does not read its answers. Whoever does not send is answered 408 before.
+    connectionTimeout: options.requestTimeout + READER_ALLOWANCE,
     http: {
+      maxHeaderSize: options.headersLimit,
       headersTimeout: options.headersTimeout,
       connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
       // Node answers a missing Host with an empty body; faultOfHead() does it with ours.
@@ -52,6 +60,7 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   });
 
   const instance = adapter.getInstance<FastifyInstance>();
+  instance.server.maxConnections = options.maxConnections;
   const connections = new Connections(instance.server);
   answerUnroutable(instance.server);
   keepBodiesUnparsed(instance);
