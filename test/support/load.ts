@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { TOKEN } from './application';
 
@@ -76,6 +75,6 @@ async function drive({ url, next, onAnswer, onLost, backOff = 0 }: LoadOptions):
     else send();
   });
   socket.on('error', () => undefined);
-  await once(socket, 'close');
+  await new Promise((resolve) => socket.once('close', resolve));
   if (current !== undefined) onLost?.(current);
 }

@@ -54,6 +54,11 @@ export class ServiceProcess {
     }
   }
 
+  /** Of the process; of the wrapper if that started another. */
+  get pid(): number {
+    return this.child.pid ?? NaN;
+  }
+
   kill(signal: NodeJS.Signals): void {
     this.child.kill(signal);
   }
