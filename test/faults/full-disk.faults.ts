@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
+import { copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
@@ -61,6 +61,13 @@ describe('a full disk', () => {
     });
   }
 
+  /** A copy of the database once the service has closed it: SQLite does not open it where it is. */
+  function databaseFile(): string {
+    const copy = join(folder, 'copy.db');
+    copyFileSync(join(disk.path, 'plants.db'), copy);
+    return copy;
+  }
+
   const idsWith = (outcome: number) =>
     [...outcomes].filter(([, each]) => each === outcome).map(([id]) => BigInt(id));
   const statusOf = async (url: URL, path: string) => (await fetch(new URL(path, url))).status;
@@ -87,12 +94,12 @@ describe('a full disk', () => {
       url,
       connections: 1,
       next: () => (again.length < 10 ? creation(nextId++) : undefined),
-      onAnswer: (id, { status }) => again.push(status),
+      onAnswer: (_id, { status }) => again.push(status),
     });
     service.kill('SIGTERM');
     const { code } = await service.ended;
 
-    const stored = new Set(readPlants(join(disk.path, 'plants.db')).map(({ id }) => id));
+    const stored = new Set(readPlants(databaseFile()).map(({ id }) => id));
     const report = {
       acknowledged: idsWith(200).length,
       'refused (50300)': idsWith(50300).length,
@@ -104,7 +111,7 @@ describe('a full disk', () => {
       'ready again after (ms)': Math.round(recovery),
       'creations afterwards': [...new Set(again)].join(),
       'exit code': code,
-      integrity: integrity(join(disk.path, 'plants.db')),
+      integrity: integrity(databaseFile()),
     };
     printFigures('a full disk', report);
     expect(report).toMatchObject({
@@ -134,7 +141,7 @@ describe('a full disk', () => {
     service.kill('SIGTERM');
     await service.ended;
 
-    const stored = new Set(readPlants(join(disk.path, 'plants.db')).map(({ id }) => id));
+    const stored = new Set(readPlants(databaseFile()).map(({ id }) => id));
     const report = {
       rounds: ROUNDS,
       acknowledged: idsWith(200).length,
@@ -143,7 +150,7 @@ describe('a full disk', () => {
       'unknown and stored': idsWith(50400).filter((id) => stored.has(id)).length,
       'acknowledged and lost': idsWith(200).filter((id) => !stored.has(id)).length,
       'refused but stored': idsWith(50300).filter((id) => stored.has(id)).length,
-      integrity: integrity(join(disk.path, 'plants.db')),
+      integrity: integrity(databaseFile()),
     };
     printFigures(`a full disk, then kill -9 (SEED=${seed})`, report);
     expect(report).toMatchObject({
