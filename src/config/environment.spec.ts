@@ -21,7 +21,7 @@ describe('readEnvironment', () => {
       auth: { tokenDigests: [] },
       bodyLimit: 1_048_576,
       headersLimit: 16_384,
-      maxConnections: 10_000,
+      maxConnections: 4096,
       rateLimit: undefined,
       headersTimeout: 10_000,
       requestTimeout: 30_000,

@@ -85,7 +85,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     headersLimit: size('HEADERS_LIMIT', 2 ** 14),
     maxConnections: read(
       'MAX_CONNECTIONS',
-      10_000,
+      4096,
       'a number from 1 to 1000000',
       integerFromTo(1, 1_000_000),
     ),

@@ -21,8 +21,8 @@ export interface HttpOptions {
 /** How often Node looks for connections that are past their time, in milliseconds. */
 const TIMEOUT_CHECK_INTERVAL = 1000;
 
-/** Milliseconds that a connection may rest in the middle of a request beyond the request's time. */
-const READER_ALLOWANCE = 5000;
+/** By how much the time-out of a silent connection exceeds that of a request, in milliseconds. */
+const READER_ALLOWANCE = 2 * TIMEOUT_CHECK_INTERVAL;
 
 /** The share of the shutdown time that connections get; the rest is for the store to close. */
 const DRAIN_SHARE = 0.8;
@@ -37,7 +37,8 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     bodyLimit: options.bodyLimit,
     requestTimeout: options.requestTimeout,
     keepAliveTimeout: options.keepAliveTimeout,
-    // Cuts whoever does not read its answers. Whoever does not send is answered 408 before.
+    // Cuts whoever does not read its answers, at the second time-out without progress (Node looks
+    // at the first one whether any was made). Whoever does not send is answered 408 before.
     connectionTimeout: options.requestTimeout + READER_ALLOWANCE,
     http: {
       maxHeaderSize: options.headersLimit,

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
@@ -112,9 +113,18 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
     batchChannel.unsubscribe(this.countBatch);
   }
 
-  /** Measures every request. To be called before routes are added. */
+  /** Measures every request, and counts connections. To be called before routes are added. */
   measure(instance: FastifyInstance): void {
     this.requests.measure(instance);
+    const connections = promisify(instance.server.getConnections.bind(instance.server));
+    new Gauge({
+      name: 'http_open_connections',
+      help: 'Connections that are open.',
+      registers: [this.registry],
+      async collect() {
+        this.set(await connections());
+      },
+    });
   }
 
   /** All of them in the Prometheus text format, version 0.0.4. */

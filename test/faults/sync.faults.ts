@@ -1,10 +1,10 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { printFigures } from '../support/figures';
 import { makeFolder, removeFolder } from '../support/folder';
 import { creation, putLoad } from '../support/load';
 import { ServiceProcess } from '../support/service-process';
+import { strace, tracee } from '../support/strace';
 
 const CREATIONS = 1000;
 const CALLS = 'pwrite64,fsync,fdatasync,write,writev,sendmsg';
@@ -20,13 +20,10 @@ interface Call {
 
 describe('each acknowledged creation', () => {
   it('is written to the log, then the log is synced, and only then it is answered', async () => {
-    if (spawnSync('strace', ['-V']).error) {
-      throw new Error('counting syncs from outside needs strace: apt-get install strace');
-    }
     const folder = makeFolder();
     const trace = join(folder, 'trace');
-    const strace = ['strace', '-f', '-y', '-qq', '-s', '8192', '-e', `trace=${CALLS}`, '-o', trace];
-    const service = await ServiceProcess.start(folder, {}, strace);
+    const wrapper = strace('-y', '-s', '8192', '-e', `trace=${CALLS}`, '-o', trace);
+    const service = await ServiceProcess.start(folder, {}, wrapper);
     let count = 0;
     let acknowledged = 0;
     await putLoad({
@@ -40,7 +37,7 @@ describe('each acknowledged creation', () => {
         if (status === 200) acknowledged++;
       },
     });
-    process.kill(serviceOf(service.pid), 'SIGTERM');
+    process.kill(tracee(service.pid), 'SIGTERM');
     await service.ended;
 
     const calls = parse(readFileSync(trace, 'latin1'));
@@ -66,11 +63,6 @@ describe('each acknowledged creation', () => {
     removeFolder(folder);
   }, 120_000);
 });
-
-/** The one process that strace runs. */
-function serviceOf(strace: number): number {
-  return Number(readFileSync(`/proc/${strace}/task/${strace}/children`, 'utf8').trim());
-}
 
 function parse(trace: string): Call[] {
   const calls: Call[] = [];

@@ -13,7 +13,7 @@ export interface LoadAnswer {
 export interface LoadOptions {
   readonly url: URL;
   readonly connections: number;
-  /** The next request, as it goes over the wire; undefined ends the connection that asks. */
+  /** The next request, as it goes over the wire, a byte a character; undefined ends the connection that asks. */
   readonly next: () => { readonly id: number; readonly text: string } | undefined;
   readonly onAnswer: (id: number, answer: LoadAnswer) => void;
   /** A request that got no complete answer before its connection ended. */
@@ -52,7 +52,7 @@ async function drive({ url, next, onAnswer, onLost, backOff = 0 }: LoadOptions):
     }
     current = request.id;
     sentAt = performance.now();
-    socket.write(request.text);
+    socket.write(request.text, 'latin1');
   };
 
   socket.on('connect', send);
