@@ -49,4 +49,8 @@ function isForOperator(error: unknown): error is Error {
   );
 }
 
+// What nobody caught ends the process, as Node has it; the log shall say why.
+process.on('uncaughtExceptionMonitor', (error) => {
+  new Logger('PlantStore').fatal(error);
+});
 main().catch(fail);
