@@ -172,7 +172,7 @@ function mutator(seed: number): (text: string) => string {
         text.slice(from, to).repeat(3),
         String.fromCharCode(byte),
         String.fromCharCode(byte) + text.slice(from, to),
-        [...text.slice(from, to)].reverse().join(''),
+        Buffer.from(text.slice(from, to), 'latin1').reverse().toString('latin1'),
       ][kind];
       text = text.slice(0, from) + (replacement ?? '') + text.slice(to);
     }
