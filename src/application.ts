@@ -24,7 +24,11 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   const app = await NestFactory.create<NestFastifyApplication>(
     AppModule.register(settings),
     createFastifyAdapter(settings),
-    { bodyParser: false, abortOnError: false, logger: new NestLogger(logger) },
+    {
+      bodyParser: false,
+      abortOnError: false,
+      logger: new NestLogger(logger),
+    },
   );
   const instance = app.getHttpAdapter().getInstance();
   app.get(Metrics).measure(instance);

@@ -5,6 +5,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createApplication } from './application';
 import { tokenDigest } from './auth';
 import { EnvironmentError, readEnvironment, type Settings } from './config/environment';
+import { TlsError } from './http/tls';
 import { closeOnSignal } from './operations/shutdown';
 import { StoreOpenError } from './plants/persistence/store-open.error';
 
@@ -45,6 +46,7 @@ function isForOperator(error: unknown): error is Error {
   return (
     error instanceof EnvironmentError ||
     error instanceof StoreOpenError ||
+    error instanceof TlsError ||
     (error instanceof Error && 'syscall' in error)
   );
 }

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { tokenDigest } from '../auth';
+import type { TlsFiles } from '../http/tls';
 import type { RateLimitOptions } from '../operations/rate-limit';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
@@ -10,6 +11,7 @@ export interface Settings {
   /** The SQLite file. */
   readonly database: string;
   readonly auth: { readonly tokenDigests: readonly Buffer[] };
+  readonly tls: TlsFiles | undefined;
   readonly bodyLimit: number;
   /** The header section of a request, request line included. */
   readonly headersLimit: number;
@@ -67,6 +69,11 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const flag = (name: string, fallback: boolean): boolean =>
     read(name, fallback, 'true or false', (text) => FLAGS.get(text.toLowerCase()));
 
+  const file = (name: string): string => read(name, '', 'the path of a file', (text) => text);
+  const certificate = file('TLS_CERT');
+  const key = file('TLS_KEY');
+  if (!certificate !== !key) faults.push('TLS_CERT and TLS_KEY must be set both or neither');
+
   const settings: Settings = {
     host: read('HOST', '127.0.0.1', 'a host name or an IP address', (text) =>
       /^[\w.:-]+$/.test(text) ? text : undefined,
@@ -81,6 +88,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
         parseTokens,
       ),
     },
+    tls: certificate && key ? { certificate, key } : undefined,
     bodyLimit: size('BODY_LIMIT', 2 ** 20),
     headersLimit: size('HEADERS_LIMIT', 2 ** 14),
     maxConnections: read(

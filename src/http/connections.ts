@@ -8,10 +8,16 @@ const LINGER = 500;
 /** The open connections of a server and the latest response on each. */
 export class Connections {
   private readonly latest = new Map<Socket, ServerResponse | undefined>();
+  /** All of them; those of TLS below its own, from before their handshake. */
+  private readonly sockets = new Set<Socket>();
   private draining = false;
   private readonly allClosed = Promise.withResolvers<undefined>();
 
   constructor(private readonly server: Server) {
+    server.on('connection', (socket: Socket) => {
+      this.sockets.add(socket);
+      socket.once('close', () => this.sockets.delete(socket));
+    });
     // A TLS server has both events for a connection; requests come over the second one's socket.
     const event = 'setSecureContext' in server ? 'secureConnection' : 'connection';
     server.on(event, (socket: Socket) => {
@@ -45,7 +51,7 @@ export class Connections {
     this.draining = true;
     NetServer.prototype.close.call(this.server);
     setTimeout(() => {
-      this.server.closeAllConnections();
+      for (const socket of this.sockets) socket.destroy();
     }, limit).unref();
     for (const response of this.latest.values()) {
       if (response?.headersSent === false) response.setHeader('Connection', 'close');

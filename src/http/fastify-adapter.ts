@@ -1,3 +1,4 @@
+import type { Server as HttpsServer } from 'node:https';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { errorChannel, MalformedRequestError } from '../errors';
@@ -5,9 +6,12 @@ import { answerClientError, answerUnroutable } from './client-errors';
 import { Connections } from './connections';
 import { requestIds } from './request-id';
 import { faultOfHead } from './request-rules';
+import { readTls, reloadTls, type TlsFiles } from './tls';
 
 /** How the standalone service speaks HTTP. Durations are in milliseconds, sizes in bytes. */
 export interface HttpOptions {
+  /** HTTPS with these, or HTTP. */
+  readonly tls: TlsFiles | undefined;
   readonly bodyLimit: number;
   readonly headersLimit: number;
   readonly maxConnections: number;
@@ -32,6 +36,13 @@ const DRAIN_SHARE = 0.8;
  * Error body, and closing answers what was accepted. To be used with Nest's `bodyParser: false`.
  */
 export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
+  const server = {
+    maxHeaderSize: options.headersLimit,
+    headersTimeout: options.headersTimeout,
+    connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
+    // Node answers a missing Host with an empty body; faultOfHead() does it with ours.
+    requireHostHeader: false,
+  };
   const adapter = new FastifyAdapter({
     genReqId: requestIds(),
     bodyLimit: options.bodyLimit,
@@ -40,13 +51,9 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     // Cuts whoever does not read its answers, at the second time-out without progress (Node looks
     // at the first one whether any was made). Whoever does not send is answered 408 before.
     connectionTimeout: options.requestTimeout + READER_ALLOWANCE,
-    http: {
-      maxHeaderSize: options.headersLimit,
-      headersTimeout: options.headersTimeout,
-      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
-      // Node answers a missing Host with an empty body; faultOfHead() does it with ours.
-      requireHostHeader: false,
-    },
+    ...(options.tls
+      ? { https: { ...server, ...readTls(options.tls), handshakeTimeout: options.headersTimeout } }
+      : { http: server }),
     // While closing, what still arrives on an open connection is answered like anything else.
     return503OnClosing: false,
     // The router's refusals: a path with a malformed escape, and the like.
@@ -61,6 +68,7 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   });
 
   const instance = adapter.getInstance<FastifyInstance>();
+  if (options.tls) reloadTls(instance.server as HttpsServer, options.tls);
   instance.server.maxConnections = options.maxConnections;
   const connections = new Connections(instance.server);
   answerUnroutable(instance.server);
