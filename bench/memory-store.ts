@@ -1,7 +1,10 @@
 import { Test } from '@nestjs/testing';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { equip } from '../src/application';
 import { AppModule } from '../src/app.module';
 import { readEnvironment } from '../src/config/environment';
 import { createFastifyAdapter } from '../src/http/fastify-adapter';
+import { createLogger } from '../src/operations/logger';
 import { PlantsRepository } from '../src/plants';
 
 /** Our service over a store that forgets: the pipeline alone, everything but the commit. */
@@ -9,12 +12,18 @@ async function main(): Promise<void> {
   const settings = readEnvironment(process.env);
   const module = await Test.createTestingModule({ imports: [AppModule.register(settings)] })
     .overrideProvider(PlantsRepository)
-    .useValue({ insert: () => Promise.resolve(true), isReady: () => true })
+    .useValue({
+      insert: () => Promise.resolve(true),
+      isReady: () => true,
+      isFull: () => false,
+      queueLength: () => 0,
+    })
     .compile();
-  const app = module.createNestApplication(createFastifyAdapter(settings), {
+  const app = module.createNestApplication<NestFastifyApplication>(createFastifyAdapter(settings), {
     bodyParser: false,
     logger: false,
   });
+  equip(app, settings, createLogger(settings.logLevel));
   await app.listen(settings.port, settings.host);
 }
 

@@ -3,17 +3,24 @@ import { APP_FILTER, APP_GUARD } from '@nestjs/core';
 import { BearerGuard, createTokenVerifier, TokenVerifier } from './auth';
 import type { Settings } from './config/environment';
 import { ErrorFilter } from './errors';
+import { Metrics } from './operations/metrics';
+import { MetricsController } from './operations/metrics.controller';
+import { RateLimitGuard } from './operations/rate-limit.guard';
+import { Readiness } from './operations/readiness';
 import { GUARDED_BY_HOST, PlantsModule } from './plants';
 
 /** The standalone service: the first host of {@link PlantsModule}. */
 @Module({
+  controllers: [MetricsController],
   providers: [
+    Metrics,
+    Readiness,
     { provide: APP_GUARD, useClass: BearerGuard },
     { provide: APP_FILTER, useClass: ErrorFilter },
   ],
 })
 export class AppModule {
-  static register({ database, auth }: Settings): DynamicModule {
+  static register({ database, auth, rateLimit }: Settings): DynamicModule {
     return {
       module: AppModule,
       imports: [
@@ -22,7 +29,12 @@ export class AppModule {
           useFactory: () => database,
         }),
       ],
-      providers: [{ provide: TokenVerifier, useFactory: () => createTokenVerifier(auth) }],
+      providers: [
+        { provide: TokenVerifier, useFactory: () => createTokenVerifier(auth) },
+        ...(rateLimit
+          ? [{ provide: APP_GUARD, useFactory: () => new RateLimitGuard(rateLimit) }]
+          : []),
+      ],
     };
   }
 }

@@ -2,13 +2,20 @@ import { createRequire } from 'node:module';
 import { Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { pino } from 'pino';
+import type { Logger as PinoLogger } from 'pino';
 import { AppModule } from './app.module';
 import type { Settings } from './config/environment';
 import { createFastifyAdapter } from './http/fastify-adapter';
 import type * as documentRoutes from './openapi/document.routes';
 import { logAccess } from './operations/access-log';
+import { serveHealth } from './operations/health';
+import { createLogger } from './operations/logger';
+import { shedLoad } from './operations/load-shedding';
+import { Metrics } from './operations/metrics';
 import { NestLogger } from './operations/nest-logger';
+import { Readiness } from './operations/readiness';
+import { trackRequests } from './operations/request-context';
+import { PlantsRepository } from './plants';
 import { hasSwagger } from './plants/dto/openapi';
 
 /**
@@ -17,15 +24,29 @@ import { hasSwagger } from './plants/dto/openapi';
  * @throws StoreOpenError when the store cannot be used
  */
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
-  const logger = pino({ level: settings.logLevel });
+  const logger = createLogger(settings.logLevel);
   const app = await NestFactory.create<NestFastifyApplication>(
     AppModule.register(settings),
     createFastifyAdapter(settings),
-    { bodyParser: false, abortOnError: false, logger: new NestLogger(logger) },
+    {
+      bodyParser: false,
+      abortOnError: false,
+      logger: new NestLogger(logger),
+    },
   );
-  if (settings.accessLog) logAccess(app.getHttpAdapter().getInstance(), logger);
-  if (settings.docs) serveDocument(app);
+  equip(app, settings, logger);
   return app;
+}
+
+/** Gives an application what operators need: metrics, request ids, load shedding, health, the document. */
+export function equip(app: NestFastifyApplication, settings: Settings, logger: PinoLogger): void {
+  const instance = app.getHttpAdapter().getInstance();
+  app.get(Metrics).measure(instance);
+  trackRequests(instance);
+  shedLoad(instance, app.get(PlantsRepository, { strict: false }));
+  if (settings.accessLog) logAccess(instance, logger);
+  serveHealth(instance, app.get(Readiness));
+  if (settings.docs) serveDocument(app);
 }
 
 /** Loaded late, because `@nestjs/swagger` need not be installed, and takes its time where it is. */

@@ -4,6 +4,8 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createApplication } from './application';
 import { acceptsNothing, makeToken, TokenFileError } from './auth';
 import { EnvironmentError, readEnvironment, type Settings } from './config/environment';
+import { TlsError } from './http/tls';
+import { closeOnSignal } from './operations/shutdown';
 import { StoreOpenError } from './plants/persistence/store-open.error';
 
 /** The standalone service as a process: environment in, host up, signals handled. */
@@ -21,7 +23,7 @@ async function main(): Promise<void> {
 
 async function serve(settings: Settings): Promise<NestFastifyApplication> {
   const app = await createApplication(settings);
-  closeOnSignal(app, settings.shutdownTimeout);
+  closeOnSignal(app, settings, fail);
   await app.listen(settings.port, settings.host);
   new Logger('PlantStore').log(`Listening on ${await app.getUrl()}`);
   return app;
@@ -31,17 +33,6 @@ async function serve(settings: Settings): Promise<NestFastifyApplication> {
 function exampleCall(url: string, token: string): string {
   const body = JSON.stringify({ id: Date.now(), name: 'Fern', tag: 'shade' });
   return `curl -i ${url}/plants -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '${body}'`;
-}
-
-/** Closes on SIGTERM and SIGINT, and ends the process when that takes longer than `limit`, in ms. */
-function closeOnSignal(app: NestFastifyApplication, limit: number): void {
-  const close = (): void => {
-    setTimeout(() => {
-      fail(new Error(`Not closed within ${limit} ms.`));
-    }, limit).unref();
-    app.close().catch(fail);
-  };
-  process.once('SIGTERM', close).once('SIGINT', close);
 }
 
 function fail(error: unknown): never {
@@ -55,8 +46,13 @@ function isForOperator(error: unknown): error is Error {
     error instanceof EnvironmentError ||
     error instanceof StoreOpenError ||
     error instanceof TokenFileError ||
+    error instanceof TlsError ||
     (error instanceof Error && 'syscall' in error)
   );
 }
 
+// What nobody caught ends the process, as Node has it; the log shall say why.
+process.on('uncaughtExceptionMonitor', (error) => {
+  new Logger('PlantStore').fatal(error);
+});
 main().catch(fail);

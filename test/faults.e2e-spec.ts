@@ -1,9 +1,11 @@
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { TOKEN } from './support/application';
 import { expectAsDeclared } from './support/contract';
 import { makeFolder, removeFolder } from './support/folder';
 import { ServiceProcess } from './support/service-process';
 import { readPlants } from './support/sqlite';
-import { join } from 'node:path';
+import { until } from './support/until';
 
 describe('a disk that takes no more', () => {
   it('is answered 503 or 504, keeps what was acknowledged, and the process lives', async () => {
@@ -40,5 +42,98 @@ describe('a disk that takes no more', () => {
       expect.arrayContaining(acknowledged),
     );
     removeFolder(folder);
+  });
+});
+
+describe('a running service', () => {
+  let folder: string;
+  let service: ServiceProcess;
+  let nextId = 1;
+  beforeEach(() => {
+    folder = makeFolder();
+  });
+  afterEach(async () => {
+    service.kill('SIGKILL');
+    await service.ended;
+    removeFolder(folder);
+  });
+
+  /** Starts the service with a script that runs before it in its main thread. */
+  async function startWith(script: string): Promise<void> {
+    const preload = join(folder, 'preload.cjs');
+    writeFileSync(preload, `if (require('node:worker_threads').isMainThread) { ${script} }`);
+    service = await ServiceProcess.start(folder, { NODE_OPTIONS: `--require ${preload}` });
+  }
+
+  async function create(): Promise<number> {
+    const response = await fetch(new URL('/plants', await service.url()), {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      body: `{"id":${nextId++},"name":"Fern"}`,
+    });
+    return response.status;
+  }
+
+  const isReady = async () =>
+    (await fetch(new URL('/health/ready', await service.url()))).status === 200;
+
+  it('whose database thread dies is not ready, and recovers by itself', async () => {
+    await startWith(`
+      const threads = require('node:worker_threads');
+      const { Worker } = threads;
+      const workers = [];
+      threads.Worker = class extends Worker { constructor(...args) { super(...args); workers.push(this); } };
+      process.on('SIGUSR2', () => workers.forEach((worker) => worker.terminate()));
+    `);
+    expect(await create()).toBe(200);
+
+    service.kill('SIGUSR2');
+    await until(async () => !(await isReady()));
+    await until(isReady);
+
+    expect(await create()).toBe(200);
+    expect(readPlants(join(folder, 'data/plants.db'))).toHaveLength(2);
+  });
+
+  it('does not mind that the clock jumps', async () => {
+    await startWith(`
+      const { now } = Date;
+      const jumps = [86_400_000, -86_400_000];
+      process.on('SIGUSR2', () => { const jump = jumps.shift(); Date.now = () => now() + jump; console.log('jumped'); });
+    `);
+    const statuses = [await create()];
+
+    for (let jump = 1; jump <= 2; jump++) {
+      service.kill('SIGUSR2');
+      await until(() => service.stdout.split('jumped').length === jump + 1);
+      statuses.push(await create());
+    }
+
+    expect(statuses).toEqual([200, 200, 200]);
+    expect(await isReady()).toBe(true);
+  });
+
+  it('ends with 1 on a rejection that nobody handles, and logs why', async () => {
+    await startWith(
+      `process.on('SIGUSR2', () => void Promise.reject(new Error('nobody foresaw this')));`,
+    );
+    expect(await create()).toBe(200);
+
+    service.kill('SIGUSR2');
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stdout).toMatch(/"level":60.*"message":"nobody foresaw this"/);
+    expect(readPlants(join(folder, 'data/plants.db'))).toHaveLength(1);
+  });
+
+  it('whose database file is deleted is not ready, and makes no empty one', async () => {
+    service = await ServiceProcess.start(folder);
+    expect(await create()).toBe(200);
+
+    for (const suffix of ['', '-wal', '-shm']) rmSync(join(folder, `data/plants.db${suffix}`));
+
+    expect(await create()).toBe(503);
+    expect(await isReady()).toBe(false);
+    expect(existsSync(join(folder, 'data/plants.db'))).toBe(false);
   });
 });

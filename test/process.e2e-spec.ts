@@ -1,12 +1,15 @@
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout } from 'node:timers/promises';
 import { join } from 'node:path';
 import { TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
 import { shell } from './support/run';
 import { ServiceProcess } from './support/service-process';
 import { readPlants } from './support/sqlite';
+import { until } from './support/until';
 import { open, readAnswers } from './support/wire';
 
 describe('the service as a process', () => {
@@ -152,7 +155,8 @@ describe('the service as a process', () => {
 
       service.kill(signal);
       const answers = readAnswers(socket);
-      setTimeout(() => socket.write(body), 100);
+      await setTimeout(100);
+      socket.write(body);
 
       expect(await answers).toMatchObject([
         { status: 100 },
@@ -177,6 +181,67 @@ describe('the service as a process', () => {
     expect(await service.ended).toEqual({ code: 0, signal: null });
   });
 
+  it('is not ready but serves on for as long as SHUTDOWN_GRACE says', async () => {
+    service = await ServiceProcess.start(folder, { SHUTDOWN_GRACE: '1s' });
+    const url = await service.url();
+
+    service.kill('SIGTERM');
+    await until(async () => (await fetch(new URL('/health/ready', url))).status === 503);
+    const response = await fetch(new URL('/plants', url), {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      body: '{"id":1,"name":"Fern"}',
+    });
+
+    expect(response.status).toBe(200);
+    expect(await service.ended).toEqual({ code: 0, signal: null });
+  });
+
+  it('ends at once on a second signal', async () => {
+    service = await ServiceProcess.start(folder, { SHUTDOWN_GRACE: '9s' });
+    const url = await service.url();
+
+    service.kill('SIGTERM');
+    await until(async () => (await fetch(new URL('/health/ready', url))).status === 503);
+    service.kill('SIGINT');
+
+    expect(await service.ended).toEqual({ code: 130, signal: null });
+  });
+
+  it('ends with 1 and a sentence when closing takes longer than SHUTDOWN_TIMEOUT', async () => {
+    service = await ServiceProcess.start(folder, { SHUTDOWN_TIMEOUT: '300ms' });
+    const lock = new DatabaseSync(join(folder, 'data/plants.db'));
+    lock.exec('BEGIN IMMEDIATE');
+    const answer = fetch(new URL('/plants', await service.url()), {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      body: '{"id":1,"name":"Fern"}',
+    }).catch(() => undefined);
+    await setTimeout(100);
+    service.kill('SIGTERM');
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toBe('Not closed within 300 ms.\n');
+    await answer;
+    lock.close();
+  });
+
+  it('takes no new connection while it waits for a request to end', async () => {
+    service = await ServiceProcess.start(folder);
+    const url = await service.url();
+    const socket = open(url);
+    socket.write(
+      'POST /plants HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n',
+    );
+    await once(socket, 'readable');
+
+    service.kill('SIGTERM');
+    await until(() => refusesConnections(url));
+
+    socket.destroy();
+    expect(await service.ended).toEqual({ code: 0, signal: null });
+  });
+
   it('leaves a database of one file behind', async () => {
     service = await ServiceProcess.start(folder);
     service.kill('SIGTERM');
@@ -186,6 +251,16 @@ describe('the service as a process', () => {
     expect(existsSync(join(folder, 'data/plants.db-wal'))).toBe(false);
   });
 });
+
+async function refusesConnections(url: URL): Promise<boolean> {
+  const socket = open(url);
+  const refused = await Promise.race([
+    once(socket, 'connect').then(() => false),
+    once(socket, 'error').then(() => true),
+  ]).catch(() => true);
+  socket.destroy();
+  return refused;
+}
 
 async function printedLine(service: ServiceProcess, pattern: RegExp): Promise<RegExpExecArray> {
   await service.url();

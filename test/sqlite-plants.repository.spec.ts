@@ -1,12 +1,14 @@
-import { renameSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout } from 'node:timers/promises';
 import { UnavailableError } from '../src/plants';
 import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite-plants.repository';
 import { StoreOpenError } from '../src/plants/persistence/store-open.error';
 import { describeRepository } from './repository.contract';
 import { makeFolder, removeFolder } from './support/folder';
 import { execute, readPlants } from './support/sqlite';
+import { until } from './support/until';
 
 describeRepository('SqlitePlantsRepository', async () => {
   const folder = makeFolder();
@@ -101,6 +103,31 @@ describe('SqlitePlantsRepository', () => {
 
     expect(await insert(2n)).toBe(true);
     expect(readPlants(file).map(({ id }) => id)).toEqual([1n, 2n]);
+  });
+
+  it('is not ready after a refusal, and is again without traffic once the cause is gone', async () => {
+    const other = new DatabaseSync(file);
+    other.exec('BEGIN IMMEDIATE');
+    expect(repository.isReady()).toBe(true);
+
+    await expect(insert(1n)).rejects.toThrow(UnavailableError);
+
+    expect(repository.isReady()).toBe(false);
+    other.exec('COMMIT');
+    other.close();
+    await until(() => repository.isReady());
+    expect(await insert(1n)).toBe(true);
+  });
+
+  it('is not ready while the file is gone', async () => {
+    await insert(1n);
+    for (const suffix of ['', '-wal', '-shm']) renameSync(file + suffix, `${file}.away${suffix}`);
+    await expect(insert(2n)).rejects.toThrow(UnavailableError);
+
+    await setTimeout(700);
+
+    expect(repository.isReady()).toBe(false);
+    expect(existsSync(file)).toBe(false);
   });
 
   it('notices that the file was replaced by another one', async () => {

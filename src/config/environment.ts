@@ -6,6 +6,8 @@ import {
   digestOfEntry,
   entryOfDigest,
 } from '../auth';
+import type { TlsFiles } from '../http/tls';
+import type { RateLimitOptions } from '../operations/rate-limit';
 import { urlPerHost } from '../plants/persistence/postgres.url';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
@@ -17,10 +19,17 @@ export interface Settings {
   readonly database: { readonly sqlite: string } | { readonly postgres: string };
   /** Tokens are digests here. */
   readonly auth: AuthOptions;
+  readonly tls: TlsFiles | undefined;
   readonly bodyLimit: number;
+  /** The header section of a request, request line included. */
+  readonly headersLimit: number;
+  readonly maxConnections: number;
+  /** Of each caller; undefined for none. */
+  readonly rateLimit: RateLimitOptions | undefined;
   readonly headersTimeout: number;
   readonly requestTimeout: number;
   readonly keepAliveTimeout: number;
+  readonly shutdownGrace: number;
   readonly shutdownTimeout: number;
   readonly logLevel: string;
   readonly accessLog: boolean;
@@ -56,19 +65,29 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       name,
       fallback,
       'a duration above zero: seconds, or a number with the unit ms, s or m',
-      parseDuration,
+      parseDurationAboveZero,
+    );
+  const size = (name: string, fallback: number): number =>
+    read(
+      name,
+      fallback,
+      'a size above zero: bytes, or a number with the unit KiB or MiB',
+      parseSize,
     );
   const flag = (name: string, fallback: boolean): boolean =>
     read(name, fallback, 'true or false', (text) => FLAGS.get(text.toLowerCase()));
 
   const text = (name: string): string | undefined =>
     read<string | undefined>(name, undefined, 'a text', (value) => value);
+  const certificate = text('TLS_CERT');
+  const key = text('TLS_KEY');
+  if (!certificate !== !key) faults.push('TLS_CERT and TLS_KEY must be set both or neither');
 
   const settings: Settings = {
     host: read('HOST', '127.0.0.1', 'a host name or an IP address', (text) =>
       /^[\w.:-]+$/.test(text) ? text : undefined,
     ),
-    port: read('PORT', 3000, 'a port from 0 to 65535', integerUpTo(65_535)),
+    port: read('PORT', 3000, 'a port from 0 to 65535', integerFromTo(0, 65_535)),
     database: read(
       'DATABASE_URL',
       { sqlite: 'data/plants.db' },
@@ -88,15 +107,30 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       jwksUrl: text('AUTH_JWKS_URL'),
       scope: text('AUTH_SCOPE'),
     },
-    bodyLimit: read(
-      'BODY_LIMIT',
-      2 ** 20,
-      'a size above zero: bytes, or a number with the unit KiB or MiB',
-      parseSize,
+    tls: certificate && key ? { certificate, key } : undefined,
+    bodyLimit: size('BODY_LIMIT', 2 ** 20),
+    headersLimit: size('HEADERS_LIMIT', 2 ** 14),
+    maxConnections: read(
+      'MAX_CONNECTIONS',
+      4096,
+      'a number from 1 to 1000000',
+      integerFromTo(1, 1_000_000),
+    ),
+    rateLimit: read<RateLimitOptions | undefined>(
+      'RATE_LIMIT',
+      undefined,
+      'requests of a caller a second, minute or hour: a number above zero with /s, /m or /h',
+      parseRate,
     ),
     headersTimeout: duration('HEADERS_TIMEOUT', 10_000),
     requestTimeout: duration('REQUEST_TIMEOUT', 30_000),
     keepAliveTimeout: duration('KEEP_ALIVE_TIMEOUT', 65_000),
+    shutdownGrace: read(
+      'SHUTDOWN_GRACE',
+      0,
+      'a duration: seconds, or a number with the unit ms, s or m',
+      parseDuration,
+    ),
     shutdownTimeout: duration('SHUTDOWN_TIMEOUT', 10_000),
     logLevel: read('LOG_LEVEL', 'info', `one of ${LOG_LEVELS.join(', ')}`, (text) =>
       LOG_LEVELS.find((level) => level === text.toLowerCase()),
@@ -119,6 +153,9 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production',
     );
   }
+  if (settings.shutdownGrace >= settings.shutdownTimeout) {
+    faults.push('SHUTDOWN_GRACE must be shorter than SHUTDOWN_TIMEOUT');
+  }
   if (faults.length > 0) throw new EnvironmentError(faults.join('\n'));
   return Object.freeze(settings);
 }
@@ -136,10 +173,12 @@ const AUTH_VARIABLES = {
   scope: 'AUTH_SCOPE',
 };
 
-const integerUpTo =
-  (most: number): Parse<number> =>
-  (text) =>
-    /^\d{1,15}$/.test(text) && Number(text) <= most ? Number(text) : undefined;
+const integerFromTo =
+  (least: number, most: number): Parse<number> =>
+  (text) => {
+    const number = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
+    return number >= least && number <= most ? number : undefined;
+  };
 
 /** Node keeps timers in 31 bits. */
 const LONGEST_DURATION = 2 ** 31 - 1;
@@ -148,7 +187,12 @@ const DURATION_UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000 };
 function parseDuration(text: string): number | undefined {
   const [, number, unit = 's'] = /^(\d{1,9}(?:\.\d{1,3})?) ?(ms|s|m)?$/.exec(text) ?? [];
   const duration = Math.round(Number(number) * (DURATION_UNITS[unit] ?? NaN));
-  return duration > 0 && duration <= LONGEST_DURATION ? duration : undefined;
+  return duration <= LONGEST_DURATION ? duration : undefined;
+}
+
+function parseDurationAboveZero(text: string): number | undefined {
+  const duration = parseDuration(text);
+  return duration === 0 ? undefined : duration;
 }
 
 const SIZE_UNITS: Record<string, number> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 };
@@ -159,6 +203,14 @@ function parseSize(text: string): number | undefined {
   const [, number, unit = ''] = /^(\d{1,9}) ?(KiB|MiB)?$/.exec(text) ?? [];
   const size = Number(number) * (SIZE_UNITS[unit] ?? NaN);
   return size > 0 && size <= LARGEST_SIZE ? size : undefined;
+}
+
+const WINDOWS: Record<string, number> = { s: 1, m: 60, h: 3600 };
+
+function parseRate(text: string): RateLimitOptions | undefined {
+  const [, number, unit = ''] = /^(\d{1,9}) ?\/ ?(s|m|h)$/.exec(text) ?? [];
+  const quota = Number(number);
+  return quota > 0 ? { quota, window: WINDOWS[unit] ?? NaN } : undefined;
 }
 
 function parseDatabaseUrl(text: string): Settings['database'] | undefined {

@@ -3,10 +3,11 @@ import {
   Catch,
   type ExceptionFilter,
   HttpException,
-  Logger,
+  type OnApplicationShutdown,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { type ErrorKind, PlantStoreError } from './errors';
+import { errorChannel, type ErrorKind, PlantStoreError } from './errors';
+import { FailureLog } from './failure-log';
 
 /** Which line of the catalogue answers a status that Nest, Fastify or a guard of the host chose. */
 const kindOfStatus: Partial<Record<number, ErrorKind>> = {
@@ -29,16 +30,19 @@ const kindOfStatus: Partial<Record<number, ErrorKind>> = {
  * the log gets the cause.
  */
 @Catch()
-export class ErrorFilter implements ExceptionFilter {
-  private readonly logger = new Logger('Errors');
+export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
+  private readonly failures = new FailureLog();
 
   constructor(private readonly adapterHost: HttpAdapterHost) {}
 
+  onApplicationShutdown(): void {
+    this.failures.flush();
+  }
+
   catch(exception: unknown, host: ArgumentsHost): void {
     const failure = toPlantStoreError(exception);
-    if (failure.getStatus() >= 500) {
-      this.logger.error(failure.cause ?? failure, `${failure.error} ${failure.message}`);
-    }
+    errorChannel.publish(failure);
+    if (failure.getStatus() >= 500) this.failures.write(failure);
 
     const response: unknown = host.switchToHttp().getResponse();
     const { httpAdapter } = this.adapterHost;

@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel';
 import { HttpException, type HttpExceptionOptions } from '@nestjs/common';
 
 /**
@@ -138,6 +139,9 @@ export class PlantStoreError extends HttpException {
   }
 }
 
+/** Node's diagnostics channel of the errors answered; its messages are {@link PlantStoreError}s. */
+export const errorChannel = channel('plant-store:error');
+
 /** 40000: the HTTP request itself is malformed. */
 export class MalformedRequestError extends PlantStoreError {
   constructor(message?: string) {
@@ -216,6 +220,14 @@ export class MethodNotAllowedError extends PlantStoreError {
   /** @param allowed the methods that the path does answer */
   constructor(allowed: readonly string[]) {
     super('methodNotAllowed', undefined, { headers: { Allow: allowed.join(', ') } });
+  }
+}
+
+/** 42900: the caller has used up its quota, RFC 6585 section 4. */
+export class TooManyRequestsError extends PlantStoreError {
+  /** @param retryAfter seconds */
+  constructor(retryAfter: number) {
+    super('tooManyRequests', undefined, { headers: { 'Retry-After': String(retryAfter) } });
   }
 }
 

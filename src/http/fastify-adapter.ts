@@ -1,22 +1,33 @@
+import type { Server as HttpsServer } from 'node:https';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { MalformedRequestError } from '../errors';
+import { errorChannel, MalformedRequestError } from '../errors';
 import { answerClientError, answerUnroutable } from './client-errors';
 import { Connections } from './connections';
+import { requestIds } from './request-id';
 import { faultOfHead } from './request-rules';
 import { securityHeaders, setSecurityHeaders } from './security-headers';
+import { readTls, reloadTls, type TlsFiles } from './tls';
 
 /** How the standalone service speaks HTTP. Durations are in milliseconds, sizes in bytes. */
 export interface HttpOptions {
+  /** HTTPS with these, or HTTP. */
+  readonly tls: TlsFiles | undefined;
   readonly bodyLimit: number;
+  readonly headersLimit: number;
+  readonly maxConnections: number;
   readonly headersTimeout: number;
   readonly requestTimeout: number;
   readonly keepAliveTimeout: number;
+  readonly shutdownGrace: number;
   readonly shutdownTimeout: number;
 }
 
 /** How often Node looks for connections that are past their time, in milliseconds. */
 const TIMEOUT_CHECK_INTERVAL = 1000;
+
+/** By how much the time-out of a silent connection exceeds that of a request, in milliseconds. */
+const READER_ALLOWANCE = 2 * TIMEOUT_CHECK_INTERVAL;
 
 /** The share of the shutdown time that connections get; the rest is for the store to close. */
 const DRAIN_SHARE = 0.8;
@@ -26,22 +37,31 @@ const DRAIN_SHARE = 0.8;
  * Error body, and closing answers what was accepted. To be used with Nest's `bodyParser: false`.
  */
 export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
+  const server = {
+    maxHeaderSize: options.headersLimit,
+    headersTimeout: options.headersTimeout,
+    connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
+    // Node answers a missing Host with an empty body; faultOfHead() does it with ours.
+    requireHostHeader: false,
+  };
   const adapter = new FastifyAdapter({
+    genReqId: requestIds(),
     bodyLimit: options.bodyLimit,
     requestTimeout: options.requestTimeout,
     keepAliveTimeout: options.keepAliveTimeout,
-    http: {
-      headersTimeout: options.headersTimeout,
-      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
-      // Node answers a missing Host with an empty body; faultOfHead() does it with ours.
-      requireHostHeader: false,
-    },
+    // Cuts whoever does not read its answers, at the second time-out without progress (Node looks
+    // at the first one whether any was made). Whoever does not send is answered 408 before.
+    connectionTimeout: options.requestTimeout + READER_ALLOWANCE,
+    ...(options.tls
+      ? { https: { ...server, ...readTls(options.tls), handshakeTimeout: options.headersTimeout } }
+      : { http: server }),
     // While closing, what still arrives on an open connection is answered like anything else.
     return503OnClosing: false,
     // The router's refusals: a path with a malformed escape, and the like.
     frameworkErrors: (_error: FastifyError, _request: FastifyRequest, reply: FastifyReply) => {
-      const { body } = new MalformedRequestError('The request target is malformed.');
-      void reply.status(400).headers(securityHeaders).send(body);
+      const error = new MalformedRequestError('The request target is malformed.');
+      errorChannel.publish(error);
+      void reply.status(error.getStatus()).headers(securityHeaders).send(error.body);
     },
     clientErrorHandler: (error, socket) => {
       answerClientError(error, socket, connections);
@@ -49,17 +69,23 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   });
 
   const instance = adapter.getInstance<FastifyInstance>();
+  if (options.tls) reloadTls(instance.server as HttpsServer, options.tls);
+  instance.server.maxConnections = options.maxConnections;
   const connections = new Connections(instance.server);
   answerUnroutable(instance.server);
   keepBodiesUnparsed(instance);
   setSecurityHeaders(instance);
-  instance.addHook('onRequest', (request, _reply, done) => {
+  instance.addHook('onRequest', (request, reply, done) => {
+    void reply.header('X-Request-Id', request.id);
     done(faultOfHead(request, instance));
   });
-  instance.addHook('preClose', (done) => {
-    connections.drain(options.shutdownTimeout * DRAIN_SHARE);
+  instance.addHook('onResponse', (_request, reply, done) => {
+    connections.release(reply.raw);
     done();
   });
+  instance.addHook('preClose', () =>
+    connections.drain((options.shutdownTimeout - options.shutdownGrace) * DRAIN_SHARE),
+  );
   return adapter;
 }
 

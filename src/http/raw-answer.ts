@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { PlantStoreError } from '../errors';
+import { errorChannel, type PlantStoreError } from '../errors';
 import { securityHeaders } from './security-headers';
 
 /** Header fields and body of an error's answer, for where neither Nest nor Fastify writes them. */
@@ -7,6 +7,7 @@ export function errorAnswer(error: PlantStoreError): {
   headers: Record<string, string | number>;
   body: string;
 } {
+  errorChannel.publish(error);
   const body = JSON.stringify(error.body);
   return {
     headers: {

@@ -35,4 +35,14 @@ export abstract class PlantsRepository {
   isReady(): boolean {
     return true;
   }
+
+  /** How many plants wait to be handed to the store; 0 for a store that queues nothing. */
+  queueLength(): number {
+    return 0;
+  }
+
+  /** Whether a plant inserted now would be refused because too many wait. */
+  isFull(): boolean {
+    return false;
+  }
 }

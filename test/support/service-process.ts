@@ -47,11 +47,16 @@ export class ServiceProcess {
   /** Where it listens, once it does. */
   async url(): Promise<URL> {
     for (;;) {
-      const [, url] = /Listening on (http:[^"\s]+)/.exec(this.stdout) ?? [];
+      const [, url] = /Listening on (https?:[^"\s]+)/.exec(this.stdout) ?? [];
       if (url !== undefined) return new URL(url);
       const output = once(this.child.stdout ?? this.child, 'data');
       await Promise.race([output, this.ended.then(() => Promise.reject(new Error(this.stderr)))]);
     }
+  }
+
+  /** Of the process; of the wrapper if that started another. */
+  get pid(): number {
+    return this.child.pid ?? NaN;
   }
 
   kill(signal: NodeJS.Signals): void {

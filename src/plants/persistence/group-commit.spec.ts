@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { OutcomeUnknownError, UnavailableError } from '../../errors';
-import { GroupCommit, type GroupCommitOptions } from './group-commit';
+import { batchChannel, GroupCommit, type GroupCommitOptions } from './group-commit';
 
 /** A group commit over a store whose batches the test settles by hand. */
 function makeGroupCommit(options: Partial<GroupCommitOptions<number, number>> = {}) {
@@ -23,6 +23,7 @@ function makeGroupCommit(options: Partial<GroupCommitOptions<number, number>> = 
     weigh: () => 1,
     batchWeight: 100,
     queueWeight: 1000,
+    queueTime: 10_000,
     concurrency: 1,
     deadline: 10_000,
     ...options,
@@ -118,6 +119,56 @@ describe('GroupCommit', () => {
     await turn();
     batches[1]?.succeed();
     expect(await Promise.all(accepted)).toEqual([10, 20, 40]);
+  });
+
+  it('keeps the queue short when batches take long', async () => {
+    const { commits, batches } = makeGroupCommit({ batchWeight: 1, queueTime: 15 });
+    const slow = commits.submit(1);
+    await turn();
+    await setTimeout(40);
+    batches[0]?.succeed();
+    await slow;
+
+    const accepted: Promise<number>[] = [];
+    while (!commits.isFull) accepted.push(commits.submit(2));
+
+    expect([1, 2]).toContain(accepted.length);
+    await expect(commits.submit(3)).rejects.toThrow(UnavailableError);
+    for (let at = 1; at <= accepted.length; at++) {
+      await turn();
+      batches[at]?.succeed();
+    }
+    expect(await Promise.all(accepted)).toEqual(accepted.map(() => 20));
+  });
+
+  it('says how many wait', async () => {
+    const { commits, batches } = makeGroupCommit();
+    const outcomes = [commits.submit(1)];
+    await turn();
+    outcomes.push(commits.submit(2), commits.submit(3));
+
+    expect(commits.queueLength).toBe(2);
+    batches[0]?.succeed();
+    await turn();
+    expect(commits.queueLength).toBe(0);
+    batches[1]?.succeed();
+    await Promise.all(outcomes);
+  });
+
+  it('publishes the size and the duration of each batch', async () => {
+    const events: unknown[] = [];
+    const listen = (event: unknown) => events.push(event);
+    batchChannel.subscribe(listen);
+    const { commits, batches } = makeGroupCommit();
+
+    const outcomes = [commits.submit(1), commits.submit(2)];
+    await turn();
+    batches[0]?.succeed();
+    await Promise.all(outcomes);
+    await turn();
+
+    batchChannel.unsubscribe(listen);
+    expect(events).toEqual([{ items: 2, duration: expect.any(Number) as number }]);
   });
 
   it('fails the items of a failed batch and nothing else', async () => {

@@ -1,4 +1,15 @@
+import { channel } from 'node:diagnostics_channel';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors';
+
+/** What is published on {@link batchChannel} when a batch has ended, well or not. */
+export interface BatchEvent {
+  readonly items: number;
+  /** How long its commit took, in milliseconds. */
+  readonly duration: number;
+}
+
+/** Node's diagnostics channel of the batches; its messages are {@link BatchEvent}s. */
+export const batchChannel = channel('plant-store:batch');
 
 /** What a {@link GroupCommit} is made of. */
 export interface GroupCommitOptions<Item, Outcome> {
@@ -14,11 +25,19 @@ export interface GroupCommitOptions<Item, Outcome> {
   readonly batchWeight: number;
   /** Items are refused while this much waits. */
   readonly queueWeight: number;
+  /**
+   * Items are refused while those that wait would take longer than this to begin, in milliseconds,
+   * judged by how long batches have taken lately: so a slow store has a short queue.
+   */
+  readonly queueTime: number;
   /** Batches committing at the same time. */
   readonly concurrency: number;
   /** Milliseconds after which a batch counts as lost. */
   readonly deadline: number;
 }
+
+/** How much the latest batch counts in the pace. */
+const PACE_GAIN = 0.25;
 
 interface Waiting<Item, Outcome> {
   readonly item: Item;
@@ -39,6 +58,8 @@ export class GroupCommit<Item, Outcome> {
   private waiting: Waiting<Item, Outcome>[] = [];
   private waitingWeight = 0;
   private committing = 0;
+  /** Milliseconds that a batch has taken lately. */
+  private pace = 0;
   private readonly late = new Set<unknown>();
   private scheduled = false;
   private closing = false;
@@ -53,15 +74,30 @@ export class GroupCommit<Item, Outcome> {
    * @throws OutcomeUnknownError when its batch failed, or came too late, with unknown outcome
    */
   submit(item: Item): Promise<Outcome> {
-    if (this.closing || this.isStuck || this.waitingWeight >= this.options.queueWeight) {
-      return Promise.reject(new UnavailableError());
-    }
+    if (this.closing || this.isFull) return Promise.reject(new UnavailableError());
     const weight = this.options.weigh(item);
     this.waitingWeight += weight;
     return new Promise((resolve, reject) => {
       this.waiting.push({ item, weight, resolve, reject });
       this.schedule();
     });
+  }
+
+  /** How many items wait for their batch to begin. */
+  get queueLength(): number {
+    return this.waiting.length;
+  }
+
+  /** Whether an item submitted now would be refused for those that wait. */
+  get isFull(): boolean {
+    const { queueWeight, queueTime, batchWeight, concurrency } = this.options;
+    const time = (this.waitingWeight / batchWeight / concurrency) * this.pace;
+    return this.isStuck || this.waitingWeight >= queueWeight || time >= queueTime;
+  }
+
+  /** Whether all batches that may commit at the same time are past their deadline. */
+  get isStuck(): boolean {
+    return this.late.size >= this.options.concurrency;
   }
 
   /** Refuses what comes from now on, and resolves once everything before it is settled. */
@@ -71,11 +107,6 @@ export class GroupCommit<Item, Outcome> {
     await new Promise<void>((resolve) => {
       this.onIdle = resolve;
     });
-  }
-
-  /** Whether all batches that may commit at the same time are late: items are refused meanwhile. */
-  get isStuck(): boolean {
-    return this.late.size >= this.options.concurrency;
   }
 
   private get isIdle(): boolean {
@@ -96,6 +127,7 @@ export class GroupCommit<Item, Outcome> {
     const batch = this.takeBatch();
     this.committing++;
     if (this.waiting.length > 0) this.schedule();
+    const start = performance.now();
     const clock = setTimeout(() => {
       this.late.add(batch);
       fail(batch, new OutcomeUnknownError());
@@ -112,6 +144,11 @@ export class GroupCommit<Item, Outcome> {
     }
 
     clearTimeout(clock);
+    const duration = performance.now() - start;
+    this.pace += (duration - this.pace) * PACE_GAIN;
+    if (batchChannel.hasSubscribers) {
+      batchChannel.publish({ items: batch.length, duration } satisfies BatchEvent);
+    }
     this.committing--;
     this.late.delete(batch);
     if (this.waiting.length > 0) this.schedule();

@@ -54,6 +54,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     weigh: ({ name, tag = '' }) => 1 + Math.floor((name.length + tag.length) / WEIGHT_UNIT),
     batchWeight: 1024,
     queueWeight: 16_384,
+    queueTime: 1000,
     concurrency: 2,
     deadline: 10_000,
   });
@@ -97,6 +98,14 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
 
   override isReady(): boolean {
     return this.breaker.fault === undefined && !this.commits.isStuck;
+  }
+
+  override queueLength(): number {
+    return this.commits.queueLength;
+  }
+
+  override isFull(): boolean {
+    return this.commits.isFull;
   }
 
   async insert(plant: Plant): Promise<boolean> {

@@ -30,13 +30,16 @@ export interface SqliteQuery {
   readonly textLimit: number;
 }
 
-/** What the thread is asked: to commit a batch, to read, or to close the database and end. */
-export type SqliteRequest = SqliteBatch | SqliteQuery | 'close';
+/**
+ * What the thread is asked: to commit a batch; to read; to open the database anew and write to it, so
+ * as to find out whether it can; or to close it and end.
+ */
+export type SqliteRequest = SqliteBatch | SqliteQuery | 'probe' | 'close';
 
 /** The answer to a query: the plants, or why there is none. */
 export type SqlitePlants = readonly Plant[] | { readonly reason: string };
 
-/** The answer to a batch, and the first message of a worker (for an empty batch). */
+/** The answer to a batch and to a probe, and the first message of a worker. */
 export type SqliteReply =
   /** Committed and synced. `kept` holds 1 where the plant was kept, 0 where its id was taken. */
   | { readonly result: 'committed'; readonly kept: Uint8Array }

@@ -20,10 +20,14 @@ interface Waiting {
 
 /** The worker thread that owns a SQLite connection, seen from outside. It answers in order. */
 export class SqliteThread {
+  /** Resolves to the reason once the thread is gone. */
+  readonly ended: Promise<Error>;
   private readonly waiting: Waiting[] = [];
+  private readonly whenEnded = Promise.withResolvers<Error>();
   private endedBy: Error | undefined;
 
   private constructor(private readonly worker: Worker) {
+    this.ended = this.whenEnded.promise;
     worker.on('message', (reply: unknown) => {
       this.waiting.shift()?.resolve(reply);
       // Only what is under way keeps the process alive, not a store that nobody uses.
@@ -75,6 +79,16 @@ export class SqliteThread {
     return this.nextReply();
   }
 
+  /**
+   * Finds out whether the database can be written to.
+   *
+   * @throws Error when the thread ends before it has answered
+   */
+  probe(): Promise<SqliteReply> {
+    this.post('probe');
+    return this.nextReply();
+  }
+
   /** Has the thread close the database and end. */
   async close(): Promise<void> {
     if (this.hasEnded) return;
@@ -101,6 +115,7 @@ export class SqliteThread {
 
   private end(reason: Error): void {
     this.endedBy ??= reason;
+    this.whenEnded.resolve(this.endedBy);
     for (const { reject } of this.waiting.splice(0)) reject(this.endedBy);
   }
 }

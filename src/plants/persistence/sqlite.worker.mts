@@ -48,9 +48,14 @@ parentPort?.on('message', (request: SqliteRequest) => {
     abandon();
     parentPort?.close();
   } else {
-    reply('ids' in request ? commit(request) : read(request));
+    reply(answer(request));
   }
 });
+
+function answer(request: SqliteBatch | SqliteQuery | 'probe'): SqliteReply | SqlitePlants {
+  if (request === 'probe') return probe();
+  return 'ids' in request ? commit(request) : read(request);
+}
 
 function reply(message: SqliteReply | SqlitePlants): void {
   parentPort?.postMessage(message);
@@ -101,6 +106,17 @@ function read({ from, to, limit, textLimit }: SqliteQuery): SqlitePlants {
   }
 }
 
+/** Whether the store can be written to: opening it writes, syncs and checkpoints. */
+function probe(): SqliteReply {
+  abandon();
+  try {
+    store = open(false);
+    return { result: 'committed', kept: new Uint8Array(0) };
+  } catch (error) {
+    return { result: 'refused', reason: String(error) };
+  }
+}
+
 /**
  * Opens the database and makes all that it holds durable.
  *
@@ -145,6 +161,7 @@ function migrate(database: DatabaseSync): void {
     );
   }
   for (const migration of migrations.slice(version)) database.exec(migration);
+  // Written although it may be the same: a store that takes no writes shows it here.
   database.exec(`PRAGMA user_version = ${migrations.length}`);
   database.exec('COMMIT');
 }

@@ -1,0 +1,27 @@
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { UnavailableError } from '../errors';
+import type { Readiness } from './readiness';
+
+const OK = JSON.stringify({ status: 'ok' });
+
+/**
+ * Serves `GET /health/live` and `GET /health/ready`: public, without detail. They are routes of
+ * Fastify, past Nest's guards, and answer from memory, so that any rate of probing is cheap.
+ */
+export function serveHealth(instance: FastifyInstance, readiness: Readiness): void {
+  const unavailable = new UnavailableError();
+
+  instance.get('/health/live', (_request, reply) => answer(reply, OK));
+  instance.get('/health/ready', (_request, reply) => {
+    if (readiness.isReady()) return answer(reply, OK);
+    void reply.code(unavailable.getStatus()).headers(unavailable.headers);
+    return answer(reply, JSON.stringify(unavailable.body));
+  });
+}
+
+function answer(reply: FastifyReply, body: string): FastifyReply {
+  return reply
+    .header('Cache-Control', 'no-store')
+    .type('application/json; charset=utf-8')
+    .send(body);
+}

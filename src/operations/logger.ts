@@ -1,0 +1,26 @@
+import { type DestinationStream, type Logger, pino } from 'pino';
+import { requestFields } from './request-context';
+import { formatForTerminal } from './terminal-format';
+
+/** Where log lines go: the standard output, or what a test reads. */
+export interface LogOutput extends DestinationStream {
+  readonly isTTY?: boolean;
+}
+
+/**
+ * The logger of the service: lines for people when the output is a terminal, one JSON object a line
+ * otherwise. A line written while a request is handled names the request.
+ *
+ * @param level of pino
+ */
+export function createLogger(level: string, output: LogOutput = process.stdout): Logger {
+  const options = { level, mixin: () => requestFields() ?? {} };
+  if (output.isTTY) {
+    return pino(options, {
+      write: (line) => {
+        output.write(formatForTerminal(line));
+      },
+    });
+  }
+  return output === process.stdout ? pino(options) : pino(options, output);
+}

@@ -1,0 +1,18 @@
+import { Controller, Get, Header } from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import { Registry } from 'prom-client';
+import { Metrics } from './metrics';
+
+/** `GET /metrics`, behind the bearer guard like everything that Nest routes. */
+@ApiExcludeController()
+@Controller('metrics')
+export class MetricsController {
+  constructor(private readonly metrics: Metrics) {}
+
+  @Get()
+  @Header('Content-Type', Registry.PROMETHEUS_CONTENT_TYPE)
+  @Header('Cache-Control', 'no-store')
+  read(): Promise<string> {
+    return this.metrics.text();
+  }
+}

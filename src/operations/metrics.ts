@@ -1,0 +1,150 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import type { FastifyInstance } from 'fastify';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { errorCatalogue, errorChannel, type ErrorKind, type PlantStoreError } from '../errors';
+import { PlantsRepository } from '../plants';
+import { type BatchEvent, batchChannel } from '../plants/persistence/group-commit';
+import { durationBuckets } from './duration-series';
+import { RequestDurations } from './request-durations';
+
+/** Which errors tell what became of a creation that failed. */
+const failedOutcomes: Readonly<Record<string, readonly ErrorKind[]>> = {
+  invalid: ['notJson', 'invalidPlant', 'unsupportedMediaType', 'bodyTooLarge'],
+  taken: ['idTaken'],
+  refused: ['unavailable'],
+  unknown: ['outcomeUnknown'],
+};
+
+/**
+ * What the service counts, for Prometheus. What happens with each request is merely counted up;
+ * the rest is computed when the metrics are read.
+ */
+@Injectable()
+export class Metrics implements OnModuleInit, OnApplicationShutdown {
+  private readonly registry = new Registry();
+  private readonly requests = new RequestDurations();
+  /** How often each error was answered, by number. */
+  private readonly errors = new Map<number, number>(
+    Object.values(errorCatalogue).map(({ error }) => [error, 0]),
+  );
+  private readonly batchSize = new Histogram({
+    name: 'plant_store_batch_size',
+    help: 'Plants handed to the database in one commit.',
+    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
+    registers: [this.registry],
+  });
+  private readonly commitDuration = new Histogram({
+    name: 'plant_store_commit_duration_seconds',
+    help: 'How long a commit took, the sync to the disk included, in seconds.',
+    buckets: [...durationBuckets],
+    registers: [this.registry],
+  });
+
+  constructor(private readonly moduleRef: ModuleRef) {
+    collectDefaultMetrics({ register: this.registry });
+    this.requests.register(this.registry);
+  }
+
+  onModuleInit(): void {
+    const plants = this.moduleRef.get(PlantsRepository, { strict: false });
+    const registers = [this.registry];
+    const { requests, errors } = this;
+
+    new Counter({
+      name: 'plant_store_creations_total',
+      help: 'Creations by outcome.',
+      labelNames: ['outcome'],
+      registers,
+      collect() {
+        this.reset();
+        this.inc({ outcome: 'created' }, requests.count('POST', '/plants', 200));
+        for (const [outcome, kinds] of Object.entries(failedOutcomes)) {
+          const counts = kinds.map((kind) => errors.get(errorCatalogue[kind].error) ?? 0);
+          this.inc(
+            { outcome },
+            counts.reduce((sum, count) => sum + count),
+          );
+        }
+      },
+    });
+    new Counter({
+      name: 'plant_store_errors_total',
+      help: 'Errors answered, by number.',
+      labelNames: ['error'],
+      registers,
+      collect() {
+        this.reset();
+        for (const [error, count] of errors) this.inc({ error }, count);
+      },
+    });
+    new Gauge({
+      name: 'plant_store_queue_length',
+      help: 'Plants that wait to be handed to the database.',
+      registers,
+      collect() {
+        this.set(plants.queueLength());
+      },
+    });
+    new Gauge({
+      name: 'plant_store_ready',
+      help: 'Whether the store takes plants: 1 or 0.',
+      registers,
+      collect() {
+        this.set(Number(plants.isReady()));
+      },
+    });
+    new Gauge({
+      name: 'plant_store_build_info',
+      help: 'The version of the service, as a label; always 1.',
+      labelNames: ['version'],
+      registers,
+    }).set({ version: packageVersion() }, 1);
+
+    errorChannel.subscribe(this.countError);
+    batchChannel.subscribe(this.countBatch);
+  }
+
+  onApplicationShutdown(): void {
+    errorChannel.unsubscribe(this.countError);
+    batchChannel.unsubscribe(this.countBatch);
+  }
+
+  /** Measures every request, and counts connections. To be called before routes are added. */
+  measure(instance: FastifyInstance): void {
+    this.requests.measure(instance);
+    const connections = promisify(instance.server.getConnections.bind(instance.server));
+    new Gauge({
+      name: 'http_open_connections',
+      help: 'Connections that are open.',
+      registers: [this.registry],
+      async collect() {
+        this.set(await connections());
+      },
+    });
+  }
+
+  /** All of them in the Prometheus text format, version 0.0.4. */
+  text(): Promise<string> {
+    return this.registry.metrics();
+  }
+
+  private readonly countError = (message: unknown): void => {
+    const { error } = message as PlantStoreError;
+    this.errors.set(error, (this.errors.get(error) ?? 0) + 1);
+  };
+
+  private readonly countBatch = (message: unknown): void => {
+    const { items, duration } = message as BatchEvent;
+    this.batchSize.observe(items);
+    this.commitDuration.observe(duration / 1000);
+  };
+}
+
+function packageVersion(): string {
+  const text = readFileSync(join(__dirname, '../../package.json'), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

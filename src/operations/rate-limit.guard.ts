@@ -1,0 +1,39 @@
+import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import type { FastifyReply } from 'fastify';
+import type { Caller } from '../auth';
+import { TooManyRequestsError } from '../errors';
+import { MetricsController } from './metrics.controller';
+import { RateLimit, type RateLimitOptions } from './rate-limit';
+
+/**
+ * Limits the rate of requests of each caller, and tells it what is left in the fields of
+ * draft-ietf-httpapi-ratelimit-headers-10. It comes after the guard that knows the caller. Reading
+ * the metrics is not limited: an operator shall see what a caller with the same token does.
+ */
+@Injectable()
+export class RateLimitGuard implements CanActivate {
+  private readonly limit: RateLimit;
+  private readonly policy: string;
+
+  constructor(options: RateLimitOptions) {
+    this.limit = new RateLimit(options);
+    this.policy = `"caller";q=${options.quota};w=${options.window}`;
+  }
+
+  /** @throws TooManyRequestsError when the caller has used up its quota */
+  canActivate(context: ExecutionContext): boolean {
+    if (context.getClass() === MetricsController) return true;
+    const http = context.switchToHttp();
+    const { caller } = http.getRequest<{ caller?: Caller }>();
+    const { remaining, resetAfter, retryAfter } = this.limit.take(
+      caller?.name ?? '',
+      performance.now(),
+    );
+    void http.getResponse<FastifyReply>().headers({
+      'RateLimit-Policy': this.policy,
+      RateLimit: `"caller";r=${remaining};t=${resetAfter}`,
+    });
+    if (retryAfter > 0) throw new TooManyRequestsError(retryAfter);
+    return true;
+  }
+}

@@ -1,0 +1,39 @@
+import { formatForTerminal } from './terminal-format';
+
+describe('a log line on a terminal', () => {
+  const time = new Date(2026, 0, 2, 3, 4, 5).getTime();
+  const format = (fields: object) =>
+    formatForTerminal(JSON.stringify({ level: 30, time, ...fields }));
+
+  it('tells time, level, who logs, the message and the fields', () => {
+    expect(
+      format({ pid: 1, hostname: 'h', context: 'Store', msg: 'open', size: 7, path: 'a b' }),
+    ).toBe('03:04:05 INFO  Store: open size=7 path="a b"\n');
+  });
+
+  it('has the stack of an error below it, indented', () => {
+    expect(format({ level: 50, msg: 'failed', err: { stack: 'Error: x\n    at y' } })).toBe(
+      '03:04:05 ERROR failed\n    Error: x\n        at y\n',
+    );
+  });
+
+  it.each(['\n', '\r', '\u001b[2J', '\u009b2J', '\u2028', '\u202e', '\b'])(
+    'cannot be forged or made to move the cursor with %j',
+    (text) => {
+      const line = format({
+        msg: text,
+        field: text,
+        context: text,
+        err: { stack: `Error: ${text}` },
+      });
+
+      expect(
+        line
+          .split('\n')
+          .slice(1)
+          .every((each) => each === '' || each.startsWith('    ')),
+      ).toBe(true);
+      expect(line.replaceAll('\n', '')).toMatch(/^[\x20-\x7e]*$/);
+    },
+  );
+});

@@ -1,0 +1,25 @@
+import { randomInt } from 'node:crypto';
+import { printFigures } from '../support/figures';
+import { makeFolder, removeFolder } from '../support/folder';
+import { killUnderLoad } from '../support/kill-rounds';
+
+const ROUNDS = 50;
+
+describe(`${ROUNDS} times kill -9 under load`, () => {
+  const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
+
+  it('lose nothing acknowledged, keep nothing refused, and the service is ready in 2 s', async () => {
+    const folder = makeFolder();
+
+    const report = await killUnderLoad(folder, ROUNDS, seed);
+
+    printFigures(`kill -9 (SEED=${seed})`, report);
+    expect(report).toMatchObject({
+      acknowledgedAndLost: 0,
+      refusedButStored: 0,
+      integrity: 'ok',
+    });
+    expect(report.slowestStart).toBeLessThan(2000);
+    removeFolder(folder);
+  }, 300_000);
+});

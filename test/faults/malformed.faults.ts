@@ -1,0 +1,181 @@
+import { randomInt } from 'node:crypto';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { errorCatalogue } from '../../src/errors';
+import { TOKEN } from '../support/application';
+import { printFigures } from '../support/figures';
+import { makeFolder, removeFolder } from '../support/folder';
+import { putLoad } from '../support/load';
+import { residentMemory } from '../support/metrics';
+import { ServiceProcess } from '../support/service-process';
+import { readPlants } from '../support/sqlite';
+
+const SOCKET_LEVEL = 30_000;
+const JSON_LEVEL = 70_000;
+const WARM_UP = 25_000;
+const CONNECTIONS = 50;
+
+/** A body that no few bytes more or less make a NewPlant. */
+const BODY = '{"id":null,"nome":[1.5,{"tag":"\\ud800"},"Fern"],"tag":{"x":false}}';
+const HEAD = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
+const known = new Map<number, number>(
+  Object.values(errorCatalogue).map(({ error, status }) => [error, status]),
+);
+
+describe('100,000 malformed requests', () => {
+  const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
+
+  it(`harm nothing (SEED=${seed})`, async () => {
+    const folder = makeFolder();
+    const service = await ServiceProcess.start(folder, {
+      HEADERS_TIMEOUT: '2s',
+      REQUEST_TIMEOUT: '2s',
+    });
+    const url = await service.url();
+    const mutate = mutator(seed);
+    const errors = new Map<number, number>();
+    const strange: string[] = [];
+    let unanswered = 0;
+
+    function judge(status: number, body: string): void {
+      const { error = 0, message } = parse(body);
+      errors.set(error, (errors.get(error) ?? 0) + 1);
+      if (known.get(error) !== status || typeof message !== 'string') strange.push(body);
+    }
+
+    async function socketLevel(count: number): Promise<void> {
+      let sent = 0;
+      const one = async (): Promise<void> => {
+        while (sent++ < count) {
+          const text = mutate(
+            `${HEAD}Content-Length: ${BODY.length}\r\nConnection: close\r\n\r\n${BODY}`,
+          );
+          const answer = await exchangeOnce(url, text);
+          const [head = '', rest = ''] = answer.split('\r\n\r\n');
+          if (head === '') unanswered++;
+          // Whatever follows the first answer is that to a further malformed request.
+          else judge(Number(head.slice(9, 12)), rest.slice(0, contentLength(head)));
+        }
+      };
+      await Promise.all(Array.from({ length: CONNECTIONS }, one));
+    }
+
+    async function jsonLevel(count: number): Promise<void> {
+      let sent = 0;
+      await putLoad({
+        url,
+        connections: CONNECTIONS,
+        next: () => {
+          if (sent++ >= count) return undefined;
+          const body = mutate(BODY);
+          return { id: sent, text: `${HEAD}Content-Length: ${body.length}\r\n\r\n${body}` };
+        },
+        onAnswer: (_id, { status, body }) => {
+          judge(status, body);
+        },
+        onLost: () => unanswered++,
+      });
+    }
+
+    await socketLevel(WARM_UP);
+    await jsonLevel(WARM_UP);
+    const before = await residentMemory(url);
+    await socketLevel(SOCKET_LEVEL);
+    await jsonLevel(JSON_LEVEL);
+    const growth = (await residentMemory(url)) - before;
+    const after = await fetch(new URL('/health/ready', url));
+    service.kill('SIGTERM');
+    const { code } = await service.ended;
+
+    const report = {
+      requests: SOCKET_LEVEL + JSON_LEVEL + 2 * WARM_UP,
+      'answered, by error': [...errors]
+        .sort()
+        .map(([error, count]) => `${error}: ${count}`)
+        .join(', '),
+      'not answered (the connection was closed)': unanswered,
+      'answered without the Error body': strange.length,
+      'answered with 500, 503 or 504': [50000, 50300, 50400].filter((error) => errors.has(error))
+        .length,
+      'memory growth (MiB)': growth.toFixed(1),
+      'rows stored': readPlants(join(folder, 'data/plants.db')).length,
+      'readiness afterwards': after.status,
+      'exit code': code,
+    };
+    printFigures(`100,000 malformed requests (SEED=${seed})`, report);
+    expect(strange).toEqual([]);
+    expect(report).toMatchObject({
+      'answered with 500, 503 or 504': 0,
+      'rows stored': 0,
+      'readiness afterwards': 200,
+      'exit code': 0,
+    });
+    expect(growth).toBeLessThan(50);
+    removeFolder(folder);
+  }, 300_000);
+});
+
+function contentLength(head: string): number {
+  return Number(/content-length: (\d+)/i.exec(head)?.[1]);
+}
+
+/** Sends a text on a connection of its own, and ends it; gives back all that came. */
+function exchangeOnce(url: URL, text: string): Promise<string> {
+  return new Promise((resolve) => {
+    let received = '';
+    const socket = connect(Number(url.port), url.hostname);
+    socket.on('data', (chunk) => (received += chunk.toString('latin1')));
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      resolve(received);
+    });
+    socket.end(text, 'latin1');
+  });
+}
+
+function parse(body: string): { error?: number; message?: unknown } {
+  try {
+    return JSON.parse(body) as { error?: number };
+  } catch {
+    return {};
+  }
+}
+
+interface Edit {
+  readonly kind: number;
+  readonly at: number;
+  readonly length: number;
+  readonly byte: number;
+}
+
+/** Makes a function that cuts, repeats, swaps and replaces bytes of a text here and there. */
+function mutator(seed: number): (text: string) => string {
+  const edits = fc.sample(
+    fc.record({
+      kind: fc.integer({ min: 0, max: 4 }),
+      at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+      length: fc.integer({ min: 1, max: 12 }),
+      byte: fc.integer({ min: 0, max: 255 }),
+    }),
+    { seed, numRuns: 100_003 },
+  );
+  let next = 0;
+  return (text) => {
+    const times = 1 + (next % 3);
+    for (let time = 0; time < times; time++) {
+      const { kind, at, length, byte } = edits[next++ % edits.length] as Edit;
+      const from = Math.floor(at * text.length);
+      const to = from + length;
+      const replacement = [
+        '',
+        text.slice(from, to).repeat(3),
+        String.fromCharCode(byte),
+        String.fromCharCode(byte) + text.slice(from, to),
+        Buffer.from(text.slice(from, to), 'latin1').reverse().toString('latin1'),
+      ][kind];
+      text = text.slice(0, from) + (replacement ?? '') + text.slice(to);
+    }
+    return text;
+  };
+}

@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { printFigures } from '../support/figures';
+import { makeFolder, removeFolder } from '../support/folder';
+import { creation, putLoad } from '../support/load';
+import { ServiceProcess } from '../support/service-process';
+import { strace, tracee } from '../support/strace';
+
+const CREATIONS = 1000;
+const CALLS = 'pwrite64,fsync,fdatasync,write,writev,sendmsg';
+
+/** What strace saw, in the order in which it ended: of writes the names in them. */
+interface Call {
+  readonly kind: 'log written' | 'log synced' | 'answered';
+  /** Lines of the trace at which it began and ended. */
+  readonly began: number;
+  readonly ended: number;
+  readonly names: readonly string[];
+}
+
+describe('each acknowledged creation', () => {
+  it('is written to the log, then the log is synced, and only then it is answered', async () => {
+    const folder = makeFolder();
+    const trace = join(folder, 'trace');
+    const wrapper = strace('-y', '-s', '8192', '-e', `trace=${CALLS}`, '-o', trace);
+    const service = await ServiceProcess.start(folder, {}, wrapper);
+    let count = 0;
+    let acknowledged = 0;
+    await putLoad({
+      url: await service.url(),
+      connections: 8,
+      next: () =>
+        count < CREATIONS
+          ? creation(++count, `plant-${String(count).padStart(6, '0')}`)
+          : undefined,
+      onAnswer: (_id, { status }) => {
+        if (status === 200) acknowledged++;
+      },
+    });
+    process.kill(tracee(service.pid), 'SIGTERM');
+    await service.ended;
+
+    const calls = parse(readFileSync(trace, 'latin1'));
+    const syncs = calls.filter(({ kind }) => kind === 'log synced');
+    const written = firstByName(calls, 'log written');
+    const answered = firstByName(calls, 'answered');
+    const uncovered = [...answered].filter(([name, answer]) => {
+      const write = written.get(name);
+      return !syncs.some((sync) => write && sync.began > write.ended && sync.ended < answer.began);
+    });
+    const report = {
+      acknowledged,
+      'seen in the trace': answered.size,
+      'syncs of the log': syncs.length,
+      'not covered by a sync': uncovered.length,
+    };
+    printFigures('syncs, counted by strace', report);
+    expect(report).toMatchObject({
+      acknowledged: CREATIONS,
+      'seen in the trace': CREATIONS,
+      'not covered by a sync': 0,
+    });
+    removeFolder(folder);
+  }, 120_000);
+});
+
+function parse(trace: string): Call[] {
+  const calls: Call[] = [];
+  const unfinished = new Map<string, { text: string; began: number }>();
+  for (const [at, line] of trace.split('\n').entries()) {
+    const [, thread = '', text = ''] = /^(\d+) +(.*)$/.exec(line) ?? [];
+    if (text.endsWith('<unfinished ...>')) {
+      unfinished.set(thread, { text, began: at });
+      continue;
+    }
+    const begun = text.startsWith('<...') ? unfinished.get(thread) : undefined;
+    const whole = (begun?.text ?? '') + text;
+    const kind = kindOf(whole);
+    if (kind === undefined) continue;
+    const names = [...whole.matchAll(/plant-\d{6}/g)].map(([name]) => name);
+    calls.push({ kind, began: begun?.began ?? at, ended: at, names });
+  }
+  return calls;
+}
+
+function kindOf(call: string): Call['kind'] | undefined {
+  if (/^pwrite64\(\d+<[^>]*-wal>/.test(call)) return 'log written';
+  if (/^f(?:data)?sync\(\d+<[^>]*-wal>.*= 0$/.test(call)) return 'log synced';
+  if (/^(?:write|writev|sendmsg)\(.*HTTP\/1\.1 200/.test(call)) return 'answered';
+  return undefined;
+}
+
+function firstByName(calls: readonly Call[], kind: Call['kind']): Map<string, Call> {
+  const first = new Map<string, Call>();
+  for (const call of calls) {
+    if (call.kind !== kind) continue;
+    for (const name of call.names) if (!first.has(name)) first.set(name, call);
+  }
+  return first;
+}

@@ -1,0 +1,156 @@
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout } from 'node:timers/promises';
+import { join } from 'node:path';
+import { createLogger } from '../src/operations/logger';
+import { NestLogger } from '../src/operations/nest-logger';
+import { TOKEN } from './support/application';
+import { makeFolder, removeFolder } from './support/folder';
+import { ServiceProcess } from './support/service-process';
+import { until } from './support/until';
+
+const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+
+describe('the log', () => {
+  let folder: string;
+  let service: ServiceProcess;
+  beforeEach(() => {
+    folder = makeFolder();
+  });
+  afterEach(() => {
+    removeFolder(folder);
+  });
+
+  async function start(environment: NodeJS.ProcessEnv = {}): Promise<void> {
+    service = await ServiceProcess.start(folder, environment);
+  }
+
+  /** Ends the service and gives back all lines that it has written. */
+  async function lines(): Promise<Record<string, unknown>[]> {
+    service.kill('SIGTERM');
+    await service.ended;
+    return service.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  }
+
+  async function post(body: string, headers: Record<string, string> = {}): Promise<Response> {
+    return fetch(new URL('/plants', await service.url()), {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${TOKEN}`,
+        'content-type': 'application/json',
+        ...headers,
+      },
+      body,
+    });
+  }
+
+  function lockDatabase(): DatabaseSync {
+    const database = new DatabaseSync(join(folder, 'data/plants.db'));
+    database.exec('BEGIN IMMEDIATE');
+    return database;
+  }
+
+  it('has one line for a 5xx: its number, its cause, the request id and the trace', async () => {
+    await start();
+    const lock = lockDatabase();
+    await post('{"id":1,"name":"Fern"}', { 'x-request-id': 'abc', traceparent: TRACEPARENT });
+    lock.close();
+
+    const failures = (await lines()).filter(({ level }) => Number(level) >= 50);
+    expect(failures).toMatchObject([
+      {
+        level: 50,
+        requestId: 'abc',
+        traceparent: TRACEPARENT,
+        context: 'Errors',
+        msg: expect.stringMatching(/^50300 /) as string,
+        err: { message: expect.stringMatching(/plants\.db: .*database is locked/) as string },
+      },
+    ]);
+  });
+
+  it('counts what exceeds ten lines of one number within a second', async () => {
+    await start();
+    const lock = lockDatabase();
+    await Promise.all(Array.from({ length: 50 }, (_, id) => post(`{"id":${id},"name":"Fern"}`)));
+    lock.close();
+    await until(() => service.stdout.includes('another'));
+
+    const failures = (await lines()).filter(({ level }) => Number(level) >= 50);
+    const counted = failures.filter(({ msg }) => String(msg).includes('another'));
+    const total = failures.length - counted.length;
+    const others = counted.map(({ msg }) => Number(/another (\d+) times/.exec(String(msg))?.[1]));
+    expect(total + others.reduce((sum, count) => sum + count, 0)).toBe(50);
+    expect(total).toBeLessThan(50);
+  });
+
+  it('says nothing of a request that it need not, unless asked to', async () => {
+    await start();
+    await post('{"id":1,"name":"Fern"}');
+    await post('{');
+
+    expect((await lines()).filter(({ requestId }) => requestId !== undefined)).toEqual([]);
+  });
+
+  it('has one line a request when asked to', async () => {
+    await start({ ACCESS_LOG: 'true' });
+    await post('{"id":1,"name":"Fern"}', { 'x-request-id': 'abc', traceparent: TRACEPARENT });
+
+    expect((await lines()).filter(({ requestId }) => requestId !== undefined)).toMatchObject([
+      { requestId: 'abc', traceparent: TRACEPARENT, method: 'POST', path: '/plants', status: 200 },
+    ]);
+  });
+
+  it('leaves out a traceparent that is not well-formed', async () => {
+    await start({ ACCESS_LOG: 'true' });
+    await post('{"id":1,"name":"Fern"}', { traceparent: `${TRACEPARENT}x` });
+
+    expect(JSON.stringify(await lines())).not.toContain('traceparent');
+  });
+
+  it('holds no token and no body, however talkative it is', async () => {
+    await start({ ACCESS_LOG: 'true', LOG_LEVEL: 'trace' });
+    const lock = lockDatabase();
+    await post('{"id":1,"name":"secret"}');
+    await post('{"id":1,"name":"secret"', { authorization: 'Bearer secret' });
+    await post('{"id":"secret"');
+    lock.close();
+    await setTimeout(0);
+    await lines();
+
+    expect(service.stdout + service.stderr).not.toMatch(new RegExp(`secret|${TOKEN}`));
+  });
+
+  it('cannot be forged: what callers send stays within its line', async () => {
+    await start({ ACCESS_LOG: 'true' });
+    await fetch(new URL('/x%0a{"level":60}\u2028"', await service.url()), {
+      headers: { 'x-request-id': '{"level":60}' },
+    });
+
+    expect((await lines()).filter(({ level }) => level === 60)).toEqual([]);
+  });
+});
+
+describe('the log of everybody who uses the logger of Nest', () => {
+  function written(isTTY: boolean): string {
+    let text = '';
+    const output = { isTTY, write: (line: string) => (text += line) };
+    new NestLogger(createLogger('info', output)).error(new Error('gone'), 'no store', 'Store');
+    return text;
+  }
+
+  it('is JSON where no person reads it', () => {
+    expect(JSON.parse(written(false))).toMatchObject({
+      level: 50,
+      context: 'Store',
+      msg: 'no store',
+      err: { message: 'gone' },
+    });
+  });
+
+  it('is for people on a terminal', () => {
+    expect(written(true)).toMatch(/^\d\d:\d\d:\d\d ERROR Store: no store\n {4}Error: gone\n/);
+  });
+});

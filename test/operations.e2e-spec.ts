@@ -1,0 +1,192 @@
+import { DatabaseSync } from 'node:sqlite';
+import { Readiness } from '../src/operations/readiness';
+import { PlantsRepository } from '../src/plants';
+import { TestApplication, TOKEN } from './support/application';
+import { errorBodies } from './support/error-bodies';
+import { until } from './support/until';
+
+describe('operations', () => {
+  let application: TestApplication;
+  beforeEach(async () => {
+    application = await TestApplication.start();
+  });
+  afterEach(() => application.stop());
+
+  const get = (url: string, headers = {}) =>
+    application.app.inject({ method: 'GET', url, headers });
+  const newPlant = (id: number) => application.post(`{"id":${id},"name":"Fern"}`);
+
+  describe('health', () => {
+    it.each(['/health/live', '/health/ready'])('%s answers 200 without a token', async (url) => {
+      const response = await get(url);
+
+      expect(response.statusCode).toBe(200);
+      expect(response.body).toBe('{"status":"ok"}');
+      expect(response.headers).toMatchObject({
+        'content-type': 'application/json; charset=utf-8',
+        'cache-control': 'no-store',
+      });
+    });
+
+    it('answers HEAD as well', async () => {
+      const response = await application.app.inject({ method: 'HEAD', url: '/health/ready' });
+
+      expect(response.statusCode).toBe(200);
+    });
+
+    it('is alive but not ready while draining', async () => {
+      application.app.get(Readiness).drain();
+
+      const ready = await get('/health/ready');
+      expect(ready.statusCode).toBe(503);
+      expect(ready.json()).toEqual(errorBodies.unavailable);
+      expect(ready.headers['retry-after']).toBe('1');
+      expect((await get('/health/live')).statusCode).toBe(200);
+    });
+
+    it('is not ready once the store refused a plant, and is again when the cause is gone', async () => {
+      const other = new DatabaseSync(application.store.file);
+      other.exec('BEGIN IMMEDIATE');
+      await newPlant(1);
+
+      expect((await get('/health/ready')).statusCode).toBe(503);
+      expect((await get('/health/live')).statusCode).toBe(200);
+
+      other.close();
+      await until(async () => (await get('/health/ready')).statusCode === 200);
+    });
+  });
+
+  describe('metrics', () => {
+    const authorized = { authorization: `Bearer ${TOKEN}` };
+
+    it('ask for a token', async () => {
+      expect((await get('/metrics')).json()).toEqual(errorBodies.missingCredentials);
+    });
+
+    it('are Prometheus text', async () => {
+      const response = await get('/metrics', authorized);
+
+      expect(response.statusCode).toBe(200);
+      expect(response.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+      for (const line of response.body.trimEnd().split('\n')) {
+        expect(line).toMatch(/^$|^# (HELP|TYPE) \w+ .+$|^\w+(\{(\w+="[^"\n]*",?)+\})? (\S+)$/);
+      }
+    });
+
+    it('count creations by outcome and errors by number', async () => {
+      await newPlant(1);
+      await newPlant(1);
+      await application.post('{');
+      await application.post('{}');
+      await get('/nothing');
+
+      const { body } = await get('/metrics', authorized);
+
+      expect(body).toContain('plant_store_creations_total{outcome="created"} 1\n');
+      expect(body).toContain('plant_store_creations_total{outcome="taken"} 1\n');
+      expect(body).toContain('plant_store_creations_total{outcome="invalid"} 2\n');
+      expect(body).toContain('plant_store_creations_total{outcome="refused"} 0\n');
+      expect(body).toContain('plant_store_errors_total{error="40400"} 1\n');
+      expect(body).toContain('plant_store_errors_total{error="40001"} 1\n');
+    });
+
+    it('measure requests by route, method and status, and commits by size and time', async () => {
+      await newPlant(1);
+      for (const path of ['/a', '/b', '/plants/7']) await get(path);
+
+      const { body } = await get('/metrics', authorized);
+
+      expect(body).toContain(
+        'http_request_duration_seconds_count{method="POST",route="/plants",status="200"} 1\n',
+      );
+      expect(body).toContain(
+        'http_request_duration_seconds_bucket{method="POST",route="/plants",status="200",le="+Inf"} 1\n',
+      );
+      expect(body).toContain(
+        'http_request_duration_seconds_count{method="any",route="none",status="404"} 3\n',
+      );
+      expect(body).not.toContain('/plants/7');
+      expect(body).toContain('plant_store_batch_size_bucket{le="1"} 1\n');
+      expect(body).toContain('plant_store_commit_duration_seconds_count 1\n');
+    });
+
+    it('tell the queue, the readiness, the event loop, the process and the version', async () => {
+      const { body } = await get('/metrics', authorized);
+
+      expect(body).toContain('\nplant_store_queue_length 0\n');
+      expect(body).toContain('\nplant_store_ready 1\n');
+      expect(body).toMatch(/\nplant_store_build_info\{version="\d+\.\d+\.\d+"\} 1\n/);
+      expect(body).toMatch(/\nnodejs_eventloop_lag_p99_seconds \d/);
+      expect(body).toMatch(/\nprocess_resident_memory_bytes \d/);
+    });
+  });
+
+  describe('the request id', () => {
+    it('is the one the caller gave', async () => {
+      const response = await get('/nothing', { 'x-request-id': 'abc-1' });
+
+      expect(response.headers['x-request-id']).toBe('abc-1');
+    });
+
+    it('is made when the caller gives none that is well-formed', async () => {
+      const response = await get('/nothing', { 'x-request-id': 'a b' });
+
+      expect(response.headers['x-request-id']).toMatch(/^[\w-]{12}-[0-9a-z]+$/);
+    });
+  });
+
+  describe('overload', () => {
+    it('refuses a creation before its token and its body while too many plants wait', async () => {
+      jest
+        .spyOn(application.app.get(PlantsRepository, { strict: false }), 'isFull')
+        .mockReturnValue(true);
+
+      const response = await application.post('{', { authorization: undefined });
+
+      expect(response.statusCode).toBe(503);
+      expect(response.json()).toEqual(errorBodies.unavailable);
+      expect(response.headers['retry-after']).toBe('1');
+    });
+
+    it('refuses creations while the event loop is late, and takes them again when it is not', async () => {
+      await until(async () => {
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
+        return (await newPlant(1)).statusCode === 503;
+      });
+
+      await until(async () => (await newPlant(2)).statusCode === 200);
+      expect(application.store.plants().map(({ id }) => id)).toContain(2n);
+    });
+  });
+});
+
+describe('the rate limit of a caller', () => {
+  it('refuses what exceeds it, and tells each request what is left', async () => {
+    const application = await TestApplication.start({
+      AUTH_TOKENS: `${TOKEN},another-token`,
+      RATE_LIMIT: '2/h',
+    });
+    const post = (id: number, token = TOKEN) =>
+      application.post(`{"id":${id},"name":"Fern"}`, { authorization: `Bearer ${token}` });
+
+    const responses = [await post(1), await post(2), await post(3), await post(4, 'another-token')];
+
+    expect(responses.map(({ statusCode }) => statusCode)).toEqual([200, 200, 429, 200]);
+    expect(responses[0]?.headers).toMatchObject({
+      'ratelimit-policy': '"caller";q=2;w=3600',
+      ratelimit: '"caller";r=1;t=1800',
+    });
+    expect(responses[2]?.json()).toEqual(errorBodies.tooManyRequests);
+    expect(responses[2]?.headers).toMatchObject({
+      ratelimit: '"caller";r=0;t=3600',
+      'retry-after': '1800',
+    });
+    const metrics = await application.app.inject({
+      url: '/metrics',
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
+    expect(metrics.statusCode).toBe(200);
+    await application.stop();
+  });
+});

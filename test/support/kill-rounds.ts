@@ -1,0 +1,94 @@
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { creation, putLoad } from './load';
+import { ServiceProcess } from './service-process';
+import { integrity, readPlants } from './sqlite';
+
+const CONNECTIONS = 32;
+
+/** What killing the service under load showed. */
+export interface KillReport {
+  readonly rounds: number;
+  readonly acknowledged: number;
+  readonly refused: number;
+  /** Neither: the service died first. */
+  readonly unanswered: number;
+  readonly acknowledgedAndLost: number;
+  readonly refusedButStored: number;
+  readonly integrity: unknown;
+  /** From the start of a process to its first readiness, in milliseconds. */
+  readonly slowestStart: number;
+}
+
+interface Creation {
+  readonly id: number;
+  readonly name: string;
+  outcome: 'acknowledged' | 'refused' | 'unanswered';
+}
+
+/**
+ * Starts the service, loads it, kills it with SIGKILL after a random time, and so on; then compares
+ * what is stored with what was answered. A third of the creations ask for ids that others want too.
+ *
+ * @param seed of the times
+ */
+export async function killUnderLoad(
+  folder: string,
+  rounds: number,
+  seed: number,
+): Promise<KillReport> {
+  const creations: Creation[] = [];
+  const lifetimes = fc.sample(fc.integer({ min: 100, max: 400 }), { seed, numRuns: rounds });
+  let slowestStart = 0;
+
+  for (const [round, lifetime] of lifetimes.entries()) {
+    const start = performance.now();
+    const service = await ServiceProcess.start(folder);
+    const url = await service.url();
+    const ready = await fetch(new URL('/health/ready', url));
+    if (ready.status !== 200) throw new Error('not ready at the start');
+    slowestStart = Math.max(slowestStart, performance.now() - start);
+
+    let dead = false;
+    const current: Creation[] = [];
+    const load = putLoad({
+      url,
+      connections: CONNECTIONS,
+      next: () => {
+        if (dead) return undefined;
+        const sequence = current.length;
+        const id =
+          round * 10_000_000 +
+          (sequence % 3 === 0 ? Math.floor(sequence / 6) : 1_000_000 + sequence);
+        current.push({ id, name: `${round}-${sequence}`, outcome: 'unanswered' });
+        return { ...creation(id, `${round}-${sequence}`), id: sequence };
+      },
+      onAnswer: (sequence, { status }) => {
+        const answered = current[sequence];
+        if (answered) answered.outcome = status === 200 ? 'acknowledged' : 'refused';
+      },
+    });
+    setTimeout(() => {
+      dead = true;
+      service.kill('SIGKILL');
+    }, lifetime);
+    await Promise.all([load, service.ended]);
+    creations.push(...current);
+  }
+
+  const file = join(folder, 'data/plants.db');
+  const stored = new Map(readPlants(file).map(({ id, name }) => [Number(id), name]));
+  const isStored = ({ id, name }: Creation) => stored.get(id) === name;
+  const having = (outcome: Creation['outcome']) =>
+    creations.filter((each) => each.outcome === outcome);
+  return {
+    rounds,
+    acknowledged: having('acknowledged').length,
+    refused: having('refused').length,
+    unanswered: having('unanswered').length,
+    acknowledgedAndLost: having('acknowledged').filter((each) => !isStored(each)).length,
+    refusedButStored: having('refused').filter(isStored).length,
+    integrity: integrity(file),
+    slowestStart: Math.round(slowestStart),
+  };
+}

@@ -1,0 +1,80 @@
+import { connect, type Socket } from 'node:net';
+import { TOKEN } from './application';
+
+/** One answer as the load sees it. */
+export interface LoadAnswer {
+  readonly status: number;
+  readonly body: string;
+  /** Milliseconds from the request's last byte written to the answer's last byte read. */
+  readonly latency: number;
+}
+
+/** What a load does and whom it tells. */
+export interface LoadOptions {
+  readonly url: URL;
+  readonly connections: number;
+  /** The next request, as it goes over the wire, a byte a character; undefined ends the connection that asks. */
+  readonly next: () => { readonly id: number; readonly text: string } | undefined;
+  readonly onAnswer: (id: number, answer: LoadAnswer) => void;
+  /** A request that got no complete answer before its connection ended. */
+  readonly onLost?: (id: number) => void;
+  /** Milliseconds to wait before the next request after an answer of 503. */
+  readonly backOff?: number;
+}
+
+/** A creation as it goes over the wire. */
+export function creation(id: number, name = 'Fern'): { id: number; text: string } {
+  const body = `{"id":${id},"name":"${name}"}`;
+  const head = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
+  return { id, text: `${head}Content-Length: ${body.length}\r\n\r\n${body}` };
+}
+
+/**
+ * Puts a load on the service over raw sockets, each with one request at a time, and resolves once
+ * all of them have ended. A connection that the service closes is not opened again.
+ */
+export async function putLoad(options: LoadOptions): Promise<void> {
+  await Promise.all(Array.from({ length: options.connections }, () => drive(options)));
+}
+
+async function drive({ url, next, onAnswer, onLost, backOff = 0 }: LoadOptions): Promise<void> {
+  const socket: Socket = connect(Number(url.port), url.hostname);
+  socket.setNoDelay();
+  let current: number | undefined;
+  let sentAt = 0;
+  let received = '';
+
+  const send = (): void => {
+    const request = next();
+    if (request === undefined) {
+      socket.end();
+      return;
+    }
+    current = request.id;
+    sentAt = performance.now();
+    socket.write(request.text, 'latin1');
+  };
+
+  socket.on('connect', send);
+  socket.on('data', (chunk) => {
+    received += chunk.toString('latin1');
+    const headEnd = received.indexOf('\r\n\r\n');
+    if (headEnd < 0 || current === undefined) return;
+    const length = Number(/content-length: (\d+)/i.exec(received)?.[1] ?? 0);
+    const end = headEnd + 4 + length;
+    if (received.length < end) return;
+    const status = Number(received.slice(9, 12));
+    const id = current;
+    current = undefined;
+    const closes = /connection: close/i.test(received);
+    const body = received.slice(headEnd + 4, end);
+    received = '';
+    onAnswer(id, { status, body, latency: performance.now() - sentAt });
+    if (closes) socket.end();
+    else if (status === 503 && backOff > 0) setTimeout(send, backOff);
+    else send();
+  });
+  socket.on('error', () => undefined);
+  await new Promise((resolve) => socket.once('close', resolve));
+  if (current !== undefined) onLost?.(current);
+}

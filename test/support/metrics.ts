@@ -1,0 +1,15 @@
+import { TOKEN } from './application';
+
+/** Reads one metric of a running service; NaN when it has none of that name. */
+export async function readMetric(url: URL, name: string): Promise<number> {
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  const signal = AbortSignal.timeout(5000);
+  const text = await (await fetch(new URL('/metrics', url), { headers, signal })).text();
+  const line = text.split('\n').find((each) => each.startsWith(`${name} `));
+  return Number(line?.slice(name.length + 1) ?? NaN);
+}
+
+/** The resident memory of a running service, in MiB. */
+export async function residentMemory(url: URL): Promise<number> {
+  return (await readMetric(url, 'process_resident_memory_bytes')) / 2 ** 20;
+}

@@ -1,0 +1,70 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+
+/**
+ * A file system of its own size over a folder, a tmpfs in a mount namespace of its own, so that no
+ * privilege is needed. Linux with user namespaces only.
+ */
+export class SmallDisk {
+  private constructor(
+    private readonly holder: ChildProcess,
+    private readonly folder: string,
+  ) {}
+
+  /**
+   * @param folder an empty one
+   * @param size in bytes
+   * @throws Error when the system allows no such thing
+   */
+  static async mount(folder: string, size: number): Promise<SmallDisk> {
+    const script = 'mount -t tmpfs -o size="$1" none "$2" && echo mounted && exec sleep 3600';
+    const holder = spawn('unshare', ['-rm', 'sh', '-c', script, 'sh', String(size), folder], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const output = once(holder.stdout, 'data').then(([text]) => String(text));
+    const failure = once(holder, 'close').then(() => '');
+    if (!(await Promise.race([output, failure])).includes('mounted')) {
+      throw new Error('a small disk needs Linux, unshare (util-linux) and user namespaces');
+    }
+    return new SmallDisk(holder, folder);
+  }
+
+  /** The folder as a process outside the namespace reaches it. */
+  get path(): string {
+    return `/proc/${String(this.holder.pid)}/root${this.folder}`;
+  }
+
+  /** Runs a program where the disk is mounted: a wrapper for a service process. */
+  get wrapper(): string[] {
+    return ['nsenter', '-t', String(this.holder.pid), '-U', '-m', '--preserve-credentials'];
+  }
+
+  /** Leaves at most so many bytes free. */
+  fill(free = 0): void {
+    const descriptor = openSync(join(this.path, 'filler'), 'a');
+    const page = Buffer.alloc(4096);
+    try {
+      while (this.free() > free) writeSync(descriptor, page);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+    }
+    closeSync(descriptor);
+  }
+
+  /** Takes back what {@link fill} took. */
+  release(): void {
+    rmSync(join(this.path, 'filler'), { force: true });
+  }
+
+  async unmount(): Promise<void> {
+    this.holder.kill('SIGKILL');
+    await once(this.holder, 'close');
+  }
+
+  private free(): number {
+    const { bavail, bsize } = statfsSync(this.path);
+    return bavail * bsize;
+  }
+}

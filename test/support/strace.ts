@@ -1,0 +1,19 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+
+/**
+ * A wrapper that runs the service under strace.
+ *
+ * @throws Error when strace is missing, so that nothing passes for want of it
+ */
+export function strace(...options: string[]): string[] {
+  if (spawnSync('strace', ['-V']).error) {
+    throw new Error('this test looks at system calls with strace: apt-get install strace');
+  }
+  return ['strace', '-f', '-qq', ...options];
+}
+
+/** The process id of the one program that strace, running as `pid`, runs. */
+export function tracee(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim());
+}
