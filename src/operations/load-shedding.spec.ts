@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { fastify } from 'fastify';
 import type { PlantsRepository } from '../plants';
 import { shedLoad } from './load-shedding';
@@ -21,6 +22,7 @@ describe('load shedding', () => {
       let status = 0;
       for (let time = 0; time < 4 && status !== 503; time++) {
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
+        await setTimeout(1);
         status = await post();
       }
       return status;
