@@ -148,16 +148,6 @@ describe('operations', () => {
       expect(response.json()).toEqual(errorBodies.unavailable);
       expect(response.headers['retry-after']).toBe('1');
     });
-
-    it('refuses creations while the event loop is late, and takes them again when it is not', async () => {
-      await until(async () => {
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
-        return (await newPlant(1)).statusCode === 503;
-      });
-
-      await until(async () => (await newPlant(2)).statusCode === 200);
-      expect(application.store.plants().map(({ id }) => id)).toContain(2n);
-    });
   });
 });
 

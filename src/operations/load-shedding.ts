@@ -6,6 +6,12 @@ import type { PlantsRepository } from '../plants';
 /** Milliseconds that the event loop may be late on average. */
 const MAX_DELAY = 500;
 
+/**
+ * Creations that may be under way while the event loop is late. Not none: answering refusals alone
+ * can make it late, and a service that then refused all would serve nobody for as long as they try.
+ */
+const LATE_LIMIT = 2048;
+
 /** Milliseconds between looks at the event loop's delay. */
 const SAMPLE_INTERVAL = 250;
 
@@ -13,22 +19,38 @@ const SAMPLE_INTERVAL = 250;
 const RESOLUTION = 20;
 
 /**
- * Refuses creations with 503 while the event loop is late or too many plants wait, before anything
- * is done for them: the token is not looked at, the body not read. To be called before routes are
- * added.
+ * Refuses creations with 503 while too many plants wait, or too many are under way for an event loop
+ * that is late, before anything is done for them: the token is not looked at, the body not read. To
+ * be called before routes are added.
  */
-export function shedLoad(instance: FastifyInstance, plants: PlantsRepository): void {
+export function shedLoad(
+  instance: FastifyInstance,
+  plants: PlantsRepository,
+  lateLimit = LATE_LIMIT,
+): void {
   const isLate = watchEventLoop(instance);
   // Made once: thousands of refusals a second shall not each cost a stack trace.
   const late = new UnavailableError({ cause: new Error('overloaded: the event loop is late') });
   const full = new UnavailableError({ cause: new Error('overloaded: too many plants wait') });
 
-  const refuse: onRequestHookHandler = (_request, _reply, done) => {
-    done(plants.isFull() ? full : isLate() ? late : undefined);
+  let underWay = 0;
+  const leave = (): void => {
+    underWay--;
+  };
+  const admit: onRequestHookHandler = (_request, reply, done) => {
+    if (plants.isFull()) {
+      done(full);
+    } else if (underWay >= lateLimit && isLate()) {
+      done(late);
+    } else {
+      underWay++;
+      reply.raw.once('close', leave);
+      done();
+    }
   };
   instance.addHook('onRoute', (options) => {
     if (options.url !== '/plants' || options.method !== 'POST') return;
-    options.onRequest = [refuse, options.onRequest ?? []].flat();
+    options.onRequest = [admit, options.onRequest ?? []].flat();
   });
 }
 

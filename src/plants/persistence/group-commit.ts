@@ -151,7 +151,8 @@ export class GroupCommit<Item, Outcome> {
     }
     this.committing--;
     this.late.delete(batch);
-    if (this.waiting.length > 0) this.schedule();
+    // At once: a loop that is flooded with requests may take seconds to come to its end.
+    if (this.waiting.length > 0 && !this.scheduled) void this.commitBatch();
     else if (this.isIdle) this.onIdle?.();
   }
 
