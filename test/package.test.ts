@@ -4,7 +4,9 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { Client } from 'pg';
 import { makeFolder, removeFolder } from './support/folder';
+import { PostgresServer } from './support/postgres';
 
 /**
  * Installs the package as a user would, beside hosts that are not built with our configuration, and
@@ -21,9 +23,11 @@ const { devDependencies } = JSON.parse(readFileSync(join(PROJECT, 'package.json'
 
 let folder: string;
 let tarball: string;
+let postgres: PostgresServer;
 let host: ChildProcess | undefined;
 let output = '';
-beforeAll(() => {
+beforeAll(async () => {
+  postgres = await PostgresServer.start();
   folder = makeFolder();
   const packed = run(
     PROJECT,
@@ -42,7 +46,8 @@ beforeAll(() => {
 afterEach(async () => {
   if (host?.exitCode === null && host.kill()) await once(host, 'exit');
 });
-afterAll(() => {
+afterAll(async () => {
+  await postgres.remove();
   removeFolder(folder);
 });
 
@@ -96,11 +101,17 @@ describe.each([
     expect(document.status).toBe(withSwagger ? 200 : 404);
   }, 60_000);
 
-  it('creates a plant by the recipe with a guard', async () => {
+  it('creates a plant by the recipe with a guard and PostgreSQL', async () => {
+    await usingPostgres((database) =>
+      database.query('DROP TABLE IF EXISTS plants, plants_migrations'),
+    );
     const url = new URL('/greenhouse/plants', await start(home, 'guard'));
 
     expect(await post(url, { 'x-gardener': 'ada' })).toBe('200 {"name":"Fern"}');
     expect(await post(url, { 'x-gardener': 'eve' })).toMatch(/^403 {"error":40300/);
+    expect(
+      await usingPostgres(async (database) => (await database.query('SELECT * FROM plants')).rows),
+    ).toEqual([{ id: '9007199254740993', name: 'Fern', tag: null }]);
   }, 60_000);
 
   it('creates a plant by the recipe with a repository, and finds it in process', async () => {
@@ -174,7 +185,12 @@ async function start(home: string, recipe: string): Promise<URL> {
   output = '';
   host = spawn(process.execPath, [join('dist', `${recipe}.js`)], {
     cwd: home,
-    env: { PATH: process.env.PATH, PORT: String(port), NO_COLOR: '1' },
+    env: {
+      PATH: process.env.PATH,
+      PORT: String(port),
+      DATABASE_URL: recipe === 'guard' ? postgres.url() : '',
+      NO_COLOR: '1',
+    },
   });
   host.stdout?.on('data', (chunk) => (output += String(chunk)));
   host.stderr?.on('data', (chunk) => (output += String(chunk)));
@@ -194,6 +210,14 @@ async function post(url: URL, headers: Record<string, string>): Promise<string> 
     body: PLANT,
   });
   return `${response.status} ${await response.text()}`;
+}
+
+async function usingPostgres<Result>(use: (client: Client) => Promise<Result>): Promise<Result> {
+  const client = new Client(postgres.url());
+  await client.connect();
+  const result = await use(client);
+  await client.end();
+  return result;
 }
 
 async function freePort(): Promise<number> {
