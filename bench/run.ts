@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { parseArgs } from 'node:util';
 import { Client } from 'pg';
 import { type Contestant, contestants } from './contestants';
+import { AUDIENCE, startIssuer } from './issuer';
 import { PostgresServer } from '../test/support/postgres';
 import { drawChart } from './chart';
 import { type Measurement, Server } from './server';
@@ -78,7 +79,9 @@ async function count({ store }: Contestant, database: string): Promise<number> {
   return Number(rows[0]?.plants);
 }
 
-function load(connections: number, more: { nameLength?: number; badPerMille?: number } = {}) {
+type Load = Parameters<Server['measure']>[0];
+
+function load(connections: number, more: Partial<Load> = {}): Load {
   nextId += 10_000_000;
   return { connections, duration, firstId: nextId, nameLength: 4, badPerMille: 0, ...more };
 }
@@ -160,11 +163,21 @@ function printRatios(bars: readonly { name: string; rate: Spread; cpu: Spread }[
 async function playScenes(): Promise<void> {
   const [contestant] = contestants.filter(({ name }) => name === 'Plant Store, SQLite');
   if (!contestant) return;
-  const server = await Server.start(contestant, await makeDatabase(contestant));
+  const { issuer, token, stop } = await startIssuer();
+  const withIssuer: Contestant = {
+    ...contestant,
+    environment: { AUTH_ISSUER: issuer, AUTH_AUDIENCE: AUDIENCE },
+  };
+  const server = await Server.start(withIssuer, await makeDatabase(contestant));
   const rest = server.memory().now;
   const full = await Server.start(contestant, await makeFullDatabase(contestant, 10_000_000));
 
-  const scenes = [
+  const scenes: {
+    name: string;
+    server: Server;
+    load: () => Load;
+    token?: string;
+  }[] = [
     { name: '1 connection', server, load: () => load(1) },
     { name: '16 connections', server, load: () => load(16) },
     { name: '64 connections', server, load: () => load(64) },
@@ -172,12 +185,13 @@ async function playScenes(): Promise<void> {
     { name: '1,024 connections', server, load: () => load(1024) },
     { name: '64, in a store of 10 million plants', server: full, load: () => load(64) },
     { name: '64, 1% bad requests', server, load: () => load(64, { badPerMille: 10 }) },
+    { name: '64, callers with a JWT', server, load: () => load(64), token },
     { name: '64, bodies of 64 KiB', server, load: () => load(64, { nameLength: 65_536 }) },
   ];
   const measurements = scenes.map((): Measurement[] => []);
   for (let round = 0; round < rounds; round++) {
     for (const [at, scene] of scenes.entries()) {
-      measurements[at]?.push(await scene.server.measure(scene.load()));
+      measurements[at]?.push(await scene.server.measure(scene.load(), scene.token));
     }
   }
 
@@ -206,6 +220,7 @@ async function playScenes(): Promise<void> {
   );
   await server.stop();
   await full.stop();
+  stop();
 }
 
 /** A SQLite file that holds plants already. */

@@ -31,7 +31,7 @@ export class Server {
   ) {}
 
   /** Starts a contestant and waits for its first answer. */
-  static async start(contestant: Contestant, database: string, token = TOKEN): Promise<Server> {
+  static async start(contestant: Contestant, database: string): Promise<Server> {
     const port = await freePort();
     const began = performance.now();
     const child = spawn(process.execPath, [programOf(contestant)], {
@@ -41,11 +41,11 @@ export class Server {
         PORT: String(port),
         ...(contestant.ours
           ? {
-              AUTH_TOKENS: token,
+              AUTH_TOKENS: TOKEN,
               LOG_LEVEL: 'error',
               ...(contestant.store === 'none' ? {} : { DATABASE_URL: urlOf(contestant, database) }),
             }
-          : { TOKEN: token, DATABASE: database }),
+          : { TOKEN, DATABASE: database }),
         ...contestant.environment,
       },
       stdio: ['ignore', 'ignore', 'inherit'],
@@ -59,9 +59,9 @@ export class Server {
   }
 
   /** Puts load on the server and measures it. */
-  async measure(load: Omit<LoadOptions, 'port' | 'token'>): Promise<Measurement> {
+  async measure(load: Omit<LoadOptions, 'port' | 'token'>, token = TOKEN): Promise<Measurement> {
     const before = this.cpuTime();
-    const options: LoadOptions = { ...load, port: this.port, token: TOKEN };
+    const options: LoadOptions = { ...load, port: this.port, token };
     const { stdout } = await promisify(execFile)(process.execPath, [LOAD, JSON.stringify(options)]);
     const used = this.cpuTime() - before;
     const result = JSON.parse(stdout) as LoadResult;

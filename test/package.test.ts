@@ -110,7 +110,9 @@ describe.each([
     expect(await post(url, { 'x-gardener': 'ada' })).toBe('200 {"name":"Fern"}');
     expect(await post(url, { 'x-gardener': 'eve' })).toMatch(/^403 {"error":40300/);
     expect(
-      await usingPostgres(async (database) => (await database.query('SELECT * FROM plants')).rows),
+      await usingPostgres(
+        async (database) => (await database.query<object>('SELECT * FROM plants')).rows,
+      ),
     ).toEqual([{ id: '9007199254740993', name: 'Fern', tag: null }]);
   }, 60_000);
 

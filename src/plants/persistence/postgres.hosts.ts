@@ -85,7 +85,11 @@ export class PostgresHosts {
 
   /** Closes all connections, once they are released. */
   async close(): Promise<void> {
-    for (const { pool } of this.hosts) pool.off('error', this.onPoolError);
+    for (const { pool } of this.hosts) {
+      pool.off('error', this.onPoolError);
+      // A server that goes at the same time would end the process.
+      if (this.owned) pool.on('error', () => undefined);
+    }
     const open = this.hosts.filter(({ pool }) => this.owned && !pool.ending);
     await Promise.all(open.map(({ pool }) => pool.end()));
   }
