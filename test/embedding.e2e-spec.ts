@@ -13,9 +13,11 @@ import {
   PlantsRepository,
   PlantsService,
 } from '../src/plants';
+import { Pool } from 'pg';
 import { errorBodies } from './support/error-bodies';
 import { makeFolder, removeFolder } from './support/folder';
 import { adapters, KeyGuard, startHost } from './support/orchard';
+import { PostgresServer } from './support/postgres';
 import { readPlants } from './support/sqlite';
 
 const TOKEN = 'host-token';
@@ -301,6 +303,26 @@ describe('without a word on who may create plants', () => {
         PlantsModule.forRoot({ sqlite: file, auth: { tokens: ['good', 'n ö'] } }),
       ]),
     ).rejects.toThrow('tokens[1]');
+  });
+});
+
+describe("with the host's own pool of PostgreSQL connections", () => {
+  it('keeps plants there, and leaves closing it to the host', async () => {
+    const server = await PostgresServer.start();
+    const pool = new Pool({ connectionString: server.url() });
+    const url = await start('Fastify', [
+      PlantsModule.forRoot({ postgres: pool, auth: { tokens: [TOKEN] } }),
+    ]);
+
+    const answer = await post(url, '{"id":1,"name":"Fern"}');
+    await app?.close();
+    app = undefined;
+
+    expect(answer.status).toBe(200);
+    const { rows } = await pool.query<object>('SELECT id, name, tag FROM plants');
+    expect(rows).toEqual([{ id: '1', name: 'Fern', tag: null }]);
+    await pool.end();
+    await server.remove();
   });
 });
 

@@ -83,6 +83,16 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     await expectRecovery();
   });
 
+  it('closes while it goes', async () => {
+    for (let round = 0; round < 3; round++) {
+      await Promise.all([repository.onApplicationShutdown(), server.stop('SIGINT')]);
+      await server.start();
+      repository = await PostgresPlantsRepository.open(server.url());
+    }
+
+    expect(await insert(1000n)).toBe(true);
+  });
+
   it('notices without traffic that it is gone, and that it is back', async () => {
     await server.stop('SIGKILL');
     await until(() => !repository.isReady());
