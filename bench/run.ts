@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -30,6 +30,8 @@ const { values: options } = parseArgs({
 const rounds = Number(options.rounds);
 const duration = Number(options.seconds);
 
+const PAGE = 'docs/performance.md';
+
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'));
 let postgres: PostgresServer;
 let nextId = 1_000_000_000;
@@ -40,12 +42,14 @@ async function main(): Promise<void> {
   // Every commit is synced here too: the tests' server is faster, and forgets with the machine.
   postgres = await PostgresServer.start({});
   try {
-    print(`# ${new Date().toISOString().slice(0, 10)}, Node.js ${process.version}`);
+    const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
     print(
-      `${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
+      `Node.js ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}, ${memory}, ` +
+        `${new Date().toISOString().slice(0, 10)}; ${rounds} rounds of ${duration} s.`,
     );
     await compare();
     if (!options['no-scenes']) await playScenes();
+    if (!options['no-write']) writeResults();
   } finally {
     await postgres.remove();
     rmSync(folder, { recursive: true });
@@ -233,6 +237,16 @@ async function makeFullDatabase(contestant: Contestant, plants: number): Promise
     SELECT id * 7919, 'Fern ' || id, 'shade' FROM ids`);
   file.close();
   return database;
+}
+
+/** Puts what was printed into docs/performance.md. */
+function writeResults(): void {
+  const page = readFileSync(PAGE, 'utf8');
+  const results = /(?<=<!-- results -->\n).*(?=<!-- end of results -->)/s;
+  writeFileSync(
+    PAGE,
+    page.replace(results, () => `\n${lines.join('\n')}\n\n`),
+  );
 }
 
 function print(...texts: string[]): void {
