@@ -127,6 +127,20 @@ describe('HTTP on the wire', () => {
     ]);
   });
 
+  it('answers several good requests before the garbage behind them', async () => {
+    const answers = await exchange(url, `${creation(11)}${creation(12)}garbage\r\n\r\n`);
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 400]);
+  });
+
+  it('answers a good request before the broken body behind it', async () => {
+    const broken = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n`;
+
+    const answers = await exchange(url, creation(13) + broken);
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 400]);
+  });
+
   it('answers requests on one connection in their order', async () => {
     const answers = await exchange(
       url,

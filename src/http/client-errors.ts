@@ -20,22 +20,15 @@ const UNKNOWN_METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]* [^ \r\n]+ HTTP\/1\.[01]\r?\
  * Answers what Node's HTTP parser refuses, which Node itself answers with an empty body or by
  * hanging up: the Fastify option `clientErrorHandler`.
  */
-export function answerClientError(
+export async function answerClientError(
   error: ClientError,
   socket: Socket,
   connections: Connections,
-): void {
-  const response = connections.unfinishedResponse(socket);
-  if (response?.req.complete) {
-    // The fault lies behind a good request, whose answer goes first.
-    response.once('close', () => {
-      refuse(socket, error);
-    });
-  } else if (response?.headersSent) {
-    socket.destroy();
-  } else {
-    refuse(socket, error);
-  }
+): Promise<void> {
+  // The fault may lie behind good requests, whose answers go first.
+  const unanswered = await connections.settled(socket);
+  if (unanswered?.headersSent) socket.destroy();
+  else refuse(socket, error);
 }
 
 /** Answers what Node's HTTP server treats apart from requests: `CONNECT` and a strange `Expect`. */

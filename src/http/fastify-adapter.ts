@@ -64,7 +64,7 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
       void reply.status(error.getStatus()).headers(securityHeaders).send(error.body);
     },
     clientErrorHandler: (error, socket) => {
-      answerClientError(error, socket, connections);
+      void answerClientError(error, socket, connections);
     },
   });
 
@@ -79,8 +79,8 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     void reply.header('X-Request-Id', request.id);
     done(faultOfHead(request, instance));
   });
-  instance.addHook('onResponse', (_request, reply, done) => {
-    connections.release(reply.raw);
+  instance.addHook('onResponse', (request, _reply, done) => {
+    connections.answered(request.raw);
     done();
   });
   instance.addHook('preClose', () =>
