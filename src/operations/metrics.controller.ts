@@ -1,10 +1,8 @@
 import { Controller, Get, Header } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
 import { Registry } from 'prom-client';
 import { Metrics } from './metrics';
 
 /** `GET /metrics`, behind the bearer guard like everything that Nest routes. */
-@ApiExcludeController()
 @Controller('metrics')
 export class MetricsController {
   constructor(private readonly metrics: Metrics) {}
