@@ -7,8 +7,7 @@ const LINGER = 500;
 
 /**
  * A connection of Node's HTTP server, with the response whose turn it is. Node does not document the
- * member. Keeping responses in a map of ours instead moves some of them, with all that belongs to
- * their requests, to the old generation of the heap, which was seen to cost 10 µs a request.
+ * member.
  */
 interface HttpSocket extends Socket {
   readonly _httpMessage?: ServerResponse | null;
