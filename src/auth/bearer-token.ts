@@ -27,9 +27,9 @@ export class BearerToken {
    */
   static of(request: IncomingMessage): BearerToken {
     const fields = fieldValues(request, 'authorization');
-    if (!fields.some(isBearer)) throw new MissingCredentialsError();
     const text = fields.length === 1 ? BEARER.exec(fields[0] ?? '')?.[1] : undefined;
     if (text === undefined) {
+      if (!fields.some(isBearer)) throw new MissingCredentialsError();
       throw new InvalidTokenError(
         'The Authorization header must be "Bearer <ACCESS_TOKEN>", once.',
       );

@@ -13,13 +13,25 @@ export interface ListedToken {
   readonly expires?: number | undefined;
 }
 
+/** A {@link ListedToken} as it is compared. */
+interface Entry {
+  readonly digest: Buffer;
+  readonly expires: number;
+  readonly caller: Caller;
+}
+
 /** Accepts the tokens of a list that never changes. */
 export class TokenList extends TokenVerifier {
-  private readonly byPrefix: ReadonlyMap<string, readonly ListedToken[]>;
+  private readonly byPrefix: ReadonlyMap<string, readonly Entry[]>;
 
   constructor(tokens: readonly ListedToken[]) {
     super();
-    this.byPrefix = Map.groupBy(tokens, ({ digest }) => prefixOf(digest));
+    const entries = tokens.map(({ digest, name, expires = Infinity }) => ({
+      digest: bytesOf(digest),
+      expires,
+      caller: { name },
+    }));
+    this.byPrefix = Map.groupBy(entries, ({ digest }) => prefixOf(digest.toString('latin1')));
   }
 
   /**
@@ -27,13 +39,14 @@ export class TokenList extends TokenVerifier {
    * compared in constant time.
    */
   verify({ digest }: BearerToken): Caller | undefined {
-    const listed = this.byPrefix
-      .get(prefixOf(digest))
-      ?.find((token) => timingSafeEqual(bytesOf(token.digest), bytesOf(digest)));
-    if (listed?.expires !== undefined && listed.expires <= Date.now()) {
+    const candidates = this.byPrefix.get(prefixOf(digest));
+    if (candidates === undefined) return undefined;
+    const bytes = bytesOf(digest);
+    const listed = candidates.find((entry) => timingSafeEqual(entry.digest, bytes));
+    if (listed !== undefined && listed.expires <= Date.now()) {
       throw new InvalidTokenError('The token has expired.');
     }
-    return listed && { name: listed.name };
+    return listed?.caller;
   }
 }
 

@@ -6,7 +6,7 @@ import { answerClientError, answerUnroutable } from './client-errors';
 import { Connections } from './connections';
 import { requestIds } from './request-id';
 import { faultOfHead } from './request-rules';
-import { securityHeaders, setSecurityHeaders } from './security-headers';
+import { securityHeaders } from './security-headers';
 import { readTls, reloadTls, type TlsFiles } from './tls';
 
 /** How the standalone service speaks HTTP. Durations are in milliseconds, sizes in bytes. */
@@ -28,6 +28,9 @@ const TIMEOUT_CHECK_INTERVAL = 1000;
 
 /** By how much the time-out of a silent connection exceeds that of a request, in milliseconds. */
 const READER_ALLOWANCE = 2 * TIMEOUT_CHECK_INTERVAL;
+
+/** RFC 2046 section 4.5.1: the media type that says nothing of the bytes. */
+const ANY_BYTES = 'application/octet-stream';
 
 /** The share of the shutdown time that connections get; the rest is for the store to close. */
 const DRAIN_SHARE = 0.8;
@@ -74,9 +77,10 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   const connections = new Connections(instance.server);
   answerUnroutable(instance.server);
   keepBodiesUnparsed(instance);
-  setSecurityHeaders(instance);
+  // One hook for all: each more costs every request some 0.1 µs.
   instance.addHook('onRequest', (request, reply, done) => {
-    void reply.header('X-Request-Id', request.id);
+    reply.headers(securityHeaders).header('X-Request-Id', request.id);
+    hideMediaType(request);
     done(faultOfHead(request, instance));
   });
   instance.addHook('onResponse', (request, _reply, done) => {
@@ -92,13 +96,16 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
 /** Has every body arrive as bytes, whatever its media type, for the pipe behind the guard to read. */
 function keepBodiesUnparsed(instance: FastifyInstance): void {
   instance.removeAllContentTypeParsers();
-  instance.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => {
+  // The second is what hideMediaType() says, and found at once; the first is for a body without any.
+  instance.addContentTypeParser(['*', ANY_BYTES], { parseAs: 'buffer' }, (_request, body, done) => {
     done(null, body);
   });
-  // Fastify itself refuses a malformed media type, before the guard has seen the caller. It gets
-  // one that it accepts; the pipe reads what was sent.
-  instance.addHook('onRequest', ({ headers }, _reply, done) => {
-    if (headers['content-type'] !== undefined) headers['content-type'] = 'application/octet-stream';
-    done();
-  });
+}
+
+/**
+ * Fastify itself refuses a malformed media type, before the guard has seen the caller. It gets one
+ * that it accepts; the pipe reads what was sent.
+ */
+function hideMediaType({ headers }: FastifyRequest): void {
+  if (headers['content-type'] !== undefined) headers['content-type'] = ANY_BYTES;
 }

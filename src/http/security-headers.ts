@@ -1,5 +1,3 @@
-import type { FastifyInstance } from 'fastify';
-
 /**
  * What every answer says to a browser: take it for what it is declared to be, do not keep it, and
  * neither run nor frame it. The service answers programs; a page of its own, such as Swagger UI,
@@ -12,11 +10,3 @@ export const securityHeaders = {
   'Cache-Control': 'no-store',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
 } as const;
-
-/** Puts the {@link securityHeaders} on every answer that Fastify gives. */
-export function setSecurityHeaders(instance: FastifyInstance): void {
-  instance.addHook('onRequest', (_request, reply, done) => {
-    reply.headers(securityHeaders);
-    done();
-  });
-}

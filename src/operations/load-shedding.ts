@@ -44,7 +44,7 @@ export function shedLoad(
       done(late);
     } else {
       underWay++;
-      reply.raw.once('close', leave);
+      reply.raw.on('close', leave);
       done();
     }
   };

@@ -6,6 +6,9 @@ export const INT64_MAX = 2n ** 63n - 1n;
 /** The number grammar of RFC 8259 section 6, in parts: sign, integer, fraction, exponent. */
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
+/** Every integer of so few digits is an int64; what callers send most. */
+const SURELY_INT64 = /^-?\d{1,18}$/;
+
 /** No int64 has more decimal digits. */
 const MOST_DIGITS = 19;
 
@@ -17,6 +20,7 @@ const MOST_DIGITS = 19;
  * @returns undefined when the value is no integer, or none that fits 64 bits
  */
 export function parseInt64(literal: string): bigint | undefined {
+  if (SURELY_INT64.test(literal)) return BigInt(literal);
   const [, sign = '', integer = '', fraction = '', exponent = '0'] = NUMBER.exec(literal) ?? [];
 
   // The value is digits × 10^scale, with no zero at either end of digits.
