@@ -31,10 +31,9 @@ function makeGroupCommit(options: Partial<GroupCommitOptions<number, number>> = 
   return { commits, batches };
 }
 
-/** Lets the event loop go round: batches begin at the end of a turn. */
+/** Lets the event loop go round until a batch has begun: after the first turn that brings no more. */
 async function turn(): Promise<void> {
-  await setImmediate();
-  await setImmediate();
+  for (let turns = 0; turns < 4; turns++) await setImmediate();
 }
 
 describe('GroupCommit', () => {
@@ -63,6 +62,58 @@ describe('GroupCommit', () => {
     expect(batches.map(({ items }) => items)).toEqual([[1], [2, 3]]);
     batches[1]?.succeed();
     expect(await Promise.all(outcomes)).toEqual([10, 20, 30]);
+  });
+
+  it('waits for a turn of the event loop that brings nothing more', async () => {
+    const { commits, batches } = makeGroupCommit();
+    const first = commits.submit(0);
+    await turn();
+    await setTimeout(100);
+    batches[0]?.succeed();
+    await first;
+
+    const outcomes: Promise<number>[] = [];
+    for (const item of [1, 2, 3]) {
+      outcomes.push(commits.submit(item));
+      await setImmediate();
+    }
+    expect(batches).toHaveLength(1);
+    await turn();
+
+    expect(batches[1]?.items).toEqual([1, 2, 3]);
+    batches[1]?.succeed();
+    await Promise.all(outcomes);
+  });
+
+  it('waits no longer than a commit has taken lately', async () => {
+    const { commits, batches } = makeGroupCommit();
+    const first = commits.submit(0);
+    await turn();
+    await setTimeout(20);
+    batches[0]?.succeed();
+    await first;
+
+    const outcomes: Promise<number>[] = [];
+    while (batches.length === 1) {
+      outcomes.push(commits.submit(outcomes.length));
+      await setImmediate();
+    }
+
+    expect(batches[1]?.items.length).toBeGreaterThan(1);
+    batches[1]?.succeed();
+    await turn();
+    batches[2]?.succeed();
+    await Promise.all(outcomes);
+  });
+
+  it('commits a full batch without waiting', async () => {
+    const { commits, batches } = makeGroupCommit({ batchWeight: 2 });
+
+    const outcomes = [commits.submit(1), commits.submit(2)];
+
+    expect(batches.map(({ items }) => items)).toEqual([[1, 2]]);
+    batches[0]?.succeed();
+    await Promise.all(outcomes);
   });
 
   it('commits as many batches at the same time as it may', async () => {
@@ -132,7 +183,7 @@ describe('GroupCommit', () => {
     const accepted: Promise<number>[] = [];
     while (!commits.isFull) accepted.push(commits.submit(2));
 
-    expect([1, 2]).toContain(accepted.length);
+    expect([1, 2]).toContain(commits.queueLength);
     await expect(commits.submit(3)).rejects.toThrow(UnavailableError);
     for (let at = 1; at <= accepted.length; at++) {
       await turn();

@@ -113,13 +113,33 @@ export class GroupCommit<Item, Outcome> {
     return this.committing === 0 && this.waiting.length === 0;
   }
 
-  /** Starts a batch at the end of this turn of the event loop, with all that the turn brings. */
+  /**
+   * Starts a batch at once when one is full, or else after the first turn of the event loop that
+   * brings nothing more: whom the latest batch has answered may be back with another item.
+   */
   private schedule(): void {
-    if (this.scheduled || this.committing >= this.options.concurrency) return;
-    this.scheduled = true;
-    setImmediate(() => {
-      this.scheduled = false;
+    if (this.committing >= this.options.concurrency) return;
+    if (this.waitingWeight >= this.options.batchWeight) {
       void this.commitBatch();
+    } else if (!this.scheduled) {
+      this.scheduled = true;
+      this.gather(0, performance.now() + this.pace);
+    }
+  }
+
+  /**
+   * @param before how many items waited one turn ago
+   * @param end when to start whatever comes: after the time of one commit, by `performance.now()`
+   */
+  private gather(before: number, end: number): void {
+    setImmediate(() => {
+      const { length } = this.waiting;
+      if (length > before && performance.now() < end) {
+        this.gather(length, end);
+      } else {
+        this.scheduled = false;
+        if (length > 0 && this.committing < this.options.concurrency) void this.commitBatch();
+      }
     });
   }
 
@@ -151,8 +171,7 @@ export class GroupCommit<Item, Outcome> {
     }
     this.committing--;
     this.late.delete(batch);
-    // At once: a loop that is flooded with requests may take seconds to come to its end.
-    if (this.waiting.length > 0 && !this.scheduled) void this.commitBatch();
+    if (this.waiting.length > 0) this.schedule();
     else if (this.isIdle) this.onIdle?.();
   }
 
