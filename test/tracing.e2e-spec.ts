@@ -273,6 +273,24 @@ describe('a collector that does not answer', () => {
   });
 });
 
+describe('a collector that refuses', () => {
+  afterEach(remove);
+
+  it('is told of once a second', async () => {
+    await start();
+    collector.status = 401;
+    const begin = performance.now();
+
+    for (let id = 0; collector.requests.length < 10; id++) await post(`{"id":${id},"name":"Fern"}`);
+    await terminate();
+
+    const seconds = (performance.now() - begin) / 1000;
+    const lines = service.stdout.split('\n').filter((line) => line.includes('Unauthorized'));
+    expect(lines.length).toBeGreaterThan(0);
+    expect(lines.length).toBeLessThan(seconds + 3);
+  });
+});
+
 describe('OpenTelemetry', () => {
   beforeEach(() => {
     folder = makeFolder();

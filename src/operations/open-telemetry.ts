@@ -7,6 +7,7 @@ import {
   context,
   diag,
   type DiagLogFunction,
+  type DiagLogger,
   DiagLogLevel,
   propagation,
   ROOT_CONTEXT,
@@ -50,29 +51,42 @@ export function startSdk(logger: Logger): Sdk {
     logRecordProcessors: [],
   });
 
-  // What the SDK sends was gathered from many requests; its lines shall not name one of them.
+  // Not earlier: the constructor may have set one that writes to the console.
+  const logLevel = levelOf(process.env.OTEL_LOG_LEVEL);
+  diag.setLogger(diagLogger(logger), { logLevel, suppressOverrideMessage: true });
+  sdk.start();
+  return sdk;
+}
+
+/** Writes what the SDK has to say, and of what it keeps saying one line a second. */
+function diagLogger(logger: Logger): DiagLogger {
+  // The spans sent are of many requests; a line about them shall not name one of these.
   const outsideRequests = AsyncLocalStorage.snapshot();
+  const written = new Set<string>();
+  let second = 0;
+
   type Level = 'error' | 'warn' | 'log' | 'debug' | 'verbose';
   const write =
     (level: Level): DiagLogFunction =>
     (...parts) => {
+      const text = parts.map(String).join(' ');
+      const withoutNumbers = text.replaceAll(/\d/g, '');
+      const now = Math.floor(performance.now() / 1000);
+      if (now > second) written.clear();
+      second = now;
+      if (written.has(withoutNumbers)) return;
+      written.add(withoutNumbers);
       outsideRequests(() => {
-        logger[level](parts.map(String).join(' '));
+        logger[level](text);
       });
     };
-  // Not earlier: the constructor may have set one that writes to the console.
-  diag.setLogger(
-    {
-      error: write('error'),
-      warn: write('warn'),
-      info: write('log'),
-      debug: write('debug'),
-      verbose: write('verbose'),
-    },
-    { logLevel: levelOf(process.env.OTEL_LOG_LEVEL), suppressOverrideMessage: true },
-  );
-  sdk.start();
-  return sdk;
+  return {
+    error: write('error'),
+    warn: write('warn'),
+    info: write('log'),
+    debug: write('debug'),
+    verbose: write('verbose'),
+  };
 }
 
 function levelOf(name = ''): DiagLogLevel {

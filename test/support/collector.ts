@@ -37,6 +37,9 @@ export class Collector {
   /** What was sent, word for word. */
   readonly requests: { path: string; contentType: string | undefined; body: string }[] = [];
 
+  /** What it answers with. */
+  status = 200;
+
   private constructor(private readonly server: Server) {
     server.on('request', (request, response) => {
       const chunks: Buffer[] = [];
@@ -47,7 +50,7 @@ export class Collector {
           contentType: request.headers['content-type'],
           body: Buffer.concat(chunks).toString(),
         });
-        response.end();
+        response.writeHead(this.status).end();
       });
     });
   }
