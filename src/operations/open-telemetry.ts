@@ -35,7 +35,7 @@ const SERVICE = 'plant-store';
 const METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
 
 /** RFC 9110 section 7.2: a name or an address, and perhaps a port. */
-const HOST = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/;
+const HOST = /^(\[[^\]]*\]|[^:]+)(?::(\d+))?$/;
 
 /**
  * Starts OpenTelemetry's SDK for this process, with traces as its only signal. Exporter, sampler,
