@@ -1,18 +1,25 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { get } from 'node:https';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { Client } from 'pg';
 import { validationChannel } from '../src/plants/new-plant.pipe';
 import { commitChannel } from '../src/plants/persistence/group-commit';
 import { TestApplication, TOKEN } from './support/application';
 import { type CollectedSpan, Collector } from './support/collector';
 import { makeFolder, removeFolder } from './support/folder';
+import { PostgresServer } from './support/postgres';
 import { ServiceProcess } from './support/service-process';
 import { until } from './support/until';
 
+jest.setTimeout(60_000);
+
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const CALLER_ID = 'b7ad6b7169203331';
+
+const TLS_FILES = join(__dirname, 'support/tls');
 
 /** OTLP's numbers. */
 const INTERNAL = 1;
@@ -232,6 +239,37 @@ describe('traces with other settings', () => {
         body: expect.stringContaining('POST /plants') as string,
       },
     ]);
+  });
+});
+
+describe('traces of other services', () => {
+  afterEach(remove);
+
+  it('tell HTTPS', async () => {
+    await start({
+      TLS_CERT: join(TLS_FILES, 'server.crt'),
+      TLS_KEY: join(TLS_FILES, 'server.key'),
+    });
+    await once(get(await service.url(), { rejectUnauthorized: false }), 'response');
+
+    const [request] = await spans(1);
+    expect(request?.attributes).toMatchObject({ 'url.scheme': 'https' });
+  });
+
+  it('tell what PostgreSQL refuses', async () => {
+    const server = await PostgresServer.start();
+    await start({ DATABASE_URL: server.url() });
+    const client = new Client(server.url());
+    await client.connect();
+    await client.query('DROP TABLE plants');
+    await client.end();
+
+    await post('{"id":1,"name":"Fern"}');
+
+    const [, commit] = await spans(3);
+    expect(commit).toMatchObject({ status: ERROR, attributes: { 'error.type': '50300' } });
+    await terminate();
+    await server.remove();
   });
 });
 
