@@ -7,6 +7,7 @@ import { Metrics } from './operations/metrics';
 import { MetricsController } from './operations/metrics.controller';
 import { RateLimitGuard } from './operations/rate-limit.guard';
 import { Readiness } from './operations/readiness';
+import { Tracing } from './operations/tracing';
 import { GUARDED_BY_HOST, PlantsModule } from './plants';
 
 /** The standalone service: the first host of {@link PlantsModule}. */
@@ -15,6 +16,7 @@ import { GUARDED_BY_HOST, PlantsModule } from './plants';
   providers: [
     Metrics,
     Readiness,
+    Tracing,
     { provide: APP_GUARD, useClass: BearerGuard },
     { provide: APP_FILTER, useClass: ErrorFilter },
   ],

@@ -15,6 +15,7 @@ import { Metrics } from './operations/metrics';
 import { NestLogger } from './operations/nest-logger';
 import { Readiness } from './operations/readiness';
 import { trackRequests } from './operations/request-context';
+import { Tracing } from './operations/tracing';
 import { PlantsRepository } from './plants';
 import { hasSwagger } from './plants/dto/openapi';
 
@@ -22,6 +23,7 @@ import { hasSwagger } from './plants/dto/openapi';
  * The standalone service, ready to listen.
  *
  * @throws StoreOpenError when the store cannot be used
+ * @throws TracingError when requests shall be traced and OpenTelemetry is not installed
  */
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
   const logger = createLogger(settings.logLevel);
@@ -38,10 +40,11 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   return app;
 }
 
-/** Gives an application what operators need: metrics, request ids, load shedding, health, the document. */
+/** Gives an application what operators need: metrics, traces, request ids, load shedding, health, the document. */
 export function equip(app: NestFastifyApplication, settings: Settings, logger: PinoLogger): void {
   const instance = app.getHttpAdapter().getInstance();
   app.get(Metrics).measure(instance);
+  if (settings.tracing) app.get(Tracing).start(instance);
   trackRequests(instance);
   shedLoad(instance, app.get(PlantsRepository, { strict: false }));
   if (settings.accessLog) logAccess(instance, logger);

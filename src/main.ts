@@ -7,6 +7,7 @@ import { EnvironmentError, readEnvironment, type Settings } from './config/envir
 import { TlsError } from './http/tls';
 import { keepRequestsYoung } from './operations/heap';
 import { closeOnSignal } from './operations/shutdown';
+import { TracingError } from './operations/tracing';
 import { StoreOpenError } from './plants/persistence/store-open.error';
 
 /** The standalone service as a process: environment in, host up, signals handled. */
@@ -49,6 +50,7 @@ function isForOperator(error: unknown): error is Error {
     error instanceof StoreOpenError ||
     error instanceof TokenFileError ||
     error instanceof TlsError ||
+    error instanceof TracingError ||
     (error instanceof Error && 'syscall' in error)
   );
 }

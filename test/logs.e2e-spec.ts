@@ -150,6 +150,15 @@ describe('the log of everybody who uses the logger of Nest', () => {
     });
   });
 
+  it('holds no more than was said', () => {
+    let text = '';
+    const output = { write: (line: string) => (text += line) };
+    // As Nest's Logger hands on an error that has no stack.
+    new NestLogger(createLogger('info', output)).error('gone', undefined, 'Store');
+
+    expect(JSON.parse(text)).toMatchObject({ context: 'Store', msg: 'gone' });
+  });
+
   it('is for people on a terminal', () => {
     expect(written(true)).toMatch(/^\d\d:\d\d:\d\d ERROR Store: no store\n {4}Error: gone\n/);
   });

@@ -57,7 +57,7 @@ describe('the package', () => {
 
     const strangers = files.filter(
       (file) =>
-        !/^package\/(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/.*\.(md|svg)|dist\/.*\.(m?js|d\.m?ts)|dist\/openapi\/ui\/.*)$/.test(
+        !/^package\/(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/.*\.(md|svg|yml|json)|dist\/.*\.(m?js|d\.m?ts)|dist\/openapi\/ui\/.*)$/.test(
           file,
         ),
     );

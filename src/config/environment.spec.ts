@@ -32,6 +32,7 @@ describe('readEnvironment', () => {
       logLevel: 'info',
       accessLog: false,
       docs: true,
+      tracing: false,
     });
   });
 

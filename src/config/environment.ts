@@ -8,6 +8,7 @@ import {
 } from '../auth';
 import type { TlsFiles } from '../http/tls';
 import type { RateLimitOptions } from '../operations/rate-limit';
+import { asksForTraces } from '../operations/tracing';
 import { urlPerHost } from '../plants/persistence/postgres.url';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
@@ -34,6 +35,8 @@ export interface Settings {
   readonly logLevel: string;
   readonly accessLog: boolean;
   readonly docs: boolean;
+  /** Whether OpenTelemetry shall trace requests. Everything else of that, its SDK reads itself. */
+  readonly tracing: boolean;
 }
 
 /** The environment is not usable; the message names every variable at fault, one a line. */
@@ -137,6 +140,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     ),
     accessLog: flag('ACCESS_LOG', false),
     docs: flag('DOCS', true),
+    tracing: asksForTraces(environment),
   };
 
   if (settings.headersTimeout > settings.requestTimeout) {

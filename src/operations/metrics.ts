@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
@@ -9,6 +7,7 @@ import { errorCatalogue, errorChannel, type ErrorKind, type PlantStoreError } fr
 import { PlantsRepository } from '../plants';
 import { type BatchEvent, batchChannel } from '../plants/persistence/group-commit';
 import { durationBuckets } from './duration-series';
+import { packageVersion } from './package-version';
 import { RequestDurations } from './request-durations';
 
 /** Which errors tell what became of a creation that failed. */
@@ -142,9 +141,4 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
     this.batchSize.observe(items);
     this.commitDuration.observe(duration / 1000);
   };
-}
-
-function packageVersion(): string {
-  const text = readFileSync(join(__dirname, '../../package.json'), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

@@ -24,13 +24,17 @@ export class NestLogger implements LoggerService {
     this.write('trace', message, rest);
   }
 
-  /** Nest appends the context, the name of who logs, as the last argument. */
+  /**
+   * Nest appends the context, the name of who logs, as the last argument; before it stands undefined
+   * where an error has no stack.
+   */
   private write(level: Level, message: unknown, rest: unknown[]): void {
     const context = rest.pop();
+    const more = rest.filter((each) => each !== undefined).map(String);
     if (message instanceof Error) {
-      this.logger[level]({ context, err: message }, rest.map(String).join(' ') || message.message);
+      this.logger[level]({ context, err: message }, more.join(' ') || message.message);
     } else {
-      this.logger[level]({ context }, [message, ...rest].map(String).join(' '));
+      this.logger[level]({ context }, [String(message), ...more].join(' '));
     }
   }
 }

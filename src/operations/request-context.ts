@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 /** The request that the current piece of work is part of. */
@@ -14,6 +15,16 @@ export interface RequestFields {
   readonly traceparent?: string;
 }
 
+/** The span of a request, by the names that OpenTelemetry gives them in logs. */
+export interface TraceFields {
+  readonly trace_id: string;
+  readonly span_id: string;
+  readonly trace_flags: string;
+}
+
+/** What log lines say of the spans of requests; empty unless requests are traced. */
+export const traceFields = new WeakMap<IncomingMessage, TraceFields>();
+
 /** Has every log line know the request it is part of. */
 export function trackRequests(instance: FastifyInstance): void {
   // Not earlier: the body arrives in a context of its own, and what follows it would be outside.
@@ -23,10 +34,13 @@ export function trackRequests(instance: FastifyInstance): void {
 }
 
 /** The fields for a log line: those of the request given, or of the current one; none outside. */
-export function requestFields(request = current.getStore()): RequestFields | undefined {
+export function requestFields(
+  request = current.getStore(),
+): (RequestFields & Partial<TraceFields>) | undefined {
   if (request === undefined) return undefined;
   const { traceparent } = request.headers;
+  const trace = traceFields.get(request.raw);
   return typeof traceparent === 'string' && TRACEPARENT.test(traceparent)
-    ? { requestId: request.id, traceparent }
-    : { requestId: request.id };
+    ? { requestId: request.id, traceparent, ...trace }
+    : { requestId: request.id, ...trace };
 }

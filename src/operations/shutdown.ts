@@ -2,6 +2,10 @@ import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { INestApplication } from '@nestjs/common';
 import { Readiness } from './readiness';
+import { Tracing } from './tracing';
+
+/** The share of the shutdown time that spans get to reach their collector, once all is closed. */
+const TRACING_SHARE = 0.1;
 
 /** How the service ends. Durations are in milliseconds. */
 export interface ShutdownOptions {
@@ -33,6 +37,7 @@ export function closeOnSignal(
     }, shutdownTimeout).unref();
     await sleep(shutdownGrace);
     await app.close();
+    app.get(Tracing).stop(shutdownTimeout * TRACING_SHARE);
   }
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { tracingChannel } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import { Injectable, type PipeTransform } from '@nestjs/common';
 import { InvalidPlantError, NotJsonError, UnsupportedMediaTypeError } from '../errors';
@@ -8,6 +9,9 @@ import type { NewPlantDto } from './dto/new-plant.dto';
 import { parseInt64 } from './int64';
 import { sourceOfMember } from './json-member';
 import { assertNewPlant, type NewPlantCandidate } from './new-plant.validation';
+
+/** Node's tracing channel of contents, while they are read and judged. */
+export const validationChannel = tracingChannel('plant-store:validation');
 
 /**
  * Turns the content of a request into a {@link NewPlantDto}, exactly, or refuses it.
@@ -21,6 +25,12 @@ import { assertNewPlant, type NewPlantCandidate } from './new-plant.validation';
 @Injectable()
 export class NewPlantPipe implements PipeTransform<HostRequest, NewPlantDto> {
   transform(request: HostRequest): NewPlantDto {
+    return validationChannel.hasSubscribers
+      ? validationChannel.traceSync(() => this.read(request), {})
+      : this.read(request);
+  }
+
+  private read(request: HostRequest): NewPlantDto {
     assertJsonContent(nodeRequest(request));
     const content = request.rawBody ?? request.body;
     const plant =

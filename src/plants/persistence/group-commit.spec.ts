@@ -1,6 +1,12 @@
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { OutcomeUnknownError, UnavailableError } from '../../errors';
-import { batchChannel, GroupCommit, type GroupCommitOptions } from './group-commit';
+import {
+  batchChannel,
+  type CommitEvent,
+  commitChannel,
+  GroupCommit,
+  type GroupCommitOptions,
+} from './group-commit';
 
 /** A group commit over a store whose batches the test settles by hand. */
 function makeGroupCommit(options: Partial<GroupCommitOptions<number, number>> = {}) {
@@ -296,5 +302,33 @@ describe('GroupCommit', () => {
 
   it('closes at once when idle', async () => {
     await expect(makeGroupCommit().commits.close()).resolves.toBeUndefined();
+  });
+
+  it('tells those who listen of each item: its beginning, its batch, its outcome or error', async () => {
+    const { commits, batches } = makeGroupCommit();
+    const begun: CommitEvent[] = [];
+    const ended: CommitEvent[] = [];
+    const listeners = {
+      start: (event: CommitEvent) => void begun.push(event),
+      asyncEnd: (event: CommitEvent) => void ended.push({ ...event }),
+    };
+    commitChannel.subscribe(listeners);
+
+    const one = commits.submit(1);
+    await turn();
+    const others = [commits.submit(2), commits.submit(3)];
+    batches[0]?.succeed();
+    await one;
+    await turn();
+    batches[1]?.fail(new UnavailableError());
+    await Promise.allSettled(others);
+    commitChannel.unsubscribe(listeners);
+
+    expect(begun).toHaveLength(3);
+    expect(ended).toEqual([
+      { batchSize: 1, result: 10 },
+      { batchSize: 2, error: expect.any(UnavailableError) as Error },
+      { batchSize: 2, error: expect.any(UnavailableError) as Error },
+    ]);
   });
 });

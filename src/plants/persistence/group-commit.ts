@@ -1,4 +1,4 @@
-import { channel } from 'node:diagnostics_channel';
+import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors';
 
 /** What is published on {@link batchChannel} when a batch has ended, well or not. */
@@ -10,6 +10,15 @@ export interface BatchEvent {
 
 /** Node's diagnostics channel of the batches; its messages are {@link BatchEvent}s. */
 export const batchChannel = channel('plant-store:batch');
+
+/** What is published on {@link commitChannel} of one item. */
+export interface CommitEvent {
+  /** How many items are in its batch, once that has begun. */
+  batchSize?: number;
+}
+
+/** Node's tracing channel of items, from being submitted to their outcome. */
+export const commitChannel = tracingChannel<CommitEvent>('plant-store:commit');
 
 /** What a {@link GroupCommit} is made of. */
 export interface GroupCommitOptions<Item, Outcome> {
@@ -44,6 +53,8 @@ interface Waiting<Item, Outcome> {
   readonly weight: number;
   readonly resolve: (outcome: Outcome) => void;
   readonly reject: (reason: PlantStoreError) => void;
+  /** When somebody listens. */
+  readonly event: CommitEvent | undefined;
 }
 
 /**
@@ -74,11 +85,17 @@ export class GroupCommit<Item, Outcome> {
    * @throws OutcomeUnknownError when its batch failed, or came too late, with unknown outcome
    */
   submit(item: Item): Promise<Outcome> {
+    if (!commitChannel.hasSubscribers) return this.enqueue(item);
+    const event: CommitEvent = {};
+    return commitChannel.tracePromise(() => this.enqueue(item, event), event);
+  }
+
+  private enqueue(item: Item, event?: CommitEvent): Promise<Outcome> {
     if (this.closing || this.isFull) return Promise.reject(new UnavailableError());
     const weight = this.options.weigh(item);
     this.waitingWeight += weight;
     return new Promise((resolve, reject) => {
-      this.waiting.push({ item, weight, resolve, reject });
+      this.waiting.push({ item, weight, resolve, reject, event });
       this.schedule();
     });
   }
@@ -146,6 +163,9 @@ export class GroupCommit<Item, Outcome> {
   private async commitBatch(): Promise<void> {
     const batch = this.takeBatch();
     this.committing++;
+    if (commitChannel.hasSubscribers) {
+      for (const { event } of batch) if (event) event.batchSize = batch.length;
+    }
     if (this.waiting.length > 0) this.schedule();
     const start = performance.now();
     const clock = setTimeout(() => {

@@ -1,0 +1,204 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Logger } from '@nestjs/common';
+import {
+  type Attributes,
+  type Context,
+  context,
+  diag,
+  type DiagLogFunction,
+  type DiagLogger,
+  DiagLogLevel,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Tracer,
+} from '@opentelemetry/api';
+import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
+import { NodeSDK } from '@opentelemetry/sdk-node';
+import type { FastifyInstance } from 'fastify';
+import { PlantStoreError } from '../errors';
+import { validationChannel } from '../plants/new-plant.pipe';
+import { type CommitEvent, commitChannel } from '../plants/persistence/group-commit';
+import { packageVersion } from './package-version';
+import { traceFields } from './request-context';
+
+/** What sends the spans. */
+export type Sdk = Pick<NodeSDK, 'shutdown'>;
+
+const SERVICE = 'plant-store';
+
+/** The methods that the semantic conventions name; a span's name shall not hold any other. */
+const METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
+
+/** RFC 9110 section 7.2: a name or an address, and perhaps a port. */
+const HOST = /^(\[[^\]]*\]|[^:]+)(?::(\d+))?$/;
+
+/**
+ * Starts OpenTelemetry's SDK for this process, with traces as its only signal. Exporter, sampler,
+ * propagators, limits and resource are what `OTEL_*` say.
+ *
+ * @param logger gets what the SDK has to say, from the level of `OTEL_LOG_LEVEL` on, or warnings
+ */
+export function startSdk(logger: Logger): Sdk {
+  const service = { 'service.name': SERVICE, 'service.version': packageVersion() };
+  const sdk = new NodeSDK({
+    resource: defaultResource().merge(resourceFromAttributes(service)),
+    metricReaders: [],
+    logRecordProcessors: [],
+  });
+
+  // Not earlier: the constructor may have set one that writes to the console.
+  const logLevel = levelOf(process.env.OTEL_LOG_LEVEL);
+  diag.setLogger(diagLogger(logger), { logLevel, suppressOverrideMessage: true });
+  sdk.start();
+  return sdk;
+}
+
+/** Writes what the SDK has to say, and of what it keeps saying one line a second. */
+function diagLogger(logger: Logger): DiagLogger {
+  // The spans sent are of many requests; a line about them shall not name one of these.
+  const outsideRequests = AsyncLocalStorage.snapshot();
+  const written = new Set<string>();
+  let second = 0;
+
+  type Level = 'error' | 'warn' | 'log' | 'debug' | 'verbose';
+  const write =
+    (level: Level): DiagLogFunction =>
+    (...parts) => {
+      const text = parts.map(String).join(' ');
+      const withoutNumbers = text.replaceAll(/\d/g, '');
+      const now = Math.floor(performance.now() / 1000);
+      if (now > second) written.clear();
+      second = now;
+      if (written.has(withoutNumbers)) return;
+      written.add(withoutNumbers);
+      outsideRequests(() => {
+        logger[level](text);
+      });
+    };
+  return {
+    error: write('error'),
+    warn: write('warn'),
+    info: write('log'),
+    debug: write('debug'),
+    verbose: write('verbose'),
+  };
+}
+
+function levelOf(name = ''): DiagLogLevel {
+  const levels: Partial<Record<string, DiagLogLevel | string>> = DiagLogLevel;
+  const level = levels[name.toUpperCase()];
+  return typeof level === 'number' ? level : DiagLogLevel.WARN;
+}
+
+/**
+ * Makes a span of every request, by the semantic conventions for HTTP, as a child of the caller's if
+ * it sent one; and children of it of the validation and of the commit. To be called before routes
+ * are added.
+ */
+export function traceRequests(instance: FastifyInstance): void {
+  const tracer = trace.getTracer(SERVICE, packageVersion());
+  const contexts = new WeakMap<IncomingMessage, Context>();
+
+  // Not a hook: the hooks before it would end requests that had no span.
+  instance.server.prependListener(
+    'request',
+    (request: IncomingMessage, response: ServerResponse) => {
+      const caller = propagation.extract(ROOT_CONTEXT, request.headers);
+      const span = startRequest(tracer, request, caller);
+      contexts.set(request, trace.setSpan(caller, span));
+      response.once('close', () => {
+        endRequest(span, response);
+      });
+    },
+  );
+  instance.addHook('onRequest', ({ raw, method, routeOptions: { url } }, _reply, done) => {
+    const span = trace.getSpan(contexts.get(raw) ?? ROOT_CONTEXT);
+    if (url !== undefined) span?.updateName(`${method} ${url}`).setAttribute('http.route', url);
+    done();
+  });
+  // Not earlier: the body arrives in a context of its own.
+  instance.addHook('preHandler', ({ raw }, _reply, done) => {
+    context.with(contexts.get(raw) ?? ROOT_CONTEXT, done);
+  });
+
+  const validation = operationSpans(tracer, 'validate plant');
+  validationChannel.subscribe({ start: validation.start, end: validation.end });
+  const commit = operationSpans(tracer, 'commit plant');
+  commitChannel.subscribe({ start: commit.start, asyncEnd: commit.end });
+}
+
+function startRequest(tracer: Tracer, request: IncomingMessage, caller: Context): Span {
+  const { method = '', url = '', headers, httpVersion, socket } = request;
+  const known = METHODS.includes(method);
+  const [, address, port] = HOST.exec(headers.host ?? '') ?? [];
+  // Neither the query nor any other field that may hold a secret is among them.
+  const attributes: Attributes = {
+    'http.request.method': known ? method : '_OTHER',
+    'http.request.method_original': known ? undefined : method,
+    'url.path': url.split('?', 1)[0],
+    'url.scheme': 'encrypted' in socket ? 'https' : 'http',
+    'network.protocol.version': httpVersion,
+    'server.address': address,
+    'server.port': port === undefined ? undefined : Number(port),
+    'user_agent.original': headers['user-agent'],
+  };
+  const options = { kind: SpanKind.SERVER, attributes };
+  const span = tracer.startSpan(known ? method : 'HTTP', options, caller);
+  const { traceId, spanId, traceFlags } = span.spanContext();
+  traceFields.set(request, {
+    trace_id: traceId,
+    span_id: spanId,
+    trace_flags: traceFlags.toString(16).padStart(2, '0'),
+  });
+  return span;
+}
+
+function endRequest(span: Span, { headersSent, statusCode }: ServerResponse): void {
+  // Otherwise the caller has gone before it was answered.
+  if (headersSent) {
+    span.setAttribute('http.response.status_code', statusCode);
+    if (statusCode >= 500) markFailed(span, statusCode, statusCode);
+  }
+  span.end();
+}
+
+/** Says what went wrong. Only what is answered with a 5xx is an error of the service. */
+function markFailed(span: Span, type: number | string, status: number): void {
+  span.setAttribute('error.type', String(type));
+  if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+/** What a tracing channel has told of an operation by its end. */
+type Ended = CommitEvent & { readonly error?: unknown; readonly result?: unknown };
+
+/** Listeners for a tracing channel that make a span of each operation, below the current one. */
+function operationSpans(
+  tracer: Tracer,
+  name: string,
+): { start: (event: object) => void; end: (event: Ended) => void } {
+  const spans = new WeakMap<object, Span>();
+  return {
+    start: (event) => {
+      spans.set(event, tracer.startSpan(name));
+    },
+    end: (event) => {
+      const span = spans.get(event);
+      if (span === undefined) return;
+      const { batchSize, error, result } = event;
+      if (batchSize !== undefined) span.setAttribute('plant_store.batch.size', batchSize);
+      // The outcome of a commit may be an error too.
+      const failure = error ?? result;
+      if (failure instanceof PlantStoreError) {
+        markFailed(span, failure.error, failure.getStatus());
+      } else if (error !== undefined) {
+        markFailed(span, '_OTHER', 500);
+      }
+      span.end();
+    },
+  };
+}

@@ -1,0 +1,72 @@
+import { createRequire } from 'node:module';
+import { Injectable, Logger } from '@nestjs/common';
+import type { FastifyInstance } from 'fastify';
+import type * as openTelemetry from './open-telemetry';
+
+/** Requests shall be traced, but OpenTelemetry is not installed. */
+export class TracingError extends Error {
+  override readonly name = 'TracingError';
+}
+
+/**
+ * Whether an environment asks for traces, by the variables of the OpenTelemetry specification. There
+ * the default is to export to a collector on the same host; here one of the variables that say how
+ * or where to must be set.
+ */
+export function asksForTraces(environment: NodeJS.ProcessEnv): boolean {
+  const value = (name: string): string => environment[name]?.trim() ?? '';
+  if (value('OTEL_SDK_DISABLED').toLowerCase() === 'true') return false;
+  const exporters = value('OTEL_TRACES_EXPORTER');
+  if (exporters !== '') return !exporters.split(',').some((name) => name.trim() === 'none');
+  return (
+    value('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') !== '' ||
+    value('OTEL_EXPORTER_OTLP_ENDPOINT') !== ''
+  );
+}
+
+/** The traces of the service. OpenTelemetry is loaded when they are started, and not before. */
+@Injectable()
+export class Tracing {
+  private readonly logger = new Logger('OpenTelemetry');
+  private sdk: openTelemetry.Sdk | undefined;
+
+  /**
+   * Traces every request, from now until the process ends.
+   *
+   * @throws TracingError when OpenTelemetry is not installed
+   */
+  start(instance: FastifyInstance): void {
+    const { startSdk, traceRequests } = load();
+    this.sdk = startSdk(this.logger);
+    traceRequests(instance);
+  }
+
+  /**
+   * Sends the spans that are left. What could not be sent in time is given up and the process ended,
+   * which the exporter's attempts would keep alive.
+   *
+   * @param limit milliseconds
+   */
+  stop(limit: number): void {
+    if (this.sdk === undefined) return;
+    setTimeout(() => {
+      this.logger.warn(`The last spans could not be sent within ${limit} ms.`);
+      process.exit();
+    }, limit).unref();
+    this.sdk.shutdown().catch((error: unknown) => {
+      this.logger.warn(`The last spans could not be sent: ${String(error)}`);
+    });
+  }
+}
+
+function load(): typeof openTelemetry {
+  try {
+    return createRequire(__filename)('./open-telemetry') as typeof openTelemetry;
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw cause;
+    throw new TracingError(
+      'OTEL_* ask for traces, which need: npm install @opentelemetry/api @opentelemetry/resources @opentelemetry/sdk-node',
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,416 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { get } from 'node:https';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { Client } from 'pg';
+import { validationChannel } from '../src/plants/new-plant.pipe';
+import { commitChannel } from '../src/plants/persistence/group-commit';
+import { TestApplication, TOKEN } from './support/application';
+import { type CollectedSpan, Collector } from './support/collector';
+import { makeFolder, removeFolder } from './support/folder';
+import { PostgresServer } from './support/postgres';
+import { ServiceProcess } from './support/service-process';
+import { until } from './support/until';
+
+jest.setTimeout(60_000);
+
+const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
+const CALLER_ID = 'b7ad6b7169203331';
+
+const TLS_FILES = join(__dirname, 'support/tls');
+
+/** OTLP's numbers. */
+const INTERNAL = 1;
+const SERVER = 2;
+const UNSET = 0;
+const ERROR = 2;
+
+let folder: string;
+let service: ServiceProcess;
+let collector: Collector;
+
+/** Starts a service that sends its spans at once. */
+async function start(environment: NodeJS.ProcessEnv = {}): Promise<void> {
+  folder = makeFolder();
+  collector = await Collector.start();
+  service = await ServiceProcess.start(folder, {
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+    OTEL_BSP_SCHEDULE_DELAY: '1',
+    ...environment,
+  });
+}
+
+async function remove(): Promise<void> {
+  service.kill('SIGKILL');
+  await service.ended;
+  collector.stop();
+  removeFolder(folder);
+}
+
+async function terminate(): Promise<void> {
+  service.kill('SIGTERM');
+  expect(await service.ended).toEqual({ code: 0, signal: null });
+}
+
+async function post(body: string, headers: Record<string, string> = {}): Promise<number> {
+  const { status } = await fetch(new URL('/plants?secret', await service.url()), {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${TOKEN}`,
+      'content-type': 'application/json',
+      'user-agent': 'gardener',
+      ...headers,
+    },
+    body,
+  });
+  return status;
+}
+
+/** Waits for so many spans, and gives back all there are in the order of their names. */
+async function spans(count: number): Promise<CollectedSpan[]> {
+  await until(() => collector.spans.length >= count);
+  return collector.spans.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+describe('traces', () => {
+  beforeAll(() => start({ ACCESS_LOG: 'true', AUTH_TOKENS: `${TOKEN},secret-token` }));
+  beforeEach(() => {
+    collector.requests.length = 0;
+  });
+  afterAll(remove);
+
+  function lockDatabase(): DatabaseSync {
+    const database = new DatabaseSync(join(folder, 'data/plants.db'));
+    database.exec('BEGIN IMMEDIATE');
+    return database;
+  }
+
+  it('have a span of the request, and below it one of the validation and one of the commit', async () => {
+    const { port } = await service.url();
+    await post('{"id":1,"name":"Fern"}');
+
+    const [request, commit, validation] = await spans(3);
+    expect(request).toMatchObject({ name: 'POST /plants', kind: SERVER, status: UNSET });
+    expect(request?.parentSpanId).toBeUndefined();
+    expect(request?.attributes).toEqual({
+      'http.request.method': 'POST',
+      'http.route': '/plants',
+      'http.response.status_code': 200,
+      'url.path': '/plants',
+      'url.scheme': 'http',
+      'network.protocol.version': '1.1',
+      'server.address': '127.0.0.1',
+      'server.port': Number(port),
+      'user_agent.original': 'gardener',
+    });
+    const child = { kind: INTERNAL, status: UNSET, parentSpanId: request?.spanId };
+    expect(validation).toMatchObject({ ...child, name: 'validate plant', attributes: {} });
+    expect(commit).toMatchObject({ ...child, name: 'commit plant' });
+    expect(commit?.attributes).toEqual({ 'plant_store.batch.size': 1 });
+    expect(new Set(collector.spans.map(({ traceId }) => traceId)).size).toBe(1);
+  });
+
+  it("continue the caller's", async () => {
+    await post('{"id":2,"name":"Fern"}', {
+      traceparent: `00-${TRACE_ID}-${CALLER_ID}-01`,
+      tracestate: 'garden=1',
+    });
+
+    const [request, ...children] = await spans(3);
+    expect(request).toMatchObject({
+      traceId: TRACE_ID,
+      parentSpanId: CALLER_ID,
+      traceState: 'garden=1',
+    });
+    expect(children.map(({ traceId }) => traceId)).toEqual([TRACE_ID, TRACE_ID]);
+  });
+
+  it('leave out what the caller does not have sampled', async () => {
+    await post('{"id":3,"name":"Fern"}', { traceparent: `00-${TRACE_ID}-${CALLER_ID}-00` });
+    await fetch(await service.url());
+
+    expect((await spans(1)).map(({ name }) => name)).toEqual(['GET']);
+  });
+
+  it("hold what is wrong with a request as the caller's error, not the service's", async () => {
+    await post('{"id":"1","name":"Fern"}');
+
+    const [request, validation] = await spans(2);
+    expect(request).toMatchObject({
+      status: UNSET,
+      attributes: { 'http.response.status_code': 400 },
+    });
+    expect(request?.attributes).not.toHaveProperty(['error.type']);
+    expect(validation).toMatchObject({ status: UNSET, attributes: { 'error.type': '40002' } });
+  });
+
+  it('hold a store that does not work as an error of the service, and the log names them', async () => {
+    const lock = lockDatabase();
+    await post('{"id":4,"name":"Fern"}', { 'x-request-id': 'locked' });
+    lock.close();
+
+    const [request, commit, validation] = await spans(3);
+    expect(request).toMatchObject({ status: ERROR, attributes: { 'error.type': '503' } });
+    expect(commit).toMatchObject({ status: ERROR, attributes: { 'error.type': '50300' } });
+    expect(validation?.status).toBe(UNSET);
+    const lines = service.stdout.split('\n').filter((line) => line.includes('"locked"'));
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject(
+      ['50300 ', 'request'].map((message) => ({
+        msg: expect.stringContaining(message) as string,
+        trace_id: request?.traceId,
+        span_id: request?.spanId,
+        trace_flags: '01',
+      })),
+    );
+  });
+
+  it('name a request that meets no route by nothing that a caller may choose', async () => {
+    await fetch(new URL('/a', await service.url()));
+    await fetch(new URL('/b', await service.url()), { method: 'PROPFIND' });
+
+    expect(await spans(2)).toMatchObject([
+      { name: 'GET', attributes: { 'url.path': '/a', 'http.response.status_code': 404 } },
+      {
+        name: 'HTTP',
+        attributes: {
+          'http.request.method': '_OTHER',
+          'http.request.method_original': 'PROPFIND',
+          'url.path': '/b',
+        },
+      },
+    ]);
+  });
+
+  it('hold no token, no query, nothing of a body and no other field of the head', async () => {
+    await post('{"id":5,"name":"secret"}', { 'x-secret': 'secret', baggage: 'secret=secret' });
+    await post('{"id":5,"name":"secret"}', { authorization: 'Bearer secret-token' });
+    await post('{"id":6,"name":"secret","tag":7}');
+    await post('{"secret');
+    await post('{}', { authorization: 'Bearer secret' });
+
+    await spans(3 + 3 + 2 + 2 + 1);
+    expect(JSON.stringify(collector.requests)).not.toMatch(new RegExp(`secret|${TOKEN}`, 'i'));
+  });
+
+  it('are of the service plant-store, in its version', async () => {
+    await fetch(await service.url());
+
+    await spans(1);
+    expect(collector.resource).toMatchObject({
+      'service.name': 'plant-store',
+      'service.version': expect.stringMatching(/^\d+\.\d+\.\d+$/) as string,
+    });
+  });
+});
+
+describe('traces with other settings', () => {
+  afterEach(remove);
+
+  it('take name, resource and sampler from OTEL_*', async () => {
+    await start({
+      OTEL_SERVICE_NAME: 'garden',
+      OTEL_RESOURCE_ATTRIBUTES: 'service.version=7,garden.bed=3',
+      OTEL_TRACES_SAMPLER: 'parentbased_always_off',
+    });
+    await post('{"id":1,"name":"Fern"}');
+    await post('{"id":2,"name":"Fern"}', { traceparent: `00-${TRACE_ID}-${CALLER_ID}-01` });
+
+    expect((await spans(3)).map(({ traceId }) => traceId)).toEqual(Array(3).fill(TRACE_ID));
+    expect(collector.resource).toMatchObject({
+      'service.name': 'garden',
+      'service.version': '7',
+      'garden.bed': '3',
+    });
+  });
+
+  it('go out as protobuf unless OTEL_* say otherwise, the last of them at the end', async () => {
+    await start({ OTEL_EXPORTER_OTLP_PROTOCOL: undefined, OTEL_BSP_SCHEDULE_DELAY: undefined });
+    await post('{"id":1,"name":"Fern"}');
+    expect(collector.requests).toEqual([]);
+    await terminate();
+
+    expect(collector.requests).toEqual([
+      {
+        path: '/v1/traces',
+        contentType: 'application/x-protobuf',
+        body: expect.stringContaining('POST /plants') as string,
+      },
+    ]);
+  });
+});
+
+describe('traces of other services', () => {
+  afterEach(remove);
+
+  it('tell HTTPS', async () => {
+    await start({
+      TLS_CERT: join(TLS_FILES, 'server.crt'),
+      TLS_KEY: join(TLS_FILES, 'server.key'),
+    });
+    await once(get(await service.url(), { rejectUnauthorized: false }), 'response');
+
+    const [request] = await spans(1);
+    expect(request?.attributes).toMatchObject({ 'url.scheme': 'https' });
+  });
+
+  it('tell what PostgreSQL refuses', async () => {
+    const server = await PostgresServer.start();
+    await start({ DATABASE_URL: server.url() });
+    const client = new Client(server.url());
+    await client.connect();
+    await client.query('DROP TABLE plants');
+    await client.end();
+
+    await post('{"id":1,"name":"Fern"}');
+
+    const [, commit] = await spans(3);
+    expect(commit).toMatchObject({ status: ERROR, attributes: { 'error.type': '50300' } });
+    await terminate();
+    await server.remove();
+  });
+});
+
+describe('a collector that does not answer', () => {
+  afterEach(remove);
+
+  it('harms no request, and is given up at the end with a line in the log', async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as { port: number };
+    const attempt = once(silent, 'connection');
+    await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+      SHUTDOWN_TIMEOUT: '5s',
+    });
+
+    const statuses = [await post('{"id":0,"name":"Fern"}')];
+    await attempt;
+    for (let id = 1; id < 10; id++) statuses.push(await post(`{"id":${id},"name":"Fern"}`));
+    await terminate();
+
+    expect(statuses).toEqual(Array(10).fill(200));
+    expect(service.stdout).toContain('The last spans could not be sent within 500 ms.');
+    silent.close();
+  });
+
+  it('is told of in the log, by a line that names none of the requests', async () => {
+    await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '100',
+    });
+
+    await post('{"id":1,"name":"Fern"}');
+    await until(() => service.stdout.includes('"OpenTelemetry"'));
+
+    const [line = ''] = service.stdout.split('\n').filter((each) => each.includes('OpenTelemetry'));
+    expect(JSON.parse(line)).toMatchObject({ level: 50 });
+    expect(line).not.toMatch(/requestId|trace_id/);
+  });
+});
+
+describe('a collector that refuses', () => {
+  afterEach(remove);
+
+  it('is told of once a second', async () => {
+    await start();
+    collector.status = 401;
+    const begin = performance.now();
+
+    for (let id = 0; collector.requests.length < 10; id++) await post(`{"id":${id},"name":"Fern"}`);
+    await terminate();
+
+    const seconds = (performance.now() - begin) / 1000;
+    const lines = service.stdout.split('\n').filter((line) => line.includes('Unauthorized'));
+    expect(lines.length).toBeGreaterThan(0);
+    expect(lines.length).toBeLessThan(seconds + 3);
+  });
+});
+
+describe('OpenTelemetry', () => {
+  beforeEach(() => {
+    folder = makeFolder();
+  });
+  afterEach(async () => {
+    service.kill('SIGKILL');
+    await service.ended;
+    removeFolder(folder);
+  });
+
+  /**
+   * Has the service tell on its standard error what it loads of OpenTelemetry, but for the API, a
+   * dependency of prom-client's.
+   *
+   * @param missing a package that cannot be found
+   */
+  function watchModules(missing = ''): string {
+    const preload = join(folder, 'watch.cjs');
+    writeFileSync(
+      preload,
+      `require('node:module').registerHooks({
+        resolve(specifier, context, next) {
+          if (specifier === '${missing}') {
+            throw Object.assign(new Error('not found'), { code: 'MODULE_NOT_FOUND' });
+          }
+          const resolved = next(specifier, context);
+          if (/@opentelemetry.(?!api)/.test(resolved.url)) process.stderr.write(resolved.url + '\\n');
+          return resolved;
+        },
+      });`,
+    );
+    return `--require ${preload}`;
+  }
+
+  it('is loaded when traces are asked for', async () => {
+    service = await ServiceProcess.start(folder, {
+      NODE_OPTIONS: watchModules(),
+      OTEL_TRACES_EXPORTER: 'console',
+    });
+    await terminate();
+
+    expect(service.stderr).toContain('@opentelemetry/sdk-node');
+  });
+
+  it.each([{}, { OTEL_TRACES_EXPORTER: 'none', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://x' }])(
+    'is not loaded with %p, neither at the start nor by requests',
+    async (environment) => {
+      service = await ServiceProcess.start(folder, {
+        NODE_OPTIONS: watchModules(),
+        ...environment,
+      });
+      await post('{"id":1,"name":"Fern"}', { traceparent: `00-${TRACE_ID}-${CALLER_ID}-01` });
+      await terminate();
+
+      expect(service.stderr).toBe('');
+    },
+  );
+
+  it('need not be installed unless traces are asked for: then the service ends with a sentence', async () => {
+    service = new ServiceProcess(folder, {
+      NODE_OPTIONS: watchModules('@opentelemetry/sdk-node'),
+      AUTH_TOKENS: TOKEN,
+      OTEL_TRACES_EXPORTER: 'otlp',
+    });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    const said = service.stderr
+      .trimEnd()
+      .split('\n')
+      .filter((line) => !line.startsWith('file:'));
+    expect(said).toEqual([
+      'OTEL_* ask for traces, which need: npm install @opentelemetry/api @opentelemetry/resources @opentelemetry/sdk-node',
+    ]);
+  });
+});
+
+describe('without traces', () => {
+  it('nobody listens to validations and commits, so that nothing is published', async () => {
+    const application = await TestApplication.start();
+
+    expect(validationChannel.hasSubscribers).toBe(false);
+    expect(commitChannel.hasSubscribers).toBe(false);
+    await application.stop();
+  });
+});
