@@ -1,23 +1,16 @@
 import { join } from 'node:path';
-import { scripts } from '../package.json';
 
 /** A server under measurement: how to start it, and where it keeps its plants. */
 export interface Contestant {
   readonly name: string;
   /** The program, relative to the project. */
   readonly program: string;
-  /** Options of Node. */
-  readonly options?: readonly string[];
   readonly store: 'none' | 'sqlite' | 'postgres';
   /** Variables beside PORT, TOKEN and DATABASE. */
   readonly environment?: Readonly<Record<string, string>>;
   /** Whether it is our service, which takes its settings by other names. */
   readonly ours?: boolean;
 }
-
-/** As `npm start` has it: options of Node, and the program. */
-const startOptions = scripts.start.split(' ').slice(1);
-const main = startOptions.pop() ?? '';
 
 const typeorm = 'bench/dist/nest-typeorm.js';
 
@@ -28,26 +21,21 @@ export const contestants: readonly Contestant[] = [
   {
     name: 'Plant Store, no store',
     program: '.bench/bench/memory-store.js',
-    options: startOptions,
     store: 'none',
     ours: true,
   },
   fastify('Fastify, SQLite, a commit a request', 'sqlite'),
   nest('Nest + TypeORM save(), SQLite', 'sqlite', 'save'),
   nest('Nest + TypeORM insert(), SQLite, tuned', 'sqlite', 'insert'),
-  plantStore('Plant Store, SQLite', 'sqlite'),
+  { name: 'Plant Store, SQLite', program: 'dist/main.js', store: 'sqlite', ours: true },
   fastify('Fastify, PostgreSQL, an insert a request', 'postgres'),
   nest('Nest + TypeORM save(), PostgreSQL', 'postgres', 'save'),
   nest('Nest + TypeORM insert(), PostgreSQL', 'postgres', 'insert'),
-  plantStore('Plant Store, PostgreSQL', 'postgres'),
+  { name: 'Plant Store, PostgreSQL', program: 'dist/main.js', store: 'postgres', ours: true },
 ];
 
 function fastify(name: string, store: Contestant['store']): Contestant {
   return { name, program: 'bench/baselines/fastify.mjs', store, environment: { STORE: store } };
-}
-
-function plantStore(name: string, store: Contestant['store']): Contestant {
-  return { name, program: main, options: startOptions, store, ours: true };
 }
 
 function nest(name: string, store: 'sqlite' | 'postgres', write: string): Contestant {

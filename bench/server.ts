@@ -34,7 +34,7 @@ export class Server {
   static async start(contestant: Contestant, database: string): Promise<Server> {
     const port = await freePort();
     const began = performance.now();
-    const child = spawn(process.execPath, [...(contestant.options ?? []), programOf(contestant)], {
+    const child = spawn(process.execPath, [programOf(contestant)], {
       env: {
         PATH: process.env.PATH,
         NODE_ENV: 'production',

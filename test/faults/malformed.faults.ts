@@ -13,7 +13,7 @@ import { readPlants } from '../support/sqlite';
 
 const SOCKET_LEVEL = 30_000;
 const JSON_LEVEL = 70_000;
-const WARM_UP = 5_000;
+const WARM_UP = 25_000;
 const CONNECTIONS = 50;
 
 /** A body that no few bytes more or less make a NewPlant. */

@@ -1,15 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { scripts } from '../../package.json';
 import { TOKEN } from './application';
 
-const ROOT = join(__dirname, '../..');
+const MAIN = join(__dirname, '../../dist/main.js');
 
-/** What `npm start` runs: Node, options of it, and the program. */
-const startArguments = scripts.start.replace('dist/', join(ROOT, 'dist/')).split(' ').slice(1);
-
-/** The built service as a process of its own, as `npm start` runs it. */
+/** The built service as a process of its own, as an operator runs it. */
 export class ServiceProcess {
   /** Everything it has printed to the standard output. */
   stdout = '';
@@ -24,8 +20,8 @@ export class ServiceProcess {
    * @param wrapper a program, with its arguments, that runs the service
    */
   constructor(folder: string, environment: NodeJS.ProcessEnv = {}, wrapper: string[] = []) {
-    const [program, ...rest] = wrapper.concat(process.execPath, startArguments);
-    this.child = spawn(program ?? '', rest, {
+    const [program, ...rest] = [...wrapper, process.execPath, MAIN];
+    this.child = spawn(program, rest, {
       cwd: folder,
       env: { PATH: process.env.PATH, PORT: '0', ...environment },
     });
