@@ -27,6 +27,7 @@ function makeGroupCommit(options: Partial<GroupCommitOptions<number, number>> = 
         });
       }),
     weigh: () => 1,
+    promptWeight: 100,
     batchWeight: 100,
     queueWeight: 1000,
     queueTime: 10_000,
@@ -112,8 +113,8 @@ describe('GroupCommit', () => {
     await Promise.all(outcomes);
   });
 
-  it('commits a full batch without waiting', async () => {
-    const { commits, batches } = makeGroupCommit({ batchWeight: 2 });
+  it('commits without waiting once enough is there', async () => {
+    const { commits, batches } = makeGroupCommit({ promptWeight: 2 });
 
     const outcomes = [commits.submit(1), commits.submit(2)];
 

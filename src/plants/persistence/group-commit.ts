@@ -30,6 +30,8 @@ export interface GroupCommitOptions<Item, Outcome> {
   readonly commit: (batch: readonly Item[]) => Promise<ArrayLike<Outcome>>;
   /** How much an item weighs, in the unit of the two bounds below; at least 1. */
   readonly weigh: (item: Item) => number;
+  /** What waits begins without delay once it weighs this much. */
+  readonly promptWeight: number;
   /** A batch is full once it weighs this much. */
   readonly batchWeight: number;
   /** Items are refused while this much waits. */
@@ -131,12 +133,12 @@ export class GroupCommit<Item, Outcome> {
   }
 
   /**
-   * Starts a batch at once when one is full, or else after the first turn of the event loop that
+   * Starts a batch at once when enough waits, or else after the first turn of the event loop that
    * brings nothing more: whom the latest batch has answered may be back with another item.
    */
   private schedule(): void {
     if (this.committing >= this.options.concurrency) return;
-    if (this.waitingWeight >= this.options.batchWeight) {
+    if (this.waitingWeight >= this.options.promptWeight) {
       void this.commitBatch();
     } else if (!this.scheduled) {
       this.scheduled = true;

@@ -34,6 +34,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   private readonly commits = new GroupCommit<Plant, number>({
     commit: (batch) => this.commit(batch),
     weigh: ({ name, tag = '' }) => 1 + Math.floor((name.length + tag.length) / WEIGHT_UNIT),
+    promptWeight: 256,
     batchWeight: 1024,
     queueWeight: 16_384,
     queueTime: 1000,
