@@ -27,20 +27,20 @@ function makeGroupCommit(options: Partial<GroupCommitOptions<number, number>> = 
         });
       }),
     weigh: () => 1,
-    promptWeight: 100,
     batchWeight: 100,
     queueWeight: 1000,
     queueTime: 10_000,
-    concurrency: 1,
     deadline: 10_000,
+    lateLimit: 1,
     ...options,
   });
   return { commits, batches };
 }
 
-/** Lets the event loop go round until a batch has begun: after the first turn that brings no more. */
+/** Lets the event loop go round: batches begin at the end of a turn. */
 async function turn(): Promise<void> {
-  for (let turns = 0; turns < 4; turns++) await setImmediate();
+  await setImmediate();
+  await setImmediate();
 }
 
 describe('GroupCommit', () => {
@@ -71,83 +71,16 @@ describe('GroupCommit', () => {
     expect(await Promise.all(outcomes)).toEqual([10, 20, 30]);
   });
 
-  it('waits for a turn of the event loop that brings nothing more', async () => {
-    const { commits, batches } = makeGroupCommit();
-    const first = commits.submit(0);
-    await turn();
-    await setTimeout(100);
-    batches[0]?.succeed();
-    await first;
-
-    const outcomes: Promise<number>[] = [];
-    for (const item of [1, 2, 3]) {
-      outcomes.push(commits.submit(item));
-      await setImmediate();
-    }
-    expect(batches).toHaveLength(1);
-    await turn();
-
-    expect(batches[1]?.items).toEqual([1, 2, 3]);
-    batches[1]?.succeed();
-    await Promise.all(outcomes);
-  });
-
-  it('waits no longer than a commit has taken lately', async () => {
-    const { commits, batches } = makeGroupCommit();
-    const first = commits.submit(0);
-    await turn();
-    await setTimeout(20);
-    batches[0]?.succeed();
-    await first;
-
-    const outcomes: Promise<number>[] = [];
-    while (batches.length === 1) {
-      outcomes.push(commits.submit(outcomes.length));
-      await setImmediate();
-    }
-
-    expect(batches[1]?.items.length).toBeGreaterThan(1);
-    batches[1]?.succeed();
-    await turn();
-    batches[2]?.succeed();
-    await Promise.all(outcomes);
-  });
-
-  it('commits without waiting once enough is there', async () => {
-    const { commits, batches } = makeGroupCommit({ promptWeight: 2 });
-
-    const outcomes = [commits.submit(1), commits.submit(2)];
-
-    expect(batches.map(({ items }) => items)).toEqual([[1, 2]]);
-    batches[0]?.succeed();
-    await Promise.all(outcomes);
-  });
-
-  it('commits as many batches at the same time as it may', async () => {
-    const { commits, batches } = makeGroupCommit({ concurrency: 2 });
-
-    const outcomes: Promise<number>[] = [];
-    for (const item of [1, 2, 3]) {
-      outcomes.push(commits.submit(item));
-      await turn();
-    }
-
-    expect(batches.map(({ items }) => items)).toEqual([[1], [2]]);
-    batches[0]?.succeed();
-    batches[1]?.succeed();
-    await turn();
-    batches[2]?.succeed();
-    expect(await Promise.all(outcomes)).toEqual([10, 20, 30]);
-  });
-
-  it('commits what one batch cannot hold at the same time', async () => {
-    const { commits, batches } = makeGroupCommit({ concurrency: 2, batchWeight: 2 });
+  it('commits one batch at a time', async () => {
+    const { commits, batches } = makeGroupCommit({ batchWeight: 2 });
 
     const outcomes = [1, 2, 3].map((item) => commits.submit(item));
     await turn();
 
-    expect(batches.map(({ items }) => items)).toEqual([[1, 2], [3]]);
+    expect(batches.map(({ items }) => items)).toEqual([[1, 2]]);
     batches[0]?.succeed();
+    await turn();
+    expect(batches[1]?.items).toEqual([3]);
     batches[1]?.succeed();
     expect(await Promise.all(outcomes)).toEqual([10, 20, 30]);
   });
@@ -272,16 +205,22 @@ describe('GroupCommit', () => {
     expect(await next).toBe(40);
   });
 
-  it('goes on while one of two batches is late', async () => {
-    const { commits, batches } = makeGroupCommit({ deadline: 5, concurrency: 2 });
-    await expect(commits.submit(1)).rejects.toThrow(OutcomeUnknownError);
+  it('goes on beside a batch that is late, up to its limit', async () => {
+    const { commits, batches } = makeGroupCommit({ deadline: 20, lateLimit: 2 });
+    const late = commits.submit(1);
+    await turn();
+    const behind = commits.submit(2);
+    expect(batches).toHaveLength(1);
+    await expect(late).rejects.toThrow(OutcomeUnknownError);
 
-    const next = commits.submit(2);
     await turn();
     batches[1]?.succeed();
 
-    expect(await next).toBe(20);
+    expect(await behind).toBe(20);
+    await expect(commits.submit(3)).rejects.toThrow(OutcomeUnknownError);
+    await expect(commits.submit(4)).rejects.toThrow(UnavailableError);
     batches[0]?.succeed();
+    batches[2]?.succeed();
   });
 
   it('closes once everything before is settled', async () => {

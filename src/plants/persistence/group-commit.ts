@@ -30,8 +30,6 @@ export interface GroupCommitOptions<Item, Outcome> {
   readonly commit: (batch: readonly Item[]) => Promise<ArrayLike<Outcome>>;
   /** How much an item weighs, in the unit of the two bounds below; at least 1. */
   readonly weigh: (item: Item) => number;
-  /** What waits begins without delay once it weighs this much. */
-  readonly promptWeight: number;
   /** A batch is full once it weighs this much. */
   readonly batchWeight: number;
   /** Items are refused while this much waits. */
@@ -41,10 +39,10 @@ export interface GroupCommitOptions<Item, Outcome> {
    * judged by how long batches have taken lately: so a slow store has a short queue.
    */
   readonly queueTime: number;
-  /** Batches committing at the same time. */
-  readonly concurrency: number;
-  /** Milliseconds after which a batch counts as lost. */
+  /** Milliseconds after which a batch is late. */
   readonly deadline: number;
+  /** Batches that may be late before items are refused; while fewer are, the next begins beside them. */
+  readonly lateLimit: number;
 }
 
 /** How much the latest batch counts in the pace. */
@@ -64,8 +62,8 @@ interface Waiting<Item, Outcome> {
  * commits a single item at once.
  *
  * A failed batch fails its items and nothing else. A batch that outlives the deadline is answered
- * "outcome unknown" but not cancelled; while all that may commit at the same time are late, items
- * are refused rather than queued behind them.
+ * "outcome unknown" but not cancelled; while as many are late as may be, items are refused rather
+ * than queued behind them.
  */
 export class GroupCommit<Item, Outcome> {
   private waiting: Waiting<Item, Outcome>[] = [];
@@ -109,14 +107,14 @@ export class GroupCommit<Item, Outcome> {
 
   /** Whether an item submitted now would be refused for those that wait. */
   get isFull(): boolean {
-    const { queueWeight, queueTime, batchWeight, concurrency } = this.options;
-    const time = (this.waitingWeight / batchWeight / concurrency) * this.pace;
+    const { queueWeight, queueTime, batchWeight } = this.options;
+    const time = (this.waitingWeight / batchWeight) * this.pace;
     return this.isStuck || this.waitingWeight >= queueWeight || time >= queueTime;
   }
 
-  /** Whether all batches that may commit at the same time are past their deadline. */
+  /** Whether as many batches as may be are past their deadline. */
   get isStuck(): boolean {
-    return this.late.size >= this.options.concurrency;
+    return this.late.size >= this.options.lateLimit;
   }
 
   /** Refuses what comes from now on, and resolves once everything before it is settled. */
@@ -132,34 +130,19 @@ export class GroupCommit<Item, Outcome> {
     return this.committing === 0 && this.waiting.length === 0;
   }
 
-  /**
-   * Starts a batch at once when enough waits, or else after the first turn of the event loop that
-   * brings nothing more: whom the latest batch has answered may be back with another item.
-   */
+  /** Starts a batch at the end of this turn of the event loop, with all that the turn brings. */
   private schedule(): void {
-    if (this.committing >= this.options.concurrency) return;
-    if (this.waitingWeight >= this.options.promptWeight) {
+    if (this.scheduled || !this.mayBegin) return;
+    this.scheduled = true;
+    setImmediate(() => {
+      this.scheduled = false;
       void this.commitBatch();
-    } else if (!this.scheduled) {
-      this.scheduled = true;
-      this.gather(0, performance.now() + this.pace);
-    }
+    });
   }
 
-  /**
-   * @param before how many items waited one turn ago
-   * @param end when to start whatever comes: after the time of one commit, by `performance.now()`
-   */
-  private gather(before: number, end: number): void {
-    setImmediate(() => {
-      const { length } = this.waiting;
-      if (length > before && performance.now() < end) {
-        this.gather(length, end);
-      } else {
-        this.scheduled = false;
-        if (length > 0 && this.committing < this.options.concurrency) void this.commitBatch();
-      }
-    });
+  /** One batch at a time, but for those that are late. */
+  private get mayBegin(): boolean {
+    return this.committing === this.late.size && !this.isStuck;
   }
 
   private async commitBatch(): Promise<void> {
@@ -168,12 +151,12 @@ export class GroupCommit<Item, Outcome> {
     if (commitChannel.hasSubscribers) {
       for (const { event } of batch) if (event) event.batchSize = batch.length;
     }
-    if (this.waiting.length > 0) this.schedule();
     const start = performance.now();
     const clock = setTimeout(() => {
       this.late.add(batch);
       fail(batch, new OutcomeUnknownError());
       if (this.isStuck) fail(this.takeAll(), new UnavailableError());
+      else if (this.waiting.length > 0) this.schedule();
     }, this.options.deadline);
 
     try {
@@ -193,7 +176,8 @@ export class GroupCommit<Item, Outcome> {
     }
     this.committing--;
     this.late.delete(batch);
-    if (this.waiting.length > 0) this.schedule();
+    // At once: a loop that is flooded with requests may take seconds to come to its end.
+    if (this.waiting.length > 0 && !this.scheduled && this.mayBegin) void this.commitBatch();
     else if (this.isIdle) this.onIdle?.();
   }
 

@@ -52,12 +52,11 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   private readonly commits = new GroupCommit<Plant, Outcome>({
     commit: (batch) => this.commit(batch),
     weigh: ({ name, tag = '' }) => 1 + Math.floor((name.length + tag.length) / WEIGHT_UNIT),
-    promptWeight: 256,
     batchWeight: 1024,
     queueWeight: 16_384,
     queueTime: 1000,
-    concurrency: 2,
     deadline: 10_000,
+    lateLimit: 2,
   });
 
   private readonly breaker = new CircuitBreaker({

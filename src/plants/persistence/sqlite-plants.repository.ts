@@ -34,12 +34,11 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   private readonly commits = new GroupCommit<Plant, number>({
     commit: (batch) => this.commit(batch),
     weigh: ({ name, tag = '' }) => 1 + Math.floor((name.length + tag.length) / WEIGHT_UNIT),
-    promptWeight: 256,
     batchWeight: 1024,
     queueWeight: 16_384,
     queueTime: 1000,
-    concurrency: 1,
     deadline: 10_000,
+    lateLimit: 1,
   });
   private thread: SqliteThread;
   private restarting: Promise<SqliteThread> | undefined;
