@@ -7,6 +7,7 @@ import { TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
 import { ServiceProcess } from './support/service-process';
 import { until } from './support/until';
+import { exchange } from './support/wire';
 
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
@@ -121,6 +122,20 @@ describe('the log', () => {
     await lines();
 
     expect(service.stdout + service.stderr).not.toMatch(new RegExp(`secret|${TOKEN}`));
+  });
+
+  it('holds no password that a target in absolute form brings', async () => {
+    await start({ ACCESS_LOG: 'true' });
+    const target = 'http://user:hunter2@x/plants?access_token=hunter3';
+
+    await exchange(
+      await service.url(),
+      `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+    );
+
+    const [access] = (await lines()).filter(({ msg }) => msg === 'request');
+    expect(access).toMatchObject({ path: '/plants' });
+    expect(service.stdout).not.toContain('hunter');
   });
 
   it('cannot be forged: what callers send stays within its line', async () => {

@@ -14,6 +14,15 @@ export function nodeRequest(request: HostRequest): IncomingMessage {
 }
 
 /**
+ * The path of a request target, RFC 9112 section 3.2, for those who are to know what was asked for:
+ * without query and authority, either of which may hold a secret.
+ */
+export function pathOf(target: string): string {
+  const [withoutQuery = ''] = target.split('?', 1);
+  return withoutQuery.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '');
+}
+
+/**
  * Every value of a header field, in the order sent. Node's `headers` keeps one of several
  * `Authorization`, `Content-Type` or `Host` fields and hides the rest.
  *

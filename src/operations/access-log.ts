@@ -1,8 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import { pathOf } from '../http/node-request';
 import { requestFields } from './request-context';
 
-/** Writes one line a request, once it is answered. The query is left out: it may hold anything. */
+/** Writes one line a request, once it is answered. */
 export function logAccess(instance: FastifyInstance, logger: Logger): void {
   instance.addHook('onResponse', (request, reply, done) => {
     const { method, url } = request;
@@ -10,7 +11,7 @@ export function logAccess(instance: FastifyInstance, logger: Logger): void {
       {
         ...requestFields(request),
         method,
-        path: url.split('?', 1)[0],
+        path: pathOf(url),
         status: reply.statusCode,
         ms: reply.elapsedTime,
       },

@@ -21,6 +21,7 @@ import { defaultResource, resourceFromAttributes } from '@opentelemetry/resource
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import type { FastifyInstance } from 'fastify';
 import { PlantStoreError } from '../errors';
+import { pathOf } from '../http/node-request';
 import { validationChannel } from '../plants/new-plant.pipe';
 import { type CommitEvent, commitChannel } from '../plants/persistence/group-commit';
 import { packageVersion } from './package-version';
@@ -140,7 +141,7 @@ function startRequest(tracer: Tracer, request: IncomingMessage, caller: Context)
   const attributes: Attributes = {
     'http.request.method': known ? method : '_OTHER',
     'http.request.method_original': known ? undefined : method,
-    'url.path': url.split('?', 1)[0],
+    'url.path': pathOf(url),
     'url.scheme': 'encrypted' in socket ? 'https' : 'http',
     'network.protocol.version': httpVersion,
     'server.address': address,
