@@ -31,7 +31,7 @@ const PROBE_INTERVAL = 500;
  * write again: that of a later batch, or of a probe, so that it recovers without traffic as well.
  */
 export class SqlitePlantsRepository extends PlantsRepository implements OnApplicationShutdown {
-  private readonly commits = new GroupCommit<Plant, number>({
+  private readonly commits = new GroupCommit<Plant, boolean>({
     commit: (batch) => this.commit(batch),
     weigh: ({ name, tag = '' }) => 1 + Math.floor((name.length + tag.length) / WEIGHT_UNIT),
     batchWeight: 1024,
@@ -68,8 +68,8 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     }
   }
 
-  async insert(plant: Plant): Promise<boolean> {
-    return (await this.commits.submit(plant)) === 1;
+  insert(plant: Plant): Promise<boolean> {
+    return this.commits.submit(plant);
   }
 
   async find(id: bigint): Promise<Plant | undefined> {
@@ -102,7 +102,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     await this.thread.close();
   }
 
-  private async commit(batch: readonly Plant[]): Promise<Uint8Array> {
+  private async commit(batch: readonly Plant[]): Promise<boolean[]> {
     try {
       const thread = await this.liveThread();
       const reply = await thread.commit({
@@ -112,7 +112,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
       });
       const kept = this.keptOf(reply);
       this.ready = true;
-      return kept;
+      return Array.from(kept, (plant) => plant === 1);
     } catch (error) {
       this.doubt();
       throw error;
