@@ -1,11 +1,11 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type Contestant, programOf } from './contestants';
 import type { LoadOptions, LoadResult } from './load';
+import { freePort } from '../test/support/free-port';
 
 /** The token that every contestant accepts. */
 export const TOKEN = 'bench-token';
@@ -95,12 +95,4 @@ export class Server {
 
 function urlOf({ store }: Contestant, database: string): string {
   return store === 'sqlite' ? `sqlite:${database}` : database;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  return port;
 }

@@ -74,6 +74,7 @@ describe('docs/clients.md', () => {
   });
 
   it('has a generated client that takes nothing but a NewPlant', async () => {
+    // The directives are the assertions: TypeScript refuses one whose line it would have accepted.
     makeProject({
       'create.ts': `
         import { createPlant } from './plant-store/index.js';

@@ -1,12 +1,12 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { Client } from 'pg';
 import { makeFolder, removeFolder } from './support/folder';
 import { PostgresServer } from './support/postgres';
+import { freePort } from './support/free-port';
 
 /**
  * Installs the package as a user would, beside hosts that are not built with our configuration, and
@@ -220,12 +220,4 @@ async function usingPostgres<Result>(use: (client: Client) => Promise<Result>): 
   const result = await use(client);
   await client.end();
   return result;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  return port;
 }

@@ -20,8 +20,5 @@ export function serveHealth(instance: FastifyInstance, readiness: Readiness): vo
 }
 
 function answer(reply: FastifyReply, body: string): FastifyReply {
-  return reply
-    .header('Cache-Control', 'no-store')
-    .type('application/json; charset=utf-8')
-    .send(body);
+  return reply.type('application/json; charset=utf-8').send(body);
 }

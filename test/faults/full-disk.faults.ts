@@ -7,9 +7,9 @@ import { errorBodies } from '../support/error-bodies';
 import { printFigures } from '../support/figures';
 import { makeFolder, removeFolder } from '../support/folder';
 import { creation, putLoad } from '../support/load';
+import { judgeOutcomes } from '../support/outcomes';
 import { ServiceProcess } from '../support/service-process';
 import { SmallDisk } from '../support/small-disk';
-import { integrity, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
 
 const SIZE = 2 ** 20;
@@ -68,8 +68,6 @@ describe('a full disk', () => {
     return copy;
   }
 
-  const idsWith = (outcome: number) =>
-    [...outcomes].filter(([, each]) => each === outcome).map(([id]) => BigInt(id));
   const statusOf = async (url: URL, path: string) => (await fetch(new URL(path, url))).status;
 
   it('is answered 503 or 504, is not ready, and is got over without a restart', async () => {
@@ -99,19 +97,13 @@ describe('a full disk', () => {
     service.kill('SIGTERM');
     const { code } = await service.ended;
 
-    const stored = new Set(readPlants(databaseFile()).map(({ id }) => id));
     const report = {
-      acknowledged: idsWith(200).length,
-      'refused (50300)': idsWith(50300).length,
-      'unknown (50400)': idsWith(50400).length,
-      'acknowledged and lost': idsWith(200).filter((id) => !stored.has(id)).length,
-      'refused but stored': idsWith(50300).filter((id) => stored.has(id)).length,
+      ...judgeOutcomes(outcomes, databaseFile()),
       'readiness while full': [...new Set(whileFull)].join(),
       'liveness while full': live,
       'ready again after (ms)': Math.round(recovery),
       'creations afterwards': [...new Set(again)].join(),
       'exit code': code,
-      integrity: integrity(databaseFile()),
     };
     printFigures('a full disk', report);
     expect(report).toMatchObject({
@@ -141,17 +133,7 @@ describe('a full disk', () => {
     service.kill('SIGTERM');
     await service.ended;
 
-    const stored = new Set(readPlants(databaseFile()).map(({ id }) => id));
-    const report = {
-      rounds: ROUNDS,
-      acknowledged: idsWith(200).length,
-      'refused (50300)': idsWith(50300).length,
-      'unknown (50400)': idsWith(50400).length,
-      'unknown and stored': idsWith(50400).filter((id) => stored.has(id)).length,
-      'acknowledged and lost': idsWith(200).filter((id) => !stored.has(id)).length,
-      'refused but stored': idsWith(50300).filter((id) => stored.has(id)).length,
-      integrity: integrity(databaseFile()),
-    };
+    const report = { rounds: ROUNDS, ...judgeOutcomes(outcomes, databaseFile()) };
     printFigures(`a full disk, then kill -9 (SEED=${seed})`, report);
     expect(report).toMatchObject({
       'acknowledged and lost': 0,

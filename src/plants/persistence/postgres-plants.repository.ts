@@ -6,6 +6,7 @@ import type { Plant } from '../plant';
 import { PlantsRepository } from '../plants.repository';
 import { CircuitBreaker } from './circuit-breaker';
 import { GroupCommit } from './group-commit';
+import { plantBatches } from './plant-batches';
 import {
   isAmbiguous,
   isPassing,
@@ -17,9 +18,6 @@ import {
 import { PostgresHosts } from './postgres.hosts';
 import { migrate } from './postgres.migrations';
 import { StoreOpenError } from './store-open.error';
-
-/** A plant weighs 1 for each 4 KiB of text begun. */
-const WEIGHT_UNIT = 4096;
 
 /** How often a batch is tried that others keep rolling back. */
 const ATTEMPTS = 10;
@@ -50,12 +48,8 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   private readonly logger = new Logger('PlantStore');
 
   private readonly commits = new GroupCommit<Plant, Outcome>({
+    ...plantBatches,
     commit: (batch) => this.commit(batch),
-    weigh: ({ name, tag = '' }) => 1 + Math.floor((name.length + tag.length) / WEIGHT_UNIT),
-    batchWeight: 1024,
-    queueWeight: 16_384,
-    queueTime: 1000,
-    deadline: 10_000,
     lateLimit: 2,
   });
 

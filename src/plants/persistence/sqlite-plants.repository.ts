@@ -6,13 +6,11 @@ import { INT64_MAX, INT64_MIN } from '../int64';
 import type { Plant } from '../plant';
 import { PlantsRepository } from '../plants.repository';
 import { GroupCommit } from './group-commit';
+import { plantBatches } from './plant-batches';
 import { sqliteMigrations } from './sqlite.migrations';
 import type { SqliteReply } from './sqlite.protocol';
 import { SqliteThread } from './sqlite.thread';
 import { StoreOpenError } from './store-open.error';
-
-/** A plant weighs 1 for each 4 KiB of text begun. */
-const WEIGHT_UNIT = 4096;
 
 /** Characters of text after which a page ends early, so that memory stays flat. */
 const PAGE_TEXT_LIMIT = 2 ** 20;
@@ -32,12 +30,8 @@ const PROBE_INTERVAL = 500;
  */
 export class SqlitePlantsRepository extends PlantsRepository implements OnApplicationShutdown {
   private readonly commits = new GroupCommit<Plant, boolean>({
+    ...plantBatches,
     commit: (batch) => this.commit(batch),
-    weigh: ({ name, tag = '' }) => 1 + Math.floor((name.length + tag.length) / WEIGHT_UNIT),
-    batchWeight: 1024,
-    queueWeight: 16_384,
-    queueTime: 1000,
-    deadline: 10_000,
     lateLimit: 1,
   });
   private thread: SqliteThread;

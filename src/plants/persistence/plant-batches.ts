@@ -1,0 +1,14 @@
+import type { Plant } from '../plant';
+import type { GroupCommitOptions } from './group-commit';
+
+/** A plant weighs 1 for each 4 KiB of text begun. */
+const WEIGHT_UNIT = 4096;
+
+/** How plants share commits, whatever store they go to: the bounds in docs/operating.md. */
+export const plantBatches = {
+  weigh: ({ name, tag = '' }) => 1 + Math.floor((name.length + tag.length) / WEIGHT_UNIT),
+  batchWeight: 1024,
+  queueWeight: 16_384,
+  queueTime: 1000,
+  deadline: 10_000,
+} as const satisfies Partial<GroupCommitOptions<Plant, unknown>>;
