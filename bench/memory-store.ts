@@ -4,13 +4,13 @@ import { equip } from '../src/application';
 import { AppModule } from '../src/app.module';
 import { readEnvironment } from '../src/config/environment';
 import { createFastifyAdapter } from '../src/http/fastify-adapter';
-import { keepRequestsYoung } from '../src/operations/heap';
+import { tuneV8 } from '../src/operations/v8';
 import { createLogger } from '../src/operations/logger';
 import { PlantsRepository } from '../src/plants';
 
 /** Our service over a store that forgets: the pipeline alone, everything but the commit. */
 async function main(): Promise<void> {
-  keepRequestsYoung();
+  tuneV8();
   const settings = readEnvironment(process.env);
   const module = await Test.createTestingModule({ imports: [AppModule.register(settings)] })
     .overrideProvider(PlantsRepository)

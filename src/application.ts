@@ -14,7 +14,7 @@ import { shedLoad } from './operations/load-shedding';
 import { Metrics } from './operations/metrics';
 import { NestLogger } from './operations/nest-logger';
 import { Readiness } from './operations/readiness';
-import { trackRequests } from './operations/request-context';
+import { trackFailures } from './operations/request-context';
 import { Tracing } from './operations/tracing';
 import { PlantsRepository } from './plants';
 import { hasSwagger } from './plants/dto/openapi';
@@ -45,7 +45,7 @@ export function equip(app: NestFastifyApplication, settings: Settings, logger: P
   const instance = app.getHttpAdapter().getInstance();
   app.get(Metrics).measure(instance);
   if (settings.tracing) app.get(Tracing).start(instance);
-  trackRequests(instance);
+  trackFailures();
   shedLoad(instance, app.get(PlantsRepository, { strict: false }));
   if (settings.accessLog) logAccess(instance, logger);
   serveHealth(instance, app.get(Readiness));

@@ -5,14 +5,14 @@ import { createApplication } from './application';
 import { acceptsNothing, makeToken, TokenFileError } from './auth';
 import { EnvironmentError, readEnvironment, type Settings } from './config/environment';
 import { TlsError } from './http/tls';
-import { keepRequestsYoung } from './operations/heap';
+import { tuneV8 } from './operations/v8';
 import { closeOnSignal } from './operations/shutdown';
 import { TracingError } from './operations/tracing';
 import { StoreOpenError } from './plants/persistence/store-open.error';
 
 /** The standalone service as a process: environment in, host up, signals handled. */
 async function main(): Promise<void> {
-  keepRequestsYoung();
+  tuneV8();
   const settings = readEnvironment(process.env);
   if (!acceptsNothing(settings.auth)) {
     await serve(settings);

@@ -5,6 +5,7 @@ import { TestApplication, TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
 import { creation, putLoad } from './support/load';
 import { ServiceProcess } from './support/service-process';
+import { until } from './support/until';
 
 /** Requests before the measurement, for the compiler to settle. */
 const WARM_UP = 3000;
@@ -17,8 +18,28 @@ const REQUESTS = 2000;
  */
 const BOUND = 2.2;
 
-/** An option of V8. */
-const TRACE = '--trace-pretenuring-statistics';
+/** Has V8 print a line for each place in the code that it thinks of treating otherwise. */
+const TRACE_PRETENURING = `
+  import { setFlagsFromString } from 'node:v8';
+  setFlagsFromString('--trace-pretenuring-statistics');`;
+
+/** Has a process, at a signal, collect its garbage as often as V8 keeps shapes, and tell what V8 knows of ticks. */
+const TELL_SHAPES = `
+  import { setTimeout } from 'node:timers/promises';
+  import { setFlagsFromString } from 'node:v8';
+  import { runInNewContext } from 'node:vm';
+  setFlagsFromString('--expose-gc');
+  setFlagsFromString('--allow-natives-syntax');
+  const collect = runInNewContext('gc');
+  const feedback = new Function('code', 'return %GetFeedback(code)');
+  process.on('SIGUSR2', async () => {
+    for (let count = 0; count < 10; count++) {
+      await setTimeout(1);
+      collect();
+    }
+    const members = feedback(process.nextTick).filter(([kind]) => kind.startsWith('Define'));
+    console.log('shapes: ' + members.map(([, state]) => state).join(' '));
+  });`;
 
 describe('the hot path', () => {
   it('allocates no more for a creation than it did', async () => {
@@ -35,32 +56,64 @@ describe('the hot path', () => {
     await application.stop();
   }, 60_000);
 
-  it('has V8 keep what requests need in the young generation', async () => {
-    const folder = makeFolder();
-    // V8 then prints a line for each place in the code that it thinks of treating otherwise.
-    const flag = `import { setFlagsFromString } from 'node:v8'; setFlagsFromString('${TRACE}');`;
-    const service = await ServiceProcess.start(folder, {
-      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(flag)}`,
+  describe('of the service as a process', () => {
+    let folder: string;
+    let service: ServiceProcess;
+    let lastId = 0;
+    afterEach(async () => {
+      service.kill('SIGTERM');
+      await service.ended;
+      removeFolder(folder);
     });
-    const url = await service.url();
-    const whileStarting = service.stdout.length;
 
-    let id = 0;
-    await putLoad({
-      url,
-      connections: 64,
-      next: () => (id < 20_000 ? creation(++id) : undefined),
-      onAnswer: (_id, { status }) => {
-        expect(status).toBe(200);
-      },
-    });
-    service.kill('SIGTERM');
-    await service.ended;
+    /** Starts the service with a module loaded before its own. */
+    async function start(module: string): Promise<void> {
+      folder = makeFolder();
+      service = await ServiceProcess.start(folder, {
+        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(module)}`,
+      });
+    }
 
-    expect(service.stdout).toContain('AllocationSite');
-    expect(service.stdout.slice(whileStarting)).not.toContain('AllocationSite');
-    removeFolder(folder);
-  }, 60_000);
+    async function create(count: number): Promise<void> {
+      const end = lastId + count;
+      await putLoad({
+        url: await service.url(),
+        connections: 64,
+        next: () => (lastId < end ? creation(++lastId) : undefined),
+        onAnswer: (_id, { status }) => {
+          expect(status).toBe(200);
+        },
+      });
+    }
+
+    it('has V8 keep what requests need in the young generation', async () => {
+      await start(TRACE_PRETENURING);
+      const whileStarting = service.stdout.length;
+
+      await create(20_000);
+
+      service.kill('SIGTERM');
+      await service.ended;
+      expect(service.stdout).toContain('AllocationSite');
+      expect(service.stdout.slice(whileStarting)).not.toContain('AllocationSite');
+    }, 60_000);
+
+    it('has V8 know the shape of ticks, however long it has waited', async () => {
+      await start(TELL_SHAPES);
+      const tellShapes = async (): Promise<string | undefined> => {
+        const { length } = service.stdout;
+        service.kill('SIGUSR2');
+        await until(() => service.stdout.includes('shapes: ', length));
+        return /shapes: (.*)/.exec(service.stdout.slice(length))?.[1];
+      };
+
+      await create(3000);
+      await tellShapes();
+      await create(3000);
+
+      expect(await tellShapes()).toMatch(/^(MONOMORPHIC ?){5}$/);
+    }, 60_000);
+  });
 });
 
 async function bytesPerRequest(

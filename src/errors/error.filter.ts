@@ -6,7 +6,7 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { errorChannel, type ErrorKind, PlantStoreError } from './errors';
+import { errorChannel, type ErrorKind, failureChannel, PlantStoreError } from './errors';
 import { FailureLog } from './failure-log';
 
 /** Which line of the catalogue answers a status that Nest, Fastify or a guard of the host chose. */
@@ -42,9 +42,14 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
   catch(exception: unknown, host: ArgumentsHost): void {
     const failure = toPlantStoreError(exception);
     errorChannel.publish(failure);
-    if (failure.getStatus() >= 500) this.failures.write(failure);
+    const http = host.switchToHttp();
+    if (failure.getStatus() >= 500) {
+      failureChannel.runStores(http.getRequest<object>(), () => {
+        this.failures.write(failure);
+      });
+    }
 
-    const response: unknown = host.switchToHttp().getResponse();
+    const response: unknown = http.getResponse();
     const { httpAdapter } = this.adapterHost;
     for (const [name, value] of Object.entries(failure.headers)) {
       httpAdapter.setHeader(response, name, value);

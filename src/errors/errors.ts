@@ -142,6 +142,12 @@ export class PlantStoreError extends HttpException {
 /** Node's diagnostics channel of the errors answered; its messages are {@link PlantStoreError}s. */
 export const errorChannel = channel('plant-store:error');
 
+/**
+ * Node's diagnostics channel of the requests answered with 5xx, while the log hears of them; its
+ * messages are the requests. Bind a store to it to know the request of a log line.
+ */
+export const failureChannel = channel('plant-store:failure');
+
 /** 40000: the HTTP request itself is malformed. */
 export class MalformedRequestError extends PlantStoreError {
   constructor(message?: string) {

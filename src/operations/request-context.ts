@@ -1,8 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
+import { failureChannel } from '../errors';
 
-/** The request that the current piece of work is part of. */
+/** The request whose failure is being logged. */
 const current = new AsyncLocalStorage<FastifyRequest>();
 
 /** W3C Trace Context section 3.2, version 00, and neither id all zeros. */
@@ -25,12 +26,12 @@ export interface TraceFields {
 /** What log lines say of the spans of requests; empty unless requests are traced. */
 export const traceFields = new WeakMap<IncomingMessage, TraceFields>();
 
-/** Has every log line know the request it is part of. */
-export function trackRequests(instance: FastifyInstance): void {
-  // Not earlier: the body arrives in a context of its own, and what follows it would be outside.
-  instance.addHook('preHandler', (request, _reply, done) => {
-    current.run(request, done);
-  });
+/**
+ * Has the log lines of a failed request name it. Not for all of the time that a request takes: that
+ * costs every request, and no other line is part of one.
+ */
+export function trackFailures(): void {
+  failureChannel.bindStore(current);
 }
 
 /** The fields for a log line: those of the request given, or of the current one; none outside. */
