@@ -310,15 +310,47 @@ describe('PostgresPlantsRepository', () => {
       await other.end();
     });
 
-    it('needs nothing of its session that a pooling proxy would take away', async () => {
-      const pool = new Pool({ connectionString: url, max: 1 });
-      pool.on('release', (_error, client) => void client.query('DISCARD ALL'));
-      await reopen(pool);
+    describe('by a prepared statement', () => {
+      let pool: Pool;
+      beforeEach(async () => {
+        pool = new Pool({ connectionString: url, max: 1 });
+        await reopen(pool);
+      });
+      afterEach(async () => {
+        await reopen(url);
+        await pool.end();
+      });
 
-      expect([await insert(1n), await insert(1n), await insert(2n)]).toEqual([true, false, true]);
+      async function preparedNames(): Promise<string[]> {
+        const { rows } = await pool.query<{ name: string }>(
+          'SELECT name FROM pg_prepared_statements',
+        );
+        return rows.map(({ name }) => name);
+      }
 
-      await reopen(url);
-      await pool.end();
+      it('is prepared once a session', async () => {
+        expect([await insert(1n), await insert(1n), await insert(2n)]).toEqual([true, false, true]);
+
+        expect(await preparedNames()).toHaveLength(1);
+      });
+
+      it('is kept all the same when a proxy has taken the statement away', async () => {
+        pool.on('release', (_error, client) => void client.query('DISCARD ALL'));
+
+        expect([await insert(1n), await insert(1n), await insert(2n)]).toEqual([true, false, true]);
+        expect(await preparedNames()).toEqual([]);
+      });
+
+      it("is kept all the same in a session of another's that has the statement", async () => {
+        await insert(1n);
+        const [name] = await preparedNames();
+        await pool.end();
+        pool = new Pool({ connectionString: url, max: 1 });
+        pool.on('connect', (client) => void client.query(`PREPARE "${name}" AS SELECT 1`));
+        await reopen(pool);
+
+        expect([await insert(1n), await insert(2n)]).toEqual([false, true]);
+      });
     });
 
     it('is of unknown outcome when its session is terminated, and the next one succeeds', async () => {

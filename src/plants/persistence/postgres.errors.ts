@@ -26,6 +26,11 @@ export function isTransient({ code }: { code: string }): boolean {
   return code === '40001' || code === '40P01';
 }
 
+/** The session has no statement of the name, or has one already: it is not the one that prepared it. */
+export function isOfPreparing({ code }: { code: string }): boolean {
+  return code === '26000' || code === '42P05';
+}
+
 /**
  * The fault lies with a row: its data (22), a constraint or a partition that does not take it (23,
  * 44), its size (54), or a trigger that refuses it (P0).
