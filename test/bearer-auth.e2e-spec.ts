@@ -3,15 +3,21 @@ import type { ErrorBody } from '../src/plants';
 import { answerOf, TestApplication, TOKEN } from './support/application';
 import { expectAsDeclared } from './support/contract';
 import { errorBodies } from './support/error-bodies';
+import { stores, type TestStore } from './support/stores';
 
 const OTHER_TOKEN = 'another/good+token==';
 
-describe('the bearer token', () => {
-  let application: TestApplication;
+jest.setTimeout(30_000);
+
+describe.each(stores)('the bearer token of who creates plants in %s', (_name, startStore) => {
+  let application: TestApplication<TestStore>;
   let nextId = 1;
   beforeAll(async () => {
     const digest = createHash('sha256').update(OTHER_TOKEN).digest('hex');
-    application = await TestApplication.start({ AUTH_TOKENS: `${TOKEN},sha256:${digest}` });
+    application = await TestApplication.start(
+      { AUTH_TOKENS: `${TOKEN},sha256:${digest}` },
+      await startStore(),
+    );
   });
   afterAll(() => application.stop());
 

@@ -3,14 +3,23 @@ import { Readiness } from '../src/operations/readiness';
 import { PlantsRepository } from '../src/plants';
 import { TestApplication, TOKEN } from './support/application';
 import { errorBodies } from './support/error-bodies';
+import { stores, type TestStore } from './support/stores';
 import { until } from './support/until';
 
-describe('operations', () => {
-  let application: TestApplication;
-  beforeEach(async () => {
-    application = await TestApplication.start();
+jest.setTimeout(30_000);
+
+describe.each(stores)('operations of a service that keeps plants in %s', (_name, startStore) => {
+  let store: TestStore;
+  let application: TestApplication<TestStore>;
+  beforeAll(async () => {
+    store = await startStore();
   });
-  afterEach(() => application.stop());
+  beforeEach(async () => {
+    application = await TestApplication.start({}, store);
+    await store.removePlants();
+  });
+  afterEach(() => application.app.close());
+  afterAll(() => store.remove());
 
   const get = (url: string, headers = {}) =>
     application.app.inject({ method: 'GET', url, headers });
@@ -42,18 +51,6 @@ describe('operations', () => {
       expect(ready.json()).toEqual(errorBodies.unavailable);
       expect(ready.headers['retry-after']).toBe('1');
       expect((await get('/health/live')).statusCode).toBe(200);
-    });
-
-    it('is not ready once the store refused a plant, and is again when the cause is gone', async () => {
-      const other = new DatabaseSync(application.store.file);
-      other.exec('BEGIN IMMEDIATE');
-      await newPlant(1);
-
-      expect((await get('/health/ready')).statusCode).toBe(503);
-      expect((await get('/health/live')).statusCode).toBe(200);
-
-      other.close();
-      await until(async () => (await get('/health/ready')).statusCode === 200);
     });
   });
 
@@ -148,6 +145,24 @@ describe('operations', () => {
       expect(response.json()).toEqual(errorBodies.unavailable);
       expect(response.headers['retry-after']).toBe('1');
     });
+  });
+});
+
+describe('a service whose SQLite file is locked', () => {
+  it('is alive but not ready once a plant was refused, and is ready again when the lock is gone', async () => {
+    const application = await TestApplication.start();
+    const statusOf = async (url: string): Promise<number> =>
+      (await application.app.inject({ url })).statusCode;
+    const other = new DatabaseSync(application.store.file);
+    other.exec('BEGIN IMMEDIATE');
+    await application.post('{"id":1,"name":"Fern"}');
+
+    expect(await statusOf('/health/ready')).toBe(503);
+    expect(await statusOf('/health/live')).toBe(200);
+
+    other.close();
+    await until(async () => (await statusOf('/health/ready')) === 200);
+    await application.stop();
   });
 });
 

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { ErrorBody } from '../src/plants';
 import { TestApplication, TOKEN } from './support/application';
 import { errorBodies } from './support/error-bodies';
+import { stores, type TestStore } from './support/stores';
 import { exchange, open, readAnswers } from './support/wire';
 
 /** A good creation as it goes over the wire. */
@@ -19,14 +20,16 @@ function creation(id: number, fields: string[] = []): string {
   ].join('\r\n');
 }
 
-describe('HTTP on the wire', () => {
-  let application: TestApplication;
+jest.setTimeout(30_000);
+
+describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) => {
+  let application: TestApplication<TestStore>;
   let url: URL;
   beforeAll(async () => {
-    application = await TestApplication.start({
-      HEADERS_TIMEOUT: '500ms',
-      REQUEST_TIMEOUT: '1s',
-    });
+    application = await TestApplication.start(
+      { HEADERS_TIMEOUT: '500ms', REQUEST_TIMEOUT: '1s' },
+      await startStore(),
+    );
     url = await application.listen();
   });
   afterAll(() => application.stop());
