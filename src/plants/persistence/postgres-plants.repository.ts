@@ -10,7 +10,7 @@ import { GroupCommit } from './group-commit';
 import { plantBatches } from './plant-batches';
 import {
   isAmbiguous,
-  isOfPreparing,
+  isNameFault,
   isPassing,
   isRowFault,
   isServerError,
@@ -68,11 +68,11 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   private readonly hosts: PostgresHosts;
 
   /**
-   * Whether a session keeps the prepared statement, which saves the server a third of its time. It
-   * does not behind a proxy that hands each transaction to another session and knows nothing of
-   * names; the first that says so ends it for good.
+   * Whether the statement has a name, by which a session prepares it once; that saves the server a
+   * third of its time. Behind a proxy that hands each transaction to another session and knows
+   * nothing of names, the first batch to meet a wrong session ends it for good.
    */
-  private preparing = true;
+  private named = true;
 
   private constructor(where: string | Pool) {
     super();
@@ -201,9 +201,9 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
       new Map(rows.map(({ id }) => [id, outcome]));
 
     for (let attempt = 1; ; attempt++) {
-      const { preparing } = this;
+      const { named } = this;
       try {
-        const kept = await insert(client, rows, preparing);
+        const kept = await insert(client, rows, named);
         this.breaker.confirm();
         if (kept.size === rows.length) return all(true);
         return new Map(rows.map(({ id }) => [id, kept.has(String(id))]));
@@ -213,8 +213,8 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
           this.breaker.open(cause);
           return all(new OutcomeUnknownError({ cause }));
         }
-        if (preparing && isOfPreparing(error)) {
-          this.preparing = false;
+        if (named && isNameFault(error)) {
+          this.named = false;
         } else if (isTransient(error) && attempt < ATTEMPTS) {
           await setTimeout(Math.random() * 2 ** attempt);
         } else if (!isRowFault(error)) {
@@ -263,7 +263,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
 async function insert(
   client: ClientBase,
   rows: readonly Plant[],
-  preparing: boolean,
+  named: boolean,
 ): Promise<Set<string>> {
   const routines = new Set<string | undefined>();
   const onNotice = ({ routine }: { routine?: string | undefined }): void => {
@@ -272,7 +272,7 @@ async function insert(
   client.on('notice', onNotice);
   try {
     const result = await client.query<[id: string]>({
-      ...(preparing ? { name: INSERT_NAME } : {}),
+      ...(named ? { name: INSERT_NAME } : {}),
       text: INSERT,
       rowMode: 'array',
       values: [rows.map(({ id }) => id), rows.map(({ name }) => name), rows.map(({ tag }) => tag)],

@@ -26,8 +26,11 @@ export function isTransient({ code }: { code: string }): boolean {
   return code === '40001' || code === '40P01';
 }
 
-/** The session has no statement of the name, or has one already: it is not the one that prepared it. */
-export function isOfPreparing({ code }: { code: string }): boolean {
+/**
+ * The fault lies with the name of a prepared statement: the session has none of that name, or has
+ * one already, since it is not the session that prepared it.
+ */
+export function isNameFault({ code }: { code: string }): boolean {
   return code === '26000' || code === '42P05';
 }
 
