@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
+import { TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
 import { PostgresServer } from './support/postgres';
 import { ServiceProcess } from './support/service-process';
@@ -16,19 +17,35 @@ describe('three instances on a primary with a synchronous standby', () => {
   /** Milliseconds from the first success to the kill. */
   const lifetimes = fc.sample(fc.integer({ min: 200, max: 2000 }), { seed, numRuns: ROUNDS });
 
+  let folder: string;
+  let primary: PostgresServer;
+  let standby: PostgresServer | undefined;
+  let services: ServiceProcess[];
+  beforeEach(async () => {
+    folder = makeFolder();
+    standby = undefined;
+    services = [];
+    primary = await PostgresServer.make({ synchronous_standby_names: '*' });
+  }, 30_000);
+  afterEach(async () => {
+    for (const service of services) service.kill('SIGKILL');
+    await standby?.remove();
+    await primary.remove();
+    removeFolder(folder);
+  }, 30_000);
+
   it.each(lifetimes)(
     `lose nothing when the primary is killed after %i ms and the standby promoted (SEED=${seed})`,
     async (lifetime) => {
-      const folder = makeFolder();
-      const primary = await PostgresServer.make({ synchronous_standby_names: '*' });
-      const standby = await primary.startStandby();
+      standby = await primary.startStandby();
       const hosts = [primary, standby].map(({ port }) => `127.0.0.1:${port}`).join();
-      const services = await Promise.all(
-        Array.from({ length: INSTANCES }, () =>
-          ServiceProcess.start(folder, {
+      services = Array.from(
+        { length: INSTANCES },
+        () =>
+          new ServiceProcess(folder, {
+            AUTH_TOKENS: TOKEN,
             DATABASE_URL: `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`,
           }),
-        ),
       );
       const writers = new Writers(
         await Promise.all(services.map((service) => service.url())),
@@ -63,9 +80,6 @@ describe('three instances on a primary with a synchronous standby', () => {
       expect(await Promise.all(services.map(({ ended }) => ended))).toEqual(
         Array(INSTANCES).fill({ code: 0, signal: null }),
       );
-      await standby.remove();
-      await primary.remove();
-      removeFolder(folder);
     },
     60_000,
   );
