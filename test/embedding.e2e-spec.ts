@@ -13,6 +13,7 @@ import {
   PlantsRepository,
   PlantsService,
 } from '../src/plants';
+import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite-plants.repository';
 import { Pool } from 'pg';
 import { errorBodies } from './support/error-bodies';
 import { makeFolder, removeFolder } from './support/folder';
@@ -297,12 +298,16 @@ describe('without a word on who may create plants', () => {
     );
   });
 
-  it('does not start with a token that is none', async () => {
+  it('does not start with a token that is none, and opens no store then', async () => {
+    const open = jest.spyOn(SqlitePlantsRepository, 'open');
+
     await expect(
       startHost('Fastify', [
         PlantsModule.forRoot({ sqlite: file, auth: { tokens: ['good', 'n ö'] } }),
       ]),
     ).rejects.toThrow('tokens[1]');
+    expect(open).not.toHaveBeenCalled();
+    open.mockRestore();
   });
 });
 

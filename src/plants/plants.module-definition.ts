@@ -47,11 +47,12 @@ function controllerFor({ path, guard }: PlantsModuleMounting): Type<PlantsContro
   return MountedPlantsController;
 }
 
-function repositoryFor({ repository }: PlantsModuleMounting): Provider {
+function repositoryFor({ repository, guard }: PlantsModuleMounting): Provider {
   if (repository) return { provide: PlantsRepository, useExisting: repository };
   return {
     provide: PlantsRepository,
-    inject: [MODULE_OPTIONS_TOKEN],
+    // The verifier first: a host that its options keep from starting leaves no store behind, open.
+    inject: [MODULE_OPTIONS_TOKEN, ...(guard ? [] : [TokenVerifier])],
     useFactory: openRepository,
   };
 }
