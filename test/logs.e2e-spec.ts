@@ -85,6 +85,7 @@ describe('the log', () => {
     const others = counted.map(({ msg }) => Number(/another (\d+) times/.exec(String(msg))?.[1]));
     expect(total + others.reduce((sum, count) => sum + count, 0)).toBe(50);
     expect(total).toBeLessThan(50);
+    expect(failures.filter(({ requestId }) => requestId === undefined)).toEqual(counted);
   });
 
   it('says nothing of a request that it need not, unless asked to', async () => {

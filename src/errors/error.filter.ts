@@ -6,7 +6,7 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { errorChannel, type ErrorKind, failureChannel, PlantStoreError } from './errors';
+import { errorChannel, type ErrorKind, PlantStoreError } from './errors';
 import { FailureLog } from './failure-log';
 
 /** Which line of the catalogue answers a status that Nest, Fastify or a guard of the host chose. */
@@ -43,11 +43,7 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
     const failure = toPlantStoreError(exception);
     errorChannel.publish(failure);
     const http = host.switchToHttp();
-    if (failure.getStatus() >= 500) {
-      failureChannel.runStores(http.getRequest<object>(), () => {
-        this.failures.write(failure);
-      });
-    }
+    if (failure.getStatus() >= 500) this.failures.write(failure, http.getRequest<object>());
 
     const response: unknown = http.getResponse();
     const { httpAdapter } = this.adapterHost;

@@ -143,8 +143,8 @@ export class PlantStoreError extends HttpException {
 export const errorChannel = channel('plant-store:error');
 
 /**
- * Node's diagnostics channel of the requests answered with 5xx, while the log hears of them; its
- * messages are the requests. Bind a store to it to know the request of a log line.
+ * Node's diagnostics channel of the requests answered with 5xx, while their line is logged; its
+ * messages are the requests. Bind a store to it to know the request of the line.
  */
 export const failureChannel = channel('plant-store:failure');
 

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { PlantStoreError } from './errors';
+import { failureChannel, type PlantStoreError } from './errors';
 
 /** Lines a second in full for each number; what exceeds them is counted. */
 const FULL_LINES = 10;
@@ -17,12 +17,16 @@ export class FailureLog {
   /** How many there were in the current second, by number. */
   private readonly counts = new Map<number, number>();
 
-  write(failure: PlantStoreError): void {
+  /** @param request whose failure it is, for {@link failureChannel} */
+  write(failure: PlantStoreError, request: object): void {
     const { error, message, cause = failure } = failure;
     if (this.counts.size === 0) this.startSecond();
     const count = (this.counts.get(error) ?? 0) + 1;
     this.counts.set(error, count);
-    if (count <= FULL_LINES) this.logger.error(cause, `${error} ${message}`);
+    if (count > FULL_LINES) return;
+    failureChannel.runStores(request, () => {
+      this.logger.error(cause, `${error} ${message}`);
+    });
   }
 
   /** Writes what has been counted so far. */

@@ -9,7 +9,7 @@ export interface LogOutput extends DestinationStream {
 
 /**
  * The logger of the service: lines for people when the output is a terminal, one JSON object a line
- * otherwise. A line written while a request is handled names the request.
+ * otherwise. The line of a request that failed names the request.
  *
  * @param level of pino
  */
