@@ -82,6 +82,13 @@ describe('a token file', () => {
       expect(callerOf('b')).toBeUndefined();
     });
 
+    it.each(['\r', '\u2028', '\u2029'])('no token in a comment, though %j is in it', (end) => {
+      follow(`a\n# old:${end}b`);
+
+      expect(callerOf('a')).toBe('line 1');
+      expect(callerOf('b')).toBeUndefined();
+    });
+
     it('nothing at all, and then no token is good', () => {
       follow('');
 
@@ -114,7 +121,7 @@ describe('a token file', () => {
       ['a time without a zone', 'secret ci 2027-01-31T12:00:00', badRest],
       ['a day that the month has not', 'secret ci 2027-02-30T12:00:00Z', badRest],
       ['a month that no year has', 'secret ci 2027-13-01T12:00:00Z', badRest],
-      ['an hour that no day has', 'secret ci 2027-01-01T25:00:00Z', badRest],
+      ['an hour that no day has', 'secret ci 2027-01-01T24:00:00Z', badRest],
       ['time and name the other way round', 'secret 2027-01-31T12:00:00Z ci', badRest],
       ['more than that', 'secret ci 2027-01-31T12:00:00Z secret', badRest],
       ['a token that is there already', 'a', 'line 2 repeats line 1'],

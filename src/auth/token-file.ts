@@ -9,7 +9,7 @@ export class TokenFileError extends Error {
 /** A name begins with a letter, so that no half-written time is taken for one. */
 const NAME = /^[A-Za-z][\w.@-]{0,63}$/;
 /** RFC 3339 section 5.6, date-time. */
-const TIME = /^\d{4}-\d\d-(\d\d)T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
+const TIME = /^\d{4}-\d\d-(\d\d)T(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
 
 /** Whether a text can name a token in a token file. */
 export function isTokenName(text: string): boolean {
@@ -28,7 +28,7 @@ export function parseTokenFile(content: Uint8Array): ListedToken[] {
     .split(/\r?\n/)
     .flatMap((text, at): ListedToken[] => {
       const line = at + 1;
-      const fields = text.replace(/#.*/, '').trim().split(/\s+/);
+      const fields = text.replace(/#.*/s, '').trim().split(/\s+/);
       if (fields[0] === '') return [];
       const token = parseFields(fields, line);
 
