@@ -14,8 +14,8 @@ export interface PlantsModuleOptions {
   readonly sqlite?: string;
   /**
    * A PostgreSQL database to keep plants in instead: a connection URL, or a pool of the host's,
-   * which the host closes after the module. The table is created when missing. Two connections
-   * commit; further ones of the pool serve reading.
+   * which the host closes after the module. The table is created when missing. One connection
+   * commits, and a second beside a statement that is late; further ones of the pool serve reading.
    *
    * @default undefined, which means SQLite
    */
@@ -49,7 +49,7 @@ export interface PlantsModuleMounting {
   /**
    * The host's own store instead of ours: a provider that `imports` export.
    *
-   * @default the SQLite database
+   * @default that of the options, SQLite or PostgreSQL
    */
   repository: Type<PlantsRepository> | undefined;
   /** Modules that export what `guard` and `repository` inject. */
