@@ -22,7 +22,9 @@ export function isJsonMediaType(contentType: string): boolean {
     const parameter = PARAMETER.exec(contentType);
     if (parameter === null) return false;
     const [text, name = '', value = ''] = parameter;
-    if (name.toLowerCase() === 'charset' && !/^"?utf-8"?$/i.test(value)) return false;
+    // RFC 9110 section 5.6.4: a backslash stands for what follows it.
+    const charset = value.replace(/\\(.)/g, '$1');
+    if (name.toLowerCase() === 'charset' && !/^"?utf-8"?$/i.test(charset)) return false;
     at += text.length;
   }
   return true;

@@ -47,10 +47,14 @@ function assertJsonContent(message: IncomingMessage): void {
   if (type === undefined || others.length > 0 || !isJsonMediaType(type)) {
     throw new UnsupportedMediaTypeError('The Content-Type must be application/json, in UTF-8.');
   }
-  const encoding = message.headers['content-encoding'];
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+  if (isEncoded(message.headers['content-encoding'])) {
     throw new UnsupportedMediaTypeError('The body must not have a Content-Encoding.');
   }
+}
+
+/** RFC 9110 section 8.4: a list of codings, of which `identity` is none. */
+function isEncoded(codings = ''): boolean {
+  return codings.split(',').some((coding) => !/^(?:identity)?$/i.test(coding.trim()));
 }
 
 function readBytes(bytes: Buffer | undefined): NewPlantCandidate {
@@ -82,7 +86,9 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new NotJsonError(`The body is not JSON: ${(cause as SyntaxError).message}`);
+    // V8 may quote half of a surrogate pair.
+    const reason = (cause as SyntaxError).message.toWellFormed();
+    throw new NotJsonError(`The body is not JSON: ${reason}`);
   }
 }
 
