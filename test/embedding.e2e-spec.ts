@@ -1,6 +1,15 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { type INestApplication, Injectable, Module } from '@nestjs/common';
+import {
+  type CanActivate,
+  type ExecutionContext,
+  type INestApplication,
+  Injectable,
+  Module,
+  ServiceUnavailableException,
+  UnauthorizedException,
+} from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
 import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 import {
   GUARDED_BY_HOST,
@@ -62,6 +71,17 @@ async function post(
     headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json', ...headers },
   });
   return { status, body: JSON.parse(text) as unknown };
+}
+
+@Injectable()
+class ChallengingGuard implements CanActivate {
+  constructor(private readonly host: HttpAdapterHost) {}
+
+  canActivate(context: ExecutionContext): never {
+    const response: unknown = context.switchToHttp().getResponse();
+    this.host.httpAdapter.setHeader(response, 'WWW-Authenticate', 'Key');
+    throw new UnauthorizedException();
+  }
 }
 
 class AsyncOptions {
@@ -200,6 +220,38 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     expect(await post(url, '{"id":1,"name":"Fern"}', { 'x-key': 'good' })).toMatchObject({
       status: 200,
     });
+  });
+
+  it.each([
+    [new UnauthorizedException(), {}, 401, errorBodies.missingCredentials],
+    [new UnauthorizedException(), { authorization: 'Key x' }, 401, errorBodies.invalidToken],
+    [new ServiceUnavailableException(), {}, 503, errorBodies.unavailable],
+  ])(
+    'answers for the guard of the host when it throws %s',
+    async (exception, headers, ...answer) => {
+      class Guard implements CanActivate {
+        canActivate(): never {
+          throw exception;
+        }
+      }
+      const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard: Guard })]);
+
+      const response = await fetch(new URL('/api/v1/plants', url), { method: 'POST', headers });
+
+      expect([response.status, await response.json()]).toEqual(answer);
+      const fields = ['www-authenticate', 'retry-after'].map((name) => response.headers.get(name));
+      expect(fields.filter((field) => field !== null)).toHaveLength(1);
+    },
+  );
+
+  it('leaves the challenge of its guard to the host', async () => {
+    const url = await start(adapter, [
+      PlantsModule.forRoot({ sqlite: file, guard: ChallengingGuard }),
+    ]);
+
+    const response = await fetch(new URL('/api/v1/plants', url), { method: 'POST' });
+
+    expect(response.headers.get('www-authenticate')).toBe('Key');
   });
 
   it('asks for nothing when the host says that it guards the route', async () => {

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import {
   type ArgumentsHost,
   Catch,
@@ -6,12 +7,21 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { errorChannel, type ErrorKind, PlantStoreError } from './errors';
+import { type HostRequest, nodeRequest } from '../http/node-request';
+import {
+  errorCatalogue,
+  errorChannel,
+  type ErrorKind,
+  InvalidTokenError,
+  MalformedRequestError,
+  MissingCredentialsError,
+  PlantStoreError,
+  UnavailableError,
+} from './errors';
 import { FailureLog } from './failure-log';
 
 /** Which line of the catalogue answers a status that Nest, Fastify or a guard of the host chose. */
 const kindOfStatus: Partial<Record<number, ErrorKind>> = {
-  401: 'missingCredentials',
   403: 'forbidden',
   404: 'notFound',
   408: 'requestTimeout',
@@ -40,26 +50,53 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
   }
 
   catch(exception: unknown, host: ArgumentsHost): void {
-    const failure = toPlantStoreError(exception);
-    errorChannel.publish(failure);
     const http = host.switchToHttp();
-    if (failure.getStatus() >= 500) this.failures.write(failure, http.getRequest<object>());
+    const request = http.getRequest<HostRequest>();
+    const failure = toPlantStoreError(exception, nodeRequest(request));
+    if (!isHangUp(exception, nodeRequest(request))) {
+      errorChannel.publish(failure);
+      if (isFaultOfServer(failure)) this.failures.write(failure, request);
+    }
 
     const response: unknown = http.getResponse();
     const { httpAdapter } = this.adapterHost;
     for (const [name, value] of Object.entries(failure.headers)) {
-      httpAdapter.setHeader(response, name, value);
+      // A guard of the host knows its own challenge better.
+      if (httpAdapter.getHeader(response, name) === undefined) {
+        httpAdapter.setHeader(response, name, value);
+      }
     }
     httpAdapter.reply(response, failure.body, failure.getStatus());
   }
 }
 
-function toPlantStoreError(exception: unknown): PlantStoreError {
+function toPlantStoreError(exception: unknown, request: IncomingMessage): PlantStoreError {
   if (exception instanceof PlantStoreError) return exception;
-  return new PlantStoreError(kindOf(exception), undefined, { cause: exception });
+  const options = { cause: exception };
+  if (isHangUp(exception, request)) return new MalformedRequestError();
+  const status = exception instanceof HttpException ? exception.getStatus() : 500;
+  switch (status) {
+    case 401:
+      return request.headers.authorization === undefined
+        ? new MissingCredentialsError()
+        : new InvalidTokenError();
+    case 503:
+      return new UnavailableError(options);
+    default:
+      return new PlantStoreError(
+        kindOfStatus[status] ?? (status < 500 ? 'malformedRequest' : 'internal'),
+        undefined,
+        options,
+      );
+  }
 }
 
-function kindOf(exception: unknown): ErrorKind {
-  const status = exception instanceof HttpException ? exception.getStatus() : 500;
-  return kindOfStatus[status] ?? (status < 500 ? 'malformedRequest' : 'internal');
+/** Whether the caller hung up amid the body: it gets no answer, and nothing failed here. */
+function isHangUp(exception: unknown, request: IncomingMessage): boolean {
+  return exception !== null && exception === request.errored;
+}
+
+/** Whether the log shall tell: a method or transfer coding that nobody knows is the caller's doing. */
+function isFaultOfServer(failure: PlantStoreError): boolean {
+  return failure.getStatus() >= 500 && failure.error !== errorCatalogue.notImplemented.error;
 }
