@@ -1,29 +1,40 @@
 import { TestApplication, TOKEN } from './support/application';
 import { errorBodies } from './support/error-bodies';
+import { exchange } from './support/wire';
 
 describe('paths and methods', () => {
   let application: TestApplication;
+  let url: URL;
   beforeAll(async () => {
     application = await TestApplication.start();
+    url = await application.listen();
   });
   afterAll(() => application.stop());
 
-  it.each(['/', '/plant', '/plants/', '/plants/1', '//plants', '/PLANTS', '/plants%2f', '/docs/x'])(
-    'answers 404 at %s, with or without a token',
-    async (url) => {
-      for (const authorization of [undefined, `Bearer ${TOKEN}`]) {
-        const response = await application.app.inject({
-          method: 'POST',
-          url,
-          headers: { ...(authorization ? { authorization } : {}), 'content-type': '@' },
-          payload: '{',
-        });
+  it.each([
+    '/',
+    '/plant',
+    '/plants/',
+    '/plants/1',
+    '//plants',
+    '/PLANTS',
+    '/plants%2f',
+    '/docs/x',
+    '/:a(',
+    '/:a((x+)+)',
+  ])('answers 404 at %s, with or without a token', async (url) => {
+    for (const authorization of [undefined, `Bearer ${TOKEN}`]) {
+      const response = await application.app.inject({
+        method: 'POST',
+        url,
+        headers: { ...(authorization ? { authorization } : {}), 'content-type': '@' },
+        payload: '{',
+      });
 
-        expect(response.statusCode).toBe(404);
-        expect(response.json()).toEqual(errorBodies.notFound);
-      }
-    },
-  );
+      expect(response.statusCode).toBe(404);
+      expect(response.json()).toEqual(errorBodies.notFound);
+    }
+  });
 
   it.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'] as const)(
     'answers 405 to %s /plants, and names the method allowed',
@@ -36,6 +47,18 @@ describe('paths and methods', () => {
       expect(response.statusCode).toBe(405);
       expect(response.headers.allow).toBe('POST');
       expect(response.json()).toEqual(errorBodies.methodNotAllowed);
+    },
+  );
+
+  it.each(['/plants', 'http://x/plants', '/plants#x', '/pl%61nts'])(
+    'answers 405 to GET %s',
+    async (target) => {
+      const answers = await exchange(
+        url,
+        `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+      );
+
+      expect(answers).toMatchObject([{ status: 405, headers: { allow: 'POST' } }]);
     },
   );
 

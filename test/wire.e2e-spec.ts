@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import type { ErrorBody } from '../src/plants';
 import { TestApplication, TOKEN } from './support/application';
 import { errorBodies } from './support/error-bodies';
@@ -62,18 +63,21 @@ describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) =
       400,
       errorBodies.malformedRequest,
     ],
-    [
-      'a request without Host',
-      'GET / HTTP/1.1\r\nConnection: close\r\n\r\n',
-      400,
-      errorBodies.missingHost,
-    ],
+    ['a request without Host', 'GET / HTTP/1.1\r\n\r\n', 400, errorBodies.missingHost],
     [
       'two Host headers',
-      'GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n',
+      'GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n',
       400,
       errorBodies.missingHost,
     ],
+    ...['a b', 'a/b', 'user@a', 'a:port', 'a, b', '[::1', 'a%2', '\u00e4'].map(
+      (host): [string, string, number, ErrorBody] => [
+        `the Host ${host}`,
+        `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+        400,
+        errorBodies.malformedHost,
+      ],
+    ),
     ['a request line without version', 'GET /\r\n\r\n', 400, errorBodies.missingVersion],
     [
       'a path with a malformed escape',
@@ -87,19 +91,33 @@ describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) =
       431,
       errorBodies.headersTooLarge,
     ],
-    [
-      'an expectation other than 100-continue',
-      'POST /plants HTTP/1.1\r\nHost: x\r\nExpect: 200-ok\r\nContent-Length: 0\r\n\r\n',
-      417,
-      errorBodies.expectationFailed,
-    ],
+    ...['200-ok', '100-continue, 200-ok'].map(
+      (expectation): [string, string, number, ErrorBody] => [
+        `the expectation ${expectation}`,
+        `POST /plants HTTP/1.1\r\nHost: x\r\nExpect: ${expectation}\r\nContent-Length: 0\r\n\r\n`,
+        417,
+        errorBodies.expectationFailed,
+      ],
+    ),
     ['a method nobody knows', 'BREW / HTTP/1.1\r\nHost: x\r\n\r\n', 501, errorBodies.unknownMethod],
     ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', 501, errorBodies.unknownMethod],
     [
       'a transfer coding nobody knows',
-      'POST /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
+      'POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
       501,
       errorBodies.unknownCoding,
+    ],
+    [
+      'a last transfer coding other than chunked',
+      'POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n',
+      400,
+      errorBodies.lastCoding,
+    ],
+    [
+      'a transfer coding in HTTP/1.0',
+      'POST /plants HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      400,
+      errorBodies.codingOfOldVersion,
     ],
   ])('answers %s with the Error body', async (_what, request, status, body) => {
     const answers = await exchange(url, request);
@@ -108,7 +126,23 @@ describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) =
     expect(answers[0]?.headers).toMatchObject({
       'content-type': 'application/json; charset=utf-8',
       connection: 'close',
+      date: expect.stringMatching(/ GMT$/) as string,
     });
+  });
+
+  it.each(['x', 'localhost:3000', '127.0.0.1', '[::1]:80', '', 'a_b.example', 'x%20y:'])(
+    'takes the Host %j',
+    async (host) => {
+      const request = `GET /health/live HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+
+      expect(await exchange(url, request)).toMatchObject([{ status: 200 }]);
+    },
+  );
+
+  it('takes HTTP/1.0 without Host', async () => {
+    expect(await exchange(url, 'GET /health/live HTTP/1.0\r\n\r\n')).toMatchObject([
+      { status: 200 },
+    ]);
   });
 
   it.each([
@@ -142,6 +176,18 @@ describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) =
     const answers = await exchange(url, creation(13) + broken);
 
     expect(answers.map(({ status }) => status)).toEqual([200, 400]);
+  });
+
+  it('answers the broken body behind a malformed target', async () => {
+    const socket = open(url);
+    socket.write('GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(socket, 'readable');
+    socket.write('POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n');
+
+    expect(await readAnswers(socket)).toMatchObject([
+      { status: 400, body: errorBodies.malformedTarget },
+      { status: 400, body: errorBodies.malformedRequest },
+    ]);
   });
 
   it('answers requests on one connection in their order', async () => {
@@ -202,6 +248,29 @@ describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) =
     const answers = await readAnswers(socket);
 
     expect(answers).toMatchObject([{ status: 100 }, { status: 200 }]);
+  });
+
+  it.each([
+    ['has no path to go to', '/nothing', 10, 404],
+    ['is too long', '/plants', 2 ** 21, 400],
+  ])('does not ask for a body that %s', async (_what, path, length, status) => {
+    const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nExpect: 100-continue\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n`;
+
+    expect(await exchange(url, head)).toMatchObject([{ status }]);
+  });
+
+  it('does not take a caller who hangs up amid a body for a failure of its own', async () => {
+    const socket = open(url);
+    socket.write(creation(14).slice(0, -5));
+    const [request] = (await once(application.app.getHttpServer(), 'request')) as [IncomingMessage];
+    socket.resetAndDestroy();
+    await once(request, 'error');
+
+    const metrics = await application.app.inject({
+      url: '/metrics',
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
+    expect(metrics.body).toMatch(/^plant_store_errors_total\{error="50000"\} 0$/m);
   });
 
   it('lives on when clients hang up at any point', async () => {

@@ -31,16 +31,31 @@ export async function answerClientError(
   else refuse(socket, error);
 }
 
-/** Answers what Node's HTTP server treats apart from requests: `CONNECT` and a strange `Expect`. */
+/** Answers what Node's HTTP server treats apart from requests: `CONNECT`, and those with `Expect`. */
 export function answerUnroutable(server: Server): void {
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {
     socket.end(rawErrorAnswer(new NotImplementedError()));
   });
-  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
-    const error = new PlantStoreError('expectationFailed');
-    const { headers, body } = errorAnswer(error);
-    response.writeHead(error.getStatus(), headers).end(body);
+  server.on('checkExpectation', refuseExpectation);
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    // Node finds 100-continue among others too.
+    if (!/^100-continue$/i.test(request.headers.expect ?? '')) {
+      refuseExpectation(request, response);
+      return;
+    }
+    // RFC 9110 section 10.1.1: not before somebody reads the body, and so never behind an answer
+    // that the head alone decides.
+    request.once('resume', () => {
+      if (!response.headersSent) response.writeContinue();
+    });
+    server.emit('request', request, response);
   });
+}
+
+function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
+  const error = new PlantStoreError('expectationFailed');
+  const { headers, body } = errorAnswer(error);
+  response.writeHead(error.getStatus(), headers).end(body);
 }
 
 function refuse(socket: Socket, error: ClientError): void {

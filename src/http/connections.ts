@@ -37,16 +37,11 @@ export class Connections {
     });
     server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
       this.underWay.set(socket, this.count(socket) + 1);
+      response.once('close', () => {
+        this.answered(socket);
+      });
       if (this.draining) response.setHeader('Connection', 'close');
     });
-  }
-
-  /** Counts a request as answered. */
-  answered({ socket }: IncomingMessage): void {
-    if (!this.underWay.has(socket)) return;
-    const count = this.count(socket) - 1;
-    this.underWay.set(socket, count);
-    if (this.draining && count === 0) socket.end();
   }
 
   /**
@@ -85,6 +80,13 @@ export class Connections {
     for (const socket of this.underWay.keys()) {
       if (socket.bytesRead === 0) socket.destroy();
     }
+  }
+
+  private answered(socket: HttpSocket): void {
+    if (!this.underWay.has(socket)) return;
+    const count = this.count(socket) - 1;
+    this.underWay.set(socket, count);
+    if (this.draining && count === 0) socket.end();
   }
 
   private count(socket: HttpSocket): number {

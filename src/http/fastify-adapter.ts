@@ -5,7 +5,7 @@ import { errorChannel, MalformedRequestError } from '../errors';
 import { answerClientError, answerUnroutable } from './client-errors';
 import { Connections } from './connections';
 import { requestIds } from './request-id';
-import { faultOfHead } from './request-rules';
+import { faultOfHead, faultOfTarget } from './request-rules';
 import { securityHeaders } from './security-headers';
 import { readTls, reloadTls, type TlsFiles } from './tls';
 
@@ -61,10 +61,14 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     // While closing, what still arrives on an open connection is answered like anything else.
     return503OnClosing: false,
     // The router's refusals: a path with a malformed escape, and the like.
-    frameworkErrors: (_error: FastifyError, _request: FastifyRequest, reply: FastifyReply) => {
+    frameworkErrors: (_error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
       const error = new MalformedRequestError('The request target is malformed.');
       errorChannel.publish(error);
-      void reply.status(error.getStatus()).headers(securityHeaders).send(error.body);
+      void reply
+        .status(error.getStatus())
+        .headers(securityHeaders)
+        .header('X-Request-Id', request.id)
+        .send(error.body);
     },
     clientErrorHandler: (error, socket) => {
       void answerClientError(error, socket, connections);
@@ -81,11 +85,9 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   instance.addHook('onRequest', (request, reply, done) => {
     reply.headers(securityHeaders).header('X-Request-Id', request.id);
     hideMediaType(request);
-    done(faultOfHead(request, instance));
-  });
-  instance.addHook('onResponse', (request, _reply, done) => {
-    connections.answered(request.raw);
-    done();
+    const fault = faultOfHead(request.raw);
+    if (fault) reply.header('Connection', 'close');
+    done(fault ?? faultOfTarget(request, instance));
   });
   instance.addHook('preClose', () =>
     connections.drain((options.shutdownTimeout - options.shutdownGrace) * DRAIN_SHARE),

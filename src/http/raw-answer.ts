@@ -25,6 +25,8 @@ export function errorAnswer(error: PlantStoreError): {
 export function rawErrorAnswer(error: PlantStoreError): string {
   const { headers, body } = errorAnswer(error);
   const status = error.getStatus();
-  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  // RFC 9110 section 6.6.1
+  const dated = { Date: new Date().toUTCString(), ...headers };
+  const fields = Object.entries(dated).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${fields.join('')}\r\n${body}`;
 }

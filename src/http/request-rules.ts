@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import {
   MalformedRequestError,
@@ -8,46 +9,50 @@ import {
 } from '../errors';
 import { fieldValues } from './node-request';
 
+/** RFC 9112 section 3.2: a host as in RFC 3986 section 3.2.2, which may be empty, and a port. */
+const HOST = /^(?:\[[\w.~!$&'()*+,;=:-]+\]|(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*)(?::\d*)?$/;
+
 /**
- * What is wrong with the head of a request, before anybody looks at its body: rules of HTTP that
- * Node leaves to the application, or answers with an empty body.
+ * What is wrong with the head of a request, so that its connection is no longer to be trusted: rules
+ * of HTTP that Node leaves to the application, or answers with an empty body.
  */
-export function faultOfHead(
-  request: FastifyRequest,
-  instance: FastifyInstance,
-): PlantStoreError | undefined {
-  const { raw } = request;
-  if (raw.httpVersionMajor !== 1) {
+export function faultOfHead(request: IncomingMessage): PlantStoreError | undefined {
+  const { httpVersionMajor, httpVersionMinor, headers } = request;
+  if (httpVersionMajor !== 1) {
     return new MalformedRequestError('The request line must name HTTP/1.1 or HTTP/1.0.');
   }
   // RFC 9112 section 3.2
-  const hosts = fieldValues(raw, 'host').length;
-  if (hosts > 1 || (hosts === 0 && raw.httpVersionMinor > 0)) {
+  const [host, ...others] = fieldValues(request, 'host');
+  if (others.length > 0 || (host === undefined && httpVersionMinor > 0)) {
     return new MalformedRequestError('The request must have exactly one Host header.');
   }
-  // RFC 9112 section 6.1
-  const coding = raw.headers['transfer-encoding'];
-  if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
-    return new NotImplementedError('The only transfer coding supported is chunked.');
+  if (host !== undefined && !HOST.test(host)) {
+    return new MalformedRequestError('The Host header must be a host, or a host and a port.');
   }
-  if (request.is404) {
-    const allowed = methodsAt(request.url, instance);
-    return allowed.length > 0 ? new MethodNotAllowedError(allowed) : new NotFoundError();
-  }
-  return undefined;
+  const codings = headers['transfer-encoding']?.toLowerCase();
+  return codings === undefined ? undefined : faultOfCodings(codings, httpVersionMinor);
 }
 
-function methodsAt(target: string, instance: FastifyInstance): string[] {
-  const [path = ''] = target.split('?', 1);
-  return instance.supportedMethods.filter((method) =>
-    instance.hasRoute({ method, url: safeDecode(path) }),
+/** RFC 9112 sections 6.1 and 6.3. */
+function faultOfCodings(codings: string, httpVersionMinor: number): PlantStoreError | undefined {
+  if (httpVersionMinor === 0) {
+    return new MalformedRequestError('HTTP/1.0 has no transfer codings.');
+  }
+  if (codings === 'chunked') return undefined;
+  return /(?:^|,)[ \t]*chunked$/.test(codings)
+    ? new NotImplementedError('The only transfer coding supported is chunked.')
+    : new MalformedRequestError('The last transfer coding must be chunked.');
+}
+
+/** What is wrong with where a request goes: no such path, or not with this method. */
+export function faultOfTarget(
+  { is404, url }: FastifyRequest,
+  instance: FastifyInstance,
+): PlantStoreError | undefined {
+  if (!is404) return undefined;
+  // Not hasRoute(), which takes a pattern: no caller may write one.
+  const allowed = instance.supportedMethods.filter((method) =>
+    Boolean(instance.findRoute({ method, url })),
   );
-}
-
-function safeDecode(path: string): string {
-  try {
-    return decodeURI(path);
-  } catch {
-    return path;
-  }
+  return allowed.length > 0 ? new MethodNotAllowedError(allowed) : new NotFoundError();
 }
