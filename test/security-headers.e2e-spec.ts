@@ -10,12 +10,12 @@ describe('security headers', () => {
   });
   afterAll(() => application.stop());
 
-  const body = '{"id":1,"name":"Fern"}';
-  const creation = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`;
+  const creation = (body: string) =>
+    `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`;
 
   it.each([
-    ['a success', creation, 200],
-    ['a refused body', creation, 400],
+    ['a success', creation('{"id":1,"name":"Fern"}'), 200],
+    ['a refused body', creation('{}'), 400],
     ['a missing token', 'POST /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 401],
     ['a path that there is not', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 404],
     [
