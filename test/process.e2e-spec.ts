@@ -28,8 +28,7 @@ describe('the service as a process', () => {
   describe('without AUTH_TOKENS', () => {
     it('prints a curl line that creates a plant when pasted', async () => {
       service = new ServiceProcess(folder);
-      await service.url();
-      const [line = ''] = await printedLine(service, /^curl .*$/m);
+      const [line = ''] = await printed(service, /^curl .*$/m);
 
       const { stdout } = await shell(line);
 
@@ -42,7 +41,7 @@ describe('the service as a process', () => {
       const lines = [];
       for (let start = 0; start < 2; start++) {
         service = new ServiceProcess(folder);
-        lines.push((await printedLine(service, /Bearer (\S+)' .*"id":(\d+)/)).slice(1));
+        lines.push((await printed(service, /Bearer (\S+)' .*"id":(\d+)/)).slice(1));
         service.kill('SIGTERM');
         await service.ended;
       }
@@ -262,12 +261,9 @@ async function refusesConnections(url: URL): Promise<boolean> {
   return refused;
 }
 
-async function printedLine(service: ServiceProcess, pattern: RegExp): Promise<RegExpExecArray> {
+/** What a pattern matches of the output, and its groups, once that is printed. */
+async function printed(service: ServiceProcess, pattern: RegExp): Promise<string[]> {
   await service.url();
-  for (let turn = 0; turn < 1000; turn++) {
-    const match = pattern.exec(service.stdout);
-    if (match) return match;
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  throw new Error(`not printed: ${String(pattern)}`);
+  await until(() => pattern.test(service.stdout));
+  return pattern.exec(service.stdout) ?? [];
 }
