@@ -9,25 +9,21 @@ import { ServiceProcess } from './support/service-process';
 describe('the service with tokens from elsewhere', () => {
   let folder: string;
   let file: string;
-  let service: ServiceProcess | undefined;
+  let service: ServiceProcess;
   let nextId = 1;
   beforeEach(() => {
     folder = makeFolder();
     file = join(folder, 'tokens.txt');
   });
   afterEach(async () => {
-    service?.kill('SIGKILL');
-    await service?.ended;
-    service = undefined;
+    service.kill('SIGKILL');
+    await service.ended;
     removeFolder(folder);
   });
 
-  async function post(url: URL, authorization: string, query = ''): Promise<number> {
-    const response = await fetch(new URL(`/plants${query}`, url), {
-      method: 'POST',
-      headers: { authorization, 'content-type': 'application/json' },
-      body: `{"id":${nextId++},"name":"Fern"}`,
-    });
+  async function post(authorization: string, query = ''): Promise<number> {
+    const body = `{"id":${nextId++},"name":"Fern"}`;
+    const response = await service.post(body, { authorization }, query);
     await response.arrayBuffer();
     return response.status;
   }
@@ -35,17 +31,16 @@ describe('the service with tokens from elsewhere', () => {
   it('refuses a token within 5 s of its removal, and serves the others without a break', async () => {
     writeFileSync(file, 'kept\nremoved\n');
     service = await ServiceProcess.start(folder, { AUTH_TOKENS_FILE: 'tokens.txt' });
-    const url = await service.url();
-    expect(await post(url, 'Bearer removed')).toBe(200);
+    expect(await post('Bearer removed')).toBe(200);
 
     writeFileSync(file, 'kept\nadded\n');
     const start = performance.now();
     const kept: number[] = [];
-    do kept.push(await post(url, 'Bearer kept'), await post(url, `Bearer ${TOKEN}`));
-    while ((await post(url, 'Bearer removed')) === 200);
+    do kept.push(await post('Bearer kept'), await post(`Bearer ${TOKEN}`));
+    while ((await post('Bearer removed')) === 200);
 
     expect(performance.now() - start).toBeLessThan(5000);
-    expect(await post(url, 'Bearer added')).toBe(200);
+    expect(await post('Bearer added')).toBe(200);
     expect(new Set(kept)).toEqual(new Set([200]));
   });
 
@@ -57,7 +52,7 @@ describe('the service with tokens from elsewhere', () => {
       AUTH_TOKENS_FILE: file,
     });
 
-    expect(await post(await service.url(), 'Bearer good')).toBe(200);
+    expect(await post('Bearer good')).toBe(200);
     expect(service.stdout).not.toContain('curl');
   });
 
@@ -83,7 +78,7 @@ describe('the service with tokens from elsewhere', () => {
       LOG_LEVEL: 'trace',
     });
 
-    expect(await post(await service.url(), `Bearer ${jwt}`)).toBe(503);
+    expect(await post(`Bearer ${jwt}`)).toBe(503);
     service.kill('SIGTERM');
 
     expect(await service.ended).toEqual({ code: 0, signal: null });
@@ -109,7 +104,6 @@ describe('the service with tokens from elsewhere', () => {
       LOG_LEVEL: 'trace',
       ACCESS_LOG: 'true',
     });
-    const url = await service.url();
     const jwt = await provider.accessToken();
     const badJwt = await provider.accessToken({
       redraft: ({ header, payload }) => {
@@ -120,10 +114,10 @@ describe('the service with tokens from elsewhere', () => {
 
     const answers = [];
     for (const token of [listed, inFile, expired, unknown, jwt, `${jwt}x`, badJwt]) {
-      answers.push(await post(url, `Bearer ${token}`));
-      await post(url, `Bearer ${token}`, `?access_token=${token}`);
-      await post(url, `Bearer ${token}, Bearer ${token}`);
-      await post(url, `Basic ${token}`);
+      answers.push(await post(`Bearer ${token}`));
+      await post(`Bearer ${token}`, `?access_token=${token}`);
+      await post(`Bearer ${token}, Bearer ${token}`);
+      await post(`Basic ${token}`);
     }
     writeFileSync(file, `${inFile} broken for good\n`);
     await provider.stop();

@@ -1,6 +1,5 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { TOKEN } from './support/application';
 import { expectAsDeclared } from './support/contract';
 import { makeFolder, removeFolder } from './support/folder';
 import { ServiceProcess } from './support/service-process';
@@ -12,16 +11,11 @@ describe('a disk that takes no more', () => {
     const folder = makeFolder();
     const limit = ['sh', '-c', 'ulimit -f 400; exec "$@"', 'sh'];
     const service = await ServiceProcess.start(folder, {}, limit);
-    const url = await service.url();
 
     const acknowledged: bigint[] = [];
     const failures: number[] = [];
     for (let id = 1; id <= 100; id++) {
-      const response = await fetch(new URL('/plants', url), {
-        method: 'POST',
-        headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ id, name: 'x'.repeat(10_000) }),
-      });
+      const response = await service.post(JSON.stringify({ id, name: 'x'.repeat(10_000) }));
       const body = (await response.json()) as { error?: number };
       expectAsDeclared({
         status: response.status,
@@ -66,12 +60,7 @@ describe('a running service', () => {
   }
 
   async function create(): Promise<number> {
-    const response = await fetch(new URL('/plants', await service.url()), {
-      method: 'POST',
-      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
-      body: `{"id":${nextId++},"name":"Fern"}`,
-    });
-    return response.status;
+    return (await service.post(`{"id":${nextId++},"name":"Fern"}`)).status;
   }
 
   const isReady = async () =>

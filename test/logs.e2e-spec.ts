@@ -35,18 +35,6 @@ describe('the log', () => {
       .map((line) => JSON.parse(line) as Record<string, unknown>);
   }
 
-  async function post(body: string, headers: Record<string, string> = {}): Promise<Response> {
-    return fetch(new URL('/plants', await service.url()), {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${TOKEN}`,
-        'content-type': 'application/json',
-        ...headers,
-      },
-      body,
-    });
-  }
-
   function lockDatabase(): DatabaseSync {
     const database = new DatabaseSync(join(folder, 'data/plants.db'));
     database.exec('BEGIN IMMEDIATE');
@@ -56,7 +44,10 @@ describe('the log', () => {
   it('has one line for a 5xx: its number, its cause, the request id and the trace', async () => {
     await start();
     const lock = lockDatabase();
-    await post('{"id":1,"name":"Fern"}', { 'x-request-id': 'abc', traceparent: TRACEPARENT });
+    await service.post('{"id":1,"name":"Fern"}', {
+      'x-request-id': 'abc',
+      traceparent: TRACEPARENT,
+    });
     lock.close();
 
     const failures = (await lines()).filter(({ level }) => Number(level) >= 50);
@@ -75,7 +66,9 @@ describe('the log', () => {
   it('counts what exceeds ten lines of one number within a second', async () => {
     await start();
     const lock = lockDatabase();
-    await Promise.all(Array.from({ length: 50 }, (_, id) => post(`{"id":${id},"name":"Fern"}`)));
+    await Promise.all(
+      Array.from({ length: 50 }, (_, id) => service.post(`{"id":${id},"name":"Fern"}`)),
+    );
     lock.close();
     await until(() => service.stdout.includes('another'));
 
@@ -90,15 +83,18 @@ describe('the log', () => {
 
   it('says nothing of a request that it need not, unless asked to', async () => {
     await start();
-    await post('{"id":1,"name":"Fern"}');
-    await post('{');
+    await service.post('{"id":1,"name":"Fern"}');
+    await service.post('{');
 
     expect((await lines()).filter(({ requestId }) => requestId !== undefined)).toEqual([]);
   });
 
   it('has one line a request when asked to', async () => {
     await start({ ACCESS_LOG: 'true' });
-    await post('{"id":1,"name":"Fern"}', { 'x-request-id': 'abc', traceparent: TRACEPARENT });
+    await service.post('{"id":1,"name":"Fern"}', {
+      'x-request-id': 'abc',
+      traceparent: TRACEPARENT,
+    });
 
     expect((await lines()).filter(({ requestId }) => requestId !== undefined)).toMatchObject([
       { requestId: 'abc', traceparent: TRACEPARENT, method: 'POST', path: '/plants', status: 200 },
@@ -107,7 +103,7 @@ describe('the log', () => {
 
   it('leaves out a traceparent that is not well-formed', async () => {
     await start({ ACCESS_LOG: 'true' });
-    await post('{"id":1,"name":"Fern"}', { traceparent: `${TRACEPARENT}x` });
+    await service.post('{"id":1,"name":"Fern"}', { traceparent: `${TRACEPARENT}x` });
 
     expect(JSON.stringify(await lines())).not.toContain('traceparent');
   });
@@ -115,9 +111,9 @@ describe('the log', () => {
   it('holds no token and no body, however talkative it is', async () => {
     await start({ ACCESS_LOG: 'true', LOG_LEVEL: 'trace' });
     const lock = lockDatabase();
-    await post('{"id":1,"name":"secret"}');
-    await post('{"id":1,"name":"secret"', { authorization: 'Bearer secret' });
-    await post('{"id":"secret"');
+    await service.post('{"id":1,"name":"secret"}');
+    await service.post('{"id":1,"name":"secret"', { authorization: 'Bearer secret' });
+    await service.post('{"id":"secret"');
     lock.close();
     await setTimeout(0);
     await lines();

@@ -186,13 +186,8 @@ describe('the service as a process', () => {
 
     service.kill('SIGTERM');
     await until(async () => (await fetch(new URL('/health/ready', url))).status === 503);
-    const response = await fetch(new URL('/plants', url), {
-      method: 'POST',
-      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
-      body: '{"id":1,"name":"Fern"}',
-    });
 
-    expect(response.status).toBe(200);
+    expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
     expect(await service.ended).toEqual({ code: 0, signal: null });
   });
 
@@ -211,11 +206,7 @@ describe('the service as a process', () => {
     service = await ServiceProcess.start(folder, { SHUTDOWN_TIMEOUT: '300ms' });
     const lock = new DatabaseSync(join(folder, 'data/plants.db'));
     lock.exec('BEGIN IMMEDIATE');
-    const answer = fetch(new URL('/plants', await service.url()), {
-      method: 'POST',
-      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
-      body: '{"id":1,"name":"Fern"}',
-    }).catch(() => undefined);
+    const answer = service.post('{"id":1,"name":"Fern"}').catch(() => undefined);
     await setTimeout(100);
     service.kill('SIGTERM');
 

@@ -56,17 +56,7 @@ async function terminate(): Promise<void> {
 }
 
 async function post(body: string, headers: Record<string, string> = {}): Promise<number> {
-  const { status } = await fetch(new URL('/plants?secret', await service.url()), {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${TOKEN}`,
-      'content-type': 'application/json',
-      'user-agent': 'gardener',
-      ...headers,
-    },
-    body,
-  });
-  return status;
+  return (await service.post(body, { 'user-agent': 'gardener', ...headers }, '?secret')).status;
 }
 
 /** Waits for so many spans, and gives back all there are in the order of their names. */

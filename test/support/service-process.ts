@@ -54,6 +54,19 @@ export class ServiceProcess {
     }
   }
 
+  /** Sends a body to `POST /plants`, with {@link TOKEN} and as JSON unless told otherwise. */
+  async post(body: string, headers: Record<string, string> = {}, query = ''): Promise<Response> {
+    return fetch(new URL(`/plants${query}`, await this.url()), {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${TOKEN}`,
+        'content-type': 'application/json',
+        ...headers,
+      },
+      body,
+    });
+  }
+
   /** Of the process; of the wrapper if that started another. */
   get pid(): number {
     return this.child.pid ?? NaN;
