@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { Test } from '@nestjs/testing';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { AppModule } from '../src/app.module';
@@ -10,6 +9,7 @@ import { errorCatalogue, OutcomeUnknownError, PlantsRepository } from '../src/pl
 import { answerOf, TestApplication, TOKEN } from './support/application';
 import { expectAsDeclared } from './support/contract';
 import { errorBodies } from './support/error-bodies';
+import { lockDatabase } from './support/sqlite';
 
 describe('the error catalogue', () => {
   const lines = Object.values(errorCatalogue);
@@ -39,15 +39,14 @@ describe('the error catalogue', () => {
 describe('a failing store', () => {
   it('that is locked is answered 503, and the caller told when to try again', async () => {
     const application = await TestApplication.start();
-    const other = new DatabaseSync(application.store.file);
-    other.exec('BEGIN IMMEDIATE');
+    const lock = lockDatabase(application.store.file);
 
     const response = await application.post('{"id":1,"name":"Fern"}');
 
     expect(response.statusCode).toBe(503);
     expect(response.json()).toEqual(errorBodies.unavailable);
     expect(response.headers['retry-after']).toBe('1');
-    other.close();
+    lock.close();
     await application.stop();
   });
 

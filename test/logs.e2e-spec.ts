@@ -1,4 +1,3 @@
-import { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
 import { join } from 'node:path';
 import { createLogger } from '../src/operations/logger';
@@ -6,6 +5,7 @@ import { NestLogger } from '../src/operations/nest-logger';
 import { TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
 import { ServiceProcess } from './support/service-process';
+import { lockDatabase } from './support/sqlite';
 import { until } from './support/until';
 import { exchange } from './support/wire';
 
@@ -35,15 +35,9 @@ describe('the log', () => {
       .map((line) => JSON.parse(line) as Record<string, unknown>);
   }
 
-  function lockDatabase(): DatabaseSync {
-    const database = new DatabaseSync(join(folder, 'data/plants.db'));
-    database.exec('BEGIN IMMEDIATE');
-    return database;
-  }
-
   it('has one line for a 5xx: its number, its cause, the request id and the trace', async () => {
     await start();
-    const lock = lockDatabase();
+    const lock = lockDatabase(join(folder, 'data/plants.db'));
     await service.post('{"id":1,"name":"Fern"}', {
       'x-request-id': 'abc',
       traceparent: TRACEPARENT,
@@ -65,7 +59,7 @@ describe('the log', () => {
 
   it('counts what exceeds ten lines of one number within a second', async () => {
     await start();
-    const lock = lockDatabase();
+    const lock = lockDatabase(join(folder, 'data/plants.db'));
     await Promise.all(
       Array.from({ length: 50 }, (_, id) => service.post(`{"id":${id},"name":"Fern"}`)),
     );
@@ -110,7 +104,7 @@ describe('the log', () => {
 
   it('holds no token and no body, however talkative it is', async () => {
     await start({ ACCESS_LOG: 'true', LOG_LEVEL: 'trace' });
-    const lock = lockDatabase();
+    const lock = lockDatabase(join(folder, 'data/plants.db'));
     await service.post('{"id":1,"name":"secret"}');
     await service.post('{"id":1,"name":"secret"', { authorization: 'Bearer secret' });
     await service.post('{"id":"secret"');

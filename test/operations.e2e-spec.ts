@@ -1,8 +1,8 @@
-import { DatabaseSync } from 'node:sqlite';
 import { Readiness } from '../src/operations/readiness';
 import { PlantsRepository } from '../src/plants';
 import { TestApplication, TOKEN } from './support/application';
 import { errorBodies } from './support/error-bodies';
+import { lockDatabase } from './support/sqlite';
 import { stores, type TestStore } from './support/stores';
 import { until } from './support/until';
 
@@ -153,14 +153,13 @@ describe('a service whose SQLite file is locked', () => {
     const application = await TestApplication.start();
     const statusOf = async (url: string): Promise<number> =>
       (await application.app.inject({ url })).statusCode;
-    const other = new DatabaseSync(application.store.file);
-    other.exec('BEGIN IMMEDIATE');
+    const lock = lockDatabase(application.store.file);
     await application.post('{"id":1,"name":"Fern"}');
 
     expect(await statusOf('/health/ready')).toBe(503);
     expect(await statusOf('/health/live')).toBe(200);
 
-    other.close();
+    lock.close();
     await until(async () => (await statusOf('/health/ready')) === 200);
     await application.stop();
   });

@@ -1,14 +1,13 @@
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
 import { join } from 'node:path';
 import { TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
 import { shell } from './support/run';
 import { ServiceProcess } from './support/service-process';
-import { readPlants } from './support/sqlite';
+import { lockDatabase, readPlants } from './support/sqlite';
 import { until } from './support/until';
 import { open, readAnswers } from './support/wire';
 
@@ -204,8 +203,7 @@ describe('the service as a process', () => {
 
   it('ends with 1 and a sentence when closing takes longer than SHUTDOWN_TIMEOUT', async () => {
     service = await ServiceProcess.start(folder, { SHUTDOWN_TIMEOUT: '300ms' });
-    const lock = new DatabaseSync(join(folder, 'data/plants.db'));
-    lock.exec('BEGIN IMMEDIATE');
+    const lock = lockDatabase(join(folder, 'data/plants.db'));
     const answer = service.post('{"id":1,"name":"Fern"}').catch(() => undefined);
     await setTimeout(100);
     service.kill('SIGTERM');

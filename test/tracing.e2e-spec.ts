@@ -3,7 +3,6 @@ import { writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { Client } from 'pg';
 import { validationChannel } from '../src/plants/new-plant.pipe';
 import { commitChannel } from '../src/plants/persistence/group-commit';
@@ -12,6 +11,7 @@ import { type CollectedSpan, Collector } from './support/collector';
 import { makeFolder, removeFolder } from './support/folder';
 import { PostgresServer } from './support/postgres';
 import { ServiceProcess } from './support/service-process';
+import { lockDatabase } from './support/sqlite';
 import { until } from './support/until';
 
 jest.setTimeout(60_000);
@@ -71,12 +71,6 @@ describe('traces', () => {
     collector.requests.length = 0;
   });
   afterAll(remove);
-
-  function lockDatabase(): DatabaseSync {
-    const database = new DatabaseSync(join(folder, 'data/plants.db'));
-    database.exec('BEGIN IMMEDIATE');
-    return database;
-  }
 
   it('have a span of the request, and below it one of the validation and one of the commit', async () => {
     const { port } = await service.url();
@@ -138,7 +132,7 @@ describe('traces', () => {
   });
 
   it('hold a store that does not work as an error of the service, and the log names them', async () => {
-    const lock = lockDatabase();
+    const lock = lockDatabase(join(folder, 'data/plants.db'));
     await post('{"id":4,"name":"Fern"}', { 'x-request-id': 'locked' });
     lock.close();
 

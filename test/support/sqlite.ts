@@ -16,6 +16,13 @@ export function execute(file: string, statement: string): void {
   database.close();
 }
 
+/** Takes the lock of who writes to a SQLite file, and holds it until the connection is closed. */
+export function lockDatabase(file: string): DatabaseSync {
+  const database = new DatabaseSync(file);
+  database.exec('BEGIN IMMEDIATE');
+  return database;
+}
+
 /** What SQLite's integrity check says of a file: "ok" when it is sound. */
 export function integrity(file: string): unknown {
   const database = new DatabaseSync(file, { readOnly: true });
