@@ -1,18 +1,11 @@
-import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { BearerToken } from '../src/auth';
 import { TokenFileVerifier } from '../src/auth/token-file.verifier';
 import { makeFolder, removeFolder } from './support/folder';
+import { type Run, run as runProgram } from './support/run';
 
 const PROGRAM = join(__dirname, '../dist/plant-store.js');
-
-interface Outcome {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 describe('plant-store', () => {
   let folder: string;
@@ -25,14 +18,9 @@ describe('plant-store', () => {
     removeFolder(folder);
   });
 
-  async function run(args: string[], environment: NodeJS.ProcessEnv = {}): Promise<Outcome> {
-    const options = { cwd: folder, env: { PATH: process.env.PATH, ...environment } };
-    try {
-      const output = await promisify(execFile)(process.execPath, [PROGRAM, ...args], options);
-      return { code: 0, ...output };
-    } catch (error) {
-      return error as Outcome;
-    }
+  function run(args: string[], environment: NodeJS.ProcessEnv = {}): Promise<Run> {
+    const env = { PATH: process.env.PATH, ...environment };
+    return runProgram(process.execPath, [PROGRAM, ...args], { cwd: folder, env });
   }
 
   const callerOf = (token: string) =>
