@@ -1,15 +1,20 @@
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { setTimeout } from 'node:timers/promises';
+import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
+import { creation } from './support/load';
 import { shell } from './support/run';
 import { ServiceProcess } from './support/service-process';
 import { lockDatabase, readPlants } from './support/sqlite';
 import { until } from './support/until';
 import { open, readAnswers } from './support/wire';
+
+/** A creation that waits to be asked for its body. */
+const [HEAD = '', BODY = ''] = creation(1)
+  .text.replace('Host: x', 'Host: x\r\nExpect: 100-continue')
+  .split(/(?<=\r\n\r\n)/);
 
 describe('the service as a process', () => {
   let folder: string;
@@ -144,17 +149,13 @@ describe('the service as a process', () => {
 
     it('answers what it has accepted, and says that the connection closes', async () => {
       service = await ServiceProcess.start(folder);
-      const socket = open(await service.url());
-      const body = '{"id":1,"name":"Fern"}';
-      const head = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`;
-      socket.write(head);
-      // The service asks for the body, so it has begun with the request.
-      await once(socket, 'readable');
+      const url = await service.url();
+      const socket = await beginCreation(url);
 
       service.kill(signal);
       const answers = readAnswers(socket);
-      await setTimeout(100);
-      socket.write(body);
+      await until(() => refusesConnections(url));
+      socket.write(BODY);
 
       expect(await answers).toMatchObject([
         { status: 100 },
@@ -167,12 +168,7 @@ describe('the service as a process', () => {
 
   it('cuts a request that never ends, within the shutdown time', async () => {
     service = await ServiceProcess.start(folder, { SHUTDOWN_TIMEOUT: '1s' });
-    const socket = open(await service.url());
-    socket.write(
-      'POST /plants HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n',
-    );
-    await once(socket, 'readable');
-    socket.on('error', () => undefined);
+    await beginCreation(await service.url());
 
     service.kill('SIGTERM');
 
@@ -204,24 +200,20 @@ describe('the service as a process', () => {
   it('ends with 1 and a sentence when closing takes longer than SHUTDOWN_TIMEOUT', async () => {
     service = await ServiceProcess.start(folder, { SHUTDOWN_TIMEOUT: '300ms' });
     const lock = lockDatabase(join(folder, 'data/plants.db'));
-    const answer = service.post('{"id":1,"name":"Fern"}').catch(() => undefined);
-    await setTimeout(100);
+    const socket = await beginCreation(await service.url());
+    // Begun, it gets to the store, whether the signal comes first or not.
+    socket.write(BODY);
     service.kill('SIGTERM');
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toBe('Not closed within 300 ms.\n');
-    await answer;
     lock.close();
   });
 
   it('takes no new connection while it waits for a request to end', async () => {
     service = await ServiceProcess.start(folder);
     const url = await service.url();
-    const socket = open(url);
-    socket.write(
-      'POST /plants HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n',
-    );
-    await once(socket, 'readable');
+    const socket = await beginCreation(url);
 
     service.kill('SIGTERM');
     await until(() => refusesConnections(url));
@@ -239,6 +231,16 @@ describe('the service as a process', () => {
     expect(existsSync(join(folder, 'data/plants.db-wal'))).toBe(false);
   });
 });
+
+/** Sends the head of a creation, and resolves once the service asks for the body: it has begun. */
+async function beginCreation(url: URL): Promise<Socket> {
+  const socket = open(url);
+  socket.write(HEAD);
+  await once(socket, 'readable');
+  // Those that the service cuts.
+  socket.on('error', () => undefined);
+  return socket;
+}
 
 async function refusesConnections(url: URL): Promise<boolean> {
   const socket = open(url);
