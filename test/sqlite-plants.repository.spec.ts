@@ -1,9 +1,9 @@
 import { existsSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { setTimeout } from 'node:timers/promises';
 import { UnavailableError } from '../src/plants';
 import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite-plants.repository';
+import { SqliteThread } from '../src/plants/persistence/sqlite.thread';
 import { StoreOpenError } from '../src/plants/persistence/store-open.error';
 import { describeRepository } from './repository.contract';
 import { makeFolder, removeFolder } from './support/folder';
@@ -122,9 +122,13 @@ describe('SqlitePlantsRepository', () => {
   it('is not ready while the file is gone', async () => {
     await insert(1n);
     for (const suffix of ['', '-wal', '-shm']) renameSync(file + suffix, `${file}.away${suffix}`);
+    const probe = jest.spyOn(SqliteThread.prototype, 'probe');
     await expect(insert(2n)).rejects.toThrow(UnavailableError);
 
-    await setTimeout(700);
+    // It has looked whether it is good again.
+    await until(() => probe.mock.calls.length > 0);
+    await probe.mock.results[0]?.value;
+    probe.mockRestore();
 
     expect(repository.isReady()).toBe(false);
     expect(existsSync(file)).toBe(false);
