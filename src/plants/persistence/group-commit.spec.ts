@@ -1,4 +1,5 @@
-import { setImmediate, setTimeout } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
+import { pass, releaseClock, stopClock } from '../../../test/support/clock';
 import { OutcomeUnknownError, UnavailableError } from '../../errors';
 import {
   batchChannel,
@@ -7,6 +8,9 @@ import {
   GroupCommit,
   type GroupCommitOptions,
 } from './group-commit';
+
+/** Milliseconds after which a batch is late, unless told otherwise. */
+const DEADLINE = 10_000;
 
 /** A group commit over a store whose batches the test settles by hand. */
 function makeGroupCommit(options: Partial<GroupCommitOptions<number, number>> = {}) {
@@ -30,7 +34,7 @@ function makeGroupCommit(options: Partial<GroupCommitOptions<number, number>> = 
     batchWeight: 100,
     queueWeight: 1000,
     queueTime: 10_000,
-    deadline: 10_000,
+    deadline: DEADLINE,
     lateLimit: 1,
     ...options,
   });
@@ -44,6 +48,9 @@ async function turn(): Promise<void> {
 }
 
 describe('GroupCommit', () => {
+  beforeEach(stopClock);
+  afterEach(releaseClock);
+
   it('commits a single item at once', async () => {
     const { commits, batches } = makeGroupCommit();
 
@@ -113,17 +120,18 @@ describe('GroupCommit', () => {
   });
 
   it('keeps the queue short when batches take long', async () => {
-    const { commits, batches } = makeGroupCommit({ batchWeight: 1, queueTime: 15 });
+    const { commits, batches } = makeGroupCommit({ batchWeight: 1, queueTime: 2000 });
     const slow = commits.submit(1);
     await turn();
-    await setTimeout(40);
+    // The first batch counts a quarter in the pace: a second for each that waits.
+    pass(4000);
     batches[0]?.succeed();
     await slow;
 
     const accepted: Promise<number>[] = [];
     while (!commits.isFull) accepted.push(commits.submit(2));
 
-    expect([1, 2]).toContain(commits.queueLength);
+    expect(commits.queueLength).toBe(2);
     await expect(commits.submit(3)).rejects.toThrow(UnavailableError);
     for (let at = 1; at <= accepted.length; at++) {
       await turn();
@@ -154,12 +162,13 @@ describe('GroupCommit', () => {
 
     const outcomes = [commits.submit(1), commits.submit(2)];
     await turn();
+    pass(7);
     batches[0]?.succeed();
     await Promise.all(outcomes);
     await turn();
 
     batchChannel.unsubscribe(listen);
-    expect(events).toEqual([{ items: 2, duration: expect.any(Number) as number }]);
+    expect(events).toEqual([{ items: 2, duration: 7 }]);
   });
 
   it('fails the items of a failed batch and nothing else', async () => {
@@ -187,10 +196,14 @@ describe('GroupCommit', () => {
   });
 
   it('does not know the outcome of a batch past its deadline, and refuses until it ends', async () => {
-    const { commits, batches } = makeGroupCommit({ deadline: 5 });
+    const { commits, batches } = makeGroupCommit();
     const late = commits.submit(1);
     await turn();
     const behind = commits.submit(2);
+
+    pass(DEADLINE - 1);
+    expect(commits.isStuck).toBe(false);
+    pass(1);
 
     await expect(late).rejects.toThrow(OutcomeUnknownError);
     await expect(behind).rejects.toThrow(UnavailableError);
@@ -206,18 +219,23 @@ describe('GroupCommit', () => {
   });
 
   it('goes on beside a batch that is late, up to its limit', async () => {
-    const { commits, batches } = makeGroupCommit({ deadline: 20, lateLimit: 2 });
+    const { commits, batches } = makeGroupCommit({ lateLimit: 2 });
     const late = commits.submit(1);
     await turn();
     const behind = commits.submit(2);
+    await turn();
     expect(batches).toHaveLength(1);
-    await expect(late).rejects.toThrow(OutcomeUnknownError);
 
+    pass(DEADLINE);
+    await expect(late).rejects.toThrow(OutcomeUnknownError);
     await turn();
     batches[1]?.succeed();
-
     expect(await behind).toBe(20);
-    await expect(commits.submit(3)).rejects.toThrow(OutcomeUnknownError);
+
+    const alsoLate = commits.submit(3);
+    await turn();
+    pass(DEADLINE);
+    await expect(alsoLate).rejects.toThrow(OutcomeUnknownError);
     await expect(commits.submit(4)).rejects.toThrow(UnavailableError);
     batches[0]?.succeed();
     batches[2]?.succeed();
@@ -231,7 +249,7 @@ describe('GroupCommit', () => {
       closed = true;
     });
 
-    await setTimeout(5);
+    await turn();
     expect(closed).toBe(false);
     await expect(commits.submit(2)).rejects.toThrow(UnavailableError);
     batches[0]?.succeed();
