@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import { join } from 'node:path';
 import { createLogger } from '../src/operations/logger';
 import { NestLogger } from '../src/operations/nest-logger';
@@ -17,7 +16,9 @@ describe('the log', () => {
   beforeEach(() => {
     folder = makeFolder();
   });
-  afterEach(() => {
+  afterEach(async () => {
+    service.kill('SIGKILL');
+    await service.ended;
     removeFolder(folder);
   });
 
@@ -109,7 +110,6 @@ describe('the log', () => {
     await service.post('{"id":1,"name":"secret"', { authorization: 'Bearer secret' });
     await service.post('{"id":"secret"');
     lock.close();
-    await setTimeout(0);
     await lines();
 
     expect(service.stdout + service.stderr).not.toMatch(new RegExp(`secret|${TOKEN}`));
