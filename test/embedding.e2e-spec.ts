@@ -364,9 +364,18 @@ describe('without a word on who may create plants', () => {
 });
 
 describe("with the host's own pool of PostgreSQL connections", () => {
+  let server: PostgresServer;
+  let pool: Pool;
+  beforeEach(async () => {
+    server = await PostgresServer.start();
+    pool = new Pool({ connectionString: server.url() });
+  });
+  afterEach(async () => {
+    await pool.end();
+    await server.remove();
+  });
+
   it('keeps plants there, and leaves closing it to the host', async () => {
-    const server = await PostgresServer.start();
-    const pool = new Pool({ connectionString: server.url() });
     const url = await start('Fastify', [
       PlantsModule.forRoot({ postgres: pool, auth: { tokens: [TOKEN] } }),
     ]);
@@ -378,8 +387,6 @@ describe("with the host's own pool of PostgreSQL connections", () => {
     expect(answer.status).toBe(200);
     const { rows } = await pool.query<object>('SELECT id, name, tag FROM plants');
     expect(rows).toEqual([{ id: '1', name: 'Fern', tag: null }]);
-    await pool.end();
-    await server.remove();
   });
 });
 

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
 import { Test } from '@nestjs/testing';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { AppModule } from '../src/app.module';
@@ -36,20 +37,28 @@ describe('the error catalogue', () => {
   });
 });
 
-describe('a failing store', () => {
-  it('that is locked is answered 503, and the caller told when to try again', async () => {
-    const application = await TestApplication.start();
-    const lock = lockDatabase(application.store.file);
+describe('a store that is locked', () => {
+  let application: TestApplication;
+  let lock: DatabaseSync;
+  beforeEach(async () => {
+    application = await TestApplication.start();
+    lock = lockDatabase(application.store.file);
+  });
+  afterEach(async () => {
+    lock.close();
+    await application.stop();
+  });
 
+  it('is answered 503, and the caller told when to try again', async () => {
     const response = await application.post('{"id":1,"name":"Fern"}');
 
     expect(response.statusCode).toBe(503);
     expect(response.json()).toEqual(errorBodies.unavailable);
     expect(response.headers['retry-after']).toBe('1');
-    lock.close();
-    await application.stop();
   });
+});
 
+describe('a failing store', () => {
   /** What the application answers, and logs, when the store throws. */
   async function answerTo(failure: Error) {
     const store = { insert: () => Promise.reject(failure) };

@@ -6,11 +6,21 @@ import { ServiceProcess } from './support/service-process';
 import { readPlants } from './support/sqlite';
 import { until } from './support/until';
 
+let folder: string;
+let service: ServiceProcess;
+beforeEach(() => {
+  folder = makeFolder();
+});
+afterEach(async () => {
+  service.kill('SIGKILL');
+  await service.ended;
+  removeFolder(folder);
+});
+
 describe('a disk that takes no more', () => {
   it('is answered 503 or 504, keeps what was acknowledged, and the process lives', async () => {
-    const folder = makeFolder();
     const limit = ['sh', '-c', 'ulimit -f 400; exec "$@"', 'sh'];
-    const service = await ServiceProcess.start(folder, {}, limit);
+    service = await ServiceProcess.start(folder, {}, limit);
 
     const acknowledged: bigint[] = [];
     const failures: number[] = [];
@@ -35,22 +45,11 @@ describe('a disk that takes no more', () => {
     expect(readPlants(join(folder, 'data/plants.db')).map(({ id }) => id)).toEqual(
       expect.arrayContaining(acknowledged),
     );
-    removeFolder(folder);
   });
 });
 
 describe('a running service', () => {
-  let folder: string;
-  let service: ServiceProcess;
   let nextId = 1;
-  beforeEach(() => {
-    folder = makeFolder();
-  });
-  afterEach(async () => {
-    service.kill('SIGKILL');
-    await service.ended;
-    removeFolder(folder);
-  });
 
   /** Starts the service with a script that runs before it in its main thread. */
   async function startWith(script: string): Promise<void> {

@@ -4,6 +4,7 @@ import {
   createServer,
   type IncomingMessage,
   type RequestListener,
+  type Server,
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -36,6 +37,8 @@ const COOL_DOWN = 10 * SECOND;
 
 let application: TestApplication;
 let nextId = 1;
+/** Those that answer until the end of the test. */
+const servers: Server[] = [];
 
 async function post(token: string) {
   return application.post(`{"id":${nextId++},"name":"Fern"}`, {
@@ -77,8 +80,14 @@ async function sign(
 beforeEach(() => {
   stopClock();
 });
-afterEach(() => {
+afterEach(async () => {
   releaseClock();
+  jest.restoreAllMocks();
+  for (const server of servers.splice(0)) {
+    server.close();
+    server.closeAllConnections();
+    await once(server, 'close');
+  }
 });
 
 describe('a JWT', () => {
@@ -220,7 +229,7 @@ describe('a JWT', () => {
     const fetched = jest.fn((_request: IncomingMessage, response: ServerResponse) => {
       response.end(JSON.stringify({ keys: [attackersPublic] }));
     });
-    const { url, close } = await serveHttp(fetched);
+    const url = await serveHttp(fetched);
     const claims = decodeJwt(await provider.accessToken());
 
     for (const header of [{ jwk: attackersPublic }, { jku: url }, { x5u: url }]) {
@@ -232,7 +241,6 @@ describe('a JWT', () => {
     }
 
     expect(fetched).not.toHaveBeenCalled();
-    await close();
   });
 
   it.each([
@@ -279,21 +287,27 @@ describe('a JWT', () => {
 });
 
 describe('the signature of a JWT', () => {
+  let provider: OpenIdProvider;
+  afterEach(async () => {
+    await application.stop();
+    await provider.stop();
+  });
+
   it.each(['RS256', 'ES256', 'EdDSA'] as const)('may be %s', async (alg) => {
-    const provider = await OpenIdProvider.start(makeKey(alg));
+    provider = await OpenIdProvider.start(makeKey(alg));
     application = await startFor(provider);
 
     expect(await statusOf(await provider.accessToken())).toBe(200);
-    await application.stop();
-    await provider.stop();
   });
 });
 
 describe('the algorithm of a JWT', () => {
+  afterEach(() => application.stop());
+
   it('must be one of those in common use, whatever key the issuer publishes', async () => {
     const { publicKey, privateKey } = await generateKeyPair('ML-DSA-44');
     const keys = [{ ...(await exportJWK(publicKey)), alg: 'ML-DSA-44' }];
-    const { url, close } = await serveHttp((_request, response) => {
+    const url = await serveHttp((_request, response) => {
       response.end(JSON.stringify({ keys }));
     });
     application = await TestApplication.start({
@@ -306,8 +320,6 @@ describe('the algorithm of a JWT', () => {
       .sign(privateKey);
 
     await expectRefusal(token);
-    await application.stop();
-    await close();
   });
 });
 
@@ -414,7 +426,7 @@ describe('the keys of an issuer', () => {
     const asked = jest.fn((_request: IncomingMessage, response: ServerResponse) => {
       response.writeHead(500).end();
     });
-    const { url, close } = await serveHttp(asked);
+    const url = await serveHttp(asked);
     application = await startFor(provider, url);
 
     const tokens = Array.from({ length: 50 }, (_, at) => withUnknownKey(`unknown-${at}`));
@@ -422,7 +434,6 @@ describe('the keys of an issuer', () => {
 
     expect(new Set(answers)).toEqual(new Set([503]));
     expect(asked).toHaveBeenCalledTimes(1);
-    await close();
   });
 
   it('are used for an hour while the issuer is down, for tokens new and remembered', async () => {
@@ -494,7 +505,7 @@ describe('the keys of an issuer', () => {
 
   it('may be elsewhere than discovery says', async () => {
     const discovered = jest.fn();
-    const { url, close } = await serveHttp((request, response) => {
+    const url = await serveHttp((request, response) => {
       discovered(request.url);
       void keysOf(provider).then((keys) => response.end(keys));
     });
@@ -502,7 +513,6 @@ describe('the keys of an issuer', () => {
 
     expect(await statusOf(await provider.accessToken())).toBe(200);
     expect(discovered.mock.calls).toEqual([['/keys']]);
-    await close();
   });
 
   it.each<[string, RequestListener]>([
@@ -539,13 +549,11 @@ describe('the keys of an issuer', () => {
   ])('are not taken from %s', async (_what, listener) => {
     const within = AbortSignal.timeout.bind(AbortSignal);
     const timeout = jest.spyOn(AbortSignal, 'timeout').mockImplementation(() => within(100));
-    const { url, close } = await serveHttp(listener);
+    const url = await serveHttp(listener);
     application = await startFor(provider, url);
 
     expect(await statusOf(await provider.accessToken())).toBe(503);
     expect(timeout).toHaveBeenCalledWith(5 * SECOND);
-    timeout.mockRestore();
-    await close();
   });
 
   it.each([
@@ -554,7 +562,7 @@ describe('the keys of an issuer', () => {
     ['names a URL that anybody could answer', { jwks_uri: 'http://0.0.0.0:PORT/jwks' }],
     ['names no URL', { jwks_uri: undefined }],
   ])('are not taken from a discovery that %s', async (_what, wrong) => {
-    const { url, close } = await serveHttp((_request, response) => {
+    const url = await serveHttp((_request, response) => {
       const right = { issuer: url, jwks_uri: `${provider.issuer}/jwks` };
       const { port } = new URL(provider.issuer);
       response.end(JSON.stringify({ ...right, ...wrong }).replace('PORT', port));
@@ -564,7 +572,6 @@ describe('the keys of an issuer', () => {
 
     expect(await statusOf(token)).toBe(503);
     expect(provider.fetches).toBe(0);
-    await close();
   });
 });
 
@@ -580,17 +587,10 @@ function startFor({ issuer }: OpenIdProvider, jwksUrl?: string): Promise<TestApp
   });
 }
 
-async function serveHttp(
-  listener: RequestListener,
-): Promise<{ url: string; close: () => Promise<void> }> {
+/** Has a server answer until the end of the test, and gives back where. */
+async function serveHttp(listener: RequestListener): Promise<string> {
   const server = createServer(listener).listen(0, '127.0.0.1');
+  servers.push(server);
   await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    close: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }

@@ -251,16 +251,19 @@ describe('the OpenAPI document', () => {
 });
 
 describe('DOCS=false', () => {
+  let application: TestApplication;
+  beforeAll(async () => {
+    application = await TestApplication.start({ DOCS: 'false' });
+  });
+  afterAll(() => application.stop());
+
   it.each(['/openapi.json', '/openapi.yaml', '/docs', '/docs/', '/docs/docs.js'])(
     'takes %s away',
     async (url) => {
-      const application = await TestApplication.start({ DOCS: 'false' });
-
       const response = await application.app.inject({ method: 'GET', url });
 
       expect(response.statusCode).toBe(404);
       expect(response.json()).toEqual(errorBodies.notFound);
-      await application.stop();
     },
   );
 });

@@ -149,8 +149,13 @@ describe.each(stores)('operations of a service that keeps plants in %s', (_name,
 });
 
 describe('a service whose SQLite file is locked', () => {
+  let application: TestApplication;
+  beforeEach(async () => {
+    application = await TestApplication.start();
+  });
+  afterEach(() => application.stop());
+
   it('is alive but not ready once a plant was refused, and is ready again when the lock is gone', async () => {
-    const application = await TestApplication.start();
     const statusOf = async (url: string): Promise<number> =>
       (await application.app.inject({ url })).statusCode;
     const lock = lockDatabase(application.store.file);
@@ -161,19 +166,23 @@ describe('a service whose SQLite file is locked', () => {
 
     lock.close();
     await until(async () => (await statusOf('/health/ready')) === 200);
-    await application.stop();
   });
 });
 
 describe('the rate limit of a caller', () => {
-  it('refuses what exceeds it, and tells each request what is left', async () => {
-    const application = await TestApplication.start({
+  let application: TestApplication;
+  beforeEach(async () => {
+    application = await TestApplication.start({
       AUTH_TOKENS: `${TOKEN},another-token`,
       RATE_LIMIT: '2/h',
     });
-    const post = (id: number, token = TOKEN) =>
-      application.post(`{"id":${id},"name":"Fern"}`, { authorization: `Bearer ${token}` });
+  });
+  afterEach(() => application.stop());
 
+  const post = (id: number, token = TOKEN) =>
+    application.post(`{"id":${id},"name":"Fern"}`, { authorization: `Bearer ${token}` });
+
+  it('refuses what exceeds it, and tells each request what is left', async () => {
     const responses = [await post(1), await post(2), await post(3), await post(4, 'another-token')];
 
     expect(responses.map(({ statusCode }) => statusCode)).toEqual([200, 200, 429, 200]);
@@ -191,6 +200,5 @@ describe('the rate limit of a caller', () => {
       headers: { authorization: `Bearer ${TOKEN}` },
     });
     expect(metrics.statusCode).toBe(200);
-    await application.stop();
   });
 });

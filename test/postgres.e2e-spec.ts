@@ -10,11 +10,20 @@ import { brokenPromises, Writers } from './support/writers';
 jest.setTimeout(60_000);
 
 describe('two instances on one PostgreSQL database', () => {
-  it('give each of 50 ids to one of 200 creations', async () => {
-    const store = await PostgresStore.start();
-    const first = await TestApplication.start({}, store);
-    const second = await TestApplication.start({}, store);
+  let store: PostgresStore;
+  let first: TestApplication<PostgresStore>;
+  let second: TestApplication<PostgresStore>;
+  beforeEach(async () => {
+    store = await PostgresStore.start();
+    first = await TestApplication.start({}, store);
+    second = await TestApplication.start({}, store);
+  });
+  afterEach(async () => {
+    await second.app.close();
+    await first.stop();
+  });
 
+  it('give each of 50 ids to one of 200 creations', async () => {
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, at) =>
         (at % 2 ? first : second).post(`{"id":${at % 50},"name":"Fern ${at}"}`),
@@ -30,49 +39,54 @@ describe('two instances on one PostgreSQL database', () => {
     expect((await store.plants()).map(({ name }) => name).toSorted()).toEqual(
       accepted.map((answer) => answer.json<{ name: string }>().name).toSorted(),
     );
-    await second.app.close();
-    await first.stop();
+  });
+
+  it('answer 503 at once when it is away, and say when to try again', async () => {
+    await store.stop();
+
+    for (const instance of [first, second]) {
+      const response = await instance.post('{"id":1,"name":"Fern"}');
+
+      expect(response.statusCode).toBe(503);
+      expect(response.json()).toEqual(errorBodies.unavailable);
+      expect(response.headers['retry-after']).toBe('1');
+    }
   });
 });
 
 describe('the service, while its PostgreSQL server is away', () => {
   let folder: string;
   let server: PostgresServer;
+  let service: ServiceProcess;
+  let writers: Writers | undefined;
   beforeAll(async () => {
     folder = makeFolder();
     server = await PostgresServer.start();
+  });
+  afterEach(async () => {
+    service.kill('SIGKILL');
+    await service.ended;
+    await writers?.stop();
   });
   afterAll(async () => {
     await server.remove();
     removeFolder(folder);
   });
 
-  it('answers 503 at once, and says when to try again', async () => {
-    const store = await PostgresStore.start();
-    const application = await TestApplication.start({}, store);
-    await store.stop();
-
-    const response = await application.post('{"id":1,"name":"Fern"}');
-
-    expect(response.statusCode).toBe(503);
-    expect(response.json()).toEqual(errorBodies.unavailable);
-    expect(response.headers['retry-after']).toBe('1');
-    await application.stop();
-  });
-
   it('loses nothing at a kill -9 under load, and serves again 2 s after the server', async () => {
-    const service = await ServiceProcess.start(folder, { DATABASE_URL: server.url() });
-    const writers = new Writers([await service.url()], 32);
-    await until(() => writers.those('acknowledged').length > 500);
+    service = await ServiceProcess.start(folder, { DATABASE_URL: server.url() });
+    const load = new Writers([await service.url()], 32);
+    writers = load;
+    await until(() => load.those('acknowledged').length > 500);
 
     await server.stop('SIGKILL');
-    await until(() => writers.those('refused').length > 100);
+    await until(() => load.those('refused').length > 100);
     await server.start();
     const back = Date.now();
 
-    await until(() => writers.hasSucceededSince(back), 2000);
-    await writers.stop();
-    expect(brokenPromises(writers.creations, await server.plants())).toEqual({
+    await until(() => load.hasSucceededSince(back), 2000);
+    await load.stop();
+    expect(brokenPromises(load.creations, await server.plants())).toEqual({
       lost: [],
       refusedButStored: [],
       acknowledgedTwice: [],
@@ -83,7 +97,7 @@ describe('the service, while its PostgreSQL server is away', () => {
 
   it('starts all the same, and never logs the password', async () => {
     const url = server.url().replace('postgres@', 'nobody:very-secret@');
-    const service = await ServiceProcess.start(folder, { DATABASE_URL: url, LOG_LEVEL: 'trace' });
+    service = await ServiceProcess.start(folder, { DATABASE_URL: url, LOG_LEVEL: 'trace' });
 
     await until(() => service.stdout.includes('role \\"nobody\\" does not exist'));
     service.kill('SIGTERM');

@@ -96,10 +96,20 @@ describe('HTTPS', () => {
 });
 
 describe('HTTPS whose files cannot be used', () => {
+  let folder: string;
+  let service: ServiceProcess;
+  beforeEach(() => {
+    folder = makeFolder();
+  });
+  afterEach(async () => {
+    service.kill('SIGKILL');
+    await service.ended;
+    removeFolder(folder);
+  });
+
   it('ends the service with one sentence', async () => {
-    const folder = makeFolder();
     writeFileSync(join(folder, 'cert.pem'), 'no certificate');
-    const service = new ServiceProcess(folder, {
+    service = new ServiceProcess(folder, {
       AUTH_TOKENS: 'x',
       TLS_CERT: 'cert.pem',
       TLS_KEY: 'cert.pem',
@@ -107,6 +117,5 @@ describe('HTTPS whose files cannot be used', () => {
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(/^TLS_CERT and TLS_KEY cannot be used: .*\.\n$/);
-    removeFolder(folder);
   });
 });

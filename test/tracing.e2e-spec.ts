@@ -227,7 +227,11 @@ describe('traces with other settings', () => {
 });
 
 describe('traces of other services', () => {
-  afterEach(remove);
+  let server: PostgresServer | undefined;
+  afterEach(async () => {
+    await remove();
+    await server?.remove();
+  });
 
   it('tell HTTPS', async () => {
     await start({
@@ -241,7 +245,7 @@ describe('traces of other services', () => {
   });
 
   it('tell what PostgreSQL refuses', async () => {
-    const server = await PostgresServer.start();
+    server = await PostgresServer.start();
     await start({ DATABASE_URL: server.url() });
     const client = new Client(server.url());
     await client.connect();
@@ -252,8 +256,6 @@ describe('traces of other services', () => {
 
     const [, commit] = await spans(3);
     expect(commit).toMatchObject({ status: ERROR, attributes: { 'error.type': '50300' } });
-    await terminate();
-    await server.remove();
   });
 });
 
