@@ -1,10 +1,13 @@
+import { once } from 'node:events';
 import { Readiness } from '../src/operations/readiness';
 import { PlantsRepository } from '../src/plants';
 import { TestApplication, TOKEN } from './support/application';
 import { errorBodies } from './support/error-bodies';
+import { creation } from './support/load';
 import { lockDatabase } from './support/sqlite';
 import { stores, type TestStore } from './support/stores';
 import { until } from './support/until';
+import { exchange, open, readAnswers } from './support/wire';
 
 jest.setTimeout(30_000);
 
@@ -218,5 +221,58 @@ describe('the rate limit of a caller', () => {
     });
 
     expect(metrics.statusCode).toBe(200);
+  });
+});
+
+describe('a service with limits of its own', () => {
+  let application: TestApplication;
+  afterEach(() => application.stop());
+
+  async function start(environment: NodeJS.ProcessEnv): Promise<URL> {
+    application = await TestApplication.start(environment);
+    return application.listen();
+  }
+
+  const ALIVE = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
+  /** The request, after whose answer the connection shall be closed. */
+  const last = (request: string, ...fields: string[]) =>
+    request.replace('Host: x', ['Host: x', 'Connection: close', ...fields].join('\r\n'));
+
+  it('closes a connection that idles for longer than KEEP_ALIVE_TIMEOUT', async () => {
+    const url = await start({ KEEP_ALIVE_TIMEOUT: '100ms' });
+
+    expect(await exchange(url, ALIVE)).toMatchObject([{ status: 200 }]);
+  }, 10_000);
+
+  it('refuses a head that is larger than HEADERS_LIMIT, and no other', async () => {
+    const url = await start({ HEADERS_LIMIT: '1KiB' });
+    const withField = (size: number) => last(ALIVE, `X: ${'x'.repeat(size)}`);
+
+    expect(await exchange(url, withField(900))).toMatchObject([{ status: 200 }]);
+    expect(await exchange(url, withField(1024))).toMatchObject([
+      { status: 431, body: errorBodies.headersTooLarge },
+    ]);
+  });
+
+  it('refuses a body that is larger than BODY_LIMIT, and no other', async () => {
+    const url = await start({ BODY_LIMIT: '1KiB' });
+    const withBody = (size: number) =>
+      last(creation(1, 'x'.repeat(size - '{"id":1,"name":""}'.length)).text);
+
+    expect(await exchange(url, withBody(1024))).toMatchObject([{ status: 200 }]);
+    expect(await exchange(url, withBody(1025))).toMatchObject([
+      { status: 400, body: errorBodies.tooLarge },
+    ]);
+  });
+
+  it('closes a connection beyond MAX_CONNECTIONS as it comes, and no other', async () => {
+    const url = await start({ MAX_CONNECTIONS: '1' });
+    const first = open(url);
+    await once(first, 'connect');
+
+    expect(await exchange(url, '')).toEqual([]);
+
+    first.write(last(ALIVE));
+    expect(await readAnswers(first)).toMatchObject([{ status: 200 }]);
   });
 });

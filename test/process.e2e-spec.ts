@@ -117,6 +117,16 @@ describe('the service as a process', () => {
     other.close();
   });
 
+  it('listens where HOST says, and nowhere else', async () => {
+    // All of 127.0.0.0/8 is the loopback interface.
+    service = await ServiceProcess.start(folder, { HOST: '127.0.0.2' });
+    const url = await service.url();
+
+    expect((await fetch(new URL('/health/live', url))).status).toBe(200);
+    url.hostname = '127.0.0.1';
+    expect(await refusesConnections(url)).toBe(true);
+  });
+
   it('ends with one sentence when Node.js is too old', async () => {
     const preload = join(folder, 'old.cjs');
     writeFileSync(
