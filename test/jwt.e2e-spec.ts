@@ -487,6 +487,20 @@ describe('the keys of an issuer', () => {
     expect(await statusOf(token)).toBe(200);
   });
 
+  it('are asked for again although the timer is a moment early', async () => {
+    await provider.stop();
+    application = await startFor(provider);
+    expect(await statusOf(await withUnknownKey('x'))).toBe(503);
+    await provider.start(key);
+    const now = performance.now.bind(performance);
+    jest.spyOn(performance, 'now').mockImplementation(() => now() - 0.5);
+    const fetched = once(provider.events, 'fetch');
+
+    pass(COOL_DOWN);
+
+    await fetched;
+  });
+
   it('are asked for every five minutes, so that a withdrawn one is found out', async () => {
     application = await startFor(provider);
     const token = await provider.accessToken();

@@ -96,7 +96,11 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
     }
     if (this.closing.signal.aborted) return;
     const pause = this.fault === undefined ? REFRESH_INTERVAL : COOL_DOWN;
-    this.timer = setTimeout(() => void this.refresh(), pause).unref();
+    this.timer = setTimeout(() => {
+      // Timers may be a moment early, by the clock that the cool-down goes by.
+      this.triedAt = -Infinity;
+      void this.refresh();
+    }, pause).unref();
   }
 
   /** OpenID Connect Discovery section 4. */

@@ -2,7 +2,7 @@ import type { BearerToken } from './bearer-token';
 
 /** Who calls. Never holds the token. */
 export interface Caller {
-  /** What to call the caller in a log: the name in the list, or the subject of a JWT. */
+  /** What to call the caller: the name in the list, or the subject of a JWT. */
   readonly name: string;
   /** The issuer that vouches for the name; absent when the operator's own list does. */
   readonly issuer?: string;
