@@ -1,4 +1,4 @@
-import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import type { Caller } from '../auth';
 import { TooManyRequestsError } from '../errors';
@@ -10,7 +10,6 @@ import { RateLimit, type RateLimitOptions } from './rate-limit';
  * draft-ietf-httpapi-ratelimit-headers-10. It comes after the guard that knows the caller. Reading
  * the metrics is not limited: an operator shall see what a caller with the same token does.
  */
-@Injectable()
 export class RateLimitGuard implements CanActivate {
   private readonly limit: RateLimit;
   private readonly policy: string;
@@ -25,10 +24,9 @@ export class RateLimitGuard implements CanActivate {
     if (context.getClass() === MetricsController) return true;
     const http = context.switchToHttp();
     const { caller } = http.getRequest<{ caller?: Caller }>();
-    const { remaining, resetAfter, retryAfter } = this.limit.take(
-      caller?.name ?? '',
-      performance.now(),
-    );
+    // A JWT may have the name of a token in the list.
+    const key = JSON.stringify([caller?.issuer, caller?.name]);
+    const { remaining, resetAfter, retryAfter } = this.limit.take(key, performance.now());
     void http.getResponse<FastifyReply>().headers({
       'RateLimit-Policy': this.policy,
       RateLimit: `"caller";r=${remaining};t=${resetAfter}`,
