@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
 import { Readiness } from '../src/operations/readiness';
 import { PlantsRepository } from '../src/plants';
 import { TestApplication, TOKEN } from './support/application';
@@ -243,6 +244,17 @@ describe('a service with limits of its own', () => {
 
     expect(await exchange(url, ALIVE)).toMatchObject([{ status: 200 }]);
   }, 10_000);
+
+  it('cuts no connection on which a request waits for the store', async () => {
+    const url = await start({});
+    application.app.getHttpAdapter().getInstance().server.setTimeout(100);
+    const lock = lockDatabase(application.store.file);
+    const answers = exchange(url, last(creation(1).text));
+    await setTimeout(300);
+    lock.close();
+
+    expect(await answers).toMatchObject([{ status: 200 }]);
+  });
 
   it('refuses a head that is larger than HEADERS_LIMIT, and no other', async () => {
     const url = await start({ HEADERS_LIMIT: '1KiB' });

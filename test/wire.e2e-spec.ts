@@ -1,9 +1,12 @@
 import { once } from 'node:events';
+import { connect } from 'node:net';
 import type { IncomingMessage } from 'node:http';
 import type { ErrorBody } from '../src/plants';
 import { TestApplication, TOKEN } from './support/application';
 import { errorBodies } from './support/error-bodies';
+import { readMetric } from './support/metrics';
 import { stores, type TestStore } from './support/stores';
+import { until } from './support/until';
 import { exchange, open, readAnswers } from './support/wire';
 
 /** A good creation as it goes over the wire. */
@@ -271,6 +274,36 @@ describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) =
       headers: { authorization: `Bearer ${TOKEN}` },
     });
     expect(metrics.body).toMatch(/^plant_store_errors_total\{error="50000"\} 0$/m);
+  });
+
+  it('lives on when clients hang up after CONNECT', async () => {
+    for (let times = 0; times < 50; times++) {
+      const socket = open(url);
+      await once(socket, 'connect');
+      socket.write('CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n');
+      await new Promise(setImmediate);
+      socket.resetAndDestroy();
+    }
+
+    expect(await exchange(url, creation(16, ['Connection: close']))).toMatchObject([
+      { status: 200 },
+    ]);
+  });
+
+  it('closes the connection of a CONNECT, whether or not its client does', async () => {
+    const before = await readMetric(url, 'http_open_connections');
+    const socket = connect({
+      port: Number(url.port),
+      host: url.hostname,
+      allowHalfOpen: true,
+    }).resume();
+    socket.write('CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n');
+    await once(socket, 'end');
+
+    // Before silence would end it.
+    await until(async () => (await readMetric(url, 'http_open_connections')) <= before, 2000);
+    expect(socket.writable).toBe(true);
+    socket.destroy();
   });
 
   it('lives on when clients hang up at any point', async () => {

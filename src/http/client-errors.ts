@@ -34,7 +34,10 @@ export async function answerClientError(
 /** Answers what Node's HTTP server treats apart from requests: `CONNECT`, and those with `Expect`. */
 export function answerUnroutable(server: Server): void {
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {
-    socket.end(rawErrorAnswer(new NotImplementedError()));
+    // Node has taken its own listeners off.
+    socket.on('error', () => undefined);
+    socket.on('timeout', () => socket.destroy());
+    answerLast(socket, new NotImplementedError());
   });
   server.on('checkExpectation', refuseExpectation);
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -64,7 +67,12 @@ function refuse(socket: Socket, error: ClientError): void {
     socket.destroy();
     return;
   }
-  socket.end(rawErrorAnswer(toPlantStoreError(error)));
+  answerLast(socket, toPlantStoreError(error));
+}
+
+/** Answers, and closes the connection without waiting for the other side to do so. */
+function answerLast(socket: Socket, error: PlantStoreError): void {
+  socket.end(rawErrorAnswer(error));
   socket.once('finish', () => socket.destroy());
 }
 

@@ -35,6 +35,9 @@ export class Connections {
         if (this.draining && this.underWay.size === 0) this.allClosed.resolve(undefined);
       });
     });
+    server.on('timeout', (socket: HttpSocket) => {
+      this.cutSilent(socket);
+    });
     server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
       this.underWay.set(socket, this.count(socket) + 1);
       response.once('close', () => {
@@ -80,6 +83,15 @@ export class Connections {
     for (const socket of this.underWay.keys()) {
       if (socket.bytesRead === 0) socket.destroy();
     }
+  }
+
+  /**
+   * Cuts a connection that is idle, or whose client does not read its answers: at the second time-out
+   * without progress, since Node looks at the first one whether any was made. A request that waits
+   * for the store is not cut.
+   */
+  private cutSilent(socket: HttpSocket): void {
+    if (this.count(socket) === 0 || socket.writableLength > 0) socket.destroy();
   }
 
   private answered(socket: HttpSocket): void {

@@ -52,8 +52,7 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     bodyLimit: options.bodyLimit,
     requestTimeout: options.requestTimeout,
     keepAliveTimeout: options.keepAliveTimeout,
-    // Cuts whoever does not read its answers, at the second time-out without progress (Node looks
-    // at the first one whether any was made). Whoever does not send is answered 408 before.
+    // When nothing moves, for Connections to judge. Whoever does not send is answered 408 before.
     connectionTimeout: options.requestTimeout + READER_ALLOWANCE,
     ...(options.tls
       ? { https: { ...server, ...readTls(options.tls), handshakeTimeout: options.headersTimeout } }
