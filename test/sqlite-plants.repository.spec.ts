@@ -119,6 +119,33 @@ describe('SqlitePlantsRepository', () => {
     expect(await insert(1n)).toBe(true);
   });
 
+  it('needs no more than a write to be ready again, which nobody who reads can prevent', async () => {
+    await insert(1n);
+    const reader = new DatabaseSync(file);
+    reader.exec('BEGIN; SELECT * FROM plants');
+    const other = new DatabaseSync(file);
+    other.exec('BEGIN IMMEDIATE');
+    await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    other.close();
+
+    await until(() => repository.isReady());
+
+    expect(await insert(2n)).toBe(true);
+    reader.close();
+  });
+
+  it('does not start while another process reads what may not be durable yet', async () => {
+    await insert(1n);
+    const reader = new DatabaseSync(file);
+    reader.prepare('BEGIN').run();
+    reader.prepare('SELECT * FROM plants').all();
+
+    await expect(SqlitePlantsRepository.open(file)).rejects.toThrow(
+      /cannot be used: .*another process is reading the database/,
+    );
+    reader.close();
+  });
+
   it('is not ready while the file is gone', async () => {
     await insert(1n);
     for (const suffix of ['', '-wal', '-shm']) renameSync(file + suffix, `${file}.away${suffix}`);

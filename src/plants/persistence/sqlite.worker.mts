@@ -106,13 +106,18 @@ function read({ from, to, limit, textLimit }: SqliteQuery): SqlitePlants {
   }
 }
 
-/** Whether the store can be written to: opening it writes, syncs and checkpoints. */
+/** Whether the store can be written to; one that cannot be trusted is opened anew. */
 function probe(): SqliteReply {
-  abandon();
   try {
-    store = open(false);
+    if (store === undefined) {
+      store = open(false);
+    } else {
+      assertSameFiles(store);
+      migrate(store.database);
+    }
     return { result: 'committed', kept: new Uint8Array(0) };
   } catch (error) {
+    if (primaryCode(error) !== SQLITE_BUSY || !rolledBack()) abandon();
     return { result: 'refused', reason: String(error) };
   }
 }
