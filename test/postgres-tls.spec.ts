@@ -45,6 +45,7 @@ describe('sslmode', () => {
 
   it.each([
     ['require', '127.0.0.1', 'sslmode=require'],
+    ['ssl=true', 'localhost', `ssl=true&sslrootcert=${CERTIFICATE}`],
     ['verify-ca', '127.0.0.1', `sslmode=verify-ca&sslrootcert=${CERTIFICATE}`],
     ['verify-full', 'localhost', `sslmode=verify-full&sslrootcert=${CERTIFICATE}`],
   ])('%s encrypts', async (_mode, host, parameters) => {

@@ -1,5 +1,12 @@
-/** libpq's modes less "allow" and "prefer", which may fall back to plain text without a word. */
-const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'];
+/**
+ * What says whether to encrypt, and how: libpq's modes less "allow" and "prefer", which may fall back
+ * to plain text without a word. So does the driver at anything else that these parameters say.
+ */
+const ENCRYPTION: Readonly<Record<string, readonly string[]>> = {
+  sslmode: ['disable', 'require', 'verify-ca', 'verify-full'],
+  ssl: ['true', '1', 'false', '0'],
+  requiressl: [],
+};
 /** All that fit a store that writes: whatever is asked for, a session that cannot write is no good. */
 const SESSION_ATTRIBUTES = ['any', 'read-write', 'primary'];
 
@@ -23,7 +30,12 @@ function isSupported(url: string): boolean {
   const parameters = URL.parse(url)?.searchParams;
   return (
     parameters !== undefined &&
-    SSL_MODES.includes(parameters.get('sslmode') ?? 'disable') &&
+    isUnmistakable(parameters) &&
     SESSION_ATTRIBUTES.includes(parameters.get('target_session_attrs') ?? 'any')
   );
+}
+
+function isUnmistakable(parameters: URLSearchParams): boolean {
+  const given = [...parameters].filter(([name]) => name in ENCRYPTION);
+  return given.length <= 1 && given.every(([name, value]) => ENCRYPTION[name]?.includes(value));
 }
