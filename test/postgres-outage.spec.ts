@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { OutcomeUnknownError, UnavailableError } from '../src/plants';
 import { PostgresPlantsRepository } from '../src/plants/persistence/postgres-plants.repository';
@@ -240,6 +241,24 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
 
       await expectRecovery();
     });
+  });
+
+  it('goes on when the sessions of a host that is not in use end', async () => {
+    const other = await PostgresServer.start();
+    await (await PostgresPlantsRepository.open(other.url())).onApplicationShutdown();
+    await reopen(`postgres://postgres@127.0.0.1:${server.port},127.0.0.1:${other.port}/postgres`);
+    await insert(1n);
+    const idle = (await other.plants()).length === 0 ? other : server;
+    const sessions = "FROM pg_stat_activity WHERE application_name = 'plant-store'";
+    await until(async () => (await idle.execute(`SELECT ${sessions}`)).length === 1);
+
+    await idle.execute(`SELECT pg_terminate_backend(pid) ${sessions}`);
+    // Nothing shall happen; were it to, it would have by then.
+    await setTimeout(200);
+
+    expect(errors()).toEqual([]);
+    expect(repository.isReady()).toBe(true);
+    await other.remove();
   });
 
   it('takes the host that takes writes', async () => {

@@ -1,13 +1,20 @@
 import { Logger } from '@nestjs/common';
+import { Socket } from 'node:net';
 import { Client, Pool, types } from 'pg';
 import { OutcomeUnknownError, UnavailableError } from '../src/plants';
 import { PostgresPlantsRepository } from '../src/plants/persistence/postgres-plants.repository';
 import { StoreOpenError } from '../src/plants/persistence/store-open.error';
 import { describeRepository, type StoreUnderTest } from './repository.contract';
+import { pass, releaseClock, stopClock } from './support/clock';
 import { PostgresServer } from './support/postgres';
 import { until } from './support/until';
 
 jest.setTimeout(30_000);
+
+/** Milliseconds after which a creation is answered, whatever its batch does. */
+const DEADLINE = 10_000;
+/** Milliseconds after which a statement is given up. */
+const STATEMENT_TIMEOUT = 30_000;
 
 let server: PostgresServer;
 let databases = 0;
@@ -91,7 +98,11 @@ describe('PostgresPlantsRepository', () => {
     url = await makeDatabase();
     repository = await PostgresPlantsRepository.open(url);
   });
-  afterEach(() => repository.onApplicationShutdown());
+  afterEach(async () => {
+    releaseClock();
+    jest.restoreAllMocks();
+    await repository.onApplicationShutdown();
+  });
 
   const insert = (id: bigint, name = 'Fern') => repository.insert({ id, name });
   const execute = (statements: string) => server.execute(statements, nameOf(url));
@@ -171,6 +182,18 @@ describe('PostgresPlantsRepository', () => {
       await server.execute('DROP OWNED BY clerk; DROP ROLE clerk', database);
     });
 
+    it('is not ready while the table is locked, and does not keep its host from starting', async () => {
+      await repository.onApplicationShutdown();
+      const other = await openTransaction();
+      await other.query('LOCK TABLE plants');
+
+      repository = await PostgresPlantsRepository.open(url);
+
+      expect(repository.isReady()).toBe(false);
+      await other.end();
+      await until(() => repository.isReady());
+    });
+
     it('is not ready while the schema is newer than the program', async () => {
       await execute('INSERT INTO plants_migrations VALUES (1000)');
       await reopen(url);
@@ -222,6 +245,20 @@ describe('PostgresPlantsRepository', () => {
       repository = await PostgresPlantsRepository.open(url);
     });
 
+    it('does not wait for a session that does not answer', async () => {
+      const other = await openTransaction();
+      await other.query('LOCK TABLE plants');
+      const reading = repository.find(1n).catch((error: unknown) => error);
+      await untilWaiting();
+
+      const start = performance.now();
+      await repository.onApplicationShutdown();
+      expect(performance.now() - start).toBeLessThan(10_000);
+      await other.end();
+      await reading;
+      repository = await PostgresPlantsRepository.open(url);
+    });
+
     it('leaves the pool of a host program open', async () => {
       const pool = new Pool({ connectionString: url });
       const embedded = await PostgresPlantsRepository.open(pool);
@@ -233,6 +270,94 @@ describe('PostgresPlantsRepository', () => {
       expect(pool.listenerCount('error')).toBe(0);
       await pool.end();
     });
+  });
+
+  describe('on the pool of a host program', () => {
+    let pool: Pool;
+    beforeEach(async () => {
+      pool = new Pool({ connectionString: url, max: 2 });
+      await reopen(pool);
+    });
+    afterEach(async () => {
+      await reopen(url);
+      await pool.end();
+    });
+
+    it('commits, although the host has given back a session amid a transaction', async () => {
+      const client = await pool.connect();
+      await client.query('BEGIN');
+      client.release();
+
+      expect(await insert(1n)).toBe(true);
+      expect(await plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+    });
+
+    it.each(['BEGIN', 'BEGIN; SELECT 1 / 0'])(
+      'refuses a plant that came into a transaction, begun by %s at the last moment',
+      async (statements) => {
+        const client = await pool.connect();
+        client.query(statements).catch(() => undefined);
+        client.release();
+
+        await expect(insert(1n)).rejects.toThrow(UnavailableError);
+        await pool.query('COMMIT');
+        expect(await plants()).toEqual([]);
+        expect(await insert(1n)).toBe(true);
+        expect(await plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+      },
+    );
+
+    it('refuses plants while the host uses all of it, and takes them afterwards', async () => {
+      const clients = [await pool.connect(), await pool.connect()];
+
+      await expect(insert(1n)).rejects.toThrow(UnavailableError);
+      for (const client of clients) client.release();
+
+      await until(() => repository.isReady());
+      expect(await insert(1n)).toBe(true);
+    });
+
+    it('gives up statements that are never answered, and is of use again', async () => {
+      stopClock();
+      const other = await openTransaction(1n, 2n);
+      const first = insert(1n).catch((error: unknown) => error);
+      await untilWaiting();
+      pass(DEADLINE);
+      const second = insert(2n).catch((error: unknown) => error);
+      await untilWaiting(2);
+      pass(DEADLINE);
+      expect([await first, await second]).toEqual(Array(2).fill(expect.any(OutcomeUnknownError)));
+      expect(repository.isReady()).toBe(false);
+
+      pass(STATEMENT_TIMEOUT);
+      releaseClock();
+
+      await until(() => repository.isReady());
+      expect(await insert(3n)).toBe(true);
+      await other.end();
+    });
+  });
+
+  it('goes on although all sessions for reading are in use', async () => {
+    await reopen(`${url}?max=1&connect_timeout=1`);
+    const other = await openTransaction();
+    await other.query('LOCK TABLE plants');
+    const reading = repository.find(1n);
+    await untilWaiting();
+
+    await expect(repository.find(2n)).rejects.toThrow(UnavailableError);
+
+    expect(repository.isReady()).toBe(true);
+    await other.end();
+    expect(await reading).toBeUndefined();
+  });
+
+  it('has the system ask the server now and then whether it is there', async () => {
+    const setKeepAlive = jest.spyOn(Socket.prototype, 'setKeepAlive');
+
+    await reopen(url);
+
+    expect(setKeepAlive).toHaveBeenCalledWith(true, 10_000);
   });
 
   describe('a batch', () => {
@@ -281,6 +406,50 @@ describe('PostgresPlantsRepository', () => {
       expect((settled[7] as PromiseRejectedResult).reason).toMatchObject({ error: 50000 });
       expect(await plants()).toHaveLength(47);
       expect(repository.isReady()).toBe(true);
+    });
+
+    it.each(['UE001', '38000', '09000', 'P0001'])(
+      'fails no more than the plant that a trigger refuses with SQLSTATE %s',
+      async (code) => {
+        await execute(
+          `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE 'no weeds' USING ERRCODE = '${code}'; END $$;
+           CREATE TRIGGER refuse BEFORE INSERT ON plants FOR EACH ROW
+             WHEN (NEW.name = 'Weed') EXECUTE FUNCTION refuse()`,
+        );
+
+        const settled = await Promise.allSettled([insert(1n), insert(2n, 'Weed'), insert(3n)]);
+
+        expect(settled).toMatchObject([
+          { value: true },
+          { reason: { error: 50000 } },
+          { value: true },
+        ]);
+        expect(repository.isReady()).toBe(true);
+      },
+    );
+
+    it('that is cut at one of its plants is refused as to those that were not sent yet', async () => {
+      await execute(
+        `CREATE FUNCTION judge() RETURNS trigger LANGUAGE plpgsql AS
+           $$ BEGIN
+             IF NEW.name = 'Weed' THEN RAISE check_violation; END IF;
+             IF NEW.name = 'Axe' THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+             RETURN NEW;
+           END $$;
+         CREATE TRIGGER judge BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION judge()`,
+      );
+
+      const settled = await Promise.allSettled([
+        insert(1n, 'Weed'),
+        insert(2n, 'Axe'),
+        insert(3n),
+        insert(4n),
+      ]);
+
+      expect(settled).toMatchObject(
+        [50000, 50400, 50300, 50300].map((error) => ({ reason: { error } })),
+      );
     });
 
     it('that a deadlock rolls back is tried again', async () => {

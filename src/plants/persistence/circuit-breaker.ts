@@ -5,6 +5,8 @@ const FIRST_DELAY = 50;
 const LONGEST_DELAY = 500;
 /** Milliseconds to leave a fault alone that no probe can look into. */
 const PAUSE = 1000;
+/** Milliseconds that a start waits for the first probe. */
+const START_TIMEOUT = 5000;
 
 /** What a {@link CircuitBreaker} is made of. */
 export interface CircuitBreakerOptions {
@@ -21,7 +23,7 @@ export interface CircuitBreakerOptions {
  * needed, when it works again.
  */
 export class CircuitBreaker {
-  private openedBy: Error | undefined = new Error('not tried yet');
+  private openedBy: Error | undefined = new Error('the store has not answered yet');
   private reported: string | undefined;
   private inDoubt = false;
   private readonly stopping = new AbortController();
@@ -33,9 +35,15 @@ export class CircuitBreaker {
     return this.openedBy;
   }
 
-  /** Tries the store for the first time; if it is not usable, goes on trying behind the scenes. */
+  /**
+   * Tries the store for the first time. If it is not usable, or does not answer soon, this goes on
+   * behind the scenes.
+   */
   async start(): Promise<void> {
-    if (!(await this.probe())) void this.probeUntilUsable(FIRST_DELAY);
+    const first = this.probe().then((usable) => {
+      if (!usable) void this.probeUntilUsable(FIRST_DELAY);
+    });
+    await Promise.race([first, setTimeout(START_TIMEOUT, undefined, { ref: false })]);
   }
 
   /**

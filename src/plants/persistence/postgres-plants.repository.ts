@@ -7,9 +7,11 @@ import type { Plant } from '../plant';
 import { PlantsRepository } from '../plants.repository';
 import { CircuitBreaker } from './circuit-breaker';
 import { GroupCommit } from './group-commit';
+import { inTime } from './in-time';
 import { plantBatches } from './plant-batches';
 import {
   isAmbiguous,
+  isPoolExhausted,
   isNameFault,
   isPassing,
   isRowFault,
@@ -17,9 +19,15 @@ import {
   isTransient,
   toOperatorError,
 } from './postgres.errors';
-import { PostgresHosts } from './postgres.hosts';
+import { isInTransaction, PostgresHosts } from './postgres.hosts';
 import { migrate } from './postgres.migrations';
 import { StoreOpenError } from './store-open.error';
+
+/**
+ * Milliseconds after which a statement is given up with its connection: the server may have vanished
+ * without a word, and the socket would notice in a quarter of an hour. The server is not told.
+ */
+const STATEMENT_TIMEOUT = 30_000;
 
 /** How often a batch is tried that others keep rolling back. */
 const ATTEMPTS = 10;
@@ -69,7 +77,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
 
   /**
    * Whether the statement has a name, by which a session prepares it once; that saves the server a
-   * third of its time. Behind a proxy that hands each transaction to another session and knows
+   * quarter of its time. Behind a proxy that hands each transaction to another session and knows
    * nothing of names, the first batch to meet a wrong session ends it for good.
    */
   private named = true;
@@ -118,19 +126,11 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     return outcome;
   }
 
-  /**
-   * @returns the plant with this id, if there is one
-   * @throws UnavailableError when the database cannot be asked
-   */
   async find(id: bigint): Promise<Plant | undefined> {
     const [plant] = await this.read('SELECT id, name, tag FROM plants WHERE id = $1', [id]);
     return plant;
   }
 
-  /**
-   * @returns at most `limit` plants in the order of their ids, those after the id `after` or the first
-   * @throws UnavailableError when the database cannot be asked
-   */
   page(after: bigint | undefined, limit: number): Promise<Plant[]> {
     return after === undefined
       ? this.read('SELECT id, name, tag FROM plants ORDER BY id LIMIT $1', [limit])
@@ -151,7 +151,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     await this.hosts.elect();
     const client = await this.hosts.connect();
     try {
-      await migrate(client);
+      await inTime(migrate(client), STATEMENT_TIMEOUT);
     } catch (error) {
       client.release(true);
       throw toOperatorError(this.hosts.name, error);
@@ -169,7 +169,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     try {
       return await this.hosts.connect();
     } catch (cause) {
-      this.breaker.open(cause as Error);
+      if (!isPoolExhausted(cause)) this.breaker.open(cause as Error);
       throw new UnavailableError({ cause });
     }
   }
@@ -182,8 +182,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
 
     const client = await this.connect();
     const outcomes = await this.insertRows(client, rows);
-    const lost = [...outcomes.values()].some((outcome) => outcome instanceof OutcomeUnknownError);
-    client.release(lost);
+    client.release(isLost(outcomes) || isInTransaction(client));
 
     return batch.map(({ id }) => {
       const outcome = outcomes.get(id) ?? false;
@@ -203,12 +202,14 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     for (let attempt = 1; ; attempt++) {
       const { named } = this;
       try {
-        const kept = await insert(client, rows, named);
+        const kept = await inTime(insert(client, rows, named), STATEMENT_TIMEOUT);
         this.breaker.confirm();
         if (kept.size === rows.length) return all(true);
         return new Map(rows.map(({ id }) => [id, kept.has(String(id))]));
       } catch (error) {
         const cause = toOperatorError(this.hosts.name, error);
+        // Of another's, who never commits it: the session ends.
+        if (isInTransaction(client)) return all(new UnavailableError({ cause }));
         if (!isServerError(error) || isAmbiguous(error) || !(await isAlive(client))) {
           this.breaker.open(cause);
           return all(new OutcomeUnknownError({ cause }));
@@ -224,10 +225,13 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
           return all(new PlantStoreError('internal', undefined, { cause }));
         } else {
           const middle = rows.length >> 1;
-          return new Map([
-            ...(await this.insertRows(client, rows.slice(0, middle))),
-            ...(await this.insertRows(client, rows.slice(middle))),
-          ]);
+          const outcomes = await this.insertRows(client, rows.slice(0, middle));
+          const others = rows.slice(middle);
+          // A session that was lost meanwhile was not asked to take the others.
+          const rest = isLost(outcomes)
+            ? others.map(({ id }) => [id, new UnavailableError({ cause })] as const)
+            : await this.insertRows(client, others);
+          return new Map([...outcomes, ...rest]);
         }
       }
     }
@@ -236,11 +240,11 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   private async read(text: string, values: unknown[]): Promise<Plant[]> {
     const client = await this.connect();
     try {
-      const { rows } = await client.query<{ id: string; name: string; tag: string | null }>({
-        text,
-        values,
-        types: AS_TEXT,
-      });
+      const query = { text, values, types: AS_TEXT };
+      const { rows } = await inTime(
+        client.query<{ id: string; name: string; tag: string | null }>(query),
+        STATEMENT_TIMEOUT,
+      );
       client.release();
       return rows.map(({ id, name, tag }) => ({
         id: BigInt(id),
@@ -252,6 +256,11 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
       throw new UnavailableError({ cause: toOperatorError(this.hosts.name, error) });
     }
   }
+}
+
+/** Whether the session was lost with a batch under way. */
+function isLost(outcomes: ReadonlyMap<bigint, Outcome>): boolean {
+  return [...outcomes.values()].some((outcome) => outcome instanceof OutcomeUnknownError);
 }
 
 /**
@@ -278,6 +287,7 @@ async function insert(
       values: [rows.map(({ id }) => id), rows.map(({ name }) => name), rows.map(({ tag }) => tag)],
       types: AS_TEXT,
     });
+    if (isInTransaction(client)) throw new Error('the session is in a transaction');
     // An operator who cancels a commit that waits for its standby has it reported as a success.
     if (routines.has('SyncRepWaitForLSN')) {
       throw new Error('the wait for the synchronous standby was cancelled');
@@ -293,7 +303,7 @@ async function insert(
  * the session may come from the other side of a commit.
  */
 function isAlive(client: ClientBase): Promise<boolean> {
-  return client.query('SELECT 1').then(
+  return inTime(client.query('SELECT 1'), STATEMENT_TIMEOUT).then(
     () => true,
     () => false,
   );

@@ -35,11 +35,17 @@ export function isNameFault({ code }: { code: string }): boolean {
 }
 
 /**
- * The fault lies with a row: its data (22), a constraint or a partition that does not take it (23,
- * 44), its size (54), or a trigger that refuses it (P0).
+ * The fault lies with a row: its data (21, 22), a constraint or a partition that does not take it (23,
+ * 44), its size (54), or a trigger that refuses it, in PostgreSQL's words (09, 38, 39, P0) or its own,
+ * for which the SQL standard sets classes aside. PostgreSQL and YugabyteDB have taken some of those.
  */
 export function isRowFault({ code }: { code: string }): boolean {
-  return /^(22|23|44|54|P0)/.test(code);
+  return /^(?:09|2[123]|3[89]|44|54|P0|(?!72)[6-9I-OQ-WZ])/.test(code);
+}
+
+/** All connections of the pool are in use, which says nothing of the server. */
+export function isPoolExhausted(error: unknown): boolean {
+  return String(error).includes('timeout exceeded when trying to connect');
 }
 
 /**

@@ -1,17 +1,20 @@
-import { setTimeout } from 'node:timers/promises';
 import { type ClientBase, Pool, type PoolClient } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
+import { inTime } from './in-time';
 import { toOperatorError } from './postgres.errors';
 import { urlPerHost } from './postgres.url';
 
 /** Milliseconds to get a connection that is ready for use; `connect_timeout` in the URL, in seconds. */
 const CONNECT_TIMEOUT = 2000;
 
+/** Milliseconds that closing waits for connections that are in use. */
+const CLOSE_TIMEOUT = 1000;
+
 /**
- * Milliseconds after which a statement is given up with its connection: the server may have vanished
- * without a word, and the socket would notice in a quarter of an hour. The server is not told.
+ * Milliseconds of silence after which the system asks the other side whether it is there: sooner than
+ * a firewall forgets a connection, which would swallow the next batch.
  */
-const STATEMENT_TIMEOUT = 30_000;
+const KEEP_ALIVE_DELAY = 10_000;
 
 interface Host {
   readonly pool: Pool;
@@ -25,19 +28,27 @@ export class PostgresHosts {
   /** Which sessions are known to take writes, by the election they were checked after. */
   private readonly checked = new WeakMap<ClientBase, number>();
   private elections = 0;
+  private readonly listeners = new Map<Host, (error: Error) => void>();
 
   /**
    * @param hosts at least one
    * @param owned whether the pools are ours to close
-   * @param onLost told when a connection is lost that nobody uses
+   * @param onLost told when a connection to the host in use is lost while nobody uses it
    */
   private constructor(
     private readonly hosts: readonly [Host, ...Host[]],
     private readonly owned: boolean,
-    private readonly onLost: (error: Error) => void,
+    onLost: (error: Error) => void,
   ) {
     this.current = hosts[0];
-    for (const { pool } of hosts) pool.on('error', this.onPoolError);
+    for (const host of hosts) {
+      this.listeners.set(host, (error) => {
+        if (host !== this.current) return;
+        // Not the error itself: the driver puts the whole connection on it, for a log to spell out.
+        onLost(new Error(toOperatorError(host.name, error).message));
+      });
+    }
+    for (const [{ pool }, listener] of this.listeners) pool.on('error', listener);
   }
 
   /**
@@ -83,21 +94,17 @@ export class PostgresHosts {
     return this.connectTo(this.current);
   }
 
-  /** Closes all connections, once they are released. */
+  /** Closes all connections; those in use, once they are released, for which it waits a moment. */
   async close(): Promise<void> {
-    for (const { pool } of this.hosts) {
-      pool.off('error', this.onPoolError);
+    for (const [{ pool }, listener] of this.listeners) {
+      pool.off('error', listener);
       // A server that goes at the same time would end the process.
       if (this.owned) pool.on('error', () => undefined);
     }
     const open = this.hosts.filter(({ pool }) => this.owned && !pool.ending);
-    await Promise.all(open.map(({ pool }) => pool.end()));
+    const closed = Promise.all(open.map(({ pool }) => pool.end()));
+    await inTime(closed, CLOSE_TIMEOUT).catch(() => undefined);
   }
-
-  private readonly onPoolError = (error: Error): void => {
-    // Not the error itself: the driver puts the whole connection on it, for a log to spell out.
-    this.onLost(new Error(toOperatorError(this.name, error).message));
-  };
 
   private async tryHost(host: Host): Promise<Host> {
     const client = await this.connectTo(host);
@@ -107,7 +114,7 @@ export class PostgresHosts {
 
   private async connectTo({ pool, name }: Host): Promise<PoolClient> {
     try {
-      const client = await pool.connect();
+      const client = await connectIdle(pool);
       // A lost connection fails the statement on it, and would end the process besides.
       if (!this.checked.has(client)) client.on('error', () => undefined);
       if (this.checked.get(client) !== this.elections) await this.check(client);
@@ -121,7 +128,7 @@ export class PostgresHosts {
     const { elections } = this;
     this.checked.set(client, -1);
     try {
-      await Promise.race([assertWritable(client), timeout(CONNECT_TIMEOUT)]);
+      await inTime(assertWritable(client), CONNECT_TIMEOUT);
     } catch (error) {
       client.release(true);
       throw error;
@@ -137,15 +144,49 @@ function makeHost(url: string): Host {
   > & { connect_timeout?: string };
   const pool = new Pool({
     fallback_application_name: 'plant-store',
-    query_timeout: STATEMENT_TIMEOUT,
     ...config,
     connectionTimeoutMillis: Number(timeoutInSeconds) * 1000 || CONNECT_TIMEOUT,
     keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY,
     // A connection that is kept tells at once when the server goes.
     idleTimeoutMillis: 0,
   });
   const { host = 'localhost', port = 5432, database = '' } = config;
   return { pool, name: `PostgreSQL at ${host || 'localhost'}:${port}/${database}` };
+}
+
+/**
+ * A session in no transaction: a host may have left one open in a session that it gave back to its
+ * pool, and what is inserted in that is not committed.
+ */
+async function connectIdle(pool: Pool): Promise<PoolClient> {
+  for (;;) {
+    const client = await connectInTime(pool);
+    if (!isInTransaction(client)) return client;
+    client.release(true);
+  }
+}
+
+/** Whether a session is in a transaction, as far as the driver has heard. */
+export function isInTransaction(client: ClientBase): boolean {
+  // The driver of a host may be of an older release, which does not tell.
+  const status = 'getTransactionStatus' in client ? client.getTransactionStatus() : null;
+  return status !== null && status !== 'I';
+}
+
+/** The pool of a host may wait for ever. */
+async function connectInTime(pool: Pool): Promise<PoolClient> {
+  const connecting = pool.connect();
+  if (pool.options.connectionTimeoutMillis) return connecting;
+  try {
+    return await inTime(connecting, CONNECT_TIMEOUT);
+  } catch (error) {
+    const giveBack = (late: PoolClient): void => {
+      late.release();
+    };
+    connecting.then(giveBack, () => undefined);
+    throw error;
+  }
 }
 
 /** @throws Error when what is committed in this session would not be kept */
@@ -160,11 +201,6 @@ async function assertWritable(client: ClientBase): Promise<void> {
   if (rows[0]?.synchronousCommit === 'off') {
     throw new Error('synchronous_commit is off for this user, so that commits could be lost');
   }
-}
-
-async function timeout(milliseconds: number): Promise<never> {
-  await setTimeout(milliseconds, undefined, { ref: false });
-  throw new Error('no answer in time');
 }
 
 /** Node tries each address of a name and reports them together, without a message. */
