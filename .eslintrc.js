@@ -2,9 +2,10 @@
 // A flat configuration under the name the project's layout asks for: eslint -c .eslintrc.js
 const eslint = require('@eslint/js');
 const jest = require('eslint-plugin-jest');
+const { defineConfig } = require('eslint/config');
 const tseslint = require('typescript-eslint');
 
-module.exports = tseslint.config(
+module.exports = defineConfig(
   // The baselines import what only the benchmark installs.
   { ignores: ['dist/**', 'coverage/**', '.bench/**', 'bench/dist/**', 'bench/baselines/**'] },
   eslint.configs.recommended,
@@ -40,7 +41,7 @@ module.exports = tseslint.config(
     },
   },
   {
-    files: ['**/*spec.ts'],
+    files: ['**/*spec.ts', 'test/**/*{test,faults}.ts'],
     extends: [jest.configs['flat/recommended']],
     rules: {
       // Assertions may live in helpers that compare whole Error bodies.

@@ -40,7 +40,7 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   return app;
 }
 
-/** Gives an application what operators need: metrics, traces, request ids, load shedding, health, the document. */
+/** Gives an application what operators need: metrics, traces, logs, load shedding, health, the document. */
 export function equip(app: NestFastifyApplication, settings: Settings, logger: PinoLogger): void {
   const instance = app.getHttpAdapter().getInstance();
   app.get(Metrics).measure(instance);

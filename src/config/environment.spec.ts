@@ -165,7 +165,7 @@ describe('readEnvironment', () => {
   it('names every fault at once, one a line', () => {
     expect(faultsOf({ PORT: 'x', DOCS: 'x', BODY_LIMIT: 'x' }).split('\n')).toEqual([
       'PORT must be a port from 0 to 65535',
-      'BODY_LIMIT must be a size above zero: bytes, or a number with the unit KiB or MiB',
+      'BODY_LIMIT must be a size above zero and up to 256 MiB: bytes, or a number with the unit KiB or MiB',
       'DOCS must be true or false',
     ]);
   });

@@ -6,13 +6,15 @@ import {
   digestOfEntry,
   entryOfDigest,
 } from '../auth';
-import type { TlsFiles } from '../http/tls';
+import type { HttpOptions } from '../http/fastify-adapter';
 import type { RateLimitOptions } from '../operations/rate-limit';
+import type { ShutdownOptions } from '../operations/shutdown';
 import { asksForTraces } from '../operations/tracing';
 import { urlPerHost } from '../plants/persistence/postgres.url';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
-export interface Settings {
+export interface Settings extends HttpOptions, ShutdownOptions {
+  /** Where to listen: a host name or an IP address. */
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
@@ -20,18 +22,8 @@ export interface Settings {
   readonly database: { readonly sqlite: string } | { readonly postgres: string };
   /** Tokens are digests here. */
   readonly auth: AuthOptions;
-  readonly tls: TlsFiles | undefined;
-  readonly bodyLimit: number;
-  /** The header section of a request, request line included. */
-  readonly headersLimit: number;
-  readonly maxConnections: number;
   /** Of each caller; undefined for none. */
   readonly rateLimit: RateLimitOptions | undefined;
-  readonly headersTimeout: number;
-  readonly requestTimeout: number;
-  readonly keepAliveTimeout: number;
-  readonly shutdownGrace: number;
-  readonly shutdownTimeout: number;
   readonly logLevel: string;
   readonly accessLog: boolean;
   readonly docs: boolean;
@@ -54,11 +46,15 @@ type Parse<T> = (text: string) => T | undefined;
  */
 export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const faults: string[] = [];
+  function text(name: string): string | undefined {
+    const value = environment[name]?.trim();
+    return value === '' ? undefined : value;
+  }
 
   function read<T>(name: string, fallback: T, shouldBe: string, parse: Parse<T>): T {
-    const text = environment[name]?.trim();
-    if (text === undefined || text === '') return fallback;
-    const value = parse(text);
+    const given = text(name);
+    if (given === undefined) return fallback;
+    const value = parse(given);
     if (value === undefined) faults.push(`${name} must be ${shouldBe}`);
     return value ?? fallback;
   }
@@ -74,21 +70,19 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     read(
       name,
       fallback,
-      'a size above zero: bytes, or a number with the unit KiB or MiB',
+      'a size above zero and up to 256 MiB: bytes, or a number with the unit KiB or MiB',
       parseSize,
     );
   const flag = (name: string, fallback: boolean): boolean =>
-    read(name, fallback, 'true or false', (text) => FLAGS.get(text.toLowerCase()));
+    read(name, fallback, 'true or false', (value) => FLAGS.get(value.toLowerCase()));
 
-  const text = (name: string): string | undefined =>
-    read<string | undefined>(name, undefined, 'a text', (value) => value);
   const certificate = text('TLS_CERT');
   const key = text('TLS_KEY');
   if (!certificate !== !key) faults.push('TLS_CERT and TLS_KEY must be set both or neither');
 
   const settings: Settings = {
-    host: read('HOST', '127.0.0.1', 'a host name or an IP address', (text) =>
-      /^[\w.:-]+$/.test(text) ? text : undefined,
+    host: read('HOST', '127.0.0.1', 'a host name or an IP address', (value) =>
+      /^[\w.:-]+$/.test(value) ? value : undefined,
     ),
     port: read('PORT', 3000, 'a port from 0 to 65535', integerFromTo(0, 65_535)),
     database: read(
@@ -135,8 +129,8 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       parseDuration,
     ),
     shutdownTimeout: duration('SHUTDOWN_TIMEOUT', 10_000),
-    logLevel: read('LOG_LEVEL', 'info', `one of ${LOG_LEVELS.join(', ')}`, (text) =>
-      LOG_LEVELS.find((level) => level === text.toLowerCase()),
+    logLevel: read('LOG_LEVEL', 'info', `one of ${LOG_LEVELS.join(', ')}`, (value) =>
+      LOG_LEVELS.find((level) => level === value.toLowerCase()),
     ),
     accessLog: flag('ACCESS_LOG', false),
     docs: flag('DOCS', true),
@@ -151,7 +145,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   if (
     environment.NODE_ENV === 'production' &&
     acceptsNothing(settings.auth) &&
-    !environment.AUTH_TOKENS?.trim()
+    text('AUTH_TOKENS') === undefined
   ) {
     faults.push(
       'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production',

@@ -14,6 +14,7 @@ export interface HttpOptions {
   /** HTTPS with these, or HTTP. */
   readonly tls: TlsFiles | undefined;
   readonly bodyLimit: number;
+  /** Of the header section of a request, request line included. */
   readonly headersLimit: number;
   readonly maxConnections: number;
   readonly headersTimeout: number;

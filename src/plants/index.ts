@@ -1,5 +1,14 @@
-export { type AuthOptions, BearerGuard, type Caller, TokenVerifier } from '../auth';
-export * from '../errors';
+/** What a host imports: the package's one entry. */
+export type { AuthOptions, Caller } from '../auth';
+export {
+  errorCatalogue,
+  type ErrorBody,
+  IdTakenError,
+  InvalidPlantError,
+  OutcomeUnknownError,
+  PlantStoreError,
+  UnavailableError,
+} from '../errors';
 export type { Plant } from './plant';
 export { PlantsModule } from './plants.module';
 export {

@@ -27,7 +27,7 @@ export interface GroupCommitOptions<Item, Outcome> {
    * {@link UnavailableError} when nothing of the batch was stored; any other rejection means that
    * nobody knows.
    */
-  readonly commit: (batch: readonly Item[]) => Promise<ArrayLike<Outcome>>;
+  readonly commit: (batch: readonly Item[]) => Promise<readonly Outcome[]>;
   /** How much an item weighs, in the unit of the two bounds below; at least 1. */
   readonly weigh: (item: Item) => number;
   /** A batch is full once it weighs this much. */

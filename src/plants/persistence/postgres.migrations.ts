@@ -4,7 +4,7 @@ import type { ClientBase } from 'pg';
  * The versions of the PostgreSQL schema: statement N brings a database from version N to N + 1. A
  * migration that has been released is never changed; a change is a further one.
  */
-export const postgresMigrations: readonly string[] = [
+const migrations: readonly string[] = [
   'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
 ];
 
@@ -19,7 +19,7 @@ const LOCK = 0x706c616e7473;
  * @throws Error when it cannot, or when the schema is newer than this program
  */
 export async function migrate(client: ClientBase): Promise<void> {
-  if ((await readVersion(client)) < postgresMigrations.length) await migrateAlone(client);
+  if ((await readVersion(client)) < migrations.length) await migrateAlone(client);
   // The table may be gone, someone else's, or not for this user to read.
   await client.query('SELECT id, name, tag FROM plants LIMIT 0');
 }
@@ -33,7 +33,7 @@ async function migrateAlone(client: ClientBase): Promise<void> {
     await client.query(
       'CREATE TABLE IF NOT EXISTS plants_migrations (version integer PRIMARY KEY)',
     );
-    for (const [at, migration] of postgresMigrations.slice(version).entries()) {
+    for (const [at, migration] of migrations.slice(version).entries()) {
       await client.query(migration);
       await client.query('INSERT INTO plants_migrations VALUES ($1)', [version + at + 1]);
     }
@@ -52,16 +52,16 @@ async function readVersion(client: ClientBase): Promise<number> {
   );
   const names = tables.map(({ name }) => name);
   if (!names.includes('plants_migrations')) {
-    return names.includes('plants') ? postgresMigrations.length : 0;
+    return names.includes('plants') ? migrations.length : 0;
   }
 
   const { rows } = await client.query<{ version: number | null }>(
     'SELECT max(version) AS version FROM plants_migrations',
   );
   const version = rows[0]?.version ?? 0;
-  if (version > postgresMigrations.length) {
+  if (version > migrations.length) {
     throw new Error(
-      `the database has schema version ${version}; this program knows ${postgresMigrations.length}`,
+      `the database has schema version ${version}; this program knows ${migrations.length}`,
     );
   }
   return version;
