@@ -188,6 +188,8 @@ async function playScenes(): Promise<void> {
     for (let round = 0; round < rounds; round++) {
       for (const scene of scenes) {
         const measurement = await scene.server.measure(scene.load(), scene.token);
+        if (measurement.wrong > 0)
+          throw new Error(`${scene.name}: ${measurement.wrong} wrong answers`);
         measurements.get(scene)?.push(measurement);
       }
     }

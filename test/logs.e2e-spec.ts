@@ -80,6 +80,10 @@ describe('the log', () => {
     await start();
     await service.post('{"id":1,"name":"Fern"}');
     await service.post('{');
+    await exchange(
+      await service.url(),
+      'POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
+    );
 
     expect((await lines()).filter(({ requestId }) => requestId !== undefined)).toEqual([]);
   });

@@ -63,7 +63,11 @@ export const errorCatalogue = {
     status: 429,
     meaning: 'Too many requests; the Retry-After header says how long to wait.',
   },
-  headersTooLarge: { error: 43100, status: 431, meaning: 'The header section is too large.' },
+  headersTooLarge: {
+    error: 43100,
+    status: 431,
+    meaning: 'The head of the request, its target included, is too large.',
+  },
   internal: {
     error: 50000,
     status: 500,
@@ -77,7 +81,8 @@ export const errorCatalogue = {
   unavailable: {
     error: 50300,
     status: 503,
-    meaning: 'Refused before anything was stored: overloaded, no storage, or closing. Try again.',
+    meaning:
+      'Refused before anything was stored: overloaded, closing, no storage, or no keys of the issuer. Try again.',
   },
   outcomeUnknown: {
     error: 50400,

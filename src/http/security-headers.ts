@@ -3,7 +3,8 @@
  * neither run nor frame it. The service answers programs; a page of its own, such as Swagger UI,
  * replaces `Content-Security-Policy`.
  *
- * Of OWASP's list for REST services, `Strict-Transport-Security` is for whoever terminates TLS.
+ * Of OWASP's list for REST services, `Strict-Transport-Security` is left to the operator: it commits a
+ * whole host name to HTTPS, for whatever else it serves.
  */
 export const securityHeaders = {
   'X-Content-Type-Options': 'nosniff',

@@ -60,13 +60,13 @@ export const errorBodies = {
   requestTimeout: body(40800, 'The request was not received completely in time.'),
   expectationFailed: body(41700, 'The Expect header asks for something other than 100-continue.'),
   tooManyRequests: body(42900, 'Too many requests; the Retry-After header says how long to wait.'),
-  headersTooLarge: body(43100, 'The header section is too large.'),
+  headersTooLarge: body(43100, 'The head of the request, its target included, is too large.'),
   internal: body(50000, 'Something unexpected failed; the log has the cause.'),
   unknownMethod: body(50100, 'A method or a transfer coding that the server does not know.'),
   unknownCoding: body(50100, 'The only transfer coding supported is chunked.'),
   unavailable: body(
     50300,
-    'Refused before anything was stored: overloaded, no storage, or closing. Try again.',
+    'Refused before anything was stored: overloaded, closing, no storage, or no keys of the issuer. Try again.',
   ),
   outcomeUnknown: body(
     50400,
