@@ -34,6 +34,15 @@ describe('the files of Swagger UI', () => {
     expect(new Set(statuses)).toEqual(new Set([200]));
   });
 
+  it('are sent whole, whatever range is asked for', async () => {
+    const { statusCode } = await application.app.inject({
+      url: '/docs/docs.css',
+      headers: { range: 'bytes=99999999-' },
+    });
+
+    expect(statusCode).toBe(200);
+  });
+
   it('are the page also with a slash behind', async () => {
     const response = await get('/docs/');
 

@@ -40,7 +40,8 @@ export function serveDocument(app: NestFastifyApplication): void {
  * strict policy forbids.
  */
 async function serveSwaggerUi(instance: FastifyInstance): Promise<void> {
-  await instance.register(fastifyStatic, { root: UI, serve: false });
+  // Files that nobody may keep are not resumed either.
+  await instance.register(fastifyStatic, { root: UI, serve: false, acceptRanges: false });
 
   instance.get('/docs', (_request, reply) =>
     reply
