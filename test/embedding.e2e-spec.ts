@@ -452,6 +452,15 @@ describe('PlantsService, in process', () => {
     plants = plantsServiceOf(app);
   });
 
+  it('creates the plant as it was given, whatever becomes of the object', async () => {
+    const plant = { id: 1n, name: 'Fern' };
+    const creation = plants.create(plant);
+    Object.assign(plant, { id: 2n ** 64n + 5n, name: 'Moss' });
+
+    expect(await creation).toEqual({ id: 1n, name: 'Fern' });
+    expect(readPlants(file)).toEqual([{ id: 1n, name: 'Fern' }]);
+  });
+
   it('creates a plant and finds it', async () => {
     const plant = { id: 2n ** 63n - 1n, name: 'Fern', tag: 'shade' };
 

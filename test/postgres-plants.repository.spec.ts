@@ -1,5 +1,7 @@
 import { Logger } from '@nestjs/common';
-import { Socket } from 'node:net';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, Socket } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { Client, Pool, types } from 'pg';
 import { OutcomeUnknownError, UnavailableError } from '../src/plants';
 import { PostgresPlantsRepository } from '../src/plants/persistence/postgres-plants.repository';
@@ -215,11 +217,14 @@ describe('PostgresPlantsRepository', () => {
       expect(repository.isReady()).toBe(false);
     });
 
-    it('is not ready when commits would not wait for the disk', async () => {
-      await reopen(`${url}?options=-c%20synchronous_commit%3Doff`);
+    it.each(['synchronous_commit%3Doff', 'client_min_messages%3Derror'])(
+      'is not ready when commits might not wait for the disk, with %s',
+      async (setting) => {
+        await reopen(`${url}?options=-c%20${setting}`);
 
-      expect(repository.isReady()).toBe(false);
-    });
+        expect(repository.isReady()).toBe(false);
+      },
+    );
 
     it('refuses a URL that names a certificate which is not there', async () => {
       await expect(
@@ -243,6 +248,20 @@ describe('PostgresPlantsRepository', () => {
       expect(await Promise.all(inserts)).toEqual(Array(100).fill(true));
       await until(async () => (await connections()) === 0);
       repository = await PostgresPlantsRepository.open(url);
+    });
+
+    it('does not wait for a probe', async () => {
+      await repository.onApplicationShutdown();
+      const other = await openTransaction();
+      await other.query('LOCK TABLE plants');
+      const pool = new Pool({ connectionString: url });
+      repository = await PostgresPlantsRepository.open(pool);
+
+      await repository.onApplicationShutdown();
+
+      expect([pool.totalCount, pool.idleCount]).toEqual([0, 0]);
+      await pool.end();
+      await other.end();
     });
 
     it('does not wait for a session that does not answer', async () => {
@@ -283,37 +302,74 @@ describe('PostgresPlantsRepository', () => {
       await pool.end();
     });
 
-    it('commits, although the host has given back a session amid a transaction', async () => {
+    it.each([
+      'BEGIN',
+      'BEGIN; SELECT 1 / 0',
+      'SET synchronous_commit = off',
+      "SET client_encoding = 'LATIN1'",
+      'SET client_min_messages = error',
+      'CREATE SCHEMA tenant; CREATE TABLE tenant.plants AS TABLE plants; SET search_path = tenant',
+    ])('keeps plants as ever, although the host leaves a session after %s', async (statements) => {
       const client = await pool.connect();
-      await client.query('BEGIN');
+      client.query(statements).catch(() => undefined);
+      client.release();
+
+      expect(await insert(1n, 'é')).toBe(true);
+      expect(await insert(1n)).toBe(false);
+      expect(await plants()).toEqual([{ id: 1n, name: 'é' }]);
+    });
+
+    it('lets a host end the transaction that it has left to itself', async () => {
+      const client = await pool.connect();
+      await client.query('BEGIN; CREATE TABLE orchard (id int)');
+      void client.query('INSERT INTO orchard VALUES (1); COMMIT');
       client.release();
 
       expect(await insert(1n)).toBe(true);
-      expect(await plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+      expect(await execute('SELECT id FROM orchard')).toEqual([{ id: 1 }]);
     });
 
-    it.each(['BEGIN', 'BEGIN; SELECT 1 / 0'])(
-      'refuses a plant that came into a transaction, begun by %s at the last moment',
-      async (statements) => {
-        const client = await pool.connect();
-        client.query(statements).catch(() => undefined);
-        client.release();
+    it('takes no more than one connection of the host that hangs', async () => {
+      const proxy = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
+      const sockets: Socket[] = [];
+      await once(proxy, 'listening');
+      const { port } = proxy.address() as AddressInfo;
+      const silent = new Pool({ host: '127.0.0.1', port, user: 'postgres' });
 
-        await expect(insert(1n)).rejects.toThrow(UnavailableError);
-        await pool.query('COMMIT');
-        expect(await plants()).toEqual([]);
-        expect(await insert(1n)).toBe(true);
-        expect(await plants()).toEqual([{ id: 1n, name: 'Fern' }]);
-      },
-    );
+      const hanging = await PostgresPlantsRepository.open(silent);
+      await expect(hanging.insert({ id: 1n, name: 'Fern' })).rejects.toThrow(UnavailableError);
+      await setTimeout(3000);
+
+      expect(silent.totalCount).toBe(1);
+      await hanging.onApplicationShutdown();
+      for (const socket of sockets) socket.destroy();
+      proxy.close();
+    });
+
+    it('may give its results in binary', async () => {
+      const options = { connectionString: url, binary: true };
+      const binary = new Pool(options);
+      await reopen(binary);
+
+      expect(await insert(-(2n ** 63n))).toBe(true);
+      const kept = await Promise.all([insert(-(2n ** 63n)), insert(2n, 'é')]);
+
+      expect(kept).toEqual([false, true]);
+      expect(await repository.page(undefined, 9)).toEqual([
+        { id: -(2n ** 63n), name: 'Fern' },
+        { id: 2n, name: 'é' },
+      ]);
+      await reopen(pool);
+      await binary.end();
+    });
 
     it('refuses plants while the host uses all of it, and takes them afterwards', async () => {
       const clients = [await pool.connect(), await pool.connect()];
 
       await expect(insert(1n)).rejects.toThrow(UnavailableError);
+      expect(repository.isReady()).toBe(true);
       for (const client of clients) client.release();
 
-      await until(() => repository.isReady());
       expect(await insert(1n)).toBe(true);
     });
 
@@ -408,7 +464,7 @@ describe('PostgresPlantsRepository', () => {
       expect(repository.isReady()).toBe(true);
     });
 
-    it.each(['UE001', '38000', '09000', 'P0001'])(
+    it.each(['UE001', '38000', '09000', 'P0001', '45000'])(
       'fails no more than the plant that a trigger refuses with SQLSTATE %s',
       async (code) => {
         await execute(
@@ -428,6 +484,35 @@ describe('PostgresPlantsRepository', () => {
         expect(repository.isReady()).toBe(true);
       },
     );
+
+    it('fails no more than the plant that a row-level policy does not let in', async () => {
+      await execute(
+        `DROP ROLE IF EXISTS gardener;
+         CREATE ROLE gardener LOGIN;
+         GRANT SELECT, INSERT ON plants, plants_migrations TO gardener;
+         ALTER TABLE plants ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY see ON plants FOR SELECT USING (true);
+         CREATE POLICY plant ON plants FOR INSERT WITH CHECK (name <> 'Weed')`,
+      );
+      await reopen(url.replace('postgres@', 'gardener@'));
+
+      const settled = await Promise.allSettled([insert(1n), insert(2n, 'Weed'), insert(3n)]);
+
+      expect(settled).toMatchObject([
+        { value: true },
+        { reason: { error: 50000 } },
+        { value: true },
+      ]);
+      await execute('DROP OWNED BY gardener; DROP ROLE gardener');
+    });
+
+    it('refuses a plant whose id went to one that the table does not take', async () => {
+      await execute("ALTER TABLE plants ADD CHECK (name <> 'Weed')");
+
+      const settled = await Promise.allSettled([insert(1n, 'Weed'), insert(1n, 'Fern')]);
+
+      expect(settled).toMatchObject([{ reason: { error: 50000 } }, { reason: { error: 50300 } }]);
+    });
 
     it('that is cut at one of its plants is refused as to those that were not sent yet', async () => {
       await execute(

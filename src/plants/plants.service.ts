@@ -21,12 +21,14 @@ export class PlantsService {
    * @throws UnavailableError when it was refused before anything was stored
    * @throws OutcomeUnknownError when it may or may not be stored
    */
-  async create(newPlant: Plant): Promise<Plant> {
+  async create({ id, name, tag }: Plant): Promise<Plant> {
+    // The caller's object may change before it is stored.
+    const plant: Plant = tag === undefined ? { id, name } : { id, name, tag };
     // A caller in process has passed no pipe, and a bigint of more than 64 bits would be cut.
-    assertNewPlant(newPlant);
-    const kept = await this.plants.insert(newPlant);
+    assertNewPlant(plant);
+    const kept = await this.plants.insert(plant);
     if (!kept) throw new IdTakenError();
-    return newPlant;
+    return plant;
   }
 
   /**

@@ -10,8 +10,11 @@ const START_TIMEOUT = 5000;
 
 /** What a {@link CircuitBreaker} is made of. */
 export interface CircuitBreakerOptions {
-  /** Looks whether the store is usable again. Rejects with the reason, for an operator, if not. */
-  readonly probe: () => Promise<void>;
+  /**
+   * Looks whether the store is usable again. Rejects with the reason, for an operator, if not, and
+   * as soon as it is told to end.
+   */
+  readonly probe: (ending: AbortSignal) => Promise<void>;
   /** Told once of each reason for which the store is not usable. */
   readonly onFault: (fault: Error) => void;
   /** Told when it is usable again. */
@@ -44,6 +47,7 @@ export class CircuitBreaker {
       if (!usable) void this.probeUntilUsable(FIRST_DELAY);
     });
     await Promise.race([first, setTimeout(START_TIMEOUT, undefined, { ref: false })]);
+    if (this.openedBy) this.report(this.openedBy);
   }
 
   /**
@@ -87,7 +91,7 @@ export class CircuitBreaker {
 
   private async probe(): Promise<boolean> {
     try {
-      await this.options.probe();
+      await this.options.probe(this.stopping.signal);
     } catch (error) {
       this.openedBy = error as Error;
       this.inDoubt = false;

@@ -19,7 +19,7 @@ import {
   isTransient,
   toOperatorError,
 } from './postgres.errors';
-import { isInTransaction, PostgresHosts } from './postgres.hosts';
+import { PostgresHosts } from './postgres.hosts';
 import { migrate } from './postgres.migrations';
 import { StoreOpenError } from './store-open.error';
 
@@ -32,20 +32,21 @@ const STATEMENT_TIMEOUT = 30_000;
 /** How often a batch is tried that others keep rolling back. */
 const ATTEMPTS = 10;
 
-/** Without a conflict target, a table may enforce the id in whichever way it can. */
+/**
+ * Without a conflict target, a table may enforce the id in whichever way it can. Ids come back as
+ * texts, since the pool of a host may ask for binary results.
+ */
 const INSERT = `
   INSERT INTO plants (id, name, tag)
   SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[])
   ON CONFLICT DO NOTHING
-  RETURNING id`;
+  RETURNING id::text`;
 
 /** The name under which a session prepares the statement, and never another one. */
 const INSERT_NAME = `plants-${hash('sha1', INSERT)}`;
 
-/** Values as the server writes them, whatever parsers the host program has set: ids stay exact. */
-const AS_TEXT = {
-  getTypeParser: () => (text: string) => text,
-} as unknown as CustomTypesConfig;
+/** Values as texts, whatever parsers the host program has set: ids stay exact. */
+const AS_TEXT = { getTypeParser: () => String } as unknown as CustomTypesConfig;
 
 /** Whether a plant was kept, or why nobody can say so. */
 type Outcome = boolean | PlantStoreError;
@@ -64,7 +65,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   });
 
   private readonly breaker = new CircuitBreaker({
-    probe: () => this.prepare(),
+    probe: (ending) => this.prepare(ending),
     onFault: (fault) => {
       this.logger.error(fault.message);
     },
@@ -127,17 +128,17 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 
   async find(id: bigint): Promise<Plant | undefined> {
-    const [plant] = await this.read('SELECT id, name, tag FROM plants WHERE id = $1', [id]);
+    const [plant] = await this.read('SELECT id::text, name, tag FROM plants WHERE id = $1', [id]);
     return plant;
   }
 
   page(after: bigint | undefined, limit: number): Promise<Plant[]> {
     return after === undefined
-      ? this.read('SELECT id, name, tag FROM plants ORDER BY id LIMIT $1', [limit])
-      : this.read('SELECT id, name, tag FROM plants WHERE id > $2 ORDER BY id LIMIT $1', [
-          limit,
-          after,
-        ]);
+      ? this.read('SELECT id::text, name, tag FROM plants ORDER BY plants.id LIMIT $1', [limit])
+      : this.read(
+          'SELECT id::text, name, tag FROM plants WHERE id > $2 ORDER BY plants.id LIMIT $1',
+          [limit, after],
+        );
   }
 
   /** Nest calls this once HTTP has stopped: what was accepted is committed, then all is closed. */
@@ -147,11 +148,11 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     await this.hosts.close();
   }
 
-  private async prepare(): Promise<void> {
+  private async prepare(ending: AbortSignal): Promise<void> {
     await this.hosts.elect();
     const client = await this.hosts.connect();
     try {
-      await inTime(migrate(client), STATEMENT_TIMEOUT);
+      await inTime(migrate(client), STATEMENT_TIMEOUT, ending);
     } catch (error) {
       client.release(true);
       throw toOperatorError(this.hosts.name, error);
@@ -182,11 +183,13 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
 
     const client = await this.connect();
     const outcomes = await this.insertRows(client, rows);
-    client.release(isLost(outcomes) || isInTransaction(client));
+    client.release(isLost(outcomes));
 
     return batch.map(({ id }) => {
       const outcome = outcomes.get(id) ?? false;
+      // The next one that wants the id was not tried.
       if (outcome === true) outcomes.set(id, false);
+      else if (outcome !== false) outcomes.set(id, new UnavailableError({ cause: outcome }));
       return outcome;
     });
   }
@@ -208,8 +211,6 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
         return new Map(rows.map(({ id }) => [id, kept.has(String(id))]));
       } catch (error) {
         const cause = toOperatorError(this.hosts.name, error);
-        // Of another's, who never commits it: the session ends.
-        if (isInTransaction(client)) return all(new UnavailableError({ cause }));
         if (!isServerError(error) || isAmbiguous(error) || !(await isAlive(client))) {
           this.breaker.open(cause);
           return all(new OutcomeUnknownError({ cause }));
@@ -239,22 +240,23 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
 
   private async read(text: string, values: unknown[]): Promise<Plant[]> {
     const client = await this.connect();
+    let result;
     try {
       const query = { text, values, types: AS_TEXT };
-      const { rows } = await inTime(
+      result = await inTime(
         client.query<{ id: string; name: string; tag: string | null }>(query),
         STATEMENT_TIMEOUT,
       );
-      client.release();
-      return rows.map(({ id, name, tag }) => ({
-        id: BigInt(id),
-        name,
-        ...(tag === null ? {} : { tag }),
-      }));
     } catch (error) {
       client.release(true);
       throw new UnavailableError({ cause: toOperatorError(this.hosts.name, error) });
     }
+    client.release();
+    return result.rows.map(({ id, name, tag }) => ({
+      id: BigInt(id),
+      name,
+      ...(tag === null ? {} : { tag }),
+    }));
   }
 }
 
@@ -287,7 +289,6 @@ async function insert(
       values: [rows.map(({ id }) => id), rows.map(({ name }) => name), rows.map(({ tag }) => tag)],
       types: AS_TEXT,
     });
-    if (isInTransaction(client)) throw new Error('the session is in a transaction');
     // An operator who cancels a commit that waits for its standby has it reported as a success.
     if (routines.has('SyncRepWaitForLSN')) {
       throw new Error('the wait for the synchronous standby was cancelled');

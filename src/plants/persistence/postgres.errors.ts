@@ -36,16 +36,32 @@ export function isNameFault({ code }: { code: string }): boolean {
 
 /**
  * The fault lies with a row: its data (21, 22), a constraint or a partition that does not take it (23,
- * 44), its size (54), or a trigger that refuses it, in PostgreSQL's words (09, 38, 39, P0) or its own,
- * for which the SQL standard sets classes aside. PostgreSQL and YugabyteDB have taken some of those.
+ * 44) or a row-level policy (42501, by the routine that says so), its size (54), or a trigger that
+ * refuses it, in PostgreSQL's words (09, 38, 39, 45, P0) or its own, for which the SQL standard sets
+ * classes aside. PostgreSQL and YugabyteDB have taken some of those.
  */
-export function isRowFault({ code }: { code: string }): boolean {
-  return /^(?:09|2[123]|3[89]|44|54|P0|(?!72)[6-9I-OQ-WZ])/.test(code);
+export function isRowFault({
+  code,
+  routine,
+}: {
+  code: string;
+  routine?: string | undefined;
+}): boolean {
+  if (code === '42501') return routine === 'ExecWithCheckOptions';
+  return /^(?:09|2[123]|3[89]|4[45]|54|P0|(?!72)[6-9I-OQ-WZ])/.test(code);
 }
 
 /** All connections of the pool are in use, which says nothing of the server. */
+export class PoolExhaustedError extends Error {
+  constructor() {
+    // As the driver's pool has it.
+    super('timeout exceeded when trying to connect');
+  }
+}
+
+/** Whether an error, or what caused it, is a {@link PoolExhaustedError} or the driver's own. */
 export function isPoolExhausted(error: unknown): boolean {
-  return String(error).includes('timeout exceeded when trying to connect');
+  return String(error).includes(new PoolExhaustedError().message);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type ClientBase, Pool, type PoolClient } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
-import { inTime } from './in-time';
-import { toOperatorError } from './postgres.errors';
+import { inTime, LateError } from './in-time';
+import { PoolExhaustedError, toOperatorError } from './postgres.errors';
 import { urlPerHost } from './postgres.url';
 
 /** Milliseconds to get a connection that is ready for use; `connect_timeout` in the URL, in seconds. */
@@ -25,9 +25,13 @@ interface Host {
 /** The hosts of a PostgreSQL cluster, of which one at a time takes writes. */
 export class PostgresHosts {
   private current: Host;
+  /** Pools of a host in which a connection is waited for that nobody wants any more. */
+  private readonly hanging = new WeakSet<Pool>();
   /** Which sessions are known to take writes, by the election they were checked after. */
   private readonly checked = new WeakMap<ClientBase, number>();
   private elections = 0;
+  /** Where the sessions of a host looked for the table at the start. */
+  private searchPath: unknown;
   private readonly listeners = new Map<Host, (error: Error) => void>();
 
   /**
@@ -114,24 +118,53 @@ export class PostgresHosts {
 
   private async connectTo({ pool, name }: Host): Promise<PoolClient> {
     try {
-      const client = await connectIdle(pool);
-      // A lost connection fails the statement on it, and would end the process besides.
-      if (!this.checked.has(client)) client.on('error', () => undefined);
-      if (this.checked.get(client) !== this.elections) await this.check(client);
-      return client;
+      // Every session may have to be given up, as the host has left it.
+      for (let spare = this.owned ? 0 : pool.options.max; ; spare--) {
+        const client = await this.take(pool);
+        // A lost connection fails the statement on it, and would end the process besides.
+        if (!this.checked.has(client)) client.on('error', () => undefined);
+        if (this.owned && this.checked.get(client) === this.elections) return client;
+        try {
+          await this.check(client);
+          return client;
+        } catch (error) {
+          client.release(true);
+          if (spare === 0 || isReadOnly(error)) throw error;
+        }
+      }
     } catch (error) {
       throw toOperatorError(name, innermost(error));
+    }
+  }
+
+  /** A session of a pool, whose host may have set no time-out, or a long one. */
+  private async take(pool: Pool): Promise<PoolClient> {
+    if (this.owned) return pool.connect();
+    // No more than one of the host's connections shall hang for us.
+    if (this.hanging.has(pool)) throw new LateError();
+    const taking = pool.connect();
+    try {
+      return await inTime(taking, CONNECT_TIMEOUT);
+    } catch (error) {
+      if (!(error instanceof LateError)) throw error;
+      this.hanging.add(pool);
+      const settled = (late?: PoolClient): void => {
+        this.hanging.delete(pool);
+        late?.release();
+      };
+      taking.then(settled, () => {
+        settled();
+      });
+      throw pool.waitingCount > 0 ? new PoolExhaustedError() : error;
     }
   }
 
   private async check(client: PoolClient): Promise<void> {
     const { elections } = this;
     this.checked.set(client, -1);
-    try {
-      await inTime(assertWritable(client), CONNECT_TIMEOUT);
-    } catch (error) {
-      client.release(true);
-      throw error;
+    const searchPath = await inTime(assertUsable(client), CONNECT_TIMEOUT);
+    if (!this.owned && searchPath !== (this.searchPath ??= searchPath)) {
+      throw new Error('search_path is not what it was at the start');
     }
     this.checked.set(client, elections);
   }
@@ -156,51 +189,39 @@ function makeHost(url: string): Host {
 }
 
 /**
- * A session in no transaction: a host may have left one open in a session that it gave back to its
- * pool, and what is inserted in that is not committed.
+ * @returns the session's search_path
+ * @throws Error when what is inserted in this session might not be kept, or not as it is
  */
-async function connectIdle(pool: Pool): Promise<PoolClient> {
-  for (;;) {
-    const client = await connectInTime(pool);
-    if (!isInTransaction(client)) return client;
-    client.release(true);
-  }
-}
-
-/** Whether a session is in a transaction, as far as the driver has heard. */
-export function isInTransaction(client: ClientBase): boolean {
-  // The driver of a host may be of an older release, which does not tell.
-  const status = 'getTransactionStatus' in client ? client.getTransactionStatus() : null;
-  return status !== null && status !== 'I';
-}
-
-/** The pool of a host may wait for ever. */
-async function connectInTime(pool: Pool): Promise<PoolClient> {
-  const connecting = pool.connect();
-  if (pool.options.connectionTimeoutMillis) return connecting;
-  try {
-    return await inTime(connecting, CONNECT_TIMEOUT);
-  } catch (error) {
-    const giveBack = (late: PoolClient): void => {
-      late.release();
-    };
-    connecting.then(giveBack, () => undefined);
-    throw error;
-  }
-}
-
-/** @throws Error when what is committed in this session would not be kept */
-async function assertWritable(client: ClientBase): Promise<void> {
-  const { rows } = await client.query<{ readOnly: string; synchronousCommit: string | null }>(
-    `SELECT current_setting('transaction_read_only') AS "readOnly",
-            current_setting('synchronous_commit', true) AS "synchronousCommit"`,
+async function assertUsable(client: ClientBase): Promise<unknown> {
+  const { rows } = await client.query<Record<string, unknown>>(
+    `SELECT current_setting('search_path') AS "searchPath", current_setting('transaction_read_only') = 'on' AS "readOnly",
+            current_setting('synchronous_commit', true) = 'off' AS "unsynchronized",
+            current_setting('client_encoding') <> 'UTF8' AS "reencoded",
+            current_setting('client_min_messages') IN ('error', 'fatal', 'panic') AS "silenced",
+            transaction_timestamp() <> statement_timestamp() AS "inTransaction"`,
   );
-  if (rows[0]?.readOnly === 'on') {
-    throw Object.assign(new Error('the server is a standby, or read-only'), { code: '25006' });
+  const session = rows[0] ?? {};
+  if (session.readOnly) {
+    throw Object.assign(new Error('the server is a standby, or read-only'), { code: READ_ONLY });
   }
-  if (rows[0]?.synchronousCommit === 'off') {
-    throw new Error('synchronous_commit is off for this user, so that commits could be lost');
+  for (const [setting, fault] of Object.entries(FAULTS)) {
+    if (session[setting]) throw new Error(fault);
   }
+  return session.searchPath;
+}
+
+const READ_ONLY = '25006';
+
+/** What a session must not be, beside read-only. */
+const FAULTS: Readonly<Record<string, string>> = {
+  unsynchronized: 'synchronous_commit is off for this user, so that commits could be lost',
+  reencoded: 'client_encoding is not UTF8',
+  silenced: 'client_min_messages hides warnings, that of a commit which no standby has among them',
+  inTransaction: 'the session is in a transaction',
+};
+
+function isReadOnly(error: unknown): boolean {
+  return (error as { code?: unknown }).code === READ_ONLY;
 }
 
 /** Node tries each address of a name and reports them together, without a message. */

@@ -37,6 +37,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   private thread: SqliteThread;
   private restarting: Promise<SqliteThread> | undefined;
   private ready = true;
+  private probing: Promise<void> | undefined;
   private readonly closing = new AbortController();
 
   private constructor(
@@ -160,9 +161,11 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
 
   /** Holds the store for not ready until it has taken a write again. */
   private doubt(): void {
-    if (!this.ready) return;
     this.ready = false;
-    void this.probeUntilReady();
+    this.probing ??= this.probeUntilReady().finally(() => {
+      this.probing = undefined;
+      if (!this.isClosedOrReady) this.doubt();
+    });
   }
 
   private async probeUntilReady(): Promise<void> {
