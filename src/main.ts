@@ -1,4 +1,5 @@
 import './node-version';
+import { lookup } from 'node:dns/promises';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createApplication } from './application';
@@ -27,7 +28,9 @@ async function main(): Promise<void> {
 async function serve(settings: Settings): Promise<NestFastifyApplication> {
   const app = await createApplication(settings);
   closeOnSignal(app, settings, fail);
-  await app.listen(settings.port, settings.host);
+  // One address: for a name with several, Fastify makes further servers that know nothing of ours.
+  const { address } = await lookup(settings.host);
+  await app.listen(settings.port, address);
   new Logger('PlantStore').log(`Listening on ${await app.getUrl()}`);
   return app;
 }

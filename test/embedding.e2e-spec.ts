@@ -1,15 +1,19 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
+  BadGatewayException,
+  type CallHandler,
   type CanActivate,
   type ExecutionContext,
   type INestApplication,
   Injectable,
   Module,
+  type NestInterceptor,
+  RequestTimeoutException,
   ServiceUnavailableException,
   UnauthorizedException,
 } from '@nestjs/common';
-import { HttpAdapterHost } from '@nestjs/core';
+import { APP_INTERCEPTOR, HttpAdapterHost } from '@nestjs/core';
 import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 import {
   GUARDED_BY_HOST,
@@ -24,11 +28,13 @@ import {
 } from '../src/plants';
 import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite-plants.repository';
 import { Pool } from 'pg';
+import { catchError, type Observable, throwError, timeout } from 'rxjs';
 import { errorBodies } from './support/error-bodies';
 import { makeFolder, removeFolder } from './support/folder';
 import { adapters, KeyGuard, startHost } from './support/orchard';
 import { PostgresServer } from './support/postgres';
-import { readPlants } from './support/sqlite';
+import { lockDatabase, readPlants } from './support/sqlite';
+import { until } from './support/until';
 
 const TOKEN = 'host-token';
 const LARGE_ID = '{"id":9007199254740993,"name":" Fern "}';
@@ -81,6 +87,23 @@ class ChallengingGuard implements CanActivate {
     const response: unknown = context.switchToHttp().getResponse();
     this.host.httpAdapter.setHeader(response, 'WWW-Authenticate', 'Key');
     throw new UnauthorizedException();
+  }
+}
+
+/** As Nest's documentation has it for mapping exceptions. */
+class MappingInterceptor implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(catchError(() => throwError(() => new BadGatewayException())));
+  }
+}
+
+/** As Nest's documentation has it for time-outs. */
+class ImpatientInterceptor implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(
+      timeout(100),
+      catchError(() => throwError(() => new RequestTimeoutException())),
+    );
   }
 }
 
@@ -224,7 +247,8 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
 
   it.each([
     [new UnauthorizedException(), {}, 401, errorBodies.missingCredentials],
-    [new UnauthorizedException(), { authorization: 'Key x' }, 401, errorBodies.invalidToken],
+    [new UnauthorizedException(), { authorization: 'Key x' }, 401, errorBodies.missingCredentials],
+    [new UnauthorizedException(), { authorization: 'Bearer x' }, 401, errorBodies.invalidToken],
     [new ServiceUnavailableException(), {}, 503, errorBodies.unavailable],
   ])(
     'answers for the guard of the host when it throws %s',
@@ -243,6 +267,40 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
       expect(fields.filter((field) => field !== null)).toHaveLength(1);
     },
   );
+
+  it('answers for itself, whatever an interceptor of the host makes of errors', async () => {
+    const url = await start(adapter, [
+      mountings.forRoot(),
+      {
+        module: AsyncOptionsModule,
+        providers: [{ provide: APP_INTERCEPTOR, useClass: MappingInterceptor }],
+      },
+    ]);
+    await post(url, '{"id":1,"name":"Fern"}');
+
+    expect(await post(url, '{"id":1,"name":"Fern"}')).toEqual({
+      status: 400,
+      body: errorBodies.idTaken,
+    });
+    expect(await post(url, '{"id":1}')).toEqual({ status: 400, body: errorBodies.nameMissing });
+  });
+
+  it('says that the plant may be stored when an interceptor of the host does not wait', async () => {
+    const url = await start(adapter, [
+      mountings.forRoot(),
+      {
+        module: AsyncOptionsModule,
+        providers: [{ provide: APP_INTERCEPTOR, useClass: ImpatientInterceptor }],
+      },
+    ]);
+    const lock = lockDatabase(file);
+
+    const answer = await post(url, '{"id":1,"name":"Fern"}');
+    lock.close();
+
+    expect(answer).toEqual({ status: 504, body: errorBodies.outcomeUnknown });
+    await until(() => readPlants(file).length === 1);
+  });
 
   it('leaves the challenge of its guard to the host', async () => {
     const url = await start(adapter, [
@@ -279,6 +337,12 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
 
     expect(readPlants(file)).toEqual([{ id: 1n, name: 'Fern' }]);
     expect(readPlants(join(folder, 'greenhouse.db'))).toEqual([{ id: 1n, name: 'Moss' }]);
+    expect(operationIdsOf(app)).toEqual(
+      expect.arrayContaining([
+        'PlantsController_create_v1',
+        'GreenhousePlantsController_create_v1',
+      ]),
+    );
   });
 
   it('closes its store when the host closes, after what was accepted', async () => {
@@ -487,6 +551,13 @@ describe('PlantsService, in process', () => {
     expect(read).toEqual(ids.map((id) => ({ id, name: `Fern ${id}` })));
   });
 });
+
+/** What the OpenAPI document of a host calls its operations of POST. */
+function operationIdsOf(host: INestApplication | undefined): (string | undefined)[] {
+  if (!host) throw new Error('no host was started');
+  const { paths } = SwaggerModule.createDocument(host, new DocumentBuilder().build());
+  return Object.values(paths).map(({ post: operation }) => operation?.operationId);
+}
 
 function plantsServiceOf(host: INestApplication | undefined): PlantsService {
   if (!host) throw new Error('no host was started');

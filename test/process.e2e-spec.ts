@@ -137,7 +137,9 @@ describe('the service as a process', () => {
     service = new ServiceProcess(folder, { NODE_OPTIONS: `--require ${preload}` });
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
-    expect(service.stderr).toMatch(/^The Plant Store needs Node.js 24.15 or newer.*v24.14.1.*\n$/);
+    expect(service.stderr).toMatch(
+      /^The Plant Store needs Node.js 24.16 or a newer 24, or 26.1 or newer.*v24.14.1.*\n$/,
+    );
   });
 
   describe.each(['SIGTERM', 'SIGINT'] as const)('on %s', (signal) => {
@@ -174,6 +176,31 @@ describe('the service as a process', () => {
       expect(await service.ended).toEqual({ code: 0, signal: null });
       expect(readPlants(join(folder, 'data/plants.db'))).toEqual([{ id: 1n, name: 'Fern' }]);
     });
+  });
+
+  it('answers all requests that come at once while it closes, and says so with the last', async () => {
+    service = await ServiceProcess.start(folder);
+    const url = await service.url();
+    const socket = open(url);
+    socket.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(socket, 'readable');
+
+    service.kill('SIGTERM');
+    await until(() => refusesConnections(url));
+    socket.write([1, 2, 3].map((id) => creation(id).text).join(''));
+
+    const answers = await readAnswers(socket);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect(answers.map(({ headers }) => headers.connection === 'close')).toEqual([
+      ...Array<boolean>(3).fill(false),
+      true,
+    ]);
+  });
+
+  it('takes a HEADERS_TIMEOUT that is longer than the REQUEST_TIMEOUT of Node', async () => {
+    service = await ServiceProcess.start(folder, { HEADERS_TIMEOUT: '6m', REQUEST_TIMEOUT: '10m' });
+
+    expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
   });
 
   it('cuts a request that never ends, within the shutdown time', async () => {

@@ -2,8 +2,10 @@ import { once } from 'node:events';
 import { renameSync, writeFileSync } from 'node:fs';
 import { connect as connectPlainly } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { connect, type TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
+import { TOKEN } from './support/application';
 import { errorBodies } from './support/error-bodies';
 import { makeFolder, removeFolder } from './support/folder';
 import { creation } from './support/load';
@@ -18,18 +20,22 @@ describe('HTTPS', () => {
   beforeEach(async () => {
     folder = makeFolder();
     await writePair('first');
-    service = await ServiceProcess.start(folder, {
-      TLS_CERT: 'cert.pem',
-      TLS_KEY: 'key.pem',
-      SHUTDOWN_TIMEOUT: '2s',
-    });
-    url = await service.url();
+    await start();
   });
   afterEach(async () => {
     service.kill('SIGTERM');
     await service.ended;
     removeFolder(folder);
   });
+
+  async function start(environment: NodeJS.ProcessEnv = {}): Promise<void> {
+    service = await ServiceProcess.start(folder, {
+      TLS_CERT: 'cert.pem',
+      TLS_KEY: 'key.pem',
+      ...environment,
+    });
+    url = await service.url();
+  }
 
   async function writePair(commonName: string): Promise<void> {
     const { cert, private: key } = await generate([{ name: 'commonName', value: commonName }]);
@@ -79,6 +85,23 @@ describe('HTTPS', () => {
     await until(async () => (await nameInUse()) === 'second');
   });
 
+  it('closes a connection whose handshake does not come, which is no request', async () => {
+    service.kill('SIGKILL');
+    await service.ended;
+    await start({ HEADERS_TIMEOUT: '1s' });
+    const silent = connectPlainly(Number(url.port), url.hostname).resume();
+    silent.on('error', () => undefined);
+    await once(silent, 'connect');
+
+    await once(silent, 'close');
+
+    const socket = await open();
+    socket.end(
+      `GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nConnection: close\r\n\r\n`,
+    );
+    expect(await text(socket)).toContain('plant_store_errors_total{error="40000"} 0\n');
+  });
+
   it('ends with 0 although connections are open, one of them before its handshake', async () => {
     const used = await open();
     used.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -89,6 +112,7 @@ describe('HTTPS', () => {
 
     service.kill('SIGTERM');
 
+    // Long before connections are cut, and before this test is.
     expect(await service.ended).toEqual({ code: 0, signal: null });
     used.destroy();
     silent.destroy();

@@ -142,6 +142,7 @@ describe('readEnvironment', () => {
     { AUTH_TOKENS: 'sha256:abc' },
     { AUTH_TOKENS: ',' },
     { AUTH_ISSUER: 'https://id.example.org' },
+    { AUTH_ISSUER: 'https://user:secret@id.example.org', AUTH_AUDIENCE: 'x' },
     { AUTH_AUDIENCE: 'plants' },
     { AUTH_JWKS_URL: 'https://id.example.org/keys' },
     { AUTH_SCOPE: 'plants' },

@@ -24,7 +24,8 @@ import { FailureLog } from './failure-log';
 const kindOfStatus: Partial<Record<number, ErrorKind>> = {
   403: 'forbidden',
   404: 'notFound',
-  408: 'requestTimeout',
+  // Of a time-out of the host's: the service's own does not come by here.
+  408: 'outcomeUnknown',
   413: 'bodyTooLarge',
   415: 'unsupportedMediaType',
   417: 'expectationFailed',
@@ -51,15 +52,20 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
 
   catch(exception: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
-    const request = http.getRequest<HostRequest>();
+    this.answer(exception, http.getRequest<HostRequest>(), http.getResponse());
+  }
+
+  /** Answers a request with what is thrown, unless it is answered already. */
+  answer(exception: unknown, request: HostRequest, response: unknown): void {
     const failure = toPlantStoreError(exception, nodeRequest(request));
     if (!isHangUp(exception, nodeRequest(request))) {
       errorChannel.publish(failure);
       if (isFaultOfServer(failure)) this.failures.write(failure, request);
     }
 
-    const response: unknown = http.getResponse();
     const { httpAdapter } = this.adapterHost;
+    // By a time-out of the host's, for example.
+    if (httpAdapter.isHeadersSent(response)) return;
     for (const [name, value] of Object.entries(failure.headers)) {
       // A guard of the host knows its own challenge better.
       if (httpAdapter.getHeader(response, name) === undefined) {
@@ -77,9 +83,9 @@ function toPlantStoreError(exception: unknown, request: IncomingMessage): PlantS
   const status = exception instanceof HttpException ? exception.getStatus() : 500;
   switch (status) {
     case 401:
-      return request.headers.authorization === undefined
-        ? new MissingCredentialsError()
-        : new InvalidTokenError();
+      return /^bearer(?:[ \t]|$)/i.test(request.headers.authorization ?? '')
+        ? new InvalidTokenError()
+        : new MissingCredentialsError();
     case 503:
       return new UnavailableError(options);
     default:

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { MalformedRequestError, NotImplementedError, PlantStoreError } from '../errors';
-import type { Connections } from './connections';
+import { closeGently, type Connections } from './connections';
 import { errorAnswer, rawErrorAnswer } from './raw-answer';
 
 /** An error of Node's HTTP parser. */
@@ -32,13 +32,23 @@ export async function answerClientError(
 }
 
 /** Answers what Node's HTTP server treats apart from requests: `CONNECT`, and those with `Expect`. */
-export function answerUnroutable(server: Server): void {
-  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+export function answerUnroutable(server: Server, connections: Connections): void {
+  server.on('connect', (request: IncomingMessage, socket: Socket) => {
     // Node has taken its own listeners off.
     socket.on('error', () => undefined);
     socket.on('timeout', () => socket.destroy());
-    answerLast(socket, new NotImplementedError());
+    socket.resume();
+    void connections.settled(request.socket).then(() => {
+      answerLast(socket, new NotImplementedError());
+    });
   });
+  const refuseExpectation = (request: IncomingMessage, response: ServerResponse): void => {
+    // Node announces it in this way alone.
+    connections.begin(request, response);
+    const error = new PlantStoreError('expectationFailed');
+    const { headers, body } = errorAnswer(error);
+    response.writeHead(error.getStatus(), headers).end(body);
+  };
   server.on('checkExpectation', refuseExpectation);
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     // Node finds 100-continue among others too.
@@ -46,8 +56,8 @@ export function answerUnroutable(server: Server): void {
       refuseExpectation(request, response);
       return;
     }
-    // RFC 9110 section 10.1.1: not before somebody reads the body, and so never behind an answer
-    // that the head alone decides.
+    // RFC 9110 section 10.1.1: not before somebody reads the body, and so not behind an answer that
+    // was given without. (The guard comes after the body.)
     request.once('resume', () => {
       if (!response.headersSent) response.writeContinue();
     });
@@ -55,25 +65,22 @@ export function answerUnroutable(server: Server): void {
   });
 }
 
-function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
-  const error = new PlantStoreError('expectationFailed');
-  const { headers, body } = errorAnswer(error);
-  response.writeHead(error.getStatus(), headers).end(body);
-}
-
 function refuse(socket: Socket, error: ClientError): void {
-  // A connection that was reset, or is closed already, has nobody left to answer.
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  // What comes behind the last answer is read, so that the client is not reset, and ignored.
+  if (socket.writableEnded && error.code !== 'ECONNRESET') return;
+  // A connection that was reset, is closed already, or never was secure, has nobody to answer.
+  const handshaking = 'secureConnecting' in socket && socket.secureConnecting === true;
+  if (error.code === 'ECONNRESET' || !socket.writable || handshaking) {
     socket.destroy();
     return;
   }
   answerLast(socket, toPlantStoreError(error));
 }
 
-/** Answers, and closes the connection without waiting for the other side to do so. */
+/** Answers, and closes the connection. */
 function answerLast(socket: Socket, error: PlantStoreError): void {
-  socket.end(rawErrorAnswer(error));
-  socket.once('finish', () => socket.destroy());
+  socket.write(rawErrorAnswer(error));
+  closeGently(socket);
 }
 
 function toPlantStoreError({ code, rawPacket, bytesParsed }: ClientError): PlantStoreError {

@@ -5,6 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** How long an idle connection stays open while draining, in milliseconds. */
 const LINGER = 500;
 
+/** How long a client that still sends has to notice the answer, in milliseconds. */
+const GENTLE_TIMEOUT = 2000;
+
 /**
  * A connection of Node's HTTP server, with the response whose turn it is. Node does not document the
  * member.
@@ -13,9 +16,19 @@ interface HttpSocket extends Socket {
   readonly _httpMessage?: ServerResponse | null;
 }
 
-/** The open connections of a server, and how many requests are under way on each. */
+/** What is under way on a connection. */
+interface Traffic {
+  /** Requests that are not answered yet. */
+  underWay: number;
+  /** The response to the latest request. */
+  latest: ServerResponse | undefined;
+  /** Whether an answer closes the connection, so that nothing behind its request counts. */
+  closing: boolean;
+}
+
+/** The open connections of a server, and what is under way on each. */
 export class Connections {
-  private readonly underWay = new Map<HttpSocket, number>();
+  private readonly traffic = new Map<HttpSocket, Traffic>();
   /** All of them; those of TLS below its own, from before their handshake. */
   private readonly sockets = new Set<Socket>();
   private draining = false;
@@ -24,27 +37,59 @@ export class Connections {
   constructor(private readonly server: Server) {
     server.on('connection', (socket: Socket) => {
       this.sockets.add(socket);
-      socket.once('close', () => this.sockets.delete(socket));
+      socket.once('close', () => {
+        this.sockets.delete(socket);
+        if (this.draining && this.sockets.size === 0) this.allClosed.resolve(undefined);
+      });
     });
     // A TLS server has both events for a connection; requests come over the second one's socket.
     const event = 'setSecureContext' in server ? 'secureConnection' : 'connection';
     server.on(event, (socket: HttpSocket) => {
-      this.underWay.set(socket, 0);
+      const traffic: Traffic = { underWay: 0, latest: undefined, closing: false };
+      this.traffic.set(socket, traffic);
+      const destroySoon = socket.destroySoon.bind(socket);
+      socket.destroySoon = () => {
+        if (traffic.latest?.req.complete === false) closeGently(socket);
+        else destroySoon();
+      };
       socket.once('close', () => {
-        this.underWay.delete(socket);
-        if (this.draining && this.underWay.size === 0) this.allClosed.resolve(undefined);
+        this.traffic.delete(socket);
       });
     });
     server.on('timeout', (socket: HttpSocket) => {
       this.cutSilent(socket);
     });
-    server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-      this.underWay.set(socket, this.count(socket) + 1);
-      response.once('close', () => {
-        this.answered(socket);
-      });
-      if (this.draining) response.setHeader('Connection', 'close');
+    server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
+      this.begin(request, response);
     });
+  }
+
+  /** Counts a request as under way until its response is closed. */
+  begin({ socket }: IncomingMessage, response: ServerResponse): void {
+    const traffic = this.traffic.get(socket);
+    if (traffic === undefined) return;
+    traffic.underWay++;
+    response.once('close', () => {
+      traffic.underWay--;
+      if (this.draining && traffic.underWay === 0) socket.end();
+    });
+    // RFC 9112 section 9.6: no more than the last answer on a connection may close it.
+    if (this.draining) {
+      if (traffic.latest?.headersSent === false) traffic.latest.removeHeader('Connection');
+      response.setHeader('Connection', 'close');
+    }
+    traffic.latest = response;
+  }
+
+  /** Takes no further request of a connection, which the answer to this one is going to close. */
+  endWith({ socket }: IncomingMessage): void {
+    const traffic = this.traffic.get(socket);
+    if (traffic) traffic.closing = true;
+  }
+
+  /** Whether a request stands behind one that ends its connection. */
+  comesTooLate({ socket }: IncomingMessage): boolean {
+    return this.traffic.get(socket)?.closing ?? false;
   }
 
   /**
@@ -55,7 +100,7 @@ export class Connections {
     for (;;) {
       const { _httpMessage: response } = socket;
       if (!response) return undefined;
-      if (this.count(socket) === 1 && !response.req.complete) return response;
+      if (this.traffic.get(socket)?.underWay === 1 && !response.req.complete) return response;
       await new Promise<void>((resolve) => response.once('close', resolve));
     }
   }
@@ -74,13 +119,13 @@ export class Connections {
     setTimeout(() => {
       for (const socket of this.sockets) socket.destroy();
     }, limit).unref();
-    for (const [socket, count] of this.underWay) {
-      const { _httpMessage: response } = socket;
-      if (count === 1 && response?.headersSent === false) response.setHeader('Connection', 'close');
+    for (const { latest } of this.traffic.values()) {
+      if (latest?.headersSent === false) latest.setHeader('Connection', 'close');
     }
-    if (this.underWay.size === 0) return;
+    if (this.sockets.size === 0) return;
     await Promise.race([this.allClosed.promise, sleep(Math.min(LINGER, limit))]);
-    for (const socket of this.underWay.keys()) {
+    // Node closes idle connections next, but takes one that never sent a byte for busy.
+    for (const socket of [...this.sockets, ...this.traffic.keys()]) {
       if (socket.bytesRead === 0) socket.destroy();
     }
   }
@@ -91,17 +136,15 @@ export class Connections {
    * for the store is not cut.
    */
   private cutSilent(socket: HttpSocket): void {
-    if (this.count(socket) === 0 || socket.writableLength > 0) socket.destroy();
+    if (!this.traffic.get(socket)?.underWay || socket.writableLength > 0) socket.destroy();
   }
+}
 
-  private answered(socket: HttpSocket): void {
-    if (!this.underWay.has(socket)) return;
-    const count = this.count(socket) - 1;
-    this.underWay.set(socket, count);
-    if (this.draining && count === 0) socket.end();
-  }
-
-  private count(socket: HttpSocket): number {
-    return this.underWay.get(socket) ?? 0;
-  }
+/**
+ * Closes a connection whose client may still be sending: RFC 9112 section 9.6. Closed at once, it
+ * would be reset, and the answer lost with what the client had not read yet.
+ */
+export function closeGently(socket: Socket): void {
+  socket.end();
+  setTimeout(() => socket.destroy(), GENTLE_TIMEOUT).unref();
 }

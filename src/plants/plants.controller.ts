@@ -19,8 +19,9 @@ import { PlantsService } from './plants.service';
 /**
  * `POST /plants`: specification, "Create plant".
  *
- * It takes the request and writes the response itself, so that no global pipe of a host comes to the
- * bytes first and no global interceptor wraps the answer.
+ * It takes the request and writes the response itself, a refusal too, so that no global pipe of a host
+ * comes to the bytes first and no global interceptor wraps the answer. The filter answers what the
+ * guard throws.
  */
 @Controller('plants')
 @ApiTags('Plants')
@@ -30,6 +31,7 @@ export class PlantsController {
     private readonly plants: PlantsService,
     private readonly newPlant: NewPlantPipe,
     private readonly adapterHost: HttpAdapterHost,
+    private readonly errors: ErrorFilter,
   ) {}
 
   @Post()
@@ -43,8 +45,13 @@ export class PlantsController {
   @ApiOkResponse({ description: 'Plant response', type: PlantDto, examples: plantExamples })
   @ApiErrorResponses()
   async create(@Req() request: HostRequest, @Res() response: unknown): Promise<void> {
-    const { name, tag } = await this.plants.create(this.newPlant.transform(request));
-    const plant: PlantDto = { name, tag };
-    this.adapterHost.httpAdapter.reply(response, plant, HttpStatus.OK);
+    try {
+      const { name, tag } = await this.plants.create(this.newPlant.transform(request));
+      const plant: PlantDto = { name, tag };
+      const { httpAdapter } = this.adapterHost;
+      if (!httpAdapter.isHeadersSent(response)) httpAdapter.reply(response, plant, HttpStatus.OK);
+    } catch (error) {
+      this.errors.answer(error, request, response);
+    }
   }
 }

@@ -41,10 +41,18 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
 function controllerFor({ path, guard }: PlantsModuleMounting): Type<PlantsController> {
   @Controller(path)
   class MountedPlantsController extends PlantsController {}
+  // A document has operation ids from it, which must differ.
+  Object.defineProperty(MountedPlantsController, 'name', { value: nameOf(path) });
 
   if (guard !== GUARDED_BY_HOST) UseGuards(guard ?? BearerGuard)(MountedPlantsController);
   if (guard === undefined) ApiBearerAuth('bearerAuth')(MountedPlantsController);
   return MountedPlantsController;
+}
+
+/** `greenhouse/plants` has a `GreenhousePlantsController`. */
+function nameOf(path: string): string {
+  const words = path.match(/[A-Za-z0-9]+/g) ?? [];
+  return `${words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')}Controller`;
 }
 
 function repositoryFor({ repository, guard }: PlantsModuleMounting): Provider {

@@ -1,4 +1,5 @@
 import { type DynamicModule, Module } from '@nestjs/common';
+import { ErrorFilter } from '../errors';
 import { NewPlantPipe } from './new-plant.pipe';
 import { ConfigurableModuleClass } from './plants.module-definition';
 import type { PlantsModuleMounting, PlantsModuleOptions } from './plants.options';
@@ -14,7 +15,7 @@ import { PlantsService } from './plants.service';
  * export class AppModule {}
  * ```
  */
-@Module({ providers: [PlantsService, NewPlantPipe], exports: [PlantsService] })
+@Module({ providers: [PlantsService, NewPlantPipe, ErrorFilter], exports: [PlantsService] })
 export class PlantsModule extends ConfigurableModuleClass {
   /** Mounts the module. Every option has a default. */
   static override forRoot(

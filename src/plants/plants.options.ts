@@ -11,7 +11,7 @@ export interface PlantsModuleOptions {
    *
    * @default 'data/plants.db'
    */
-  readonly sqlite?: string;
+  readonly sqlite?: string | undefined;
   /**
    * A PostgreSQL database to keep plants in instead: a connection URL, or a pool of the host's,
    * which the host closes after the module. The table is created when missing. One connection
@@ -19,7 +19,7 @@ export interface PlantsModuleOptions {
    *
    * @default undefined, which means SQLite
    */
-  readonly postgres?: string | Pool;
+  readonly postgres?: string | Pool | undefined;
 
   /**
    * Whose bearer tokens are accepted.
@@ -27,7 +27,7 @@ export interface PlantsModuleOptions {
    * @default a random token made at the start and logged once; in production (`NODE_ENV`) the host
    * does not start without a word on who may create plants, here or as `guard`
    */
-  readonly auth?: AuthOptions;
+  readonly auth?: AuthOptions | undefined;
 }
 
 /** What of a {@link PlantsModule} is settled where it is mounted, `forRootAsync` included. */
