@@ -1,8 +1,13 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
 import { join } from 'node:path';
 import { createLogger } from '../src/operations/logger';
 import { NestLogger } from '../src/operations/nest-logger';
 import { TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
+import { freePort } from './support/free-port';
 import { ServiceProcess } from './support/service-process';
 import { lockDatabase } from './support/sqlite';
 import { until } from './support/until';
@@ -141,6 +146,58 @@ describe('the log', () => {
 
     expect((await lines()).filter(({ level }) => level === 60)).toEqual([]);
   });
+});
+
+describe('an output of the log', () => {
+  let folder: string;
+  let child: ChildProcess | undefined;
+  beforeEach(() => {
+    folder = makeFolder();
+  });
+  afterEach(() => {
+    child?.kill('SIGKILL');
+    removeFolder(folder);
+  });
+
+  it.each([
+    ['that has no room', 'w', '/dev/full', 0],
+    // The line that is being written cannot be taken back.
+    ['that is a pipe which nobody reads', 'r+', undefined, 1],
+  ])(
+    '%s harms nobody',
+    async (_what, flags, path, code) => {
+      const pipe = join(folder, 'pipe');
+      if (path === undefined) execFileSync('mkfifo', [pipe]);
+      const output = openSync(path ?? pipe, flags);
+      const port = await freePort();
+      child = spawn(process.execPath, [join(__dirname, '../dist/main.js')], {
+        cwd: folder,
+        env: {
+          PATH: process.env.PATH,
+          PORT: String(port),
+          AUTH_TOKENS: TOKEN,
+          ACCESS_LOG: 'true',
+          SHUTDOWN_TIMEOUT: '2s',
+        },
+        stdio: ['ignore', output, 'ignore'],
+      });
+      const ended = once(child, 'close');
+      const url = new URL(`http://127.0.0.1:${port}/${'x'.repeat(4000)}`);
+      await until(() => fetch(url).then(Boolean, () => false));
+
+      for (let round = 0; round < 10; round++) {
+        const answers = await Promise.all(Array.from({ length: 10 }, () => fetch(url)));
+        expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(404));
+      }
+      // Long enough for a reader to count as stalled.
+      await setTimeout(1100);
+      child.kill('SIGTERM');
+
+      expect(await ended).toEqual([code, null]);
+      closeSync(output);
+    },
+    20_000,
+  );
 });
 
 describe('the log of everybody who uses the logger of Nest', () => {

@@ -1,0 +1,45 @@
+import type { DestinationStream } from 'pino';
+import { SonicBoom } from 'sonic-boom';
+
+/** Bytes of lines that may wait to be written. */
+const MOST_WAITING = 2 ** 24;
+
+/** Milliseconds without progress after which the reader is taken to have stalled. */
+const STALL = 1000;
+
+/**
+ * The standard output, written to behind the scenes. The service goes on when it cannot be written,
+ * for want of disk space or of a reader that reads: up to 16 MiB of lines wait, later ones are
+ * dropped, and nobody waits for them at the end.
+ */
+export class StandardOutput implements DestinationStream {
+  private readonly output = new SonicBoom({ fd: 1, maxLength: MOST_WAITING });
+  private failing = false;
+  /** When something was written last, and when something was given to be written after that. */
+  private writtenAt = 0;
+  private givenAt = 0;
+
+  constructor() {
+    this.output.on('error', () => {
+      this.failing = true;
+    });
+    this.output.on('write', () => {
+      this.failing = false;
+      this.writtenAt = performance.now();
+    });
+    process.once('exit', () => {
+      this.flushSync();
+    });
+  }
+
+  write(line: string): void {
+    if (this.givenAt <= this.writtenAt) this.givenAt = performance.now();
+    this.output.write(line);
+  }
+
+  /** Writes what waits, at once. pino calls it after a line of level `fatal`. */
+  flushSync(): void {
+    const isStalled = this.givenAt > this.writtenAt && performance.now() - this.givenAt > STALL;
+    if (!this.failing && !isStalled) this.output.flushSync();
+  }
+}
