@@ -20,7 +20,7 @@ interface HttpSocket extends Socket {
 interface Traffic {
   /** Requests that are not answered yet. */
   underWay: number;
-  /** The response to the latest request. */
+  /** The response to the latest request, until it is closed. */
   latest: ServerResponse | undefined;
   /** Whether an answer closes the connection, so that nothing behind its request counts. */
   closing: boolean;
@@ -71,6 +71,8 @@ export class Connections {
     traffic.underWay++;
     response.once('close', () => {
       traffic.underWay--;
+      // Not kept until the next one comes: with thousands of connections that is memory.
+      if (traffic.latest === response) traffic.latest = undefined;
       if (this.draining && traffic.underWay === 0) socket.end();
     });
     // RFC 9112 section 9.6: no more than the last answer on a connection may close it.

@@ -112,7 +112,7 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
     batchChannel.unsubscribe(this.countBatch);
   }
 
-  /** Measures every request, and counts connections. To be called before routes are added. */
+  /** Measures every request that is answered, and counts connections. To be called before routes are added. */
   measure(instance: FastifyInstance): void {
     this.requests.measure(instance);
     const connections = promisify(instance.server.getConnections.bind(instance.server));

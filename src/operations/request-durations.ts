@@ -15,7 +15,7 @@ export class RequestDurations {
   private readonly routes: { method: string; route: string; byStatus: ByStatus }[] = [];
   private readonly unmatched = this.addRoute('any', 'none');
 
-  /** Measures every request. To be called before routes are added. */
+  /** Measures every request that is answered. To be called before routes are added. */
   measure(instance: FastifyInstance): void {
     instance.addHook('onRoute', (options) => {
       const byStatus = this.addRoute(String(options.method), options.url);
