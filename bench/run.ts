@@ -241,14 +241,14 @@ async function playScenes(): Promise<void> {
   stop();
 }
 
-/** A SQLite file that holds plants already. */
+/** A SQLite file that holds plants already, on both sides of the ids that are to come. */
 async function makeFullDatabase(contestant: Contestant, plants: number): Promise<string> {
   const database = await makeDatabase(contestant);
   await (await Server.start(contestant, database)).stop();
   const file = new DatabaseSync(database);
   file.exec(`INSERT INTO plants
     WITH RECURSIVE ids(id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM ids WHERE id < ${plants})
-    SELECT id * 7919, 'Fern ' || id, 'shade' FROM ids`);
+    SELECT iif(id % 2, -1, 1) * (1000000000000000 + id * 7919), 'Fern ' || id, 'shade' FROM ids`);
   file.close();
   return database;
 }
