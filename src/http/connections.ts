@@ -20,10 +20,12 @@ interface HttpSocket extends Socket {
 interface Traffic {
   /** Requests that are not answered yet. */
   underWay: number;
-  /** The response to the latest request, until it is closed. */
+  /** The response to the latest request, while any is under way. */
   latest: ServerResponse | undefined;
   /** Whether an answer closes the connection, so that nothing behind its request counts. */
   closing: boolean;
+  /** To be called for each response that is closed; one function, for all cost each request. */
+  readonly onClose: () => void;
 }
 
 /** The open connections of a server, and what is under way on each. */
@@ -45,7 +47,18 @@ export class Connections {
     // A TLS server has both events for a connection; requests come over the second one's socket.
     const event = 'setSecureContext' in server ? 'secureConnection' : 'connection';
     server.on(event, (socket: HttpSocket) => {
-      const traffic: Traffic = { underWay: 0, latest: undefined, closing: false };
+      const traffic: Traffic = {
+        underWay: 0,
+        latest: undefined,
+        closing: false,
+        onClose: () => {
+          traffic.underWay--;
+          if (traffic.underWay > 0) return;
+          // Not kept until the next one comes: with thousands of connections that is memory.
+          traffic.latest = undefined;
+          if (this.draining) socket.end();
+        },
+      };
       this.traffic.set(socket, traffic);
       const destroySoon = socket.destroySoon.bind(socket);
       socket.destroySoon = () => {
@@ -69,12 +82,7 @@ export class Connections {
     const traffic = this.traffic.get(socket);
     if (traffic === undefined) return;
     traffic.underWay++;
-    response.once('close', () => {
-      traffic.underWay--;
-      // Not kept until the next one comes: with thousands of connections that is memory.
-      if (traffic.latest === response) traffic.latest = undefined;
-      if (this.draining && traffic.underWay === 0) socket.end();
-    });
+    response.on('close', traffic.onClose);
     // RFC 9112 section 9.6: no more than the last answer on a connection may close it.
     if (this.draining) {
       if (traffic.latest?.headersSent === false) traffic.latest.removeHeader('Connection');
