@@ -20,6 +20,12 @@ export interface Measurement extends LoadResult {
   readonly cpu: number;
 }
 
+/** All that were started: none outlives a run that failed. */
+const children: ChildProcess[] = [];
+process.once('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+});
+
 /** A contestant that runs. */
 export class Server {
   private constructor(
@@ -50,6 +56,7 @@ export class Server {
       },
       stdio: ['ignore', 'ignore', 'inherit'],
     });
+    children.push(child);
     while (child.exitCode === null) {
       const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
       if (answer) return new Server(contestant, port, child, performance.now() - began);
