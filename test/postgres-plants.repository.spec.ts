@@ -366,7 +366,7 @@ describe('PostgresPlantsRepository', () => {
     it('refuses plants while the host uses all of it, and takes them afterwards', async () => {
       const clients = [await pool.connect(), await pool.connect()];
 
-      await expect(insert(1n)).rejects.toThrow(UnavailableError);
+      for (const id of [1n, 2n]) await expect(insert(id)).rejects.toThrow(UnavailableError);
       expect(repository.isReady()).toBe(true);
       for (const client of clients) client.release();
 

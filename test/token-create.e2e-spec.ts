@@ -129,6 +129,13 @@ describe('plant-store', () => {
     },
   );
 
+  it('takes no arguments for what the environment says', async () => {
+    const { code, stderr } = await run(['serve', '--port', '1']);
+
+    expect(code).toBe(1);
+    expect(stderr).toBe('serve takes no arguments: the environment configures it\n');
+  });
+
   it.each([[[]], [['serve']]])('serves when it is called as %j', async (args) => {
     const { code, stderr } = await run(args, { PORT: 'x' });
 

@@ -50,6 +50,7 @@ describe('readEnvironment', () => {
       'postgres://plants@one:5432,two,[::1]:5433/plants?target_session_attrs=read-write',
       'postgres://plants@%2Fvar%2Frun%2Fpostgresql/plants',
       'postgres://localhost/plants?ssl=true',
+      'postgres://localhost/plants?constructor=x',
     ].map((url): [NodeJS.ProcessEnv, Partial<Settings>] => [
       { DATABASE_URL: url },
       { database: { postgres: url } },

@@ -78,8 +78,8 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
 
 function toPlantStoreError(exception: unknown, request: IncomingMessage): PlantStoreError {
   if (exception instanceof PlantStoreError) return exception;
-  const options = { cause: exception };
   if (isHangUp(exception, request)) return new MalformedRequestError();
+  const options = { cause: exception };
   const status = exception instanceof HttpException ? exception.getStatus() : 500;
   switch (status) {
     case 401:

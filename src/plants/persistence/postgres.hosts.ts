@@ -141,7 +141,7 @@ export class PostgresHosts {
   private async take(pool: Pool): Promise<PoolClient> {
     if (this.owned) return pool.connect();
     // No more than one of the host's connections shall hang for us.
-    if (this.hanging.has(pool)) throw new LateError();
+    if (this.hanging.has(pool)) throw silenceOf(pool);
     const taking = pool.connect();
     try {
       return await inTime(taking, CONNECT_TIMEOUT);
@@ -155,7 +155,7 @@ export class PostgresHosts {
       taking.then(settled, () => {
         settled();
       });
-      throw pool.waitingCount > 0 ? new PoolExhaustedError() : error;
+      throw silenceOf(pool);
     }
   }
 
@@ -168,6 +168,11 @@ export class PostgresHosts {
     }
     this.checked.set(client, elections);
   }
+}
+
+/** Why a pool hands out no session: who waits for a new connection is not in its queue. */
+function silenceOf(pool: Pool): Error {
+  return pool.waitingCount > 0 ? new PoolExhaustedError() : new LateError();
 }
 
 function makeHost(url: string): Host {

@@ -36,6 +36,6 @@ function isSupported(url: string): boolean {
 }
 
 function isUnmistakable(parameters: URLSearchParams): boolean {
-  const given = [...parameters].filter(([name]) => name in ENCRYPTION);
+  const given = [...parameters].filter(([name]) => Object.hasOwn(ENCRYPTION, name));
   return given.length <= 1 && given.every(([name, value]) => ENCRYPTION[name]?.includes(value));
 }
