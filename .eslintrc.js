@@ -5,6 +5,35 @@ const jest = require('eslint-plugin-jest');
 const { defineConfig } = require('eslint/config');
 const tseslint = require('typescript-eslint');
 
+/** The rooms of src that are entered by their door, index.ts; plants has a second one, standalone.ts. */
+const ROOMS = [
+  ...['auth', 'commands', 'config', 'errors', 'http', 'openapi', 'persistence', 'plants', 'server'],
+  ...['health', 'limits', 'logging', 'metrics', 'process', 'tracing'],
+].join('|');
+
+/** What the program is made of, which the package of the module must not import. */
+const PROGRAM = 'app\\.module|application|commands|config|main|openapi|operations|server';
+
+const doors = {
+  regex: `^\\.{1,2}/(?:[^/]+/)*(?:${ROOMS})/(?!standalone$).`,
+  message: 'Enter a room by its door, index.ts.',
+};
+const program = {
+  regex: `^(?:\\.\\./)+(?:(?:${PROGRAM})(?:/|$)|plants/standalone$)`,
+  message: 'The module must not import the program.',
+};
+const outside = { regex: '^\\.\\./', message: 'The catalogue imports nothing of the project.' };
+
+/**
+ * @param {string[]} files
+ * @param {...{ regex: string, message: string }} patterns
+ */
+const restrictImports = (files, ...patterns) => ({
+  files,
+  ignores: ['**/*.spec.ts'],
+  rules: { 'no-restricted-imports': ['error', { patterns }] },
+});
+
 module.exports = defineConfig(
   // The baselines import what only the benchmark installs.
   { ignores: ['dist/**', 'coverage/**', '.bench/**', 'bench/dist/**', 'bench/baselines/**'] },
@@ -26,6 +55,9 @@ module.exports = defineConfig(
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
     },
   },
+  restrictImports(['src/**'], doors),
+  restrictImports(['src/{auth,http,plants}/**'], doors, program),
+  restrictImports(['src/errors/**'], outside),
   {
     files: ['**/*.js'],
     languageOptions: {

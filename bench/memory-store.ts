@@ -3,9 +3,9 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { equip } from '../src/application';
 import { AppModule } from '../src/app.module';
 import { readEnvironment } from '../src/config/environment';
-import { createFastifyAdapter } from '../src/http/fastify-adapter';
-import { tuneV8 } from '../src/operations/v8';
-import { createLogger } from '../src/operations/logger';
+import { createFastifyAdapter } from '../src/server/fastify-adapter';
+import { tuneV8 } from '../src/operations/process/v8';
+import { createLogger } from '../src/operations/logging/logger';
 import { PlantsRepository } from '../src/plants';
 
 /** Our service over a store that forgets: the pipeline alone, everything but the commit. */

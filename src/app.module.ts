@@ -1,12 +1,11 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD } from '@nestjs/core';
 import { BearerGuard, createTokenVerifier, TokenVerifier } from './auth';
-import type { Settings } from './config/environment';
-import { ErrorFilter } from './errors';
-import { Metrics } from './operations/metrics';
-import { MetricsController } from './operations/metrics.controller';
-import { RateLimitGuard } from './operations/rate-limit.guard';
-import { Readiness } from './operations/readiness';
+import type { Settings } from './config';
+import { ErrorFilter } from './http';
+import { Metrics, MetricsController } from './operations/metrics';
+import { RateLimitGuard } from './operations/limits';
+import { Readiness } from './operations/health';
 import { Tracing } from './operations/tracing';
 import { GUARDED_BY_HOST, PlantsModule } from './plants';
 

@@ -4,20 +4,16 @@ import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Logger as PinoLogger } from 'pino';
 import { AppModule } from './app.module';
-import type { Settings } from './config/environment';
-import { createFastifyAdapter } from './http/fastify-adapter';
-import type * as documentRoutes from './openapi/document.routes';
-import { logAccess } from './operations/access-log';
-import { serveHealth } from './operations/health';
-import { createLogger } from './operations/logger';
-import { shedLoad } from './operations/load-shedding';
+import type { Settings } from './config';
+import { createFastifyAdapter } from './server';
+import type * as documentRoutes from './openapi';
+import { createLogger, identifyFailedRequests, logAccess, NestLogger } from './operations/logging';
+import { Readiness, serveHealth } from './operations/health';
+import { shedLoad } from './operations/limits';
 import { Metrics } from './operations/metrics';
-import { NestLogger } from './operations/nest-logger';
-import { Readiness } from './operations/readiness';
-import { trackFailures } from './operations/request-context';
 import { Tracing } from './operations/tracing';
 import { PlantsRepository } from './plants';
-import { hasSwagger } from './plants/dto/openapi';
+import { hasSwagger } from './plants/standalone';
 
 /**
  * The standalone service, ready to listen.
@@ -45,7 +41,7 @@ export function equip(app: NestFastifyApplication, settings: Settings, logger: P
   const instance = app.getHttpAdapter().getInstance();
   app.get(Metrics).measure(instance);
   if (settings.tracing) app.get(Tracing).start(instance);
-  trackFailures();
+  identifyFailedRequests();
   shedLoad(instance, app.get(PlantsRepository, { strict: false }));
   if (settings.accessLog) logAccess(instance, logger);
   serveHealth(instance, app.get(Readiness));
@@ -55,7 +51,7 @@ export function equip(app: NestFastifyApplication, settings: Settings, logger: P
 /** Loaded late, because `@nestjs/swagger` need not be installed, and takes its time where it is. */
 function serveDocument(app: NestFastifyApplication): void {
   if (hasSwagger) {
-    const routes = createRequire(__filename)('./openapi/document.routes') as typeof documentRoutes;
+    const routes = createRequire(__filename)('./openapi') as typeof documentRoutes;
     routes.serveDocument(app);
   } else {
     new Logger('PlantStore').warn('No /docs and /openapi.json: @nestjs/swagger is not installed.');

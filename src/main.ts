@@ -4,12 +4,11 @@ import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createApplication } from './application';
 import { acceptsNothing, makeToken, TokenFileError } from './auth';
-import { EnvironmentError, readEnvironment, type Settings } from './config/environment';
-import { TlsError } from './http/tls';
-import { tuneV8 } from './operations/v8';
-import { closeOnSignal } from './operations/shutdown';
+import { EnvironmentError, readEnvironment, type Settings } from './config';
+import { TlsError } from './server';
+import { closeOnSignal, tuneV8 } from './operations/process';
 import { TracingError } from './operations/tracing';
-import { StoreOpenError } from './plants/persistence/store-open.error';
+import { StoreOpenError } from './plants/standalone';
 
 /** The standalone service as a process: environment in, host up, signals handled. */
 async function main(): Promise<void> {

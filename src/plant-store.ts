@@ -1,10 +1,6 @@
 #!/usr/bin/env node
 import './node-version';
-import { type Command, UsageError } from './commands/command';
-import { serve } from './commands/serve.command';
-import { tokenCreate } from './commands/token-create.command';
-
-const COMMANDS: readonly Command[] = [serve, tokenCreate];
+import { commands, UsageError } from './commands';
 
 /** The command line of the Plant Store. */
 async function main(args: string[]): Promise<void> {
@@ -14,14 +10,14 @@ async function main(args: string[]): Promise<void> {
   }
   const command =
     args.length === 0
-      ? serve
-      : COMMANDS.find(({ words }) => words.every((word, at) => word === args[at]));
+      ? commands[0]
+      : commands.find(({ words }) => words.every((word, at) => word === args[at]));
   if (command === undefined) throw new UsageError(usage());
   await command.run(args.slice(command.words.length), process.env);
 }
 
 function usage(): string {
-  const lines = COMMANDS.map(
+  const lines = commands.map(
     ({ synopsis, summary }) => `  plant-store ${synopsis}\n      ${summary}`,
   );
   return `Usage:\n${lines.join('\n')}`;

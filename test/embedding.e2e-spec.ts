@@ -26,7 +26,7 @@ import {
   PlantsRepository,
   PlantsService,
 } from '../src/plants';
-import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite-plants.repository';
+import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite/sqlite-plants.repository';
 import { Pool } from 'pg';
 import { catchError, type Observable, throwError, timeout } from 'rxjs';
 import { errorBodies } from './support/error-bodies';

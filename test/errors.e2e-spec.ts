@@ -5,7 +5,7 @@ import { Test } from '@nestjs/testing';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { AppModule } from '../src/app.module';
 import { readEnvironment } from '../src/config/environment';
-import { createFastifyAdapter } from '../src/http/fastify-adapter';
+import { createFastifyAdapter } from '../src/server/fastify-adapter';
 import { errorCatalogue, OutcomeUnknownError, PlantsRepository } from '../src/plants';
 import { answerOf, TestApplication, TOKEN } from './support/application';
 import { expectAsDeclared } from './support/contract';

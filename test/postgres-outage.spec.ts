@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { OutcomeUnknownError, UnavailableError } from '../src/plants';
-import { PostgresPlantsRepository } from '../src/plants/persistence/postgres-plants.repository';
+import { PostgresPlantsRepository } from '../src/plants/persistence/postgres/postgres-plants.repository';
 import { PostgresServer } from './support/postgres';
 import { until } from './support/until';
 

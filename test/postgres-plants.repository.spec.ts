@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { Client, Pool, types } from 'pg';
 import { OutcomeUnknownError, UnavailableError } from '../src/plants';
-import { PostgresPlantsRepository } from '../src/plants/persistence/postgres-plants.repository';
+import { PostgresPlantsRepository } from '../src/plants/persistence/postgres/postgres-plants.repository';
 import { StoreOpenError } from '../src/plants/persistence/store-open.error';
 import { describeRepository, type StoreUnderTest } from './repository.contract';
 import { pass, releaseClock, stopClock } from './support/clock';

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { PostgresPlantsRepository } from '../src/plants/persistence/postgres-plants.repository';
+import { PostgresPlantsRepository } from '../src/plants/persistence/postgres/postgres-plants.repository';
 import { CERTIFICATE, PostgresServer } from './support/postgres';
 
 jest.setTimeout(30_000);

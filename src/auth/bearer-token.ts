@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { InvalidTokenError, MissingCredentialsError } from '../errors';
-import { fieldValues } from '../http/node-request';
+import { fieldValues } from '../http';
 import { tokenDigest } from './token-digest';
 
 /** RFC 9110 section 11.4: the scheme, and after white space the rest. */

@@ -1,6 +1,6 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { InvalidTokenError } from '../errors';
-import { type HostRequest, nodeRequest } from '../http/node-request';
+import { type HostRequest, nodeRequest } from '../http';
 import { BearerToken } from './bearer-token';
 import { type Caller, type Finding, TokenVerifier } from './token-verifier';
 

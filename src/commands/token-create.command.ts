@@ -1,7 +1,13 @@
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { entryOfDigest, makeToken, tokenDigest } from '../auth/token-digest';
-import { isTokenName, parseTokenFile, TokenFileError } from '../auth/token-file';
+import {
+  entryOfDigest,
+  isTokenName,
+  makeToken,
+  parseTokenFile,
+  tokenDigest,
+  TokenFileError,
+} from '../auth';
 import { type Command, UsageError } from './command';
 
 /** `plant-store token create`: makes a token, prints it once, and lists its digest in a file. */

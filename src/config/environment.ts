@@ -6,11 +6,11 @@ import {
   digestOfEntry,
   entryOfDigest,
 } from '../auth';
-import type { HttpOptions } from '../http/fastify-adapter';
-import type { RateLimitOptions } from '../operations/rate-limit';
-import type { ShutdownOptions } from '../operations/shutdown';
+import type { HttpOptions } from '../server';
+import type { RateLimitOptions } from '../operations/limits';
+import type { ShutdownOptions } from '../operations/process';
 import { asksForTraces } from '../operations/tracing';
-import { urlPerHost } from '../plants/persistence/postgres.url';
+import { urlPerHost } from '../plants/standalone';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
 export interface Settings extends HttpOptions, ShutdownOptions {

@@ -1,4 +1,3 @@
-import { channel } from 'node:diagnostics_channel';
 import { HttpException, type HttpExceptionOptions } from '@nestjs/common';
 
 /**
@@ -143,15 +142,6 @@ export class PlantStoreError extends HttpException {
     return this.getResponse() as ErrorBody;
   }
 }
-
-/** Node's diagnostics channel of the errors answered; its messages are {@link PlantStoreError}s. */
-export const errorChannel = channel('plant-store:error');
-
-/**
- * Node's diagnostics channel of the requests answered with 5xx, while their line is logged; its
- * messages are the requests. Bind a store to it to know the request of the line.
- */
-export const failureChannel = channel('plant-store:failure');
 
 /** 40000: the HTTP request itself is malformed. */
 export class MalformedRequestError extends PlantStoreError {

@@ -1,2 +1,2 @@
+export * from './error.channels';
 export * from './errors';
-export { ErrorFilter } from './error.filter';

@@ -2,7 +2,7 @@ import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { type CatalogueEntry, errorCatalogue } from '../errors';
 import { PlantsModule } from '../plants';
-import { SCHEMA_PREFIX } from '../plants/dto/openapi';
+import { SCHEMA_PREFIX } from '../plants/standalone';
 
 /** The OpenAPI document of the contract, from the decorators of the code. */
 export function createDocument(app: INestApplication): OpenAPIObject {

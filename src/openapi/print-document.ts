@@ -1,7 +1,7 @@
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { AppModule } from '../app.module';
-import { readEnvironment } from '../config/environment';
+import { readEnvironment } from '../config';
 import { createDocument } from './document';
 
 /** Prints the OpenAPI document. Preview mode opens no store. */

@@ -3,7 +3,7 @@ import { applyDecorators } from '@nestjs/common';
 import type { ApiResponseExamples, ApiResponseOptions } from '@nestjs/swagger';
 import { type CatalogueEntry, errorCatalogue, type ErrorKind } from '../errors';
 import { ErrorDto } from './dto/error.dto';
-import { ApiResponse } from './dto/openapi';
+import { ApiResponse } from './swagger-decorators';
 
 /** The statuses that a caller is to tell apart. */
 const TOLD_APART = [400, 401, 403, 429, 503, 504];

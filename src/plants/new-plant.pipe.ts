@@ -1,17 +1,13 @@
 import { isUtf8 } from 'node:buffer';
-import { tracingChannel } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import { Injectable, type PipeTransform } from '@nestjs/common';
 import { InvalidPlantError, NotJsonError, UnsupportedMediaTypeError } from '../errors';
-import { isJsonMediaType } from '../http/media-type';
-import { fieldValues, type HostRequest, nodeRequest } from '../http/node-request';
+import { fieldValues, type HostRequest, isJsonMediaType, nodeRequest } from '../http';
 import type { NewPlantDto } from './dto/new-plant.dto';
 import { parseInt64 } from './int64';
 import { sourceOfMember } from './json-member';
+import { validationChannel } from './plants.channels';
 import { assertNewPlant, type NewPlantCandidate } from './new-plant.validation';
-
-/** Node's tracing channel of contents, while they are read and judged. */
-export const validationChannel = tracingChannel('plant-store:validation');
 
 /**
  * Turns the content of a request into a {@link NewPlantDto}, exactly, or refuses it.

@@ -1,7 +1,6 @@
 import { Controller, HttpStatus, Post, Req, Res, UseFilters } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { ErrorFilter } from '../errors';
-import type { HostRequest } from '../http/node-request';
+import { ErrorFilter, type HostRequest } from '../http';
 import { ApiErrorResponses } from './api-error-responses.decorator';
 import { NewPlantDto, newPlantExamples } from './dto/new-plant.dto';
 import {
@@ -11,7 +10,7 @@ import {
   ApiOperation,
   ApiTags,
   getSchemaPath,
-} from './dto/openapi';
+} from './swagger-decorators';
 import { PlantDto, plantExamples } from './dto/plant.dto';
 import { NewPlantPipe } from './new-plant.pipe';
 import { PlantsService } from './plants.service';
@@ -23,7 +22,7 @@ import { PlantsService } from './plants.service';
  * comes to the bytes first and no global interceptor wraps the answer. The filter answers what the
  * guard throws.
  */
-@Controller('plants')
+@Controller()
 @ApiTags('Plants')
 @UseFilters(ErrorFilter)
 export class PlantsController {

@@ -6,10 +6,9 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import { BearerGuard, TokenVerifier } from '../auth';
-import { verifierOf } from './plants.access';
-import { ApiBearerAuth } from './dto/openapi';
-import { PostgresPlantsRepository } from './persistence/postgres-plants.repository';
-import { SqlitePlantsRepository } from './persistence/sqlite-plants.repository';
+import { verifierOf } from './default-token-verifier';
+import { ApiBearerAuth } from './swagger-decorators';
+import { PostgresPlantsRepository, SqlitePlantsRepository } from './persistence';
 import { PlantsController } from './plants.controller';
 import {
   GUARDED_BY_HOST,
@@ -17,9 +16,10 @@ import {
   type PlantsModuleOptions,
 } from './plants.options';
 import { PlantsRepository } from './plants.repository';
+import { PLANTS_PATH } from './plants.route';
 
 const defaults: PlantsModuleMounting = {
-  path: 'plants',
+  path: PLANTS_PATH,
   guard: undefined,
   repository: undefined,
   imports: [],

@@ -1,5 +1,5 @@
 import { type DynamicModule, Module } from '@nestjs/common';
-import { ErrorFilter } from '../errors';
+import { ErrorFilter } from '../http';
 import { NewPlantPipe } from './new-plant.pipe';
 import { ConfigurableModuleClass } from './plants.module-definition';
 import type { PlantsModuleMounting, PlantsModuleOptions } from './plants.options';

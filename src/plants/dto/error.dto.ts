@@ -1,4 +1,4 @@
-import { ApiProperty, ApiSchema, SCHEMA_PREFIX } from './openapi';
+import { ApiProperty, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
 
 /** What every answer that is not a success carries: specification, "Error". */
 @ApiSchema({ name: `${SCHEMA_PREFIX}Error` })

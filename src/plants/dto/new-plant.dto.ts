@@ -1,4 +1,4 @@
-import { ApiProperty, ApiSchema, SCHEMA_PREFIX } from './openapi';
+import { ApiProperty, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
 import { IsInt64 } from './is-int64.decorator';
 import { PlantDto } from './plant.dto';
 

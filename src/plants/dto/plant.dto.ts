@@ -1,4 +1,4 @@
-import { ApiProperty, ApiPropertyOptional, ApiSchema, SCHEMA_PREFIX } from './openapi';
+import { ApiProperty, ApiPropertyOptional, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
 import { ValidateIf } from 'class-validator';
 import { IsExactText } from './is-exact-text.decorator';
 

@@ -1,13 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { pass, releaseClock, stopClock } from '../../../test/support/clock';
 import { OutcomeUnknownError, UnavailableError } from '../../errors';
-import {
-  batchChannel,
-  type CommitEvent,
-  commitChannel,
-  GroupCommit,
-  type GroupCommitOptions,
-} from './group-commit';
+import { batchChannel, type CommitEvent, commitChannel } from '../plants.channels';
+import { GroupCommit, type GroupCommitOptions } from './group-commit';
 
 /** Milliseconds after which a batch is late, unless told otherwise. */
 const DEADLINE = 10_000;

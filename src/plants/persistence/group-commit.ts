@@ -1,24 +1,5 @@
-import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors';
-
-/** What is published on {@link batchChannel} when a batch has ended, well or not. */
-export interface BatchEvent {
-  readonly items: number;
-  /** How long its commit took, in milliseconds. */
-  readonly duration: number;
-}
-
-/** Node's diagnostics channel of the batches; its messages are {@link BatchEvent}s. */
-export const batchChannel = channel('plant-store:batch');
-
-/** What is published on {@link commitChannel} of one item. */
-export interface CommitEvent {
-  /** How many items are in its batch, once that has begun. */
-  batchSize?: number;
-}
-
-/** Node's tracing channel of items, from being submitted to their outcome. */
-export const commitChannel = tracingChannel<CommitEvent>('plant-store:commit');
+import { type BatchEvent, batchChannel, type CommitEvent, commitChannel } from '../plants.channels';
 
 /** What a {@link GroupCommit} is made of. */
 export interface GroupCommitOptions<Item, Outcome> {

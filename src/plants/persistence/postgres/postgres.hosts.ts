@@ -1,6 +1,6 @@
 import { type ClientBase, Pool, type PoolClient } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
-import { inTime, LateError } from './in-time';
+import { inTime, LateError } from './with-timeout';
 import { PoolExhaustedError, toOperatorError } from './postgres.errors';
 import { urlPerHost } from './postgres.url';
 

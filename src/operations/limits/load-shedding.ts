@@ -1,7 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
-import { UnavailableError } from '../errors';
-import type { PlantsRepository } from '../plants';
+import { UnavailableError } from '../../errors';
+import type { PlantsRepository } from '../../plants';
+import { createPlantRoute } from '../../plants/standalone';
 
 /** Milliseconds that the event loop may be late on average. */
 const MAX_DELAY = 500;
@@ -49,7 +50,7 @@ export function shedLoad(
     }
   };
   instance.addHook('onRoute', (options) => {
-    if (options.url !== '/plants' || options.method !== 'POST') return;
+    if (options.url !== createPlantRoute.url || options.method !== createPlantRoute.method) return;
     options.onRequest = [admit, options.onRequest ?? []].flat();
   });
 }

@@ -20,12 +20,11 @@ import {
 import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import type { FastifyInstance } from 'fastify';
-import { PlantStoreError } from '../errors';
-import { pathOf } from '../http/node-request';
-import { validationChannel } from '../plants/new-plant.pipe';
-import { type CommitEvent, commitChannel } from '../plants/persistence/group-commit';
-import { packageVersion } from './package-version';
-import { traceFields } from './request-context';
+import { PlantStoreError } from '../../errors';
+import { pathOf } from '../../http';
+import { commitChannel, type CommitEvent, validationChannel } from '../../plants/standalone';
+import { packageVersion } from '../../package-version';
+import { traceFields } from '../logging';
 
 /** What sends the spans. */
 export type Sdk = Pick<NodeSDK, 'shutdown'>;

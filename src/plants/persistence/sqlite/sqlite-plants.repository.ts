@@ -1,16 +1,16 @@
 import { resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import type { OnApplicationShutdown } from '@nestjs/common';
-import { OutcomeUnknownError, UnavailableError } from '../../errors';
-import { INT64_MAX, INT64_MIN } from '../int64';
-import type { Plant } from '../plant';
-import { PlantsRepository } from '../plants.repository';
-import { GroupCommit } from './group-commit';
-import { plantBatches } from './plant-batches';
+import { OutcomeUnknownError, UnavailableError } from '../../../errors';
+import { INT64_MAX, INT64_MIN } from '../../int64';
+import type { Plant } from '../../plant';
+import { PlantsRepository } from '../../plants.repository';
+import { GroupCommit } from '../group-commit';
+import { plantBatches } from '../plant-batches';
 import { sqliteMigrations } from './sqlite.migrations';
 import type { SqliteReply } from './sqlite.protocol';
 import { SqliteThread } from './sqlite.thread';
-import { StoreOpenError } from './store-open.error';
+import { StoreOpenError } from '../store-open.error';
 
 /** Characters of text after which a page ends early, so that memory stays flat. */
 const PAGE_TEXT_LIMIT = 2 ** 20;

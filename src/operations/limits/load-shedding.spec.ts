@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { fastify, type FastifyInstance } from 'fastify';
-import type { PlantsRepository } from '../plants';
+import type { PlantsRepository } from '../../plants';
 import { shedLoad } from './load-shedding';
 
 /** Milliseconds: late on average also when a busy machine lets the loop turn once or twice besides. */

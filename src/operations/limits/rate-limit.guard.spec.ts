@@ -1,6 +1,6 @@
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host';
-import type { Caller } from '../auth';
-import { TooManyRequestsError } from '../errors';
+import type { Caller } from '../../auth';
+import { TooManyRequestsError } from '../../errors';
 import { RateLimitGuard } from './rate-limit.guard';
 
 describe('RateLimitGuard', () => {

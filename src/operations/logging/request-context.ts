@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
-import { failureChannel } from '../errors';
+import { failureChannel } from '../../errors';
 
 /** The request whose failure is being logged. */
 const current = new AsyncLocalStorage<FastifyRequest>();
@@ -30,7 +30,7 @@ export const traceFields = new WeakMap<IncomingMessage, TraceFields>();
  * Has the log lines of a failed request name it. Not for all of the time that a request takes: that
  * costs every request, and no other line is part of one.
  */
-export function trackFailures(): void {
+export function identifyFailedRequests(): void {
   failureChannel.bindStore(current);
 }
 

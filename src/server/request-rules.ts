@@ -7,7 +7,7 @@ import {
   NotImplementedError,
   type PlantStoreError,
 } from '../errors';
-import { fieldValues } from './node-request';
+import { fieldValues } from '../http';
 
 /** RFC 9112 section 3.2: a host as in RFC 3986 section 3.2.2, which may be empty, and a port. */
 const HOST = /^(?:\[[\w.~!$&'()*+,;=:-]+\]|(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*)(?::\d*)?$/;

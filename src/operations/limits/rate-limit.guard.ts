@@ -1,8 +1,8 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import type { Caller } from '../auth';
-import { TooManyRequestsError } from '../errors';
-import { MetricsController } from './metrics.controller';
+import type { Caller } from '../../auth';
+import { TooManyRequestsError } from '../../errors';
+import { MetricsController } from '../metrics';
 import { RateLimit, type RateLimitOptions } from './rate-limit';
 
 /**

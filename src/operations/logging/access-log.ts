@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { pathOf } from '../http/node-request';
+import { pathOf } from '../../http';
 import { requestFields } from './request-context';
 
 /** Writes one line a request, once it is answered. */

@@ -2,13 +2,13 @@ import { hash } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 import type { ClientBase, CustomTypesConfig, Pool, PoolClient } from 'pg';
-import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors';
-import type { Plant } from '../plant';
-import { PlantsRepository } from '../plants.repository';
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../../errors';
+import type { Plant } from '../../plant';
+import { PlantsRepository } from '../../plants.repository';
 import { CircuitBreaker } from './circuit-breaker';
-import { GroupCommit } from './group-commit';
-import { inTime } from './in-time';
-import { plantBatches } from './plant-batches';
+import { GroupCommit } from '../group-commit';
+import { inTime } from './with-timeout';
+import { plantBatches } from '../plant-batches';
 import {
   isAmbiguous,
   isPoolExhausted,
@@ -21,7 +21,7 @@ import {
 } from './postgres.errors';
 import { PostgresHosts } from './postgres.hosts';
 import { migrate } from './postgres.migrations';
-import { StoreOpenError } from './store-open.error';
+import { StoreOpenError } from '../store-open.error';
 
 /**
  * Milliseconds after which a statement is given up with its connection: the server may have vanished

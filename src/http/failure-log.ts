@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { failureChannel, type PlantStoreError } from './errors';
+import { failureChannel, type PlantStoreError } from '../errors';
 
 /** Lines a second in full for each number; what exceeds them is counted. */
 const FULL_LINES = 10;

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { Plant } from '../plant.js';
+import type { Plant } from '../../plant.js';
 import type {
   SqliteBatch,
   SqlitePlants,

@@ -3,11 +3,11 @@ import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nest
 import { ModuleRef } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { errorCatalogue, errorChannel, type ErrorKind, type PlantStoreError } from '../errors';
-import { PlantsRepository } from '../plants';
-import { type BatchEvent, batchChannel } from '../plants/persistence/group-commit';
+import { errorCatalogue, errorChannel, type ErrorKind, type PlantStoreError } from '../../errors';
+import { PlantsRepository } from '../../plants';
+import { type BatchEvent, batchChannel, createPlantRoute } from '../../plants/standalone';
 import { durationBuckets } from './duration-series';
-import { packageVersion } from './package-version';
+import { packageVersion } from '../../package-version';
 import { RequestDurations } from './request-durations';
 
 /** Which errors tell what became of a creation that failed. */
@@ -60,7 +60,10 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
       registers,
       collect() {
         this.reset();
-        this.inc({ outcome: 'created' }, requests.count('POST', '/plants', 200));
+        this.inc(
+          { outcome: 'created' },
+          requests.count(createPlantRoute.method, createPlantRoute.url, 200),
+        );
         for (const [outcome, kinds] of Object.entries(failedOutcomes)) {
           const counts = kinds.map((kind) => errors.get(errorCatalogue[kind].error) ?? 0);
           this.inc(

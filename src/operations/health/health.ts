@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { UnavailableError } from '../errors';
+import { UnavailableError } from '../../errors';
 import type { Readiness } from './readiness';
 
 const OK = JSON.stringify({ status: 'ok' });

@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { PlantsRepository } from '../plants';
+import { PlantsRepository } from '../../plants';
 
 /** Whether the service wants traffic: what a balancer asks. */
 @Injectable()

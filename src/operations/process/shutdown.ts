@@ -1,8 +1,8 @@
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { INestApplication } from '@nestjs/common';
-import { Readiness } from './readiness';
-import { Tracing } from './tracing';
+import { Readiness } from '../health';
+import { Tracing } from '../tracing';
 
 /** The share of the shutdown time that spans get to reach their collector, once all is closed. */
 const TRACING_SHARE = 0.1;

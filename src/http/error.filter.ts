@@ -7,7 +7,7 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { type HostRequest, nodeRequest } from '../http/node-request';
+import { type HostRequest, nodeRequest } from './node-request';
 import {
   errorCatalogue,
   errorChannel,
@@ -17,7 +17,7 @@ import {
   MissingCredentialsError,
   PlantStoreError,
   UnavailableError,
-} from './errors';
+} from '../errors';
 import { FailureLog } from './failure-log';
 
 /** Which line of the catalogue answers a status that Nest, Fastify or a guard of the host chose. */

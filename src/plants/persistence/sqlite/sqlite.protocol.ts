@@ -1,4 +1,4 @@
-import type { Plant } from '../plant';
+import type { Plant } from '../../plant';
 
 /** What the SQLite worker starts with. */
 export interface SqliteWorkerData {

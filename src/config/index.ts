@@ -1,0 +1,1 @@
+export { EnvironmentError, readEnvironment, type Settings } from './environment';

@@ -1,0 +1,1 @@
+export { serveDocument } from './document.routes';

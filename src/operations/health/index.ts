@@ -1,0 +1,2 @@
+export { serveHealth } from './health';
+export { Readiness } from './readiness';

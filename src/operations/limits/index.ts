@@ -1,0 +1,3 @@
+export { shedLoad } from './load-shedding';
+export type { RateLimitOptions } from './rate-limit';
+export { RateLimitGuard } from './rate-limit.guard';

@@ -1,0 +1,2 @@
+export { Metrics } from './metrics';
+export { MetricsController } from './metrics.controller';

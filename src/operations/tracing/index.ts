@@ -1,0 +1,1 @@
+export { asksForTraces, Tracing, TracingError } from './tracing';

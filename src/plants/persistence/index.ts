@@ -1,0 +1,4 @@
+export { urlPerHost } from './postgres/postgres.url';
+export { PostgresPlantsRepository } from './postgres/postgres-plants.repository';
+export { SqlitePlantsRepository } from './sqlite/sqlite-plants.repository';
+export { StoreOpenError } from './store-open.error';

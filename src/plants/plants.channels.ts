@@ -1,0 +1,28 @@
+import { channel, tracingChannel } from 'node:diagnostics_channel';
+
+/**
+ * The channels of Node's `diagnostics_channel` on which the module tells what it does. Nobody pays
+ * for a channel without a subscriber.
+ */
+
+/** What is published on {@link batchChannel} when a batch has ended, well or not. */
+export interface BatchEvent {
+  readonly items: number;
+  /** How long its commit took, in milliseconds. */
+  readonly duration: number;
+}
+
+/** The batches; its messages are {@link BatchEvent}s. */
+export const batchChannel = channel('plant-store:batch');
+
+/** What is published on {@link commitChannel} of one item. */
+export interface CommitEvent {
+  /** How many items are in its batch, once that has begun. */
+  batchSize?: number;
+}
+
+/** Traces an item from being submitted to its outcome. */
+export const commitChannel = tracingChannel<CommitEvent>('plant-store:commit');
+
+/** Traces the reading and validation of a request's content. */
+export const validationChannel = tracingChannel('plant-store:validation');

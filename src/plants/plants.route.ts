@@ -1,0 +1,5 @@
+/** Where a module is mounted unless its host says otherwise: specification, "Create plant". */
+export const PLANTS_PATH = 'plants';
+
+/** The contract's one operation, as routers have it. */
+export const createPlantRoute = { method: 'POST', url: `/${PLANTS_PATH}` } as const;

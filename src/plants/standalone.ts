@@ -1,0 +1,14 @@
+/**
+ * The module's second door: what the standalone program needs of it beyond `index.ts`, the public
+ * face of the package.
+ */
+export { urlPerHost, StoreOpenError } from './persistence';
+export {
+  type BatchEvent,
+  batchChannel,
+  type CommitEvent,
+  commitChannel,
+  validationChannel,
+} from './plants.channels';
+export { createPlantRoute } from './plants.route';
+export { hasSwagger, SCHEMA_PREFIX } from './swagger-decorators';
