@@ -19,7 +19,7 @@ import { hasSwagger } from './plants/standalone';
  * The standalone service, ready to listen.
  *
  * @throws StoreOpenError when the store cannot be used
- * @throws TracingError when requests shall be traced and OpenTelemetry is not installed
+ * @throws TracingError when traces are enabled and OpenTelemetry is not installed
  */
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
   const logger = createLogger(settings.logLevel);
@@ -36,7 +36,7 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   return app;
 }
 
-/** Gives an application what operators need: metrics, traces, logs, load shedding, health, the document. */
+/** Adds what operators need: metrics, traces, logs, load shedding, health, the OpenAPI document. */
 export function equip(app: NestFastifyApplication, settings: Settings, logger: PinoLogger): void {
   const instance = app.getHttpAdapter().getInstance();
   app.get(Metrics).measure(instance);
@@ -48,7 +48,7 @@ export function equip(app: NestFastifyApplication, settings: Settings, logger: P
   if (settings.docs) serveDocument(app);
 }
 
-/** Loaded late, because `@nestjs/swagger` need not be installed, and takes its time where it is. */
+/** Loaded on demand, because `@nestjs/swagger` is optional and slow to load. */
 function serveDocument(app: NestFastifyApplication): void {
   if (hasSwagger) {
     const routes = createRequire(__filename)('./openapi') as typeof documentRoutes;

@@ -10,7 +10,7 @@ import { closeOnSignal, tuneV8 } from './operations/process';
 import { TracingError } from './operations/tracing';
 import { StoreOpenError } from './plants/standalone';
 
-/** The standalone service as a process: environment in, host up, signals handled. */
+/** Runs the standalone service as a process: reads the environment, listens, closes on signals. */
 async function main(): Promise<void> {
   tuneV8();
   const settings = readEnvironment(process.env);
@@ -27,14 +27,14 @@ async function main(): Promise<void> {
 async function serve(settings: Settings): Promise<NestFastifyApplication> {
   const app = await createApplication(settings);
   closeOnSignal(app, settings, fail);
-  // One address: for a name with several, Fastify makes further servers that know nothing of ours.
+  // One address only: for a name with several, Fastify creates further servers without our handling.
   const { address } = await lookup(settings.host);
   await app.listen(settings.port, address);
   new Logger('PlantStore').log(`Listening on ${await app.getUrl()}`);
   return app;
 }
 
-/** A line for a POSIX shell. Its id comes from the clock, so that the next start has another one. */
+/** A line for a POSIX shell. The id comes from the clock, so that each start has another one. */
 function exampleCall(url: string, token: string): string {
   const body = JSON.stringify({ id: Date.now(), name: 'Fern', tag: 'shade' });
   return `curl -i ${url}/plants -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '${body}'`;
@@ -45,7 +45,7 @@ function fail(error: unknown): never {
   process.exit(1);
 }
 
-/** Whether the message alone tells an operator what to mend, an address in use for example. */
+/** Whether the message alone tells an operator what to correct, for example an address in use. */
 function isForOperator(error: unknown): error is Error {
   return (
     error instanceof EnvironmentError ||
@@ -57,7 +57,7 @@ function isForOperator(error: unknown): error is Error {
   );
 }
 
-// What nobody caught ends the process, as Node has it; the log shall say why.
+// An uncaught exception ends the process; the log says why.
 process.on('uncaughtExceptionMonitor', (error) => {
   new Logger('PlantStore').fatal(error);
 });

@@ -410,7 +410,7 @@ describe('without a word on who may create plants', () => {
     process.env.NODE_ENV = 'production';
 
     await expect(startHost('Fastify', [PlantsModule.forRoot({ sqlite: file })])).rejects.toThrow(
-      'say who may create plants',
+      'to say who may create plants',
     );
   });
 

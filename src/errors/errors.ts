@@ -3,9 +3,9 @@ import { HttpException, type HttpExceptionOptions } from '@nestjs/common';
 /**
  * Every error the service can answer with: its stable number, its HTTP status, and when it occurs.
  *
- * This is the one source: the classes below, the filter, the raw socket answers, the OpenAPI
- * document and the README's table all come from it or are tested against it. A number is never
- * given a second meaning; its first three digits are the status.
+ * This is the one source. The classes below, the filter, the raw socket answers, the OpenAPI
+ * document and the README's table come from it or are tested against it. A number never gets a
+ * second meaning; its first three digits are the status.
  */
 export const errorCatalogue = {
   malformedRequest: { error: 40000, status: 400, meaning: 'The HTTP request itself is malformed.' },
@@ -90,7 +90,7 @@ export const errorCatalogue = {
   },
 } as const satisfies Record<string, CatalogueEntry>;
 
-/** One line of the {@link errorCatalogue}. */
+/** One entry of the {@link errorCatalogue}. */
 export interface CatalogueEntry {
   /** Stable number, the `error` member of the Error body: int32. */
   readonly error: number;
@@ -100,7 +100,7 @@ export interface CatalogueEntry {
   readonly meaning: string;
 }
 
-/** The name of a line of the {@link errorCatalogue}. */
+/** The name of an entry of the {@link errorCatalogue}. */
 export type ErrorKind = keyof typeof errorCatalogue;
 
 /** The Error body of the contract. */
@@ -165,7 +165,7 @@ export class InvalidPlantError extends PlantStoreError {
   }
 }
 
-/** 40003: the id is taken. Tells nothing of the plant that has it. */
+/** 40003: the id is taken. It reveals nothing about the stored plant. */
 export class IdTakenError extends PlantStoreError {
   constructor() {
     super('idTaken');
@@ -179,7 +179,7 @@ export class UnsupportedMediaTypeError extends PlantStoreError {
   }
 }
 
-/** 40100: no bearer credentials; RFC 6750 section 3 wants no error code in the challenge. */
+/** 40100: no bearer credentials. The challenge has no error code, RFC 6750 section 3. */
 export class MissingCredentialsError extends PlantStoreError {
   constructor() {
     super('missingCredentials', undefined, {
@@ -188,7 +188,7 @@ export class MissingCredentialsError extends PlantStoreError {
   }
 }
 
-/** 40101: bearer credentials that are no good, RFC 6750 section 3.1. */
+/** 40101: an invalid bearer token, RFC 6750 section 3.1. */
 export class InvalidTokenError extends PlantStoreError {
   constructor(message?: string) {
     super('invalidToken', message, {
@@ -197,9 +197,9 @@ export class InvalidTokenError extends PlantStoreError {
   }
 }
 
-/** 40300: the token is good, but not for this, RFC 6750 section 3.1. */
+/** 40300: the token is valid but lacks a scope, RFC 6750 section 3.1. */
 export class InsufficientScopeError extends PlantStoreError {
-  /** @param scope the scope needed, RFC 6749 section 3.3 */
+  /** @param scope the required scope, RFC 6749 section 3.3 */
   constructor(scope: string) {
     super('forbidden', undefined, {
       headers: {
@@ -209,16 +209,16 @@ export class InsufficientScopeError extends PlantStoreError {
   }
 }
 
-/** 40400: nothing at this path. */
+/** 40400: there is nothing at this path. */
 export class NotFoundError extends PlantStoreError {
   constructor() {
     super('notFound');
   }
 }
 
-/** 40500: the path answers other methods, RFC 9110 section 15.5.6. */
+/** 40500: the path does not answer this method, RFC 9110 section 15.5.6. */
 export class MethodNotAllowedError extends PlantStoreError {
-  /** @param allowed the methods that the path does answer */
+  /** @param allowed the methods that the path answers */
   constructor(allowed: readonly string[]) {
     super('methodNotAllowed', undefined, { headers: { Allow: allowed.join(', ') } });
   }
@@ -239,14 +239,14 @@ export class NotImplementedError extends PlantStoreError {
   }
 }
 
-/** 50300: refused before anything was stored; the same request may be sent again. */
+/** 50300: refused before anything was stored. The client may repeat the request. */
 export class UnavailableError extends PlantStoreError {
   constructor(options: { cause?: unknown } = {}) {
     super('unavailable', undefined, { ...options, headers: { 'Retry-After': '1' } });
   }
 }
 
-/** 50400: the database has the plant or has it not; nobody here can tell. */
+/** 50400: the database did not answer; the plant may or may not be stored. */
 export class OutcomeUnknownError extends PlantStoreError {
   constructor(options: { cause?: unknown } = {}) {
     super('outcomeUnknown', undefined, options);

@@ -20,11 +20,11 @@ import {
 } from '../errors';
 import { FailureLog } from './failure-log';
 
-/** Which line of the catalogue answers a status that Nest, Fastify or a guard of the host chose. */
+/** The catalogue entry for a status that Nest, Fastify or a guard of the host has set. */
 const kindOfStatus: Partial<Record<number, ErrorKind>> = {
   403: 'forbidden',
   404: 'notFound',
-  // Of a time-out of the host's: the service's own does not come by here.
+  // Set by a timeout interceptor of the host, when the plant may already be stored.
   408: 'outcomeUnknown',
   413: 'bodyTooLarge',
   415: 'unsupportedMediaType',
@@ -35,10 +35,10 @@ const kindOfStatus: Partial<Record<number, ErrorKind>> = {
 };
 
 /**
- * Shapes everything that is thrown into the one Error body of the contract.
+ * Turns every exception into the Error body of the contract.
  *
- * A 4xx tells its reader what to mend. A 5xx tells the caller only what the catalogue says of it;
- * the log gets the cause.
+ * A 4xx says what the client can correct. A 5xx says only what the catalogue says; the log gets the
+ * cause.
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
@@ -55,19 +55,19 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
     this.answer(exception, http.getRequest<HostRequest>(), http.getResponse());
   }
 
-  /** Answers a request with what is thrown, unless it is answered already. */
+  /** Answers a request with the Error body for an exception, unless it has been answered already. */
   answer(exception: unknown, request: HostRequest, response: unknown): void {
     const failure = toPlantStoreError(exception, nodeRequest(request));
-    if (!isHangUp(exception, nodeRequest(request))) {
+    if (!isAborted(exception, nodeRequest(request))) {
       errorChannel.publish(failure);
-      if (isFaultOfServer(failure)) this.failures.write(failure, request);
+      if (isServerFault(failure)) this.failures.write(failure, request);
     }
 
     const { httpAdapter } = this.adapterHost;
-    // By a time-out of the host's, for example.
+    // A timeout interceptor of the host may have answered.
     if (httpAdapter.isHeadersSent(response)) return;
     for (const [name, value] of Object.entries(failure.headers)) {
-      // A guard of the host knows its own challenge better.
+      // A guard of the host may have set a challenge of its own.
       if (httpAdapter.getHeader(response, name) === undefined) {
         httpAdapter.setHeader(response, name, value);
       }
@@ -78,7 +78,7 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
 
 function toPlantStoreError(exception: unknown, request: IncomingMessage): PlantStoreError {
   if (exception instanceof PlantStoreError) return exception;
-  if (isHangUp(exception, request)) return new MalformedRequestError();
+  if (isAborted(exception, request)) return new MalformedRequestError();
   const options = { cause: exception };
   const status = exception instanceof HttpException ? exception.getStatus() : 500;
   switch (status) {
@@ -97,12 +97,12 @@ function toPlantStoreError(exception: unknown, request: IncomingMessage): PlantS
   }
 }
 
-/** Whether the caller hung up amid the body: it gets no answer, and nothing failed here. */
-function isHangUp(exception: unknown, request: IncomingMessage): boolean {
+/** Whether the client closed the connection in the middle of the body. Nothing failed here. */
+function isAborted(exception: unknown, request: IncomingMessage): boolean {
   return exception !== null && exception === request.errored;
 }
 
-/** Whether the log shall tell: a method or transfer coding that nobody knows is the caller's doing. */
-function isFaultOfServer(failure: PlantStoreError): boolean {
+/** Whether to log a failure. An unknown method or transfer coding is the client's mistake. */
+function isServerFault(failure: PlantStoreError): boolean {
   return failure.getStatus() >= 500 && failure.error !== errorCatalogue.notImplemented.error;
 }

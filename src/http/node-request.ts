@@ -2,20 +2,20 @@ import type { IncomingMessage } from 'node:http';
 
 /** A request as Nest hands it out: Fastify wraps Node's, Express extends it. */
 export type HostRequest = (IncomingMessage | { readonly raw: IncomingMessage }) & {
-  /** What the host's parser made of the body; the bytes themselves where it leaves them alone. */
+  /** The body as the host's parser left it: parsed, or the bytes themselves. */
   readonly body?: unknown;
   /** The bytes of the body, when the host was created with Nest's `rawBody: true`. */
   readonly rawBody?: Buffer;
 };
 
-/** Node's own request behind the one of the HTTP framework. */
+/** Node's request behind the request of the HTTP framework. */
 export function nodeRequest(request: HostRequest): IncomingMessage {
   return 'raw' in request ? request.raw : request;
 }
 
 /**
- * The path of a request target, RFC 9112 section 3.2, for those who are to know what was asked for:
- * without query and authority, either of which may hold a secret.
+ * The path of a request target, RFC 9112 section 3.2, for logs and traces: without query and
+ * authority, which may hold secrets.
  */
 export function pathOf(target: string): string {
   const [withoutQuery = ''] = target.split('?', 1);

@@ -5,11 +5,11 @@ import { type CatalogueEntry, errorCatalogue, type ErrorKind } from '../errors';
 import { ErrorDto } from './dto/error.dto';
 import { ApiResponse } from './swagger-decorators';
 
-/** The statuses that a caller is to tell apart. */
-const TOLD_APART = [400, 401, 403, 429, 503, 504];
+/** The statuses that have a response of their own in the document; the others share `default`. */
+const SEPARATE_STATUSES = [400, 401, 403, 429, 503, 504];
 
-/** Those of paths and methods that there are not: no operation answers with them. */
-const OF_NO_OPERATION = [404, 405];
+/** Answers to unknown paths and methods: no operation gives them. */
+const ROUTING_STATUSES = [404, 405];
 
 const challenge: ApiResponseOptions['headers'] = {
   'WWW-Authenticate': {
@@ -44,15 +44,14 @@ const messageOfKind: Partial<Record<ErrorKind, string>> = {
 };
 
 /**
- * Declares every error of the catalogue that an operation can answer with: a response for each
- * status that a caller is to tell apart and one for the rest, with an example for each number,
- * which carries its meaning.
+ * Declares every error of the catalogue that an operation can answer with: one response for
+ * each separate status and one for the rest, with an example and the meaning of each number.
  */
 export function ApiErrorResponses(): MethodDecorator {
   const kinds = Object.entries(errorCatalogue) as [ErrorKind, CatalogueEntry][];
-  const kindsOfOperations = kinds.filter(([, { status }]) => !OF_NO_OPERATION.includes(status));
+  const kindsOfOperations = kinds.filter(([, { status }]) => !ROUTING_STATUSES.includes(status));
   const kindsByStatus = Map.groupBy(kindsOfOperations, ([, { status }]) =>
-    TOLD_APART.includes(status) ? status : 'default',
+    SEPARATE_STATUSES.includes(status) ? status : 'default',
   );
   const responses = [...kindsByStatus].map(([status, kindsOfStatus]) =>
     ApiResponse({

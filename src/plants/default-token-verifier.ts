@@ -9,19 +9,21 @@ import {
 import type { PlantsModuleOptions } from './plants.options';
 
 /**
- * Who judges the bearer tokens of a {@link PlantsModule} whose host has no guard of its own.
+ * Creates the verifier of the bearer tokens for a {@link PlantsModule} without a guard of the host.
  *
- * @throws Error when the options say nothing of who may call, in production, or contradict themselves
+ * @throws Error when the options contradict each other, or name no token in production
  */
-export function verifierOf({ auth = {} }: PlantsModuleOptions): TokenVerifier {
-  return createTokenVerifier(acceptsNothing(auth) ? { ...auth, ...madeUpToken() } : auth);
+export function createDefaultVerifier({ auth = {} }: PlantsModuleOptions): TokenVerifier {
+  return createTokenVerifier(acceptsNothing(auth) ? { ...auth, ...randomToken() } : auth);
 }
 
-function madeUpToken(): AuthOptions {
+function randomToken(): AuthOptions {
   if (process.env.NODE_ENV === 'production') {
-    throw new Error('PlantsModule: say who may create plants, by "auth" or "guard".');
+    throw new Error('PlantsModule: set "auth" or "guard" to say who may create plants.');
   }
   const token = makeToken();
-  new Logger('PlantsModule').warn(`No tokens configured; good until the end: Bearer ${token}`);
+  new Logger('PlantsModule').warn(
+    `No tokens configured. This one is valid until shutdown: Bearer ${token}`,
+  );
   return { tokens: [token] };
 }

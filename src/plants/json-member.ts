@@ -1,12 +1,12 @@
 /**
  * The source text of a member of the outermost object of a JSON text.
  *
- * `JSON.parse` rounds numbers to doubles; this tells how they were written. It walks the text
- * without recursion, so that depth costs nothing, and trusts that `JSON.parse` has accepted it.
+ * `JSON.parse` rounds numbers to doubles; this finds how they were written. It scans the text
+ * without recursion, so that depth costs nothing. `JSON.parse` must have accepted the text before.
  *
  * @param json a JSON text, RFC 8259, whose value is an object
  * @param name the member's name, after unescaping
- * @returns the last member of that name, as `JSON.parse` has it; undefined when there is none
+ * @returns the last member of that name, which is the one that `JSON.parse` keeps; undefined when there is none
  */
 export function sourceOfMember(json: string, name: string): string | undefined {
   let source: string | undefined;

@@ -7,10 +7,10 @@ import type { NewPlantDto } from './dto/new-plant.dto';
 import { parseInt64 } from './int64';
 import { sourceOfMember } from './json-member';
 import { validationChannel } from './plants.channels';
-import { assertNewPlant, type NewPlantCandidate } from './new-plant.validation';
+import { type NewPlantCandidate, validateNewPlant } from './new-plant.validation';
 
 /**
- * Turns the content of a request into a {@link NewPlantDto}, exactly, or refuses it.
+ * Reads the content of a request as a {@link NewPlantDto}, exactly, or refuses it.
  *
  * Members that the contract does not name are ignored; of a member given twice the last one counts.
  *
@@ -29,12 +29,11 @@ export class NewPlantPipe implements PipeTransform<HostRequest, NewPlantDto> {
   private read(request: HostRequest): NewPlantDto {
     assertJsonContent(nodeRequest(request));
     const content = request.rawBody ?? request.body;
-    const plant =
+    return validateNewPlant(
       Buffer.isBuffer(content) || content === undefined
         ? readBytes(content)
-        : readParsed(content, nodeRequest(request));
-    assertNewPlant(plant);
-    return plant;
+        : readParsed(content, nodeRequest(request)),
+    );
   }
 }
 
@@ -48,7 +47,7 @@ function assertJsonContent(message: IncomingMessage): void {
   }
 }
 
-/** RFC 9110 section 8.4: a list of codings, of which `identity` is none. */
+/** RFC 9110 section 8.4: a list of codings. `identity` stands for no coding. */
 function isEncoded(codings = ''): boolean {
   return codings.split(',').some((coding) => !/^(?:identity)?$/i.test(coding.trim()));
 }
@@ -62,19 +61,19 @@ function readBytes(bytes: Buffer | undefined): NewPlantCandidate {
   return { id: typeof id === 'number' ? exactId(id, text) : id, name, tag };
 }
 
-/** The id as a bigint when it is an int64 as written, or else the number, for the rules to refuse. */
+/** The id as a bigint when it is written as an int64; otherwise the number, which the rules refuse. */
 function exactId(id: number, text: string): bigint | number {
   return parseInt64(sourceOfMember(text, 'id') ?? '') ?? id;
 }
 
-/** Takes what the parser of a host has left of the body: ids beyond 2^53 may have been rounded. */
+/** Reads a body that the host's parser has already parsed, so that ids above 2^53 may be rounded. */
 function readParsed(value: unknown, { headers }: IncomingMessage): NewPlantCandidate {
   if (headers['content-length'] === '0') throw new NotJsonError('The body is empty.');
   const { id, name, tag } = membersOf(value);
   if (typeof id !== 'number' || !Number.isInteger(id)) return { id, name, tag };
   if (Number.isSafeInteger(id)) return { id: BigInt(id), name, tag };
   throw new InvalidPlantError(
-    'Not a NewPlant: id may have been rounded before it was judged. For ids beyond 2^53 the server must be created with rawBody: true.',
+    'Not a NewPlant: id may have been rounded before it was validated. For ids above 2^53 the server must be created with rawBody: true.',
   );
 }
 

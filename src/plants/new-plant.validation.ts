@@ -1,22 +1,34 @@
 import { validateSync } from 'class-validator';
 import { InvalidPlantError } from '../errors';
-import { compileRules } from './compiled-rules';
+import { isExactText } from './dto/is-exact-text.decorator';
+import { isInt64 } from './dto/is-int64.decorator';
 import { NewPlantDto } from './dto/new-plant.dto';
 
 /** Values that stand where a NewPlant has its members, of any type. */
 export type NewPlantCandidate = { readonly [Member in keyof NewPlantDto]?: unknown };
 
-const keepsTheRules = compileRules(NewPlantDto);
-
 /**
- * Judges a candidate by the rules on {@link NewPlantDto}.
+ * Validates a candidate by the rules on {@link NewPlantDto}.
  *
+ * @returns a copy of the three members; whatever else the candidate has is left out
  * @throws InvalidPlantError naming each member at fault and why
  */
-export function assertNewPlant(candidate: NewPlantCandidate): asserts candidate is NewPlantDto {
-  if (keepsTheRules(candidate)) return;
-  const reasons = validateSync(Object.assign(new NewPlantDto(), candidate)).flatMap(
-    ({ constraints = {} }) => Object.values(constraints),
-  );
+export function validateNewPlant(candidate: NewPlantCandidate): NewPlantDto {
+  const plant = copyOf(candidate);
+  if (isValidNewPlant(plant)) return plant;
+  const reasons = validateSync(plant).flatMap(({ constraints = {} }) => Object.values(constraints));
   throw new InvalidPlantError(`Not a NewPlant: ${reasons.join('; ')}.`);
+}
+
+/**
+ * Whether a candidate keeps the rules on {@link NewPlantDto}: the verdict of class-validator, which
+ * needs some twenty times as long for it and is asked only to explain a refusal.
+ */
+export function isValidNewPlant(candidate: NewPlantCandidate): candidate is NewPlantDto {
+  const { id, name, tag } = candidate;
+  return isInt64(id) && isExactText(name) && (tag === undefined || isExactText(tag));
+}
+
+function copyOf({ id, name, tag }: NewPlantCandidate): NewPlantDto & NewPlantCandidate {
+  return Object.assign(new NewPlantDto(), tag === undefined ? { id, name } : { id, name, tag });
 }

@@ -18,8 +18,8 @@ import { PlantsService } from './plants.service';
 /**
  * `POST /plants`: specification, "Create plant".
  *
- * It takes the request and writes the response itself, a refusal too, so that no global pipe of a host
- * comes to the bytes first and no global interceptor wraps the answer. The filter answers what the
+ * It reads the request and writes the response itself, refusals included, so that no global pipe of a
+ * host reads the body first and no global interceptor wraps the answer. The filter answers what the
  * guard throws.
  */
 @Controller()

@@ -6,7 +6,7 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import { BearerGuard, TokenVerifier } from '../auth';
-import { verifierOf } from './default-token-verifier';
+import { createDefaultVerifier } from './default-token-verifier';
 import { ApiBearerAuth } from './swagger-decorators';
 import { PostgresPlantsRepository, SqlitePlantsRepository } from './persistence';
 import { PlantsController } from './plants.controller';
@@ -25,7 +25,7 @@ const defaults: PlantsModuleMounting = {
   imports: [],
 };
 
-/** The class with `forRoot` and `forRootAsync`, and the token under which the options are provided. */
+/** The class with `forRoot` and `forRootAsync`, and the injection token of the options. */
 export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
   new ConfigurableModuleBuilder<PlantsModuleOptions>()
     .setClassMethodName('forRoot')
@@ -37,11 +37,11 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
     }))
     .build();
 
-/** A controller of its own for each mounting, so that two of them do not share path and guard. */
+/** Creates a controller for each mounting, so that two mountings do not share path and guard. */
 function controllerFor({ path, guard }: PlantsModuleMounting): Type<PlantsController> {
   @Controller(path)
   class MountedPlantsController extends PlantsController {}
-  // A document has operation ids from it, which must differ.
+  // Operation ids of an OpenAPI document come from the name, and must differ.
   Object.defineProperty(MountedPlantsController, 'name', { value: nameOf(path) });
 
   if (guard !== GUARDED_BY_HOST) UseGuards(guard ?? BearerGuard)(MountedPlantsController);
@@ -59,7 +59,7 @@ function repositoryFor({ repository, guard }: PlantsModuleMounting): Provider {
   if (repository) return { provide: PlantsRepository, useExisting: repository };
   return {
     provide: PlantsRepository,
-    // The verifier first: a host that its options keep from starting leaves no store behind, open.
+    // The verifier comes first: invalid options must not leave an open store behind.
     inject: [MODULE_OPTIONS_TOKEN, ...(guard ? [] : [TokenVerifier])],
     useFactory: openRepository,
   };
@@ -74,14 +74,14 @@ function openRepository({
     : PostgresPlantsRepository.open(postgres);
 }
 
-/** Who issues the bearer tokens; nobody when the host has a guard of its own. */
+/** The verifier of bearer tokens; none when the host has a guard of its own. */
 function verifierFor({ guard }: PlantsModuleMounting): Provider[] {
   if (guard) return [];
   return [
     {
       provide: TokenVerifier,
       inject: [MODULE_OPTIONS_TOKEN],
-      useFactory: verifierOf,
+      useFactory: createDefaultVerifier,
     },
   ];
 }

@@ -6,8 +6,8 @@ import type { PlantsModuleMounting, PlantsModuleOptions } from './plants.options
 import { PlantsService } from './plants.service';
 
 /**
- * Everything that creating plants takes, for a host to mount. Nothing of it is global: guard, filter
- * and pipe govern its own route.
+ * The feature that a host mounts: `POST /plants` and all it needs. Nothing in it is global; guard,
+ * filter and pipe apply to its own route alone.
  *
  * @example
  * ```ts

@@ -3,7 +3,7 @@ import type { Pool } from 'pg';
 import type { AuthOptions } from '../auth';
 import type { PlantsRepository } from './plants.repository';
 
-/** The settings of a {@link PlantsModule}, which may come from a factory. */
+/** The settings of a {@link PlantsModule} that a factory may provide. */
 export interface PlantsModuleOptions {
   /**
    * The file of the SQLite database, relative to the working directory. It and its directory are
@@ -22,39 +22,39 @@ export interface PlantsModuleOptions {
   readonly postgres?: string | Pool | undefined;
 
   /**
-   * Whose bearer tokens are accepted.
+   * Which bearer tokens are accepted.
    *
-   * @default a random token made at the start and logged once; in production (`NODE_ENV`) the host
-   * does not start without a word on who may create plants, here or as `guard`
+   * @default a random token, made at the start and logged once; in production (`NODE_ENV`) the host
+   * does not start unless `auth` or `guard` says who may create plants
    */
   readonly auth?: AuthOptions | undefined;
 }
 
-/** What of a {@link PlantsModule} is settled where it is mounted, `forRootAsync` included. */
+/** The settings that are fixed where the module is mounted, with `forRootAsync` too. */
 export interface PlantsModuleMounting {
   /**
-   * Where the operation is, below the host's global prefix and version. Modules mounted twice need
-   * different ones.
+   * The path of the operation, below the host's global prefix and version. Two mountings need
+   * different paths.
    *
    * @default 'plants'
    */
   path: string;
   /**
-   * Who may create plants, in the host's own words: a guard of the host instead of bearer tokens, or
-   * the statement that the host guards the route already.
+   * A guard of the host that decides who may create plants, instead of our bearer tokens; or
+   * {@link GUARDED_BY_HOST} when the host guards the route already.
    *
    * @default bearer tokens
    */
   guard: Type<CanActivate> | typeof GUARDED_BY_HOST | undefined;
   /**
-   * The host's own store instead of ours: a provider that `imports` export.
+   * A store of the host instead of ours: a provider that one of `imports` exports.
    *
-   * @default that of the options, SQLite or PostgreSQL
+   * @default SQLite or PostgreSQL, as the options say
    */
   repository: Type<PlantsRepository> | undefined;
   /** Modules that export what `guard` and `repository` inject. */
   imports: NonNullable<ModuleMetadata['imports']>;
 }
 
-/** Says that a host guards `POST /plants` itself, with a global guard for example. */
+/** Declares that the host guards `POST /plants` itself, with a global guard for example. */
 export const GUARDED_BY_HOST = 'guarded-by-host';

@@ -1,13 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { IdTakenError } from '../errors';
-import { assertNewPlant } from './new-plant.validation';
+import { NewPlantDto } from './dto/new-plant.dto';
+import { validateNewPlant } from './new-plant.validation';
 import type { Plant } from './plant';
 import { PlantsRepository } from './plants.repository';
 
-/** Plants that a page of {@link PlantsService.all} holds at most. */
+/** The most plants on a page of {@link PlantsService.all}. */
 const PAGE = 200;
 
-/** Creates and reads plants, for the HTTP operation and for a host in process. */
+/** Creates and reads plants, for the HTTP operation and for callers in process. */
 @Injectable()
 export class PlantsService {
   constructor(private readonly plants: PlantsRepository) {}
@@ -16,23 +17,22 @@ export class PlantsService {
    * Creates a plant.
    *
    * @returns the plant, once it is durable
-   * @throws InvalidPlantError when the id is no int64, or a text cannot be kept exactly
-   * @throws IdTakenError when a plant with this id exists; that one stays as it was
-   * @throws UnavailableError when it was refused before anything was stored
-   * @throws OutcomeUnknownError when it may or may not be stored
+   * @throws InvalidPlantError when the id is not an int64, or a string cannot be stored exactly
+   * @throws IdTakenError when a plant with this id exists; the stored plant is unchanged
+   * @throws UnavailableError when the plant was refused before anything was stored
+   * @throws OutcomeUnknownError when the plant may or may not be stored
    */
-  async create({ id, name, tag }: Plant): Promise<Plant> {
-    // The caller's object may change before it is stored.
-    const plant: Plant = tag === undefined ? { id, name } : { id, name, tag };
-    // A caller in process has passed no pipe, and a bigint of more than 64 bits would be cut.
-    assertNewPlant(plant);
-    const kept = await this.plants.insert(plant);
-    if (!kept) throw new IdTakenError();
-    return plant;
+  async create(plant: Plant): Promise<Plant> {
+    // The pipe has validated a NewPlantDto. Anything else is a caller's own object, which may have
+    // an id of more than 64 bits, and may change before it is stored.
+    const newPlant = plant instanceof NewPlantDto ? plant : validateNewPlant(plant);
+    const isStored = await this.plants.insert(newPlant);
+    if (!isStored) throw new IdTakenError();
+    return newPlant;
   }
 
   /**
-   * The plant that has an id, -2^63 to 2^63 - 1.
+   * The plant with an id, -2^63 to 2^63 - 1; undefined when there is none.
    *
    * @throws UnavailableError when the store does not answer
    */
@@ -41,8 +41,8 @@ export class PlantsService {
   }
 
   /**
-   * All plants in id order, read in pages, so that memory stays flat. Plants created meanwhile
-   * appear if their id is still to come.
+   * All plants in id order, read page by page, so that memory stays flat. A plant created meanwhile
+   * is included when its id is larger than the ids read so far.
    *
    * @throws UnavailableError when the store does not answer
    */

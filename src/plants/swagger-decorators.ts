@@ -3,12 +3,12 @@ import type * as swagger from '@nestjs/swagger';
 
 const installed = load();
 
-/** Whether the host has `@nestjs/swagger`. */
+/** Whether `@nestjs/swagger` is installed. */
 export const hasSwagger = installed !== undefined;
 
 /**
- * What describes the contract, from `@nestjs/swagger` where the host has it. Where it has not, the
- * decorators do nothing: a host without an OpenAPI document needs none.
+ * The decorators of `@nestjs/swagger`. Where it is not installed they do nothing: a host without an
+ * OpenAPI document needs none.
  */
 export const {
   ApiBearerAuth,
@@ -24,7 +24,7 @@ export const {
   getSchemaPath,
 } = installed ?? withoutEffect();
 
-/** What our schemas' names begin with in the document of a host, which may have an `Error` of its own. */
+/** The prefix of our schema names in a host's document, where the host may have an `Error` of its own. */
 export const SCHEMA_PREFIX = 'PlantStore.';
 
 function load(): typeof swagger | undefined {

@@ -7,34 +7,34 @@ import { errorAnswer, rawErrorAnswer } from './raw-answer';
 /** An error of Node's HTTP parser. */
 interface ClientError extends Error {
   readonly code?: string;
-  /** The bytes it stumbled over, a Buffer. Fastify declares something else. */
+  /** The bytes that it could not parse, a Buffer. Fastify declares another type. */
   readonly rawPacket?: unknown;
-  /** How many of them it had understood. */
+  /** How many of these bytes it had parsed. */
   readonly bytesParsed?: number;
 }
 
-/** RFC 9112 section 3: what is left of a request line that is fine but for its method. */
+/** RFC 9112 section 3: a request line that is valid apart from its method. */
 const UNKNOWN_METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]* [^ \r\n]+ HTTP\/1\.[01]\r?\n/;
 
 /**
- * Answers what Node's HTTP parser refuses, which Node itself answers with an empty body or by
- * hanging up: the Fastify option `clientErrorHandler`.
+ * Answers requests that Node's HTTP parser refuses, where Node itself would send an empty body or
+ * nothing: the Fastify option `clientErrorHandler`.
  */
 export async function answerClientError(
   error: ClientError,
   socket: Socket,
   connections: Connections,
 ): Promise<void> {
-  // The fault may lie behind good requests, whose answers go first.
+  // The fault may follow valid requests, whose answers come first.
   const unanswered = await connections.settled(socket);
   if (unanswered?.headersSent) socket.destroy();
   else refuse(socket, error);
 }
 
-/** Answers what Node's HTTP server treats apart from requests: `CONNECT`, and those with `Expect`. */
+/** Answers what Node does not emit as a request: `CONNECT`, and requests with `Expect`. */
 export function answerUnroutable(server: Server, connections: Connections): void {
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
-    // Node has taken its own listeners off.
+    // Node has removed its own listeners.
     socket.on('error', () => undefined);
     socket.on('timeout', () => socket.destroy());
     socket.resume();
@@ -43,21 +43,21 @@ export function answerUnroutable(server: Server, connections: Connections): void
     });
   });
   const refuseExpectation = (request: IncomingMessage, response: ServerResponse): void => {
-    // Node announces it in this way alone.
-    connections.begin(request, response);
+    // Node emits no 'request' event for it.
+    connections.track(request, response);
     const error = new PlantStoreError('expectationFailed');
     const { headers, body } = errorAnswer(error);
     response.writeHead(error.getStatus(), headers).end(body);
   };
   server.on('checkExpectation', refuseExpectation);
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    // Node finds 100-continue among others too.
+    // Node also matches 100-continue within a list.
     if (!/^100-continue$/i.test(request.headers.expect ?? '')) {
       refuseExpectation(request, response);
       return;
     }
-    // RFC 9110 section 10.1.1: not before somebody reads the body, and so not behind an answer that
-    // was given without. (The guard comes after the body.)
+    // RFC 9110 section 10.1.1: only when the body is read, and so never after an answer that does
+    // not need it.
     request.once('resume', () => {
       if (!response.headersSent) response.writeContinue();
     });
@@ -66,9 +66,9 @@ export function answerUnroutable(server: Server, connections: Connections): void
 }
 
 function refuse(socket: Socket, error: ClientError): void {
-  // What comes behind the last answer is read, so that the client is not reset, and ignored.
+  // What follows the last answer is read and ignored, so that the client is not reset.
   if (socket.writableEnded && error.code !== 'ECONNRESET') return;
-  // A connection that was reset, is closed already, or never was secure, has nobody to answer.
+  // Nobody can be answered on a connection that is reset, closed, or still in its TLS handshake.
   const handshaking = 'secureConnecting' in socket && socket.secureConnecting === true;
   if (error.code === 'ECONNRESET' || !socket.writable || handshaking) {
     socket.destroy();

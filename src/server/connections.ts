@@ -5,33 +5,33 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** How long an idle connection stays open while draining, in milliseconds. */
 const LINGER = 500;
 
-/** How long a client that still sends has to notice the answer, in milliseconds. */
+/** How long a client that is still sending has to read the answer, in milliseconds. */
 const GENTLE_TIMEOUT = 2000;
 
 /**
- * A connection of Node's HTTP server, with the response whose turn it is. Node does not document the
- * member.
+ * A connection of Node's HTTP server, with the response that Node writes now. Node does not document
+ * the member.
  */
 interface HttpSocket extends Socket {
   readonly _httpMessage?: ServerResponse | null;
 }
 
-/** What is under way on a connection. */
+/** The requests of a connection that are not finished. */
 interface Traffic {
-  /** Requests that are not answered yet. */
-  underWay: number;
-  /** The response to the latest request, while any is under way. */
+  /** How many requests are not answered yet. */
+  unanswered: number;
+  /** The response to the latest request; undefined when none is unanswered. */
   latest: ServerResponse | undefined;
-  /** Whether an answer closes the connection, so that nothing behind its request counts. */
+  /** Whether an answer closes the connection, so that no later request is processed. */
   closing: boolean;
-  /** To be called for each response that is closed; one function, for all cost each request. */
+  /** Called when a response closes. One function for all, because a closure costs each request. */
   readonly onClose: () => void;
 }
 
-/** The open connections of a server, and what is under way on each. */
+/** The open connections of a server, and the unanswered requests on each. */
 export class Connections {
   private readonly traffic = new Map<HttpSocket, Traffic>();
-  /** All of them; those of TLS below its own, from before their handshake. */
+  /** All sockets. With TLS these are the raw ones, known before the handshake ends. */
   private readonly sockets = new Set<Socket>();
   private draining = false;
   private readonly allClosed = Promise.withResolvers<undefined>();
@@ -44,17 +44,17 @@ export class Connections {
         if (this.draining && this.sockets.size === 0) this.allClosed.resolve(undefined);
       });
     });
-    // A TLS server has both events for a connection; requests come over the second one's socket.
+    // A TLS server emits both events for a connection. Requests have the socket of the second one.
     const event = 'setSecureContext' in server ? 'secureConnection' : 'connection';
     server.on(event, (socket: HttpSocket) => {
       const traffic: Traffic = {
-        underWay: 0,
+        unanswered: 0,
         latest: undefined,
         closing: false,
         onClose: () => {
-          traffic.underWay--;
-          if (traffic.underWay > 0) return;
-          // Not kept until the next one comes: with thousands of connections that is memory.
+          traffic.unanswered--;
+          if (traffic.unanswered > 0) return;
+          // Released now and not at the next request: with thousands of connections that is memory.
           traffic.latest = undefined;
           if (this.draining) socket.end();
         },
@@ -70,20 +70,20 @@ export class Connections {
       });
     });
     server.on('timeout', (socket: HttpSocket) => {
-      this.cutSilent(socket);
+      this.destroyStalled(socket);
     });
     server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
-      this.begin(request, response);
+      this.track(request, response);
     });
   }
 
-  /** Counts a request as under way until its response is closed. */
-  begin({ socket }: IncomingMessage, response: ServerResponse): void {
+  /** Counts a request as unanswered until its response is closed. */
+  track({ socket }: IncomingMessage, response: ServerResponse): void {
     const traffic = this.traffic.get(socket);
     if (traffic === undefined) return;
-    traffic.underWay++;
+    traffic.unanswered++;
     response.on('close', traffic.onClose);
-    // RFC 9112 section 9.6: no more than the last answer on a connection may close it.
+    // RFC 9112 section 9.6: only the last answer on a connection may say that it closes.
     if (this.draining) {
       if (traffic.latest?.headersSent === false) traffic.latest.removeHeader('Connection');
       response.setHeader('Connection', 'close');
@@ -91,37 +91,38 @@ export class Connections {
     traffic.latest = response;
   }
 
-  /** Takes no further request of a connection, which the answer to this one is going to close. */
-  endWith({ socket }: IncomingMessage): void {
+  /** Declares that the answer to this request closes the connection: later requests are ignored. */
+  closeAfter({ socket }: IncomingMessage): void {
     const traffic = this.traffic.get(socket);
     if (traffic) traffic.closing = true;
   }
 
-  /** Whether a request stands behind one that ends its connection. */
-  comesTooLate({ socket }: IncomingMessage): boolean {
+  /** Whether a request follows one whose answer closes the connection. */
+  followsClosingRequest({ socket }: IncomingMessage): boolean {
     return this.traffic.get(socket)?.closing ?? false;
   }
 
   /**
-   * Waits for the answers to the requests on a connection, and gives back the response to a request
-   * that is incomplete and so gets no answer, if the last one is.
+   * Waits until the complete requests of a connection are answered.
+   *
+   * @returns the response to the last request when that request is incomplete
    */
   async settled(socket: HttpSocket): Promise<ServerResponse | undefined> {
     for (;;) {
       const { _httpMessage: response } = socket;
       if (!response) return undefined;
-      if (this.traffic.get(socket)?.underWay === 1 && !response.req.complete) return response;
+      if (this.traffic.get(socket)?.unanswered === 1 && !response.req.complete) return response;
       await new Promise<void>((resolve) => response.once('close', resolve));
     }
   }
 
   /**
-   * Takes no new connections, and has each open one close once the requests on it are answered.
+   * Accepts no new connections, and closes each open one once its requests are answered.
    *
-   * A connection that is idle gets a moment more before it may be closed: its client may have sent
-   * a request that is on its way, which closing at once, as Node's HTTP server does, would reset.
+   * An idle connection stays open for a moment. Its client may have sent a request that has not
+   * arrived yet; closing at once, as Node's HTTP server does, would reset it.
    *
-   * @param limit milliseconds after which connections are cut, whatever is on them
+   * @param limit milliseconds after which all connections are destroyed
    */
   async drain(limit: number): Promise<void> {
     this.draining = true;
@@ -134,25 +135,24 @@ export class Connections {
     }
     if (this.sockets.size === 0) return;
     await Promise.race([this.allClosed.promise, sleep(Math.min(LINGER, limit))]);
-    // Node closes idle connections next, but takes one that never sent a byte for busy.
+    // Node closes idle connections next, but counts one that never sent a byte as busy.
     for (const socket of [...this.sockets, ...this.traffic.keys()]) {
       if (socket.bytesRead === 0) socket.destroy();
     }
   }
 
   /**
-   * Cuts a connection that is idle, or whose client does not read its answers: at the second time-out
-   * without progress, since Node looks at the first one whether any was made. A request that waits
-   * for the store is not cut.
+   * Destroys a connection that is idle or whose client does not read its answers. Node emits the
+   * event at the second time-out without progress. A request that waits for the store is left alone.
    */
-  private cutSilent(socket: HttpSocket): void {
-    if (!this.traffic.get(socket)?.underWay || socket.writableLength > 0) socket.destroy();
+  private destroyStalled(socket: HttpSocket): void {
+    if (!this.traffic.get(socket)?.unanswered || socket.writableLength > 0) socket.destroy();
   }
 }
 
 /**
- * Closes a connection whose client may still be sending: RFC 9112 section 9.6. Closed at once, it
- * would be reset, and the answer lost with what the client had not read yet.
+ * Closes a connection whose client may still be sending, RFC 9112 section 9.6. Closing at once would
+ * reset it, and the client would lose the answer with all that it has not read yet.
  */
 export function closeGently(socket: Socket): void {
   socket.end();

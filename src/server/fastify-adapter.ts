@@ -9,9 +9,9 @@ import { faultOfHead, faultOfTarget } from './request-rules';
 import { securityHeaders } from './security-headers';
 import { readTls, reloadTls, type TlsFiles } from './tls';
 
-/** How the standalone service speaks HTTP. Durations are in milliseconds, sizes in bytes. */
+/** The HTTP settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
 export interface HttpOptions {
-  /** HTTPS with these, or HTTP. */
+  /** The files for HTTPS; undefined for HTTP. */
   readonly tls: TlsFiles | undefined;
   readonly bodyLimit: number;
   /** Of the header section of a request, request line included. */
@@ -24,30 +24,30 @@ export interface HttpOptions {
   readonly shutdownTimeout: number;
 }
 
-/** How often Node looks for connections that are past their time, in milliseconds. */
+/** How often Node looks for requests that have timed out, in milliseconds. */
 const TIMEOUT_CHECK_INTERVAL = 1000;
 
-/** By how much the time-out of a silent connection exceeds that of a request, in milliseconds. */
+/** How much longer a stalled connection lives than the request time-out, in milliseconds. */
 const READER_ALLOWANCE = 2 * TIMEOUT_CHECK_INTERVAL;
 
-/** RFC 2046 section 4.5.1: the media type that says nothing of the bytes. */
+/** RFC 2046 section 4.5.1: the media type of arbitrary bytes. */
 const ANY_BYTES = 'application/octet-stream';
 
-/** The share of the shutdown time that connections get; the rest is for the store to close. */
+/** The share of the shutdown time for connections; the rest is for closing the store. */
 const DRAIN_SHARE = 0.8;
 
 /**
- * The Fastify adapter as the service wants it: bodies stay bytes, whatever HTTP refuses carries the
- * Error body, and closing answers what was accepted. To be used with Nest's `bodyParser: false`.
+ * Creates the Fastify adapter of the service. Bodies stay bytes, refusals below Nest carry the Error
+ * body, and closing answers every accepted request. Use it with Nest's `bodyParser: false`.
  */
 export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   const server = {
     maxHeaderSize: options.headersLimit,
     headersTimeout: options.headersTimeout,
-    // Fastify sets it too, but after Node has compared the two.
+    // Fastify sets it too, but only after Node has compared it with headersTimeout.
     requestTimeout: options.requestTimeout,
     connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
-    // Node answers a missing Host with an empty body; faultOfHead() does it with ours.
+    // Node answers a missing Host with an empty body; faultOfHead() answers with the Error body.
     requireHostHeader: false,
   };
   const adapter = new FastifyAdapter({
@@ -55,14 +55,14 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     bodyLimit: options.bodyLimit,
     requestTimeout: options.requestTimeout,
     keepAliveTimeout: options.keepAliveTimeout,
-    // When nothing moves, for Connections to judge. Whoever does not send is answered 408 before.
+    // Connections decides about a stalled connection. A client that does not send gets 408 before.
     connectionTimeout: options.requestTimeout + READER_ALLOWANCE,
     ...(options.tls
       ? { https: { ...server, ...readTls(options.tls), handshakeTimeout: options.headersTimeout } }
       : { http: server }),
-    // While closing, what still arrives on an open connection is answered like anything else.
+    // While closing, a request on an open connection is answered like any other.
     return503OnClosing: false,
-    // The router's refusals: a path with a malformed escape, and the like.
+    // Refusals of the router, for example a path with a malformed escape.
     frameworkErrors: (_error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
       const fault = faultOfHead(request.raw);
       const error = fault ?? new MalformedRequestError('The request target is malformed.');
@@ -84,16 +84,16 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   instance.server.maxConnections = options.maxConnections;
   const connections = new Connections(instance.server);
   function close(request: FastifyRequest, reply: FastifyReply): void {
-    connections.endWith(request.raw);
+    connections.closeAfter(request.raw);
     reply.header('Connection', 'close');
   }
   answerUnroutable(instance.server, connections);
   keepBodiesUnparsed(instance);
-  // One hook for all: each more costs every request some 0.1 µs.
+  // One hook for all rules, because each hook costs every request some 0.1 µs.
   instance.addHook('onRequest', (request, reply, done) => {
     reply.headers(securityHeaders).header('X-Request-Id', request.id);
     hideMediaType(request);
-    if (connections.comesTooLate(request.raw)) {
+    if (connections.followsClosingRequest(request.raw)) {
       reply.hijack();
       done();
       return;
@@ -108,18 +108,18 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   return adapter;
 }
 
-/** Has every body arrive as bytes, whatever its media type, for the pipe behind the guard to read. */
+/** Keeps every body as bytes, whatever its media type, for the pipe to read after the guard. */
 function keepBodiesUnparsed(instance: FastifyInstance): void {
   instance.removeAllContentTypeParsers();
-  // The second is what hideMediaType() says, and found at once; the first is for a body without any.
+  // '*' is for a body without a media type. hideMediaType() sets the other, which is found at once.
   instance.addContentTypeParser(['*', ANY_BYTES], { parseAs: 'buffer' }, (_request, body, done) => {
     done(null, body);
   });
 }
 
 /**
- * Fastify itself refuses a malformed media type, before the guard has seen the caller. It gets one
- * that it accepts; the pipe reads what was sent.
+ * Replaces the media type that Fastify sees. Fastify would refuse a malformed one before the guard
+ * runs; the pipe reads the original from the raw header fields.
  */
 function hideMediaType({ headers }: FastifyRequest): void {
   if (headers['content-type'] !== undefined) headers['content-type'] = ANY_BYTES;

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { errorChannel, type PlantStoreError } from '../errors';
 import { securityHeaders } from './security-headers';
 
-/** Header fields and body of an error's answer, for where neither Nest nor Fastify writes them. */
+/** The header fields and body of an error answer that neither Nest nor Fastify writes. */
 export function errorAnswer(error: PlantStoreError): {
   headers: Record<string, string | number>;
   body: string;
@@ -21,7 +21,7 @@ export function errorAnswer(error: PlantStoreError): {
   };
 }
 
-/** An error's answer as it goes over the wire, for a socket that has no response object. */
+/** An error answer as bytes on the wire, for a socket without a response object. */
 export function rawErrorAnswer(error: PlantStoreError): string {
   const { headers, body } = errorAnswer(error);
   const status = error.getStatus();

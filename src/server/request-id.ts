@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/** What a caller may choose as a request id: nothing that a log or a terminal would take amiss. */
+/** A request id that a client may choose: harmless in a log and on a terminal. */
 const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
 
 /**
- * Makes the Fastify option `genReqId`: takes a well-formed `X-Request-Id` from the request, or else
- * makes an id that no other process makes.
+ * Creates the Fastify option `genReqId`: it takes a well-formed `X-Request-Id` from the request, or
+ * makes an id that is unique across processes.
  */
 export function requestIds(): (request: Pick<IncomingMessage, 'headers'>) => string {
   const prefix = randomBytes(9).toString('base64url');

@@ -9,12 +9,12 @@ import {
 } from '../errors';
 import { fieldValues } from '../http';
 
-/** RFC 9112 section 3.2: a host as in RFC 3986 section 3.2.2, which may be empty, and a port. */
+/** RFC 9112 section 3.2: a host by RFC 3986 section 3.2.2, which may be empty, and an optional port. */
 const HOST = /^(?:\[[\w.~!$&'()*+,;=:-]+\]|(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*)(?::\d*)?$/;
 
 /**
- * What is wrong with the head of a request, so that its connection is no longer to be trusted: rules
- * of HTTP that Node leaves to the application, or answers with an empty body.
+ * Finds a fault in the head of a request after which its connection must close: rules of HTTP that
+ * Node leaves to the application, or answers with an empty body.
  */
 export function faultOfHead(request: IncomingMessage): PlantStoreError | undefined {
   const { httpVersionMajor, httpVersionMinor, headers } = request;
@@ -44,13 +44,13 @@ function faultOfCodings(codings: string, httpVersionMinor: number): PlantStoreEr
     : new MalformedRequestError('The last transfer coding must be chunked.');
 }
 
-/** What is wrong with where a request goes: no such path, or not with this method. */
+/** Finds a fault in the target of a request: an unknown path, or a method that it does not answer. */
 export function faultOfTarget(
   { is404, url }: FastifyRequest,
   instance: FastifyInstance,
 ): PlantStoreError | undefined {
   if (!is404) return undefined;
-  // Not hasRoute(), which takes a pattern: no caller may write one.
+  // Not hasRoute(), which would read the client's path as a route pattern.
   const allowed = instance.supportedMethods.filter((method) =>
     Boolean(instance.findRoute({ method, url })),
   );

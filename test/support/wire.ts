@@ -28,13 +28,13 @@ export async function readAnswers(socket: Socket): Promise<WireAnswer[]> {
   await once(socket, 'close');
   const answers = parseAnswers(Buffer.concat(chunks).toString());
   answers
-    .filter(({ status }) => status >= 400 && !OF_NO_OPERATION.includes(status))
+    .filter(({ status }) => status >= 400 && !ROUTING_STATUSES.includes(status))
     .forEach(expectAsDeclared);
   return answers;
 }
 
 /** What paths and methods that there are not are answered with. */
-const OF_NO_OPERATION = [404, 405];
+const ROUTING_STATUSES = [404, 405];
 
 function parseAnswers(text: string): WireAnswer[] {
   const answers: WireAnswer[] = [];

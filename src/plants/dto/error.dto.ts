@@ -1,6 +1,6 @@
 import { ApiProperty, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
 
-/** What every answer that is not a success carries: specification, "Error". */
+/** The body of every answer that is not a success: specification, "Error". */
 @ApiSchema({ name: `${SCHEMA_PREFIX}Error` })
 export class ErrorDto {
   @ApiProperty({

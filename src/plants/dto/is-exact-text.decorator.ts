@@ -1,8 +1,8 @@
 import { ValidateBy } from 'class-validator';
 
 /**
- * The property is a string that every store keeps to the character. U+0000 is none (PostgreSQL has
- * no place for it in a text), nor is a surrogate without its partner (UTF-8 has no form for it).
+ * The property is a string that every store keeps to the character. U+0000 excludes a string
+ * (PostgreSQL cannot store it in a text), as does an unpaired surrogate (UTF-8 cannot encode it).
  */
 export function IsExactText(): PropertyDecorator {
   return ValidateBy({
@@ -19,6 +19,7 @@ export function IsExactText(): PropertyDecorator {
   });
 }
 
-function isExactText(value: unknown): boolean {
+/** Whether a value is a string that every store keeps to the character. */
+export function isExactText(value: unknown): boolean {
   return typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
 }

@@ -15,6 +15,7 @@ export function IsInt64(): PropertyDecorator {
   });
 }
 
-function isInt64(value: unknown): boolean {
+/** Whether a value is an int64, as a bigint. */
+export function isInt64(value: unknown): boolean {
   return typeof value === 'bigint' && value >= INT64_MIN && value <= INT64_MAX;
 }

@@ -2,7 +2,7 @@ import { ApiProperty, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
 import { IsInt64 } from './is-int64.decorator';
 import { PlantDto } from './plant.dto';
 
-/** What a creation is asked with: specification, "NewPlant". Its decorators are the rules. */
+/** The request body of a creation: specification, "NewPlant". Its decorators are the rules. */
 @ApiSchema({ name: `${SCHEMA_PREFIX}NewPlant` })
 export class NewPlantDto extends PlantDto {
   /** The exact integer, -2^63 to 2^63 - 1. A JSON number on the wire. */
@@ -17,8 +17,8 @@ export class NewPlantDto extends PlantDto {
 }
 
 /**
- * Requests to show. The large id is beyond 2^53 and yet a number that JavaScript does not round, so
- * that every reader of the document shows it as it stands here.
+ * Example requests. The large id is above 2^53 and yet exact as a double, so that every tool shows
+ * it as it is written here.
  */
 export const newPlantExamples = {
   tagged: { summary: 'A plant with a tag', value: { id: 1, name: 'Fern', tag: 'shade' } },

@@ -2,7 +2,7 @@ import { ApiProperty, ApiPropertyOptional, ApiSchema, SCHEMA_PREFIX } from '../s
 import { ValidateIf } from 'class-validator';
 import { IsExactText } from './is-exact-text.decorator';
 
-/** What a successful creation answers: specification, "Plant". */
+/** The answer to a successful creation: specification, "Plant". */
 @ApiSchema({ name: `${SCHEMA_PREFIX}Plant` })
 export class PlantDto {
   /** Any string without U+0000 and unpaired surrogates, the empty one included. */
@@ -21,7 +21,7 @@ export class PlantDto {
   readonly tag?: string | undefined;
 }
 
-/** Answers to show. */
+/** Example answers. */
 export const plantExamples = {
   tagged: { summary: 'A plant with a tag', value: { name: 'Fern', tag: 'shade' } },
   untagged: { summary: 'A plant without a tag', value: { name: 'Moss' } },
