@@ -73,7 +73,7 @@ describe('docs/clients.md', () => {
     await expectToCreate(() => run(process.execPath, [join(folder, 'dist/create.js')], { env }));
   });
 
-  it('has a generated client that takes nothing but a NewPlant', async () => {
+  it('has a generated client that accepts only a NewPlant', async () => {
     makeProject({
       'create.ts': `import { createPlant } from './plant-store/index.js';
         await createPlant({ body: { id: 1n, name: 'Fern', tag: 'shade' } });

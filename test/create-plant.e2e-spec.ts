@@ -5,7 +5,7 @@ import { stores, type TestStore } from './support/stores';
 
 jest.setTimeout(30_000);
 
-describe.each(stores)('POST /plants, kept in %s', (_name, startStore) => {
+describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
   let application: TestApplication<TestStore>;
   let store: TestStore;
   beforeAll(async () => {
@@ -90,7 +90,7 @@ describe.each(stores)('POST /plants, kept in %s', (_name, startStore) => {
       await expectRefusal('{"name":"Fern"}', errorBodies.idMissing);
     });
 
-    it('is the one of the outermost object', async () => {
+    it('is read from the outermost object', async () => {
       await expectRefusal('{"plant":{"id":1,"name":"Fern"},"name":"Fern"}', errorBodies.idMissing);
     });
   });
@@ -185,7 +185,7 @@ describe.each(stores)('POST /plants, kept in %s', (_name, startStore) => {
       expect(await store.plants()).toEqual([{ id, name: 'Fern' }]);
     });
 
-    it('are judged as last given, and as written', async () => {
+    it('are validated as last given, and as written', async () => {
       await expectRefusal(
         '{"id":1,"name":"Fern","id":1.000000000000000005}',
         errorBodies.idNotInt64,
@@ -237,7 +237,7 @@ describe.each(stores)('POST /plants, kept in %s', (_name, startStore) => {
       await expectRefusal('', errorBodies.empty);
     });
 
-    it('must be there', async () => {
+    it('is required', async () => {
       await expectRefusal(undefined, errorBodies.empty);
     });
 
@@ -342,7 +342,7 @@ describe.each(stores)('POST /plants, kept in %s', (_name, startStore) => {
   );
 
   describe('an id that is taken', () => {
-    it('is refused without a word about the plant that has it', async () => {
+    it('is refused without revealing the stored plant', async () => {
       await application.post('{"id":9007199254740993,"name":"Fern","tag":"shade"}');
 
       const response = await application.post('{"id":9007199254740993,"name":"Moss"}');
@@ -359,7 +359,7 @@ describe.each(stores)('POST /plants, kept in %s', (_name, startStore) => {
       expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern', tag: 'shade' }]);
     });
 
-    it('is another one than its neighbour beyond 2^53', async () => {
+    it('differs from its neighbour above 2^53', async () => {
       const first = await application.post('{"id":9007199254740992,"name":"Fern"}');
       const second = await application.post('{"id":9007199254740993,"name":"Moss"}');
 
@@ -377,7 +377,7 @@ describe.each(stores)('POST /plants, kept in %s', (_name, startStore) => {
       expect(answers.toSorted()).toEqual([...Array<string>(99).fill(refusal), '{"name":"Fern"}']);
     });
 
-    it('goes to one of several different plants, and the answer tells which', async () => {
+    it('goes to one of several different plants, and only that one gets 200', async () => {
       const creations = Array.from({ length: 50 }, (_, at) =>
         application.post(`{"id":1,"name":"Fern ${at}"}`),
       );

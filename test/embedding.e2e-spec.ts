@@ -167,7 +167,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     ]);
   });
 
-  it('refuses an id that the parser of the host may have rounded, and says what to do', async () => {
+  it('refuses an id that the host may have rounded, and says what to do', async () => {
     const url = await start(adapter, [mountings.forRoot()]);
 
     expect(await post(url, LARGE_ID)).toEqual({ status: 400, body: errorBodies.idRounded });
@@ -233,7 +233,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     expect(await send(url, '/api/v1/trees', json('{}'))).toMatchObject({ status: 201 });
   });
 
-  it('is guarded by the guard of the host', async () => {
+  it('accepts a guard of the host', async () => {
     const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard: KeyGuard })]);
 
     expect(await post(url, '{"id":1,"name":"Fern"}')).toEqual({
@@ -268,7 +268,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     },
   );
 
-  it('answers for itself, whatever an interceptor of the host makes of errors', async () => {
+  it('answers its own errors, whatever an interceptor of the host does with them', async () => {
     const url = await start(adapter, [
       mountings.forRoot(),
       {
@@ -285,7 +285,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     expect(await post(url, '{"id":1}')).toEqual({ status: 400, body: errorBodies.nameMissing });
   });
 
-  it('says that the plant may be stored when an interceptor of the host does not wait', async () => {
+  it('answers that the plant may be stored when a timeout interceptor of the host answers first', async () => {
     const url = await start(adapter, [
       mountings.forRoot(),
       {
@@ -302,7 +302,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     await until(() => readPlants(file).length === 1);
   });
 
-  it('leaves the challenge of its guard to the host', async () => {
+  it('keeps the challenge that a guard of the host has set', async () => {
     const url = await start(adapter, [
       PlantsModule.forRoot({ sqlite: file, guard: ChallengingGuard }),
     ]);
@@ -312,7 +312,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     expect(response.headers.get('www-authenticate')).toBe('Key');
   });
 
-  it('asks for nothing when the host says that it guards the route', async () => {
+  it('requires no token when the host guards the route', async () => {
     const url = await start(adapter, [
       PlantsModule.forRoot({ sqlite: file, guard: GUARDED_BY_HOST }),
     ]);
@@ -345,7 +345,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     );
   });
 
-  it('closes its store when the host closes, after what was accepted', async () => {
+  it('closes its store when the host closes, after all accepted plants are stored', async () => {
     await start(adapter, [mountings.forRoot()]);
     const plants = plantsServiceOf(app);
     const creations = Array.from({ length: 20 }, (_, id) =>
@@ -381,7 +381,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
   });
 });
 
-describe('without a word on who may create plants', () => {
+describe('without auth and guard', () => {
   const nodeEnv = process.env.NODE_ENV;
   const folderBefore = process.cwd();
   beforeEach(() => {
@@ -392,7 +392,7 @@ describe('without a word on who may create plants', () => {
     process.chdir(folderBefore);
   });
 
-  it('takes a token that it made and logged', async () => {
+  it('accepts a random token that it has logged', async () => {
     const warn = jest.fn();
     const url = await start('Fastify', [PlantsModule.forRoot()], {
       logger: { warn, log: jest.fn(), error: jest.fn() },
@@ -414,7 +414,7 @@ describe('without a word on who may create plants', () => {
     );
   });
 
-  it('does not start with a token that is none, and opens no store then', async () => {
+  it('does not start with a malformed token, and opens no store', async () => {
     const open = jest.spyOn(SqlitePlantsRepository, 'open');
 
     await expect(
@@ -486,7 +486,7 @@ describe("with the host's own repository", () => {
       auth: { tokens: [TOKEN] },
     });
 
-  it('keeps plants there, and opens no store of its own', async () => {
+  it('stores plants there, and opens no store of its own', async () => {
     const url = await start('Fastify', [mount()]);
 
     const answers = [
@@ -516,7 +516,7 @@ describe('PlantsService, in process', () => {
     plants = plantsServiceOf(app);
   });
 
-  it('creates the plant as it was given, whatever becomes of the object', async () => {
+  it('creates the plant as given, although the object changes afterwards', async () => {
     const plant = { id: 1n, name: 'Fern' };
     const creation = plants.create(plant);
     Object.assign(plant, { id: 2n ** 64n + 5n, name: 'Moss' });

@@ -15,7 +15,7 @@ import { lockDatabase } from './support/sqlite';
 describe('the error catalogue', () => {
   const lines = Object.values(errorCatalogue);
 
-  it('gives no number twice', () => {
+  it('has no number twice', () => {
     expect(new Set(lines.map(({ error }) => error)).size).toBe(lines.length);
   });
 
@@ -23,7 +23,7 @@ describe('the error catalogue', () => {
     for (const { error, status } of lines) expect(Math.floor(error / 100)).toBe(status);
   });
 
-  it('is the table of the README', () => {
+  it('is the same as the table of the README', () => {
     const readme = readFileSync(join(__dirname, '../README.md'), 'utf8');
     const rows = [...readme.matchAll(/^\| `(\d{5})` +\| (\d{3}) +\| (.*?) +\|$/gm)];
 
@@ -49,7 +49,7 @@ describe('a store that is locked', () => {
     await application.stop();
   });
 
-  it('is answered 503, and the caller told when to try again', async () => {
+  it('is answered 503 with Retry-After', async () => {
     const response = await application.post('{"id":1,"name":"Fern"}');
 
     expect(response.statusCode).toBe(503);
@@ -91,7 +91,7 @@ describe('a failing store', () => {
     expect(response.json()).toEqual(errorBodies.outcomeUnknown);
   });
 
-  it('that fails for a reason nobody foresaw is answered 500, and the log has the cause', async () => {
+  it('that throws an unexpected error is answered 500, and the log has the cause', async () => {
     const failure = new Error('a secret of the inside');
 
     const { response, logged } = await answerTo(failure);

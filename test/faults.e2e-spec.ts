@@ -17,8 +17,8 @@ afterEach(async () => {
   removeFolder(folder);
 });
 
-describe('a disk that takes no more', () => {
-  it('is answered 503 or 504, keeps what was acknowledged, and the process lives', async () => {
+describe('a full disk', () => {
+  it('is answered 503 or 504, keeps every acknowledged plant, and does not end the process', async () => {
     const limit = ['sh', '-c', 'ulimit -f 400; exec "$@"', 'sh'];
     service = await ServiceProcess.start(folder, {}, limit);
 
@@ -83,7 +83,7 @@ describe('a running service', () => {
     expect(readPlants(join(folder, 'data/plants.db'))).toHaveLength(2);
   });
 
-  it('does not mind that the clock jumps', async () => {
+  it('works on when the clock jumps', async () => {
     await startWith(`
       const { now } = Date;
       const jumps = [86_400_000, -86_400_000];
@@ -101,7 +101,7 @@ describe('a running service', () => {
     expect(await isReady()).toBe(true);
   });
 
-  it('ends with 1 on a rejection that nobody handles, and logs why', async () => {
+  it('ends with 1 on an unhandled rejection, and logs why', async () => {
     await startWith(
       `process.on('SIGUSR2', () => void Promise.reject(new Error('nobody foresaw this')));`,
     );
@@ -114,7 +114,7 @@ describe('a running service', () => {
     expect(readPlants(join(folder, 'data/plants.db'))).toHaveLength(1);
   });
 
-  it('whose database file is deleted is not ready, and makes no empty one', async () => {
+  it('whose database file is deleted is not ready, and creates no empty one', async () => {
     service = await ServiceProcess.start(folder);
     expect(await create()).toBe(200);
 

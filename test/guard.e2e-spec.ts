@@ -157,7 +157,7 @@ describe('the guard, on the wire,', () => {
     ['X-Original-URL: /plants'],
     ['X-Rewrite-URL: /plants'],
     ['X-Forwarded-Prefix: /plants'],
-  ])('takes neither method nor path from %s', async (field) => {
+  ])('reads neither method nor path from %s', async (field) => {
     expect(await answerTo('GET /plants', [field])).toEqual([405, 40500]);
     expect(await answerTo('POST /docs', [field])).toEqual([405, 40500]);
   });
@@ -171,11 +171,11 @@ describe('the guard, on the wire,', () => {
     [`X-Forwarded-Authorization: Bearer ${TOKEN}`],
     [`Sec-WebSocket-Protocol: Bearer, ${TOKEN}`],
     ['X-Forwarded-User: admin'],
-  ])('takes no token and no caller from %s', async (field) => {
+  ])('reads no token and no caller from %s', async (field) => {
     expect(await answerTo('POST /plants', [field])).toEqual([401, 40100]);
   });
 
-  it('takes no token from a trailer', async () => {
+  it('reads no token from a trailer', async () => {
     const request = [
       'POST /plants HTTP/1.1',
       'Host: localhost',

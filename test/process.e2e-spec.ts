@@ -65,7 +65,7 @@ describe('the service as a process', () => {
     });
   });
 
-  it('prints no token that it was given', async () => {
+  it('never prints a configured token', async () => {
     service = await ServiceProcess.start(folder, { LOG_LEVEL: 'trace' });
     service.kill('SIGTERM');
     await service.ended;
@@ -73,7 +73,7 @@ describe('the service as a process', () => {
     expect(service.stdout + service.stderr).not.toContain(TOKEN);
   });
 
-  it('logs one line a request when asked to, without the query', async () => {
+  it('logs one line a request with ACCESS_LOG, without the query', async () => {
     service = await ServiceProcess.start(folder, { ACCESS_LOG: 'true', LOG_LEVEL: 'info' });
     const url = await service.url();
     await fetch(new URL('/plants?secret', url));
@@ -143,7 +143,7 @@ describe('the service as a process', () => {
   });
 
   describe.each(['SIGTERM', 'SIGINT'] as const)('on %s', (signal) => {
-    it('ends with 0 although idle connections are open', async () => {
+    it('ends with 0 while idle connections are open', async () => {
       service = await ServiceProcess.start(folder);
       const url = await service.url();
       const idle = open(url);
@@ -159,7 +159,7 @@ describe('the service as a process', () => {
       used.destroy();
     });
 
-    it('answers what it has accepted, and says that the connection closes', async () => {
+    it('answers every accepted request, and says that the connection closes', async () => {
       service = await ServiceProcess.start(folder);
       const url = await service.url();
       const socket = await beginCreation(url);
@@ -178,7 +178,7 @@ describe('the service as a process', () => {
     });
   });
 
-  it('answers all requests that come at once while it closes, and says so with the last', async () => {
+  it('answers all pipelined requests while it closes, and says so in the last answer', async () => {
     service = await ServiceProcess.start(folder);
     const url = await service.url();
     const socket = open(url);
@@ -197,13 +197,13 @@ describe('the service as a process', () => {
     ]);
   });
 
-  it('takes a HEADERS_TIMEOUT that is longer than the REQUEST_TIMEOUT of Node', async () => {
+  it('accepts a HEADERS_TIMEOUT longer than the default request time-out of Node', async () => {
     service = await ServiceProcess.start(folder, { HEADERS_TIMEOUT: '6m', REQUEST_TIMEOUT: '10m' });
 
     expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
   });
 
-  it('cuts a request that never ends, within the shutdown time', async () => {
+  it('ends within the shutdown time although a request never ends', async () => {
     service = await ServiceProcess.start(folder, { SHUTDOWN_TIMEOUT: '1s' });
     await beginCreation(await service.url());
 
@@ -212,7 +212,7 @@ describe('the service as a process', () => {
     expect(await service.ended).toEqual({ code: 0, signal: null });
   });
 
-  it('is not ready but serves on for as long as SHUTDOWN_GRACE says', async () => {
+  it('is not ready but serves on during SHUTDOWN_GRACE', async () => {
     service = await ServiceProcess.start(folder, { SHUTDOWN_GRACE: '1s' });
     const url = await service.url();
 
@@ -247,7 +247,7 @@ describe('the service as a process', () => {
     lock.close();
   });
 
-  it('takes no new connection while it waits for a request to end', async () => {
+  it('accepts no new connection while it waits for a request to end', async () => {
     service = await ServiceProcess.start(folder);
     const url = await service.url();
     const socket = await beginCreation(url);
@@ -259,7 +259,7 @@ describe('the service as a process', () => {
     expect(await service.ended).toEqual({ code: 0, signal: null });
   });
 
-  it('leaves a database of one file behind', async () => {
+  it('leaves a single database file behind', async () => {
     service = await ServiceProcess.start(folder);
     service.kill('SIGTERM');
     await service.ended;
