@@ -21,7 +21,7 @@ import { defaultResource, resourceFromAttributes } from '@opentelemetry/resource
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import type { FastifyInstance } from 'fastify';
 import { PlantStoreError } from '../../errors';
-import { pathOf } from '../../http';
+import { LogThrottle, pathOf } from '../../http';
 import { commitChannel, type CommitEvent, validationChannel } from '../../plants/standalone';
 import { packageVersion } from '../../package-version';
 import { traceFields } from '../logging';
@@ -58,28 +58,26 @@ export function startSdk(logger: Logger): Sdk {
   return sdk;
 }
 
-/** Writes what the SDK has to say, and of what it keeps saying one line a second. */
+/** Writes the SDK's messages to the log, each at most once a second: an exporter repeats its own. */
 function diagLogger(logger: Logger): DiagLogger {
-  // The spans sent are of many requests; a line about them shall not name one of these.
+  // A message about a batch of spans belongs to no single request.
   const outsideRequests = AsyncLocalStorage.snapshot();
-  const written = new Set<string>();
-  let second = 0;
 
-  type Level = 'error' | 'warn' | 'log' | 'debug' | 'verbose';
-  const write =
-    (level: Level): DiagLogFunction =>
-    (...parts) => {
-      const text = parts.map(String).join(' ');
-      const withoutNumbers = text.replaceAll(/\d/g, '');
-      const now = Math.floor(performance.now() / 1000);
-      if (now > second) written.clear();
-      second = now;
-      if (written.has(withoutNumbers)) return;
-      written.add(withoutNumbers);
+  const write = (level: 'error' | 'warn' | 'log' | 'debug' | 'verbose'): DiagLogFunction => {
+    const log = (text: string): void => {
       outsideRequests(() => {
         logger[level](text);
       });
     };
+    const throttle = new LogThrottle<string>(1, (kind, count) => {
+      log(`Another ${count} times within a second: ${kind}`);
+    });
+    return (...parts) => {
+      const text = parts.map(String).join(' ');
+      // Messages that differ only in numbers count as one.
+      if (throttle.admit(text.replaceAll(/\d+/g, '#'))) log(text);
+    };
+  };
   return {
     error: write('error'),
     warn: write('warn'),
