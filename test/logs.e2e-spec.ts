@@ -31,7 +31,7 @@ describe('the log', () => {
     service = await ServiceProcess.start(folder, environment);
   }
 
-  /** Ends the service and gives back all lines that it has written. */
+  /** Ends the service and returns all lines that it wrote. */
   async function lines(): Promise<Record<string, unknown>[]> {
     service.kill('SIGTERM');
     await service.ended;
@@ -41,7 +41,7 @@ describe('the log', () => {
       .map((line) => JSON.parse(line) as Record<string, unknown>);
   }
 
-  it('has one line for a 5xx: its number, its cause, the request id and the trace', async () => {
+  it('has one line for a 5xx, with its number, its cause, the request id and the trace', async () => {
     await start();
     const lock = lockDatabase(join(folder, 'data/plants.db'));
     await service.post('{"id":1,"name":"Fern"}', {
@@ -63,7 +63,7 @@ describe('the log', () => {
     ]);
   });
 
-  it('counts what exceeds ten lines of one number within a second', async () => {
+  it('counts the lines of an error number beyond ten a second', async () => {
     await start();
     const lock = lockDatabase(join(folder, 'data/plants.db'));
     await Promise.all(
@@ -81,7 +81,7 @@ describe('the log', () => {
     expect(failures.filter(({ requestId }) => requestId === undefined)).toEqual(counted);
   });
 
-  it('says nothing of a request that it need not, unless asked to', async () => {
+  it('has no line for a request by default, unless it is answered with a 5xx', async () => {
     await start();
     await service.post('{"id":1,"name":"Fern"}');
     await service.post('{');
@@ -93,7 +93,7 @@ describe('the log', () => {
     expect((await lines()).filter(({ requestId }) => requestId !== undefined)).toEqual([]);
   });
 
-  it('has one line a request when asked to', async () => {
+  it('has one line for each request with ACCESS_LOG=true', async () => {
     await start({ ACCESS_LOG: 'true' });
     await service.post('{"id":1,"name":"Fern"}', {
       'x-request-id': 'abc',
@@ -105,14 +105,14 @@ describe('the log', () => {
     ]);
   });
 
-  it('leaves out a traceparent that is not well-formed', async () => {
+  it('leaves out a malformed traceparent', async () => {
     await start({ ACCESS_LOG: 'true' });
     await service.post('{"id":1,"name":"Fern"}', { traceparent: `${TRACEPARENT}x` });
 
     expect(JSON.stringify(await lines())).not.toContain('traceparent');
   });
 
-  it('holds no token and no body, however talkative it is', async () => {
+  it('contains no token and no body, even at the lowest level', async () => {
     await start({ ACCESS_LOG: 'true', LOG_LEVEL: 'trace' });
     const lock = lockDatabase(join(folder, 'data/plants.db'));
     await service.post('{"id":1,"name":"secret"}');
@@ -124,7 +124,7 @@ describe('the log', () => {
     expect(service.stdout + service.stderr).not.toMatch(new RegExp(`secret|${TOKEN}`));
   });
 
-  it('holds no password that a target in absolute form brings', async () => {
+  it('contains no password from a target in absolute form', async () => {
     await start({ ACCESS_LOG: 'true' });
     const target = 'http://user:hunter2@x/plants?access_token=hunter3';
 
@@ -138,7 +138,7 @@ describe('the log', () => {
     expect(service.stdout).not.toContain('hunter');
   });
 
-  it('cannot be forged: what callers send stays within its line', async () => {
+  it('cannot be forged: text from a caller stays within its line', async () => {
     await start({ ACCESS_LOG: 'true' });
     await fetch(new URL('/x%0a{"level":60}\u2028"', await service.url()), {
       headers: { 'x-request-id': '{"level":60}' },
@@ -148,7 +148,7 @@ describe('the log', () => {
   });
 });
 
-describe('an output of the log', () => {
+describe('a log output', () => {
   let folder: string;
   let child: ChildProcess | undefined;
   beforeEach(() => {
@@ -160,11 +160,11 @@ describe('an output of the log', () => {
   });
 
   it.each([
-    ['that has no room', 'w', '/dev/full', 0],
-    // The line that is being written cannot be taken back.
-    ['that is a pipe which nobody reads', 'r+', undefined, 1],
+    ['that is full', 'w', '/dev/full', 0],
+    // Node cannot cancel the write in progress.
+    ['that is a pipe without a reader', 'r+', undefined, 1],
   ])(
-    '%s harms nobody',
+    '%s does not stop the service',
     async (_what, flags, path, code) => {
       const pipe = join(folder, 'pipe');
       if (path === undefined) execFileSync('mkfifo', [pipe]);
@@ -189,7 +189,7 @@ describe('an output of the log', () => {
         const answers = await Promise.all(Array.from({ length: 10 }, () => fetch(url)));
         expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(404));
       }
-      // Long enough for a reader to count as stalled.
+      // Longer than the time after which a reader counts as stalled.
       await setTimeout(1100);
       child.kill('SIGTERM');
 
@@ -200,7 +200,7 @@ describe('an output of the log', () => {
   );
 });
 
-describe('the log of everybody who uses the logger of Nest', () => {
+describe("the log of Nest's Logger", () => {
   function written(isTTY: boolean): string {
     let text = '';
     const output = { isTTY, write: (line: string) => (text += line) };
@@ -208,7 +208,7 @@ describe('the log of everybody who uses the logger of Nest', () => {
     return text;
   }
 
-  it('is JSON where no person reads it', () => {
+  it('is JSON unless the output is a terminal', () => {
     expect(JSON.parse(written(false))).toMatchObject({
       level: 50,
       context: 'Store',
@@ -217,16 +217,16 @@ describe('the log of everybody who uses the logger of Nest', () => {
     });
   });
 
-  it('holds no more than was said', () => {
+  it('adds nothing for a missing stack', () => {
     let text = '';
     const output = { write: (line: string) => (text += line) };
-    // As Nest's Logger hands on an error that has no stack.
+    // Nest's Logger passes an error without a stack this way.
     new NestLogger(createLogger('info', output)).error('gone', undefined, 'Store');
 
     expect(JSON.parse(text)).toMatchObject({ context: 'Store', msg: 'gone' });
   });
 
-  it('is for people on a terminal', () => {
+  it('is readable on a terminal', () => {
     expect(written(true)).toMatch(/^\d\d:\d\d:\d\d ERROR Store: no store\n {4}Error: gone\n/);
   });
 });

@@ -13,7 +13,7 @@ const { panels } = JSON.parse(readFileSync(join(FOLDER, 'dashboard.json'), 'utf8
   panels: { title: string; targets: { expr: string }[] }[];
 };
 
-/** By the name of their rule or panel. */
+/** Each expression with the name of its rule or panel. */
 const expressions = [
   ...groups.flatMap(({ rules }) => rules.map(({ alert, expr }) => [alert, expr] as const)),
   ...panels.flatMap(({ title, targets }) =>
@@ -24,7 +24,7 @@ const expressions = [
 /** The values of each label of each metric. */
 type Metrics = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
 
-/** Labels that Prometheus adds to whatever it scrapes. */
+/** Labels that Prometheus adds to everything it scrapes. */
 const SCRAPED = ['job', 'instance'];
 
 describe('alert rules and dashboard', () => {
@@ -36,12 +36,12 @@ describe('alert rules and dashboard', () => {
       url: '/metrics',
       headers: { authorization: `Bearer ${TOKEN}` },
     });
-    // Prometheus itself has the first.
+    // The metric `up` comes from Prometheus itself.
     metrics = new Map([['up', new Map()], ...readMetrics(body)]);
     await application.stop();
   });
 
-  it.each(expressions)('ask for what the service measures: %s', (_name, expression) => {
+  it.each(expressions)('use metrics that the service has: %s', (_name, expression) => {
     expect(faultsOf(expression, metrics)).toEqual([]);
   });
 
@@ -51,7 +51,7 @@ describe('alert rules and dashboard', () => {
     ['plant_store_ready{colour="red"}', 'no plant_store_ready{colour}'],
     ['plant_store_errors_total{error="1"}', 'no plant_store_errors_total{error="1"}'],
     ['sum by (colour) (plant_store_ready)', 'nothing with colour'],
-  ])('are checked: %s', (expression, fault) => {
+  ])('are rejected by the check: %s', (expression, fault) => {
     expect(faultsOf(expression, metrics)).toEqual([fault]);
   });
 });
@@ -68,7 +68,7 @@ function readMetrics(text: string): Metrics {
   return metrics;
 }
 
-/** What of an expression is no PromQL, or not to be found among the metrics. */
+/** What is wrong with an expression: a syntax error, or a metric, label or value that does not exist. */
 function faultsOf(expression: string, metrics: Metrics): string[] {
   const faults: string[] = [];
   const labels = new Set(SCRAPED);

@@ -8,7 +8,7 @@ import { errorBodies } from './support/error-bodies';
 
 const schemas = document.components?.schemas ?? {};
 
-/** What the contents of each media type must look like. */
+/** The schema of each media type. */
 function schemasOf(content: Content): Record<string, unknown> {
   return Object.fromEntries(Object.entries(content).map(([type, { schema }]) => [type, schema]));
 }
@@ -44,7 +44,7 @@ describe('the OpenAPI document', () => {
     expect(load(response.body)).toEqual(document);
   });
 
-  it("pleases Spectral's rules for OpenAPI", async () => {
+  it("passes Spectral's rules for OpenAPI", async () => {
     const spectral = new Spectral();
     spectral.setRuleset({ extends: [oas as RulesetDefinition] });
 
@@ -138,7 +138,7 @@ describe('the OpenAPI document', () => {
           required: ['error', 'message'],
         },
       ],
-    ])('the fields of %s, and no constraint beyond', (name, expected) => {
+    ])('the fields of %s, without further constraints', (name, expected) => {
       expect(withoutExamples(schemas[name])).toEqual(expected);
     });
 
@@ -152,7 +152,7 @@ describe('the OpenAPI document', () => {
       ([status]) => !['200', '400'].includes(status),
     );
 
-    it('has the statuses that a caller is to tell apart, and the rest as one', () => {
+    it('lists the statuses that a caller must distinguish, and the others as one', () => {
       const statuses = additions.map(([status]) => status);
 
       expect(statuses.join(' ')).toBe('401 403 429 503 504 default');
@@ -168,7 +168,7 @@ describe('the OpenAPI document', () => {
       },
     );
 
-    it('names the headers of those that have some', () => {
+    it('names the headers of each', () => {
       const headers = Object.fromEntries(
         additions.map(([status, response]) => [status, Object.keys(response.headers ?? {})]),
       );
@@ -189,7 +189,7 @@ describe('the OpenAPI document', () => {
       }
     });
 
-    it('shows every error that the operation has under its status', () => {
+    it('has an example of each error of the operation, under its status', () => {
       const shown = Object.entries(createPlant.responses).flatMap(([status, { content }]) =>
         Object.keys(content['application/json']?.examples ?? {}).map((number) => ({
           status,
@@ -212,7 +212,7 @@ describe('the OpenAPI document', () => {
       (part) => Object.values(part.content),
     );
 
-    it('fit their schemas', () => {
+    it('match their schemas', () => {
       for (const { schema, examples } of content) {
         const validate = validatorOf(schema);
         for (const { value } of Object.values(examples)) {
@@ -222,7 +222,7 @@ describe('the OpenAPI document', () => {
       }
     });
 
-    it('of errors are what the service answers', () => {
+    it('of errors equal the answers of the service', () => {
       const answered: { error: number }[] = Object.values(errorBodies);
       const shown = Object.values(createPlant.responses)
         .flatMap((response) => Object.values(response.content['application/json']?.examples ?? {}))
@@ -233,7 +233,7 @@ describe('the OpenAPI document', () => {
       expect(answered).toEqual(expect.arrayContaining(known));
     });
 
-    it('of requests are accepted, each as it stands', async () => {
+    it('of requests are accepted unchanged', async () => {
       const examples = Object.values(
         createPlant.requestBody.content['application/json']?.examples ?? {},
       );
@@ -259,7 +259,7 @@ describe('DOCS=false', () => {
   afterAll(() => application.stop());
 
   it.each(['/openapi.json', '/openapi.yaml', '/docs', '/docs/', '/docs/docs.js'])(
-    'takes %s away',
+    'removes %s',
     async (url) => {
       const response = await application.app.inject({ method: 'GET', url });
 

@@ -12,7 +12,7 @@ import { exchange, open, readAnswers } from './support/wire';
 
 jest.setTimeout(30_000);
 
-describe.each(stores)('operations of a service that keeps plants in %s', (_name, startStore) => {
+describe.each(stores)('operations of a service with plants in %s', (_name, startStore) => {
   let store: TestStore;
   let application: TestApplication<TestStore>;
   beforeAll(async () => {
@@ -47,7 +47,7 @@ describe.each(stores)('operations of a service that keeps plants in %s', (_name,
       expect(response.statusCode).toBe(200);
     });
 
-    it('is alive but not ready while draining', async () => {
+    it('is live but not ready while draining', async () => {
       application.app.get(Readiness).drain();
 
       const ready = await get('/health/ready');
@@ -61,7 +61,7 @@ describe.each(stores)('operations of a service that keeps plants in %s', (_name,
   describe('metrics', () => {
     const authorized = { authorization: `Bearer ${TOKEN}` };
 
-    it('ask for a token', async () => {
+    it('require a token', async () => {
       expect((await get('/metrics')).json()).toEqual(errorBodies.missingCredentials);
     });
 
@@ -112,7 +112,7 @@ describe.each(stores)('operations of a service that keeps plants in %s', (_name,
       expect(body).toContain('plant_store_commit_duration_seconds_count 1\n');
     });
 
-    it('tell the queue, the readiness, the event loop, the process and the version', async () => {
+    it('report the queue, the readiness, the event loop, the process and the version', async () => {
       const { body } = await get('/metrics', authorized);
 
       expect(body).toContain('\nplant_store_queue_length 0\n');
@@ -124,13 +124,13 @@ describe.each(stores)('operations of a service that keeps plants in %s', (_name,
   });
 
   describe('the request id', () => {
-    it('is the one the caller gave', async () => {
+    it('comes from the caller', async () => {
       const response = await get('/nothing', { 'x-request-id': 'abc-1' });
 
       expect(response.headers['x-request-id']).toBe('abc-1');
     });
 
-    it('is made when the caller gives none that is well-formed', async () => {
+    it('is generated unless the caller sends a well-formed one', async () => {
       const response = await get('/nothing', { 'x-request-id': 'a b' });
 
       expect(response.headers['x-request-id']).toMatch(/^[\w-]{12}-[0-9a-z]+$/);
@@ -138,7 +138,7 @@ describe.each(stores)('operations of a service that keeps plants in %s', (_name,
   });
 
   describe('overload', () => {
-    it('refuses a creation before its token and its body while too many plants wait', async () => {
+    it('refuses a creation without reading its token or body while too many plants wait', async () => {
       jest
         .spyOn(application.app.get(PlantsRepository, { strict: false }), 'isFull')
         .mockReturnValue(true);
@@ -159,7 +159,7 @@ describe('a service whose SQLite file is locked', () => {
   });
   afterEach(() => application.stop());
 
-  it('is alive but not ready once a plant was refused, and is ready again when the lock is gone', async () => {
+  it('is live but not ready after it refused a plant, and ready again when the lock is released', async () => {
     const statusOf = async (url: string): Promise<number> =>
       (await application.app.inject({ url })).statusCode;
     const lock = lockDatabase(application.store.file);
@@ -186,7 +186,7 @@ describe('the rate limit of a caller', () => {
   const post = (id: number, token = TOKEN) =>
     application.post(`{"id":${id},"name":"Fern"}`, { authorization: `Bearer ${token}` });
 
-  it('refuses what exceeds it, and says when to come again', async () => {
+  it('refuses further requests, and says when to retry', async () => {
     const responses = [await post(1), await post(2), await post(3)];
 
     expect(responses.map(({ statusCode }) => statusCode)).toEqual([200, 200, 429]);
@@ -194,7 +194,7 @@ describe('the rate limit of a caller', () => {
     expect(responses[2]?.headers['retry-after']).toBe('1800');
   });
 
-  it('is told with every answer, and what is left of it', async () => {
+  it('is in every answer, with the remaining quota', async () => {
     const responses = [await post(1), await post(2), await post(3)];
 
     expect(responses.map(({ headers }) => headers['ratelimit-policy'])).toEqual(
@@ -207,13 +207,13 @@ describe('the rate limit of a caller', () => {
     ]);
   });
 
-  it('leaves other callers theirs', async () => {
+  it('does not affect other callers', async () => {
     for (const id of [1, 2, 3]) await post(id);
 
     expect((await post(4, 'another-token')).statusCode).toBe(200);
   });
 
-  it('does not hold for the metrics', async () => {
+  it('does not apply to the metrics', async () => {
     for (const id of [1, 2, 3]) await post(id);
 
     const metrics = await application.app.inject({
@@ -225,7 +225,7 @@ describe('the rate limit of a caller', () => {
   });
 });
 
-describe('a service with limits of its own', () => {
+describe('a service with other limits', () => {
   let application: TestApplication;
   afterEach(() => application.stop());
 
@@ -235,17 +235,17 @@ describe('a service with limits of its own', () => {
   }
 
   const ALIVE = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
-  /** The request, after whose answer the connection shall be closed. */
+  /** Adds `Connection: close` to a request. */
   const last = (request: string, ...fields: string[]) =>
     request.replace('Host: x', ['Host: x', 'Connection: close', ...fields].join('\r\n'));
 
-  it('closes a connection that idles for longer than KEEP_ALIVE_TIMEOUT', async () => {
+  it('closes a connection that is idle for longer than KEEP_ALIVE_TIMEOUT', async () => {
     const url = await start({ KEEP_ALIVE_TIMEOUT: '100ms' });
 
     expect(await exchange(url, ALIVE)).toMatchObject([{ status: 200 }]);
   }, 10_000);
 
-  it('cuts no connection on which a request waits for the store', async () => {
+  it('keeps a connection open while a request waits for the store', async () => {
     const url = await start({});
     application.app.getHttpAdapter().getInstance().server.setTimeout(100);
     const lock = lockDatabase(application.store.file);
@@ -256,7 +256,7 @@ describe('a service with limits of its own', () => {
     expect(await answers).toMatchObject([{ status: 200 }]);
   });
 
-  it('refuses a head that is larger than HEADERS_LIMIT, and no other', async () => {
+  it('refuses only a head that is larger than HEADERS_LIMIT', async () => {
     const url = await start({ HEADERS_LIMIT: '1KiB' });
     const withField = (size: number) => last(ALIVE, `X: ${'x'.repeat(size)}`);
 
@@ -266,7 +266,7 @@ describe('a service with limits of its own', () => {
     ]);
   });
 
-  it('refuses a body that is larger than BODY_LIMIT, and no other', async () => {
+  it('refuses only a body that is larger than BODY_LIMIT', async () => {
     const url = await start({ BODY_LIMIT: '1KiB' });
     const withBody = (size: number) =>
       last(creation(1, 'x'.repeat(size - '{"id":1,"name":""}'.length)).text);
@@ -277,7 +277,7 @@ describe('a service with limits of its own', () => {
     ]);
   });
 
-  it('closes a connection beyond MAX_CONNECTIONS as it comes, and no other', async () => {
+  it('closes only connections beyond MAX_CONNECTIONS, at once', async () => {
     const url = await start({ MAX_CONNECTIONS: '1' });
     const first = open(url);
     await once(first, 'connect');

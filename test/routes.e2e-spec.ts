@@ -37,7 +37,7 @@ describe('paths and methods', () => {
   });
 
   it.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'] as const)(
-    'answers 405 to %s /plants, and names the method allowed',
+    'answers 405 to %s /plants, and names the allowed method',
     async (method) => {
       const response = await application.app.inject({
         method: method as 'GET',

@@ -17,16 +17,16 @@ describe('security headers', () => {
     ['a success', creation('{"id":1,"name":"Fern"}'), 200],
     ['a refused body', creation('{}'), 400],
     ['a missing token', 'POST /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 401],
-    ['a path that there is not', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 404],
+    ['an unknown path', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 404],
     [
-      'a method that there is not',
+      'a method that is not allowed',
       'GET /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
       405,
     ],
     ['a malformed path', 'GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
-    ['a strange expectation', 'POST / HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n', 417],
+    ['an unknown expectation', 'POST / HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n', 417],
     ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', 501],
-    ['what is no HTTP', 'garbage\r\n\r\n', 400],
+    ['bytes that are not HTTP', 'garbage\r\n\r\n', 400],
   ])('are on the answer to %s', async (_what, request, status) => {
     const [answer] = await exchange(url, request);
 
@@ -38,7 +38,7 @@ describe('security headers', () => {
     });
   });
 
-  it('let Swagger UI run its own files and nothing else', async () => {
+  it('let Swagger UI load only its own files', async () => {
     const { headers } = await application.app.inject({ method: 'GET', url: '/docs' });
 
     expect(headers).toMatchObject({
@@ -50,7 +50,7 @@ describe('security headers', () => {
     });
   });
 
-  it('let a browser keep the files of Swagger UI as long as they are the same', async () => {
+  it('let a browser reuse the files of Swagger UI while they are unchanged', async () => {
     const file = { method: 'GET', url: '/docs/swagger-ui.css' } as const;
     const { etag, 'cache-control': cacheControl } = (await application.app.inject(file)).headers;
 

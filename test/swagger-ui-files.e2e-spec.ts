@@ -16,7 +16,7 @@ describe('the files of Swagger UI', () => {
     ['/docs/favicon.svg', 'image/svg+xml'],
     ['/docs/swagger-ui-bundle.js', 'application/javascript; charset=utf-8'],
     ['/docs/swagger-ui.css', 'text/css; charset=utf-8'],
-  ])('%s is there, as %s', async (url, type) => {
+  ])('include %s as %s', async (url, type) => {
     const response = await get(url);
 
     expect(response.statusCode).toBe(200);
@@ -24,7 +24,7 @@ describe('the files of Swagger UI', () => {
     expect(response.rawPayload.length).toBeGreaterThan(0);
   });
 
-  it('are all that a page asks for', async () => {
+  it('include everything that the page links to', async () => {
     const { body } = await get('/docs');
     const links = [...body.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, link]) => `/${link}`);
 
@@ -34,7 +34,7 @@ describe('the files of Swagger UI', () => {
     expect(new Set(statuses)).toEqual(new Set([200]));
   });
 
-  it('are sent whole, whatever range is asked for', async () => {
+  it('are sent whole, even when a range is requested', async () => {
     const { statusCode } = await application.app.inject({
       url: '/docs/docs.css',
       headers: { range: 'bytes=99999999-' },
@@ -43,7 +43,7 @@ describe('the files of Swagger UI', () => {
     expect(statusCode).toBe(200);
   });
 
-  it('are the page also with a slash behind', async () => {
+  it('include a redirect from /docs/ to the page', async () => {
     const response = await get('/docs/');
 
     expect([response.statusCode, response.headers.location]).toEqual([308, '../docs']);

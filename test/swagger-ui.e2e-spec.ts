@@ -15,7 +15,7 @@ describe('Swagger UI in Chromium', () => {
   let context: BrowserContext;
   let page: Page;
   /** What the page wrote to the console or threw. */
-  let complaints: string[];
+  let pageErrors: string[];
   let requested: URL[];
   beforeAll(async () => {
     application = await TestApplication.start();
@@ -26,10 +26,10 @@ describe('Swagger UI in Chromium', () => {
     application.store.removePlants();
     context = await browser.newContext({ viewport: DESKTOP });
     page = await context.newPage();
-    complaints = [];
+    pageErrors = [];
     requested = [];
-    page.on('console', (message) => complaints.push(message.text()));
-    page.on('pageerror', (error) => complaints.push(error.message));
+    page.on('console', (message) => pageErrors.push(message.text()));
+    page.on('pageerror', (error) => pageErrors.push(error.message));
     page.on('request', (request) => requested.push(new URL(request.url())));
     await open();
   });
@@ -57,7 +57,7 @@ describe('Swagger UI in Chromium', () => {
     await dialog().waitFor({ state: 'detached' });
   }
 
-  /** The status and the body that the page shows once the request under way is answered. */
+  /** The status and the body that the page shows when the request is answered. */
   async function shownAnswer(): Promise<{ status: string; body: unknown }> {
     const answer = page.locator('.live-responses-table .response');
     const status = await answer.locator('.response-col_status').innerText();
@@ -72,21 +72,21 @@ describe('Swagger UI in Chromium', () => {
     expect(await isFocused.count()).toBe(1);
   }
 
-  function expectNoComplaint(): void {
+  function expectNoErrors(): void {
     const elsewhere = requested.filter(
       ({ origin, protocol }) => origin !== url.origin && protocol !== 'data:',
     );
 
-    expect(complaints).toEqual([]);
+    expect(pageErrors).toEqual([]);
     expect(elsewhere).toEqual([]);
   }
 
-  it('opens without a complaint, and asks no other origin for anything', async () => {
+  it('opens without errors and without requests to other origins', async () => {
     expect(await page.title()).toBe('Plant Store');
-    expectNoComplaint();
+    expectNoErrors();
   });
 
-  it('tells how to get a token and what the error numbers mean', async () => {
+  it('explains how to get a token and what the error numbers mean', async () => {
     const information = page.locator('.information-container');
     await page.getByText('What the error numbers mean').click();
 
@@ -96,14 +96,14 @@ describe('Swagger UI in Chromium', () => {
     expect(text).toMatch(/40003\s+400\s+A plant with this id exists already\./);
   });
 
-  it('creates a plant from the example that it is filled with', async () => {
+  it('creates a plant from the prefilled example', async () => {
     await authorize();
 
     await executeButton().click();
 
     expect(await shownAnswer()).toEqual({ status: '200', body: { name: 'Fern', tag: 'shade' } });
     expect(application.store.plants()).toHaveLength(1);
-    expectNoComplaint();
+    expectNoErrors();
   });
 
   it('sends an id above 2^53 exactly as typed', async () => {
@@ -116,7 +116,7 @@ describe('Swagger UI in Chromium', () => {
     expect(application.store.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
   });
 
-  it('sends the example with an id above 2^53 as it shows it', async () => {
+  it('sends the example with an id above 2^53 exactly as shown', async () => {
     await authorize();
     await page
       .locator('.opblock-section-request-body .examples-select select')
@@ -152,7 +152,7 @@ describe('Swagger UI in Chromium', () => {
     expect(application.store.plants()).toEqual([]);
   });
 
-  it('keeps the token over a reload', async () => {
+  it('keeps the token after a reload', async () => {
     await authorize();
     await open();
 
@@ -177,7 +177,7 @@ describe('Swagger UI in Chromium', () => {
     expect((await shownAnswer()).status).toBe('200');
   });
 
-  it("fits a phone's width, and gives most of it to an answer", async () => {
+  it("fits a phone's width, and gives most of it to the answer", async () => {
     await page.setViewportSize(PHONE);
 
     await executeButton().click();

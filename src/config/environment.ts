@@ -9,7 +9,7 @@ import {
 import type { HttpOptions } from '../server';
 import type { RateLimitOptions } from '../operations/limits';
 import type { ShutdownOptions } from '../operations/process';
-import { asksForTraces } from '../operations/tracing';
+import { isTracingEnabled } from '../operations/tracing';
 import { urlPerHost } from '../plants/standalone';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
@@ -134,7 +134,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     ),
     accessLog: flag('ACCESS_LOG', false),
     docs: flag('DOCS', true),
-    tracing: asksForTraces(environment),
+    tracing: isTracingEnabled(environment),
   };
 
   if (settings.headersTimeout > settings.requestTimeout) {

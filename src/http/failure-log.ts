@@ -1,47 +1,31 @@
 import { Logger } from '@nestjs/common';
 import { failureChannel, type PlantStoreError } from '../errors';
+import { LogThrottle } from './log-throttle';
 
-/** Lines a second in full for each number; what exceeds them is counted. */
+/** Lines a second in full for each error number. */
 const FULL_LINES = 10;
 
-/** Milliseconds. */
-const SECOND = 1000;
-
 /**
- * The log of what is answered with 5xx: one line each, with its cause. A store that is away fails
- * thousands of requests a second for the same reason, and a log that grows as fast is a fault of
- * its own: of one error number the first ten in a second are logged, the others counted in one line.
+ * Logs the errors that are answered with 5xx: one line each, with its cause. An unavailable store can
+ * fail thousands of requests a second, all for one reason, hence the throttle.
  */
 export class FailureLog {
   private readonly logger = new Logger('Errors');
-  /** How many there were in the current second, by number. */
-  private readonly counts = new Map<number, number>();
+  private readonly throttle = new LogThrottle<number>(FULL_LINES, (error, count) => {
+    this.logger.error(`${error} another ${count} times within a second`);
+  });
 
-  /** @param request whose failure it is, for {@link failureChannel} */
+  /** @param request the failed request, for {@link failureChannel} */
   write(failure: PlantStoreError, request: object): void {
     const { error, message, cause = failure } = failure;
-    if (this.counts.size === 0) this.startSecond();
-    const count = (this.counts.get(error) ?? 0) + 1;
-    this.counts.set(error, count);
-    if (count > FULL_LINES) return;
+    if (!this.throttle.admit(error)) return;
     failureChannel.runStores(request, () => {
       this.logger.error(cause, `${error} ${message}`);
     });
   }
 
-  /** Writes what has been counted so far. */
+  /** Logs what has been counted so far. */
   flush(): void {
-    for (const [error, count] of this.counts) {
-      if (count > FULL_LINES) {
-        this.logger.error(`${error} another ${count - FULL_LINES} times within a second`);
-      }
-    }
-    this.counts.clear();
-  }
-
-  private startSecond(): void {
-    setTimeout(() => {
-      this.flush();
-    }, SECOND).unref();
+    this.throttle.flush();
   }
 }

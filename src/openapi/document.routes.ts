@@ -8,7 +8,7 @@ import { createDocument } from './document';
 const UI = join(__dirname, 'ui');
 const SWAGGER_UI = dirname(require.resolve('swagger-ui-dist/package.json'));
 
-/** The files of the page at `/docs`, and where they lie. */
+/** The files of the page at `/docs`, and their folders. */
 const files = {
   'docs.css': UI,
   'docs.js': UI,
@@ -17,7 +17,7 @@ const files = {
   'swagger-ui.css': SWAGGER_UI,
 };
 
-/** Own files only, and nothing inline. Swagger UI's style sheet has its icons in `data:` URLs. */
+/** Only files of this server, and nothing inline. Swagger UI's style sheet has icons in `data:` URLs. */
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -36,11 +36,11 @@ export function serveDocument(app: NestFastifyApplication): void {
 }
 
 /**
- * Swagger UI on a page of our own: the one that `@nestjs/swagger` writes has inline styles, which a
+ * Serves Swagger UI on a page of our own. The page of `@nestjs/swagger` has inline styles, which a
  * strict policy forbids.
  */
 async function serveSwaggerUi(instance: FastifyInstance): Promise<void> {
-  // Files that nobody may keep are not resumed either.
+  // Ranges are off: one that cannot be satisfied would be answered with 400.
   await instance.register(fastifyStatic, { root: UI, serve: false, acceptRanges: false });
 
   instance.get('/docs', (_request, reply) =>

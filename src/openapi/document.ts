@@ -4,7 +4,7 @@ import { type CatalogueEntry, errorCatalogue } from '../errors';
 import { PlantsModule } from '../plants';
 import { SCHEMA_PREFIX } from '../plants/standalone';
 
-/** The OpenAPI document of the contract, from the decorators of the code. */
+/** Creates the OpenAPI document of the contract from the decorators. */
 export function createDocument(app: INestApplication): OpenAPIObject {
   const config = new DocumentBuilder()
     .setOpenAPIVersion('3.1.0')
@@ -25,17 +25,17 @@ export function createDocument(app: INestApplication): OpenAPIObject {
 }
 
 const TOKEN =
-  'An access token of this service, or one of the identity provider that it trusts. Its operator hands them out; one who starts it without any finds a token in the `curl` line that the service prints.';
+  'An access token of this service, or one of the identity provider that it trusts. Its operator issues them. A service that is started without any prints one in a `curl` line.';
 
 function description(): string {
   const rows = Object.values<CatalogueEntry>(errorCatalogue).map(
     ({ error, status, meaning }) => `| ${error} | ${status} | ${meaning} |`,
   );
-  return `A sample plant store: send a plant and it is kept, exactly and durably.
+  return `A sample plant store: it stores each plant exactly and durably.
 
 **The token.** ${TOKEN}
 
-**Errors.** Whatever is not a success carries an \`Error\`. Its number never changes its meaning, and its first three digits are the HTTP status. 400 belongs to the specification, the rest is how this implementation answers where the specification leaves it open.
+**Errors.** Each failure is answered with an \`Error\`. The meaning of its number never changes, and the first three digits are the HTTP status. 400 is part of the specification; this implementation adds the other statuses.
 
 <details><summary>What the error numbers mean</summary>
 
@@ -46,14 +46,14 @@ ${rows.join('\n')}
 </details>`;
 }
 
-/** Schemas carry the package's name in the document of a host; here they have the contract's. */
+/** Removes the prefix that schema names need in the document of a host. */
 function underContractNames(document: OpenAPIObject): OpenAPIObject {
   return JSON.parse(JSON.stringify(document).replaceAll(SCHEMA_PREFIX, '')) as OpenAPIObject;
 }
 
 /**
- * States NewPlant as the contract does, as Plant and an id. `@nestjs/swagger` copies the members of
- * a base class into the schema of the derived one instead.
+ * Declares NewPlant as the contract does: a Plant with an id. `@nestjs/swagger` copies the members of
+ * the base class into the derived schema instead.
  */
 function withInheritance(document: OpenAPIObject): OpenAPIObject {
   const { schemas = {} } = document.components ?? {};

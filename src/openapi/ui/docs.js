@@ -1,7 +1,7 @@
 const response = await fetch('openapi.json');
 const spec = await response.json();
 
-// An id that is free, as far as a clock can tell, so that the first try succeeds.
+// An id from the clock is most likely free, so the first try succeeds.
 const { examples } = spec.paths['/plants'].post.requestBody.content['application/json'];
 examples.tagged.value.id = Date.now();
 
@@ -13,6 +13,6 @@ SwaggerUIBundle({
   tryItOutEnabled: true,
   persistAuthorization: true,
   deepLinking: true,
-  // Its badge is a request to another origin.
+  // The badge of the validator would come from another origin.
   validatorUrl: null,
 });

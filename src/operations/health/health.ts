@@ -5,8 +5,8 @@ import type { Readiness } from './readiness';
 const OK = JSON.stringify({ status: 'ok' });
 
 /**
- * Serves `GET /health/live` and `GET /health/ready`: public, without detail. They are routes of
- * Fastify, past Nest's guards, and answer from memory, so that any rate of probing is cheap.
+ * Serves `GET /health/live` and `GET /health/ready`, public and without detail. They are routes of
+ * Fastify, to which Nest's guards do not apply. They answer from memory, so frequent probes are cheap.
  */
 export function serveHealth(instance: FastifyInstance, readiness: Readiness): void {
   const unavailable = new UnavailableError();

@@ -2,7 +2,7 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { PlantsRepository } from '../../plants';
 
-/** Whether the service wants traffic: what a balancer asks. */
+/** Tells load balancers whether the service is ready for traffic. */
 @Injectable()
 export class Readiness implements OnModuleInit {
   private plants: PlantsRepository | undefined;
@@ -14,12 +14,12 @@ export class Readiness implements OnModuleInit {
     this.plants = this.moduleRef.get(PlantsRepository, { strict: false });
   }
 
-  /** False while starting, once draining, and while the store takes no plants. Costs nothing. */
+  /** False while starting or draining, and while the store takes no plants. Answers from memory. */
   isReady(): boolean {
     return !this.draining && (this.plants?.isReady() ?? false);
   }
 
-  /** Says from now on that the service is not ready, so that balancers turn elsewhere. */
+  /** Reports not ready from now on, so that load balancers send no more traffic. */
   drain(): void {
     this.draining = true;
   }

@@ -3,7 +3,7 @@ import { fastify, type FastifyInstance } from 'fastify';
 import type { PlantsRepository } from '../../plants';
 import { shedLoad } from './load-shedding';
 
-/** Milliseconds: late on average also when a busy machine lets the loop turn once or twice besides. */
+/** Milliseconds. Long enough for a late mean even if a busy machine adds a few turns of the loop. */
 const LATE = 2000;
 
 describe('load shedding', () => {
@@ -11,7 +11,7 @@ describe('load shedding', () => {
   let held: PromiseWithResolvers<string>;
   let reached: PromiseWithResolvers<undefined>;
   beforeEach(async () => {
-    // The delay of the event loop is real; when it is looked at, the test says.
+    // The delay of the event loop is real; the test decides when it is sampled.
     jest.useFakeTimers({
       doNotFake: ['hrtime', 'nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate'],
     });
@@ -35,33 +35,33 @@ describe('load shedding', () => {
   const post = async (headers = {}) =>
     (await instance.inject({ method: 'POST', url: '/plants', headers })).statusCode;
 
-  /** Begins with a creation that does not end before it may. */
+  /** Starts a creation that ends only when `held` is resolved. */
   async function hold(): Promise<{ status: Promise<number> }> {
     const status = post({ held: 'yes' });
     await reached.promise;
     return { status };
   }
 
-  /** Has the delay be looked at. */
-  const look = () => {
+  /** Samples the delay. */
+  const sample = () => {
     jest.advanceTimersToNextTimer();
   };
 
-  /** Makes the event loop late by some milliseconds between two looks at its delay. */
-  async function beLateBy(time: number): Promise<void> {
-    look();
-    // What is measured is the time from one measuring timer, due by then, to the next.
+  /** Blocks the event loop for some milliseconds between two samples of its delay. */
+  async function blockEventLoop(time: number): Promise<void> {
+    sample();
+    // The delay is measured from one timer to the next; the first pause makes one due.
     for (const pause of [30, time]) {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pause);
-      // Timers have their turn between two of these.
+      // Timers run between two of these.
       await setImmediate();
       await setImmediate();
     }
-    look();
+    sample();
   }
 
-  it('refuses creations beyond the limit while the event loop is late, and no others', async () => {
-    await beLateBy(LATE);
+  it('refuses only creations beyond the limit, and only while the event loop is late', async () => {
+    await blockEventLoop(LATE);
     const { status } = await hold();
 
     expect(await post()).toBe(503);
@@ -71,23 +71,23 @@ describe('load shedding', () => {
     expect(await post()).toBe(200);
   });
 
-  it('goes by the delay between the last two looks', async () => {
+  it('uses the delay between the last two samples', async () => {
     await hold();
 
     const statuses: number[] = [];
     for (const time of [100, LATE, 100]) {
-      await beLateBy(time);
+      await blockEventLoop(time);
       statuses.push(await post());
     }
 
     expect(statuses).toEqual([200, 503, 200]);
   });
 
-  it('takes an event loop that came to no timer between two looks for late', async () => {
+  it('counts an event loop that ran no timer between two samples as late', async () => {
     await hold();
 
-    look();
-    look();
+    sample();
+    sample();
 
     expect(await post()).toBe(503);
   });

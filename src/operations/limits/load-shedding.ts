@@ -4,25 +4,25 @@ import { UnavailableError } from '../../errors';
 import type { PlantsRepository } from '../../plants';
 import { createPlantRoute } from '../../plants/standalone';
 
-/** Milliseconds that the event loop may be late on average. */
+/** The mean delay of the event loop from which it counts as late, in milliseconds. */
 const MAX_DELAY = 500;
 
 /**
- * Creations that may be under way while the event loop is late. Not none: answering refusals alone
- * can make it late, and a service that then refused all would serve nobody for as long as they try.
+ * Creations that may be in progress while the event loop is late. Not zero: refusals alone can keep
+ * the loop late, and a service that refused everything would then serve nobody.
  */
 const LATE_LIMIT = 2048;
 
-/** Milliseconds between looks at the event loop's delay. */
+/** Milliseconds between two samples of the event loop's delay. */
 const SAMPLE_INTERVAL = 250;
 
-/** Milliseconds between the timers that measure the delay; part of what is measured. */
+/** Milliseconds between the timers that measure the delay. The measured delay includes it. */
 const RESOLUTION = 20;
 
 /**
- * Refuses creations with 503 while too many plants wait, or too many are under way for an event loop
- * that is late, before anything is done for them: the token is not looked at, the body not read. To
- * be called before routes are added.
+ * Refuses creations with 503 while too many plants wait, or while the event loop is late and too many
+ * creations are in progress. Neither the token nor the body of a refused creation is read. Call it
+ * before routes are added.
  */
 export function shedLoad(
   instance: FastifyInstance,
@@ -30,22 +30,22 @@ export function shedLoad(
   lateLimit = LATE_LIMIT,
 ): void {
   const isLate = watchEventLoop(instance);
-  // Made once: thousands of refusals a second shall not each cost a stack trace.
+  // Created once, so that thousands of refusals a second do not each capture a stack trace.
   const late = new UnavailableError({ cause: new Error('overloaded: the event loop is late') });
   const full = new UnavailableError({ cause: new Error('overloaded: too many plants wait') });
 
-  let underWay = 0;
-  const leave = (): void => {
-    underWay--;
+  let inProgress = 0;
+  const release = (): void => {
+    inProgress--;
   };
   const admit: onRequestHookHandler = (_request, reply, done) => {
     if (plants.isFull()) {
       done(full);
-    } else if (underWay >= lateLimit && isLate()) {
+    } else if (inProgress >= lateLimit && isLate()) {
       done(late);
     } else {
-      underWay++;
-      reply.raw.on('close', leave);
+      inProgress++;
+      reply.raw.on('close', release);
       done();
     }
   };
@@ -56,12 +56,12 @@ export function shedLoad(
 }
 
 function watchEventLoop(instance: FastifyInstance): () => boolean {
-  let late = false;
+  let isLate = false;
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION });
   delay.enable();
   const sampling = setInterval(() => {
-    // In nanoseconds; NaN when not one timer fired in all that time.
-    late = !(delay.mean / 1e6 - RESOLUTION <= MAX_DELAY);
+    // In nanoseconds; NaN if no timer fired since the last sample.
+    isLate = !(delay.mean / 1e6 - RESOLUTION <= MAX_DELAY);
     delay.reset();
   }, SAMPLE_INTERVAL).unref();
   instance.addHook('onClose', (_instance, done) => {
@@ -69,5 +69,5 @@ function watchEventLoop(instance: FastifyInstance): () => boolean {
     delay.disable();
     done();
   });
-  return () => late;
+  return () => isLate;
 }

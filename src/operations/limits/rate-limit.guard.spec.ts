@@ -4,7 +4,7 @@ import { TooManyRequestsError } from '../../errors';
 import { RateLimitGuard } from './rate-limit.guard';
 
 describe('RateLimitGuard', () => {
-  it('tells callers of one name apart by who vouches for it', () => {
+  it('distinguishes callers of the same name by their issuer', () => {
     const guard = new RateLimitGuard({ quota: 1, window: 60 });
     const request = (caller: Caller) =>
       guard.canActivate(new ExecutionContextHost([{ caller }, { headers: jest.fn() }]));

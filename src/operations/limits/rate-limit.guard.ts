@@ -6,9 +6,9 @@ import { MetricsController } from '../metrics';
 import { RateLimit, type RateLimitOptions } from './rate-limit';
 
 /**
- * Limits the rate of requests of each caller, and tells it what is left in the fields of
- * draft-ietf-httpapi-ratelimit-headers-10. It comes after the guard that knows the caller. Reading
- * the metrics is not limited: an operator shall see what a caller with the same token does.
+ * Limits the request rate of each caller, and reports the rest of its quota in the fields of
+ * draft-ietf-httpapi-ratelimit-headers-10. Must run after the guard that sets the caller. Reading the
+ * metrics is not limited, so that an operator can watch a caller that uses the same token.
  */
 export class RateLimitGuard implements CanActivate {
   private readonly limit: RateLimit;
@@ -24,7 +24,7 @@ export class RateLimitGuard implements CanActivate {
     if (context.getClass() === MetricsController) return true;
     const http = context.switchToHttp();
     const { caller } = http.getRequest<{ caller?: Caller }>();
-    // A JWT may have the name of a token in the list.
+    // A JWT may have the same name as a token in the list.
     const key = JSON.stringify([caller?.issuer, caller?.name]);
     const { remaining, resetAfter, retryAfter } = this.limit.take(key, performance.now());
     void http.getResponse<FastifyReply>().headers({

@@ -6,19 +6,19 @@ export interface RateLimitOptions {
   readonly window: number;
 }
 
-/** What a request finds. Durations are in whole seconds, rounded up. */
+/** The quota of a caller after a request. Durations are in whole seconds, rounded up. */
 export interface RateLimitState {
   /** Requests left. */
   readonly remaining: number;
-  /** Until the whole quota is there again. */
+  /** Until the whole quota is available again. */
   readonly resetAfter: number;
-  /** Until the refused request may be sent again; 0 when it is not refused. */
+  /** Until a refused request may be sent again; 0 if the request is admitted. */
   readonly retryAfter: number;
 }
 
 /**
  * Limits the rate of each caller by the generic cell rate algorithm (ITU-T I.371): a bucket that
- * refills evenly, of which no more is kept than the time at which it will be full.
+ * refills evenly, stored as the time at which it will be full.
  */
 export class RateLimit {
   /** When each caller's bucket is full, in milliseconds of {@link take}'s clock. */
@@ -33,7 +33,7 @@ export class RateLimit {
   }
 
   /**
-   * Counts a request of a caller, unless it is to be refused.
+   * Counts a request of a caller, unless it must be refused.
    *
    * @param now milliseconds of a clock that never goes back
    */
@@ -42,7 +42,7 @@ export class RateLimit {
     const fullAt = Math.max(this.fullAt.get(caller) ?? 0, now);
     const next = fullAt + this.interval;
     const wait = next - this.window - now;
-    // Rounding may make the last request of the quota seem late by a fraction of a millisecond.
+    // Rounding errors must not refuse the last request of the quota.
     if (wait > 0.001) {
       return { remaining: 0, resetAfter: seconds(fullAt - now), retryAfter: seconds(wait) };
     }
@@ -51,7 +51,7 @@ export class RateLimit {
     return { remaining, resetAfter: seconds(next - now), retryAfter: 0 };
   }
 
-  /** Forgets, once a window, the callers whose buckets are full. */
+  /** Once a window, removes the callers whose buckets are full. */
   private sweep(now: number): void {
     if (now < this.sweepAt) return;
     this.sweepAt = now + this.window;

@@ -3,16 +3,16 @@ import { requestFields } from './request-context';
 import { StandardOutput } from './standard-output';
 import { formatForTerminal } from './terminal-format';
 
-/** Where log lines go: the standard output, or what a test reads. */
+/** Where log lines go: the standard output, or the output of a test. */
 export interface LogOutput extends DestinationStream {
   readonly isTTY?: boolean;
 }
 
 /**
- * The logger of the service: lines for people when the output is a terminal, one JSON object a line
- * otherwise. The line of a request that failed names the request.
+ * The logger of the service. It writes readable lines to a terminal, and one JSON object a line to
+ * anything else. Lines about a failed request contain the request id.
  *
- * @param level of pino
+ * @param level a level of pino
  */
 export function createLogger(level: string, output: LogOutput = process.stdout): Logger {
   const options = { level, mixin: () => requestFields() ?? {} };

@@ -1,7 +1,7 @@
 import type { LoggerService } from '@nestjs/common';
 import type { Level, Logger } from 'pino';
 
-/** Sends Nest's log lines, and those of everybody who uses Nest's `Logger`, through pino. */
+/** Writes what is logged through Nest's `Logger` with pino. */
 export class NestLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
 
@@ -25,8 +25,8 @@ export class NestLogger implements LoggerService {
   }
 
   /**
-   * Nest appends the context, the name of who logs, as the last argument; before it stands undefined
-   * where an error has no stack.
+   * Nest passes the context, the name of the logger, as the last argument. The argument before it is
+   * undefined for an error without a stack.
    */
   private write(level: Level, message: unknown, rest: unknown[]): void {
     const context = rest.pop();

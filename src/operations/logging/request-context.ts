@@ -6,35 +6,35 @@ import { failureChannel } from '../../errors';
 /** The request whose failure is being logged. */
 const current = new AsyncLocalStorage<FastifyRequest>();
 
-/** W3C Trace Context section 3.2, version 00, and neither id all zeros. */
+/** W3C Trace Context section 3.2: version 00, with neither id all zeros. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** What a log line says of the request that it is part of. */
+/** The fields of a log line that identify its request. */
 export interface RequestFields {
   readonly requestId: string;
-  /** As the caller sent it, when it did and it is well-formed. */
+  /** From the caller, if it sent a well-formed one. */
   readonly traceparent?: string;
 }
 
-/** The span of a request, by the names that OpenTelemetry gives them in logs. */
+/** The fields of a log line that identify the span of its request, as OpenTelemetry names them. */
 export interface TraceFields {
   readonly trace_id: string;
   readonly span_id: string;
   readonly trace_flags: string;
 }
 
-/** What log lines say of the spans of requests; empty unless requests are traced. */
+/** The trace fields of each request; empty unless requests are traced. */
 export const traceFields = new WeakMap<IncomingMessage, TraceFields>();
 
 /**
- * Has the log lines of a failed request name it. Not for all of the time that a request takes: that
- * costs every request, and no other line is part of one.
+ * Adds the request id to the log lines of a failed request. Only while the failure is logged: no other
+ * line belongs to a request, and a context for the whole request would slow down each of them.
  */
 export function identifyFailedRequests(): void {
   failureChannel.bindStore(current);
 }
 
-/** The fields for a log line: those of the request given, or of the current one; none outside. */
+/** The log fields of a request, by default of the failed one that is being logged, if any. */
 export function requestFields(
   request = current.getStore(),
 ): (RequestFields & Partial<TraceFields>) | undefined {

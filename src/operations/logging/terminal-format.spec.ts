@@ -5,20 +5,20 @@ describe('a log line on a terminal', () => {
   const format = (fields: object) =>
     formatForTerminal(JSON.stringify({ level: 30, time, ...fields }));
 
-  it('tells time, level, who logs, the message and the fields', () => {
+  it('shows time, level, logger, message and fields', () => {
     expect(
       format({ pid: 1, hostname: 'h', context: 'Store', msg: 'open', size: 7, path: 'a b' }),
     ).toBe('03:04:05 INFO  Store: open size=7 path="a b"\n');
   });
 
-  it('has the stack of an error below it, indented', () => {
+  it('shows the stack of an error below it, indented', () => {
     expect(format({ level: 50, msg: 'failed', err: { stack: 'Error: x\n    at y' } })).toBe(
       '03:04:05 ERROR failed\n    Error: x\n        at y\n',
     );
   });
 
   it.each(['\n', '\r', '\u001b[2J', '\u009b2J', '\u2028', '\u202e', '\b'])(
-    'cannot be forged or made to move the cursor with %j',
+    'cannot be forged or made to move the cursor by %j',
     (text) => {
       const line = format({
         msg: text,

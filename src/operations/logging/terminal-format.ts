@@ -6,17 +6,20 @@ interface Line extends Record<string, unknown> {
   /** Milliseconds since the epoch. */
   readonly time: number;
   readonly msg?: string;
-  /** Who logs. */
+  /** The name of the logger. */
   readonly context?: string;
   readonly err?: { readonly stack?: string };
 }
 
-/** What a terminal may obey or be misled by: control and format characters, line separators. */
+/** Characters that control or confuse a terminal: control and format characters, line separators. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
- * Turns one JSON line of pino's into one for people; the stack of an error follows, indented.
- * Nothing that is logged can begin a line of its own or move the cursor.
+ * Formats a JSON line of pino's for people; the stack of an error follows, indented. Logged text can
+ * neither begin a line of its own nor move the cursor.
+ *
+ * Tried instead: `pino-pretty` 13 lets a line feed in a message begin a line of its own, and writes C1
+ * controls, bidirectional overrides and line separators as they are.
  */
 export function formatForTerminal(json: string): string {
   const { level, time, msg = '', context, err, ...fields } = JSON.parse(json) as Line;

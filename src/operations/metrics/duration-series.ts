@@ -4,11 +4,11 @@ export const durationBuckets = [
 ] as const;
 
 /**
- * Durations of one kind, counted by {@link durationBuckets}. It takes a tenth of the time that
- * prom-client's histogram takes with labels, and is on the path of every request.
+ * A histogram of durations with the buckets {@link durationBuckets}. Each request is observed, and
+ * prom-client's histogram with labels takes ten times as long.
  */
 export class DurationSeries {
-  /** How many durations fell into each bucket, and last those beyond all of them. */
+  /** The count of each bucket; the last one is for durations above all bounds. */
   private readonly counts = new Float64Array(durationBuckets.length + 1);
   private sum = 0;
 
@@ -20,12 +20,12 @@ export class DurationSeries {
     this.sum += seconds;
   }
 
-  /** How many there were. */
+  /** How many durations were observed. */
   get count(): number {
     return this.counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** The samples of a Prometheus histogram `name` with these labels. */
+  /** The samples of the Prometheus histogram `name` with these labels. */
   samples(name: string, labels: Record<string, string>): Sample[] {
     let count = 0;
     const buckets = [...this.counts].map((inBucket, at) => ({
@@ -41,7 +41,7 @@ export class DurationSeries {
   }
 }
 
-/** One line of the text that Prometheus reads. */
+/** One line of the Prometheus text format. */
 export interface Sample {
   readonly metricName: string;
   readonly labels: Record<string, string>;

@@ -2,7 +2,7 @@ import { Controller, Get, Header } from '@nestjs/common';
 import { Registry } from 'prom-client';
 import { Metrics } from './metrics';
 
-/** `GET /metrics`, behind the bearer guard like everything that Nest routes. */
+/** `GET /metrics`, behind the bearer guard like every route of Nest. */
 @Controller('metrics')
 export class MetricsController {
   constructor(private readonly metrics: Metrics) {}

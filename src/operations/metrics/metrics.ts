@@ -10,7 +10,7 @@ import { durationBuckets } from './duration-series';
 import { packageVersion } from '../../package-version';
 import { RequestDurations } from './request-durations';
 
-/** Which errors tell what became of a creation that failed. */
+/** The errors that count as each outcome of a failed creation. */
 const failedOutcomes: Readonly<Record<string, readonly ErrorKind[]>> = {
   invalid: ['notJson', 'invalidPlant', 'unsupportedMediaType', 'bodyTooLarge'],
   taken: ['idTaken'],
@@ -19,8 +19,8 @@ const failedOutcomes: Readonly<Record<string, readonly ErrorKind[]>> = {
 };
 
 /**
- * What the service counts, for Prometheus. What happens with each request is merely counted up;
- * the rest is computed when the metrics are read.
+ * The metrics of the service, for Prometheus. A request only increments counters; the rest is
+ * computed when the metrics are read.
  */
 @Injectable()
 export class Metrics implements OnModuleInit, OnApplicationShutdown {
@@ -115,7 +115,7 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
     batchChannel.unsubscribe(this.countBatch);
   }
 
-  /** Measures every request that is answered, and counts connections. To be called before routes are added. */
+  /** Measures every answered request, and counts connections. Call it before routes are added. */
   measure(instance: FastifyInstance): void {
     this.requests.measure(instance);
     const connections = promisify(instance.server.getConnections.bind(instance.server));
@@ -129,7 +129,7 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
     });
   }
 
-  /** All of them in the Prometheus text format, version 0.0.4. */
+  /** All metrics in the Prometheus text format, version 0.0.4. */
   text(): Promise<string> {
     return this.registry.metrics();
   }

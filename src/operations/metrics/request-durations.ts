@@ -8,14 +8,14 @@ const NAME = 'http_request_duration_seconds';
 type ByStatus = (DurationSeries | undefined)[];
 
 /**
- * How long requests take, by method, route and status. The labels are bounded: a route is the
- * pattern of one that exists, and whatever meets none is counted as one.
+ * The duration of requests by method, route and status. The number of series is bounded: a route is a
+ * registered pattern, and all requests that match none count as one route.
  */
 export class RequestDurations {
   private readonly routes: { method: string; route: string; byStatus: ByStatus }[] = [];
   private readonly unmatched = this.addRoute('any', 'none');
 
-  /** Measures every request that is answered. To be called before routes are added. */
+  /** Measures every answered request. Call it before routes are added. */
   measure(instance: FastifyInstance): void {
     instance.addHook('onRoute', (options) => {
       const byStatus = this.addRoute(String(options.method), options.url);
@@ -34,7 +34,7 @@ export class RequestDurations {
       .reduce((sum, { byStatus }) => sum + (byStatus[status]?.count ?? 0), 0);
   }
 
-  /** Adds the histogram to what a registry reports. */
+  /** Adds the histogram to a registry. */
   register(registry: Registry): void {
     const metric = {
       name: NAME,
@@ -46,7 +46,7 @@ export class RequestDurations {
           values: this.samples(),
         }),
     };
-    // A registry asks no more than this of a metric, while the type names only its own classes.
+    // A registry uses only these members, but its type demands one of prom-client's classes.
     registry.registerMetric(metric as unknown as Metric);
   }
 

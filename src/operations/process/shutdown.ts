@@ -4,23 +4,23 @@ import type { INestApplication } from '@nestjs/common';
 import { Readiness } from '../health';
 import { Tracing } from '../tracing';
 
-/** The share of the shutdown time that spans get to reach their collector, once all is closed. */
+/** The share of the shutdown timeout for sending the last spans, after everything else has closed. */
 const TRACING_SHARE = 0.1;
 
-/** How the service ends. Durations are in milliseconds. */
+/** How the service shuts down. Durations are in milliseconds. */
 export interface ShutdownOptions {
-  /** How long it says that it is not ready, and serves on, before it begins to close. */
+  /** How long the service reports not ready, but still serves, before it closes. */
   readonly shutdownGrace: number;
-  /** All the time that ending may take, the grace included. */
+  /** The limit for the whole shutdown, the grace included. */
   readonly shutdownTimeout: number;
 }
 
 /**
- * Closes the application on SIGTERM and SIGINT: not ready at once, closed after the grace, exit
- * code 0, or 1 when that takes too long. A second signal ends the process at once, with the code of
- * one that it killed.
+ * Closes the application on SIGTERM and SIGINT. It reports not ready at once, closes after the grace,
+ * and exits with 0, or with 1 if that takes too long. A second signal ends the process at once, with
+ * the exit code of a process that the signal killed.
  *
- * @param fail ends the process when closing fails
+ * @param fail is called when closing fails, to end the process
  */
 export function closeOnSignal(
   app: INestApplication,

@@ -1,1 +1,1 @@
-export { asksForTraces, Tracing, TracingError } from './tracing';
+export { isTracingEnabled, Tracing, TracingError } from './tracing';

@@ -21,27 +21,27 @@ import { defaultResource, resourceFromAttributes } from '@opentelemetry/resource
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import type { FastifyInstance } from 'fastify';
 import { PlantStoreError } from '../../errors';
-import { pathOf } from '../../http';
+import { LogThrottle, pathOf } from '../../http';
 import { commitChannel, type CommitEvent, validationChannel } from '../../plants/standalone';
 import { packageVersion } from '../../package-version';
 import { traceFields } from '../logging';
 
-/** What sends the spans. */
+/** What the service keeps of the SDK. */
 export type Sdk = Pick<NodeSDK, 'shutdown'>;
 
 const SERVICE = 'plant-store';
 
-/** The methods that the semantic conventions name; a span's name shall not hold any other. */
+/** The methods that the semantic conventions know; span names must contain no others. */
 const METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
 
-/** RFC 9110 section 7.2: a name or an address, and perhaps a port. */
+/** The `Host` field, RFC 9110 section 7.2: a name or an address, and an optional port. */
 const HOST = /^(\[[^\]]*\]|[^:]+)(?::(\d+))?$/;
 
 /**
  * Starts OpenTelemetry's SDK for this process, with traces as its only signal. Exporter, sampler,
- * propagators, limits and resource are what `OTEL_*` say.
+ * propagators, limits and resource come from `OTEL_*`.
  *
- * @param logger gets what the SDK has to say, from the level of `OTEL_LOG_LEVEL` on, or warnings
+ * @param logger gets the SDK's messages from the level `OTEL_LOG_LEVEL` up, by default warnings
  */
 export function startSdk(logger: Logger): Sdk {
   const service = { 'service.name': SERVICE, 'service.version': packageVersion() };
@@ -51,35 +51,33 @@ export function startSdk(logger: Logger): Sdk {
     logRecordProcessors: [],
   });
 
-  // Not earlier: the constructor may have set one that writes to the console.
+  // Only now: the constructor may set a logger that writes to the console.
   const logLevel = levelOf(process.env.OTEL_LOG_LEVEL);
   diag.setLogger(diagLogger(logger), { logLevel, suppressOverrideMessage: true });
   sdk.start();
   return sdk;
 }
 
-/** Writes what the SDK has to say, and of what it keeps saying one line a second. */
+/** Writes the SDK's messages to the log, each at most once a second: an exporter repeats its own. */
 function diagLogger(logger: Logger): DiagLogger {
-  // The spans sent are of many requests; a line about them shall not name one of these.
+  // A message about a batch of spans belongs to no single request.
   const outsideRequests = AsyncLocalStorage.snapshot();
-  const written = new Set<string>();
-  let second = 0;
 
-  type Level = 'error' | 'warn' | 'log' | 'debug' | 'verbose';
-  const write =
-    (level: Level): DiagLogFunction =>
-    (...parts) => {
-      const text = parts.map(String).join(' ');
-      const withoutNumbers = text.replaceAll(/\d/g, '');
-      const now = Math.floor(performance.now() / 1000);
-      if (now > second) written.clear();
-      second = now;
-      if (written.has(withoutNumbers)) return;
-      written.add(withoutNumbers);
+  const write = (level: 'error' | 'warn' | 'log' | 'debug' | 'verbose'): DiagLogFunction => {
+    const log = (text: string): void => {
       outsideRequests(() => {
         logger[level](text);
       });
     };
+    const throttle = new LogThrottle<string>(1, (kind, count) => {
+      log(`Another ${count} times within a second: ${kind}`);
+    });
+    return (...parts) => {
+      const text = parts.map(String).join(' ');
+      // Messages that differ only in numbers count as one.
+      if (throttle.admit(text.replaceAll(/\d+/g, '#'))) log(text);
+    };
+  };
   return {
     error: write('error'),
     warn: write('warn'),
@@ -96,15 +94,14 @@ function levelOf(name = ''): DiagLogLevel {
 }
 
 /**
- * Makes a span of every request, by the semantic conventions for HTTP, as a child of the caller's if
- * it sent one; and children of it of the validation and of the commit. To be called before routes
- * are added.
+ * Creates a span for every request by the semantic conventions for HTTP, as a child of the caller's
+ * span if it sent one. The validation and the commit get child spans. Call it before routes are added.
  */
 export function traceRequests(instance: FastifyInstance): void {
   const tracer = trace.getTracer(SERVICE, packageVersion());
   const contexts = new WeakMap<IncomingMessage, Context>();
 
-  // Not a hook: the hooks before it would end requests that had no span.
+  // Not a hook: earlier hooks could answer a request before it has a span.
   instance.server.prependListener(
     'request',
     (request: IncomingMessage, response: ServerResponse) => {
@@ -121,7 +118,7 @@ export function traceRequests(instance: FastifyInstance): void {
     if (url !== undefined) span?.updateName(`${method} ${url}`).setAttribute('http.route', url);
     done();
   });
-  // Not earlier: the body arrives in a context of its own.
+  // Only now: the body arrives in another asynchronous context.
   instance.addHook('preHandler', ({ raw }, _reply, done) => {
     context.with(contexts.get(raw) ?? ROOT_CONTEXT, done);
   });
@@ -136,7 +133,7 @@ function startRequest(tracer: Tracer, request: IncomingMessage, caller: Context)
   const { method = '', url = '', headers, httpVersion, socket } = request;
   const known = METHODS.includes(method);
   const [, address, port] = HOST.exec(headers.host ?? '') ?? [];
-  // Neither the query nor any other field that may hold a secret is among them.
+  // Without the query and the other header fields, which may hold secrets.
   const attributes: Attributes = {
     'http.request.method': known ? method : '_OTHER',
     'http.request.method_original': known ? undefined : method,
@@ -159,7 +156,7 @@ function startRequest(tracer: Tracer, request: IncomingMessage, caller: Context)
 }
 
 function endRequest(span: Span, { headersSent, statusCode }: ServerResponse): void {
-  // Otherwise the caller has gone before it was answered.
+  // Otherwise the caller disconnected before the answer.
   if (headersSent) {
     span.setAttribute('http.response.status_code', statusCode);
     if (statusCode >= 500) markFailed(span, statusCode, statusCode);
@@ -167,16 +164,16 @@ function endRequest(span: Span, { headersSent, statusCode }: ServerResponse): vo
   span.end();
 }
 
-/** Says what went wrong. Only what is answered with a 5xx is an error of the service. */
+/** Sets the type of the error. Only a 5xx counts as an error of the service. */
 function markFailed(span: Span, type: number | string, status: number): void {
   span.setAttribute('error.type', String(type));
   if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** What a tracing channel has told of an operation by its end. */
+/** The event of a tracing channel when the operation has ended. */
 type Ended = CommitEvent & { readonly error?: unknown; readonly result?: unknown };
 
-/** Listeners for a tracing channel that make a span of each operation, below the current one. */
+/** Listeners for a tracing channel that create a child span of the current one for each operation. */
 function operationSpans(
   tracer: Tracer,
   name: string,
@@ -191,7 +188,7 @@ function operationSpans(
       if (span === undefined) return;
       const { batchSize, error, result } = event;
       if (batchSize !== undefined) span.setAttribute('plant_store.batch.size', batchSize);
-      // The outcome of a commit may be an error too.
+      // A commit may also report its error as its result.
       const failure = error ?? result;
       if (failure instanceof PlantStoreError) {
         markFailed(span, failure.error, failure.getStatus());

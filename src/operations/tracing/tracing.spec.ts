@@ -1,4 +1,4 @@
-import { asksForTraces } from './tracing';
+import { isTracingEnabled } from './tracing';
 
 const ENDPOINT = 'http://127.0.0.1:4318';
 
@@ -11,8 +11,8 @@ describe('traces', () => {
     { OTEL_SDK_DISABLED: 'false', OTEL_EXPORTER_OTLP_ENDPOINT: ENDPOINT },
     { OTEL_SDK_DISABLED: '1', OTEL_EXPORTER_OTLP_ENDPOINT: ENDPOINT },
     { OTEL_TRACES_EXPORTER: ' ', OTEL_EXPORTER_OTLP_ENDPOINT: ENDPOINT },
-  ])('are asked for by %p', (environment) => {
-    expect(asksForTraces(environment)).toBe(true);
+  ])('are enabled by %p', (environment) => {
+    expect(isTracingEnabled(environment)).toBe(true);
   });
 
   it.each([
@@ -24,7 +24,7 @@ describe('traces', () => {
     { OTEL_TRACES_EXPORTER: 'otlp, none' },
     { OTEL_SDK_DISABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: ENDPOINT },
     { OTEL_SDK_DISABLED: 'True', OTEL_TRACES_EXPORTER: 'otlp' },
-  ])('are not asked for by %p', (environment) => {
-    expect(asksForTraces(environment)).toBe(false);
+  ])('are not enabled by %p', (environment) => {
+    expect(isTracingEnabled(environment)).toBe(false);
   });
 });

@@ -3,17 +3,16 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import type * as openTelemetry from './open-telemetry';
 
-/** Requests shall be traced, but OpenTelemetry is not installed. */
+/** Traces are enabled, but OpenTelemetry is not installed. */
 export class TracingError extends Error {
   override readonly name = 'TracingError';
 }
 
 /**
- * Whether an environment asks for traces, by the variables of the OpenTelemetry specification. There
- * the default is to export to a collector on the same host; here one of the variables that say how
- * or where to must be set.
+ * Whether an environment enables traces, by the variables of the OpenTelemetry specification. Unlike
+ * there, no traces are exported by default: an exporter or an endpoint must be set.
  */
-export function asksForTraces(environment: NodeJS.ProcessEnv): boolean {
+export function isTracingEnabled(environment: NodeJS.ProcessEnv): boolean {
   const value = (name: string): string => environment[name]?.trim() ?? '';
   if (value('OTEL_SDK_DISABLED').toLowerCase() === 'true') return false;
   const exporters = value('OTEL_TRACES_EXPORTER');
@@ -24,14 +23,14 @@ export function asksForTraces(environment: NodeJS.ProcessEnv): boolean {
   );
 }
 
-/** The traces of the service. OpenTelemetry is loaded when they are started, and not before. */
+/** Traces the service. Loads OpenTelemetry only when it is started. */
 @Injectable()
 export class Tracing {
   private readonly logger = new Logger('OpenTelemetry');
   private sdk: openTelemetry.Sdk | undefined;
 
   /**
-   * Traces every request, from now until the process ends.
+   * Traces every request until the process ends. Call it before routes are added.
    *
    * @throws TracingError when OpenTelemetry is not installed
    */
@@ -42,8 +41,8 @@ export class Tracing {
   }
 
   /**
-   * Sends the spans that are left. What could not be sent in time is given up and the process ended,
-   * which the exporter's attempts would keep alive.
+   * Sends the remaining spans. At the limit it ends the process, which the exporter's retries would
+   * keep alive.
    *
    * @param limit milliseconds
    */
@@ -65,7 +64,7 @@ function load(): typeof openTelemetry {
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw cause;
     throw new TracingError(
-      'OTEL_* ask for traces, which need: npm install @opentelemetry/api @opentelemetry/resources @opentelemetry/sdk-node',
+      'OTEL_* enable traces, which need: npm install @opentelemetry/api @opentelemetry/resources @opentelemetry/sdk-node',
       { cause },
     );
   }
