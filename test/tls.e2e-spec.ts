@@ -75,9 +75,9 @@ describe('HTTPS', () => {
     ]);
   });
 
-  it('takes a new certificate without a restart, and keeps the last good one meanwhile', async () => {
+  it('takes a new certificate without a restart, and keeps the last valid one meanwhile', async () => {
     writeFileSync(join(folder, 'cert.pem'), 'half written');
-    await until(() => service.stdout.includes('The last good pair stays in use'));
+    await until(() => service.stdout.includes('The last valid pair stays in use'));
     expect(await nameInUse()).toBe('first');
 
     await writePair('second');

@@ -22,10 +22,12 @@ interface Entry {
 
 /** Accepts the tokens of a list that never changes. */
 export class TokenList extends TokenVerifier {
+  readonly size: number;
   private readonly byPrefix: ReadonlyMap<string, readonly Entry[]>;
 
   constructor(tokens: readonly ListedToken[]) {
     super();
+    this.size = tokens.length;
     const entries = tokens.map(({ digest, name, expires = Infinity }) => ({
       digest: bytesOf(digest),
       expires,
