@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
 import {
-  acceptsNothing,
   type AuthOptions,
   createTokenVerifier,
+  isAuthConfigured,
   makeToken,
   type TokenVerifier,
 } from '../auth';
@@ -14,7 +14,7 @@ import type { PlantsModuleOptions } from './plants.options';
  * @throws Error when the options say nothing of who may call, in production, or contradict themselves
  */
 export function verifierOf({ auth = {} }: PlantsModuleOptions): TokenVerifier {
-  return createTokenVerifier(acceptsNothing(auth) ? { ...auth, ...madeUpToken() } : auth);
+  return createTokenVerifier(isAuthConfigured(auth) ? auth : { ...auth, ...madeUpToken() });
 }
 
 function madeUpToken(): AuthOptions {
