@@ -62,7 +62,7 @@ describe('a Nest application that mounts guard and verifier', () => {
     return response?.json();
   }
 
-  it('finds the caller on the request, whatever way the token came, and never the token', async () => {
+  it('finds the caller on the request, whatever the source of the token, and never the token', async () => {
     const provider = await OpenIdProvider.start(makeKey('ES256'));
     const tokensFile = join(folder, 'tokens.txt');
     writeFileSync(tokensFile, 'from-the-file laptop');
@@ -77,7 +77,7 @@ describe('a Nest application that mounts guard and verifier', () => {
     await provider.stop();
   });
 
-  it('is followed by nothing once it is closed', async () => {
+  it('stops following file and issuer when it is closed', async () => {
     const provider = await OpenIdProvider.start(makeKey('ES256'));
     const tokensFile = join(folder, 'tokens.txt');
     writeFileSync(tokensFile, '');
@@ -91,19 +91,16 @@ describe('a Nest application that mounts guard and verifier', () => {
     await provider.stop();
   });
 
-  it('lets nobody in without options', async () => {
+  it('refuses every token without options', async () => {
     await start({});
 
     expect(await who('anything')).toMatchObject({ error: 40101 });
   });
 
   it.each<[AuthOptions, string]>([
-    [{ tokens: ['good', 'a secret'] }, 'tokens[1] must be a token or sha256:HEX'],
-    [{ issuer: 'https://id.example' }, 'issuer needs audience beside it'],
-    [
-      { audience: 'x', scope: 'y' },
-      'audience needs issuer beside it; scope needs issuer beside it',
-    ],
+    [{ tokens: ['valid', 'a secret'] }, 'tokens[1] must be a token or sha256:HEX'],
+    [{ issuer: 'https://id.example' }, 'issuer requires audience'],
+    [{ audience: 'x', scope: 'y' }, 'audience requires issuer; scope requires issuer'],
   ])('does not start with %j', async (options, message) => {
     await expect(start(options)).rejects.toThrow(new TypeError(message));
   });

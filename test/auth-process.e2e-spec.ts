@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { entryOfDigest, tokenDigest } from '../src/auth';
+import { formatTokenEntry, hashToken } from '../src/auth';
 import { TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
 import { AUDIENCE, makeKey, OpenIdProvider } from './support/openid-provider';
 import { ServiceProcess } from './support/service-process';
 
-describe('the service with tokens from elsewhere', () => {
+describe('the service with a token file or an issuer', () => {
   let folder: string;
   let file: string;
   let service: ServiceProcess;
@@ -28,7 +28,7 @@ describe('the service with tokens from elsewhere', () => {
     return response.status;
   }
 
-  it('refuses a token within 5 s of its removal, and serves the others without a break', async () => {
+  it('refuses a token within 5 s of its removal, and serves the others without interruption', async () => {
     writeFileSync(file, 'kept\nremoved\n');
     service = await ServiceProcess.start(folder, { AUTH_TOKENS_FILE: 'tokens.txt' });
     expect(await post('Bearer removed')).toBe(200);
@@ -44,21 +44,21 @@ describe('the service with tokens from elsewhere', () => {
     expect(new Set(kept)).toEqual(new Set([200]));
   });
 
-  it('needs no other tokens than those of the file in production', async () => {
-    writeFileSync(file, 'good');
+  it('starts in production with the tokens of a file alone', async () => {
+    writeFileSync(file, 'valid');
     service = await ServiceProcess.start(folder, {
       NODE_ENV: 'production',
       AUTH_TOKENS: '',
       AUTH_TOKENS_FILE: file,
     });
 
-    expect(await post('Bearer good')).toBe(200);
+    expect(await post('Bearer valid')).toBe(200);
     expect(service.stdout).not.toContain('curl');
   });
 
   it.each([
-    ['is not there', undefined, /^The token file \S+ cannot be used: ENOENT[^\n]*\.\n$/],
-    ['has a fault', 'a\nb c d\n', /^The token file \S+ cannot be used: line 2 must [^\n]*\.\n$/],
+    ['does not exist', undefined, /^The token file \S+ cannot be used: ENOENT[^\n]*\.\n$/],
+    ['is invalid', 'a\nb c d\n', /^The token file \S+ cannot be used: line 2 must [^\n]*\.\n$/],
   ])('ends with one sentence when the file %s', async (_what, content, sentence) => {
     if (content !== undefined) writeFileSync(file, content);
     service = new ServiceProcess(folder, { AUTH_TOKENS_FILE: file });
@@ -67,7 +67,7 @@ describe('the service with tokens from elsewhere', () => {
     expect(service.stderr).toMatch(sentence);
   });
 
-  it('starts without its issuer, says so, and ends at once when told to', async () => {
+  it('starts while its issuer is down, logs that, and stops at once on SIGTERM', async () => {
     const provider = await OpenIdProvider.start(makeKey('ES256'));
     const { issuer } = provider;
     const jwt = await provider.accessToken();
@@ -89,7 +89,7 @@ describe('the service with tokens from elsewhere', () => {
     for (const part of jwt.split('.')) expect(service.stdout).not.toContain(part);
   });
 
-  it('writes nothing of a token, however much it logs', async () => {
+  it('never logs a token, at any level', async () => {
     const provider = await OpenIdProvider.start(makeKey('ES256'));
     const listed = 'listed-in-the-environment';
     const inFile = 'listed-in-the-file';
@@ -119,7 +119,7 @@ describe('the service with tokens from elsewhere', () => {
       await post(`Bearer ${token}, Bearer ${token}`);
       await post(`Basic ${token}`);
     }
-    writeFileSync(file, `${inFile} broken for good\n`);
+    writeFileSync(file, `${inFile} 2027 broken\n`);
     await provider.stop();
     service.kill('SIGTERM');
     await service.ended;
@@ -136,7 +136,7 @@ describe('the service with tokens from elsewhere', () => {
       ...badJwt.split('.'),
     ]) {
       expect(written).not.toContain(token);
-      expect(written).not.toContain(entryOfDigest(tokenDigest(token)).slice('sha256:'.length));
+      expect(written).not.toContain(formatTokenEntry(hashToken(token)).slice('sha256:'.length));
     }
   });
 });

@@ -4,9 +4,9 @@ import { JwtVerifier } from '../src/auth/jwt.verifier';
 import { pass, releaseClock, stopClock } from './support/clock';
 import { AUDIENCE, makeKey, OpenIdProvider } from './support/openid-provider';
 
-/** How a verifier of few tokens takes them: at once when it remembers, by a promise when it judges. */
+/** The verifier returns a cached result at once, and a promise when it verifies a token. */
 describe('a JWT that was accepted', () => {
-  const mostRemembered = 3;
+  const cacheSize = 3;
   let provider: OpenIdProvider;
   let verifier: JwtVerifier;
   beforeAll(async () => {
@@ -14,7 +14,7 @@ describe('a JWT that was accepted', () => {
   });
   beforeEach(() => {
     jest.spyOn(Logger.prototype, 'log').mockImplementation();
-    verifier = new JwtVerifier({ issuer: provider.issuer, audience: AUDIENCE }, mostRemembered);
+    verifier = new JwtVerifier({ issuer: provider.issuer, audience: AUDIENCE }, cacheSize);
     verifier.onModuleInit();
   });
   afterEach(() => {
@@ -23,34 +23,34 @@ describe('a JWT that was accepted', () => {
   });
   afterAll(() => provider.stop());
 
-  /** As every request brings it: as a text of its own. */
+  /** With a new string each time, as in a request. */
   const verify = (token: string) => verifier.verify(new BearerToken(Buffer.from(token).toString()));
-  const isRemembered = (token: string): boolean => !(verify(token) instanceof Promise);
+  const isCached = (token: string): boolean => !(verify(token) instanceof Promise);
 
-  it('is remembered, with its caller', async () => {
+  it('is cached with its caller', async () => {
     const token = await provider.accessToken();
 
-    const judged = await verify(token);
-    const remembered = verify(token);
+    const verified = await verify(token);
+    const cached = verify(token);
 
-    expect(remembered).toEqual({ name: AUDIENCE, issuer: provider.issuer });
-    expect(remembered).toBe(judged);
+    expect(cached).toEqual({ name: AUDIENCE, issuer: provider.issuer });
+    expect(cached).toBe(verified);
   });
 
-  it('is forgotten when more are accepted than are remembered, those used last staying', async () => {
+  it('is dropped when the cache is full and it was used least recently', async () => {
     const tokens = await Promise.all(Array.from({ length: 3 }, () => provider.accessToken()));
     const [first = '', second = '', third = ''] = tokens;
     for (const token of tokens) await verify(token);
-    expect(tokens.map(isRemembered)).toEqual([true, true, true]);
+    expect(tokens.map(isCached)).toEqual([true, true, true]);
 
-    expect(isRemembered(first)).toBe(true);
+    expect(isCached(first)).toBe(true);
     await verify(await provider.accessToken());
 
-    expect([first, third].map(isRemembered)).toEqual([true, true]);
-    expect(isRemembered(second)).toBe(false);
+    expect([first, third].map(isCached)).toEqual([true, true]);
+    expect(isCached(second)).toBe(false);
   });
 
-  it('is not pushed out by tokens that are refused', async () => {
+  it('is not displaced by refused tokens', async () => {
     const token = await provider.accessToken();
     await verify(token);
 
@@ -63,10 +63,10 @@ describe('a JWT that was accepted', () => {
       await expect(verify(`${header}.${payload}.${'A'.repeat(82 + time)}`)).rejects.toThrow();
     }
 
-    expect(isRemembered(token)).toBe(true);
+    expect(isCached(token)).toBe(true);
   });
 
-  it('is remembered as long as the issuer publishes the same keys', async () => {
+  it('stays cached as long as the issuer publishes the same keys', async () => {
     stopClock();
     verifier.onApplicationShutdown();
     verifier = new JwtVerifier({ issuer: provider.issuer, audience: AUDIENCE });
@@ -76,11 +76,11 @@ describe('a JWT that was accepted', () => {
 
     const { fetches } = provider;
     pass(5 * 60_000);
-    // The next fetch is planned when this one is over.
+    // The timer is set again when the fetch is over.
     while (jest.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
 
     expect(provider.fetches).toBe(fetches + 1);
-    expect(isRemembered(token)).toBe(true);
+    expect(isCached(token)).toBe(true);
     releaseClock();
   });
 });

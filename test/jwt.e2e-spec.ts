@@ -32,12 +32,12 @@ import {
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-/** How long the service waits between two fetches of keys. */
-const COOL_DOWN = 10 * SECOND;
+/** The minimum time between two fetches of keys. */
+const COOLDOWN = 10 * SECOND;
 
 let application: TestApplication;
 let nextId = 1;
-/** Those that answer until the end of the test. */
+/** Servers that run until the end of the test. */
 const servers: Server[] = [];
 
 async function post(token: string) {
@@ -60,12 +60,12 @@ async function expectRefusal(token: string, expected: ErrorBody = errorBodies.in
 
 const wrongClaim = (claim: string): ErrorBody => ({
   error: 40101,
-  message: `The token's claim ${claim} is missing or not as it must be.`,
+  message: `The token's claim ${claim} is missing or invalid.`,
 });
 
 const now = (): number => Math.floor(Date.now() / SECOND);
 
-/** A token with a payload and a header as an attacker, or a strange issuer, wants them. */
+/** Signs any payload and header, as an attacker or an unusual issuer would. */
 async function sign(
   payload: Record<string, unknown>,
   header: JWTHeaderParameters,
@@ -109,18 +109,18 @@ describe('a JWT', () => {
   });
 
   it.each<[string, (draft: Draft) => void]>([
-    ['as the provider makes it', () => undefined],
+    ['as the provider issues it', () => undefined],
     ['for several audiences', ({ payload }) => (payload.aud = ['other', AUDIENCE])],
-    ['typed with the whole media type', ({ header }) => (header.typ = 'application/AT+JWT')],
-    ['typed as any JWT', ({ header }) => (header.typ = 'JWT')],
+    ['with the full media type as its type', ({ header }) => (header.typ = 'application/AT+JWT')],
+    ['with the type JWT', ({ header }) => (header.typ = 'JWT')],
     ['without a type', ({ header }) => (header.typ = undefined)],
     ['that expired within the clock tolerance', ({ payload }) => (payload.exp = now() - 9)],
     ['that begins within the clock tolerance', ({ payload }) => (payload.nbf = now() + 9)],
-  ])('is good %s', async (_how, redraft) => {
+  ])('is valid %s', async (_how, redraft) => {
     expect(await statusOf(await provider.accessToken({ redraft }))).toBe(200);
   });
 
-  it('is good beside the tokens of the list', async () => {
+  it('is valid beside the tokens of the list', async () => {
     const token = await provider.accessToken();
 
     expect([await statusOf(token), await statusOf(TOKEN)]).toEqual([200, 200]);
@@ -129,20 +129,24 @@ describe('a JWT', () => {
   it.each<[string, (draft: Draft) => void, ErrorBody]>([
     ['expired', ({ payload }) => (payload.exp = now() - 10), errorBodies.tokenExpired],
     ['without an expiry', ({ payload }) => delete payload.exp, wrongClaim('exp')],
-    ['with an expiry in words', ({ payload }) => (payload.exp = 'never'), wrongClaim('exp')],
-    ['not good yet', ({ payload }) => (payload.nbf = now() + 11), wrongClaim('nbf')],
+    [
+      'with an expiry that is not a number',
+      ({ payload }) => (payload.exp = 'never'),
+      wrongClaim('exp'),
+    ],
+    ['before its time', ({ payload }) => (payload.nbf = now() + 11), wrongClaim('nbf')],
     ['for another audience', ({ payload }) => (payload.aud = 'other'), wrongClaim('aud')],
     ['for a longer audience', ({ payload }) => (payload.aud = `${AUDIENCE}x`), wrongClaim('aud')],
     ['of another issuer', ({ payload }) => (payload.iss = 'https://x'), wrongClaim('iss')],
     [
-      'of an issuer but for a slash',
+      'of the issuer with a slash appended',
       ({ payload }) => (payload.iss = `${payload.iss as string}/`),
       wrongClaim('iss'),
     ],
     ['without an issuer', ({ payload }) => delete payload.iss, wrongClaim('iss')],
     ['a logout token', ({ header }) => (header.typ = 'logout+jwt'), errorBodies.notAccessToken],
     [
-      'an ID token as Keycloak tells',
+      'an ID token of Keycloak',
       ({ header, payload }) => {
         header.typ = 'JWT';
         payload.typ = 'ID';
@@ -150,23 +154,23 @@ describe('a JWT', () => {
       errorBodies.notAccessToken,
     ],
     [
-      'an ID token as Amazon Cognito tells',
+      'an ID token of Amazon Cognito',
       ({ header, payload }) => {
         header.typ = undefined;
         payload.token_use = 'id';
       },
       errorBodies.notAccessToken,
     ],
-  ])('is no good %s', async (_what, redraft, expected) => {
+  ])('is invalid %s', async (_what, redraft, expected) => {
     await expectRefusal(await provider.accessToken({ redraft }), expected);
     expect(application.store.plants()).toEqual([]);
   });
 
-  it('is no good as an ID token, although it is for the same audience', async () => {
+  it('is invalid as an ID token, although it is for the same audience', async () => {
     await expectRefusal(await provider.idToken(), errorBodies.notAccessToken);
   });
 
-  it.each([0, 1, 2])('is no good with a bit changed in part %s', async (part) => {
+  it.each([0, 1, 2])('is invalid with a bit changed in part %s', async (part) => {
     const parts = (await provider.accessToken()).split('.');
     const bytes = Buffer.from(parts[part] ?? '', 'base64url');
     bytes.writeUInt8(bytes.readUInt8(bytes.length >> 1) ^ 1, bytes.length >> 1);
@@ -175,7 +179,7 @@ describe('a JWT', () => {
     await expectRefusal(parts.join('.'));
   });
 
-  it('is no good with other claims under the same signature', async () => {
+  it('is invalid with other claims under the same signature', async () => {
     const [header, payload = '', signature] = (await provider.accessToken()).split('.');
     const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as object;
     const forged = Buffer.from(JSON.stringify({ ...claims, sub: 'admin' })).toString('base64url');
@@ -183,7 +187,7 @@ describe('a JWT', () => {
     await expectRefusal([header, forged, signature].join('.'));
   });
 
-  it.each(['none', 'None', 'NONE', ''])('is no good with the algorithm %j', async (alg) => {
+  it.each(['none', 'None', 'NONE', ''])('is invalid with the algorithm %j', async (alg) => {
     const [, payload, signature] = (await provider.accessToken()).split('.');
     const header = Buffer.from(JSON.stringify({ alg, typ: 'at+jwt' })).toString('base64url');
 
@@ -191,7 +195,7 @@ describe('a JWT', () => {
     await expectRefusal(`${header}.${payload}.${signature}`);
   });
 
-  it('is no good with an HMAC by the public key', async () => {
+  it('is invalid with an HMAC by the public key', async () => {
     const claims = decodeJwt(await provider.accessToken());
     const publicKey = createPublicKey({ key, format: 'jwk' });
     const secrets = [
@@ -205,14 +209,14 @@ describe('a JWT', () => {
     }
   });
 
-  it('is no good with a signature of zeros', async () => {
+  it('is invalid with a signature of zeros', async () => {
     const [header, payload] = (await provider.accessToken()).split('.');
 
     await expectRefusal(`${header}.${payload}.${Buffer.alloc(64).toString('base64url')}`);
   });
 
   it.each(['with the same kid', 'without a kid'])(
-    'is no good when the key of another issuer signed it, %s',
+    'is invalid when the key of another issuer signed it, %s',
     async (how) => {
       const claims = decodeJwt(await provider.accessToken());
       const kid = how === 'without a kid' ? {} : { kid: key.kid };
@@ -223,7 +227,7 @@ describe('a JWT', () => {
     },
   );
 
-  it('is no good with a key that it brings or points to, which nobody fetches', async () => {
+  it('is invalid with a key in its own header, and the service fetches no key that it links to', async () => {
     const attackersKey = makeKey('ES256');
     const attackersPublic = publicPart(attackersKey);
     const fetched = jest.fn((_request: IncomingMessage, response: ServerResponse) => {
@@ -247,7 +251,7 @@ describe('a JWT', () => {
     { crit: ['exp'], exp: 1 },
     { crit: ['b64'], b64: true },
     { crit: ['urn:x'], 'urn:x': 1 },
-  ])('is no good with critical extensions: %j', async (extension) => {
+  ])('is invalid with critical extensions: %j', async (extension) => {
     const claims = decodeJwt(await provider.accessToken());
     const header = { alg: 'ES256', typ: 'at+jwt', kid: key.kid, ...extension };
     const token = await sign(claims, header, key);
@@ -255,7 +259,7 @@ describe('a JWT', () => {
     expect((await post(token)).json()).toMatchObject({ error: 40101 });
   });
 
-  it('is no good encrypted', async () => {
+  it('is invalid encrypted', async () => {
     const token = await new CompactEncrypt(Buffer.from(await provider.accessToken()))
       .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
       .encrypt(new Uint8Array(32));
@@ -263,7 +267,7 @@ describe('a JWT', () => {
     await expectRefusal(token);
   });
 
-  it('is no good once it has expired, although it was accepted before', async () => {
+  it('is invalid once it has expired, although it was accepted before', async () => {
     const token = await provider.accessToken({
       redraft: ({ payload }) => (payload.exp = now() + 60),
     });
@@ -280,8 +284,8 @@ describe('a JWT', () => {
     ['dots', '..'],
     ['empty objects', 'e30.e30.e30'],
     ['a header alone', 'eyJhbGciOiJFUzI1NiJ9..'],
-    ['a header of any size', `${'e30'.repeat(4000)}.e30.e30`],
-  ])('is none when it is %s', async (_what, token) => {
+    ['a long header', `${'e30'.repeat(4000)}.e30.e30`],
+  ])('is invalid when it is %s', async (_what, token) => {
     await expectRefusal(token);
   });
 });
@@ -304,7 +308,7 @@ describe('the signature of a JWT', () => {
 describe('the algorithm of a JWT', () => {
   afterEach(() => application.stop());
 
-  it('must be one of those in common use, whatever key the issuer publishes', async () => {
+  it('must be on the list of accepted ones, whatever key the issuer publishes', async () => {
     const { publicKey, privateKey } = await generateKeyPair('ML-DSA-44');
     const keys = [{ ...(await exportJWK(publicKey)), alg: 'ML-DSA-44' }];
     const url = await serveHttp((_request, response) => {
@@ -339,7 +343,7 @@ describe('the scope of a JWT', () => {
   });
 
   it.each<[string, (draft: Draft) => void]>([
-    ['as the provider gives it', () => undefined],
+    ['as the provider issues it', () => undefined],
     [
       'as an array called scp',
       ({ payload }) => {
@@ -347,7 +351,7 @@ describe('the scope of a JWT', () => {
         delete payload.scope;
       },
     ],
-  ])('is good %s', async (_how, redraft) => {
+  ])('is valid %s', async (_how, redraft) => {
     const scope = 'plants:read plants:create';
 
     expect(await statusOf(await provider.accessToken({ scope, redraft }))).toBe(200);
@@ -356,7 +360,7 @@ describe('the scope of a JWT', () => {
   it.each([
     ['nothing', ''],
     ['a part', 'plants:create'],
-  ])('is answered 403 when it has %s of what is needed, again and again', async (_what, scope) => {
+  ])('is answered 403 each time when it has %s of what is required', async (_what, scope) => {
     const token = await provider.accessToken({ scope });
 
     for (let time = 0; time < 2; time++) {
@@ -369,7 +373,7 @@ describe('the scope of a JWT', () => {
     }
   });
 
-  it('is not asked of the tokens of the list', async () => {
+  it('is not required of the tokens of the list', async () => {
     expect(await statusOf(TOKEN)).toBe(200);
   });
 });
@@ -385,7 +389,7 @@ describe('the keys of an issuer', () => {
     await provider.stop();
   });
 
-  /** A token of the right issuer that names a key nobody has. */
+  /** A token of the right issuer with an unknown `kid`. */
   const withUnknownKey = (kid: string) =>
     sign(
       { iss: provider.issuer, aud: AUDIENCE, exp: now() + 60 },
@@ -393,23 +397,23 @@ describe('the keys of an issuer', () => {
       key,
     );
 
-  it('may be rotated without a restart: the new one counts, the old one no more', async () => {
+  it('can be rotated without a restart: the new one is valid, the old one is not', async () => {
     application = await startFor(provider);
     const oldToken = await provider.accessToken();
     expect(await statusOf(oldToken)).toBe(200);
 
     await provider.stop();
     await provider.start(makeKey('RS256'));
-    pass(COOL_DOWN);
+    pass(COOLDOWN);
 
     expect(await statusOf(await provider.accessToken())).toBe(200);
     await expectRefusal(oldToken);
   });
 
-  it('are fetched once, whatever the number of unknown ones asked for', async () => {
+  it('are fetched once for any number of unknown ones', async () => {
     application = await startFor(provider);
     expect(await statusOf(await provider.accessToken())).toBe(200);
-    pass(COOL_DOWN);
+    pass(COOLDOWN);
     const before = provider.fetches;
 
     const tokens = await Promise.all(
@@ -422,7 +426,7 @@ describe('the keys of an issuer', () => {
     expect(provider.fetches).toBe(before + 1);
   });
 
-  it('are not asked for more often while the issuer does not answer', async () => {
+  it('are not fetched more often while the issuer does not respond', async () => {
     const asked = jest.fn((_request: IncomingMessage, response: ServerResponse) => {
       response.writeHead(500).end();
     });
@@ -436,20 +440,20 @@ describe('the keys of an issuer', () => {
     expect(asked).toHaveBeenCalledTimes(1);
   });
 
-  it('are used for an hour while the issuer is down, for tokens new and remembered', async () => {
+  it('are used for an hour while the issuer is down, for new and cached tokens', async () => {
     application = await startFor(provider);
-    const [remembered, fresh, late] = await Promise.all(
+    const [cached, fresh, late] = await Promise.all(
       Array.from({ length: 3 }, () => provider.accessToken()),
     );
-    expect(await statusOf(remembered ?? '')).toBe(200);
+    expect(await statusOf(cached ?? '')).toBe(200);
 
     await provider.stop();
     pass(60 * MINUTE);
-    expect(await statusOf(remembered ?? '')).toBe(200);
+    expect(await statusOf(cached ?? '')).toBe(200);
     expect(await statusOf(fresh ?? '')).toBe(200);
 
     pass(SECOND);
-    for (const token of [remembered, fresh, late]) {
+    for (const token of [cached, fresh, late]) {
       const response = await post(token ?? '');
       expect(response.statusCode).toBe(503);
       expect(response.json()).toEqual(errorBodies.unavailable);
@@ -458,7 +462,7 @@ describe('the keys of an issuer', () => {
     expect(await statusOf(TOKEN)).toBe(200);
   });
 
-  it('count again when the issuer is back', async () => {
+  it('are valid again when the issuer is back', async () => {
     application = await startFor(provider);
     const token = await provider.accessToken();
     expect(await statusOf(token)).toBe(200);
@@ -467,12 +471,12 @@ describe('the keys of an issuer', () => {
     expect(await statusOf(token)).toBe(503);
 
     await provider.start(key);
-    pass(COOL_DOWN);
+    pass(COOLDOWN);
 
     expect(await statusOf(token)).toBe(200);
   });
 
-  it('are asked for after a start without the issuer, until it is there', async () => {
+  it('are fetched after a start without the issuer, until it responds', async () => {
     const token = await provider.accessToken();
     await provider.stop();
     application = await startFor(provider);
@@ -481,13 +485,13 @@ describe('the keys of an issuer', () => {
 
     await provider.start(key);
     const fetched = once(provider.events, 'fetch');
-    pass(COOL_DOWN);
+    pass(COOLDOWN);
     await fetched;
 
     expect(await statusOf(token)).toBe(200);
   });
 
-  it('are asked for again although the timer is a moment early', async () => {
+  it('are fetched again although the timer fires slightly early', async () => {
     await provider.stop();
     application = await startFor(provider);
     expect(await statusOf(await withUnknownKey('x'))).toBe(503);
@@ -496,12 +500,12 @@ describe('the keys of an issuer', () => {
     jest.spyOn(performance, 'now').mockImplementation(() => now() - 0.5);
     const fetched = once(provider.events, 'fetch');
 
-    pass(COOL_DOWN);
+    pass(COOLDOWN);
 
     await fetched;
   });
 
-  it('are asked for every five minutes, so that a withdrawn one is found out', async () => {
+  it('are fetched every five minutes, so that a withdrawn one becomes invalid', async () => {
     application = await startFor(provider);
     const token = await provider.accessToken();
     expect(await statusOf(token)).toBe(200);
@@ -512,12 +516,12 @@ describe('the keys of an issuer', () => {
     pass(5 * MINUTE);
     await fetched;
 
-    // The request that is answered last comes after the keys.
+    // The keys take effect a moment after they were fetched.
     while ((await statusOf(token)) === 200);
     await expectRefusal(token);
   });
 
-  it('may be elsewhere than discovery says', async () => {
+  it('can be at another URL than discovery says', async () => {
     const discovered = jest.fn();
     const url = await serveHttp((request, response) => {
       discovered(request.url);
@@ -531,31 +535,31 @@ describe('the keys of an issuer', () => {
 
   it.each<[string, RequestListener]>([
     [
-      'an answer that never ends',
+      'a response that never ends',
       (_request, response) => {
         response.write('{');
       },
     ],
     [
-      'an answer larger than it need be',
+      'a response that is too large',
       (_request, response) => {
         void keysOf(provider).then((keys) => response.end(keys + ' '.repeat(512 * 1024)));
       },
     ],
     [
-      'a redirection',
+      'a redirect',
       (_request, response) => {
         response.writeHead(302, { location: `${provider.issuer}/jwks` }).end();
       },
     ],
     [
-      'no JSON',
+      'a response that is not JSON',
       (_request, response) => {
         response.end('<html>');
       },
     ],
     [
-      'JSON that is no set of keys',
+      'JSON that is not a key set',
       (_request, response) => {
         response.end('{"keys":7}');
       },
@@ -571,11 +575,11 @@ describe('the keys of an issuer', () => {
   });
 
   it.each([
-    ['tells of another issuer', { issuer: 'https://x.example' }],
-    // Which leads to the provider nevertheless.
-    ['names a URL that anybody could answer', { jwks_uri: 'http://0.0.0.0:PORT/jwks' }],
+    ['names another issuer', { issuer: 'https://x.example' }],
+    // This URL reaches the provider nevertheless.
+    ['names an http: URL that is not loopback', { jwks_uri: 'http://0.0.0.0:PORT/jwks' }],
     ['names no URL', { jwks_uri: undefined }],
-  ])('are not taken from a discovery that %s', async (_what, wrong) => {
+  ])('are not taken from a discovery document that %s', async (_what, wrong) => {
     const url = await serveHttp((_request, response) => {
       const right = { issuer: url, jwks_uri: `${provider.issuer}/jwks` };
       const { port } = new URL(provider.issuer);
@@ -601,7 +605,7 @@ function startFor({ issuer }: OpenIdProvider, jwksUrl?: string): Promise<TestApp
   });
 }
 
-/** Has a server answer until the end of the test, and gives back where. */
+/** Starts a server that runs until the end of the test, and returns its URL. */
 async function serveHttp(listener: RequestListener): Promise<string> {
   const server = createServer(listener).listen(0, '127.0.0.1');
   servers.push(server);

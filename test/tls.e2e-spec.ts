@@ -51,7 +51,7 @@ describe('HTTPS', () => {
     return socket;
   }
 
-  async function nameInUse(): Promise<string> {
+  async function currentName(): Promise<string> {
     const socket = await open();
     const { subject } = socket.getPeerCertificate();
     socket.destroy();
@@ -75,17 +75,17 @@ describe('HTTPS', () => {
     ]);
   });
 
-  it('takes a new certificate without a restart, and keeps the last good one meanwhile', async () => {
+  it('uses a new certificate without a restart, and keeps the last valid one meanwhile', async () => {
     writeFileSync(join(folder, 'cert.pem'), 'half written');
-    await until(() => service.stdout.includes('The last good pair stays in use'));
-    expect(await nameInUse()).toBe('first');
+    await until(() => service.stdout.includes('The last valid pair stays in use'));
+    expect(await currentName()).toBe('first');
 
     await writePair('second');
 
-    await until(async () => (await nameInUse()) === 'second');
+    await until(async () => (await currentName()) === 'second');
   });
 
-  it('closes a connection whose handshake does not come, which is no request', async () => {
+  it('closes a connection without a handshake, and does not count it as a request', async () => {
     service.kill('SIGKILL');
     await service.ended;
     await start({ HEADERS_TIMEOUT: '1s' });
@@ -112,14 +112,14 @@ describe('HTTPS', () => {
 
     service.kill('SIGTERM');
 
-    // Long before connections are cut, and before this test is.
+    // Before the shutdown timeout cuts connections, and before the test times out.
     expect(await service.ended).toEqual({ code: 0, signal: null });
     used.destroy();
     silent.destroy();
   });
 });
 
-describe('HTTPS whose files cannot be used', () => {
+describe('HTTPS with invalid files', () => {
   let folder: string;
   let service: ServiceProcess;
   beforeEach(() => {

@@ -27,7 +27,7 @@ describe('plant-store', () => {
     new TokenFileVerifier(file).verify(new BearerToken(token))?.name;
 
   describe('token create', () => {
-    it('prints a new token and lists its digest, in a file for its owner alone', async () => {
+    it('prints a new token and adds its digest to a file that only its owner can read', async () => {
       const { stdout, stderr } = await run(['token', 'create', '--file', 'tokens.txt']);
 
       expect(stdout).toMatch(/^[\w-]{43}\n$/);
@@ -37,7 +37,7 @@ describe('plant-store', () => {
       expect(callerOf(stdout.trim())).toBe('line 1');
     });
 
-    it('lists a name and an expiry', async () => {
+    it('adds a name and an expiry', async () => {
       const start = Date.now();
       const { stdout } = await run(['token', 'create', '--name', 'ci', '--expires', '90d'], {
         AUTH_TOKENS_FILE: file,
@@ -51,7 +51,7 @@ describe('plant-store', () => {
       expect(callerOf(stdout.trim())).toBe('ci');
     });
 
-    it('leaves what is in the file, and the file where it is', async () => {
+    it('keeps the content and the place of the file', async () => {
       const before = '# mine\r\nold laptop # of May';
       writeFileSync(join(folder, 'elsewhere'), before, { mode: 0o640 });
       symlinkSync('elsewhere', file);
@@ -65,7 +65,7 @@ describe('plant-store', () => {
       expect([callerOf('old'), callerOf(stdout.trim())]).toEqual(['laptop', 'line 3']);
     });
 
-    it('loses none of several at once', async () => {
+    it('keeps every token when several are created at once', async () => {
       const outcomes = await Promise.all(
         Array.from({ length: 5 }, () => run(['token', 'create', '--file', file])),
       );
@@ -74,18 +74,18 @@ describe('plant-store', () => {
       expect(callers.toSorted()).toEqual(['line 1', 'line 2', 'line 3', 'line 4', 'line 5']);
     });
 
-    it('makes none for a file that nobody would follow, and names the line', async () => {
-      writeFileSync(file, 'good\nnot good at all\n');
+    it('refuses an invalid file, and names the line', async () => {
+      writeFileSync(file, 'valid\nnot valid at all\n');
 
       const { code, stdout, stderr } = await run(['token', 'create', '--file', 'tokens.txt']);
 
       expect([code, stdout]).toEqual([1, '']);
-      expect(stderr).toMatch(/^tokens\.txt has a fault: line 2 must .*\.\n$/);
-      expect(readFileSync(file, 'utf8')).toBe('good\nnot good at all\n');
+      expect(stderr).toMatch(/^tokens\.txt is invalid: line 2 must .*\.\n$/);
+      expect(readFileSync(file, 'utf8')).toBe('valid\nnot valid at all\n');
     });
 
     it.each([
-      [[], 'Say which file with --file, or set AUTH_TOKENS_FILE.'],
+      [[], 'Name the file with --file, or set AUTH_TOKENS_FILE.'],
       [
         ['--name', '2027', '--file', 'f'],
         'A name is a letter, then up to 63 letters, digits and _.@-',
@@ -111,7 +111,7 @@ describe('plant-store', () => {
     });
   });
 
-  it('says how it is called', async () => {
+  it('prints its usage with --help', async () => {
     const { code, stdout } = await run(['--help']);
 
     expect(code).toBe(0);
@@ -120,7 +120,7 @@ describe('plant-store', () => {
   });
 
   it.each([['token'], ['tokens', 'create'], ['serv'], ['--port', '1']])(
-    'says how it is called when it is called as %j',
+    'prints its usage when it is called as %j',
     async (...args) => {
       const { code, stdout, stderr } = await run(args);
 
@@ -129,7 +129,7 @@ describe('plant-store', () => {
     },
   );
 
-  it('takes no arguments for what the environment says', async () => {
+  it('refuses arguments of serve', async () => {
     const { code, stderr } = await run(['serve', '--port', '1']);
 
     expect(code).toBe(1);

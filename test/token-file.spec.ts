@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
-import { BearerToken, TokenFileError, tokenDigest, entryOfDigest } from '../src/auth';
+import { BearerToken, TokenFileError, hashToken, formatTokenEntry } from '../src/auth';
 import { TokenFileVerifier } from '../src/auth/token-file.verifier';
 import { InvalidTokenError } from '../src/errors';
 import { pass, releaseClock, stopClock } from './support/clock';
@@ -35,7 +35,7 @@ describe('a token file', () => {
 
   const callerOf = (token: string) => verifier?.verify(new BearerToken(token))?.name;
 
-  /** The service reads the file once more. */
+  /** Lets the verifier read the file once more. */
   async function reading(): Promise<void> {
     pass(SECOND);
     while (jest.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -56,9 +56,9 @@ describe('a token file', () => {
     return '';
   }
 
-  describe('says', () => {
-    it('a token a line, as it is or as its digest', () => {
-      follow(`first\n${entryOfDigest(tokenDigest('second'))}\nthird+/~==`);
+  describe('contains', () => {
+    it('one token per line, as the token itself or its digest', () => {
+      follow(`first\n${formatTokenEntry(hashToken('second'))}\nthird+/~==`);
 
       expect(['first', 'second', 'third+/~=='].map(callerOf)).toEqual([
         'line 1',
@@ -66,36 +66,36 @@ describe('a token file', () => {
         'line 3',
       ]);
       expect(callerOf('fourth')).toBeUndefined();
-      expect(callerOf(entryOfDigest(tokenDigest('second')))).toBeUndefined();
+      expect(callerOf(formatTokenEntry(hashToken('second')))).toBeUndefined();
     });
 
-    it('optionally who has it and how long it is good', () => {
+    it('optionally a name and an expiry', () => {
       follow('a ci\nb deploy 2100-01-01T00:00:00Z\nc\t2100-01-01t00:00:00.5+02:00');
 
       expect(['a', 'b', 'c'].map(callerOf)).toEqual(['ci', 'deploy', 'line 3']);
     });
 
-    it('comments and nothing, however lines end', () => {
+    it('comments and empty lines, with any line ending', () => {
       follow('\ufeff# tokens\r\n\r\n  a  ci # since May\r\n#b\n');
 
       expect(callerOf('a')).toBe('ci');
       expect(callerOf('b')).toBeUndefined();
     });
 
-    it.each(['\r', '\u2028', '\u2029'])('no token in a comment, though %j is in it', (end) => {
+    it.each(['\r', '\u2028', '\u2029'])('no token in a comment, even after %j', (end) => {
       follow(`a\n# old:${end}b`);
 
       expect(callerOf('a')).toBe('line 1');
       expect(callerOf('b')).toBeUndefined();
     });
 
-    it('nothing at all, and then no token is good', () => {
+    it('nothing, and then no token is valid', () => {
       follow('');
 
       expect(callerOf('a')).toBeUndefined();
     });
 
-    it('that a token is good until its time has come', () => {
+    it('tokens that are valid until their expiry', () => {
       jest.setSystemTime(new Date('2027-01-31T11:59:59.999Z'));
       follow('a ci 2027-01-31T12:00:00Z');
       expect(callerOf('a')).toBe('ci');
@@ -106,25 +106,25 @@ describe('a token file', () => {
     });
   });
 
-  describe('is refused at the start, by its line and without a word of a token,', () => {
+  describe('is refused at the start, with its line and without any token in the message,', () => {
     const badToken =
       'line 2 must begin with a token (letters, digits and -._~+/, then any =) or sha256: and 64 hexadecimal digits';
     const badRest =
       'line 2 must have nothing after the token but a name (a letter, then letters, digits and _.@-) and a time such as 2027-01-31T12:00:00Z';
 
     it.each([
-      ['a token of characters that none has', 'sécret', badToken],
+      ['a token with an invalid character', 'sécret', badToken],
       ['half a digest', 'sha256:secret', badToken],
-      ['a digest of another kind', `sha1:${'0'.repeat(40)}`, badToken],
+      ['a digest of another algorithm', `sha1:${'0'.repeat(40)}`, badToken],
       ['a token in two halves', 'secret 7secret', badRest],
       ['a date without a time', 'secret 2027-01-31', badRest],
       ['a time without a zone', 'secret ci 2027-01-31T12:00:00', badRest],
-      ['a day that the month has not', 'secret ci 2027-02-30T12:00:00Z', badRest],
-      ['a month that no year has', 'secret ci 2027-13-01T12:00:00Z', badRest],
-      ['an hour that no day has', 'secret ci 2027-01-01T24:00:00Z', badRest],
-      ['time and name the other way round', 'secret 2027-01-31T12:00:00Z ci', badRest],
-      ['more than that', 'secret ci 2027-01-31T12:00:00Z secret', badRest],
-      ['a token that is there already', 'a', 'line 2 repeats line 1'],
+      ['a day that the month does not have', 'secret ci 2027-02-30T12:00:00Z', badRest],
+      ['a thirteenth month', 'secret ci 2027-13-01T12:00:00Z', badRest],
+      ['a twenty-fifth hour', 'secret ci 2027-01-01T24:00:00Z', badRest],
+      ['time and name in the wrong order', 'secret 2027-01-31T12:00:00Z ci', badRest],
+      ['a fourth field', 'secret ci 2027-01-31T12:00:00Z secret', badRest],
+      ['a repeated token', 'a', 'line 2 repeats line 1'],
     ])('for %s', (_what, line, fault) => {
       expect(faultOf(`a\n${line}\n`)).toBe(`The token file ${file} cannot be used: ${fault}.`);
     });
@@ -133,13 +133,13 @@ describe('a token file', () => {
       expect(faultOf(Buffer.from([0x61, 0xff]))).toMatch(/it is not UTF-8\.$/);
     });
 
-    it('for being absent', () => {
+    it('when it does not exist', () => {
       expect(() => new TokenFileVerifier(file)).toThrow(
         /^The token file .* cannot be used: ENOENT/,
       );
     });
 
-    it('for being a folder, or a pipe, which gives its content only once', () => {
+    it('when it is a folder, or a pipe, which gives its content only once', () => {
       const pipe = join(folder, 'pipe');
       execFileSync('mkfifo', [pipe]);
 
@@ -151,7 +151,7 @@ describe('a token file', () => {
     });
   });
 
-  describe('counts, when it changes,', () => {
+  describe('takes effect after a change', () => {
     let log: jest.SpyInstance;
     let error: jest.SpyInstance;
     beforeEach(() => {
@@ -184,7 +184,7 @@ describe('a token file', () => {
       expect(callerOf('a')).toBe('line 2');
     });
 
-    it('when it keeps its size and its time of change', async () => {
+    it('when size and modification time stay the same', async () => {
       follow('old');
       const time = new Date(0);
       utimesSync(file, time, time);
@@ -206,20 +206,20 @@ describe('a token file', () => {
       expect([callerOf('old'), callerOf('new')]).toEqual([undefined, 'line 1']);
     });
 
-    it('when a symbolic link on the way is turned, as Kubernetes does', async () => {
+    it('when a symbolic link to it is replaced, as Kubernetes does', async () => {
       for (const version of ['old', 'new']) writeFileSync(join(folder, version), version);
       symlinkSync('old', file);
       verifier = new TokenFileVerifier(file);
       verifier.onModuleInit();
 
-      symlinkSync('new', `${file}.turned`);
-      renameSync(`${file}.turned`, file);
+      symlinkSync('new', `${file}.link`);
+      renameSync(`${file}.link`, file);
       await readings(2);
 
       expect([callerOf('old'), callerOf('new')]).toEqual([undefined, 'line 1']);
     });
 
-    it('when it is emptied: then no token is good', async () => {
+    it('when it is emptied: then no token is valid', async () => {
       follow('a');
 
       writeFileSync(file, '');
@@ -228,7 +228,7 @@ describe('a token file', () => {
       expect(callerOf('a')).toBeUndefined();
     });
 
-    it('not when the edit is broken: the list stays, and the log names the line once', async () => {
+    it('not when it is invalid: the list stays, and the log names the line once', async () => {
       follow('a\nb');
 
       writeFileSync(file, 'a\nsecret 7secret\n');
@@ -242,7 +242,7 @@ describe('a token file', () => {
       expect(error).not.toHaveBeenCalledWith(expect.stringContaining('secret'));
     });
 
-    it('once a broken edit is mended', async () => {
+    it('once an invalid edit is corrected', async () => {
       follow('a');
       writeFileSync(file, 'b c d e');
       await readings(2);
@@ -253,7 +253,7 @@ describe('a token file', () => {
       expect([callerOf('a'), callerOf('b')]).toEqual([undefined, 'line 1']);
     });
 
-    it('not when it vanishes: the list stays, the log says so once, and a new one counts', async () => {
+    it('not when it disappears: the list stays, the log says so once, and a new file takes effect', async () => {
       follow('a');
 
       unlinkSync(file);
@@ -266,7 +266,7 @@ describe('a token file', () => {
       expect([callerOf('a'), callerOf('b')]).toEqual([undefined, 'line 1']);
     });
 
-    it('no more after the shutdown', async () => {
+    it('not after the shutdown', async () => {
       follow('a');
       await reading();
 

@@ -1,36 +1,37 @@
 import { isTrustworthyUrl } from './issuer-url';
 
-/** Which bearer tokens are accepted. Each way is open as well as the others. */
+/** Which bearer tokens are accepted. The sources can be combined. */
 export interface AuthOptions {
   /**
-   * Accepted tokens: each the token itself, or `sha256:` and its digest in hexadecimal.
+   * Accepted tokens: each is the token itself, or `sha256:` and its digest in hexadecimal.
    *
    * @default none
    */
   readonly tokens?: readonly string[] | undefined;
   /**
-   * A file of accepted tokens, relative to the working directory, that is followed as it changes.
+   * Path of a file of accepted tokens, relative to the working directory. The service follows its
+   * changes.
    *
    * @default none
    */
   readonly tokensFile?: string | undefined;
   /**
-   * An OpenID Connect issuer whose JWT access tokens are accepted: its identifier, an `https:` URL
-   * (`http:` on the same machine), to the letter as in the `iss` claim.
+   * An OpenID Connect issuer whose JWT access tokens are accepted: its identifier, exactly as in the
+   * `iss` claim. It is an `https:` URL (or `http:` to a loopback address).
    *
    * @default none
    */
   readonly issuer?: string | undefined;
-  /** What the `aud` claim must name. An issuer needs one. */
+  /** The value that the `aud` claim must contain. Required with an issuer. */
   readonly audience?: string | undefined;
   /**
-   * Where the issuer's keys are.
+   * URL of the issuer's keys.
    *
-   * @default as discovered, OpenID Connect Discovery section 4
+   * @default found by OpenID Connect Discovery, section 4
    */
   readonly jwksUrl?: string | undefined;
   /**
-   * The scope that JWTs must have: one or several tokens separated by spaces, all needed.
+   * The scope that JWTs must have: scope tokens separated by single spaces; all are required.
    *
    * @default none
    */
@@ -43,11 +44,12 @@ type IssuerOption = 'issuer' | 'audience' | 'jwksUrl' | 'scope';
 const SCOPE = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
 
 /**
- * What is wrong with the options of an issuer, a sentence each.
+ * Validates the options of an issuer.
  *
- * @param names what its reader calls the options
+ * @param names how the messages call the options
+ * @returns one message for each fault
  */
-export function authFaults(
+export function validateAuthOptions(
   { issuer, audience, jwksUrl, scope }: AuthOptions,
   names: Readonly<Record<IssuerOption, string>> = {
     issuer: 'issuer',
@@ -61,14 +63,14 @@ export function authFaults(
   if (issuer === undefined) {
     for (const [option, value] of Object.entries({ audience, jwksUrl, scope })) {
       if (value !== undefined) {
-        faults.push(`${names[option as IssuerOption]} needs ${names.issuer} beside it`);
+        faults.push(`${names[option as IssuerOption]} requires ${names.issuer}`);
       }
     }
   } else {
     if (!isTrustworthyUrl(issuer) || /[?#]/.test(issuer)) {
       faults.push(`${names.issuer} must be ${url} without query and fragment`);
     }
-    if (audience === undefined) faults.push(`${names.issuer} needs ${names.audience} beside it`);
+    if (audience === undefined) faults.push(`${names.issuer} requires ${names.audience}`);
   }
   if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) {
     faults.push(`${names.jwksUrl} must be ${url}`);
@@ -79,7 +81,7 @@ export function authFaults(
   return faults;
 }
 
-/** Whether the options leave no way for any token to be accepted. */
-export function acceptsNothing({ tokens = [], tokensFile, issuer }: AuthOptions): boolean {
-  return tokens.length === 0 && tokensFile === undefined && issuer === undefined;
+/** Whether the options name any source of accepted tokens. */
+export function isAuthConfigured({ tokens = [], tokensFile, issuer }: AuthOptions): boolean {
+  return tokens.length > 0 || tokensFile !== undefined || issuer !== undefined;
 }

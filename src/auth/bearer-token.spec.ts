@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { BearerToken } from './bearer-token';
 
 describe('BearerToken', () => {
-  it('shows nothing of itself when it is logged or serialised', () => {
+  it('stays hidden when it is logged or serialised', () => {
     const token = new BearerToken('a-secret');
     expect(token.digest).toHaveLength(32);
 

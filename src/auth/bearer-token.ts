@@ -1,40 +1,40 @@
 import type { IncomingMessage } from 'node:http';
 import { InvalidTokenError, MissingCredentialsError } from '../errors';
 import { fieldValues } from '../http';
-import { tokenDigest } from './token-digest';
+import { hashToken } from './token-digest';
 
-/** RFC 9110 section 11.4: the scheme, and after white space the rest. */
+/** RFC 9110 section 11.4: the scheme, white space and the rest. */
 const CREDENTIALS = /^([^ \t]*)[ \t]*(.*)$/s;
 /** RFC 6750 section 2.1: exactly one token, after one or more spaces. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 
-/** A bearer token as presented. It shows nothing of itself when it is logged or serialised. */
+/** The bearer token of a request. It stays hidden when this object is logged or serialised. */
 export class BearerToken {
   readonly #text: string;
   #digest: string | undefined;
 
-  /** @param text well-formed by RFC 6750 section 2.1 */
+  /** @param text a token of the syntax of RFC 6750 section 2.1 */
   constructor(text: string) {
     this.#text = text;
   }
 
   /**
-   * The token of a request.
+   * Reads the token of a request.
    *
-   * @throws MissingCredentialsError when there is no `Authorization` field, or only other schemes
-   * @throws InvalidTokenError when there is more than one, it is malformed, or the query has a
-   *   token too: RFC 6750 section 2 allows one method a request
+   * @throws MissingCredentialsError when there is no `Authorization` field of the Bearer scheme
+   * @throws InvalidTokenError when the field is malformed or repeated, or the query has a token too:
+   *   RFC 6750 section 2 allows one method per request
    */
-  static of(request: IncomingMessage): BearerToken {
+  static fromRequest(request: IncomingMessage): BearerToken {
     const fields = fieldValues(request, 'authorization');
     const text = fields.length === 1 ? BEARER.exec(fields[0] ?? '')?.[1] : undefined;
     if (text === undefined) {
-      if (!fields.some(isBearer)) throw new MissingCredentialsError();
+      if (!fields.some(hasBearerScheme)) throw new MissingCredentialsError();
       throw new InvalidTokenError(
         'The Authorization header must be "Bearer <ACCESS_TOKEN>", once.',
       );
     }
-    if (queryHasToken(request.url ?? '')) {
+    if (hasTokenInQuery(request.url ?? '')) {
       throw new InvalidTokenError('The token must be in the Authorization header alone.');
     }
     return new BearerToken(text);
@@ -45,17 +45,17 @@ export class BearerToken {
     return this.#text;
   }
 
-  /** Its {@link tokenDigest}. */
+  /** The digest that {@link hashToken} makes of it. */
   get digest(): string {
-    return (this.#digest ??= tokenDigest(this.#text));
+    return (this.#digest ??= hashToken(this.#text));
   }
 }
 
-function isBearer(field: string): boolean {
+function hasBearerScheme(field: string): boolean {
   return CREDENTIALS.exec(field)?.[1]?.toLowerCase() === 'bearer';
 }
 
-function queryHasToken(target: string): boolean {
+function hasTokenInQuery(target: string): boolean {
   const query = target.indexOf('?');
   return query >= 0 && new URLSearchParams(target.slice(query)).has('access_token');
 }

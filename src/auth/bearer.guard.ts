@@ -2,31 +2,33 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import { InvalidTokenError } from '../errors';
 import { type HostRequest, nodeRequest } from '../http';
 import { BearerToken } from './bearer-token';
-import { type Caller, type Finding, TokenVerifier } from './token-verifier';
+import { type Caller, TokenVerifier } from './token-verifier';
 
 type GuardedRequest = HostRequest & { caller?: Caller };
 
-/** Admits requests with a good bearer token, RFC 6750, and puts the caller on the request. */
+/**
+ * Admits requests with a valid bearer token, RFC 6750, and sets the `caller` property of the request.
+ */
 @Injectable()
 export class BearerGuard implements CanActivate {
   constructor(private readonly verifier: TokenVerifier) {}
 
   /**
    * @throws MissingCredentialsError when the request has no bearer credentials
-   * @throws InvalidTokenError when it has some that are no good
-   * @throws InsufficientScopeError when they are good, but not for this
-   * @throws UnavailableError when they cannot be judged now
+   * @throws InvalidTokenError when the bearer token is invalid
+   * @throws InsufficientScopeError when the token is valid but lacks the required scope
+   * @throws UnavailableError when the token cannot be verified now
    */
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const request = context.switchToHttp().getRequest<GuardedRequest>();
-    const finding = this.verifier.verify(BearerToken.of(nodeRequest(request)));
-    return finding instanceof Promise
-      ? finding.then((caller) => admit(request, caller))
-      : admit(request, finding);
+    const caller = this.verifier.verify(BearerToken.fromRequest(nodeRequest(request)));
+    return caller instanceof Promise
+      ? caller.then((verified) => admit(request, verified))
+      : admit(request, caller);
   }
 }
 
-function admit(request: GuardedRequest, caller: Finding): true {
+function admit(request: GuardedRequest, caller: Caller | undefined): true {
   if (caller === undefined) throw new InvalidTokenError();
   request.caller = caller;
   return true;

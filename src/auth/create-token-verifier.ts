@@ -1,25 +1,25 @@
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
-import { authFaults, type AuthOptions } from './auth.options';
+import { type AuthOptions, validateAuthOptions } from './auth.options';
 import type { BearerToken } from './bearer-token';
 import { JwtVerifier } from './jwt.verifier';
 import { TokenFileVerifier } from './token-file.verifier';
-import { digestOfEntry } from './token-digest';
+import { parseTokenEntry } from './token-digest';
 import { type ListedToken, TokenList } from './token-list';
-import { type Finding, TokenVerifier } from './token-verifier';
+import { type Caller, TokenVerifier } from './token-verifier';
 
 /**
- * Makes the verifier that options ask for. Given to Nest as a provider, it follows its file and its
- * issuer from the start of the application until it has shut down.
+ * Creates the verifier for the options. As a provider of Nest it follows the token file and the keys
+ * of the issuer from the start of the application until its shutdown.
  *
  * @example
  * ```ts
  * { provide: TokenVerifier, useFactory: () => createTokenVerifier({ tokensFile: 'tokens.txt' }) }
  * ```
- * @throws TypeError when the options contradict themselves; it shows nothing of a token
+ * @throws TypeError when the options are invalid; the message never shows a token
  * @throws TokenFileError when the token file cannot be used
  */
 export function createTokenVerifier(options: AuthOptions): TokenVerifier {
-  const faults = authFaults(options);
+  const faults = validateAuthOptions(options);
   if (faults.length > 0) throw new TypeError(faults.join('; '));
 
   const { tokens = [], tokensFile, issuer, audience, jwksUrl, scope } = options;
@@ -32,7 +32,7 @@ export function createTokenVerifier(options: AuthOptions): TokenVerifier {
   );
 }
 
-/** Asks the verifiers in turn until one knows the token. */
+/** Tries one verifier after the other until one knows the token. */
 class ConfiguredVerifier extends TokenVerifier implements OnModuleInit, OnApplicationShutdown {
   constructor(
     private readonly list: TokenList,
@@ -42,7 +42,7 @@ class ConfiguredVerifier extends TokenVerifier implements OnModuleInit, OnApplic
     super();
   }
 
-  verify(token: BearerToken): Finding | Promise<Finding> {
+  verify(token: BearerToken): Caller | undefined | Promise<Caller | undefined> {
     return this.list.verify(token) ?? this.file?.verify(token) ?? this.jwt?.verify(token);
   }
 
@@ -57,8 +57,8 @@ class ConfiguredVerifier extends TokenVerifier implements OnModuleInit, OnApplic
   }
 }
 
-function toListedToken(entry: string, at: number): ListedToken {
-  const digest = digestOfEntry(entry);
-  if (digest === undefined) throw new TypeError(`tokens[${at}] must be a token or sha256:HEX`);
-  return { digest, name: `token ${at + 1}` };
+function toListedToken(entry: string, index: number): ListedToken {
+  const digest = parseTokenEntry(entry);
+  if (digest === undefined) throw new TypeError(`tokens[${index}] must be a token or sha256:HEX`);
+  return { digest, name: `token ${index + 1}` };
 }

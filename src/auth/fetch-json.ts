@@ -1,13 +1,14 @@
-/** How long an answer may take, to its last byte, in milliseconds. */
+/** How long a response may take, to its last byte, in milliseconds. */
 const TIMEOUT = 5000;
-/** The largest answer, in bytes after decompression. */
+/** The largest response body, in bytes after decompression. */
 const SIZE_LIMIT = 512 * 2 ** 10;
 
 /**
- * Fetches a JSON document from a server that may be slow or gone bad. Redirects are not followed:
- * they could lead to where the operator never meant to go.
+ * Fetches a JSON document from a server that may be slow or compromised. Does not follow redirects:
+ * they could lead to a server that the operator does not trust.
  *
- * @throws Error when there is no such document, it takes longer than 5 s or is larger than 512 KiB
+ * @throws Error when the status is not 2xx, or the body is not JSON, takes longer than 5 s or is larger
+ *   than 512 KiB
  */
 export async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
   const response = await fetch(url, {
@@ -19,9 +20,9 @@ export async function fetchJson(url: string, signal: AbortSignal): Promise<unkno
   let size = 0;
   for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     size += chunk.length;
-    if (size > SIZE_LIMIT) throw new Error(`the answer is larger than ${SIZE_LIMIT} bytes`);
+    if (size > SIZE_LIMIT) throw new Error(`the response is larger than ${SIZE_LIMIT} bytes`);
     chunks.push(chunk);
   }
-  if (!response.ok) throw new Error(`the answer is ${response.status}`);
+  if (!response.ok) throw new Error(`the response has the status ${response.status}`);
   return JSON.parse(Buffer.concat(chunks).toString());
 }

@@ -4,25 +4,29 @@ import { UnavailableError } from '../errors';
 import { fetchJson } from './fetch-json';
 import { isTrustworthyUrl } from './issuer-url';
 
-/** How often the keys are fetched anew, in milliseconds: how long a withdrawn key counts. */
+/** How often the keys are fetched, in milliseconds. A withdrawn key stays valid for this long. */
 const REFRESH_INTERVAL = 5 * 60_000;
-/** The least time between two fetches, whatever asks for them, in milliseconds. */
-const COOL_DOWN = 10_000;
-/** How long keys are used while the issuer gives no newer ones, in milliseconds. */
-const LONGEST_USE = 60 * 60_000;
+/** The minimum time between two fetches, in milliseconds. */
+const COOLDOWN = 10_000;
+/** How long the last keys are used while the issuer does not respond, in milliseconds. */
+const GRACE_PERIOD = 60 * 60_000;
 
-/** Finds the key for a JWT among those that an issuer published at one time. */
+/** Finds the key of a JWT in one version of the issuer's key set. */
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
 
 /**
- * The public keys of an OpenID Connect issuer: fetched at the start, every five minutes, and when a
- * key is asked for that is not among them, but never sooner than ten seconds after the last fetch.
+ * The public keys of an OpenID Connect issuer. They are fetched at the start, every five minutes, and
+ * when a token names an unknown key, but not within ten seconds after the last fetch.
+ *
+ * `createRemoteJWKSet` of jose was tried and saves no code: its cooldown does not cover failed fetches,
+ * it does not tell when the keys change (the cache of accepted tokens depends on that), and it goes by
+ * the system clock, which can jump.
  */
 export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
   private readonly logger = new Logger('IssuerKeys');
   private readonly closing = new AbortController();
   private keys?: { readonly set: KeySet; readonly json: string };
-  /** By the clock that never jumps. */
+  /** Start times of fetches, by the monotonic clock. */
   private fetchedAt = -Infinity;
   private triedAt = -Infinity;
   private fetching?: Promise<void> | undefined;
@@ -31,7 +35,7 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
 
   /**
    * @param issuer the issuer identifier, OpenID Connect Discovery section 4
-   * @param url where its keys are; undefined to be told by discovery
+   * @param url of its keys; undefined to use discovery
    */
   constructor(
     private readonly issuer: string,
@@ -48,19 +52,19 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * The keys fetched last, unless that is more than an hour ago. It is the same object as long as
-   * the issuer publishes the same keys.
+   * The last keys, unless they were fetched more than an hour ago. It is the same object as long as the
+   * issuer publishes the same keys.
    */
   get current(): KeySet | undefined {
-    return performance.now() - this.fetchedAt <= LONGEST_USE ? this.keys?.set : undefined;
+    return performance.now() - this.fetchedAt <= GRACE_PERIOD ? this.keys?.set : undefined;
   }
 
   /**
-   * The keys that the issuer has now: fetched, unless that has just been tried.
+   * Fetches the keys, unless that was tried within the last ten seconds.
    *
-   * @throws UnavailableError when the issuer does not tell
+   * @throws UnavailableError when the last fetch failed
    */
-  async latest(): Promise<KeySet> {
+  async fetchLatest(): Promise<KeySet> {
     await this.refresh();
     if (this.keys === undefined || this.fault !== undefined) {
       throw new UnavailableError({ cause: new Error(`No keys of ${this.issuer}: ${this.fault}`) });
@@ -69,7 +73,7 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
   }
 
   private async refresh(): Promise<void> {
-    if (this.fetching === undefined && performance.now() - this.triedAt >= COOL_DOWN) {
+    if (this.fetching === undefined && performance.now() - this.triedAt >= COOLDOWN) {
       this.fetching = this.fetch().finally(() => {
         this.fetching = undefined;
       });
@@ -87,17 +91,17 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
         this.keys = { json, set: createLocalJWKSet(jwks as JSONWebKeySet) };
         this.logger.log(`Fetched new keys of ${this.issuer}.`);
       } else if (this.fault !== undefined) {
-        this.logger.log(`${this.issuer} answers again.`);
+        this.logger.log(`${this.issuer} responds again.`);
       }
       this.fetchedAt = this.triedAt;
       this.fault = undefined;
     } catch (error) {
-      this.report(reason(error));
+      this.reportFault(findRootMessage(error));
     }
     if (this.closing.signal.aborted) return;
-    const pause = this.fault === undefined ? REFRESH_INTERVAL : COOL_DOWN;
+    const pause = this.fault === undefined ? REFRESH_INTERVAL : COOLDOWN;
     this.timer = setTimeout(() => {
-      // Timers may be a moment early, by the clock that the cool-down goes by.
+      // A timer may fire slightly before the monotonic clock says that the cooldown is over.
       this.triedAt = -Infinity;
       void this.refresh();
     }, pause).unref();
@@ -109,27 +113,27 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
       `${this.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`,
       this.closing.signal,
     )) as Record<string, unknown>;
-    if (issuer !== this.issuer) throw new Error('discovery tells of another issuer');
+    if (issuer !== this.issuer) throw new Error('the discovery document names another issuer');
     if (typeof url !== 'string' || !isTrustworthyUrl(url)) {
-      throw new Error('discovery names no https: URL of keys');
+      throw new Error('the discovery document has no https: URL of keys');
     }
     return url;
   }
 
-  /** Says each fault once, however often it is met. */
-  private report(fault: string): void {
+  /** Logs each fault once in a row. */
+  private reportFault(fault: string): void {
     if (fault !== this.fault && !this.closing.signal.aborted) {
       this.logger.warn(
-        `The keys of ${this.issuer} cannot be fetched: ${fault}. JWTs signed with a key not yet known are answered 503; trying again every ${COOL_DOWN / 1000} s.`,
+        `The keys of ${this.issuer} cannot be fetched: ${fault}. JWTs signed with an unknown key are answered 503. Trying again every ${COOLDOWN / 1000} s.`,
       );
     }
     this.fault = fault;
   }
 }
 
-/** What fetch() says of a failure is in the innermost cause. */
-function reason(error: unknown): string {
+/** The innermost cause has the reason why fetch() failed. */
+function findRootMessage(error: unknown): string {
   const { cause, message, code, name } = error as NodeJS.ErrnoException;
-  if (cause) return reason(cause);
+  if (cause) return findRootMessage(cause);
   return message === '' ? (code ?? name) : message;
 }

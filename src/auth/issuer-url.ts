@@ -1,6 +1,7 @@
 /**
- * Whether keys may be fetched from a URL: nobody on the way can exchange them, because it is `https:`
- * or never leaves the machine. A user or password in it is none of ours to send, or to log.
+ * Whether keys may be fetched from a URL. Nobody must be able to replace them in transit, so it is
+ * `https:`, or `http:` to a loopback address. A URL with a user or password is refused, because URLs
+ * are logged.
  */
 export function isTrustworthyUrl(text: string): boolean {
   const url = URL.parse(text);

@@ -1,33 +1,33 @@
-import { digestOfEntry } from './token-digest';
+import { parseTokenEntry } from './token-digest';
 import type { ListedToken } from './token-list';
 
-/** A token file cannot be used; the message is one sentence and shows nothing of a token. */
+/** A token file cannot be used. The message is one sentence and never shows a token. */
 export class TokenFileError extends Error {
   override readonly name = 'TokenFileError';
 }
 
-/** A name begins with a letter, so that no half-written time is taken for one. */
+/** A name begins with a letter, so that a half-written time is never read as a name. */
 const NAME = /^[A-Za-z][\w.@-]{0,63}$/;
 /** RFC 3339 section 5.6, date-time. */
 const TIME = /^\d{4}-\d\d-(\d\d)T(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
 
-/** Whether a text can name a token in a token file. */
+/** Whether a text is valid as the name of a token in a token file. */
 export function isTokenName(text: string): boolean {
   return NAME.test(text);
 }
 
 /**
- * Reads a token file: one token a line, as the token itself or `sha256:HEX` of it, then optionally a
- * name and a time as in RFC 3339 from which it is no longer good. `#` starts a comment.
+ * Parses a token file. Each line has one token, as the token itself or `sha256:HEX` of it, then
+ * optionally a name and the time of expiry as in RFC 3339. `#` starts a comment.
  *
- * @throws TokenFileError when it is not that; the message names the first line at fault
+ * @throws TokenFileError when the file is invalid; the message names the first invalid line
  */
 export function parseTokenFile(content: Uint8Array): ListedToken[] {
   const lines = new Map<string, number>();
   return decode(content)
     .split(/\r?\n/)
-    .flatMap((text, at): ListedToken[] => {
-      const line = at + 1;
+    .flatMap((text, index): ListedToken[] => {
+      const line = index + 1;
       const fields = text.replace(/#.*/s, '').trim().split(/\s+/);
       if (fields[0] === '') return [];
       const token = parseFields(fields, line);
@@ -48,7 +48,7 @@ function decode(content: Uint8Array): string {
 }
 
 function parseFields([entry = '', ...rest]: readonly string[], line: number): ListedToken {
-  const digest = digestOfEntry(entry);
+  const digest = parseTokenEntry(entry);
   if (digest === undefined) {
     throw new TokenFileError(
       `line ${line} must begin with a token (letters, digits and -._~+/, then any =) or sha256: and 64 hexadecimal digits`,
@@ -65,10 +65,10 @@ function parseFields([entry = '', ...rest]: readonly string[], line: number): Li
   return { digest, name: name ?? `line ${line}`, expires };
 }
 
-/** Milliseconds since 1970, or NaN when the text is no time. */
+/** Milliseconds since 1970, or NaN when the text is not a time. */
 function parseTime(text: string): number {
   const [, day] = TIME.exec(text) ?? [];
   const date = new Date(text.slice(0, 10));
-  // Date takes 30 February for 2 March.
+  // Date reads 30 February as 2 March.
   return date.getUTCDate() === Number(day) ? Date.parse(text) : NaN;
 }

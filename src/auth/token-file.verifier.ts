@@ -1,25 +1,15 @@
-import { hash } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { FileFollower } from '../files';
 import type { BearerToken } from './bearer-token';
 import { parseTokenFile, TokenFileError } from './token-file';
 import { TokenList } from './token-list';
 import { type Caller, TokenVerifier } from './token-verifier';
 
 /**
- * How often the file is read, in milliseconds. A change counts at the second reading that sees it,
- * so that a file caught in the middle of being written does not: within two intervals.
- */
-const INTERVAL = 1000;
-
-/**
- * Accepts the tokens of a file, and follows its changes.
- *
- * It reads instead of asking for notifications or times of change, which are unreliable on network
- * and container file systems and do not see through symbolic links. A file that cannot be read, or
- * has a fault, leaves the last good list in force.
+ * Accepts the tokens of a file, and follows its changes. While the file cannot be read or is invalid,
+ * the last valid list stays in force.
  */
 export class TokenFileVerifier
   extends TokenVerifier
@@ -27,13 +17,7 @@ export class TokenFileVerifier
 {
   private readonly logger = new Logger('TokenFile');
   private readonly path: string;
-  private list: TokenList;
-  /** Digests of what the list was made of, or was refused, and of what the last reading found. */
-  private judged: string;
-  private seen: string;
-  private fault = '';
-  private timer?: NodeJS.Timeout;
-  private stopped = false;
+  private readonly file: FileFollower<'tokens', TokenList>;
 
   /**
    * @param path relative to the working directory
@@ -43,66 +27,33 @@ export class TokenFileVerifier
     super();
     this.path = resolve(path);
     try {
-      // A pipe gives its content once; the next reading would revoke it.
       if (!statSync(this.path).isFile()) throw new TokenFileError('it is not a regular file');
-      const content = readFileSync(this.path);
-      this.list = new TokenList(parseTokenFile(content));
-      this.seen = this.judged = fingerprint(content);
+      this.file = new FileFollower(
+        { tokens: this.path },
+        ({ tokens }) => new TokenList(parseTokenFile(tokens)),
+      );
     } catch (error) {
-      throw new TokenFileError(`The token file ${this.path} cannot be used: ${reason(error)}.`);
+      const { message } = error as Error;
+      throw new TokenFileError(`The token file ${this.path} cannot be used: ${message}.`);
     }
   }
 
   verify(token: BearerToken): Caller | undefined {
-    return this.list.verify(token);
+    return this.file.current.verify(token);
   }
 
   onModuleInit(): void {
-    this.schedule();
+    this.file.start({
+      changed: ({ size }) => {
+        this.logger.log(`Read ${this.path} again; tokens: ${size}.`);
+      },
+      failed: (message) => {
+        this.logger.error(`${this.path}: ${message}. The tokens read before stay in force.`);
+      },
+    });
   }
 
   onApplicationShutdown(): void {
-    this.stopped = true;
-    clearTimeout(this.timer);
+    this.file.stop();
   }
-
-  private schedule(): void {
-    this.timer = setTimeout(() => void this.readAgain(), INTERVAL).unref();
-  }
-
-  private async readAgain(): Promise<void> {
-    try {
-      this.follow(await readFile(this.path));
-      this.fault = '';
-    } catch (error) {
-      this.report(reason(error));
-    }
-    if (!this.stopped) this.schedule();
-  }
-
-  private follow(content: Buffer): void {
-    const found = fingerprint(content);
-    if (found !== this.judged && found === this.seen) {
-      this.judged = found;
-      const tokens = parseTokenFile(content);
-      this.list = new TokenList(tokens);
-      this.logger.log(`Read ${this.path} again; tokens: ${tokens.length}.`);
-    }
-    this.seen = found;
-  }
-
-  /** Says each fault once, however often it is met. */
-  private report(fault: string): void {
-    if (fault === this.fault) return;
-    this.fault = fault;
-    this.logger.error(`${this.path}: ${fault}. The tokens read before stay in force.`);
-  }
-}
-
-function fingerprint(content: Buffer): string {
-  return hash('sha256', content);
-}
-
-function reason(error: unknown): string {
-  return (error as Error).message;
 }

@@ -3,45 +3,48 @@ import { InvalidTokenError } from '../errors';
 import type { BearerToken } from './bearer-token';
 import { type Caller, TokenVerifier } from './token-verifier';
 
-/** A token that the operator accepts. */
+/** An accepted token in a list of the operator. */
 export interface ListedToken {
-  /** Its SHA-256 digest, one character a byte. */
+  /** Its SHA-256 digest, one character per byte. */
   readonly digest: string;
-  /** What to call who presents it. */
+  /** Name of the caller who uses it. */
   readonly name: string;
-  /** When it ceases to be good, in milliseconds since 1970; absent when it never does. */
+  /** Time of expiry in milliseconds since 1970; absent when it never expires. */
   readonly expires?: number | undefined;
 }
 
-/** A {@link ListedToken} as it is compared. */
+/** A {@link ListedToken}, prepared for comparison. */
 interface Entry {
   readonly digest: Buffer;
   readonly expires: number;
   readonly caller: Caller;
 }
 
-/** Accepts the tokens of a list that never changes. */
+/** Accepts the tokens of an immutable list. */
 export class TokenList extends TokenVerifier {
+  /** Number of tokens. */
+  readonly size: number;
   private readonly byPrefix: ReadonlyMap<string, readonly Entry[]>;
 
   constructor(tokens: readonly ListedToken[]) {
     super();
+    this.size = tokens.length;
     const entries = tokens.map(({ digest, name, expires = Infinity }) => ({
-      digest: bytesOf(digest),
+      digest: toBytes(digest),
       expires,
       caller: { name },
     }));
-    this.byPrefix = Map.groupBy(entries, ({ digest }) => prefixOf(digest.toString('latin1')));
+    this.byPrefix = Map.groupBy(entries, ({ digest }) => toPrefix(digest.toString('latin1')));
   }
 
   /**
-   * The time it takes tells at most whether 32 bits of a digest are known; whole digests are
-   * compared in constant time.
+   * Its duration reveals at most whether the first 32 bits of a digest are in the list; whole digests
+   * are compared in constant time.
    */
   verify({ digest }: BearerToken): Caller | undefined {
-    const candidates = this.byPrefix.get(prefixOf(digest));
+    const candidates = this.byPrefix.get(toPrefix(digest));
     if (candidates === undefined) return undefined;
-    const bytes = bytesOf(digest);
+    const bytes = toBytes(digest);
     const listed = candidates.find((entry) => timingSafeEqual(entry.digest, bytes));
     if (listed !== undefined && listed.expires <= Date.now()) {
       throw new InvalidTokenError('The token has expired.');
@@ -50,5 +53,5 @@ export class TokenList extends TokenVerifier {
   }
 }
 
-const bytesOf = (digest: string): Buffer => Buffer.from(digest, 'latin1');
-const prefixOf = (digest: string): string => digest.slice(0, 4);
+const toBytes = (digest: string): Buffer => Buffer.from(digest, 'latin1');
+const toPrefix = (digest: string): string => digest.slice(0, 4);

@@ -1,24 +1,22 @@
 import type { BearerToken } from './bearer-token';
 
-/** Who calls. Never holds the token. */
+/** The caller of a request. Never holds the token. */
 export interface Caller {
-  /** What to call the caller: the name in the list, or the subject of a JWT. */
+  /** Name of the caller: the name in the token list, or the subject of a JWT. */
   readonly name: string;
-  /** The issuer that vouches for the name; absent when the operator's own list does. */
+  /** The issuer of the JWT; absent when the token is in a list of the operator. */
   readonly issuer?: string;
 }
 
-/** What a {@link TokenVerifier} finds: the caller, or undefined when it does not know the token. */
-export type Finding = Caller | undefined;
-
-/** Decides which bearer tokens are good: the port to whoever issues them, and its injection token. */
+/** Decides which bearer tokens are valid. The class is the injection token, too. */
 export abstract class TokenVerifier {
   /**
-   * Answers at once where it can, so that the guard costs no turn of the event loop.
+   * Returns without a promise where it can, so that the guard does not wait for the event loop.
    *
-   * @throws InvalidTokenError when it knows the token, and why it is no good
-   * @throws InsufficientScopeError when the token is good, but not for this
-   * @throws UnavailableError when it cannot tell now
+   * @returns the caller, or undefined when the token is unknown
+   * @throws InvalidTokenError when the token is invalid for a reason that the caller may know
+   * @throws InsufficientScopeError when the token is valid but lacks the required scope
+   * @throws UnavailableError when the token cannot be verified now
    */
-  abstract verify(token: BearerToken): Finding | Promise<Finding>;
+  abstract verify(token: BearerToken): Caller | undefined | Promise<Caller | undefined>;
 }

@@ -1,19 +1,21 @@
 /** One command of the `plant-store` program. */
 export interface Command {
-  /** What calls it, for example `token create`. */
+  /** The words that select it, for example `token` and `create`. */
   readonly words: readonly string[];
-  /** How it is called. */
+  /** Its syntax, without the name of the program. */
   readonly synopsis: string;
-  /** What it does, in half a sentence. */
+  /** What it does, in one phrase. */
   readonly summary: string;
   /**
-   * @param args what follows the words
-   * @throws UsageError when it cannot be called so
+   * Runs the command.
+   *
+   * @param args the arguments after the words
+   * @throws UsageError when they are invalid
    */
   run(args: string[], environment: NodeJS.ProcessEnv): void | Promise<void>;
 }
 
-/** The program is called in a way that it does not understand; the message says how it is called. */
+/** The program was called with invalid arguments. The message says what is valid. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }

@@ -4,5 +4,5 @@ import { tokenCreate } from './token-create.command';
 
 export { type Command, UsageError } from './command';
 
-/** Every command of the `plant-store` program. The first one runs when none is named. */
+/** All commands of the `plant-store` program. The first one is the default. */
 export const commands: readonly [Command, ...Command[]] = [serve, tokenCreate];

@@ -1,16 +1,16 @@
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import {
-  entryOfDigest,
+  formatTokenEntry,
   isTokenName,
   makeToken,
   parseTokenFile,
-  tokenDigest,
+  hashToken,
   TokenFileError,
 } from '../auth';
 import { type Command, UsageError } from './command';
 
-/** `plant-store token create`: makes a token, prints it once, and lists its digest in a file. */
+/** `plant-store token create`: makes a token, prints it, and adds its digest to a file. */
 export const tokenCreate: Command = {
   words: ['token', 'create'],
   synopsis: 'token create [--name NAME] [--expires DURATION] [--file PATH]',
@@ -27,24 +27,24 @@ export const tokenCreate: Command = {
       },
     });
     const { name, expires, file } = values;
-    if (!file) throw new UsageError('Say which file with --file, or set AUTH_TOKENS_FILE.');
+    if (!file) throw new UsageError('Name the file with --file, or set AUTH_TOKENS_FILE.');
     if (name !== undefined && !isTokenName(name)) {
       throw new UsageError('A name is a letter, then up to 63 letters, digits and _.@-');
     }
 
     const token = makeToken();
-    const fields = [entryOfDigest(tokenDigest(token))];
+    const fields = [formatTokenEntry(hashToken(token))];
     if (name !== undefined) fields.push(name);
-    if (expires !== undefined) fields.push(timeAfter(expires));
-    append(file, fields.join(' '));
+    if (expires !== undefined) fields.push(formatExpiry(expires));
+    appendLine(file, fields.join(' '));
     console.log(token);
   },
 };
 
 const UNITS: Record<string, number> = { h: 3_600_000, d: 86_400_000 };
 
-/** The time that lies a duration ahead, as in RFC 3339. */
-function timeAfter(duration: string): string {
+/** Formats the time after a duration from now, as in RFC 3339. */
+function formatExpiry(duration: string): string {
   const [, number, unit = ''] = /^([1-9]\d{0,4})([hd])$/.exec(duration) ?? [];
   const time = new Date(Date.now() + Number(number) * (UNITS[unit] ?? NaN));
   if (Number.isNaN(time.getTime())) {
@@ -54,16 +54,16 @@ function timeAfter(duration: string): string {
 }
 
 /**
- * Appends a line with a single write, which nothing can come between, and leaves the file where it
- * is: it may be a symbolic link, or mounted into a container.
+ * Appends a line with a single write, so that several processes can append at once. It does not
+ * replace the file, which may be a symbolic link or mounted into a container.
  *
- * @throws TokenFileError when the file has a fault, for then nobody would follow the change
+ * @throws TokenFileError when the file is invalid, because a service would then ignore the change
  */
-function append(file: string, line: string): void {
+function appendLine(file: string, line: string): void {
   const descriptor = openSync(file, 'a+', 0o600);
   try {
     const content = readFileSync(descriptor);
-    parse(file, content);
+    validate(file, content);
     const separator = content.length > 0 && content.at(-1) !== NEWLINE ? '\n' : '';
     writeSync(descriptor, `${separator}${line}\n`);
     fsyncSync(descriptor);
@@ -74,11 +74,11 @@ function append(file: string, line: string): void {
 
 const NEWLINE = 0x0a;
 
-function parse(file: string, content: Uint8Array): void {
+function validate(file: string, content: Uint8Array): void {
   try {
     parseTokenFile(content);
   } catch (error) {
     if (!(error instanceof TokenFileError)) throw error;
-    throw new TokenFileError(`${file} has a fault: ${error.message}.`);
+    throw new TokenFileError(`${file} is invalid: ${error.message}.`);
   }
 }

@@ -2,7 +2,7 @@ import { EnvironmentError, readEnvironment, type Settings } from './environment'
 
 const DIGEST = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad';
 
-function faultsOf(environment: NodeJS.ProcessEnv): string {
+function errorOf(environment: NodeJS.ProcessEnv): string {
   try {
     readEnvironment(environment);
   } catch (error) {
@@ -36,7 +36,7 @@ describe('readEnvironment', () => {
     });
   });
 
-  it('takes an empty variable as not set', () => {
+  it('treats an empty variable as not set', () => {
     expect(readEnvironment({ PORT: '', HOST: ' ', AUTH_TOKENS: '' })).toEqual(readEnvironment({}));
   });
 
@@ -84,7 +84,7 @@ describe('readEnvironment', () => {
     expect(auth.tokens).toEqual([`sha256:${DIGEST}`, `sha256:${DIGEST}`]);
   });
 
-  it('reads where other tokens come from', () => {
+  it('reads the other sources of tokens', () => {
     const { auth } = readEnvironment({
       AUTH_TOKENS_FILE: 'tokens.txt',
       AUTH_ISSUER: 'https://id.example.org/',
@@ -160,12 +160,12 @@ describe('readEnvironment', () => {
     { AUTH_SCOPE: 'a"b', AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' },
     { SHUTDOWN_GRACE: '10', SHUTDOWN_TIMEOUT: '10' },
     { HEADERS_TIMEOUT: '20', REQUEST_TIMEOUT: '10' },
-  ])('refuses %j, and names the variable', (environment) => {
-    expect(faultsOf(environment)).toContain(Object.keys(environment)[0]);
+  ])('refuses %j and names the variable', (environment) => {
+    expect(errorOf(environment)).toContain(Object.keys(environment)[0]);
   });
 
-  it('names every fault at once, one a line', () => {
-    expect(faultsOf({ PORT: 'x', DOCS: 'x', BODY_LIMIT: 'x' }).split('\n')).toEqual([
+  it('names all invalid variables, one per line', () => {
+    expect(errorOf({ PORT: 'x', DOCS: 'x', BODY_LIMIT: 'x' }).split('\n')).toEqual([
       'PORT must be a port from 0 to 65535',
       'BODY_LIMIT must be a size above zero and up to 256 MiB: bytes, or a number with the unit KiB or MiB',
       'DOCS must be true or false',
@@ -173,12 +173,12 @@ describe('readEnvironment', () => {
   });
 
   it('never shows a secret', () => {
-    expect(faultsOf({ AUTH_TOKENS: 'good-secret,bäd-secret' })).not.toContain('secret');
-    expect(faultsOf({ DATABASE_URL: 'postgres://a:secret@b:port/c' })).not.toContain('secret');
+    expect(errorOf({ AUTH_TOKENS: 'valid-secret,bäd-secret' })).not.toContain('secret');
+    expect(errorOf({ DATABASE_URL: 'postgres://a:secret@b:port/c' })).not.toContain('secret');
   });
 
   it('refuses production without tokens', () => {
-    expect(faultsOf({ NODE_ENV: 'production' })).toBe(
+    expect(errorOf({ NODE_ENV: 'production' })).toBe(
       'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production',
     );
   });
@@ -187,11 +187,11 @@ describe('readEnvironment', () => {
     { AUTH_TOKENS: 'abc' },
     { AUTH_TOKENS_FILE: 'tokens.txt' },
     { AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' },
-  ])('takes production with %j', (environment) => {
-    expect(faultsOf({ NODE_ENV: 'production', ...environment })).toBe('');
+  ])('accepts production with %j', (environment) => {
+    expect(errorOf({ NODE_ENV: 'production', ...environment })).toBe('');
   });
 
-  it('gives settings none of which can be set anew', () => {
+  it('returns frozen settings', () => {
     expect(Object.isFrozen(readEnvironment({}))).toBe(true);
   });
 });

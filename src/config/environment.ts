@@ -1,10 +1,10 @@
 import { pino } from 'pino';
 import {
-  acceptsNothing,
-  authFaults,
   type AuthOptions,
-  digestOfEntry,
-  entryOfDigest,
+  formatTokenEntry,
+  isAuthConfigured,
+  parseTokenEntry,
+  validateAuthOptions,
 } from '../auth';
 import type { HttpOptions } from '../server';
 import type { RateLimitOptions } from '../operations/limits';
@@ -14,24 +14,24 @@ import { urlPerHost } from '../plants/standalone';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
 export interface Settings extends HttpOptions, ShutdownOptions {
-  /** Where to listen: a host name or an IP address. */
+  /** The address to listen on: a host name or an IP address. */
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
   /** The SQLite file, or the connection URL of a PostgreSQL database. */
   readonly database: { readonly sqlite: string } | { readonly postgres: string };
-  /** Tokens are digests here. */
+  /** Its tokens are digests. */
   readonly auth: AuthOptions;
-  /** Of each caller; undefined for none. */
+  /** The limit for each caller; undefined for none. */
   readonly rateLimit: RateLimitOptions | undefined;
   readonly logLevel: string;
   readonly accessLog: boolean;
   readonly docs: boolean;
-  /** Whether OpenTelemetry shall trace requests. Everything else of that, its SDK reads itself. */
+  /** Whether OpenTelemetry traces requests. Its SDK reads the rest of its settings itself. */
   readonly tracing: boolean;
 }
 
-/** The environment is not usable; the message names every variable at fault, one a line. */
+/** The environment is invalid. The message names all invalid variables, one per line. */
 export class EnvironmentError extends Error {
   override readonly name = 'EnvironmentError';
 }
@@ -42,49 +42,49 @@ type Parse<T> = (text: string) => T | undefined;
  * Reads the settings from an environment such as `process.env`. An empty variable counts as not
  * set.
  *
- * @throws EnvironmentError when any variable is not what it should be; it never shows a secret
+ * @throws EnvironmentError when any variable is invalid; the message never shows a secret
  */
 export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const faults: string[] = [];
-  function text(name: string): string | undefined {
+  function readText(name: string): string | undefined {
     const value = environment[name]?.trim();
     return value === '' ? undefined : value;
   }
 
-  function read<T>(name: string, fallback: T, shouldBe: string, parse: Parse<T>): T {
-    const given = text(name);
-    if (given === undefined) return fallback;
-    const value = parse(given);
-    if (value === undefined) faults.push(`${name} must be ${shouldBe}`);
+  function read<T>(name: string, fallback: T, expected: string, parse: Parse<T>): T {
+    const raw = readText(name);
+    if (raw === undefined) return fallback;
+    const value = parse(raw);
+    if (value === undefined) faults.push(`${name} must be ${expected}`);
     return value ?? fallback;
   }
 
-  const duration = (name: string, fallback: number): number =>
+  const readDuration = (name: string, fallback: number): number =>
     read(
       name,
       fallback,
       'a duration above zero: seconds, or a number with the unit ms, s or m',
       parseDurationAboveZero,
     );
-  const size = (name: string, fallback: number): number =>
+  const readSize = (name: string, fallback: number): number =>
     read(
       name,
       fallback,
       'a size above zero and up to 256 MiB: bytes, or a number with the unit KiB or MiB',
       parseSize,
     );
-  const flag = (name: string, fallback: boolean): boolean =>
+  const readFlag = (name: string, fallback: boolean): boolean =>
     read(name, fallback, 'true or false', (value) => FLAGS.get(value.toLowerCase()));
 
-  const certificate = text('TLS_CERT');
-  const key = text('TLS_KEY');
-  if (!certificate !== !key) faults.push('TLS_CERT and TLS_KEY must be set both or neither');
+  const certificate = readText('TLS_CERT');
+  const key = readText('TLS_KEY');
+  if (!certificate !== !key) faults.push('TLS_CERT and TLS_KEY must both be set, or neither');
 
   const settings: Settings = {
     host: read('HOST', '127.0.0.1', 'a host name or an IP address', (value) =>
       /^[\w.:-]+$/.test(value) ? value : undefined,
     ),
-    port: read('PORT', 3000, 'a port from 0 to 65535', integerFromTo(0, 65_535)),
+    port: read('PORT', 3000, 'a port from 0 to 65535', parseIntegerBetween(0, 65_535)),
     database: read(
       'DATABASE_URL',
       { sqlite: 'data/plants.db' },
@@ -98,54 +98,54 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
         'a list of tokens (letters, digits and -._~+/, then any =) or sha256:HEX of them, separated by commas or white space',
         parseTokens,
       ),
-      tokensFile: text('AUTH_TOKENS_FILE'),
-      issuer: text('AUTH_ISSUER'),
-      audience: text('AUTH_AUDIENCE'),
-      jwksUrl: text('AUTH_JWKS_URL'),
-      scope: text('AUTH_SCOPE'),
+      tokensFile: readText('AUTH_TOKENS_FILE'),
+      issuer: readText('AUTH_ISSUER'),
+      audience: readText('AUTH_AUDIENCE'),
+      jwksUrl: readText('AUTH_JWKS_URL'),
+      scope: readText('AUTH_SCOPE'),
     },
     tls: certificate && key ? { certificate, key } : undefined,
-    bodyLimit: size('BODY_LIMIT', 2 ** 20),
-    headersLimit: size('HEADERS_LIMIT', 2 ** 14),
+    bodyLimit: readSize('BODY_LIMIT', 2 ** 20),
+    headersLimit: readSize('HEADERS_LIMIT', 2 ** 14),
     maxConnections: read(
       'MAX_CONNECTIONS',
       4096,
       'a number from 1 to 1000000',
-      integerFromTo(1, 1_000_000),
+      parseIntegerBetween(1, 1_000_000),
     ),
     rateLimit: read<RateLimitOptions | undefined>(
       'RATE_LIMIT',
       undefined,
-      'requests of a caller a second, minute or hour: a number above zero with /s, /m or /h',
+      'requests of a caller per second, minute or hour: a number above zero with /s, /m or /h',
       parseRate,
     ),
-    headersTimeout: duration('HEADERS_TIMEOUT', 10_000),
-    requestTimeout: duration('REQUEST_TIMEOUT', 30_000),
-    keepAliveTimeout: duration('KEEP_ALIVE_TIMEOUT', 65_000),
+    headersTimeout: readDuration('HEADERS_TIMEOUT', 10_000),
+    requestTimeout: readDuration('REQUEST_TIMEOUT', 30_000),
+    keepAliveTimeout: readDuration('KEEP_ALIVE_TIMEOUT', 65_000),
     shutdownGrace: read(
       'SHUTDOWN_GRACE',
       0,
       'a duration: seconds, or a number with the unit ms, s or m',
       parseDuration,
     ),
-    shutdownTimeout: duration('SHUTDOWN_TIMEOUT', 10_000),
+    shutdownTimeout: readDuration('SHUTDOWN_TIMEOUT', 10_000),
     logLevel: read('LOG_LEVEL', 'info', `one of ${LOG_LEVELS.join(', ')}`, (value) =>
       LOG_LEVELS.find((level) => level === value.toLowerCase()),
     ),
-    accessLog: flag('ACCESS_LOG', false),
-    docs: flag('DOCS', true),
+    accessLog: readFlag('ACCESS_LOG', false),
+    docs: readFlag('DOCS', true),
     tracing: isTracingEnabled(environment),
   };
 
   if (settings.headersTimeout > settings.requestTimeout) {
     faults.push('HEADERS_TIMEOUT must not be longer than REQUEST_TIMEOUT');
   }
-  faults.push(...authFaults(settings.auth, AUTH_VARIABLES));
-  // A faulty AUTH_TOKENS is named already.
+  faults.push(...validateAuthOptions(settings.auth, AUTH_VARIABLES));
+  // An invalid AUTH_TOKENS has been reported already.
   if (
     environment.NODE_ENV === 'production' &&
-    acceptsNothing(settings.auth) &&
-    text('AUTH_TOKENS') === undefined
+    !isAuthConfigured(settings.auth) &&
+    readText('AUTH_TOKENS') === undefined
   ) {
     faults.push(
       'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production',
@@ -171,21 +171,21 @@ const AUTH_VARIABLES = {
   scope: 'AUTH_SCOPE',
 };
 
-const integerFromTo =
-  (least: number, most: number): Parse<number> =>
+const parseIntegerBetween =
+  (min: number, max: number): Parse<number> =>
   (text) => {
     const number = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
-    return number >= least && number <= most ? number : undefined;
+    return number >= min && number <= max ? number : undefined;
   };
 
-/** Node keeps timers in 31 bits. */
-const LONGEST_DURATION = 2 ** 31 - 1;
+/** The longest timer of Node.js, in milliseconds. */
+const MAX_DURATION = 2 ** 31 - 1;
 const DURATION_UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000 };
 
 function parseDuration(text: string): number | undefined {
   const [, number, unit = 's'] = /^(\d{1,9}(?:\.\d{1,3})?) ?(ms|s|m)?$/.exec(text) ?? [];
   const duration = Math.round(Number(number) * (DURATION_UNITS[unit] ?? NaN));
-  return duration <= LONGEST_DURATION ? duration : undefined;
+  return duration <= MAX_DURATION ? duration : undefined;
 }
 
 function parseDurationAboveZero(text: string): number | undefined {
@@ -194,15 +194,16 @@ function parseDurationAboveZero(text: string): number | undefined {
 }
 
 const SIZE_UNITS: Record<string, number> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 };
-/** A string in V8 holds no more than some 2^29 characters. */
-const LARGEST_SIZE = 256 * 2 ** 20;
+/** In bytes. A string of V8 has at most about 2^29 characters. */
+const MAX_SIZE = 256 * 2 ** 20;
 
 function parseSize(text: string): number | undefined {
   const [, number, unit = ''] = /^(\d{1,9}) ?(KiB|MiB)?$/.exec(text) ?? [];
   const size = Number(number) * (SIZE_UNITS[unit] ?? NaN);
-  return size > 0 && size <= LARGEST_SIZE ? size : undefined;
+  return size > 0 && size <= MAX_SIZE ? size : undefined;
 }
 
+/** In seconds. */
 const WINDOWS: Record<string, number> = { s: 1, m: 60, h: 3600 };
 
 function parseRate(text: string): RateLimitOptions | undefined {
@@ -217,13 +218,13 @@ function parseDatabaseUrl(text: string): Settings['database'] | undefined {
   return sqlite === undefined ? undefined : { sqlite };
 }
 
-/** The tokens as `sha256:HEX`, so that no setting holds a secret. */
+/** Returns the tokens as `sha256:HEX`, so that the settings hold no secret. */
 function parseTokens(text: string): string[] | undefined {
   const digests = text
     .split(/[\s,]+/)
     .filter((entry) => entry !== '')
-    .map(digestOfEntry);
+    .map(parseTokenEntry);
   return digests.length > 0 && digests.every((digest) => digest !== undefined)
-    ? digests.map(entryOfDigest)
+    ? digests.map(formatTokenEntry)
     : undefined;
 }

@@ -34,7 +34,7 @@ export const errorCatalogue = {
   invalidToken: {
     error: 40101,
     status: 401,
-    meaning: 'Bearer credentials that are no good: malformed, given twice, unknown or expired.',
+    meaning: 'Invalid bearer token: malformed, sent twice, unknown or expired.',
   },
   forbidden: {
     error: 40300,
@@ -188,7 +188,7 @@ export class MissingCredentialsError extends PlantStoreError {
   }
 }
 
-/** 40101: an invalid bearer token, RFC 6750 section 3.1. */
+/** 40101: the bearer token is invalid, RFC 6750 section 3.1. */
 export class InvalidTokenError extends PlantStoreError {
   constructor(message?: string) {
     super('invalidToken', message, {
@@ -197,7 +197,7 @@ export class InvalidTokenError extends PlantStoreError {
   }
 }
 
-/** 40300: the token is valid but lacks a scope, RFC 6750 section 3.1. */
+/** 40300: the token is valid but lacks the required scope, RFC 6750 section 3.1. */
 export class InsufficientScopeError extends PlantStoreError {
   /** @param scope the required scope, RFC 6749 section 3.3 */
   constructor(scope: string) {

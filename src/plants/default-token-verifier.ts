@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
 import {
-  acceptsNothing,
   type AuthOptions,
   createTokenVerifier,
+  isAuthConfigured,
   makeToken,
   type TokenVerifier,
 } from '../auth';
@@ -14,7 +14,7 @@ import type { PlantsModuleOptions } from './plants.options';
  * @throws Error when the options contradict each other, or name no token in production
  */
 export function createDefaultVerifier({ auth = {} }: PlantsModuleOptions): TokenVerifier {
-  return createTokenVerifier(acceptsNothing(auth) ? { ...auth, ...randomToken() } : auth);
+  return createTokenVerifier(isAuthConfigured(auth) ? auth : { ...auth, ...randomToken() });
 }
 
 function randomToken(): AuthOptions {

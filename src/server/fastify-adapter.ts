@@ -50,6 +50,7 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     // Node answers a missing Host with an empty body; faultOfHead() answers with the Error body.
     requireHostHeader: false,
   };
+  const tls = options.tls && readTls(options.tls);
   const adapter = new FastifyAdapter({
     genReqId: requestIds(),
     bodyLimit: options.bodyLimit,
@@ -57,8 +58,8 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     keepAliveTimeout: options.keepAliveTimeout,
     // Connections decides about a stalled connection. A client that does not send gets 408 before.
     connectionTimeout: options.requestTimeout + READER_ALLOWANCE,
-    ...(options.tls
-      ? { https: { ...server, ...readTls(options.tls), handshakeTimeout: options.headersTimeout } }
+    ...(tls
+      ? { https: { ...server, ...tls.current, handshakeTimeout: options.headersTimeout } }
       : { http: server }),
     // While closing, a request on an open connection is answered like any other.
     return503OnClosing: false,
@@ -80,7 +81,7 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   });
 
   const instance = adapter.getInstance<FastifyInstance>();
-  if (options.tls) reloadTls(instance.server as HttpsServer, options.tls);
+  if (tls) reloadTls(instance.server as HttpsServer, tls);
   instance.server.maxConnections = options.maxConnections;
   const connections = new Connections(instance.server);
   function close(request: FastifyRequest, reply: FastifyReply): void {

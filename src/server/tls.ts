@@ -1,57 +1,60 @@
-import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import type { Server } from 'node:https';
 import { createSecureContext } from 'node:tls';
 import { Logger } from '@nestjs/common';
+import { type Contents, FileFollower } from '../files';
 
-/** Where certificate and key are, both PEM. */
+/** Paths of the certificate and its key, both PEM. */
 export interface TlsFiles {
-  /** The certificate, and below it those that lead to the root. */
+  /** The certificate, followed by the intermediate certificates. */
   readonly certificate: string;
   readonly key: string;
 }
 
-/** Certificate and key cannot be used. The message is one sentence for an operator. */
+/** The certificate or its key cannot be used. The message is one sentence for an operator. */
 export class TlsError extends Error {
   override readonly name = 'TlsError';
 }
 
-/** Milliseconds between looks at the files. */
-const WATCH_INTERVAL = 1000;
+/** The certificate and its key, as the files have them. */
+type TlsPair = FileFollower<'cert' | 'key', Contents<'cert' | 'key'>>;
 
 /**
- * Reads certificate and key.
+ * Reads the certificate and its key.
  *
- * @throws TlsError when one cannot be read, is not PEM, or does not belong to the other
+ * @throws TlsError when one cannot be read, is not PEM, or the two do not belong together
  */
-export function readTls({ certificate, key }: TlsFiles): { cert: Buffer; key: Buffer } {
+export function readTls({ certificate, key }: TlsFiles): TlsPair {
   try {
-    const pair = { cert: readFileSync(certificate), key: readFileSync(key) };
-    createSecureContext(pair);
-    return pair;
+    return new FileFollower({ cert: certificate, key }, (pair) => {
+      createSecureContext(pair);
+      return pair;
+    });
   } catch (cause) {
-    const { message } = cause as Error;
-    throw new TlsError(`TLS_CERT and TLS_KEY cannot be used: ${message}.`, { cause });
+    throw new TlsError(cannotBeUsed((cause as Error).message), { cause });
   }
 }
 
 /**
- * Has new connections use the files as they are after each change. While they cannot be used, for
- * example when only one of the two is written yet, the last good pair stays in use.
+ * Uses the certificate and key for new connections, as they are after each change, until the server
+ * is closed. While they are invalid, for example because only one of the two is written yet, the last
+ * valid pair stays in use.
  */
-export function reloadTls(server: Server, files: TlsFiles): void {
+export function reloadTls(server: Server, pair: TlsPair): void {
   const logger = new Logger('TLS');
-  const reload = (): void => {
-    try {
-      server.setSecureContext(readTls(files));
-      logger.log('Certificate and key were read anew.');
-    } catch (error) {
-      logger.warn(`The last good pair stays in use: ${(error as Error).message}`);
-    }
-  };
-  for (const file of [files.certificate, files.key]) {
-    watchFile(file, { interval: WATCH_INTERVAL, persistent: false }, reload);
-    server.once('close', () => {
-      unwatchFile(file, reload);
-    });
-  }
+  pair.start({
+    changed: (contents) => {
+      server.setSecureContext(contents);
+      logger.log('Read the certificate and its key again.');
+    },
+    failed: (message) => {
+      logger.warn(`${cannotBeUsed(message)} The last valid pair stays in use.`);
+    },
+  });
+  server.once('close', () => {
+    pair.stop();
+  });
+}
+
+function cannotBeUsed(reason: string): string {
+  return `TLS_CERT and TLS_KEY cannot be used: ${reason}.`;
 }

@@ -41,10 +41,7 @@ export const errorBodies = {
     40101,
     'The Authorization header must be "Bearer <ACCESS_TOKEN>", once.',
   ),
-  invalidToken: body(
-    40101,
-    'Bearer credentials that are no good: malformed, given twice, unknown or expired.',
-  ),
+  invalidToken: body(40101, 'Invalid bearer token: malformed, sent twice, unknown or expired.'),
   tokenTwice: body(40101, 'The token must be in the Authorization header alone.'),
   tokenExpired: body(40101, 'The token has expired.'),
   notAccessToken: body(40101, 'The token is not an access token.'),

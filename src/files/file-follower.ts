@@ -1,0 +1,114 @@
+import { hash } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+
+/** How often the files are read, in milliseconds. */
+const INTERVAL = 1000;
+
+/** What the files hold, under the names that they were given. */
+export type Contents<Name extends string> = Readonly<Record<Name, Buffer>>;
+
+/** What a {@link FileFollower} tells its owner. */
+export interface FollowerEvents<T> {
+  /** The files have changed, and this is their new value. */
+  changed(value: T): void;
+  /**
+   * The files cannot be read or are invalid; the last valid value stays. Called once for each fault
+   * in a row.
+   */
+  failed(message: string): void;
+}
+
+/**
+ * Keeps a value that one or several files define up to date.
+ *
+ * It reads the files every second. It does not rely on notifications or modification times: they are
+ * unreliable on network and container file systems and do not see through symbolic links. A change
+ * counts at the second reading that sees it, within two seconds, so that a file which is just being
+ * written does not count.
+ */
+export class FileFollower<Name extends string, T> {
+  private readonly files: readonly [Name, string][];
+  private readonly hasOnlyRegularFiles: boolean;
+  private value: T;
+  /** Fingerprints of the contents that were parsed last, and of those that were read last. */
+  private parsed: string;
+  private seen: string;
+  private fault = '';
+  private timer?: NodeJS.Timeout;
+  private isStopped = false;
+
+  /**
+   * Reads and parses the files.
+   *
+   * @param paths of the files, under names of the caller's choice
+   * @param parse makes the value; throws when the contents are invalid
+   * @throws Error when a file cannot be read, or what `parse` throws
+   */
+  constructor(
+    paths: Readonly<Record<Name, string>>,
+    private readonly parse: (contents: Contents<Name>) => T,
+  ) {
+    this.files = Object.entries(paths) as [Name, string][];
+    // A pipe gives its content only once.
+    this.hasOnlyRegularFiles = this.files.every(([, path]) => statSync(path).isFile());
+    const contents = toContents(this.files.map(([name, path]) => [name, readFileSync(path)]));
+    this.value = parse(contents);
+    this.parsed = this.seen = fingerprint(contents);
+  }
+
+  /** The value of the last valid contents. */
+  get current(): T {
+    return this.value;
+  }
+
+  /** Follows the files from now on, unless one of them is not a regular file. */
+  start(events: FollowerEvents<T>): void {
+    if (!this.hasOnlyRegularFiles || this.isStopped) return;
+    this.timer = setTimeout(() => {
+      void this.read(events).then(() => {
+        this.start(events);
+      });
+    }, INTERVAL).unref();
+  }
+
+  stop(): void {
+    this.isStopped = true;
+    clearTimeout(this.timer);
+  }
+
+  private async read(events: FollowerEvents<T>): Promise<void> {
+    try {
+      const contents = toContents(
+        await Promise.all(
+          this.files.map(async ([name, path]) => [name, await readFile(path)] as const),
+        ),
+      );
+      const found = fingerprint(contents);
+      const isSettled = found === this.seen;
+      this.seen = found;
+      if (found !== this.parsed && isSettled) {
+        this.parsed = found;
+        this.value = this.parse(contents);
+        events.changed(this.value);
+      }
+      this.fault = '';
+    } catch (error) {
+      const { message } = error as Error;
+      if (message !== this.fault) events.failed(message);
+      this.fault = message;
+    }
+  }
+}
+
+function toContents<Name extends string>(
+  entries: readonly (readonly [Name, Buffer])[],
+): Contents<Name> {
+  return Object.fromEntries(entries) as Contents<Name>;
+}
+
+function fingerprint(contents: Contents<string>): string {
+  return Object.values(contents)
+    .map((content) => hash('sha256', content))
+    .join();
+}

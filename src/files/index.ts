@@ -1,0 +1,1 @@
+export { type Contents, FileFollower, type FollowerEvents } from './file-follower';
