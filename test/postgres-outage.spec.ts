@@ -76,7 +76,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     await expect(insert(1n)).rejects.toThrow(UnavailableError);
     expect(errors()).toEqual([
       expect.stringMatching(
-        /^PostgreSQL at .*: connect ECONNREFUSED .* Check that the server runs, and the host and the port in the URL\.$/,
+        /^PostgreSQL at .*: connect ECONNREFUSED .* Check that the server runs, and the host and the port\.$/,
       ),
     ]);
     await server.start();
@@ -144,7 +144,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     expect(errors()).toEqual([
       expect.stringContaining('cannot execute INSERT in a read-only transaction (25006).'),
       expect.stringContaining(
-        'the server is a standby, or read-only (25006). It takes no writes: name the primary in the URL, or every host of the cluster.',
+        'the server is a standby, or read-only (25006). It accepts no writes: name the primary, or every host of the cluster in the URL.',
       ),
     ]);
     await server.reconfigure('RESET default_transaction_read_only');
@@ -179,7 +179,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     await expect(insert(1n)).rejects.toThrow(UnavailableError);
     expect(errors()).toEqual([
       expect.stringContaining(
-        'database "not_yet" does not exist (3D000). Create the database, or correct its name in the URL.',
+        'database "not_yet" does not exist (3D000). Create the database, or correct its name.',
       ),
     ]);
     await server.execute('CREATE DATABASE not_yet');
@@ -205,7 +205,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
       expect(refusal).toBeInstanceOf(UnavailableError);
       expect(errors()).toEqual([
         expect.stringContaining(
-          'password authentication failed for user "clerk" (28P01). Check the user and the password in the URL.',
+          'password authentication failed for user "clerk" (28P01). Check the user and the password.',
         ),
       ]);
       await server.execute("ALTER ROLE clerk PASSWORD 'wrong-password'");

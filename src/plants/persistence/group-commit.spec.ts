@@ -30,7 +30,7 @@ function makeGroupCommit(options: Partial<GroupCommitOptions<number, number>> = 
     queueWeight: 1000,
     queueTime: 10_000,
     deadline: DEADLINE,
-    lateLimit: 1,
+    timedOutLimit: 1,
     ...options,
   });
   return { commits, batches };
@@ -214,7 +214,7 @@ describe('GroupCommit', () => {
   });
 
   it('goes on beside a batch that is late, up to its limit', async () => {
-    const { commits, batches } = makeGroupCommit({ lateLimit: 2 });
+    const { commits, batches } = makeGroupCommit({ timedOutLimit: 2 });
     const late = commits.submit(1);
     await turn();
     const behind = commits.submit(2);
