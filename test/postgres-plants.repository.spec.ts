@@ -11,9 +11,9 @@ import { until } from './support/until';
 
 jest.setTimeout(30_000);
 
-/** Milliseconds after which a creation is answered, whatever its batch does. */
+/** Milliseconds after which a batch has timed out. */
 const DEADLINE = 10_000;
-/** Milliseconds after which a statement is given up. */
+/** Milliseconds after which a statement is abandoned. */
 const STATEMENT_TIMEOUT = 30_000;
 
 let server: PostgresServer;
@@ -35,7 +35,7 @@ async function makeDatabase(on = server): Promise<string> {
   return on.url(name);
 }
 
-/** The name of the database that a URL leads to. */
+/** The name of the database in a URL. */
 function nameOf(url: string): string {
   return new URL(url).pathname.slice(1);
 }
@@ -113,7 +113,7 @@ describe('PostgresPlantsRepository', () => {
     repository = await PostgresPlantsRepository.open(where);
   }
 
-  /** A session beside the repository's, in a transaction that has inserted plants. */
+  /** Opens another session with a transaction that has inserted plants. */
   async function openTransaction(...ids: bigint[]): Promise<Client> {
     const other = new Client(url);
     await other.connect();
@@ -141,7 +141,7 @@ describe('PostgresPlantsRepository', () => {
   }
 
   describe('when it starts', () => {
-    it('migrates once when ten instances start on an empty database', async () => {
+    it('migrates once when ten repositories open an empty database at the same time', async () => {
       const fresh = await makeDatabase();
       const logged = server.log.length;
 
@@ -149,17 +149,17 @@ describe('PostgresPlantsRepository', () => {
         Array.from({ length: 10 }, () => PostgresPlantsRepository.open(fresh)),
       );
       const ready = repositories.map((each) => each.isReady());
-      const kept = await Promise.all(
+      const inserted = await Promise.all(
         repositories.map((each) => each.insert({ id: 1n, name: 'Fern' })),
       );
       await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
 
       expect(ready).toEqual(Array(10).fill(true));
       expect(server.log.slice(logged)).not.toContain('ERROR');
-      expect(kept.filter(Boolean)).toHaveLength(1);
+      expect(inserted.filter(Boolean)).toHaveLength(1);
     });
 
-    it('leaves a table alone that the operator has prepared, and needs no more than its rights', async () => {
+    it('does not change a table that the operator has prepared, and needs only SELECT and INSERT', async () => {
       const prepared = new URL(await makeDatabase());
       const database = nameOf(prepared.href);
       await server.execute(
@@ -182,7 +182,7 @@ describe('PostgresPlantsRepository', () => {
       await server.execute('DROP OWNED BY clerk; DROP ROLE clerk', database);
     });
 
-    it('is not ready while the table is locked, and does not keep its host from starting', async () => {
+    it('is not ready while the table is locked, but starts', async () => {
       await repository.onApplicationShutdown();
       const other = await openTransaction();
       await other.query('LOCK TABLE plants');
@@ -206,7 +206,7 @@ describe('PostgresPlantsRepository', () => {
       expect(await insert(1n)).toBe(true);
     });
 
-    it('is not ready while the table is of another shape', async () => {
+    it('is not ready while the table has other columns', async () => {
       const other = await makeDatabase();
       await server.execute('CREATE TABLE plants (id bigint)', nameOf(other));
 
@@ -216,7 +216,7 @@ describe('PostgresPlantsRepository', () => {
     });
 
     it.each(['synchronous_commit%3Doff', 'client_min_messages%3Derror'])(
-      'is not ready when commits might not wait for the disk, with %s',
+      'is not ready with %s in the URL',
       async (setting) => {
         await reopen(`${url}?options=-c%20${setting}`);
 
@@ -240,7 +240,7 @@ describe('PostgresPlantsRepository', () => {
       },
     );
 
-    it('refuses a URL that names a certificate which is not there', async () => {
+    it('refuses a URL with a certificate file that does not exist', async () => {
       await expect(
         PostgresPlantsRepository.open(`${url}?sslmode=verify-full&sslrootcert=/nowhere`),
       ).rejects.toThrow(StoreOpenError);
@@ -248,7 +248,7 @@ describe('PostgresPlantsRepository', () => {
   });
 
   describe('when it closes', () => {
-    it('commits what was accepted, refuses what comes then, and closes its connections', async () => {
+    it('commits the accepted plants, refuses new ones, and closes its sessions', async () => {
       const closing = await PostgresPlantsRepository.open(url);
       const inserts = Array.from({ length: 100 }, (_, at) =>
         closing.insert({ id: BigInt(at), name: 'Fern' }),
@@ -314,7 +314,7 @@ describe('PostgresPlantsRepository', () => {
     await other.end();
   });
 
-  it('goes on although all sessions for reading are in use', async () => {
+  it('stays ready while all sessions are in use by readers', async () => {
     await reopen(`${url}?max=1&connect_timeout=1`);
     const other = await openTransaction();
     await other.query('LOCK TABLE plants');
@@ -328,7 +328,7 @@ describe('PostgresPlantsRepository', () => {
     expect(await reading).toBeUndefined();
   });
 
-  it('has the system ask the server now and then whether it is there', async () => {
+  it('turns on TCP keep-alive', async () => {
     const setKeepAlive = jest.spyOn(Socket.prototype, 'setKeepAlive');
 
     await reopen(url);
@@ -337,23 +337,23 @@ describe('PostgresPlantsRepository', () => {
   });
 
   describe('a batch', () => {
-    it('takes one connection, however many creations there are', async () => {
+    it('uses one session, however many plants there are', async () => {
       await Promise.all(Array.from({ length: 5000 }, (_, at) => insert(BigInt(at))));
 
       expect(await connections()).toBe(1);
     });
 
-    it('keeps the first of those that want an id', async () => {
-      const kept = await Promise.all([insert(1n, 'Fern'), insert(2n), insert(1n, 'Moss')]);
+    it('stores the first of several plants with one id', async () => {
+      const inserted = await Promise.all([insert(1n, 'Fern'), insert(2n), insert(1n, 'Moss')]);
 
-      expect(kept).toEqual([true, true, false]);
+      expect(inserted).toEqual([true, true, false]);
       expect(await plants()).toEqual([
         { id: 1n, name: 'Fern' },
         { id: 2n, name: 'Fern' },
       ]);
     });
 
-    it('asks for each id once, in order, so that no engine has to choose or to wait crosswise', async () => {
+    it('has each id once, in order, so that instances cannot deadlock', async () => {
       await execute(
         `CREATE TABLE attempts (id bigint);
          CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
@@ -370,7 +370,7 @@ describe('PostgresPlantsRepository', () => {
       ]);
     });
 
-    it('fails the plant that the table does not take, and none beside it', async () => {
+    it('fails only the plant that the table refuses', async () => {
       await execute("ALTER TABLE plants ADD CHECK (name <> 'Weed')");
 
       const settled = await Promise.allSettled(
@@ -385,7 +385,7 @@ describe('PostgresPlantsRepository', () => {
     });
 
     it.each(['UE001', '38000', '09000', 'P0001', '45000'])(
-      'fails no more than the plant that a trigger refuses with SQLSTATE %s',
+      'fails only the plant that a trigger refuses with SQLSTATE %s',
       async (code) => {
         await execute(
           `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -405,7 +405,7 @@ describe('PostgresPlantsRepository', () => {
       },
     );
 
-    it('fails no more than the plant that a row-level policy does not let in', async () => {
+    it('fails only the plant that a row-level policy refuses', async () => {
       await execute(
         `DROP ROLE IF EXISTS gardener;
          CREATE ROLE gardener LOGIN;
@@ -426,7 +426,7 @@ describe('PostgresPlantsRepository', () => {
       await execute('DROP OWNED BY gardener; DROP ROLE gardener');
     });
 
-    it('refuses a plant whose id went to one that the table does not take', async () => {
+    it('refuses a plant when the table refused an earlier one with its id', async () => {
       await execute("ALTER TABLE plants ADD CHECK (name <> 'Weed')");
 
       const settled = await Promise.allSettled([insert(1n, 'Weed'), insert(1n, 'Fern')]);
@@ -434,7 +434,7 @@ describe('PostgresPlantsRepository', () => {
       expect(settled).toMatchObject([{ reason: { error: 50000 } }, { reason: { error: 50300 } }]);
     });
 
-    it('that is cut at one of its plants is refused as to those that were not sent yet', async () => {
+    it('refuses the plants that were not sent when a session ends in the middle', async () => {
       await execute(
         `CREATE FUNCTION judge() RETURNS trigger LANGUAGE plpgsql AS
            $$ BEGIN
@@ -457,12 +457,12 @@ describe('PostgresPlantsRepository', () => {
       );
     });
 
-    it('that a deadlock rolls back is tried again', async () => {
+    it('is retried after a deadlock', async () => {
       const other = await openTransaction(2n);
       const inserts = Promise.all([insert(1n), insert(2n)]);
       await untilWaiting();
 
-      // Waits for the batch, which waits for it.
+      // Deadlock: this waits for the batch, which waits for this transaction.
       await other.query("INSERT INTO plants VALUES (1, 'Moss')");
       await other.query('ROLLBACK');
 
@@ -471,7 +471,7 @@ describe('PostgresPlantsRepository', () => {
       await other.end();
     });
 
-    it('that cannot be serialized is tried again', async () => {
+    it('is retried after a serialization failure', async () => {
       await reopen(`${url}?options=-c%20default_transaction_isolation%3Dserializable`);
       const other = await openTransaction(1n);
       const inserts = Promise.all([insert(1n), insert(2n)]);
@@ -534,7 +534,7 @@ describe('PostgresPlantsRepository', () => {
       });
     });
 
-    it('is of unknown outcome when its session is terminated, and the next one succeeds', async () => {
+    it('has an unknown outcome when its session is terminated, and the next one succeeds', async () => {
       const other = await openTransaction(1n);
       const outcome = insert(1n).catch((error: unknown) => error);
       await untilWaiting();
@@ -571,7 +571,7 @@ describe('PostgresPlantsRepository', () => {
     beforeEach(() => server.reconfigure("SET synchronous_standby_names = 'nobody'"));
     afterEach(() => server.reconfigure('RESET synchronous_standby_names'));
 
-    /** The server takes a moment to notice what its settings say. */
+    /** The server takes a moment to apply new settings. */
     async function insertUntilFailure(): Promise<unknown> {
       for (let id = 1n; ; id++) {
         try {
@@ -582,7 +582,7 @@ describe('PostgresPlantsRepository', () => {
       }
     }
 
-    it('does not take a cancelled wait for a success', async () => {
+    it('does not report success when the wait is cancelled', async () => {
       const failure = insertUntilFailure();
       const waiting = `FROM pg_stat_activity
         WHERE wait_event = 'SyncRep' AND application_name = 'plant-store'`;
@@ -591,6 +591,15 @@ describe('PostgresPlantsRepository', () => {
       await execute(`SELECT pg_cancel_backend(pid) ${waiting}`);
 
       expect(await failure).toMatchObject({
+        error: 50400,
+        cause: { message: expect.stringContaining('standby was cancelled') as string },
+      });
+    });
+
+    it('does not report success when the wait outlasts statement_timeout', async () => {
+      await reopen({ connectionString: url, statement_timeout: 300 });
+
+      expect(await insertUntilFailure()).toMatchObject({
         error: 50400,
         cause: { message: expect.stringContaining('standby was cancelled') as string },
       });
@@ -609,7 +618,7 @@ describe('PostgresPlantsRepository', () => {
       expect(await repository.find(9_007_199_254_740_992n)).toBeUndefined();
     });
 
-    it('gives pages in the order of the ids', async () => {
+    it('returns pages in id order', async () => {
       const ids = [-(2n ** 63n), -1n, 0n, 2n, 10n, 2n ** 63n - 1n];
       await Promise.all(ids.toReversed().map((id) => insert(id)));
       const page = async (after?: bigint) => (await repository.page(after, 4)).map(({ id }) => id);
@@ -622,14 +631,16 @@ describe('PostgresPlantsRepository', () => {
     it('is exact, whatever parsers the host program sets', async () => {
       const { INT8, TEXT, BOOL, INT4 } = types.builtins;
       const builtins = [INT8, TEXT, BOOL, INT4];
-      const parsers = builtins.map((type) => types.getTypeParser(type));
+      const parsers = builtins.map(
+        (type) => types.getTypeParser(type) as (value: string) => unknown,
+      );
       for (const type of builtins) types.setTypeParser(type, () => 7);
 
       await reopen({ connectionString: url, types: { getTypeParser: () => () => 7 } });
       const inserted = [await insert(9_007_199_254_740_993n), await insert(9_007_199_254_740_993n)];
       const found = await repository.page(undefined, 1);
       builtins.forEach((type, at) => {
-        types.setTypeParser(type, parsers[at] as (value: string) => unknown);
+        types.setTypeParser(type, parsers[at] ?? String);
       });
 
       expect(inserted).toEqual([true, false]);
@@ -639,7 +650,10 @@ describe('PostgresPlantsRepository', () => {
     it('is exact when the driver asks for binary results', async () => {
       await reopen(`${url}?binary=true`);
 
-      expect([await insert(-(2n ** 63n)), await insert(-(2n ** 63n))]).toEqual([true, false]);
+      expect(await insert(-(2n ** 63n))).toBe(true);
+      const inserted = await Promise.all([insert(-(2n ** 63n)), insert(2n)]);
+
+      expect(inserted).toEqual([false, true]);
       expect(await repository.page(undefined, 1)).toEqual([{ id: -(2n ** 63n), name: 'Fern' }]);
     });
   });

@@ -143,9 +143,10 @@ class ClosingClient extends Client {
   override connect(callback: (error: Error) => void): void;
   override connect(callback?: (error: Error) => void): Promise<Client> | undefined {
     if (callback === undefined) return super.connect();
-    super.connect((error: Error | null) => {
-      if (error) void this.end();
-      callback(error as Error);
+    super.connect((error: Error) => {
+      // Null after a success, which the driver's types leave out.
+      if (error as Error | null) void this.end();
+      callback(error);
     });
     return undefined;
   }
