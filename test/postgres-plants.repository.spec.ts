@@ -725,14 +725,6 @@ describe('PostgresPlantsRepository', () => {
       await other.end();
     });
 
-    it('commits each plant once when asked to pipeline', async () => {
-      await reopen({ ...settings, pipeline: true });
-
-      const inserted = await Promise.all([insert(1n), insert(1n), insert(2n)]);
-
-      expect(inserted).toEqual([true, false, true]);
-    });
-
     describe('with a password function', () => {
       beforeAll(async () => {
         await server.execute("CREATE ROLE clerk_with_password LOGIN SUPERUSER PASSWORD 'good'");

@@ -161,7 +161,7 @@ function makeHost(settings: ClientConfig, urlSettings: ClientConfig = {}): Host 
     keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY,
     ...urlSettings,
     ...Object.fromEntries(defined),
-    // One batch at a time, so that a failed statement says nothing about another.
+    // Sends one statement at a time, so pipelining has no use here and stays off.
     pipeline: false,
     types: AS_TEXT,
   };
