@@ -27,7 +27,6 @@ import {
   PlantsService,
 } from '../src/plants';
 import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite/sqlite-plants.repository';
-import { Pool } from 'pg';
 import { catchError, type Observable, throwError, timeout } from 'rxjs';
 import { errorBodies } from './support/error-bodies';
 import { makeFolder, removeFolder } from './support/folder';
@@ -427,21 +426,18 @@ describe('without auth and guard', () => {
   });
 });
 
-describe("with the host's own pool of PostgreSQL connections", () => {
+describe('with client settings for PostgreSQL', () => {
   let server: PostgresServer;
-  let pool: Pool;
   beforeEach(async () => {
     server = await PostgresServer.start();
-    pool = new Pool({ connectionString: server.url() });
   });
-  afterEach(async () => {
-    await pool.end();
-    await server.remove();
-  });
+  afterEach(() => server.remove());
 
-  it('keeps plants there, and leaves closing it to the host', async () => {
+  it('stores plants there, and closes its sessions', async () => {
+    const { port } = server;
+    const postgres = { host: '127.0.0.1', port, user: 'postgres', password: () => 'not needed' };
     const url = await start('Fastify', [
-      PlantsModule.forRoot({ postgres: pool, auth: { tokens: [TOKEN] } }),
+      PlantsModule.forRoot({ postgres, auth: { tokens: [TOKEN] } }),
     ]);
 
     const answer = await post(url, '{"id":1,"name":"Fern"}');
@@ -449,8 +445,9 @@ describe("with the host's own pool of PostgreSQL connections", () => {
     app = undefined;
 
     expect(answer.status).toBe(200);
-    const { rows } = await pool.query<object>('SELECT id, name, tag FROM plants');
-    expect(rows).toEqual([{ id: '1', name: 'Fern', tag: null }]);
+    expect(await server.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+    const sessions = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'plant-store'";
+    await until(async () => (await server.execute(sessions)).length === 0);
   });
 });
 

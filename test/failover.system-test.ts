@@ -35,7 +35,7 @@ describe('three instances on a primary with a synchronous standby', () => {
   }, 30_000);
 
   it.each(lifetimes)(
-    `lose nothing when the primary is killed after %i ms and the standby promoted (SEED=${seed})`,
+    `lose no acknowledged plant when the primary is killed after %i ms and the standby promoted (SEED=${seed})`,
     async (lifetime) => {
       standby = await primary.startStandby();
       const hosts = [primary, standby].map(({ port }) => `127.0.0.1:${port}`).join();

@@ -7,10 +7,10 @@ import { until } from './support/until';
 
 jest.setTimeout(30_000);
 
-/** Milliseconds from the return of the database to the return of the service: what is promised. */
-const PROMISE = 2000;
+/** Milliseconds from the recovery of the database to that of the repository, at most. */
+const RECOVERY_TIME = 2000;
 
-describe('PostgresPlantsRepository, when the database fails it', () => {
+describe('PostgresPlantsRepository, when the database fails', () => {
   let server: PostgresServer;
   let repository: PostgresPlantsRepository;
   let log: { level: 'error' | 'log'; line: string }[];
@@ -42,7 +42,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
   }
 
   async function expectRecovery(): Promise<void> {
-    await until(() => repository.isReady(), PROMISE);
+    await until(() => repository.isReady(), RECOVERY_TIME);
     expect(await insert(1000n)).toBe(true);
     expect(log.at(-1)).toEqual({
       level: 'log',
@@ -50,8 +50,8 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     });
   }
 
-  /** A plant whose statement the server has begun with and does not end. */
-  async function insertUnderWay(): Promise<{ outcome: Promise<unknown> }> {
+  /** Starts an insert that the server executes for a minute. */
+  async function startSlowInsert(): Promise<{ outcome: Promise<unknown> }> {
     await server.execute(
       `CREATE OR REPLACE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
          $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$;
@@ -66,7 +66,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     return { outcome };
   }
 
-  it('starts without it, refuses plants at once, and is ready when it comes', async () => {
+  it('starts without the server, refuses plants at once, and is ready once the server runs', async () => {
     await repository.onApplicationShutdown();
     log = [];
     await server.stop();
@@ -76,7 +76,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     await expect(insert(1n)).rejects.toThrow(UnavailableError);
     expect(errors()).toEqual([
       expect.stringMatching(
-        /^PostgreSQL at .*: connect ECONNREFUSED .* Check that the server runs, and the host and the port in the URL\.$/,
+        /^PostgreSQL at .*: connect ECONNREFUSED .* Check that the server runs, and the host and the port\.$/,
       ),
     ]);
     await server.start();
@@ -84,7 +84,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     await expectRecovery();
   });
 
-  it('closes while it goes', async () => {
+  it('closes while the server stops', async () => {
     for (let round = 0; round < 3; round++) {
       await Promise.all([repository.onApplicationShutdown(), server.stop('SIGINT')]);
       await server.start();
@@ -94,7 +94,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     expect(await insert(1000n)).toBe(true);
   });
 
-  it('notices without traffic that it is gone, and that it is back', async () => {
+  it('notices without traffic that the server has gone, and that it is back', async () => {
     await server.stop('SIGKILL');
     await until(() => !repository.isReady());
 
@@ -105,9 +105,9 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
   });
 
   it.each(['SIGKILL', 'SIGQUIT', 'SIGINT'] as const)(
-    'does not know what became of a plant under way at a %s, and refuses the next ones',
+    'reports an unknown outcome for a plant in flight at a %s, and refuses later plants',
     async (signal) => {
-      const { outcome } = await insertUnderWay();
+      const { outcome } = await startSlowInsert();
 
       await server.stop(signal);
 
@@ -119,9 +119,9 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     },
   );
 
-  it('gives up a statement that is never answered, with its connection, and does not cancel it', async () => {
+  it('abandons a statement without an answer, closes its session, and does not cancel it', async () => {
     await reopen(`${server.url()}?query_timeout=300`);
-    const { outcome } = await insertUnderWay();
+    const { outcome } = await startSlowInsert();
 
     expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
     await expectRecovery();
@@ -131,20 +131,20 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     await server.execute('DROP TRIGGER hold ON plants');
   });
 
-  it('refuses plants while it is read-only, as a primary is that becomes a standby', async () => {
+  it('refuses plants while the server is read-only, like a demoted primary', async () => {
     await server.reconfigure('SET default_transaction_read_only = on');
     await until(async () => {
       const outcome = await insert(BigInt(Date.now())).catch((error: unknown) => error);
       return outcome instanceof UnavailableError;
     });
 
-    // The probe finds out by itself, on the connections that were fine before.
+    // The probe checks the existing sessions again.
     await until(() => errors().length === 2);
     expect(repository.isReady()).toBe(false);
     expect(errors()).toEqual([
       expect.stringContaining('cannot execute INSERT in a read-only transaction (25006).'),
       expect.stringContaining(
-        'the server is a standby, or read-only (25006). It takes no writes: name the primary in the URL, or every host of the cluster.',
+        'the server is a standby, or read-only (25006). It accepts no writes: name the primary, or every host of the cluster in the URL.',
       ),
     ]);
     await server.reconfigure('RESET default_transaction_read_only');
@@ -152,7 +152,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     await expectRecovery();
   });
 
-  it('refuses plants while its disk is full', async () => {
+  it('refuses plants while the disk of the server is full', async () => {
     await server.execute(
       `CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
          RAISE disk_full USING MESSAGE = 'could not extend file: No space left on device';
@@ -172,14 +172,14 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     await expectRecovery();
   });
 
-  it('waits for a database that is missing', async () => {
+  it('waits for a missing database', async () => {
     const url = server.url('not_yet');
     await reopen(url);
 
     await expect(insert(1n)).rejects.toThrow(UnavailableError);
     expect(errors()).toEqual([
       expect.stringContaining(
-        'database "not_yet" does not exist (3D000). Create the database, or correct its name in the URL.',
+        'database "not_yet" does not exist (3D000). Create the database, or correct its name.',
       ),
     ]);
     await server.execute('CREATE DATABASE not_yet');
@@ -197,7 +197,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
       url = server.url().replace('postgres@', 'clerk:good-password@');
     });
 
-    it('names a wrong password without showing it, and waits for it to be put right', async () => {
+    it('reports a wrong password without showing it, and waits until it is corrected', async () => {
       await reopen(url.replace('good', 'wrong'));
 
       const refusal = await insert(1n).catch((error: unknown) => error);
@@ -205,7 +205,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
       expect(refusal).toBeInstanceOf(UnavailableError);
       expect(errors()).toEqual([
         expect.stringContaining(
-          'password authentication failed for user "clerk" (28P01). Check the user and the password in the URL.',
+          'password authentication failed for user "clerk" (28P01). Check the user and the password.',
         ),
       ]);
       await server.execute("ALTER ROLE clerk PASSWORD 'wrong-password'");
@@ -213,7 +213,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
       await server.execute("ALTER ROLE clerk PASSWORD 'good-password'");
     });
 
-    it('waits for a connection while there are too many', async () => {
+    it('waits while the server has too many connections', async () => {
       await server.execute('ALTER ROLE clerk CONNECTION LIMIT 0');
       await reopen(url);
 
@@ -228,7 +228,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
       await expectRecovery();
     });
 
-    it('says what to grant', async () => {
+    it('reports which rights to grant', async () => {
       await server.execute('REVOKE pg_write_all_data FROM clerk');
       await reopen(url);
 
@@ -243,7 +243,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     });
   });
 
-  it('goes on when the sessions of a host that is not in use end', async () => {
+  it('ignores the loss of sessions on a host that is not in use', async () => {
     const other = await PostgresServer.start();
     await (await PostgresPlantsRepository.open(other.url())).onApplicationShutdown();
     await reopen(`postgres://postgres@127.0.0.1:${server.port},127.0.0.1:${other.port}/postgres`);
@@ -253,7 +253,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     await until(async () => (await idle.execute(`SELECT ${sessions}`)).length === 1);
 
     await idle.execute(`SELECT pg_terminate_backend(pid) ${sessions}`);
-    // Nothing shall happen; were it to, it would have by then.
+    // Nothing should happen; this gives it time to.
     await setTimeout(200);
 
     expect(errors()).toEqual([]);
@@ -261,7 +261,7 @@ describe('PostgresPlantsRepository, when the database fails it', () => {
     await other.remove();
   });
 
-  it('takes the host that takes writes', async () => {
+  it('uses the host that accepts writes', async () => {
     const [dead, other] = [await PostgresServer.make(), await PostgresServer.start()];
     await other.reconfigure('SET default_transaction_read_only = on');
     const hosts = [dead, other, server].map(({ port }) => `127.0.0.1:${port}`).join();

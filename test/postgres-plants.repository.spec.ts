@@ -1,8 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { once } from 'node:events';
-import { type AddressInfo, createServer, Socket } from 'node:net';
-import { setTimeout } from 'node:timers/promises';
-import { Client, Pool, types } from 'pg';
+import { Socket } from 'node:net';
+import { Client, type ClientConfig, Pool, types } from 'pg';
 import { OutcomeUnknownError, UnavailableError } from '../src/plants';
 import { PostgresPlantsRepository } from '../src/plants/persistence/postgres/postgres-plants.repository';
 import { StoreOpenError } from '../src/plants/persistence/store-open.error';
@@ -13,9 +11,9 @@ import { until } from './support/until';
 
 jest.setTimeout(30_000);
 
-/** Milliseconds after which a creation is answered, whatever its batch does. */
+/** Milliseconds after which a batch has timed out. */
 const DEADLINE = 10_000;
-/** Milliseconds after which a statement is given up. */
+/** Milliseconds after which a statement is abandoned. */
 const STATEMENT_TIMEOUT = 30_000;
 
 let server: PostgresServer;
@@ -37,7 +35,7 @@ async function makeDatabase(on = server): Promise<string> {
   return on.url(name);
 }
 
-/** The name of the database that a URL leads to. */
+/** The name of the database in a URL. */
 function nameOf(url: string): string {
   return new URL(url).pathname.slice(1);
 }
@@ -110,12 +108,12 @@ describe('PostgresPlantsRepository', () => {
   const execute = (statements: string) => server.execute(statements, nameOf(url));
   const plants = () => server.plants(nameOf(url));
 
-  async function reopen(where: string | Pool): Promise<void> {
+  async function reopen(where: string | ClientConfig): Promise<void> {
     await repository.onApplicationShutdown();
     repository = await PostgresPlantsRepository.open(where);
   }
 
-  /** A session beside the repository's, in a transaction that has inserted plants. */
+  /** Opens another session with a transaction that has inserted plants. */
   async function openTransaction(...ids: bigint[]): Promise<Client> {
     const other = new Client(url);
     await other.connect();
@@ -143,7 +141,7 @@ describe('PostgresPlantsRepository', () => {
   }
 
   describe('when it starts', () => {
-    it('migrates once when ten instances start on an empty database', async () => {
+    it('migrates once when ten repositories open an empty database at the same time', async () => {
       const fresh = await makeDatabase();
       const logged = server.log.length;
 
@@ -151,17 +149,17 @@ describe('PostgresPlantsRepository', () => {
         Array.from({ length: 10 }, () => PostgresPlantsRepository.open(fresh)),
       );
       const ready = repositories.map((each) => each.isReady());
-      const kept = await Promise.all(
+      const inserted = await Promise.all(
         repositories.map((each) => each.insert({ id: 1n, name: 'Fern' })),
       );
       await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
 
       expect(ready).toEqual(Array(10).fill(true));
       expect(server.log.slice(logged)).not.toContain('ERROR');
-      expect(kept.filter(Boolean)).toHaveLength(1);
+      expect(inserted.filter(Boolean)).toHaveLength(1);
     });
 
-    it('leaves a table alone that the operator has prepared, and needs no more than its rights', async () => {
+    it('does not change a table that the operator has prepared, and needs only SELECT and INSERT', async () => {
       const prepared = new URL(await makeDatabase());
       const database = nameOf(prepared.href);
       await server.execute(
@@ -184,7 +182,7 @@ describe('PostgresPlantsRepository', () => {
       await server.execute('DROP OWNED BY clerk; DROP ROLE clerk', database);
     });
 
-    it('is not ready while the table is locked, and does not keep its host from starting', async () => {
+    it('is not ready while the table is locked, but starts', async () => {
       await repository.onApplicationShutdown();
       const other = await openTransaction();
       await other.query('LOCK TABLE plants');
@@ -208,7 +206,7 @@ describe('PostgresPlantsRepository', () => {
       expect(await insert(1n)).toBe(true);
     });
 
-    it('is not ready while the table is of another shape', async () => {
+    it('is not ready while the table has other columns', async () => {
       const other = await makeDatabase();
       await server.execute('CREATE TABLE plants (id bigint)', nameOf(other));
 
@@ -218,7 +216,7 @@ describe('PostgresPlantsRepository', () => {
     });
 
     it.each(['synchronous_commit%3Doff', 'client_min_messages%3Derror'])(
-      'is not ready when commits might not wait for the disk, with %s',
+      'is not ready with %s in the URL',
       async (setting) => {
         await reopen(`${url}?options=-c%20${setting}`);
 
@@ -226,7 +224,23 @@ describe('PostgresPlantsRepository', () => {
       },
     );
 
-    it('refuses a URL that names a certificate which is not there', async () => {
+    it.each(['synchronous_commit', 'client_min_messages'])(
+      'is not ready while the role has an unsafe %s, and is ready when it is reset',
+      async (setting) => {
+        const value = setting === 'synchronous_commit' ? 'off' : 'error';
+        const role = `role_${nameOf(url)}`;
+        await execute(
+          `CREATE ROLE ${role} LOGIN SUPERUSER; ALTER ROLE ${role} SET ${setting} = ${value}`,
+        );
+        await reopen(url.replace('postgres@', `${role}@`));
+
+        expect(repository.isReady()).toBe(false);
+        await execute(`ALTER ROLE ${role} RESET ${setting}`);
+        await until(() => repository.isReady());
+      },
+    );
+
+    it('refuses a URL with a certificate file that does not exist', async () => {
       await expect(
         PostgresPlantsRepository.open(`${url}?sslmode=verify-full&sslrootcert=/nowhere`),
       ).rejects.toThrow(StoreOpenError);
@@ -234,7 +248,7 @@ describe('PostgresPlantsRepository', () => {
   });
 
   describe('when it closes', () => {
-    it('commits what was accepted, refuses what comes then, and closes its connections', async () => {
+    it('commits the accepted plants, refuses new ones, and closes its sessions', async () => {
       const closing = await PostgresPlantsRepository.open(url);
       const inserts = Array.from({ length: 100 }, (_, at) =>
         closing.insert({ id: BigInt(at), name: 'Fern' }),
@@ -254,13 +268,13 @@ describe('PostgresPlantsRepository', () => {
       await repository.onApplicationShutdown();
       const other = await openTransaction();
       await other.query('LOCK TABLE plants');
-      const pool = new Pool({ connectionString: url });
-      repository = await PostgresPlantsRepository.open(pool);
+      repository = await PostgresPlantsRepository.open(url);
+      const end = jest.spyOn(Pool.prototype, 'end');
 
       await repository.onApplicationShutdown();
 
+      const pool = end.mock.contexts[0] as Pool;
       expect([pool.totalCount, pool.idleCount]).toEqual([0, 0]);
-      await pool.end();
       await other.end();
     });
 
@@ -277,124 +291,30 @@ describe('PostgresPlantsRepository', () => {
       await reading;
       repository = await PostgresPlantsRepository.open(url);
     });
-
-    it('leaves the pool of a host program open', async () => {
-      const pool = new Pool({ connectionString: url });
-      const embedded = await PostgresPlantsRepository.open(pool);
-      await embedded.insert({ id: 1n, name: 'Fern' });
-
-      await embedded.onApplicationShutdown();
-
-      expect((await pool.query('SELECT name FROM plants')).rows).toEqual([{ name: 'Fern' }]);
-      expect(pool.listenerCount('error')).toBe(0);
-      await pool.end();
-    });
   });
 
-  describe('on the pool of a host program', () => {
-    let pool: Pool;
-    beforeEach(async () => {
-      pool = new Pool({ connectionString: url, max: 2 });
-      await reopen(pool);
-    });
-    afterEach(async () => {
-      await reopen(url);
-      await pool.end();
-    });
+  it('abandons statements that are never answered, and recovers', async () => {
+    await reopen(`${url}?max=2`);
+    stopClock();
+    const other = await openTransaction(1n, 2n);
+    const first = insert(1n).catch((error: unknown) => error);
+    await untilWaiting();
+    pass(DEADLINE);
+    const second = insert(2n).catch((error: unknown) => error);
+    await untilWaiting(2);
+    pass(DEADLINE);
+    expect([await first, await second]).toEqual(Array(2).fill(expect.any(OutcomeUnknownError)));
+    expect(repository.isReady()).toBe(false);
 
-    it.each([
-      'BEGIN',
-      'BEGIN; SELECT 1 / 0',
-      'SET synchronous_commit = off',
-      "SET client_encoding = 'LATIN1'",
-      'SET client_min_messages = error',
-      'CREATE SCHEMA tenant; CREATE TABLE tenant.plants AS TABLE plants; SET search_path = tenant',
-    ])('keeps plants as ever, although the host leaves a session after %s', async (statements) => {
-      const client = await pool.connect();
-      client.query(statements).catch(() => undefined);
-      client.release();
+    pass(STATEMENT_TIMEOUT);
+    releaseClock();
 
-      expect(await insert(1n, 'é')).toBe(true);
-      expect(await insert(1n)).toBe(false);
-      expect(await plants()).toEqual([{ id: 1n, name: 'é' }]);
-    });
-
-    it('lets a host end the transaction that it has left to itself', async () => {
-      const client = await pool.connect();
-      await client.query('BEGIN; CREATE TABLE orchard (id int)');
-      void client.query('INSERT INTO orchard VALUES (1); COMMIT');
-      client.release();
-
-      expect(await insert(1n)).toBe(true);
-      expect(await execute('SELECT id FROM orchard')).toEqual([{ id: 1 }]);
-    });
-
-    it('takes no more than one connection of the host that hangs', async () => {
-      const proxy = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
-      const sockets: Socket[] = [];
-      await once(proxy, 'listening');
-      const { port } = proxy.address() as AddressInfo;
-      const silent = new Pool({ host: '127.0.0.1', port, user: 'postgres' });
-
-      const hanging = await PostgresPlantsRepository.open(silent);
-      await expect(hanging.insert({ id: 1n, name: 'Fern' })).rejects.toThrow(UnavailableError);
-      await setTimeout(3000);
-
-      expect(silent.totalCount).toBe(1);
-      await hanging.onApplicationShutdown();
-      for (const socket of sockets) socket.destroy();
-      proxy.close();
-    });
-
-    it('may give its results in binary', async () => {
-      const options = { connectionString: url, binary: true };
-      const binary = new Pool(options);
-      await reopen(binary);
-
-      expect(await insert(-(2n ** 63n))).toBe(true);
-      const kept = await Promise.all([insert(-(2n ** 63n)), insert(2n, 'é')]);
-
-      expect(kept).toEqual([false, true]);
-      expect(await repository.page(undefined, 9)).toEqual([
-        { id: -(2n ** 63n), name: 'Fern' },
-        { id: 2n, name: 'é' },
-      ]);
-      await reopen(pool);
-      await binary.end();
-    });
-
-    it('refuses plants while the host uses all of it, and takes them afterwards', async () => {
-      const clients = [await pool.connect(), await pool.connect()];
-
-      for (const id of [1n, 2n]) await expect(insert(id)).rejects.toThrow(UnavailableError);
-      expect(repository.isReady()).toBe(true);
-      for (const client of clients) client.release();
-
-      expect(await insert(1n)).toBe(true);
-    });
-
-    it('gives up statements that are never answered, and is of use again', async () => {
-      stopClock();
-      const other = await openTransaction(1n, 2n);
-      const first = insert(1n).catch((error: unknown) => error);
-      await untilWaiting();
-      pass(DEADLINE);
-      const second = insert(2n).catch((error: unknown) => error);
-      await untilWaiting(2);
-      pass(DEADLINE);
-      expect([await first, await second]).toEqual(Array(2).fill(expect.any(OutcomeUnknownError)));
-      expect(repository.isReady()).toBe(false);
-
-      pass(STATEMENT_TIMEOUT);
-      releaseClock();
-
-      await until(() => repository.isReady());
-      expect(await insert(3n)).toBe(true);
-      await other.end();
-    });
+    await until(() => repository.isReady());
+    expect(await insert(3n)).toBe(true);
+    await other.end();
   });
 
-  it('goes on although all sessions for reading are in use', async () => {
+  it('stays ready while all sessions are in use by readers', async () => {
     await reopen(`${url}?max=1&connect_timeout=1`);
     const other = await openTransaction();
     await other.query('LOCK TABLE plants');
@@ -408,7 +328,7 @@ describe('PostgresPlantsRepository', () => {
     expect(await reading).toBeUndefined();
   });
 
-  it('has the system ask the server now and then whether it is there', async () => {
+  it('turns on TCP keep-alive', async () => {
     const setKeepAlive = jest.spyOn(Socket.prototype, 'setKeepAlive');
 
     await reopen(url);
@@ -417,23 +337,23 @@ describe('PostgresPlantsRepository', () => {
   });
 
   describe('a batch', () => {
-    it('takes one connection, however many creations there are', async () => {
+    it('uses one session, however many plants there are', async () => {
       await Promise.all(Array.from({ length: 5000 }, (_, at) => insert(BigInt(at))));
 
       expect(await connections()).toBe(1);
     });
 
-    it('keeps the first of those that want an id', async () => {
-      const kept = await Promise.all([insert(1n, 'Fern'), insert(2n), insert(1n, 'Moss')]);
+    it('stores the first of several plants with one id', async () => {
+      const inserted = await Promise.all([insert(1n, 'Fern'), insert(2n), insert(1n, 'Moss')]);
 
-      expect(kept).toEqual([true, true, false]);
+      expect(inserted).toEqual([true, true, false]);
       expect(await plants()).toEqual([
         { id: 1n, name: 'Fern' },
         { id: 2n, name: 'Fern' },
       ]);
     });
 
-    it('asks for each id once, in order, so that no engine has to choose or to wait crosswise', async () => {
+    it('has each id once, in order, so that instances cannot deadlock', async () => {
       await execute(
         `CREATE TABLE attempts (id bigint);
          CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
@@ -450,7 +370,7 @@ describe('PostgresPlantsRepository', () => {
       ]);
     });
 
-    it('fails the plant that the table does not take, and none beside it', async () => {
+    it('fails only the plant that the table refuses', async () => {
       await execute("ALTER TABLE plants ADD CHECK (name <> 'Weed')");
 
       const settled = await Promise.allSettled(
@@ -465,7 +385,7 @@ describe('PostgresPlantsRepository', () => {
     });
 
     it.each(['UE001', '38000', '09000', 'P0001', '45000'])(
-      'fails no more than the plant that a trigger refuses with SQLSTATE %s',
+      'fails only the plant that a trigger refuses with SQLSTATE %s',
       async (code) => {
         await execute(
           `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -485,7 +405,7 @@ describe('PostgresPlantsRepository', () => {
       },
     );
 
-    it('fails no more than the plant that a row-level policy does not let in', async () => {
+    it('fails only the plant that a row-level policy refuses', async () => {
       await execute(
         `DROP ROLE IF EXISTS gardener;
          CREATE ROLE gardener LOGIN;
@@ -506,7 +426,7 @@ describe('PostgresPlantsRepository', () => {
       await execute('DROP OWNED BY gardener; DROP ROLE gardener');
     });
 
-    it('refuses a plant whose id went to one that the table does not take', async () => {
+    it('refuses a plant when the table refused an earlier one with its id', async () => {
       await execute("ALTER TABLE plants ADD CHECK (name <> 'Weed')");
 
       const settled = await Promise.allSettled([insert(1n, 'Weed'), insert(1n, 'Fern')]);
@@ -514,7 +434,7 @@ describe('PostgresPlantsRepository', () => {
       expect(settled).toMatchObject([{ reason: { error: 50000 } }, { reason: { error: 50300 } }]);
     });
 
-    it('that is cut at one of its plants is refused as to those that were not sent yet', async () => {
+    it('refuses the plants that were not sent when a session ends in the middle', async () => {
       await execute(
         `CREATE FUNCTION judge() RETURNS trigger LANGUAGE plpgsql AS
            $$ BEGIN
@@ -537,12 +457,12 @@ describe('PostgresPlantsRepository', () => {
       );
     });
 
-    it('that a deadlock rolls back is tried again', async () => {
+    it('is retried after a deadlock', async () => {
       const other = await openTransaction(2n);
       const inserts = Promise.all([insert(1n), insert(2n)]);
       await untilWaiting();
 
-      // Waits for the batch, which waits for it.
+      // Deadlock: this waits for the batch, which waits for this transaction.
       await other.query("INSERT INTO plants VALUES (1, 'Moss')");
       await other.query('ROLLBACK');
 
@@ -551,7 +471,7 @@ describe('PostgresPlantsRepository', () => {
       await other.end();
     });
 
-    it('that cannot be serialized is tried again', async () => {
+    it('is retried after a serialization failure', async () => {
       await reopen(`${url}?options=-c%20default_transaction_isolation%3Dserializable`);
       const other = await openTransaction(1n);
       const inserts = Promise.all([insert(1n), insert(2n)]);
@@ -564,50 +484,57 @@ describe('PostgresPlantsRepository', () => {
       await other.end();
     });
 
-    describe('by a prepared statement', () => {
-      let pool: Pool;
-      beforeEach(async () => {
-        pool = new Pool({ connectionString: url, max: 1 });
-        await reopen(pool);
-      });
-      afterEach(async () => {
-        await reopen(url);
-        await pool.end();
-      });
-
-      async function preparedNames(): Promise<string[]> {
-        const { rows } = await pool.query<{ name: string }>(
-          'SELECT name FROM pg_prepared_statements',
+    describe('as a prepared statement', () => {
+      /** Runs SQL in the session of each batch, which records its prepared statements first. */
+      async function runInSession(statements: string): Promise<void> {
+        await execute(
+          `CREATE TABLE prepared (name text);
+           CREATE FUNCTION run() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN
+               DELETE FROM prepared;
+               INSERT INTO prepared SELECT name FROM pg_prepared_statements;
+               ${statements}
+               RETURN NULL;
+             END $$;
+           CREATE TRIGGER run AFTER INSERT ON plants EXECUTE FUNCTION run()`,
         );
-        return rows.map(({ name }) => name);
       }
 
-      it('is prepared once a session', async () => {
+      const preparedNames = async () =>
+        (await execute('SELECT name FROM prepared')).map(({ name }) => String(name));
+
+      it('is prepared once per session', async () => {
+        await runInSession('');
+
         expect([await insert(1n), await insert(1n), await insert(2n)]).toEqual([true, false, true]);
 
-        expect(await preparedNames()).toHaveLength(1);
+        expect(await preparedNames()).toEqual([expect.stringMatching(/^plants-/)]);
       });
 
-      it('is kept all the same when a proxy has taken the statement away', async () => {
-        pool.on('release', (_error, client) => void client.query('DISCARD ALL'));
+      it('succeeds when a proxy has removed the prepared statement', async () => {
+        await runInSession("EXECUTE 'DEALLOCATE ALL';");
 
         expect([await insert(1n), await insert(1n), await insert(2n)]).toEqual([true, false, true]);
         expect(await preparedNames()).toEqual([]);
       });
 
-      it("is kept all the same in a session of another's that has the statement", async () => {
+      it('succeeds when a proxy gives it a session that has the prepared statement', async () => {
+        await runInSession('');
         await insert(1n);
         const [name] = await preparedNames();
-        await pool.end();
-        pool = new Pool({ connectionString: url, max: 1 });
-        pool.on('connect', (client) => void client.query(`PREPARE "${name}" AS SELECT 1`));
-        await reopen(pool);
+        await execute(
+          `CREATE FUNCTION prepare() RETURNS event_trigger LANGUAGE plpgsql AS
+             $$ BEGIN EXECUTE 'PREPARE "${name}" AS SELECT 1'; END $$;
+           CREATE EVENT TRIGGER prepare ON login EXECUTE FUNCTION prepare()`,
+        );
+        await reopen(url);
 
         expect([await insert(1n), await insert(2n)]).toEqual([false, true]);
+        expect(await preparedNames()).toEqual([name]);
       });
     });
 
-    it('is of unknown outcome when its session is terminated, and the next one succeeds', async () => {
+    it('has an unknown outcome when its session is terminated, and the next one succeeds', async () => {
       const other = await openTransaction(1n);
       const outcome = insert(1n).catch((error: unknown) => error);
       await untilWaiting();
@@ -644,7 +571,7 @@ describe('PostgresPlantsRepository', () => {
     beforeEach(() => server.reconfigure("SET synchronous_standby_names = 'nobody'"));
     afterEach(() => server.reconfigure('RESET synchronous_standby_names'));
 
-    /** The server takes a moment to notice what its settings say. */
+    /** The server takes a moment to apply new settings. */
     async function insertUntilFailure(): Promise<unknown> {
       for (let id = 1n; ; id++) {
         try {
@@ -655,7 +582,7 @@ describe('PostgresPlantsRepository', () => {
       }
     }
 
-    it('does not take a cancelled wait for a success', async () => {
+    it('does not report success when the wait is cancelled', async () => {
       const failure = insertUntilFailure();
       const waiting = `FROM pg_stat_activity
         WHERE wait_event = 'SyncRep' AND application_name = 'plant-store'`;
@@ -664,6 +591,15 @@ describe('PostgresPlantsRepository', () => {
       await execute(`SELECT pg_cancel_backend(pid) ${waiting}`);
 
       expect(await failure).toMatchObject({
+        error: 50400,
+        cause: { message: expect.stringContaining('standby was cancelled') as string },
+      });
+    });
+
+    it('does not report success when the wait outlasts statement_timeout', async () => {
+      await reopen({ connectionString: url, statement_timeout: 300 });
+
+      expect(await insertUntilFailure()).toMatchObject({
         error: 50400,
         cause: { message: expect.stringContaining('standby was cancelled') as string },
       });
@@ -682,7 +618,7 @@ describe('PostgresPlantsRepository', () => {
       expect(await repository.find(9_007_199_254_740_992n)).toBeUndefined();
     });
 
-    it('gives pages in the order of the ids', async () => {
+    it('returns pages in id order', async () => {
       const ids = [-(2n ** 63n), -1n, 0n, 2n, 10n, 2n ** 63n - 1n];
       await Promise.all(ids.toReversed().map((id) => insert(id)));
       const page = async (after?: bigint) => (await repository.page(after, 4)).map(({ id }) => id);
@@ -692,14 +628,147 @@ describe('PostgresPlantsRepository', () => {
       expect(await page(2n ** 63n - 1n)).toEqual([]);
     });
 
-    it('is exact whatever the host program makes of a bigint', async () => {
-      types.setTypeParser(types.builtins.INT8, Number);
+    it('is exact, whatever parsers the host program sets', async () => {
+      const { INT8, TEXT, BOOL, INT4 } = types.builtins;
+      const builtins = [INT8, TEXT, BOOL, INT4];
+      const parsers = builtins.map(
+        (type) => types.getTypeParser(type) as (value: string) => unknown,
+      );
+      for (const type of builtins) types.setTypeParser(type, () => 7);
 
-      await insert(9_007_199_254_740_993n);
+      await reopen({ connectionString: url, types: { getTypeParser: () => () => 7 } });
+      const inserted = [await insert(9_007_199_254_740_993n), await insert(9_007_199_254_740_993n)];
       const found = await repository.page(undefined, 1);
-      types.setTypeParser(types.builtins.INT8, String);
+      builtins.forEach((type, at) => {
+        types.setTypeParser(type, parsers[at] ?? String);
+      });
 
+      expect(inserted).toEqual([true, false]);
       expect(found).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
+    });
+
+    it('is exact when the driver asks for binary results', async () => {
+      await reopen(`${url}?binary=true`);
+
+      expect(await insert(-(2n ** 63n))).toBe(true);
+      const inserted = await Promise.all([insert(-(2n ** 63n)), insert(2n)]);
+
+      expect(inserted).toEqual([false, true]);
+      expect(await repository.page(undefined, 1)).toEqual([{ id: -(2n ** 63n), name: 'Fern' }]);
+    });
+  });
+
+  describe('by client settings', () => {
+    let settings: ClientConfig;
+    beforeEach(() => {
+      settings = { host: '127.0.0.1', port: server.port, database: nameOf(url), user: 'postgres' };
+    });
+
+    it('connects to the host, port and database as the user', async () => {
+      await reopen(settings);
+
+      expect(await insert(1n)).toBe(true);
+      expect(await plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+    });
+
+    it('connects by a Unix socket', async () => {
+      const local = await PostgresServer.start({ fsync: 'off', unix_socket_directories: '.' });
+
+      await reopen({ host: local.data, port: local.port, user: 'postgres' });
+
+      expect(await insert(1n)).toBe(true);
+      await repository.onApplicationShutdown();
+      await local.remove();
+      repository = await PostgresPlantsRepository.open(url);
+    });
+
+    it('takes hosts from a URL, and settings beside it, which win when defined', async () => {
+      await reopen({
+        connectionString: `postgres://nobody@127.0.0.1:1,127.0.0.1:${server.port}/${nameOf(url)}`,
+        user: 'postgres',
+        database: undefined,
+        application_name: 'orchard',
+      });
+
+      expect(await insert(1n)).toBe(true);
+      expect(
+        await execute(
+          `SELECT DISTINCT application_name AS name FROM pg_stat_activity
+           WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+        ),
+      ).toEqual([{ name: 'orchard' }]);
+    });
+
+    it.each<ClientConfig>([
+      { connectionString: 'mysql://localhost' },
+      { connectionString: 'postgres://localhost?sslmode=prefer' },
+      { sslnegotiation: 'direct', ssl: false },
+    ])('refuses to start with %j', async (invalid) => {
+      await expect(PostgresPlantsRepository.open(invalid)).rejects.toThrow(StoreOpenError);
+    });
+
+    it('answers "outcome unknown" to a plant that outlasts query_timeout', async () => {
+      const other = await openTransaction(1n);
+      await reopen({ ...settings, query_timeout: 500 });
+
+      await expect(insert(1n)).rejects.toThrow(OutcomeUnknownError);
+      await other.end();
+    });
+
+    it('refuses a plant that outlasts statement_timeout', async () => {
+      const other = await openTransaction(1n);
+      await reopen({ ...settings, statement_timeout: 500 });
+
+      await expect(insert(1n)).rejects.toThrow(UnavailableError);
+      await other.query('ROLLBACK');
+      expect(await plants()).toEqual([]);
+      await other.end();
+    });
+
+    describe('with a password function', () => {
+      beforeAll(async () => {
+        await server.execute("CREATE ROLE clerk_with_password LOGIN SUPERUSER PASSWORD 'good'");
+        await server.admit('host all clerk_with_password 127.0.0.1/32 scram-sha-256');
+      });
+      beforeEach(() => {
+        settings = { ...settings, user: 'clerk_with_password' };
+      });
+
+      it('calls it for each new session', async () => {
+        const password = jest.fn(() => Promise.resolve('good'));
+        await reopen({ ...settings, password });
+        expect(await insert(1n)).toBe(true);
+        const calls = password.mock.calls.length;
+
+        await execute(
+          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plant-store'",
+        );
+        await until(() => !repository.isReady());
+        await until(() => repository.isReady());
+
+        expect(await insert(2n)).toBe(true);
+        expect(password.mock.calls.length).toBeGreaterThan(calls);
+      });
+
+      it('is not ready while it fails, keeps no sockets open, and recovers', async () => {
+        const password = jest.fn(() => Promise.reject<string>(new Error('no password today')));
+        await reopen({ ...settings, password });
+        await until(() => password.mock.calls.length > 3);
+
+        await expect(insert(1n)).rejects.toMatchObject({
+          cause: { message: expect.stringContaining('no password today') as string },
+        });
+        await until(async () => {
+          const starting = await execute(
+            "SELECT pid FROM pg_stat_activity WHERE state = 'starting'",
+          );
+          return starting.length <= 1;
+        });
+
+        password.mockImplementation(() => Promise.resolve('good'));
+        await until(() => repository.isReady());
+        expect(await insert(1n)).toBe(true);
+      });
     });
   });
 });

@@ -23,7 +23,7 @@ describe('two instances on one PostgreSQL database', () => {
     await first.stop();
   });
 
-  it('give each of 50 ids to one of 200 creations', async () => {
+  it('accept one of 200 creations for each of 50 ids', async () => {
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, at) =>
         (at % 2 ? first : second).post(`{"id":${at % 50},"name":"Fern ${at}"}`),
@@ -41,7 +41,7 @@ describe('two instances on one PostgreSQL database', () => {
     );
   });
 
-  it('answer 503 at once when it is away, and say when to try again', async () => {
+  it('answer 503 with Retry-After at once while it is unavailable', async () => {
     await store.stop();
 
     for (const instance of [first, second]) {
@@ -54,7 +54,7 @@ describe('two instances on one PostgreSQL database', () => {
   });
 });
 
-describe('the service, while its PostgreSQL server is away', () => {
+describe('the service, while its PostgreSQL server is unavailable', () => {
   let folder: string;
   let server: PostgresServer;
   let service: ServiceProcess;
@@ -73,7 +73,7 @@ describe('the service, while its PostgreSQL server is away', () => {
     removeFolder(folder);
   });
 
-  it('loses nothing at a kill -9 under load, and serves again 2 s after the server', async () => {
+  it('loses no acknowledged plant at a kill -9 under load, and serves again within 2 s of the server', async () => {
     service = await ServiceProcess.start(folder, { DATABASE_URL: server.url() });
     const load = new Writers([await service.url()], 32);
     writers = load;
@@ -95,7 +95,7 @@ describe('the service, while its PostgreSQL server is away', () => {
     expect(await service.ended).toEqual({ code: 0, signal: null });
   });
 
-  it('starts all the same, and never logs the password', async () => {
+  it('starts, and never logs the password', async () => {
     const url = server.url().replace('postgres@', 'nobody:very-secret@');
     service = await ServiceProcess.start(folder, { DATABASE_URL: url, LOG_LEVEL: 'trace' });
 

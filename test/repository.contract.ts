@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import type { Plant, PlantsRepository } from '../src/plants';
 
-/** A store under the contract: the repository, and a look at what is kept that does not use it. */
+/** A store under test: two repositories on it, and a way to read it without them. */
 export interface StoreUnderTest {
   readonly repository: PlantsRepository;
-  /** Another repository on the same store, as a further instance of the service has it. */
+  /** Another repository on the same store, as in a second instance of the service. */
   readonly second: PlantsRepository;
   plants(): Plant[] | Promise<Plant[]>;
   close(): Promise<void>;
@@ -18,7 +18,7 @@ const plant: fc.Arbitrary<Plant> = fc.oneof(
   fc.record({ id, name: text, tag: text }),
 );
 
-/** What every {@link PlantsRepository} does, on a real database. */
+/** The tests that every {@link PlantsRepository} passes, on a real database. */
 export function describeRepository(name: string, open: () => Promise<StoreUnderTest>): void {
   describe(`${name}, as a PlantsRepository`, () => {
     let store: StoreUnderTest;
@@ -27,14 +27,14 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
     });
     afterEach(() => store.close());
 
-    it('keeps a plant', async () => {
-      const kept = await store.repository.insert({ id: 1n, name: 'Fern', tag: 'shade' });
+    it('stores a plant', async () => {
+      const inserted = await store.repository.insert({ id: 1n, name: 'Fern', tag: 'shade' });
 
-      expect(kept).toBe(true);
+      expect(inserted).toBe(true);
       expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern', tag: 'shade' }]);
     });
 
-    it('tells no tag from an empty tag', async () => {
+    it('distinguishes a missing tag from an empty one', async () => {
       await store.repository.insert({ id: 1n, name: 'Fern' });
       await store.repository.insert({ id: 2n, name: 'Fern', tag: '' });
 
@@ -44,28 +44,28 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
       ]);
     });
 
-    it('leaves the plant that has the id as it was', async () => {
+    it('does not change the plant that has the id', async () => {
       await store.repository.insert({ id: 1n, name: 'Fern' });
 
-      const kept = await store.repository.insert({ id: 1n, name: 'Moss', tag: 'wet' });
+      const inserted = await store.repository.insert({ id: 1n, name: 'Moss', tag: 'wet' });
 
-      expect(kept).toBe(false);
+      expect(inserted).toBe(false);
       expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
     });
 
-    it('keeps any plant exactly', async () => {
+    it('stores any plant exactly', async () => {
       await fc.assert(
         fc.asyncProperty(
           fc.uniqueArray(plant, { selector: (each) => each.id, maxLength: 50 }),
           async (plants) => {
             const before = new Set((await store.plants()).map((each) => each.id));
 
-            const kept = await Promise.all(plants.map((each) => store.repository.insert(each)));
+            const inserted = await Promise.all(plants.map((each) => store.repository.insert(each)));
 
             const after = new Map((await store.plants()).map((each) => [each.id, each]));
             plants.forEach((each, at) => {
-              expect(kept[at]).toBe(!before.has(each.id));
-              if (kept[at]) expect(after.get(each.id)).toEqual(each);
+              expect(inserted[at]).toBe(!before.has(each.id));
+              if (inserted[at]) expect(after.get(each.id)).toEqual(each);
             });
           },
         ),
@@ -73,30 +73,30 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
       );
     });
 
-    it('keeps exactly one of the plants that want an id at the same time', async () => {
-      const wanted = Array.from({ length: 200 }, (_, at) => ({
+    it('stores exactly one of the plants inserted with one id at the same time', async () => {
+      const attempts = Array.from({ length: 200 }, (_, at) => ({
         id: BigInt(at % 50),
         name: `Fern ${at}`,
       }));
 
-      const kept = await Promise.all(
-        wanted.map((each, at) => (at % 2 ? store.repository : store.second).insert(each)),
+      const inserted = await Promise.all(
+        attempts.map((each, at) => (at % 2 ? store.repository : store.second).insert(each)),
       );
 
-      const winners = wanted.filter((_, at) => kept[at]);
+      const winners = attempts.filter((_, at) => inserted[at]);
       expect(winners).toHaveLength(50);
       expect(await store.plants()).toEqual(winners.toSorted((a, b) => Number(a.id - b.id)));
     });
 
     it('finds a plant by its id', async () => {
-      const kept = { id: 2n ** 53n + 1n, name: 'Fern', tag: '' };
-      await store.repository.insert(kept);
+      const stored = { id: 2n ** 53n + 1n, name: 'Fern', tag: '' };
+      await store.repository.insert(stored);
 
-      expect(await store.repository.find(kept.id)).toEqual(kept);
-      expect(await store.repository.find(kept.id - 1n)).toBeUndefined();
+      expect(await store.repository.find(stored.id)).toEqual(stored);
+      expect(await store.repository.find(stored.id - 1n)).toBeUndefined();
     });
 
-    it('gives pages in id order, from the smallest id to the largest', async () => {
+    it('returns pages in id order, from the smallest id to the largest', async () => {
       const ids = [-(2n ** 63n), -5n, 0n, 7n, 2n ** 53n + 1n, 2n ** 63n - 1n];
       await Promise.all(
         ids.toReversed().map((each) => store.second.insert({ id: each, name: '' })),
@@ -113,7 +113,7 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
       ]);
     });
 
-    it('keeps texts of a mebibyte beside short ones', async () => {
+    it('stores texts of a mebibyte beside short ones', async () => {
       const plants = Array.from({ length: 20 }, (_, at) => ({
         id: BigInt(at),
         name: at % 2 ? 'Fern' : '🌿'.repeat(2 ** 18),

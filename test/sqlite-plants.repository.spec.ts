@@ -47,7 +47,7 @@ describe('SqlitePlantsRepository', () => {
     expect(statSync(file).isFile()).toBe(true);
   });
 
-  it('finds the plants again after it was closed', async () => {
+  it('finds its plants after it was closed and opened again', async () => {
     await insert(1n);
     await repository.onApplicationShutdown();
 
@@ -56,7 +56,7 @@ describe('SqlitePlantsRepository', () => {
     expect(await insert(1n)).toBe(false);
   });
 
-  it('commits what was accepted before it closes', async () => {
+  it('commits the accepted plants before it closes', async () => {
     const inserts = Array.from({ length: 100 }, (_, at) => insert(BigInt(at)));
 
     await repository.onApplicationShutdown();
@@ -72,13 +72,13 @@ describe('SqlitePlantsRepository', () => {
     await closing;
   });
 
-  it('keeps a write-ahead log', () => {
+  it('uses a write-ahead log', () => {
     const database = new DatabaseSync(file);
     expect(database.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
     database.close();
   });
 
-  it('refuses plants while another process holds the lock, and keeps them afterwards', async () => {
+  it('refuses plants while another process holds the lock, and accepts them afterwards', async () => {
     const other = new DatabaseSync(file);
     other.exec('BEGIN IMMEDIATE');
 
@@ -89,7 +89,7 @@ describe('SqlitePlantsRepository', () => {
     expect(await insert(1n)).toBe(true);
   });
 
-  it('refuses plants while the file is gone, and keeps them when it is back', async () => {
+  it('refuses plants while the file is missing, and accepts them when it is back', async () => {
     await insert(1n);
     for (const suffix of ['', '-wal', '-shm']) renameSync(file + suffix, `${file}.away${suffix}`);
 
@@ -105,7 +105,7 @@ describe('SqlitePlantsRepository', () => {
     expect(readPlants(file).map(({ id }) => id)).toEqual([1n, 2n]);
   });
 
-  it('is not ready after a refusal, and is again without traffic once the cause is gone', async () => {
+  it('is not ready after a refusal, and recovers without traffic once the cause is gone', async () => {
     const other = new DatabaseSync(file);
     other.exec('BEGIN IMMEDIATE');
     expect(repository.isReady()).toBe(true);
@@ -119,7 +119,7 @@ describe('SqlitePlantsRepository', () => {
     expect(await insert(1n)).toBe(true);
   });
 
-  it('needs no more than a write to be ready again, which nobody who reads can prevent', async () => {
+  it('becomes ready again after one write, even while another process reads', async () => {
     await insert(1n);
     const reader = new DatabaseSync(file);
     reader.exec('BEGIN; SELECT * FROM plants');
@@ -134,7 +134,7 @@ describe('SqlitePlantsRepository', () => {
     reader.close();
   });
 
-  it('does not start while another process reads what may not be durable yet', async () => {
+  it('does not start while another process keeps the log from being emptied', async () => {
     await insert(1n);
     const reader = new DatabaseSync(file);
     reader.prepare('BEGIN').run();
@@ -146,13 +146,13 @@ describe('SqlitePlantsRepository', () => {
     reader.close();
   });
 
-  it('is not ready while the file is gone', async () => {
+  it('is not ready while the file is missing', async () => {
     await insert(1n);
     for (const suffix of ['', '-wal', '-shm']) renameSync(file + suffix, `${file}.away${suffix}`);
     const probe = jest.spyOn(SqliteThread.prototype, 'probe');
     await expect(insert(2n)).rejects.toThrow(UnavailableError);
 
-    // It has looked whether it is good again.
+    // Wait for a probe.
     await until(() => probe.mock.calls.length > 0);
     await probe.mock.results[0]?.value;
     probe.mockRestore();
@@ -161,7 +161,7 @@ describe('SqlitePlantsRepository', () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  it('notices that the file was replaced by another one', async () => {
+  it('notices that the file was replaced', async () => {
     await insert(1n);
     const elsewhere = join(folder, 'other.db');
     const other = await SqlitePlantsRepository.open(elsewhere);
@@ -174,32 +174,32 @@ describe('SqlitePlantsRepository', () => {
     expect(readPlants(file).map(({ id }) => id)).toContain(2n);
   });
 
-  it('ends a page early when texts are long, so that memory stays flat', async () => {
+  it('ends a page early when texts are long, to bound its memory', async () => {
     const name = 'x'.repeat(2 ** 19);
     for (let id = 0n; id < 10n; id++) await repository.insert({ id, name });
 
     expect(await repository.page(undefined, 10)).toHaveLength(3);
   });
 
-  it('migrates once when several open an empty file at the same time', async () => {
+  it('migrates once when several repositories open an empty file at the same time', async () => {
     const fresh = join(folder, 'fresh.db');
 
     const repositories = await Promise.all(
       Array.from({ length: 4 }, () => SqlitePlantsRepository.open(fresh)),
     );
-    const kept = await Promise.all(
+    const inserted = await Promise.all(
       repositories.map((each) => each.insert({ id: 1n, name: 'Fern' })),
     );
     await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
 
-    expect(kept.filter(Boolean)).toHaveLength(1);
+    expect(inserted.filter(Boolean)).toHaveLength(1);
   });
 
   it.each([
     ['a folder', () => folder],
-    ['within a file', () => join(file, 'plants.db')],
+    ['inside a file', () => join(file, 'plants.db')],
     [
-      'no database',
+      'not a database',
       () => {
         const path = join(folder, 'text');
         writeFileSync(path, 'no database '.repeat(1000));
@@ -215,7 +215,7 @@ describe('SqlitePlantsRepository', () => {
       },
     ],
     [
-      "another program's, with a table of the same name",
+      'a database of another program with a table of the same name',
       () => {
         const path = join(folder, 'other.db');
         execute(path, 'CREATE TABLE plants (anything)');

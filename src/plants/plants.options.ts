@@ -1,5 +1,5 @@
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
-import type { Pool } from 'pg';
+import type { ClientConfig } from 'pg';
 import type { AuthOptions } from '../auth';
 import type { PlantsRepository } from './plants.repository';
 
@@ -13,13 +13,21 @@ export interface PlantsModuleOptions {
    */
   readonly sqlite?: string | undefined;
   /**
-   * A PostgreSQL database to keep plants in instead: a connection URL, or a pool of the host's,
-   * which the host closes after the module. The table is created when missing. One connection
-   * commits, and a second beside a statement that is late; further ones of the pool serve reading.
+   * A PostgreSQL database to store plants in instead: a connection URL, or client settings of the
+   * `pg` driver, for example with a password function, which is called for each new session, a Unix
+   * socket as `host`, or an `ssl` object with certificates. `connectionString` may be a URL as above,
+   * with several hosts too; settings beside it win over it.
+   *
+   * The module opens its own sessions and closes them: one commits, a second while a statement is
+   * late, further ones read, up to 10 in all. It creates the table when missing.
+   *
+   * Connecting takes at most `connectionTimeoutMillis`, by default 2000. A creation that outlasts
+   * `statement_timeout` or `lock_timeout` is answered 50300, or 50400 if it was waiting for a standby;
+   * one that outlasts `query_timeout` 50400. `types` and `pipeline` have no effect.
    *
    * @default undefined, which means SQLite
    */
-  readonly postgres?: string | Pool | undefined;
+  readonly postgres?: string | ClientConfig | undefined;
 
   /**
    * Which bearer tokens are accepted.

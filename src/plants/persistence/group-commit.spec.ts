@@ -4,7 +4,7 @@ import { OutcomeUnknownError, UnavailableError } from '../../errors';
 import { batchChannel, type CommitEvent, commitChannel } from '../plants.channels';
 import { GroupCommit, type GroupCommitOptions } from './group-commit';
 
-/** Milliseconds after which a batch is late, unless told otherwise. */
+/** Milliseconds after which a batch has timed out. */
 const DEADLINE = 10_000;
 
 /** A group commit over a store whose batches the test settles by hand. */
@@ -30,13 +30,13 @@ function makeGroupCommit(options: Partial<GroupCommitOptions<number, number>> = 
     queueWeight: 1000,
     queueTime: 10_000,
     deadline: DEADLINE,
-    lateLimit: 1,
+    timedOutLimit: 1,
     ...options,
   });
   return { commits, batches };
 }
 
-/** Lets the event loop go round: batches begin at the end of a turn. */
+/** Waits for the end of a turn of the event loop, where batches start. */
 async function turn(): Promise<void> {
   await setImmediate();
   await setImmediate();
@@ -57,7 +57,7 @@ describe('GroupCommit', () => {
     expect(await outcome).toBe(10);
   });
 
-  it('gathers while a batch commits', async () => {
+  it('gathers items while a batch commits', async () => {
     const { commits, batches } = makeGroupCommit();
 
     const outcomes = [commits.submit(1)];
@@ -100,7 +100,7 @@ describe('GroupCommit', () => {
     expect(await Promise.all(outcomes)).toEqual([30, 30, 30]);
   });
 
-  it('refuses at once what the queue cannot hold, and takes items again when it can', async () => {
+  it('refuses items at once while the queue is full, and accepts items afterwards', async () => {
     const { commits, batches } = makeGroupCommit({ queueWeight: 2 });
     const accepted = [commits.submit(1), commits.submit(2)];
 
@@ -118,7 +118,7 @@ describe('GroupCommit', () => {
     const { commits, batches } = makeGroupCommit({ batchWeight: 1, queueTime: 2000 });
     const slow = commits.submit(1);
     await turn();
-    // The first batch counts a quarter in the pace: a second for each that waits.
+    // The moving average is now 1000 ms, a quarter of the duration of the first batch.
     pass(4000);
     batches[0]?.succeed();
     await slow;
@@ -135,7 +135,7 @@ describe('GroupCommit', () => {
     expect(await Promise.all(accepted)).toEqual(accepted.map(() => 20));
   });
 
-  it('says how many wait', async () => {
+  it('reports how many items are queued', async () => {
     const { commits, batches } = makeGroupCommit();
     const outcomes = [commits.submit(1)];
     await turn();
@@ -180,28 +180,28 @@ describe('GroupCommit', () => {
     expect(await second).toBe(20);
   });
 
-  it('does not know the outcome of a batch that fails for a reason nobody foresaw', async () => {
+  it('reports an unknown outcome when a batch fails with an unexpected error', async () => {
     const { commits, batches } = makeGroupCommit();
     const outcome = commits.submit(1);
     await turn();
 
-    batches[0]?.fail(new Error('who knows'));
+    batches[0]?.fail(new Error('unexpected'));
 
     await expect(outcome).rejects.toThrow(OutcomeUnknownError);
   });
 
-  it('does not know the outcome of a batch past its deadline, and refuses until it ends', async () => {
+  it('reports an unknown outcome when a batch times out, and refuses items until it ends', async () => {
     const { commits, batches } = makeGroupCommit();
-    const late = commits.submit(1);
+    const timedOut = commits.submit(1);
     await turn();
-    const behind = commits.submit(2);
+    const queued = commits.submit(2);
 
     pass(DEADLINE - 1);
     expect(commits.isStuck).toBe(false);
     pass(1);
 
-    await expect(late).rejects.toThrow(OutcomeUnknownError);
-    await expect(behind).rejects.toThrow(UnavailableError);
+    await expect(timedOut).rejects.toThrow(OutcomeUnknownError);
+    await expect(queued).rejects.toThrow(UnavailableError);
     expect(commits.isStuck).toBe(true);
     await expect(commits.submit(3)).rejects.toThrow(UnavailableError);
 
@@ -213,30 +213,30 @@ describe('GroupCommit', () => {
     expect(await next).toBe(40);
   });
 
-  it('goes on beside a batch that is late, up to its limit', async () => {
-    const { commits, batches } = makeGroupCommit({ lateLimit: 2 });
-    const late = commits.submit(1);
+  it('starts another batch beside one that has timed out, up to a limit', async () => {
+    const { commits, batches } = makeGroupCommit({ timedOutLimit: 2 });
+    const timedOut = commits.submit(1);
     await turn();
-    const behind = commits.submit(2);
+    const queued = commits.submit(2);
     await turn();
     expect(batches).toHaveLength(1);
 
     pass(DEADLINE);
-    await expect(late).rejects.toThrow(OutcomeUnknownError);
+    await expect(timedOut).rejects.toThrow(OutcomeUnknownError);
     await turn();
     batches[1]?.succeed();
-    expect(await behind).toBe(20);
+    expect(await queued).toBe(20);
 
-    const alsoLate = commits.submit(3);
+    const alsoTimedOut = commits.submit(3);
     await turn();
     pass(DEADLINE);
-    await expect(alsoLate).rejects.toThrow(OutcomeUnknownError);
+    await expect(alsoTimedOut).rejects.toThrow(OutcomeUnknownError);
     await expect(commits.submit(4)).rejects.toThrow(UnavailableError);
     batches[0]?.succeed();
     batches[2]?.succeed();
   });
 
-  it('closes once everything before is settled', async () => {
+  it('closes once all earlier items are settled', async () => {
     const { commits, batches } = makeGroupCommit();
     const outcome = commits.submit(1);
     let closed = false;
@@ -257,7 +257,7 @@ describe('GroupCommit', () => {
     await expect(makeGroupCommit().commits.close()).resolves.toBeUndefined();
   });
 
-  it('tells those who listen of each item: its beginning, its batch, its outcome or error', async () => {
+  it('publishes the start, the batch size and the outcome or error of each item', async () => {
     const { commits, batches } = makeGroupCommit();
     const begun: CommitEvent[] = [];
     const ended: CommitEvent[] = [];

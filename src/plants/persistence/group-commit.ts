@@ -4,57 +4,60 @@ import { type BatchEvent, batchChannel, type CommitEvent, commitChannel } from '
 /** What a {@link GroupCommit} is made of. */
 export interface GroupCommitOptions<Item, Outcome> {
   /**
-   * Commits a batch and resolves to one outcome an item, in order. It rejects with
-   * {@link UnavailableError} when nothing of the batch was stored; any other rejection means that
-   * nobody knows.
+   * Commits a batch and resolves to one outcome per item, in order. It rejects with
+   * {@link UnavailableError} when nothing of the batch was stored. Any other rejection means that the
+   * outcome is unknown.
    */
   readonly commit: (batch: readonly Item[]) => Promise<readonly Outcome[]>;
-  /** How much an item weighs, in the unit of the two bounds below; at least 1. */
+  /** The weight of an item, in the unit of the two limits below; at least 1. */
   readonly weigh: (item: Item) => number;
-  /** A batch is full once it weighs this much. */
+  /** The weight at which a batch is full. */
   readonly batchWeight: number;
-  /** Items are refused while this much waits. */
+  /** Items are refused while the queue weighs this much. */
   readonly queueWeight: number;
   /**
-   * Items are refused while those that wait would take longer than this to begin, in milliseconds,
-   * judged by how long batches have taken lately: so a slow store has a short queue.
+   * Items are refused while the queue would take this many milliseconds to commit, estimated from the
+   * duration of recent batches. So a slow store has a short queue.
    */
   readonly queueTime: number;
-  /** Milliseconds after which a batch is late. */
+  /** Milliseconds after which a batch has timed out. */
   readonly deadline: number;
-  /** Batches that may be late before items are refused; while fewer are, the next begins beside them. */
-  readonly lateLimit: number;
+  /**
+   * Items are refused while this many batches have timed out and not ended. While fewer have, the next
+   * batch starts beside them.
+   */
+  readonly timedOutLimit: number;
 }
 
-/** How much the latest batch counts in the pace. */
-const PACE_GAIN = 0.25;
+/** The weight of the latest batch in the moving average of durations. */
+const SMOOTHING_FACTOR = 0.25;
 
-interface Waiting<Item, Outcome> {
+interface QueuedItem<Item, Outcome> {
   readonly item: Item;
   readonly weight: number;
   readonly resolve: (outcome: Outcome) => void;
   readonly reject: (reason: PlantStoreError) => void;
-  /** When somebody listens. */
+  /** Defined while the channel has subscribers. */
   readonly event: CommitEvent | undefined;
 }
 
 /**
- * Lets concurrent writes share commits: while one batch commits, the next gathers. An idle store
+ * Lets concurrent writes share commits: while one batch commits, the next one gathers. An idle store
  * commits a single item at once.
  *
- * A failed batch fails its items and nothing else. A batch that outlives the deadline is answered
- * "outcome unknown" but not cancelled; while as many are late as may be, items are refused rather
- * than queued behind them.
+ * A failed batch fails its items and nothing else. The items of a batch that times out fail with
+ * "outcome unknown", but the batch is not cancelled. While too many batches have timed out, items are
+ * refused instead of queued.
  */
 export class GroupCommit<Item, Outcome> {
-  private waiting: Waiting<Item, Outcome>[] = [];
-  private waitingWeight = 0;
+  private queue: QueuedItem<Item, Outcome>[] = [];
+  private totalQueueWeight = 0;
   private committing = 0;
-  /** Milliseconds that a batch has taken lately. */
-  private pace = 0;
-  private readonly late = new Set<unknown>();
-  private scheduled = false;
-  private closing = false;
+  /** Milliseconds that a batch takes: a moving average. */
+  private averageDuration = 0;
+  private readonly timedOut = new Set<unknown>();
+  private isScheduled = false;
+  private isClosing = false;
   private onIdle: (() => void) | undefined;
 
   constructor(private readonly options: GroupCommitOptions<Item, Outcome>) {}
@@ -63,7 +66,7 @@ export class GroupCommit<Item, Outcome> {
    * Resolves to the item's outcome once its batch is committed.
    *
    * @throws UnavailableError when it was refused before anything was stored
-   * @throws OutcomeUnknownError when its batch failed, or came too late, with unknown outcome
+   * @throws OutcomeUnknownError when its batch timed out, or failed and may be stored
    */
   submit(item: Item): Promise<Outcome> {
     if (!commitChannel.hasSubscribers) return this.enqueue(item);
@@ -72,35 +75,35 @@ export class GroupCommit<Item, Outcome> {
   }
 
   private enqueue(item: Item, event?: CommitEvent): Promise<Outcome> {
-    if (this.closing || this.isFull) return Promise.reject(new UnavailableError());
+    if (this.isClosing || this.isFull) return Promise.reject(new UnavailableError());
     const weight = this.options.weigh(item);
-    this.waitingWeight += weight;
+    this.totalQueueWeight += weight;
     return new Promise((resolve, reject) => {
-      this.waiting.push({ item, weight, resolve, reject, event });
+      this.queue.push({ item, weight, resolve, reject, event });
       this.schedule();
     });
   }
 
-  /** How many items wait for their batch to begin. */
+  /** How many items wait for their batch to start. */
   get queueLength(): number {
-    return this.waiting.length;
+    return this.queue.length;
   }
 
-  /** Whether an item submitted now would be refused for those that wait. */
+  /** Whether an item submitted now would be refused because of those in the queue. */
   get isFull(): boolean {
     const { queueWeight, queueTime, batchWeight } = this.options;
-    const time = (this.waitingWeight / batchWeight) * this.pace;
-    return this.isStuck || this.waitingWeight >= queueWeight || time >= queueTime;
+    const time = (this.totalQueueWeight / batchWeight) * this.averageDuration;
+    return this.isStuck || this.totalQueueWeight >= queueWeight || time >= queueTime;
   }
 
-  /** Whether as many batches as may be are past their deadline. */
+  /** Whether items are refused because too many batches have timed out. */
   get isStuck(): boolean {
-    return this.late.size >= this.options.lateLimit;
+    return this.timedOut.size >= this.options.timedOutLimit;
   }
 
-  /** Refuses what comes from now on, and resolves once everything before it is settled. */
+  /** Refuses new items, and resolves once all earlier ones are settled. */
   async close(): Promise<void> {
-    this.closing = true;
+    this.isClosing = true;
     if (this.isIdle) return;
     await new Promise<void>((resolve) => {
       this.onIdle = resolve;
@@ -108,22 +111,22 @@ export class GroupCommit<Item, Outcome> {
   }
 
   private get isIdle(): boolean {
-    return this.committing === 0 && this.waiting.length === 0;
+    return this.committing === 0 && this.queue.length === 0;
   }
 
-  /** Starts a batch at the end of this turn of the event loop, with all that the turn brings. */
+  /** Starts a batch at the end of this turn of the event loop, so that it has all items of the turn. */
   private schedule(): void {
-    if (this.scheduled || !this.mayBegin) return;
-    this.scheduled = true;
+    if (this.isScheduled || !this.canStart) return;
+    this.isScheduled = true;
     setImmediate(() => {
-      this.scheduled = false;
+      this.isScheduled = false;
       void this.commitBatch();
     });
   }
 
-  /** One batch at a time, but for those that are late. */
-  private get mayBegin(): boolean {
-    return this.committing === this.late.size && !this.isStuck;
+  /** One batch runs at a time, besides those that have timed out. */
+  private get canStart(): boolean {
+    return this.committing === this.timedOut.size && !this.isStuck;
   }
 
   private async commitBatch(): Promise<void> {
@@ -133,11 +136,11 @@ export class GroupCommit<Item, Outcome> {
       for (const { event } of batch) if (event) event.batchSize = batch.length;
     }
     const start = performance.now();
-    const clock = setTimeout(() => {
-      this.late.add(batch);
+    const timer = setTimeout(() => {
+      this.timedOut.add(batch);
       fail(batch, new OutcomeUnknownError());
       if (this.isStuck) fail(this.takeAll(), new UnavailableError());
-      else if (this.waiting.length > 0) this.schedule();
+      else if (this.queue.length > 0) this.schedule();
     }, this.options.deadline);
 
     try {
@@ -149,39 +152,39 @@ export class GroupCommit<Item, Outcome> {
       fail(batch, cause instanceof PlantStoreError ? cause : new OutcomeUnknownError({ cause }));
     }
 
-    clearTimeout(clock);
+    clearTimeout(timer);
     const duration = performance.now() - start;
-    this.pace += (duration - this.pace) * PACE_GAIN;
+    this.averageDuration += (duration - this.averageDuration) * SMOOTHING_FACTOR;
     if (batchChannel.hasSubscribers) {
       batchChannel.publish({ items: batch.length, duration } satisfies BatchEvent);
     }
     this.committing--;
-    this.late.delete(batch);
-    // At once: a loop that is flooded with requests may take seconds to come to its end.
-    if (this.waiting.length > 0 && !this.scheduled && this.mayBegin) void this.commitBatch();
+    this.timedOut.delete(batch);
+    // Not scheduled: under a flood of requests, a turn of the event loop may take seconds.
+    if (this.queue.length > 0 && !this.isScheduled && this.canStart) void this.commitBatch();
     else if (this.isIdle) this.onIdle?.();
   }
 
-  private takeBatch(): Waiting<Item, Outcome>[] {
+  private takeBatch(): QueuedItem<Item, Outcome>[] {
     let weight = 0;
     let count = 0;
-    for (const waiting of this.waiting) {
+    for (const item of this.queue) {
       if (weight >= this.options.batchWeight) break;
-      weight += waiting.weight;
+      weight += item.weight;
       count++;
     }
-    this.waitingWeight -= weight;
-    return this.waiting.splice(0, count);
+    this.totalQueueWeight -= weight;
+    return this.queue.splice(0, count);
   }
 
-  private takeAll(): Waiting<Item, Outcome>[] {
-    this.waitingWeight = 0;
-    return this.waiting.splice(0);
+  private takeAll(): QueuedItem<Item, Outcome>[] {
+    this.totalQueueWeight = 0;
+    return this.queue.splice(0);
   }
 }
 
 function fail<Item, Outcome>(
-  batch: readonly Waiting<Item, Outcome>[],
+  batch: readonly QueuedItem<Item, Outcome>[],
   reason: PlantStoreError,
 ): void {
   for (const { reject } of batch) reject(reason);

@@ -1,10 +1,10 @@
 import type { Plant } from '../plant';
 import type { GroupCommitOptions } from './group-commit';
 
-/** A plant weighs 1 for each 4 KiB of text begun. */
+/** A plant weighs 1, and 1 more for each full 4096 characters of its text. */
 const WEIGHT_UNIT = 4096;
 
-/** How plants share commits, whatever store they go to: the bounds in docs/operating.md. */
+/** How plants share commits, in every store. docs/operating.md names these limits. */
 export const plantBatches = {
   weigh: ({ name, tag = '' }) => 1 + Math.floor((name.length + tag.length) / WEIGHT_UNIT),
   batchWeight: 1024,

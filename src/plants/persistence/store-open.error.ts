@@ -1,4 +1,4 @@
-/** A store that cannot be used, noticed at the start. The message is one sentence for an operator. */
+/** The store cannot be used, as found at the start. The message is one sentence for the operator. */
 export class StoreOpenError extends Error {
   override readonly name = 'StoreOpenError';
 

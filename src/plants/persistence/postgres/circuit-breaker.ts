@@ -1,34 +1,35 @@
 import { setTimeout } from 'node:timers/promises';
 
-/** Milliseconds between two probes, at first and at most: whatever comes back is noticed in time. */
+/** Milliseconds between two probes, at first and at most. */
 const FIRST_DELAY = 50;
 const LONGEST_DELAY = 500;
-/** Milliseconds to leave a fault alone that no probe can look into. */
+/** Milliseconds without use after a fault that a probe cannot detect. */
 const PAUSE = 1000;
-/** Milliseconds that a start waits for the first probe. */
+/** Milliseconds that the start waits for the first probe. */
 const START_TIMEOUT = 5000;
 
 /** What a {@link CircuitBreaker} is made of. */
 export interface CircuitBreakerOptions {
   /**
-   * Looks whether the store is usable again. Rejects with the reason, for an operator, if not, and
-   * as soon as it is told to end.
+   * Checks whether the store is usable. Rejects if not, with a reason for the operator, and rejects
+   * as soon as the signal is aborted.
    */
-  readonly probe: (ending: AbortSignal) => Promise<void>;
-  /** Told once of each reason for which the store is not usable. */
+  readonly probe: (signal: AbortSignal) => Promise<void>;
+  /** Called once for each new reason why the store is not usable. */
   readonly onFault: (fault: Error) => void;
-  /** Told when it is usable again. */
+  /** Called when the store is usable again. */
   readonly onRecovery: () => void;
 }
 
 /**
- * Keeps callers from a store that is known not to work, and finds out by itself, with no traffic
- * needed, when it works again.
+ * Keeps callers from a store that does not work. It probes the store until it works again, and needs
+ * no traffic for that.
  */
 export class CircuitBreaker {
   private openedBy: Error | undefined = new Error('the store has not answered yet');
   private reported: string | undefined;
-  private inDoubt = false;
+  /** Whether a successful probe proves that the present fault is gone. */
+  private isProbeProof = true;
   private readonly stopping = new AbortController();
 
   constructor(private readonly options: CircuitBreakerOptions) {}
@@ -38,13 +39,10 @@ export class CircuitBreaker {
     return this.openedBy;
   }
 
-  /**
-   * Tries the store for the first time. If it is not usable, or does not answer soon, this goes on
-   * behind the scenes.
-   */
+  /** Probes the store for the first time. If that fails or takes long, probing goes on after this. */
   async start(): Promise<void> {
-    const first = this.probe().then((usable) => {
-      if (!usable) void this.probeUntilUsable(FIRST_DELAY);
+    const first = this.probe().then((isUsable) => {
+      if (!isUsable) void this.probeUntilUsable(FIRST_DELAY);
     });
     await Promise.race([first, setTimeout(START_TIMEOUT, undefined, { ref: false })]);
     if (this.openedBy) this.report(this.openedBy);
@@ -53,18 +51,18 @@ export class CircuitBreaker {
   /**
    * Takes the store out of use until a probe succeeds.
    *
-   * @param inDoubt whether the fault is of a kind that no probe can look into, a full disk for
-   *   example: the store is in use again after a pause, and then the next success settles it
+   * @param canProbe whether a probe can detect the fault. If not, as with a full disk, the store is
+   *   used again after a pause, and counts as recovered at its next success
    */
-  open(fault: Error, inDoubt = false): void {
+  open(fault: Error, canProbe = true): void {
     if (this.openedBy) return;
     this.openedBy = fault;
-    this.inDoubt = inDoubt;
+    this.isProbeProof = canProbe;
     this.report(fault);
-    void this.probeUntilUsable(inDoubt ? PAUSE : 0);
+    void this.probeUntilUsable(canProbe ? 0 : PAUSE);
   }
 
-  /** To be called whenever the store has worked. */
+  /** Records a success. Call it whenever the store has worked. */
   confirm(): void {
     if (this.openedBy || this.reported === undefined) return;
     this.reported = undefined;
@@ -80,7 +78,7 @@ export class CircuitBreaker {
     let delay = firstDelay;
     do {
       try {
-        // Instances that lost their database together do not come back in step.
+        // Random, so that instances do not probe in step after a common outage.
         await setTimeout(delay * (0.5 + Math.random() / 2), undefined, this.stopping);
       } catch {
         return;
@@ -94,12 +92,12 @@ export class CircuitBreaker {
       await this.options.probe(this.stopping.signal);
     } catch (error) {
       this.openedBy = error as Error;
-      this.inDoubt = false;
+      this.isProbeProof = true;
       if (!this.stopping.signal.aborted) this.report(this.openedBy);
       return false;
     }
     this.openedBy = undefined;
-    if (!this.inDoubt) this.confirm();
+    if (this.isProbeProof) this.confirm();
     return true;
   }
 

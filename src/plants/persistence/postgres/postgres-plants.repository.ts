@@ -1,40 +1,40 @@
 import { hash } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { Logger, type OnApplicationShutdown } from '@nestjs/common';
-import type { ClientBase, CustomTypesConfig, Pool, PoolClient } from 'pg';
+import type { ClientBase, ClientConfig, PoolClient } from 'pg';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../../errors';
 import type { Plant } from '../../plant';
 import { PlantsRepository } from '../../plants.repository';
-import { CircuitBreaker } from './circuit-breaker';
 import { GroupCommit } from '../group-commit';
-import { inTime } from './with-timeout';
 import { plantBatches } from '../plant-batches';
+import { StoreOpenError } from '../store-open.error';
+import { CircuitBreaker } from './circuit-breaker';
 import {
   isAmbiguous,
+  isMomentary,
   isPoolExhausted,
-  isNameFault,
-  isPassing,
+  isPreparedStatementFault,
+  isRetryable,
   isRowFault,
   isServerError,
-  isTransient,
   toOperatorError,
 } from './postgres.errors';
 import { PostgresHosts } from './postgres.hosts';
 import { migrate } from './postgres.migrations';
-import { StoreOpenError } from '../store-open.error';
+import { withTimeout } from './with-timeout';
 
 /**
- * Milliseconds after which a statement is given up with its connection: the server may have vanished
- * without a word, and the socket would notice in a quarter of an hour. The server is not told.
+ * Milliseconds until a statement without an answer is abandoned and its session closed. TCP alone
+ * would take a quarter of an hour to notice a dead server. The statement is not cancelled.
  */
 const STATEMENT_TIMEOUT = 30_000;
 
-/** How often a batch is tried that others keep rolling back. */
-const ATTEMPTS = 10;
+/** How often a batch is tried that other transactions cause to be rolled back. */
+const MAX_ATTEMPTS = 10;
 
 /**
- * Without a conflict target, a table may enforce the id in whichever way it can. Ids come back as
- * texts, since the pool of a host may ask for binary results.
+ * No conflict target, so that a table may enforce unique ids in any way. Ids come back as text, since
+ * `binary` in the URL or in the driver's process-wide defaults asks for binary results.
  */
 const INSERT = `
   INSERT INTO plants (id, name, tag)
@@ -42,17 +42,14 @@ const INSERT = `
   ON CONFLICT DO NOTHING
   RETURNING id::text`;
 
-/** The name under which a session prepares the statement, and never another one. */
+/** The name of the prepared statement. It changes with the statement. */
 const INSERT_NAME = `plants-${hash('sha1', INSERT)}`;
 
-/** Values as texts, whatever parsers the host program has set: ids stay exact. */
-const AS_TEXT = { getTypeParser: () => String } as unknown as CustomTypesConfig;
-
-/** Whether a plant was kept, or why nobody can say so. */
+/** Whether a plant was inserted, or why it was not or may not have been. */
 type Outcome = boolean | PlantStoreError;
 
 /**
- * Keeps plants in PostgreSQL, or in a database that speaks its protocol. Each batch is one
+ * Stores plants in PostgreSQL, or in a database that speaks its protocol. Each batch is one
  * statement, which is one transaction.
  */
 export class PostgresPlantsRepository extends PlantsRepository implements OnApplicationShutdown {
@@ -61,11 +58,11 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   private readonly commits = new GroupCommit<Plant, Outcome>({
     ...plantBatches,
     commit: (batch) => this.commit(batch),
-    lateLimit: 2,
+    timedOutLimit: 2,
   });
 
   private readonly breaker = new CircuitBreaker({
-    probe: (ending) => this.prepare(ending),
+    probe: (signal) => this.prepare(signal),
     onFault: (fault) => {
       this.logger.error(fault.message);
     },
@@ -77,13 +74,12 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   private readonly hosts: PostgresHosts;
 
   /**
-   * Whether the statement has a name, by which a session prepares it once; that saves the server a
-   * quarter of its time. Behind a proxy that hands each transaction to another session and knows
-   * nothing of names, the first batch to meet a wrong session ends it for good.
+   * Whether sessions prepare the statement, which saves the server a quarter of its time. A proxy that
+   * pools transactions may not support that. The first batch to fail for it turns it off for good.
    */
-  private named = true;
+  private usesPreparedStatement = true;
 
-  private constructor(where: string | Pool) {
+  private constructor(where: string | ClientConfig) {
     super();
     this.hosts = PostgresHosts.of(where, (fault) => {
       this.breaker.open(fault);
@@ -92,17 +88,17 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
 
   /**
    * Connects and brings the schema up to date. A database that cannot be used is not an error: the
-   * repository is not ready then, and goes on trying.
+   * repository is not ready then, and keeps trying.
    *
-   * @param where a connection URL with one or more hosts, or a pool of the host program's
-   * @throws StoreOpenError when the URL itself cannot be used
+   * @param where a connection URL with one or more hosts, or settings of the driver
+   * @throws StoreOpenError when the URL or the settings are invalid
    */
-  static async open(where: string | Pool): Promise<PostgresPlantsRepository> {
+  static async open(where: string | ClientConfig): Promise<PostgresPlantsRepository> {
     let repository;
     try {
       repository = new PostgresPlantsRepository(where);
     } catch (cause) {
-      throw new StoreOpenError('The PostgreSQL URL cannot be used', cause);
+      throw new StoreOpenError('The PostgreSQL settings cannot be used', cause);
     }
     await repository.breaker.start();
     return repository;
@@ -141,18 +137,18 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
         );
   }
 
-  /** Nest calls this once HTTP has stopped: what was accepted is committed, then all is closed. */
+  /** Commits the plants accepted so far, then closes all sessions. Nest calls it once HTTP has stopped. */
   async onApplicationShutdown(): Promise<void> {
     await this.commits.close();
     this.breaker.stop();
     await this.hosts.close();
   }
 
-  private async prepare(ending: AbortSignal): Promise<void> {
-    await this.hosts.elect();
+  private async prepare(signal: AbortSignal): Promise<void> {
+    await this.hosts.selectWritable();
     const client = await this.hosts.connect();
     try {
-      await inTime(migrate(client), STATEMENT_TIMEOUT, ending);
+      await withTimeout(migrate(client), STATEMENT_TIMEOUT, signal);
     } catch (error) {
       client.release(true);
       throw toOperatorError(this.hosts.name, error);
@@ -164,7 +160,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     if (this.breaker.fault) throw new UnavailableError({ cause: this.breaker.fault });
   }
 
-  /** A session that takes writes, at once or not at all. */
+  /** @throws UnavailableError when there is no session that accepts writes */
   private async connect(): Promise<PoolClient> {
     this.assertUsable();
     try {
@@ -176,8 +172,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 
   private async commit(batch: readonly Plant[]): Promise<Outcome[]> {
-    // Of those that want the same id, the first is tried. Sorted, no two instances can wait for
-    // each other.
+    // Of plants with the same id, the first is tried. Sorted, so that instances cannot deadlock.
     const rows = [...new Map(batch.toReversed().map((plant) => [plant.id, plant])).values()];
     rows.sort((one, other) => (one.id < other.id ? -1 : 1));
 
@@ -187,14 +182,14 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
 
     return batch.map(({ id }) => {
       const outcome = outcomes.get(id) ?? false;
-      // The next one that wants the id was not tried.
+      // The next plant with this id was not tried.
       if (outcome === true) outcomes.set(id, false);
       else if (outcome !== false) outcomes.set(id, new UnavailableError({ cause: outcome }));
       return outcome;
     });
   }
 
-  /** Commits rows of different ids; one that the database does not take fails alone. */
+  /** Commits rows with different ids. A row that the database refuses fails alone. */
   private async insertRows(
     client: ClientBase,
     rows: readonly Plant[],
@@ -203,24 +198,27 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
       new Map(rows.map(({ id }) => [id, outcome]));
 
     for (let attempt = 1; ; attempt++) {
-      const { named } = this;
+      const { usesPreparedStatement } = this;
       try {
-        const kept = await inTime(insert(client, rows, named), STATEMENT_TIMEOUT);
+        const inserted = await withTimeout(
+          insert(client, rows, usesPreparedStatement),
+          STATEMENT_TIMEOUT,
+        );
         this.breaker.confirm();
-        if (kept.size === rows.length) return all(true);
-        return new Map(rows.map(({ id }) => [id, kept.has(String(id))]));
+        if (inserted.size === rows.length) return all(true);
+        return new Map(rows.map(({ id }) => [id, inserted.has(String(id))]));
       } catch (error) {
         const cause = toOperatorError(this.hosts.name, error);
         if (!isServerError(error) || isAmbiguous(error) || !(await isAlive(client))) {
           this.breaker.open(cause);
           return all(new OutcomeUnknownError({ cause }));
         }
-        if (named && isNameFault(error)) {
-          this.named = false;
-        } else if (isTransient(error) && attempt < ATTEMPTS) {
+        if (usesPreparedStatement && isPreparedStatementFault(error)) {
+          this.usesPreparedStatement = false;
+        } else if (isRetryable(error) && attempt < MAX_ATTEMPTS) {
           await setTimeout(Math.random() * 2 ** attempt);
         } else if (!isRowFault(error)) {
-          if (!isPassing(error)) this.breaker.open(cause, true);
+          if (!isMomentary(error)) this.breaker.open(cause, false);
           return all(new UnavailableError({ cause }));
         } else if (rows.length === 1) {
           return all(new PlantStoreError('internal', undefined, { cause }));
@@ -228,7 +226,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
           const middle = rows.length >> 1;
           const outcomes = await this.insertRows(client, rows.slice(0, middle));
           const others = rows.slice(middle);
-          // A session that was lost meanwhile was not asked to take the others.
+          // If the session was lost meanwhile, the other half was never sent.
           const rest = isLost(outcomes)
             ? others.map(({ id }) => [id, new UnavailableError({ cause })] as const)
             : await this.insertRows(client, others);
@@ -242,9 +240,8 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     const client = await this.connect();
     let result;
     try {
-      const query = { text, values, types: AS_TEXT };
-      result = await inTime(
-        client.query<{ id: string; name: string; tag: string | null }>(query),
+      result = await withTimeout(
+        client.query<{ id: string; name: string; tag: string | null }>(text, values),
         STATEMENT_TIMEOUT,
       );
     } catch (error) {
@@ -260,21 +257,21 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 }
 
-/** Whether the session was lost with a batch under way. */
+/** Whether the session was lost while it had a statement to answer. */
 function isLost(outcomes: ReadonlyMap<bigint, Outcome>): boolean {
   return [...outcomes.values()].some((outcome) => outcome instanceof OutcomeUnknownError);
 }
 
 /**
- * Inserts rows in one transaction and resolves, once it is committed, to the ids that were free.
+ * Inserts rows in one transaction. Resolves once it is committed, to the ids that were free.
  *
- * The driver resolves at the server's ReadyForQuery, which follows the commit; in the extended
- * protocol the rows and CommandComplete precede it.
+ * The driver resolves at the server's ReadyForQuery, which follows the commit. Rows and
+ * CommandComplete precede the commit in the extended protocol.
  */
 async function insert(
   client: ClientBase,
   rows: readonly Plant[],
-  named: boolean,
+  usesPreparedStatement: boolean,
 ): Promise<Set<string>> {
   const routines = new Set<string | undefined>();
   const onNotice = ({ routine }: { routine?: string | undefined }): void => {
@@ -283,13 +280,12 @@ async function insert(
   client.on('notice', onNotice);
   try {
     const result = await client.query<[id: string]>({
-      ...(named ? { name: INSERT_NAME } : {}),
+      ...(usesPreparedStatement ? { name: INSERT_NAME } : {}),
       text: INSERT,
       rowMode: 'array',
       values: [rows.map(({ id }) => id), rows.map(({ name }) => name), rows.map(({ tag }) => tag)],
-      types: AS_TEXT,
     });
-    // An operator who cancels a commit that waits for its standby has it reported as a success.
+    // If the wait for the standby is cancelled, the server warns and reports success.
     if (routines.has('SyncRepWaitForLSN')) {
       throw new Error('the wait for the synchronous standby was cancelled');
     }
@@ -300,11 +296,11 @@ async function insert(
 }
 
 /**
- * Whether a session goes on after an error. If so, the server has rolled back; an error that ends
- * the session may come from the other side of a commit.
+ * Whether a session survived an error. If so, the server has rolled back. An error that ends the
+ * session may follow a commit.
  */
 function isAlive(client: ClientBase): Promise<boolean> {
-  return inTime(client.query('SELECT 1'), STATEMENT_TIMEOUT).then(
+  return withTimeout(client.query('SELECT 1'), STATEMENT_TIMEOUT).then(
     () => true,
     () => false,
   );

@@ -1,86 +1,84 @@
-import { type ClientBase, Pool, type PoolClient } from 'pg';
+import { Client, type ClientConfig, type CustomTypesConfig, Pool, type PoolClient } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
-import { inTime, LateError } from './with-timeout';
-import { PoolExhaustedError, toOperatorError } from './postgres.errors';
+import { toOperatorError } from './postgres.errors';
 import { urlPerHost } from './postgres.url';
+import { withTimeout } from './with-timeout';
 
-/** Milliseconds to get a connection that is ready for use; `connect_timeout` in the URL, in seconds. */
+/** Milliseconds to open a session, and again to check it. */
 const CONNECT_TIMEOUT = 2000;
 
-/** Milliseconds that closing waits for connections that are in use. */
+/** Milliseconds that closing waits for sessions in use. */
 const CLOSE_TIMEOUT = 1000;
 
 /**
- * Milliseconds of silence after which the system asks the other side whether it is there: sooner than
- * a firewall forgets a connection, which would swallow the next batch.
+ * Milliseconds of silence before the first TCP keep-alive probe. Firewalls forget an idle connection
+ * after minutes, and would then drop the next batch.
  */
 const KEEP_ALIVE_DELAY = 10_000;
 
+/**
+ * Returns every value as the text that the server sent. The host program can replace the driver's
+ * parsers, for the whole process or in its settings; ids must stay exact all the same.
+ */
+const AS_TEXT = { getTypeParser: () => String } as unknown as CustomTypesConfig;
+
 interface Host {
   readonly pool: Pool;
-  /** What to call it in a log. */
+  /** For log lines. */
   readonly name: string;
 }
 
-/** The hosts of a PostgreSQL cluster, of which one at a time takes writes. */
+/** The hosts of a PostgreSQL cluster. One of them is in use: one that accepts writes. */
 export class PostgresHosts {
   private current: Host;
-  /** Pools of a host in which a connection is waited for that nobody wants any more. */
-  private readonly hanging = new WeakSet<Pool>();
-  /** Which sessions are known to take writes, by the election they were checked after. */
-  private readonly checked = new WeakMap<ClientBase, number>();
-  private elections = 0;
-  /** Where the sessions of a host looked for the table at the start. */
-  private searchPath: unknown;
-  private readonly listeners = new Map<Host, (error: Error) => void>();
+  /** Incremented at each search for a writable host. */
+  private searches = 0;
+  /** The search that was the latest when a session was last checked. */
+  private readonly checked = new WeakMap<PoolClient, number>();
 
-  /**
-   * @param hosts at least one
-   * @param owned whether the pools are ours to close
-   * @param onLost told when a connection to the host in use is lost while nobody uses it
-   */
   private constructor(
     private readonly hosts: readonly [Host, ...Host[]],
-    private readonly owned: boolean,
     onLost: (error: Error) => void,
   ) {
     this.current = hosts[0];
     for (const host of hosts) {
-      this.listeners.set(host, (error) => {
+      host.pool.on('error', (error) => {
         if (host !== this.current) return;
-        // Not the error itself: the driver puts the whole connection on it, for a log to spell out.
+        // A new error: the driver attaches its client to the original, and a log would print it.
         onLost(new Error(toOperatorError(host.name, error).message));
       });
     }
-    for (const [{ pool }, listener] of this.listeners) pool.on('error', listener);
   }
 
   /**
-   * @param where a connection URL, or the pool of a host program, which stays the one to close it
-   * @throws Error when the URL cannot be used
+   * @param where a connection URL, or settings of the driver, whose `connectionString` may be one
+   * @param onLost called when an idle session on the host in use is lost
+   * @throws Error when the URL or the settings are invalid
    */
-  static of(where: string | Pool, onLost: (error: Error) => void): PostgresHosts {
-    if (typeof where !== 'string') {
-      return new PostgresHosts([{ pool: where, name: 'PostgreSQL' }], false, onLost);
-    }
-    const [first, ...others] = (urlPerHost(where) ?? []).map(makeHost);
+  static of(where: string | ClientConfig, onLost: (error: Error) => void): PostgresHosts {
+    const { connectionString, ...settings } =
+      typeof where === 'string' ? { connectionString: where } : where;
+    const [first, ...others] =
+      connectionString === undefined
+        ? [makeHost(settings)]
+        : (urlPerHost(connectionString) ?? []).map((url) => makeHost(settings, readUrl(url)));
     if (!first) throw new Error('it is not a PostgreSQL URL that the store supports');
-    return new PostgresHosts([first, ...others], true, onLost);
+    return new PostgresHosts([first, ...others], onLost);
   }
 
-  /** The name of the host in use. */
+  /** The name of the host in use, for log lines. */
   get name(): string {
     return this.current.name;
   }
 
   /**
-   * Finds the host that takes writes and uses it from now on. Every connection is looked at again
-   * before its next use.
+   * Uses the first host that turns out to accept writes. Each session is checked again before its
+   * next use.
    *
-   * @throws Error when there is none, with the reason of each
+   * @throws Error when there is none, with the reason for each host
    */
-  async elect(): Promise<void> {
-    this.elections++;
+  async selectWritable(): Promise<void> {
+    this.searches++;
     try {
       this.current = await Promise.any(this.hosts.map((host) => this.tryHost(host)));
     } catch (error) {
@@ -90,146 +88,131 @@ export class PostgresHosts {
   }
 
   /**
-   * A session on the host in use, for the caller to release.
+   * Takes a session on the host in use. The caller releases it.
    *
-   * @throws Error when there is none; nothing was asked of the server then
+   * @throws Error when there is none; no statement of the caller was sent then
    */
   connect(): Promise<PoolClient> {
     return this.connectTo(this.current);
   }
 
-  /** Closes all connections; those in use, once they are released, for which it waits a moment. */
+  /** Closes all sessions. It waits a moment for those in use. */
   async close(): Promise<void> {
-    for (const [{ pool }, listener] of this.listeners) {
-      pool.off('error', listener);
-      // A server that goes at the same time would end the process.
-      if (this.owned) pool.on('error', () => undefined);
+    for (const { pool } of this.hosts) {
+      // A session lost from now on is no fault. Without a listener it would end the process.
+      pool.removeAllListeners('error').on('error', () => undefined);
     }
-    const open = this.hosts.filter(({ pool }) => this.owned && !pool.ending);
-    const closed = Promise.all(open.map(({ pool }) => pool.end()));
-    await inTime(closed, CLOSE_TIMEOUT).catch(() => undefined);
+    const closed = Promise.all(this.hosts.map(({ pool }) => pool.end()));
+    await withTimeout(closed, CLOSE_TIMEOUT).catch(() => undefined);
   }
 
   private async tryHost(host: Host): Promise<Host> {
-    const client = await this.connectTo(host);
-    client.release();
+    const session = await this.connectTo(host);
+    session.release();
     return host;
   }
 
   private async connectTo({ pool, name }: Host): Promise<PoolClient> {
     try {
-      // Every session may have to be given up, as the host has left it.
-      for (let spare = this.owned ? 0 : pool.options.max; ; spare--) {
-        const client = await this.take(pool);
-        // A lost connection fails the statement on it, and would end the process besides.
-        if (!this.checked.has(client)) client.on('error', () => undefined);
-        if (this.owned && this.checked.get(client) === this.elections) return client;
-        try {
-          await this.check(client);
-          return client;
-        } catch (error) {
-          client.release(true);
-          if (spare === 0 || isReadOnly(error)) throw error;
-        }
-      }
+      const session = await pool.connect();
+      if (this.checked.get(session) !== this.searches) await this.check(session);
+      return session;
     } catch (error) {
-      throw toOperatorError(name, innermost(error));
+      throw toOperatorError(name, firstCause(error));
     }
   }
 
-  /** A session of a pool, whose host may have set no time-out, or a long one. */
-  private async take(pool: Pool): Promise<PoolClient> {
-    if (this.owned) return pool.connect();
-    // No more than one of the host's connections shall hang for us.
-    if (this.hanging.has(pool)) throw silenceOf(pool);
-    const taking = pool.connect();
+  private async check(session: PoolClient): Promise<void> {
+    const { searches } = this;
     try {
-      return await inTime(taking, CONNECT_TIMEOUT);
+      await withTimeout(assertUsable(session), CONNECT_TIMEOUT);
     } catch (error) {
-      if (!(error instanceof LateError)) throw error;
-      this.hanging.add(pool);
-      const settled = (late?: PoolClient): void => {
-        this.hanging.delete(pool);
-        late?.release();
-      };
-      taking.then(settled, () => {
-        settled();
-      });
-      throw silenceOf(pool);
+      session.release(true);
+      throw error;
     }
+    this.checked.set(session, searches);
   }
-
-  private async check(client: PoolClient): Promise<void> {
-    const { elections } = this;
-    this.checked.set(client, -1);
-    const searchPath = await inTime(assertUsable(client), CONNECT_TIMEOUT);
-    if (!this.owned && searchPath !== (this.searchPath ??= searchPath)) {
-      throw new Error('search_path is not what it was at the start');
-    }
-    this.checked.set(client, elections);
-  }
-}
-
-/** Why a pool hands out no session: who waits for a new connection is not in its queue. */
-function silenceOf(pool: Pool): Error {
-  return pool.waitingCount > 0 ? new PoolExhaustedError() : new LateError();
-}
-
-function makeHost(url: string): Host {
-  const parsed = parse(url, { useLibpqCompat: true });
-  const { connect_timeout: timeoutInSeconds, ...config } = toClientConfig(parsed) as ReturnType<
-    typeof toClientConfig
-  > & { connect_timeout?: string };
-  const pool = new Pool({
-    fallback_application_name: 'plant-store',
-    ...config,
-    connectionTimeoutMillis: Number(timeoutInSeconds) * 1000 || CONNECT_TIMEOUT,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY,
-    // A connection that is kept tells at once when the server goes.
-    idleTimeoutMillis: 0,
-  });
-  const { host = 'localhost', port = 5432, database = '' } = config;
-  return { pool, name: `PostgreSQL at ${host || 'localhost'}:${port}/${database}` };
 }
 
 /**
- * @returns the session's search_path
- * @throws Error when what is inserted in this session might not be kept, or not as it is
+ * The driver leaves the socket open when a password function fails or a certificate is invalid, and
+ * the server keeps a connection slot for it for a minute. Retries would use up all its slots.
  */
-async function assertUsable(client: ClientBase): Promise<unknown> {
-  const { rows } = await client.query<Record<string, unknown>>(
-    `SELECT current_setting('search_path') AS "searchPath", current_setting('transaction_read_only') = 'on' AS "readOnly",
-            current_setting('synchronous_commit', true) = 'off' AS "unsynchronized",
-            current_setting('client_encoding') <> 'UTF8' AS "reencoded",
-            current_setting('client_min_messages') IN ('error', 'fatal', 'panic') AS "silenced",
-            transaction_timestamp() <> statement_timestamp() AS "inTransaction"`,
+class ClosingClient extends Client {
+  override connect(): Promise<Client>;
+  override connect(callback: (error: Error) => void): void;
+  override connect(callback?: (error: Error) => void): Promise<Client> | undefined {
+    if (callback === undefined) return super.connect();
+    super.connect((error: Error) => {
+      // Null after a success, which the driver's types leave out.
+      if (error as Error | null) void this.end();
+      callback(error);
+    });
+    return undefined;
+  }
+}
+
+/** @param settings win over those of the URL, as far as they are defined */
+function makeHost(settings: ClientConfig, urlSettings: ClientConfig = {}): Host {
+  const defined = Object.entries(settings).filter(([, value]) => value !== undefined);
+  const config: ClientConfig = {
+    fallback_application_name: 'plant-store',
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY,
+    ...urlSettings,
+    ...Object.fromEntries(defined),
+    // Sends one statement at a time, so pipelining has no use here and stays off.
+    pipeline: false,
+    types: AS_TEXT,
+  };
+  const pool = new Pool({
+    ...config,
+    connectionTimeoutMillis: Number(config.connectionTimeoutMillis) || CONNECT_TIMEOUT,
+    // An idle session reports at once that the server has gone.
+    idleTimeoutMillis: 0,
+    Client: ClosingClient,
+  });
+  // A lost session fails its statement. Without a listener it would also end the process.
+  pool.on('connect', (session) => session.on('error', () => undefined));
+  // The driver fills in its defaults and the PG* variables. A `stream` may be one that connects.
+  const { host, port, database = '' } = new Client({ ...config, stream: undefined });
+  return { pool, name: `PostgreSQL at ${host}:${port}/${database}` };
+}
+
+/** Reads a URL for one host. `connect_timeout` is in seconds, as for libpq. */
+function readUrl(url: string): ClientConfig {
+  const { connect_timeout: timeoutInSeconds, ...config } = toClientConfig(
+    parse(url, { useLibpqCompat: true }),
+  ) as ClientConfig & { connect_timeout?: string };
+  return { ...config, connectionTimeoutMillis: Number(timeoutInSeconds) * 1000 };
+}
+
+/**
+ * The settings of a role, a database or the URL apply to our sessions too.
+ *
+ * @throws Error when plants inserted in this session could be refused or lost
+ */
+async function assertUsable(session: PoolClient): Promise<void> {
+  const { rows } = await session.query<Partial<Record<string, string>>>(
+    `SELECT current_setting('transaction_read_only') AS read_only,
+            current_setting('synchronous_commit', true) AS synchronous_commit,
+            current_setting('client_min_messages') AS client_min_messages`,
   );
-  const session = rows[0] ?? {};
-  if (session.readOnly) {
-    throw Object.assign(new Error('the server is a standby, or read-only'), { code: READ_ONLY });
+  const [{ read_only, synchronous_commit, client_min_messages = '' } = {}] = rows;
+  if (read_only === 'on') {
+    throw Object.assign(new Error('the server is a standby, or read-only'), { code: '25006' });
   }
-  for (const [setting, fault] of Object.entries(FAULTS)) {
-    if (session[setting]) throw new Error(fault);
+  if (synchronous_commit === 'off') {
+    throw new Error('synchronous_commit is off for this user, so that commits could be lost');
   }
-  return session.searchPath;
+  if (['error', 'fatal', 'panic'].includes(client_min_messages)) {
+    throw new Error(
+      'client_min_messages hides warnings, such as that of a commit without its standby',
+    );
+  }
 }
 
-const READ_ONLY = '25006';
-
-/** What a session must not be, beside read-only. */
-const FAULTS: Readonly<Record<string, string>> = {
-  unsynchronized: 'synchronous_commit is off for this user, so that commits could be lost',
-  reencoded: 'client_encoding is not UTF8',
-  silenced: 'client_min_messages hides warnings, that of a commit which no standby has among them',
-  inTransaction: 'the session is in a transaction',
-};
-
-function isReadOnly(error: unknown): boolean {
-  return (error as { code?: unknown }).code === READ_ONLY;
-}
-
-/** Node tries each address of a name and reports them together, without a message. */
-function innermost(error: unknown): unknown {
+/** Node tries each address of a host name and reports all failures together, without a message. */
+function firstCause(error: unknown): unknown {
   return error instanceof AggregateError ? (error.errors[0] as unknown) : error;
 }

@@ -8,24 +8,24 @@ const migrations: readonly string[] = [
   'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
 ];
 
-/** "plants" in ASCII: whoever migrates this schema holds the advisory lock of this number. */
+/** The key of the advisory lock under which the schema is migrated: "plants" in ASCII. */
 const LOCK = 0x706c616e7473;
 
 /**
  * Brings the schema to its newest version. Any number of instances may do so at once. A table
- * `plants` that is there without our record of versions was prepared by the operator (partitioned,
- * distributed) and is left as it is.
+ * `plants` without a table `plants_migrations` was prepared by the operator (partitioned,
+ * distributed) and is not changed.
  *
  * @throws Error when it cannot, or when the schema is newer than this program
  */
 export async function migrate(client: ClientBase): Promise<void> {
-  if ((await readVersion(client)) < migrations.length) await migrateAlone(client);
-  // The table may be gone, someone else's, or not for this user to read.
+  if ((await readVersion(client)) < migrations.length) await migrateLocked(client);
+  // The table may be missing, have other columns, or not be readable for this user.
   await client.query('SELECT id, name, tag FROM plants LIMIT 0');
 }
 
-async function migrateAlone(client: ClientBase): Promise<void> {
-  // Each statement has to see what others committed before it got the lock.
+async function migrateLocked(client: ClientBase): Promise<void> {
+  // Each statement must see what others committed while this one waited for the lock.
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
   try {
     await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
@@ -45,7 +45,7 @@ async function migrateAlone(client: ClientBase): Promise<void> {
 }
 
 async function readVersion(client: ClientBase): Promise<number> {
-  // Not to_regclass(): it may answer from what the session knew before it waited for the lock.
+  // Not to_regclass(): it may use what the session had cached before it waited for the lock.
   const { rows: tables } = await client.query<{ name: string }>(
     `SELECT relname AS name FROM pg_class
      WHERE relname IN ('plants', 'plants_migrations') AND pg_table_is_visible(oid)`,
@@ -55,10 +55,10 @@ async function readVersion(client: ClientBase): Promise<number> {
     return names.includes('plants') ? migrations.length : 0;
   }
 
-  const { rows } = await client.query<{ version: number | null }>(
-    'SELECT max(version) AS version FROM plants_migrations',
+  const { rows } = await client.query<{ version: string | null }>(
+    'SELECT max(version)::text AS version FROM plants_migrations',
   );
-  const version = rows[0]?.version ?? 0;
+  const version = Number(rows[0]?.version);
   if (version > migrations.length) {
     throw new Error(
       `the database has schema version ${version}; this program knows ${migrations.length}`,

@@ -1,23 +1,23 @@
 /**
- * What says whether to encrypt, and how: libpq's modes less "allow" and "prefer", which may fall back
- * to plain text without a word. So does the driver at anything else that these parameters say.
+ * The parameters that control encryption, and the values supported: libpq's modes without "allow" and
+ * "prefer", which may silently fall back to plain text. So does the driver for any other value.
  */
 const ENCRYPTION: Readonly<Record<string, readonly string[]>> = {
   sslmode: ['disable', 'require', 'verify-ca', 'verify-full'],
   ssl: ['true', '1', 'false', '0'],
   requiressl: [],
 };
-/** All that fit a store that writes: whatever is asked for, a session that cannot write is no good. */
+/** The store needs sessions that can write, and checks that itself. These values agree with it. */
 const SESSION_ATTRIBUTES = ['any', 'read-write', 'primary'];
 
 /** `scheme://[user[:password]@]host[:port][,host[:port]…][/database][?parameters]` */
 const CONNECTION_URL = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]*)([/?].*)?$/s;
 
 /**
- * Takes a connection URL of libpq's form apart into one URL for each of its hosts, PostgreSQL
- * documentation section 32.1.1.3.
+ * Splits a connection URL of libpq's form into one URL per host, PostgreSQL documentation section
+ * 32.1.1.3.
  *
- * @returns undefined when it is no such URL, or asks for what the store does not do
+ * @returns undefined when it is no such URL, or has parameters that the store does not support
  */
 export function urlPerHost(url: string): string[] | undefined {
   const [, start, hosts, rest = ''] = CONNECTION_URL.exec(url) ?? [];
@@ -30,12 +30,12 @@ function isSupported(url: string): boolean {
   const parameters = URL.parse(url)?.searchParams;
   return (
     parameters !== undefined &&
-    isUnmistakable(parameters) &&
+    hasClearEncryption(parameters) &&
     SESSION_ATTRIBUTES.includes(parameters.get('target_session_attrs') ?? 'any')
   );
 }
 
-function isUnmistakable(parameters: URLSearchParams): boolean {
+function hasClearEncryption(parameters: URLSearchParams): boolean {
   const given = [...parameters].filter(([name]) => Object.hasOwn(ENCRYPTION, name));
   return given.length <= 1 && given.every(([name, value]) => ENCRYPTION[name]?.includes(value));
 }

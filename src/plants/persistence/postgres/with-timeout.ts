@@ -1,33 +1,33 @@
-/** What was waited for has not come. */
-export class LateError extends Error {
-  override readonly name = 'LateError';
+/** A promise was not settled within its time limit. */
+export class TimeoutError extends Error {
+  override readonly name = 'TimeoutError';
 
   constructor() {
-    super('no answer in time');
+    super('the deadline passed without an answer');
   }
 }
 
 /**
- * What a promise resolves to, if it does so in time; what it waits for goes on all the same.
+ * Waits for a promise up to a time limit. The work behind the promise is not cancelled.
  *
- * @param signal ends the waiting before
- * @throws LateError when it does not
+ * @param signal ends the wait early
+ * @throws TimeoutError when the time limit is reached or the signal is aborted
  */
-export async function inTime<T>(
+export async function withTimeout<T>(
   work: Promise<T>,
   milliseconds: number,
   signal?: AbortSignal,
 ): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const giveUp = (): void => {
-    late.reject(new LateError());
+  const timeout = Promise.withResolvers<never>();
+  const stop = (): void => {
+    timeout.reject(new TimeoutError());
   };
-  const clock = setTimeout(giveUp, milliseconds).unref();
-  signal?.addEventListener('abort', giveUp);
+  const timer = setTimeout(stop, milliseconds).unref();
+  signal?.addEventListener('abort', stop);
   try {
-    return await Promise.race([work, late.promise]);
+    return await Promise.race([work, timeout.promise]);
   } finally {
-    clearTimeout(clock);
-    signal?.removeEventListener('abort', giveUp);
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', stop);
   }
 }

@@ -8,35 +8,35 @@ import { PlantsRepository } from '../../plants.repository';
 import { GroupCommit } from '../group-commit';
 import { plantBatches } from '../plant-batches';
 import { sqliteMigrations } from './sqlite.migrations';
-import type { SqliteReply } from './sqlite.protocol';
+import type { SqliteCommitReply } from './sqlite.protocol';
 import { SqliteThread } from './sqlite.thread';
 import { StoreOpenError } from '../store-open.error';
 
-/** Characters of text after which a page ends early, so that memory stays flat. */
+/** Characters of text after which a page ends early, to bound its memory. */
 const PAGE_TEXT_LIMIT = 2 ** 20;
 
-/** Milliseconds: a lock held longer by another process refuses the batch. */
+/** Milliseconds that a batch waits for another process's lock before it is refused. */
 const BUSY_TIMEOUT = 1000;
 
-/** Milliseconds between looks at whether a store that failed is good again. */
+/** Milliseconds between two probes of a store that is not ready. */
 const PROBE_INTERVAL = 500;
 
 /**
- * Keeps plants in a SQLite file, with `node:sqlite` in a thread of its own. Each batch is one
- * transaction, synced to the disk before it counts.
+ * Stores plants in a SQLite file, with `node:sqlite` in a worker thread. Each batch is one
+ * transaction, synced to the disk before it is acknowledged.
  *
- * After a batch that failed, or when the thread ends, the store is not ready until it has taken a
- * write again: that of a later batch, or of a probe, so that it recovers without traffic as well.
+ * After a failed batch or when the thread ends, the store is not ready until a write succeeds: a later
+ * batch or a probe, so that it recovers without traffic too.
  */
 export class SqlitePlantsRepository extends PlantsRepository implements OnApplicationShutdown {
   private readonly commits = new GroupCommit<Plant, boolean>({
     ...plantBatches,
     commit: (batch) => this.commit(batch),
-    lateLimit: 1,
+    timedOutLimit: 1,
   });
   private thread: SqliteThread;
   private restarting: Promise<SqliteThread> | undefined;
-  private ready = true;
+  private isWritable = true;
   private probing: Promise<void> | undefined;
   private readonly closing = new AbortController();
 
@@ -78,7 +78,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   }
 
   override isReady(): boolean {
-    return this.ready && !this.commits.isStuck;
+    return this.isWritable && !this.commits.isStuck;
   }
 
   override queueLength(): number {
@@ -89,7 +89,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     return this.commits.isFull;
   }
 
-  /** Nest calls this once HTTP has stopped: what was accepted is committed, then the file closed. */
+  /** Commits the plants accepted so far, then closes the file. Nest calls it once HTTP has stopped. */
   async onApplicationShutdown(): Promise<void> {
     await this.commits.close();
     this.closing.abort();
@@ -105,19 +105,19 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
         names: batch.map(({ name }) => name),
         tags: batch.map(({ tag }) => tag),
       });
-      const kept = this.keptOf(reply);
-      this.ready = true;
-      return Array.from(kept, (plant) => plant === 1);
+      const inserted = this.readInserted(reply);
+      this.isWritable = true;
+      return Array.from(inserted, (flag) => flag === 1);
     } catch (error) {
-      this.doubt();
+      this.markUnready();
       throw error;
     }
   }
 
-  private keptOf(reply: SqliteReply): Uint8Array {
+  private readInserted(reply: SqliteCommitReply): Uint8Array {
     switch (reply.result) {
       case 'committed':
-        return reply.kept;
+        return reply.inserted;
       case 'refused':
         throw new UnavailableError({ cause: new Error(`${this.path}: ${reply.reason}`) });
       case 'unknown':
@@ -154,17 +154,17 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
 
   private watch(thread: SqliteThread): SqliteThread {
     void thread.ended.then(() => {
-      this.doubt();
+      this.markUnready();
     });
     return thread;
   }
 
-  /** Holds the store for not ready until it has taken a write again. */
-  private doubt(): void {
-    this.ready = false;
+  /** Makes the store unready until a write succeeds. */
+  private markUnready(): void {
+    this.isWritable = false;
     this.probing ??= this.probeUntilReady().finally(() => {
       this.probing = undefined;
-      if (!this.isClosedOrReady) this.doubt();
+      if (!this.isClosedOrReady) this.markUnready();
     });
   }
 
@@ -174,15 +174,15 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
       try {
         await setTimeout(PROBE_INTERVAL, undefined, { ref: false, signal });
         const { result } = await (await this.liveThread()).probe();
-        this.ready ||= result === 'committed';
+        this.isWritable ||= result === 'ok';
       } catch {
-        // Not ready is all there is to say; a refused plant carries the reason.
+        // Refused plants report the reason.
       }
     }
   }
 
   private get isClosedOrReady(): boolean {
-    return this.ready || this.closing.signal.aborted;
+    return this.isWritable || this.closing.signal.aborted;
   }
 }
 

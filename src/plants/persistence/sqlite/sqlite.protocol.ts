@@ -1,49 +1,53 @@
 import type { Plant } from '../../plant';
 
-/** What the SQLite worker starts with. */
+/** The worker's settings. */
 export interface SqliteWorkerData {
   /** The database file, absolute. */
   readonly path: string;
   readonly migrations: readonly string[];
   /** Milliseconds to wait for another process's lock. */
   readonly busyTimeout: number;
-  /** Whether a missing file is created. Only at the start: a file that vanishes later is a fault. */
+  /** Whether to create a missing file. False after a restart: a file that has vanished is a fault. */
   readonly create: boolean;
 }
 
-/** A batch of plants, by columns. */
+/** A batch of plants to insert, by column. */
 export interface SqliteBatch {
   readonly ids: BigInt64Array;
   readonly names: readonly string[];
   readonly tags: readonly (string | undefined)[];
 }
 
-/** A question for plants in id order. */
+/** A query for plants in id order. */
 export interface SqliteQuery {
-  /** The smallest id asked for. */
+  /** The smallest id to return. */
   readonly from: bigint;
-  /** The largest id asked for. */
+  /** The largest id to return. */
   readonly to: bigint;
-  /** How many plants at most. */
+  /** The maximum number of plants. */
   readonly limit: number;
-  /** After how many characters of text the reply ends early, though not before its first plant. */
+  /** The reply ends after the plant that brings its text to more characters than this. */
   readonly textLimit: number;
 }
 
 /**
- * What the thread is asked: to commit a batch; to read; to open the database anew and write to it, so
- * as to find out whether it can; or to close it and end.
+ * A request to the worker: insert a batch, read plants, probe whether the database can be written to, or
+ * close it and end.
  */
 export type SqliteRequest = SqliteBatch | SqliteQuery | 'probe' | 'close';
 
-/** The answer to a query: the plants, or why there is none. */
+/** The reply to a query: the plants, or why reading failed. */
 export type SqlitePlants = readonly Plant[] | { readonly reason: string };
 
-/** The answer to a batch and to a probe, and the first message of a worker. */
-export type SqliteReply =
-  /** Committed and synced. `kept` holds 1 where the plant was kept, 0 where its id was taken. */
-  | { readonly result: 'committed'; readonly kept: Uint8Array }
-  /** Nothing of the batch is stored, nor ever will be. */
+/** The reply to a batch. */
+export type SqliteCommitReply =
+  /** Committed and synced. `inserted` has 1 for a plant that was inserted, 0 if its id was taken. */
+  | { readonly result: 'committed'; readonly inserted: Uint8Array }
+  /** Nothing of the batch is stored or will be. */
   | { readonly result: 'refused'; readonly reason: string }
-  /** The batch may be stored, or be found stored after a crash. */
+  /** The batch may be stored, or may turn out to be stored after a crash. */
   | { readonly result: 'unknown'; readonly reason: string };
+
+/** The reply to a probe, and the worker's first message: whether the database can be written to. */
+export type SqliteStatusReply =
+  { readonly result: 'ok' } | { readonly result: 'failed'; readonly reason: string };

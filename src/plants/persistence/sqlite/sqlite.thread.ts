@@ -3,35 +3,36 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type {
   SqliteBatch,
+  SqliteCommitReply,
   SqlitePlants,
   SqliteQuery,
-  SqliteReply,
   SqliteRequest,
+  SqliteStatusReply,
   SqliteWorkerData,
 } from './sqlite.protocol';
 
-/** Beside this file: TypeScript under the test runner, whose Node strips the types; built elsewhere. */
+/** The worker's file, beside this one: TypeScript in tests, where Node strips the types. */
 const WORKER = join(__dirname, `sqlite.worker.${__filename.endsWith('.ts') ? 'mts' : 'mjs'}`);
 
-interface Waiting {
+interface PendingRequest {
   readonly resolve: (reply: unknown) => void;
   readonly reject: (reason: Error) => void;
 }
 
-/** The worker thread that owns a SQLite connection, seen from outside. It answers in order. */
+/** A handle on the worker thread that owns a SQLite connection. The worker replies in order. */
 export class SqliteThread {
-  /** Resolves to the reason once the thread is gone. */
+  /** Resolves to the reason once the thread has ended. */
   readonly ended: Promise<Error>;
-  private readonly waiting: Waiting[] = [];
+  private readonly pending: PendingRequest[] = [];
   private readonly whenEnded = Promise.withResolvers<Error>();
   private endedBy: Error | undefined;
 
   private constructor(private readonly worker: Worker) {
     this.ended = this.whenEnded.promise;
     worker.on('message', (reply: unknown) => {
-      this.waiting.shift()?.resolve(reply);
-      // Only what is under way keeps the process alive, not a store that nobody uses.
-      if (this.waiting.length === 0) worker.unref();
+      this.pending.shift()?.resolve(reply);
+      // Pending requests keep the process alive. An idle store does not.
+      if (this.pending.length === 0) worker.unref();
     });
     worker.on('error', (error: Error) => {
       this.end(error);
@@ -42,19 +43,19 @@ export class SqliteThread {
   }
 
   /**
-   * Starts a thread and has it open the database.
+   * Starts a thread, which opens the database.
    *
-   * @throws Error with the reason when it cannot
+   * @throws Error with the reason when that fails
    */
   static async start(data: SqliteWorkerData): Promise<SqliteThread> {
     const thread = new SqliteThread(new Worker(WORKER, { workerData: data, name: 'sqlite' }));
-    const reply = await thread.nextReply<SqliteReply>();
-    if (reply.result === 'committed') return thread;
+    const reply = await thread.nextReply<SqliteStatusReply>();
+    if (reply.result === 'ok') return thread;
     await thread.worker.terminate();
     throw new Error(reply.reason);
   }
 
-  /** Whether the thread is gone; a new one may be started. */
+  /** Whether the thread has ended, so that a new one may be started. */
   get hasEnded(): boolean {
     return this.endedBy !== undefined;
   }
@@ -62,9 +63,9 @@ export class SqliteThread {
   /**
    * Commits a batch.
    *
-   * @throws Error when the thread ends before it has answered
+   * @throws Error when the thread ends before it replies
    */
-  commit(batch: SqliteBatch): Promise<SqliteReply> {
+  commit(batch: SqliteBatch): Promise<SqliteCommitReply> {
     this.post(batch);
     return this.nextReply();
   }
@@ -72,7 +73,7 @@ export class SqliteThread {
   /**
    * Reads plants.
    *
-   * @throws Error when the thread ends before it has answered
+   * @throws Error when the thread ends before it replies
    */
   read(query: SqliteQuery): Promise<SqlitePlants> {
     this.post(query);
@@ -80,16 +81,16 @@ export class SqliteThread {
   }
 
   /**
-   * Finds out whether the database can be written to.
+   * Checks whether the database can be written to.
    *
-   * @throws Error when the thread ends before it has answered
+   * @throws Error when the thread ends before it replies
    */
-  probe(): Promise<SqliteReply> {
+  probe(): Promise<SqliteStatusReply> {
     this.post('probe');
     return this.nextReply();
   }
 
-  /** Has the thread close the database and end. */
+  /** Closes the database and ends the thread. */
   async close(): Promise<void> {
     if (this.hasEnded) return;
     this.post('close');
@@ -104,7 +105,7 @@ export class SqliteThread {
   private nextReply<Reply>(): Promise<Reply> {
     if (this.endedBy) return Promise.reject(this.endedBy);
     return new Promise((resolve, reject) => {
-      this.waiting.push({
+      this.pending.push({
         resolve: (reply) => {
           resolve(reply as Reply);
         },
@@ -116,6 +117,6 @@ export class SqliteThread {
   private end(reason: Error): void {
     this.endedBy ??= reason;
     this.whenEnded.resolve(this.endedBy);
-    for (const { reject } of this.waiting.splice(0)) reject(this.endedBy);
+    for (const { reject } of this.pending.splice(0)) reject(this.endedBy);
   }
 }

@@ -6,16 +6,17 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { Plant } from '../../plant.js';
 import type {
   SqliteBatch,
+  SqliteCommitReply,
   SqlitePlants,
   SqliteQuery,
-  SqliteReply,
   SqliteRequest,
+  SqliteStatusReply,
   SqliteWorkerData,
 } from './sqlite.protocol.js';
 
 /**
- * The thread that owns the SQLite connection: batches in, replies out, in order. It has its own
- * thread because a sync blocks, and it imports nothing of the package so that it starts fast.
+ * The worker thread that owns the SQLite connection: requests in, replies out, in order. It is a
+ * thread because a sync blocks. It imports nothing of the package, so that it starts fast.
  */
 
 /** SQLite's primary result codes, https://sqlite.org/rescode.html. */
@@ -28,41 +29,43 @@ interface Store {
   readonly database: DatabaseSync;
   readonly insert: StatementSync;
   readonly select: StatementSync;
-  /** The files as they were opened, to notice when they are no longer the ones at their paths. */
+  /** The identities of the files at the time they were opened. */
   readonly files: string;
 }
 
-/** Undefined while the store cannot be trusted: it is opened anew for the next batch. */
+/** Undefined after a failure. The next request opens it again. */
 let store: Store | undefined;
 
 try {
   if (create) makeDirectory(dirname(path));
   store = open(create);
-  reply({ result: 'committed', kept: new Uint8Array(0) });
+  reply({ result: 'ok' });
 } catch (error) {
-  reply({ result: 'refused', reason: String(error) });
+  reply({ result: 'failed', reason: String(error) });
 }
 
 parentPort?.on('message', (request: SqliteRequest) => {
   if (request === 'close') {
-    abandon();
+    discardStore();
     parentPort?.close();
   } else {
-    reply(answer(request));
+    reply(handle(request));
   }
 });
 
-function answer(request: SqliteBatch | SqliteQuery | 'probe'): SqliteReply | SqlitePlants {
+type Reply = SqliteCommitReply | SqliteStatusReply | SqlitePlants;
+
+function handle(request: Exclude<SqliteRequest, 'close'>): Reply {
   if (request === 'probe') return probe();
   return 'ids' in request ? commit(request) : read(request);
 }
 
-function reply(message: SqliteReply | SqlitePlants): void {
+function reply(message: Reply): void {
   parentPort?.postMessage(message);
 }
 
-function commit({ ids, names, tags }: SqliteBatch): SqliteReply {
-  const kept = new Uint8Array(ids.length);
+function commit({ ids, names, tags }: SqliteBatch): SqliteCommitReply {
+  const inserted = new Uint8Array(ids.length);
   let phase: 'before' | 'during' | 'after' = 'before';
   try {
     store ??= open(false);
@@ -70,21 +73,21 @@ function commit({ ids, names, tags }: SqliteBatch): SqliteReply {
     assertSameFiles(store);
     database.exec('BEGIN IMMEDIATE');
     ids.forEach((id, at) => {
-      kept[at] = Number(insert.run(id, names[at] ?? null, tags[at] ?? null).changes);
+      inserted[at] = Number(insert.run(id, names[at] ?? null, tags[at] ?? null).changes);
     });
     phase = 'during';
     database.exec('COMMIT');
     phase = 'after';
     assertSameFiles(store);
-    return { result: 'committed', kept };
+    return { result: 'committed', inserted };
   } catch (error) {
     const code = primaryCode(error);
-    // A full disk fails the write of the commit record itself, so that none is there to be found
-    // later. Any other failed COMMIT may have written it: a failed sync says no more than that.
-    const refused = phase === 'before' || (phase === 'during' && code === SQLITE_FULL);
-    const merelyLocked = phase === 'before' && code === SQLITE_BUSY;
-    if (!merelyLocked || !rolledBack()) abandon();
-    return { result: refused ? 'refused' : 'unknown', reason: String(error) };
+    // On a full disk the commit record itself could not be written. Any other failed COMMIT may have
+    // written it: after a failed sync nobody knows.
+    const isRefused = phase === 'before' || (phase === 'during' && code === SQLITE_FULL);
+    const isLocked = phase === 'before' && code === SQLITE_BUSY;
+    if (!isLocked || !tryRollback()) discardStore();
+    return { result: isRefused ? 'refused' : 'unknown', reason: String(error) };
   }
 }
 
@@ -101,13 +104,13 @@ function read({ from, to, limit, textLimit }: SqliteQuery): SqlitePlants {
     }
     return plants;
   } catch (error) {
-    abandon();
+    discardStore();
     return { reason: String(error) };
   }
 }
 
-/** Whether the store can be written to; one that cannot be trusted is opened anew. */
-function probe(): SqliteReply {
+/** Checks whether the store can be written to. Opens it again if an earlier request failed. */
+function probe(): SqliteStatusReply {
   try {
     if (store === undefined) {
       store = open(false);
@@ -115,18 +118,18 @@ function probe(): SqliteReply {
       assertSameFiles(store);
       migrate(store.database);
     }
-    return { result: 'committed', kept: new Uint8Array(0) };
+    return { result: 'ok' };
   } catch (error) {
-    if (primaryCode(error) !== SQLITE_BUSY || !rolledBack()) abandon();
-    return { result: 'refused', reason: String(error) };
+    if (primaryCode(error) !== SQLITE_BUSY || !tryRollback()) discardStore();
+    return { result: 'failed', reason: String(error) };
   }
 }
 
 /**
  * Opens the database and makes all that it holds durable.
  *
- * After a failed sync the log may hold frames that never reach the disk although every later sync
- * succeeds; a checkpoint writes all of it to the database file and starts the log anew.
+ * After a failed sync the log may hold frames that never reach the disk, although every later sync
+ * succeeds. A checkpoint writes them all to the database file and empties the log.
  */
 function open(createFile: boolean): Store {
   const location = pathToFileURL(path);
@@ -142,7 +145,7 @@ function open(createFile: boolean): Store {
     migrate(database);
     const checkpoint = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
     if (checkpoint?.busy !== 0n) throw new Error('another process is reading the database');
-    // Without readBigInts an id beyond 2^53 is inserted, and then run() throws for reporting it.
+    // Without readBigInts, run() inserts an id beyond 2^53 and then throws because it cannot return it.
     const insert = database.prepare(
       'INSERT INTO plants (id, name, tag) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
     );
@@ -156,7 +159,7 @@ function open(createFile: boolean): Store {
   }
 }
 
-/** Brings the schema to its newest version, in one transaction that excludes other processes. */
+/** Brings the schema to its newest version, in one transaction that locks out other processes. */
 function migrate(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE');
   const version = Number(database.prepare('PRAGMA user_version').get()?.user_version);
@@ -166,12 +169,12 @@ function migrate(database: DatabaseSync): void {
     );
   }
   for (const migration of migrations.slice(version)) database.exec(migration);
-  // Written although it may be the same: a store that takes no writes shows it here.
+  // Written even if unchanged: this fails when the store accepts no writes.
   database.exec(`PRAGMA user_version = ${migrations.length}`);
   database.exec('COMMIT');
 }
 
-/** Creates the directory, and syncs the one that holds it: a new entry is lost without. */
+/** Creates the directory and syncs its parent. Without the sync, a crash may lose the new entry. */
 function makeDirectory(directory: string): void {
   const first = mkdirSync(directory, { recursive: true });
   if (first === undefined || process.platform === 'win32') return;
@@ -180,7 +183,7 @@ function makeDirectory(directory: string): void {
   closeSync(descriptor);
 }
 
-/** SQLite goes on writing to a file that was deleted or replaced, and the plants go with it. */
+/** SQLite keeps writing to a file that was deleted or replaced, and those plants would be lost. */
 function assertSameFiles({ files }: Store): void {
   if (identities() !== files) throw new Error('the database file was moved, replaced or deleted');
 }
@@ -194,7 +197,7 @@ function identities(): string {
     .join();
 }
 
-function rolledBack(): boolean {
+function tryRollback(): boolean {
   try {
     if (store?.database.isTransaction) store.database.exec('ROLLBACK');
     return true;
@@ -203,17 +206,17 @@ function rolledBack(): boolean {
   }
 }
 
-/** Closes the database, if it can be. */
-function abandon(): void {
+/** Closes the database, so that the next request opens it again. */
+function discardStore(): void {
   try {
     store?.database.close();
   } catch {
-    // A connection that does not work may refuse even this, and is given up all the same.
+    // A broken connection may fail to close too.
   }
   store = undefined;
 }
 
-/** The low byte of SQLite's extended result code, or undefined for an error that is not SQLite's. */
+/** The low byte of SQLite's extended result code. Undefined if the error is not SQLite's. */
 function primaryCode(error: unknown): number | undefined {
   const code = (error as { errcode?: number }).errcode;
   return code === undefined ? undefined : code & 0xff;
