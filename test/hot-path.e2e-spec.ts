@@ -1,3 +1,5 @@
+/** @alone because it measures. */
+
 import { getHeapStatistics } from 'node:v8';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import Fastify, { type FastifyInstance } from 'fastify';
