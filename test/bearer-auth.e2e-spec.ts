@@ -7,8 +7,6 @@ import { stores, type TestStore } from './support/stores';
 
 const OTHER_TOKEN = 'another/good+token==';
 
-jest.setTimeout(30_000);
-
 describe.each(stores)('the bearer token of who creates plants in %s', (_name, startStore) => {
   let application: TestApplication<TestStore>;
   let nextId = 1;

@@ -16,6 +16,7 @@ import { dirname, join } from 'node:path';
 import { Client, type Pool } from 'pg';
 import type { Plant } from '../../src/plants';
 import { makeFolder, removeFolder } from './folder';
+import { recordProcess } from './run-folder';
 import { until } from './until';
 import { freePort } from './free-port';
 
@@ -104,6 +105,7 @@ export class PostgresServer {
       ],
       { ...USER, cwd: this.data, env: ENVIRONMENT, stdio: ['ignore', 'ignore', 'pipe'] },
     );
+    recordProcess(child);
     child.stderr.on('data', (chunk) => (this.log += String(chunk)));
     this.child = child;
     const begin = this.log.length;
