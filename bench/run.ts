@@ -7,6 +7,7 @@ import { Client } from 'pg';
 import { type Contestant, contestants } from './contestants';
 import { AUDIENCE, startIssuer } from './issuer';
 import { PostgresServer } from '../test/support/postgres';
+import makeRunFolder from '../test/support/run-folder';
 import { drawChart } from './chart';
 import { type Measurement, Server } from './server';
 import { type Spread, spreadOf } from './statistics';
@@ -39,6 +40,7 @@ let databases = 0;
 const lines: string[] = [];
 
 async function main(): Promise<void> {
+  makeRunFolder();
   // Every commit is synced here too: the tests' server is faster, and forgets with the machine.
   postgres = await PostgresServer.start({});
   try {

@@ -7,8 +7,6 @@ import { stores, type TestStore } from './support/stores';
 
 const OTHER_TOKEN = 'another/valid+token==';
 
-jest.setTimeout(30_000);
-
 describe.each(stores)(
   'the bearer token of a request that creates plants in %s',
   (_name, startStore) => {

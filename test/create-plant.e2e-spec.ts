@@ -3,8 +3,6 @@ import { TestApplication } from './support/application';
 import { errorBodies } from './support/error-bodies';
 import { stores, type TestStore } from './support/stores';
 
-jest.setTimeout(30_000);
-
 describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
   let application: TestApplication<TestStore>;
   let store: TestStore;

@@ -1,3 +1,5 @@
+/** @alone because it measures memory. */
+
 import { Logger } from '@nestjs/common';
 import { BearerToken } from '../src/auth';
 import { JwtVerifier } from '../src/auth/jwt.verifier';

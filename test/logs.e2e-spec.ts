@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises';
 import { join } from 'node:path';
 import { createLogger } from '../src/operations/logging/logger';
 import { NestLogger } from '../src/operations/logging/nest-logger';
-import { TOKEN } from './support/application';
+import { TestApplication, TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
 import { freePort } from './support/free-port';
 import { ServiceProcess } from './support/service-process';
@@ -199,6 +199,15 @@ describe('a log output', () => {
     20_000,
   );
 });
+
+it('leaves nothing on the process when applications end', async () => {
+  await (await TestApplication.start()).stop();
+  const before = process.listenerCount('exit');
+
+  for (let count = 0; count < 12; count++) await (await TestApplication.start()).stop();
+
+  expect(process.listenerCount('exit')).toBe(before);
+}, 30_000);
 
 describe("the log of Nest's Logger", () => {
   function written(isTTY: boolean): string {

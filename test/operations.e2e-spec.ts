@@ -10,8 +10,6 @@ import { stores, type TestStore } from './support/stores';
 import { until } from './support/until';
 import { exchange, open, readAnswers } from './support/wire';
 
-jest.setTimeout(30_000);
-
 describe.each(stores)('operations of a service with plants in %s', (_name, startStore) => {
   let store: TestStore;
   let application: TestApplication<TestStore>;

@@ -24,8 +24,6 @@ function creation(id: number, fields: string[] = []): string {
   ].join('\r\n');
 }
 
-jest.setTimeout(30_000);
-
 describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) => {
   let application: TestApplication<TestStore>;
   let url: URL;

@@ -5,14 +5,18 @@ import {
   chmodSync,
   chownSync,
   cpSync,
+  existsSync,
   mkdirSync,
   readFileSync,
+  renameSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Client, type Pool } from 'pg';
 import type { Plant } from '../../src/plants';
 import { makeFolder, removeFolder } from './folder';
+import { recordProcess } from './run-folder';
 import { until } from './until';
 import { freePort } from './free-port';
 
@@ -35,6 +39,8 @@ const USER =
 
 /** Whether that user may run the programs where they are: a root's home is closed to others. */
 const REACHABLE = spawnSync(join(PROGRAMS, 'bin/postgres'), ['--version'], USER).status === 0;
+
+const ENVIRONMENT = { LC_ALL: 'C', TZ: 'UTC' };
 
 /** Settings for speed; a kill of the processes loses nothing with them, only one of the machine. */
 const FAST = { fsync: 'off', full_page_writes: 'off' };
@@ -62,23 +68,15 @@ export class PostgresServer {
 
   /** Makes a server that is not started yet. */
   static async make(settings: ServerSettings = FAST): Promise<PostgresServer> {
-    const server = await PostgresServer.prepare(settings);
-    await server.run('initdb', [
-      ...['-D', server.data, '-U', 'postgres', '--auth=trust', '--no-sync', '--no-instructions'],
-      ...['--encoding=UTF8', '--locale=C'],
-    ]);
-    return server;
+    return PostgresServer.copy(join(shared(), 'data'), settings);
   }
 
-  private static async prepare(settings: ServerSettings): Promise<PostgresServer> {
+  /** Makes a server that starts with a copy of a data directory that no server uses. */
+  private static async copy(data: string, settings: ServerSettings): Promise<PostgresServer> {
     const folder = makeFolder();
     if (USER) chmodSync(folder, 0o755);
-    if (!REACHABLE) {
-      cpSync(PROGRAMS, join(folder, 'native'), { recursive: true, verbatimSymlinks: true });
-    }
     const server = new PostgresServer(folder, await freePort(), settings);
-    mkdirSync(server.data, { mode: 0o700 });
-    if (USER) chownSync(server.data, USER.uid, USER.gid);
+    execFileSync('cp', ['-a', data, server.data]);
     return server;
   }
 
@@ -99,10 +97,16 @@ export class PostgresServer {
       unix_socket_directories: '',
       ...this.settings,
     };
-    const child = this.spawn('postgres', [
-      ...['-D', this.data, '-p', String(this.port)],
-      ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-    ]);
+    const child = spawn(
+      programIn(shared(), 'postgres'),
+      [
+        ...['-D', this.data, '-p', String(this.port)],
+        ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+      ],
+      { ...USER, cwd: this.data, env: ENVIRONMENT, stdio: ['ignore', 'ignore', 'pipe'] },
+    );
+    recordProcess(child);
+    child.stderr.on('data', (chunk) => (this.log += String(chunk)));
     this.child = child;
     const begin = this.log.length;
     await until(() => {
@@ -130,12 +134,10 @@ export class PostgresServer {
 
   /** Starts a standby beside this server, which must not be started yet and is then started too. */
   async startStandby(): Promise<PostgresServer> {
-    const standby = await PostgresServer.prepare({
+    const standby = await PostgresServer.copy(this.data, {
       primary_conninfo: `host=127.0.0.1 port=${this.port} user=postgres application_name=standby`,
     });
-    cpSync(this.data, standby.data, { recursive: true });
     writeFileSync(join(standby.data, 'standby.signal'), '');
-    if (USER) execFileSync('chown', ['-R', `${USER.uid}:${USER.gid}`, standby.data]);
     await this.start();
     await standby.start();
     return standby;
@@ -190,24 +192,43 @@ export class PostgresServer {
       await client.end();
     }
   }
+}
 
-  private async run(program: string, args: string[]): Promise<void> {
-    const child = this.spawn(program, args);
-    const [code] = (await once(child, 'close')) as [number];
-    if (code !== 0) throw new Error(this.log);
-  }
+/**
+ * What the servers of a run share, made when the first one needs it: `data`, the data directory that
+ * each starts with a copy of, and `native`, the programs, where their user may not run them in place.
+ */
+function shared(): string {
+  const folder = join(tmpdir(), 'postgres');
+  if (existsSync(folder)) return folder;
 
-  private spawn(program: string, args: string[]): ChildProcess {
-    const native = REACHABLE ? PROGRAMS : join(this.folder, 'native');
-    const child = spawn(join(native, 'bin', program), args, {
-      ...USER,
-      cwd: this.data,
-      env: { LC_ALL: 'C', TZ: 'UTC' },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    child.stderr.on('data', (chunk) => (this.log += String(chunk)));
-    return child;
+  const made = makeFolder();
+  const data = join(made, 'data');
+  if (USER) chmodSync(made, 0o755);
+  if (!REACHABLE) {
+    cpSync(PROGRAMS, join(made, 'native'), { recursive: true, verbatimSymlinks: true });
   }
+  mkdirSync(data, { mode: 0o700 });
+  if (USER) chownSync(data, USER.uid, USER.gid);
+  execFileSync(
+    programIn(made, 'initdb'),
+    [
+      ...['-D', data, '-U', 'postgres', '--auth=trust', '--no-sync', '--no-instructions'],
+      ...['--encoding=UTF8', '--locale=C'],
+    ],
+    { ...USER, cwd: data, env: ENVIRONMENT, stdio: 'pipe' },
+  );
+  try {
+    renameSync(made, folder);
+  } catch {
+    // Another worker was faster.
+    removeFolder(made);
+  }
+  return folder;
+}
+
+function programIn(folder: string, name: string): string {
+  return join(REACHABLE ? PROGRAMS : join(folder, 'native'), 'bin', name);
 }
 
 /** All plants of a database, in id order. */

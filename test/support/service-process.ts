@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { TOKEN } from './application';
+import { recordProcess } from './run-folder';
 
 const MAIN = join(__dirname, '../../dist/main.js');
 
@@ -25,6 +26,7 @@ export class ServiceProcess {
       cwd: folder,
       env: { PATH: process.env.PATH, PORT: '0', ...environment },
     });
+    recordProcess(this.child);
     this.child.stdout?.on('data', (chunk) => (this.stdout += String(chunk)));
     this.child.stderr?.on('data', (chunk) => (this.stderr += String(chunk)));
     this.ended = once(this.child, 'close').then(([code, signal]) => ({

@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { requestFields } from './request-context';
-import { StandardOutput } from './standard-output';
+import { standardOutput } from './standard-output';
 import { formatForTerminal } from './terminal-format';
 
 /** Where log lines go: the standard output, or the output of a test. */
@@ -23,5 +23,5 @@ export function createLogger(level: string, output: LogOutput = process.stdout):
       },
     });
   }
-  return pino(options, output === process.stdout ? new StandardOutput() : output);
+  return pino(options, output === process.stdout ? standardOutput() : output);
 }

@@ -12,7 +12,7 @@ const STALL = 1000;
  * for want of disk space or of a reader that reads: up to 16 MiB of lines wait, later ones are
  * dropped, and nobody waits for them at the end.
  */
-export class StandardOutput implements DestinationStream {
+class StandardOutput implements DestinationStream {
   private readonly output = new SonicBoom({ fd: 1, maxLength: MOST_WAITING });
   private failing = false;
   /** When something was written last, and when something was given to be written after that. */
@@ -42,4 +42,11 @@ export class StandardOutput implements DestinationStream {
     const isStalled = this.givenAt > this.writtenAt && performance.now() - this.givenAt > STALL;
     if (!this.failing && !isStalled) this.output.flushSync();
   }
+}
+
+let shared: StandardOutput | undefined;
+
+/** The one {@link StandardOutput} of the process, which all loggers share. */
+export function standardOutput(): DestinationStream {
+  return (shared ??= new StandardOutput());
 }

@@ -1,0 +1,47 @@
+import type { ChildProcess } from 'node:child_process';
+import { chmodSync, globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** Signals that end a run early, and the exit codes that a shell gives them. */
+const EARLY_ENDS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
+
+/**
+ * Gives a run a temporary folder of its own, before its first test (Jest's `globalSetup`). All that
+ * the run puts into the temporary folder of the system goes there. At the end of the process, be it
+ * by a signal, the folder is removed and processes that the tests have left running end.
+ */
+export default function makeRunFolder(): void {
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-run-'));
+  // PostgreSQL, which does not run as root, has its data in it.
+  chmodSync(folder, 0o755);
+  process.env.TMPDIR = folder;
+  process.once('exit', () => {
+    cleanUp(folder);
+  });
+  for (const [signal, code] of Object.entries(EARLY_ENDS)) {
+    process.once(signal, () => process.exit(code));
+  }
+}
+
+/** Has a process that a test started end with the run, should the test not end it. */
+export function recordProcess(child: ChildProcess): void {
+  const file = join(tmpdir(), `${String(child.pid)}.pid`);
+  writeFileSync(file, '');
+  child.once('exit', () => {
+    rmSync(file, { force: true });
+  });
+}
+
+function cleanUp(folder: string): void {
+  for (const file of globSync('*.pid', { cwd: folder })) {
+    try {
+      // PostgreSQL ends its own processes on this signal, as it cannot on SIGKILL.
+      process.kill(parseInt(file, 10), 'SIGQUIT');
+    } catch {
+      // It has ended by itself.
+    }
+  }
+  // A process that is ending may still write.
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+}
