@@ -597,7 +597,7 @@ describe('PostgresPlantsRepository', () => {
     });
 
     it('does not report success when the wait outlasts statement_timeout', async () => {
-      await reopen({ connectionString: url, statement_timeout: 300 });
+      await reopen({ connectionString: url, statement_timeout: 2000 });
 
       expect(await insertUntilFailure()).toMatchObject({
         error: 50400,
