@@ -22,7 +22,8 @@ export interface PlantsModuleOptions {
    * late, further ones read, up to 10 in all. It creates the table when missing.
    *
    * Connecting takes at most `connectionTimeoutMillis`, by default 2000. A creation that outlasts
-   * `statement_timeout` or `lock_timeout` is answered 50300; one that outlasts `query_timeout` 50400. `types` and `pipeline` have no effect.
+   * `statement_timeout` or `lock_timeout` is answered 50300, one that outlasts `query_timeout` 50400.
+   * `types` and `pipeline` have no effect.
    *
    * @default undefined, which means SQLite
    */
