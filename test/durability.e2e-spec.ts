@@ -20,7 +20,7 @@ describe('the service under kill -9', () => {
       refusedButStored: 0,
       integrity: 'ok',
     });
-    expect(report.acknowledged).toBeGreaterThan(100);
+    expect(report.acknowledged).toBeGreaterThan(200);
     expect(report.refused).toBeGreaterThan(10);
   }, 60_000);
 });

@@ -139,8 +139,9 @@ describe('traces', () => {
     expect(request).toMatchObject({ status: ERROR, attributes: { 'error.type': '503' } });
     expect(commit).toMatchObject({ status: ERROR, attributes: { 'error.type': '50300' } });
     expect(validation?.status).toBe(UNSET);
-    const lines = service.stdout.split('\n').filter((line) => line.includes('"locked"'));
-    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject(
+    const logged = () => service.stdout.split('\n').filter((line) => line.includes('"locked"'));
+    await until(() => logged().length >= 2);
+    expect(logged().map((line) => JSON.parse(line) as unknown)).toMatchObject(
       ['50300 ', 'request'].map((message) => ({
         msg: expect.stringContaining(message) as string,
         trace_id: request?.traceId,

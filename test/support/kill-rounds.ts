@@ -27,10 +27,11 @@ interface Creation {
 }
 
 /**
- * Starts the service, loads it, kills it with SIGKILL after a random time, and so on; then compares
- * what is stored with what was answered. A third of the creations ask for ids that others want too.
+ * Starts the service, loads it, kills it with SIGKILL after a random number of answers, and so on;
+ * then compares what is stored with what was answered. A third of the creations ask for ids that
+ * others want too.
  *
- * @param seed of the times
+ * @param seed of the numbers
  */
 export async function killUnderLoad(
   folder: string,
@@ -38,7 +39,7 @@ export async function killUnderLoad(
   seed: number,
 ): Promise<KillReport> {
   const creations: Creation[] = [];
-  const lifetimes = fc.sample(fc.integer({ min: 100, max: 400 }), { seed, numRuns: rounds });
+  const lifetimes = fc.sample(fc.integer({ min: 100, max: 5000 }), { seed, numRuns: rounds });
   let slowestStart = 0;
 
   for (const [round, lifetime] of lifetimes.entries()) {
@@ -50,6 +51,7 @@ export async function killUnderLoad(
     slowestStart = Math.max(slowestStart, performance.now() - start);
 
     let dead = false;
+    let answers = 0;
     const current: Creation[] = [];
     const load = putLoad({
       url,
@@ -66,12 +68,11 @@ export async function killUnderLoad(
       onAnswer: (sequence, { status }) => {
         const answered = current[sequence];
         if (answered) answered.outcome = status === 200 ? 'acknowledged' : 'refused';
+        if (++answers !== lifetime) return;
+        dead = true;
+        service.kill('SIGKILL');
       },
     });
-    setTimeout(() => {
-      dead = true;
-      service.kill('SIGKILL');
-    }, lifetime);
     await Promise.all([load, service.ended]);
     creations.push(...current);
   }

@@ -21,6 +21,12 @@ describe('RateLimit', () => {
     expect(limit.take('a', 20_000).retryAfter).toBe(0);
   });
 
+  it('reports the same whole seconds whatever fraction the clock has', () => {
+    const limit = new RateLimit({ quota: 2, window: 3600 });
+
+    expect(limit.take('a', 409_841.04906227137).resetAfter).toBe(1800);
+  });
+
   it('counts callers separately', () => {
     const limit = createLimit();
     for (let count = 0; count < 4; count++) limit.take('a', 0);
