@@ -61,5 +61,5 @@ export class RateLimit {
 
 /** Whole seconds, rounded up; the sums of a clock's fractions may be off by less than a microsecond. */
 function seconds(milliseconds: number): number {
-  return Math.ceil(milliseconds / 1000 - 1e-9);
+  return Math.ceil(milliseconds / 1000 - 1e-6);
 }
