@@ -1,8 +1,9 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { MalformedRequestError, NotImplementedError, PlantStoreError } from '../errors';
-import { closeGently, type Connections } from './connections';
+import type { Connections } from './connections';
 import { errorAnswer, rawErrorAnswer } from './raw-answer';
+import { membersOf } from './request-rules';
 
 /** An error of Node's HTTP parser. */
 interface ClientError extends Error {
@@ -20,67 +21,57 @@ const UNKNOWN_METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]* [^ \r\n]+ HTTP\/1\.[01]\r?\
  * Answers requests that Node's HTTP parser refuses, where Node itself would send an empty body or
  * nothing: the Fastify option `clientErrorHandler`.
  */
-export async function answerClientError(
+export function answerClientError(
   error: ClientError,
   socket: Socket,
   connections: Connections,
-): Promise<void> {
-  // The fault may follow valid requests, whose answers come first.
-  const unanswered = await connections.settled(socket);
-  if (unanswered?.headersSent) socket.destroy();
-  else refuse(socket, error);
+): void {
+  const { code = '' } = error;
+  if (code === 'HPE_CLOSED_CONNECTION') {
+    // The request before had `Connection: close`, in its trailer at the latest.
+    connections.end(socket);
+  } else if (code.startsWith('HPE_') || code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    connections.end(socket, () => rawErrorAnswer(toPlantStoreError(error)));
+  } else {
+    // Reset by the client, or no TLS.
+    socket.destroy();
+  }
 }
 
-/** Answers what Node does not emit as a request: `CONNECT`, and requests with `Expect`. */
-export function answerUnroutable(server: Server, connections: Connections): void {
-  server.on('connect', (request: IncomingMessage, socket: Socket) => {
+/**
+ * Handles the requests of a server, in whichever event Node emits them, as far as {@link Connections}
+ * admits them. Answers those with an unknown `Expect` and `CONNECT` itself.
+ */
+export function handleRequests(
+  server: Server,
+  connections: Connections,
+  handle: RequestListener,
+): void {
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (connections.admit(request, response)) handle(request, response);
+  });
+  const meetExpectation = (request: IncomingMessage, response: ServerResponse): void => {
+    if (!connections.admit(request, response)) return;
+    const expectations = membersOf(request.headers.expect);
+    if (expectations.some((expectation) => expectation !== '100-continue')) {
+      const error = new PlantStoreError('expectationFailed');
+      const { headers, body } = errorAnswer(error);
+      response.writeHead(error.getStatus(), headers).end(body);
+      return;
+    }
+    handle(request, response);
+    // RFC 9110 section 10.1.1: not after an answer. Not later either, when the body is read: without
+    // it the answer closes the connection, which must be known before the next request is parsed.
+    if (expectations.length > 0 && !response.headersSent) response.writeContinue();
+  };
+  server.on('checkContinue', meetExpectation);
+  server.on('checkExpectation', meetExpectation);
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
     // Node has removed its own listeners.
     socket.on('error', () => undefined);
     socket.on('timeout', () => socket.destroy());
-    socket.resume();
-    void connections.settled(request.socket).then(() => {
-      answerLast(socket, new NotImplementedError());
-    });
+    connections.end(socket, () => rawErrorAnswer(new NotImplementedError()));
   });
-  const refuseExpectation = (request: IncomingMessage, response: ServerResponse): void => {
-    // Node emits no 'request' event for it.
-    connections.track(request, response);
-    const error = new PlantStoreError('expectationFailed');
-    const { headers, body } = errorAnswer(error);
-    response.writeHead(error.getStatus(), headers).end(body);
-  };
-  server.on('checkExpectation', refuseExpectation);
-  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    // Node also matches 100-continue within a list.
-    if (!/^100-continue$/i.test(request.headers.expect ?? '')) {
-      refuseExpectation(request, response);
-      return;
-    }
-    // RFC 9110 section 10.1.1: only when the body is read, and so never after an answer that does
-    // not need it.
-    request.once('resume', () => {
-      if (!response.headersSent) response.writeContinue();
-    });
-    server.emit('request', request, response);
-  });
-}
-
-function refuse(socket: Socket, error: ClientError): void {
-  // What follows the last answer is read and ignored, so that the client is not reset.
-  if (socket.writableEnded && error.code !== 'ECONNRESET') return;
-  // Nobody can be answered on a connection that is reset, closed, or still in its TLS handshake.
-  const handshaking = 'secureConnecting' in socket && socket.secureConnecting === true;
-  if (error.code === 'ECONNRESET' || !socket.writable || handshaking) {
-    socket.destroy();
-    return;
-  }
-  answerLast(socket, toPlantStoreError(error));
-}
-
-/** Answers, and closes the connection. */
-function answerLast(socket: Socket, error: PlantStoreError): void {
-  socket.write(rawErrorAnswer(error));
-  closeGently(socket);
 }
 
 function toPlantStoreError({ code, rawPacket, bytesParsed }: ClientError): PlantStoreError {

@@ -5,32 +5,39 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** How long an idle connection stays open while draining, in milliseconds. */
 const LINGER = 500;
 
-/** How long a client that is still sending has to read the answer, in milliseconds. */
-const GENTLE_TIMEOUT = 2000;
+/** How long a client has to close its side of a connection that has ended, in milliseconds. */
+const CLOSE_TIMEOUT = 2000;
 
-/**
- * A connection of Node's HTTP server, with the response that Node writes now. Node does not document
- * the member.
- */
-interface HttpSocket extends Socket {
-  readonly _httpMessage?: ServerResponse | null;
-}
+const nothing = (): void => undefined;
 
-/** The requests of a connection that are not finished. */
-interface Traffic {
+/** RFC 9112 section 9.6. Node does not look for it in HTTP/1.0. */
+const CLOSE_OPTION = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
+
+/** Node does not document the member: whether the connection closes once the response is written. */
+type Response = ServerResponse & { readonly _last?: boolean };
+
+/** A connection, and its requests that are not finished. */
+interface Connection {
   /** How many requests are not answered yet. */
   unanswered: number;
-  /** The response to the latest request; undefined when none is unanswered. */
-  latest: ServerResponse | undefined;
-  /** Whether an answer closes the connection, so that no later request is processed. */
-  closing: boolean;
+  /** The response to the latest request; undefined when that is received and answered. */
+  latest: Response | undefined;
+  /** Ends the connection as {@link Connections.end} says, once the requests before are answered. */
+  end: (() => void) | undefined;
   /** Called when a response closes. One function for all, because a closure costs each request. */
   readonly onClose: () => void;
 }
 
-/** The open connections of a server, and the unanswered requests on each. */
+/**
+ * The open connections of a server. It decides which requests are processed: none behind the end of its
+ * connection, RFC 9112 section 9.6.
+ *
+ * A connection ends with a response that closes it, or with {@link end}. Whatever follows is read and
+ * ignored until the client closes its side, for a moment at most. Closing at once would reset the
+ * connection, and the client would lose what it has not read yet.
+ */
 export class Connections {
-  private readonly traffic = new Map<HttpSocket, Traffic>();
+  private readonly open = new Map<Socket, Connection>();
   /** All sockets. With TLS these are the raw ones, known before the handshake ends. */
   private readonly sockets = new Set<Socket>();
   private draining = false;
@@ -46,74 +53,87 @@ export class Connections {
     });
     // A TLS server emits both events for a connection. Requests have the socket of the second one.
     const event = 'setSecureContext' in server ? 'secureConnection' : 'connection';
-    server.on(event, (socket: HttpSocket) => {
-      const traffic: Traffic = {
-        unanswered: 0,
-        latest: undefined,
-        closing: false,
-        onClose: () => {
-          traffic.unanswered--;
-          if (traffic.unanswered > 0) return;
-          // Released now and not at the next request: with thousands of connections that is memory.
-          traffic.latest = undefined;
-          if (this.draining) socket.end();
-        },
-      };
-      this.traffic.set(socket, traffic);
-      const destroySoon = socket.destroySoon.bind(socket);
-      socket.destroySoon = () => {
-        if (traffic.latest?.req.complete === false) closeGently(socket);
-        else destroySoon();
-      };
-      socket.once('close', () => {
-        this.traffic.delete(socket);
-      });
+    server.on(event, (socket: Socket) => {
+      this.add(socket);
     });
-    server.on('timeout', (socket: HttpSocket) => {
+    server.on('timeout', (socket: Socket) => {
       this.destroyStalled(socket);
     });
-    server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
-      this.track(request, response);
+  }
+
+  private add(socket: Socket): void {
+    const connection: Connection = {
+      unanswered: 0,
+      latest: undefined,
+      end: undefined,
+      onClose: () => {
+        connection.unanswered--;
+        if (connection.unanswered === 0 && !hasEnded(connection)) {
+          // Released now and not at the next request: with thousands of connections that is memory.
+          if (connection.latest?.req.complete) connection.latest = undefined;
+          if (this.draining) this.end(socket);
+        }
+        if (isSettled(connection)) connection.end?.();
+      },
+    };
+    this.open.set(socket, connection);
+    // Node calls it behind the last response, and would close at once.
+    socket.destroySoon = () => {
+      close(socket);
+    };
+    socket.once('end', () => {
+      // Node answers what was received whole, and closes.
+      if (connection.latest?.headersSent === false) connection.latest.shouldKeepAlive = false;
     });
-  }
-
-  /** Counts a request as unanswered until its response is closed. */
-  track({ socket }: IncomingMessage, response: ServerResponse): void {
-    const traffic = this.traffic.get(socket);
-    if (traffic === undefined) return;
-    traffic.unanswered++;
-    response.on('close', traffic.onClose);
-    // RFC 9112 section 9.6: only the last answer on a connection may say that it closes.
-    if (this.draining) {
-      if (traffic.latest?.headersSent === false) traffic.latest.removeHeader('Connection');
-      response.setHeader('Connection', 'close');
-    }
-    traffic.latest = response;
-  }
-
-  /** Declares that the answer to this request closes the connection: later requests are ignored. */
-  closeAfter({ socket }: IncomingMessage): void {
-    const traffic = this.traffic.get(socket);
-    if (traffic) traffic.closing = true;
-  }
-
-  /** Whether a request follows one whose answer closes the connection. */
-  followsClosingRequest({ socket }: IncomingMessage): boolean {
-    return this.traffic.get(socket)?.closing ?? false;
+    socket.once('close', () => {
+      this.open.delete(socket);
+    });
   }
 
   /**
-   * Waits until the complete requests of a connection are answered.
-   *
-   * @returns the response to the last request when that request is incomplete
+   * Whether to process a request: false when its connection has ended before, and the request must be
+   * left alone. Counts it as unanswered until its response is closed.
    */
-  async settled(socket: HttpSocket): Promise<ServerResponse | undefined> {
-    for (;;) {
-      const { _httpMessage: response } = socket;
-      if (!response) return undefined;
-      if (this.traffic.get(socket)?.unanswered === 1 && !response.req.complete) return response;
-      await new Promise<void>((resolve) => response.once('close', resolve));
+  admit(request: IncomingMessage, response: ServerResponse): boolean {
+    const connection = this.open.get(request.socket);
+    if (connection === undefined || hasEnded(connection)) {
+      request.resume();
+      ignoreInput(request.socket);
+      return false;
     }
+    connection.unanswered++;
+    response.on('close', connection.onClose);
+    if (closesConnection(request)) response.shouldKeepAlive = false;
+    // RFC 9112 section 9.6: only the last answer on a connection may say that it closes.
+    if (this.draining) {
+      if (connection.latest?.headersSent === false) connection.latest.removeHeader('Connection');
+      response.setHeader('Connection', 'close');
+    }
+    connection.latest = response;
+    return true;
+  }
+
+  /**
+   * Ends a connection once the complete requests on it are answered. Nothing more is read from it.
+   *
+   * @param answer makes the bytes of a last answer. It is for the incomplete request, and left out when
+   *   that has been answered, or for what follows the last request, and left out when that closes.
+   */
+  end(socket: Socket, answer?: () => string): void {
+    const connection = this.open.get(socket);
+    if (connection === undefined) {
+      socket.destroy();
+      return;
+    }
+    ignoreInput(socket);
+    if (hasEnded(connection) && !awaitsBody(connection)) return;
+    connection.end ??= () => {
+      connection.end = nothing;
+      const isAnswered = connection.latest?.req.complete === false && connection.latest.headersSent;
+      if (answer && !isAnswered) socket.write(answer());
+      close(socket);
+    };
+    if (isSettled(connection)) connection.end();
   }
 
   /**
@@ -130,13 +150,13 @@ export class Connections {
     setTimeout(() => {
       for (const socket of this.sockets) socket.destroy();
     }, limit).unref();
-    for (const { latest } of this.traffic.values()) {
+    for (const { latest } of this.open.values()) {
       if (latest?.headersSent === false) latest.setHeader('Connection', 'close');
     }
     if (this.sockets.size === 0) return;
     await Promise.race([this.allClosed.promise, sleep(Math.min(LINGER, limit))]);
     // Node closes idle connections next, but counts one that never sent a byte as busy.
-    for (const socket of [...this.sockets, ...this.traffic.keys()]) {
+    for (const socket of [...this.sockets, ...this.open.keys()]) {
       if (socket.bytesRead === 0) socket.destroy();
     }
   }
@@ -145,16 +165,44 @@ export class Connections {
    * Destroys a connection that is idle or whose client does not read its answers. Node emits the
    * event at the second time-out without progress. A request that waits for the store is left alone.
    */
-  private destroyStalled(socket: HttpSocket): void {
-    if (!this.traffic.get(socket)?.unanswered || socket.writableLength > 0) socket.destroy();
+  private destroyStalled(socket: Socket): void {
+    if (!this.open.get(socket)?.unanswered || socket.writableLength > 0) socket.destroy();
   }
 }
 
-/**
- * Closes a connection whose client may still be sending, RFC 9112 section 9.6. Closing at once would
- * reset it, and the client would lose the answer with all that it has not read yet.
- */
-export function closeGently(socket: Socket): void {
+/** Whether no later request is processed, because a response closes the connection or it was ended. */
+function hasEnded({ latest, end }: Connection): boolean {
+  return end !== undefined || (latest !== undefined && (!latest.shouldKeepAlive || !!latest._last));
+}
+
+/** Whether the latest request is neither received completely nor answered. */
+function awaitsBody({ latest }: Connection): boolean {
+  return latest !== undefined && !latest.req.complete && !latest.headersSent;
+}
+
+/** Whether all complete requests are answered. */
+function isSettled(connection: Connection): boolean {
+  return connection.unanswered === (awaitsBody(connection) ? 1 : 0);
+}
+
+/** Whether the response to a request closes the connection, in cases that Node does not know. */
+function closesConnection({ headers, httpVersionMinor }: IncomingMessage): boolean {
+  // RFC 9110 section 7.8 lets us ignore it. Node does too, but drops the bytes behind it.
+  if (headers.upgrade !== undefined) return true;
+  return httpVersionMinor === 0 && CLOSE_OPTION.test(headers.connection ?? '');
+}
+
+/** Closes our side of a connection, and the connection when the client closes its side. */
+function close(socket: Socket): void {
+  ignoreInput(socket);
   socket.end();
-  setTimeout(() => socket.destroy(), GENTLE_TIMEOUT).unref();
+  const timer = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT).unref();
+  socket.once('close', () => {
+    clearTimeout(timer);
+  });
+}
+
+/** Keeps Node's HTTP parser from whatever else arrives. */
+function ignoreInput(socket: Socket): void {
+  socket.removeAllListeners('data').on('data', nothing).resume();
 }

@@ -1,2 +1,3 @@
-export { createFastifyAdapter, type HttpOptions } from './fastify-adapter';
+export { createFastifyAdapter } from './fastify-adapter';
+export type { HttpOptions } from './http-server';
 export { TlsError } from './tls';

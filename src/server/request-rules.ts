@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import { isIPv6 } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import {
   MalformedRequestError,
@@ -9,8 +11,17 @@ import {
 } from '../errors';
 import { fieldValues } from '../http';
 
-/** RFC 9112 section 3.2: a host by RFC 3986 section 3.2.2, which may be empty, and an optional port. */
-const HOST = /^(?:\[[\w.~!$&'()*+,;=:-]+\]|(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*)(?::\d*)?$/;
+/** RFC 3986 section 3.2.2: a registered name or an IPv4 address, which may be empty, and a port. */
+const NAMED_HOST = /^(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*(?::\d*)?$/;
+
+/** RFC 3986 section 3.2.2: an IPv6 address or one of a later version, and a port. */
+const BRACKETED_HOST = /^\[(?:([\d.:A-Fa-f]+)|v[\dA-Fa-f]+\.[\w.~!$&'()*+,;=:-]+)\](?::\d*)?$/i;
+
+/** RFC 9112 section 3.2.1. */
+const ORIGIN_FORM = /^\/(?:[\w.~!$&'()*+,;=:@/?-]|%[\dA-Fa-f]{2})*$/;
+
+/** RFC 9112 section 3.2.2: scheme, authority, path and query. */
+const ABSOLUTE_FORM = /^(https?):\/\/([^/?#]+)([/?].*)?$/i;
 
 /**
  * Finds a fault in the head of a request after which its connection must close: rules of HTTP that
@@ -26,7 +37,7 @@ export function faultOfHead(request: IncomingMessage): PlantStoreError | undefin
   if (others.length > 0 || (host === undefined && httpVersionMinor > 0)) {
     return new MalformedRequestError('The request must have exactly one Host header.');
   }
-  if (host !== undefined && !HOST.test(host)) {
+  if (host !== undefined && !isHost(host)) {
     return new MalformedRequestError('The Host header must be a host, or a host and a port.');
   }
   const codings = headers['transfer-encoding']?.toLowerCase();
@@ -38,21 +49,58 @@ function faultOfCodings(codings: string, httpVersionMinor: number): PlantStoreEr
   if (httpVersionMinor === 0) {
     return new MalformedRequestError('HTTP/1.0 has no transfer codings.');
   }
-  if (codings === 'chunked') return undefined;
-  return /(?:^|,)[ \t]*chunked$/.test(codings)
+  const members = membersOf(codings);
+  if (members.length === 1 && members[0] === 'chunked') return undefined;
+  return members.at(-1) === 'chunked'
     ? new NotImplementedError('The only transfer coding supported is chunked.')
     : new MalformedRequestError('The last transfer coding must be chunked.');
 }
 
-/** Finds a fault in the target of a request: an unknown path, or a method that it does not answer. */
+function isHost(value: string): boolean {
+  if (NAMED_HOST.test(value)) return true;
+  const [isBracketed, ipv6] = BRACKETED_HOST.exec(value) ?? [];
+  return isBracketed !== undefined && (ipv6 === undefined || isIPv6(ipv6));
+}
+
+/**
+ * Finds a fault in the target of a request: a malformed one, an unknown path, or a method that it does
+ * not answer.
+ */
 export function faultOfTarget(
-  { is404, url }: FastifyRequest,
+  { is404, url, raw }: FastifyRequest,
   instance: FastifyInstance,
 ): PlantStoreError | undefined {
+  if (!ORIGIN_FORM.test(url) && !isOtherTarget(url, raw)) {
+    return new MalformedRequestError('The request target is malformed.');
+  }
   if (!is404) return undefined;
   // Not hasRoute(), which would read the client's path as a route pattern.
   const allowed = instance.supportedMethods.filter((method) =>
     Boolean(instance.findRoute({ method, url })),
   );
   return allowed.length > 0 ? new MethodNotAllowedError(allowed) : new NotFoundError();
+}
+
+/** Whether a target is in absolute or asterisk form, RFC 9112 section 3.2. */
+function isOtherTarget(target: string, { method, socket }: IncomingMessage): boolean {
+  if (target === '*') return method === 'OPTIONS';
+  const [, scheme, authority, rest = ''] = ABSOLUTE_FORM.exec(target) ?? [];
+  return (
+    scheme !== undefined &&
+    authority !== undefined &&
+    // RFC 9110 sections 4.2.1 and 4.2.4: a host is required, and user information refused.
+    !authority.startsWith(':') &&
+    isHost(authority) &&
+    // RFC 9110 section 7.4: an https resource needs a secured connection.
+    (scheme.length === 4 || socket instanceof TLSSocket) &&
+    ORIGIN_FORM.test(rest.startsWith('/') ? rest : `/${rest}`)
+  );
+}
+
+/** The members of a list in a header field, RFC 9110 section 5.6.1, in lower case. */
+export function membersOf(list = ''): string[] {
+  return list
+    .toLowerCase()
+    .split(/[ \t]*,[ \t]*/)
+    .filter((member) => member !== '');
 }
