@@ -30,8 +30,13 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
   });
   afterEach(async () => {
     await repository.onApplicationShutdown();
-    for (const server of servers) await server.execute('DROP TABLE IF EXISTS plants');
-    for (const server of servers) await server.execute('DROP TABLE IF EXISTS plants_migrations');
+    for (const server of servers) {
+      await server.reconfigure('RESET default_transaction_read_only');
+      await server.execute(
+        `SET default_transaction_read_only = off;
+         DROP TABLE IF EXISTS plants, plants_migrations`,
+      );
+    }
     for (const proxy of proxies) await proxy.stop();
     Logger.overrideLogger(['error']);
   });
@@ -108,6 +113,27 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
     expect(errors).toEqual([]);
     expect(await insert(2n)).toBe(true);
     expect((await servers[1].plants()).map(({ id }) => id)).toEqual([2n]);
+  });
+
+  it('is not disturbed by sessions from before, once the host is in use again', async () => {
+    await open(2, 8);
+    proxies[0].silence();
+    expect(await outcomeOf(1n)).toBeInstanceOf(OutcomeUnknownError);
+    proxies[0].resume();
+    await servers[1].reconfigure('SET default_transaction_read_only = on');
+    await until(async () => (await outcomeOf(BigInt(Date.now()))) instanceof UnavailableError);
+    await until(() => repository.isReady());
+    expect(await outcomeOf(2n)).toBe(true);
+    expect(await servers[0].plants()).toContainEqual({ id: 2n, name: 'Fern' });
+    const before = errors.length;
+
+    proxies[0].reset(1);
+    // Nothing should happen; this gives it time to.
+    await setTimeout(500);
+
+    expect(repository.isReady()).toBe(true);
+    expect(errors).toHaveLength(before);
+    await servers[1].reconfigure('RESET default_transaction_read_only');
   });
 
   it('uses another one that takes writes only later', async () => {

@@ -44,9 +44,9 @@ export class Proxy {
     for (const socket of this.sockets) socket.resume();
   }
 
-  /** Breaks all connections, as the end of a partition may. */
-  reset(): void {
-    for (const socket of this.sockets) socket.resetAndDestroy();
+  /** Breaks the oldest connections, as the end of a partition may. */
+  reset(count = this.connections): void {
+    for (const socket of [...this.sockets].slice(0, 2 * count)) socket.resetAndDestroy();
   }
 
   async stop(): Promise<void> {
