@@ -198,7 +198,7 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
     const { release } = await lock();
 
     const late = outcomeOf(1n);
-    await setTimeout(5000);
+    await setTimeout(3000);
 
     expect(repository.isReady()).toBe(true);
     expect(errors).toEqual([]);
@@ -206,5 +206,20 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
     expect(await late).toBe(true);
     expect(await insert(2n)).toBe(true);
     expect((await servers[0].plants()).map(({ id }) => id)).toEqual([1n, 2n]);
+  });
+
+  it('uses another one when the first answers, but does not commit for seconds', async () => {
+    await open(2);
+    const { release } = await lock();
+
+    const late = outcomeOf(1n);
+    const queued = outcomeOf(2n);
+
+    expect(await late).toBeInstanceOf(OutcomeUnknownError);
+    expect(await queued).toBeInstanceOf(OutcomeUnknownError);
+    expect(await insert(3n)).toBe(true);
+    expect((await servers[1].plants()).map(({ id }) => id)).toEqual([3n]);
+    expect(errors).toEqual([]);
+    await release();
   });
 });

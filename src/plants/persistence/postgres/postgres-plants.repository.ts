@@ -77,7 +77,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   private readonly statements = new StatementWatch({
     election: () => this.hosts.election,
     heardAt: () => this.hosts.heardAt,
-    look: () => this.look(),
+    look: (isOverdue) => this.look(isOverdue),
     onSilence: () => {
       this.breaker.open(
         new Error(`${this.hosts.name}: a statement waits, and the host has fallen silent.`),
@@ -156,8 +156,8 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     await this.hosts.close();
   }
 
-  private async prepare(signal: AbortSignal): Promise<void> {
-    await this.hosts.selectWritable();
+  private async prepare(signal: AbortSignal, prefersOthers = false): Promise<void> {
+    await this.hosts.selectWritable(prefersOthers);
     const client = await this.hosts.connect();
     try {
       await withTimeout(migrate(client), MIGRATION_TIMEOUT, signal);
@@ -169,15 +169,18 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     this.statements.abandonLost();
   }
 
-  /** Called while a statement is late: its host may have fallen silent, and another one taken over. */
-  private async look(): Promise<void> {
+  /**
+   * Called while a statement is late: its host may have fallen silent, and another one taken over. A
+   * host that answers but commits nothing may be a former primary, which waits for its standby.
+   */
+  private async look(isOverdue: boolean): Promise<void> {
     // Else the breaker looks.
     if (this.breaker.fault) return;
     const { name, election } = this.hosts;
     try {
-      await this.prepare(AbortSignal.timeout(LOOK_TIMEOUT));
+      await this.prepare(AbortSignal.timeout(LOOK_TIMEOUT), isOverdue);
       if (this.hosts.election === election) return;
-      this.logger.warn(`${this.hosts.name}: in use now, since ${name} does not answer.`);
+      this.logger.warn(`${this.hosts.name}: in use now, since ${name} does not commit.`);
     } catch {
       // A late statement alone is no fault; a silent host is one soon.
     }

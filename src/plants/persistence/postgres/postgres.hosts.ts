@@ -11,7 +11,7 @@ const CONNECT_TIMEOUT = 2000;
 /** Milliseconds until a host is asked again, while another one has not answered yet. */
 const ASK_AGAIN = 250;
 
-/** Milliseconds for which the host in use may be slower than another one to say that it takes writes. */
+/** Milliseconds for which the host that is preferred may be slower than another one to answer. */
 const PREFERENCE = 500;
 
 /** Milliseconds that closing waits for sessions in use. */
@@ -98,11 +98,12 @@ export class PostgresHosts {
    * Uses a host that turns out to accept writes: the one in use, if it answers in time, or else the
    * first. Each session is checked again before its next use.
    *
+   * @param prefersOthers whether to use another host if there is one
    * @throws Error when there is none, with the reason for each host
    */
-  async selectWritable(): Promise<void> {
+  async selectWritable(prefersOthers = false): Promise<void> {
     this.searches++;
-    const host = await this.findWritable();
+    const host = await this.findWritable(prefersOthers);
     if (host === this.current) return;
     this.current = host;
     this.electedBy = this.searches;
@@ -138,15 +139,18 @@ export class PostgresHosts {
   }
 
   /** Rejects once every host has refused. Until then one that refused at once is asked again. */
-  private async findWritable(): Promise<Host> {
+  private async findWritable(prefersOthers: boolean): Promise<Host> {
     const found = Promise.withResolvers<Host>();
     const refusals = new Map<Host, Error>();
     let isOver = false;
+    const isPreferred = (host: Host): boolean => (host === this.current) !== prefersOthers;
+    const isPreferredLeft = (): boolean =>
+      this.hosts.some((host) => isPreferred(host) && !refusals.has(host));
     const ask = async (host: Host): Promise<void> => {
       while (!isOver) {
         try {
           await this.tryHost(host);
-          if (host !== this.current && !refusals.has(this.current)) await wait(PREFERENCE);
+          if (!isPreferred(host) && isPreferredLeft()) await wait(PREFERENCE);
           found.resolve(host);
           return;
         } catch (error) {

@@ -10,6 +10,9 @@ const STATEMENT_TIMEOUT = 30_000;
 /** Milliseconds after which a statement without an answer is late, and between two looks then. */
 const LATE = 1000;
 
+/** Milliseconds after which a statement is overdue: the host may answer others, but commits nothing. */
+const OVERDUE = 5000;
+
 /** Milliseconds for which a host may be silent while a statement waits for it. */
 const LONGEST_SILENCE = 3000;
 
@@ -28,8 +31,8 @@ export interface StatementWatchOptions {
   readonly election: () => number;
   /** When the host in use last answered a look, on the clock of `performance.now()`. */
   readonly heardAt: () => number;
-  /** Called every second while a statement is late. Never rejects. */
-  readonly look: () => Promise<void>;
+  /** Called every second while a statement is late, and told if it is overdue. Never rejects. */
+  readonly look: (isOverdue: boolean) => Promise<void>;
   /** Called while a statement waits for a host that has been silent for too long. */
   readonly onSilence: () => void;
 }
@@ -93,20 +96,30 @@ export class StatementWatch {
     if (this.isWatching) return;
     this.isWatching = true;
     let look: Promise<void> | undefined;
-    for (;;) {
+    let waited = LATE;
+    do {
       // A look may take longer than a second.
-      look ??= this.options.look().then(() => {
+      look ??= this.options.look(waited >= OVERDUE).then(() => {
         look = undefined;
       });
       await sleep(LATE, undefined, { ref: false });
-      const [oldest] = this.waiting;
-      const now = performance.now();
-      if (oldest === undefined || now - oldest.since < LATE) break;
-      const heardAt = Math.max(oldest.since, this.answeredAt, this.options.heardAt());
-      if (now - heardAt < LONGEST_SILENCE) continue;
-      for (const statement of this.waiting) statement.isSuspect = true;
-      this.options.onSilence();
-    }
+      waited = this.longestWait();
+      if (Math.min(waited, this.silence()) >= LONGEST_SILENCE) {
+        for (const statement of this.waiting) statement.isSuspect = true;
+        this.options.onSilence();
+      }
+    } while (waited >= LATE);
     this.isWatching = false;
+  }
+
+  /** For how long the oldest statement has waited, in milliseconds; 0 when none waits. */
+  private longestWait(): number {
+    const [oldest] = this.waiting;
+    return oldest ? performance.now() - oldest.since : 0;
+  }
+
+  /** For how long nothing has been heard of the host, in milliseconds. */
+  private silence(): number {
+    return performance.now() - Math.max(this.answeredAt, this.options.heardAt());
   }
 }
