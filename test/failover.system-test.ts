@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
 import { PostgresServer } from './support/postgres';
+import { Proxy } from './support/proxy';
 import { ServiceProcess } from './support/service-process';
 import { until } from './support/until';
 import { brokenPromises, Writers } from './support/writers';
@@ -12,74 +13,103 @@ const ROUNDS = 3;
 const INSTANCES = 3;
 const WRITERS = 48;
 
+/** Milliseconds from the promotion to service, at most. */
+const LONGEST_OUTAGE = 12_000;
+
 describe('three instances on a primary with a synchronous standby', () => {
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
-  /** Milliseconds from the first success to the kill. */
+  /** Milliseconds from the first success to the fault. */
   const lifetimes = fc.sample(fc.integer({ min: 200, max: 2000 }), { seed, numRuns: ROUNDS });
 
   let folder: string;
   let primary: PostgresServer;
-  let standby: PostgresServer | undefined;
+  let standby: PostgresServer;
+  /** In front of the primary, for the instances alone. */
+  let network: Proxy;
   let services: ServiceProcess[];
+  let writers: Writers;
   beforeEach(async () => {
     folder = makeFolder();
-    standby = undefined;
-    services = [];
     primary = await PostgresServer.make({ synchronous_standby_names: '*' });
-  }, 30_000);
+    standby = await primary.startStandby();
+    network = await Proxy.start(primary.port);
+    const hosts = [network, standby].map(({ port }) => `127.0.0.1:${port}`).join();
+    services = Array.from(
+      { length: INSTANCES },
+      () =>
+        new ServiceProcess(folder, {
+          AUTH_TOKENS: TOKEN,
+          DATABASE_URL: `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`,
+        }),
+    );
+    writers = new Writers(await Promise.all(services.map((service) => service.url())), WRITERS);
+  }, 60_000);
   afterEach(async () => {
+    await writers.stop();
     for (const service of services) service.kill('SIGKILL');
-    await standby?.remove();
+    await network.stop();
+    await standby.remove();
     await primary.remove();
     removeFolder(folder);
-  }, 30_000);
+  }, 60_000);
+
+  /** Promotes the standby, and resolves to the milliseconds until a creation succeeds. */
+  async function promote(): Promise<number> {
+    await standby.execute('SELECT pg_promote()');
+    const promoted = Date.now();
+    await until(() => writers.hasSucceededSince(promoted), LONGEST_OUTAGE);
+    return Math.min(
+      ...writers.creations
+        .filter(({ outcome, answeredAt }) => outcome === 'acknowledged' && answeredAt > promoted)
+        .map(({ answeredAt }) => answeredAt - promoted),
+    );
+  }
+
+  async function expectPromisesKept(outage: number): Promise<void> {
+    await setTimeout(500);
+    await writers.stop();
+    const counts = (['acknowledged', 'refused', 'unknown'] as const).map(
+      (outcome) => `${writers.those(outcome).length} ${outcome}`,
+    );
+    console.log(`SEED=${seed}: ${counts.join(', ')}; ${outage} ms from promotion to service`);
+    expect(brokenPromises(writers.creations, await standby.plants())).toEqual({
+      lost: [],
+      refusedButStored: [],
+      acknowledgedTwice: [],
+    });
+    for (const service of services) service.kill('SIGTERM');
+    expect(await Promise.all(services.map(({ ended }) => ended))).toEqual(
+      Array(INSTANCES).fill({ code: 0, signal: null }),
+    );
+  }
 
   it.each(lifetimes)(
     `lose no acknowledged plant when the primary is killed after %i ms and the standby promoted (SEED=${seed})`,
     async (lifetime) => {
-      standby = await primary.startStandby();
-      const hosts = [primary, standby].map(({ port }) => `127.0.0.1:${port}`).join();
-      services = Array.from(
-        { length: INSTANCES },
-        () =>
-          new ServiceProcess(folder, {
-            AUTH_TOKENS: TOKEN,
-            DATABASE_URL: `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`,
-          }),
-      );
-      const writers = new Writers(
-        await Promise.all(services.map((service) => service.url())),
-        WRITERS,
-      );
       await until(() => writers.hasSucceededSince(0));
       await setTimeout(lifetime);
 
       await primary.stop('SIGKILL');
       await until(() => writers.those('refused').length > 0);
-      await standby.execute('SELECT pg_promote()');
-      const promoted = Date.now();
-      await until(() => writers.hasSucceededSince(promoted));
-      const outage = Math.min(
-        ...writers.creations
-          .filter(({ outcome, answeredAt }) => outcome === 'acknowledged' && answeredAt > promoted)
-          .map(({ answeredAt }) => answeredAt - promoted),
-      );
-      await setTimeout(500);
-      await writers.stop();
 
-      const counts = (['acknowledged', 'refused', 'unknown'] as const).map(
-        (outcome) => `${writers.those(outcome).length} ${outcome}`,
-      );
-      console.log(`SEED=${seed}: ${counts.join(', ')}; ${outage} ms from promotion to service`);
-      expect(brokenPromises(writers.creations, await standby.plants())).toEqual({
-        lost: [],
-        refusedButStored: [],
-        acknowledgedTwice: [],
-      });
-      for (const service of services) service.kill('SIGTERM');
-      expect(await Promise.all(services.map(({ ended }) => ended))).toEqual(
-        Array(INSTANCES).fill({ code: 0, signal: null }),
-      );
+      await expectPromisesKept(await promote());
+    },
+    60_000,
+  );
+
+  it.each(lifetimes)(
+    `lose no acknowledged plant when the primary falls silent after %i ms and the standby is promoted (SEED=${seed})`,
+    async (lifetime) => {
+      await until(() => writers.hasSucceededSince(0));
+      await setTimeout(lifetime);
+
+      network.silence();
+      await until(() => writers.those('refused').length > 0);
+      const outage = await promote();
+      // The old primary takes writes still, as far as it is concerned. Nobody must go back to it.
+      network.resume();
+
+      await expectPromisesKept(outage);
     },
     60_000,
   );

@@ -21,13 +21,14 @@ import {
 } from './postgres.errors';
 import { PostgresHosts } from './postgres.hosts';
 import { migrate } from './postgres.migrations';
+import { AbandonedError, StatementWatch } from './statement-watch';
 import { withTimeout } from './with-timeout';
 
-/**
- * Milliseconds until a statement without an answer is abandoned and its session closed. TCP alone
- * would take a quarter of an hour to notice a dead server. The statement is not cancelled.
- */
-const STATEMENT_TIMEOUT = 30_000;
+/** Milliseconds that bringing the schema up to date may take, locks included. */
+const MIGRATION_TIMEOUT = 30_000;
+
+/** Milliseconds that a look at the hosts may take, while a statement is late. */
+const LOOK_TIMEOUT = 5000;
 
 /** How often a batch is tried that other transactions cause to be rolled back. */
 const MAX_ATTEMPTS = 10;
@@ -72,6 +73,17 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   });
 
   private readonly hosts: PostgresHosts;
+
+  private readonly statements = new StatementWatch({
+    election: () => this.hosts.election,
+    heardAt: () => this.hosts.heardAt,
+    look: (isOverdue) => this.look(isOverdue),
+    onSilence: () => {
+      this.breaker.open(
+        new Error(`${this.hosts.name}: a statement waits, and the host has fallen silent.`),
+      );
+    },
+  });
 
   /**
    * Whether sessions prepare the statement, which saves the server a quarter of its time. A proxy that
@@ -144,16 +156,34 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     await this.hosts.close();
   }
 
-  private async prepare(signal: AbortSignal): Promise<void> {
-    await this.hosts.selectWritable();
+  private async prepare(signal: AbortSignal, prefersOthers = false): Promise<void> {
+    await this.hosts.selectWritable(prefersOthers);
     const client = await this.hosts.connect();
     try {
-      await withTimeout(migrate(client), STATEMENT_TIMEOUT, signal);
+      await withTimeout(migrate(client), MIGRATION_TIMEOUT, signal);
     } catch (error) {
       client.release(true);
       throw toOperatorError(this.hosts.name, error);
     }
     client.release();
+    this.statements.abandonLost();
+  }
+
+  /**
+   * Called while a statement is late: its host may have fallen silent, and another one taken over. A
+   * host that answers but commits nothing may be a former primary, which waits for its standby.
+   */
+  private async look(isOverdue: boolean): Promise<void> {
+    // Else the breaker looks.
+    if (this.breaker.fault) return;
+    const { name, election } = this.hosts;
+    try {
+      await this.prepare(AbortSignal.timeout(LOOK_TIMEOUT), isOverdue);
+      if (this.hosts.election === election) return;
+      this.logger.warn(`${this.hosts.name}: in use now, since ${name} does not commit.`);
+    } catch {
+      // A late statement alone is no fault; a silent host is one soon.
+    }
   }
 
   private assertUsable(): void {
@@ -196,21 +226,25 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   ): Promise<Map<bigint, Outcome>> {
     const all = (outcome: Outcome): Map<bigint, Outcome> =>
       new Map(rows.map(({ id }) => [id, outcome]));
+    const { election } = this.hosts;
+    // What befalls a session says nothing about a host that was chosen later.
+    const openBreaker = (fault: Error, canProbe?: boolean): void => {
+      if (this.hosts.election === election) this.breaker.open(fault, canProbe);
+    };
 
     for (let attempt = 1; ; attempt++) {
       const { usesPreparedStatement } = this;
       try {
-        const inserted = await withTimeout(
+        const inserted = await this.statements.answerTo(
           insert(client, rows, usesPreparedStatement),
-          STATEMENT_TIMEOUT,
         );
         this.breaker.confirm();
         if (inserted.size === rows.length) return all(true);
         return new Map(rows.map(({ id }) => [id, inserted.has(String(id))]));
       } catch (error) {
         const cause = toOperatorError(this.hosts.name, error);
-        if (!isServerError(error) || isAmbiguous(error) || !(await isAlive(client))) {
-          this.breaker.open(cause);
+        if (!isServerError(error) || isAmbiguous(error) || !(await this.isAlive(client))) {
+          if (!(error instanceof AbandonedError)) openBreaker(cause);
           return all(new OutcomeUnknownError({ cause }));
         }
         if (usesPreparedStatement && isPreparedStatementFault(error)) {
@@ -218,7 +252,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
         } else if (isRetryable(error) && attempt < MAX_ATTEMPTS) {
           await setTimeout(Math.random() * 2 ** attempt);
         } else if (!isRowFault(error)) {
-          if (!isMomentary(error)) this.breaker.open(cause, false);
+          if (!isMomentary(error)) openBreaker(cause, false);
           return all(new UnavailableError({ cause }));
         } else if (rows.length === 1) {
           return all(new PlantStoreError('internal', undefined, { cause }));
@@ -236,13 +270,23 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     }
   }
 
+  /**
+   * Whether a session survived an error. If so, the server has rolled back. An error that ends the
+   * session may follow a commit.
+   */
+  private isAlive(client: ClientBase): Promise<boolean> {
+    return this.statements.answerTo(client.query('SELECT 1')).then(
+      () => true,
+      () => false,
+    );
+  }
+
   private async read(text: string, values: unknown[]): Promise<Plant[]> {
     const client = await this.connect();
     let result;
     try {
-      result = await withTimeout(
+      result = await this.statements.answerTo(
         client.query<{ id: string; name: string; tag: string | null }>(text, values),
-        STATEMENT_TIMEOUT,
       );
     } catch (error) {
       client.release(true);
@@ -293,15 +337,4 @@ async function insert(
   } finally {
     client.off('notice', onNotice);
   }
-}
-
-/**
- * Whether a session survived an error. If so, the server has rolled back. An error that ends the
- * session may follow a commit.
- */
-function isAlive(client: ClientBase): Promise<boolean> {
-  return withTimeout(client.query('SELECT 1'), STATEMENT_TIMEOUT).then(
-    () => true,
-    () => false,
-  );
 }

@@ -57,6 +57,11 @@ export function isPoolExhausted(error: unknown): boolean {
   return String(error).includes('timeout exceeded when trying to connect');
 }
 
+/** Whether the server refused for want of memory, disk or connections. */
+export function isOutOfResources(error: unknown): boolean {
+  return isServerError(error) && error.code.startsWith('53');
+}
+
 /**
  * Whether the server itself does not know if the transaction was committed: it lost a connection to
  * another server (08), says so (40003), or had an internal error (XX).

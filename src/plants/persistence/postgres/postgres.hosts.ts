@@ -1,11 +1,18 @@
+import { setTimeout } from 'node:timers/promises';
 import { Client, type ClientConfig, type CustomTypesConfig, Pool, type PoolClient } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
-import { toOperatorError } from './postgres.errors';
+import { isOutOfResources, toOperatorError } from './postgres.errors';
 import { urlPerHost } from './postgres.url';
 import { withTimeout } from './with-timeout';
 
 /** Milliseconds to open a session, and again to check it. */
 const CONNECT_TIMEOUT = 2000;
+
+/** Milliseconds until a host is asked again, while another one has not answered yet. */
+const ASK_AGAIN = 250;
+
+/** Milliseconds for which the host that is preferred may be slower than another one to answer. */
+const PREFERENCE = 500;
 
 /** Milliseconds that closing waits for sessions in use. */
 const CLOSE_TIMEOUT = 1000;
@@ -33,6 +40,10 @@ export class PostgresHosts {
   private current: Host;
   /** Incremented at each search for a writable host. */
   private searches = 0;
+  /** The search that put the present host in use. */
+  private electedBy = 0;
+  private elections = 0;
+  private lastHeardAt = 0;
   /** The search that was the latest when a session was last checked. */
   private readonly checked = new WeakMap<PoolClient, number>();
 
@@ -42,8 +53,10 @@ export class PostgresHosts {
   ) {
     this.current = hosts[0];
     for (const host of hosts) {
-      host.pool.on('error', (error) => {
+      host.pool.on('error', (error, session) => {
         if (host !== this.current) return;
+        // A session from when this host was last in use says nothing about it now.
+        if ((this.checked.get(session as PoolClient) ?? 0) < this.electedBy) return;
         // A new error: the driver attaches its client to the original, and a log would print it.
         onLost(new Error(toOperatorError(host.name, error).message));
       });
@@ -71,20 +84,30 @@ export class PostgresHosts {
     return this.current.name;
   }
 
+  /** How often the host in use has changed. */
+  get election(): number {
+    return this.elections;
+  }
+
+  /** When the host in use last answered a question of ours, on the clock of `performance.now()`. */
+  get heardAt(): number {
+    return this.lastHeardAt;
+  }
+
   /**
-   * Uses the first host that turns out to accept writes. Each session is checked again before its
-   * next use.
+   * Uses a host that turns out to accept writes: the one in use, if it answers in time, or else the
+   * first. Each session is checked again before its next use.
    *
+   * @param prefersOthers whether to use another host if there is one
    * @throws Error when there is none, with the reason for each host
    */
-  async selectWritable(): Promise<void> {
+  async selectWritable(prefersOthers = false): Promise<void> {
     this.searches++;
-    try {
-      this.current = await Promise.any(this.hosts.map((host) => this.tryHost(host)));
-    } catch (error) {
-      const reasons = (error as AggregateError).errors as Error[];
-      throw new Error(reasons.map(({ message }) => message).join(' '), { cause: error });
-    }
+    const host = await this.findWritable(prefersOthers);
+    if (host === this.current) return;
+    this.current = host;
+    this.electedBy = this.searches;
+    this.elections++;
   }
 
   /**
@@ -92,8 +115,17 @@ export class PostgresHosts {
    *
    * @throws Error when there is none; no statement of the caller was sent then
    */
-  connect(): Promise<PoolClient> {
-    return this.connectTo(this.current);
+  async connect(): Promise<PoolClient> {
+    for (;;) {
+      const host = this.current;
+      try {
+        const session = await this.connectTo(host);
+        if (host === this.current) return session;
+        session.release();
+      } catch (error) {
+        if (host === this.current) throw error;
+      }
+    }
   }
 
   /** Closes all sessions. It waits a moment for those in use. */
@@ -106,10 +138,56 @@ export class PostgresHosts {
     await withTimeout(closed, CLOSE_TIMEOUT).catch(() => undefined);
   }
 
-  private async tryHost(host: Host): Promise<Host> {
-    const session = await this.connectTo(host);
-    session.release();
-    return host;
+  /** Rejects once every host has refused. Until then one that refused at once is asked again. */
+  private async findWritable(prefersOthers: boolean): Promise<Host> {
+    const found = Promise.withResolvers<Host>();
+    const refusals = new Map<Host, Error>();
+    let isOver = false;
+    const isPreferred = (host: Host): boolean => (host === this.current) !== prefersOthers;
+    const isPreferredLeft = (): boolean =>
+      this.hosts.some((host) => isPreferred(host) && !refusals.has(host));
+    const ask = async (host: Host): Promise<void> => {
+      while (!isOver) {
+        try {
+          await this.tryHost(host);
+          if (!isPreferred(host) && isPreferredLeft()) await wait(PREFERENCE);
+          found.resolve(host);
+          return;
+        } catch (error) {
+          refusals.set(host, error as Error);
+          if (refusals.size === this.hosts.length) {
+            found.reject(error as Error);
+            return;
+          }
+          await wait(ASK_AGAIN);
+        }
+      }
+    };
+    for (const host of this.hosts) void ask(host);
+    try {
+      return await found.promise;
+    } catch (cause) {
+      const reasons = this.hosts.map((host) => refusals.get(host)?.message);
+      throw new Error(reasons.join(' '), { cause });
+    } finally {
+      isOver = true;
+    }
+  }
+
+  private async tryHost(host: Host): Promise<void> {
+    try {
+      const session = await this.connectTo(host);
+      session.release();
+    } catch (error) {
+      // It answered, if only that it has no room.
+      if (isOutOfResources((error as Error).cause)) this.noteAnswer(host);
+      throw error;
+    }
+    this.noteAnswer(host);
+  }
+
+  private noteAnswer(host: Host): void {
+    if (host === this.current) this.lastHeardAt = performance.now();
   }
 
   private async connectTo({ pool, name }: Host): Promise<PoolClient> {
@@ -210,6 +288,10 @@ async function assertUsable(session: PoolClient): Promise<void> {
       'client_min_messages hides warnings, such as that of a commit without its standby',
     );
   }
+}
+
+function wait(milliseconds: number): Promise<void> {
+  return setTimeout(milliseconds, undefined, { ref: false });
 }
 
 /** Node tries each address of a host name and reports all failures together, without a message. */
