@@ -1,17 +1,26 @@
 #!/usr/bin/env node
 import './node-version';
 import { CommanderError } from 'commander';
-import { createProgram } from './commands';
+import { createProgram, UsageError } from './commands';
 
 /** The command line of the Plant Store. Ends with 0, with 1 when a command failed, 2 when it was misused. */
-createProgram()
-  .parseAsync()
-  .catch((error: unknown) => {
-    if (error instanceof CommanderError) {
-      // It has printed its message. Help and the version are no errors.
-      process.exitCode = error.exitCode === 0 ? 0 : 2;
-      return;
-    }
-    console.error(error instanceof Error ? error.message : error);
-    process.exitCode = error instanceof Error && error.name === 'UsageError' ? 2 : 1;
-  });
+async function main(): Promise<void> {
+  try {
+    await createProgram().parseAsync();
+  } catch (error) {
+    // A statement that was interrupted may still be waiting for its answer.
+    process.exit(report(error));
+  }
+}
+
+/** Prints why a command ended, and returns the exit code for it. */
+function report(error: unknown): number {
+  // The parser has printed its message. Help and the version are no errors.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  // Whoever read the output has seen enough.
+  if ((error as { code?: unknown }).code === 'EPIPE') return 1;
+  console.error(error instanceof Error ? error.message : error);
+  return error instanceof UsageError ? 2 : 1;
+}
+
+void main();

@@ -1,7 +1,11 @@
 import { Command } from 'commander';
 import { packageVersion } from '../package-version';
+import { addExport } from './export.command';
+import { addImport } from './import.command';
 import { addServe } from './serve.command';
 import { addTokenCreate } from './token-create.command';
+
+export { UsageError } from './usage.error';
 
 /** The `plant-store` program with all its commands. Each loads what it runs on when it is called. */
 export function createProgram(): Command {
@@ -13,6 +17,8 @@ export function createProgram(): Command {
     .exitOverride()
     .showHelpAfterError('(--help says what is valid)');
   addServe(program);
+  addExport(program);
+  addImport(program);
   addTokenCreate(program);
   return program;
 }
