@@ -1,29 +1,26 @@
 #!/usr/bin/env node
 import './node-version';
-import { commands, UsageError } from './commands';
+import { CommanderError } from 'commander';
+import { createProgram, UsageError } from './commands';
 
-/** The command line of the Plant Store. */
-async function main(args: string[]): Promise<void> {
-  if (args.includes('--help') || args.includes('-h')) {
-    console.log(usage());
-    return;
+/** The command line of the Plant Store. Ends with 0, with 1 when a command failed, 2 when it was misused. */
+async function main(): Promise<void> {
+  try {
+    await createProgram().parseAsync();
+  } catch (error) {
+    // A statement that was interrupted may still be waiting for its answer.
+    process.exit(report(error));
   }
-  const command =
-    args.length === 0
-      ? commands[0]
-      : commands.find(({ words }) => words.every((word, at) => word === args[at]));
-  if (command === undefined) throw new UsageError(usage());
-  await command.run(args.slice(command.words.length), process.env);
 }
 
-function usage(): string {
-  const lines = commands.map(
-    ({ synopsis, summary }) => `  plant-store ${synopsis}\n      ${summary}`,
-  );
-  return `Usage:\n${lines.join('\n')}`;
-}
-
-main(process.argv.slice(2)).catch((error: unknown) => {
+/** Prints why a command ended, and returns the exit code for it. */
+function report(error: unknown): number {
+  // The parser has printed its message. Help and the version are no errors.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  // Whoever read the output has seen enough.
+  if ((error as { code?: unknown }).code === 'EPIPE') return 1;
   console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 1;
-});
+  return error instanceof UsageError ? 2 : 1;
+}
+
+void main();

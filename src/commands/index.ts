@@ -1,8 +1,24 @@
-import type { Command } from './command';
-import { serve } from './serve.command';
-import { tokenCreate } from './token-create.command';
+import { Command } from 'commander';
+import { packageVersion } from '../package-version';
+import { addExport } from './export.command';
+import { addImport } from './import.command';
+import { addServe } from './serve.command';
+import { addTokenCreate } from './token-create.command';
 
-export { type Command, UsageError } from './command';
+export { UsageError } from './usage.error';
 
-/** All commands of the `plant-store` program. The first one is the default. */
-export const commands: readonly [Command, ...Command[]] = [serve, tokenCreate];
+/** The `plant-store` program with all its commands. Each loads what it runs on when it is called. */
+export function createProgram(): Command {
+  const program = new Command('plant-store')
+    .description('Takes plant records over HTTP and stores them exactly and durably.')
+    .version(packageVersion(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
+    .exitOverride()
+    .showHelpAfterError('(--help says what is valid)');
+  addServe(program);
+  addExport(program);
+  addImport(program);
+  addTokenCreate(program);
+  return program;
+}

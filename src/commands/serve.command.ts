@@ -1,15 +1,13 @@
-import { type Command, UsageError } from './command';
+import type { Command } from 'commander';
 
 /** `plant-store serve`, or `plant-store` alone: runs the service as the environment configures it. */
-export const serve: Command = {
-  words: ['serve'],
-  synopsis: 'serve',
-  summary: 'runs the service as the environment configures it; this is the default command',
-
-  async run(args) {
-    if (args.length > 0)
-      throw new UsageError('serve takes no arguments: the environment configures it');
-    // Loaded late, because the other commands do not need the framework.
-    await import('../main.js');
-  },
-};
+export function addServe(program: Command): void {
+  program
+    .command('serve', { isDefault: true })
+    .summary('run the service; this is the default command')
+    .description('Runs the service as the environment configures it.')
+    .addHelpText('after', '\nExample:\n  PORT=8080 plant-store serve')
+    .action(async () => {
+      await import('../main.js');
+    });
+}

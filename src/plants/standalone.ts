@@ -2,7 +2,16 @@
  * The module's second door: what the standalone program needs of it beyond `index.ts`, the public
  * face of the package.
  */
-export { urlPerHost, StoreOpenError } from './persistence';
+export { parseInt64 } from './int64';
+export { sourceOfMember } from './json-member';
+export { validateNewPlant } from './new-plant.validation';
+export { openArchive, urlPerHost, StoreOpenError } from './persistence';
+export {
+  type ArchivedPlant,
+  PlantsArchive,
+  type PlantLines,
+  type WriteResult,
+} from './plants.archive';
 export {
   type BatchEvent,
   batchChannel,

@@ -1,3 +1,4 @@
+export { openArchive } from './open-archive';
 export { urlPerHost } from './postgres/postgres.url';
 export { PostgresPlantsRepository } from './postgres/postgres-plants.repository';
 export { SqlitePlantsRepository } from './sqlite/sqlite-plants.repository';

@@ -1,0 +1,50 @@
+/** A signal ended a command before it was done. */
+export class InterruptedError extends Error {
+  override readonly name = 'InterruptedError';
+
+  constructor() {
+    super('Interrupted.');
+  }
+}
+
+/**
+ * Runs work that SIGINT and SIGTERM end in order: the signal given to it is aborted then. A second
+ * signal ends the process at once.
+ *
+ * @throws InterruptedError when it was ended
+ */
+export async function withInterrupts(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const controller = new AbortController();
+  const interrupt = (): void => {
+    controller.abort(new InterruptedError());
+  };
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  try {
+    await work(controller.signal);
+    controller.signal.throwIfAborted();
+  } catch (error) {
+    controller.signal.throwIfAborted();
+    throw error;
+  } finally {
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+  }
+}
+
+/**
+ * Waits for a promise, or until the signal is aborted.
+ *
+ * @throws InterruptedError when the signal is aborted first
+ */
+export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => {
+    aborted.reject(signal.reason as Error);
+  };
+  signal.addEventListener('abort', abort);
+  try {
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}

@@ -1,0 +1,46 @@
+import { clearLine, cursorTo } from 'node:readline';
+
+/** Milliseconds between two lines where there is no terminal, and between two changes on one. */
+const LINE_INTERVAL = 10_000;
+const TERMINAL_INTERVAL = 200;
+
+/**
+ * Shows on the standard error how far a command is: in one line that changes on a terminal, in one
+ * line every ten seconds elsewhere.
+ */
+export class Progress {
+  private readonly begin = performance.now();
+  private readonly isTerminal = process.stderr.isTTY;
+  private shownAt = this.begin;
+
+  /** @param unit what is counted, for example `plants` */
+  constructor(private readonly unit: string) {}
+
+  /**
+   * @param done how many are done
+   * @param share of the whole that is done, from 0 to 1; undefined when the whole is not known
+   */
+  show(done: number, share?: number): void {
+    const now = performance.now();
+    if (now - this.shownAt < (this.isTerminal ? TERMINAL_INTERVAL : LINE_INTERVAL)) return;
+    this.shownAt = now;
+    const seconds = (now - this.begin) / 1000;
+    const parts = [`${format(done)} ${this.unit}`, `${format(done / seconds)}/s`];
+    if (share !== undefined && share > 0 && share <= 1) {
+      parts.push(`${format((seconds / share) * (1 - share))} s left`);
+    }
+    this.clear();
+    process.stderr.write(`${parts.join(', ')}${this.isTerminal ? '' : '\n'}`);
+  }
+
+  /** Takes the line away from a terminal. Call it before anything else is printed. */
+  clear(): void {
+    if (!this.isTerminal) return;
+    clearLine(process.stderr, 0);
+    cursorTo(process.stderr, 0);
+  }
+}
+
+function format(number: number): string {
+  return Math.round(number).toLocaleString('en');
+}

@@ -1,0 +1,104 @@
+import { InvalidPlantError } from '../errors';
+import {
+  type ArchivedPlant,
+  parseInt64,
+  sourceOfMember,
+  validateNewPlant,
+} from '../plants/standalone';
+import type { Field } from './csv';
+import { FileError, type Format, type SourceRecord } from './records';
+
+/** A record is not a plant. The message is one sentence. */
+export class RecordError extends Error {
+  override readonly name = 'RecordError';
+}
+
+/**
+ * Reads a record as a plant, by the rules of a creation over HTTP.
+ *
+ * @throws RecordError saying what is wrong with it
+ */
+export type ReadPlant = (record: SourceRecord) => ArchivedPlant;
+
+/**
+ * The function that reads the records of a file as plants.
+ *
+ * @param header the first record, of CSV; undefined for an empty file
+ * @throws FileError when the header does not have what a plant needs
+ */
+export function plantReader(format: Format, header: SourceRecord | undefined): ReadPlant {
+  return format === 'ndjson' ? readJsonPlant : csvPlantReader(header);
+}
+
+const readJsonPlant: ReadPlant = ({ raw, fault }) => {
+  if (typeof raw !== 'string') throw new RecordError(`Not JSON: ${fault}.`);
+  let value: unknown;
+  try {
+    value = JSON.parse(raw);
+  } catch (error) {
+    throw new RecordError(`Not JSON: ${(error as Error).message.toWellFormed()}.`);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new RecordError('Not a NewPlant: the line must be a JSON object.');
+  }
+  const { id, name, tag, idempotencyKey } = value as Record<string, unknown>;
+  return validPlant({
+    id: typeof id === 'number' ? (parseInt64(sourceOfMember(raw, 'id') ?? '') ?? id) : id,
+    name,
+    tag,
+    idempotencyKey,
+  });
+};
+
+function csvPlantReader(header: SourceRecord | undefined): ReadPlant {
+  const names = header?.fields ?? [];
+  for (const column of ['id', 'name']) {
+    if (!names.includes(column)) {
+      throw new FileError(`The first line must name the columns, and does not name "${column}".`);
+    }
+  }
+  if (new Set(names).size < names.length)
+    throw new FileError('The first line names a column twice.');
+  const [id, name, tag, key] = ['id', 'name', 'tag', 'idempotencyKey'].map((column) =>
+    names.indexOf(column),
+  );
+  const at = (fields: readonly Field[], index = -1): Field => fields[index];
+
+  return ({ fields, fault }) => {
+    if (fields === undefined) throw new RecordError(`Not CSV: ${fault}.`);
+    if (fields.length !== names.length) {
+      throw new RecordError(
+        `Not CSV: it has ${fields.length} fields, and the first line has ${names.length}.`,
+      );
+    }
+    const digits = at(fields, id);
+    return validPlant({
+      id: digits === undefined ? undefined : (parseInt64(digits) ?? digits),
+      name: at(fields, name),
+      tag: at(fields, tag),
+      idempotencyKey: at(fields, key),
+    });
+  };
+}
+
+const KEY = /^[0-9a-f]{64}$/;
+
+function validPlant({
+  idempotencyKey,
+  ...candidate
+}: Partial<Record<keyof ArchivedPlant, unknown>>): ArchivedPlant {
+  let plant: ArchivedPlant;
+  try {
+    plant = validateNewPlant(candidate);
+  } catch (error) {
+    if (error instanceof InvalidPlantError) throw new RecordError(error.message);
+    throw error;
+  }
+  if (idempotencyKey === undefined) return plant;
+  if (typeof idempotencyKey !== 'string' || !KEY.test(idempotencyKey)) {
+    throw new RecordError(
+      'Not a NewPlant: idempotencyKey must be 64 lowercase hexadecimal digits.',
+    );
+  }
+  return { ...plant, idempotencyKey };
+}

@@ -1,0 +1,67 @@
+import { accessSync, constants } from 'node:fs';
+import { join } from 'node:path';
+import { type Run, run } from './support/run';
+
+const PROGRAM = join(__dirname, '../dist/plant-store.js');
+
+/** Prints, at the end of a process, every file that it loaded. */
+const LIST_LOADED = `data:text/javascript,${encodeURIComponent(`
+  import { registerHooks } from 'node:module';
+  const loaded = [];
+  registerHooks({
+    load(url, context, next) {
+      loaded.push(url);
+      return next(url, context);
+    },
+  });
+  process.on('exit', () => process.stderr.write(loaded.join('\\n')));
+`)}`;
+
+const plantStore = (...args: string[]): Promise<Run> =>
+  run(process.execPath, [PROGRAM, ...args], { env: { PATH: process.env.PATH } });
+
+describe('the command line', () => {
+  it('is executable after a build', () => {
+    expect(() => {
+      accessSync(PROGRAM, constants.X_OK);
+    }).not.toThrow();
+  });
+
+  it('prints all commands with --help', async () => {
+    const { code, stdout, stderr } = await plantStore('--help');
+
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain('token          create tokens');
+  });
+
+  it('prints its version', async () => {
+    expect(await plantStore('--version')).toEqual({ code: 0, stdout: '1.0.0\n', stderr: '' });
+  });
+
+  it.each([['--help'], ['--version'], ['token', 'create', '--help']])(
+    'loads nothing but the parser for %j',
+    async (...args) => {
+      const { stderr } = await run(process.execPath, ['--import', LIST_LOADED, PROGRAM, ...args], {
+        env: { PATH: process.env.PATH },
+      });
+
+      const packages = stderr
+        .split('\n')
+        .flatMap((url) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
+      expect([...new Set(packages)]).toEqual(['commander']);
+      expect(stderr).not.toMatch(/dist\/(?:auth|config|plants|server)\//);
+    },
+  );
+
+  it.each([
+    [['serve', '--port', '1'], "error: unknown option '--port'"],
+    [['serv'], "error: too many arguments for 'serve'. Expected 0 arguments but got 1: serv."],
+    [['token', 'make'], "error: unknown command 'make'"],
+  ])('ends with 2 and a sentence when it is called as %j', async (args, sentence) => {
+    expect(await plantStore(...args)).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: `${sentence}\n(--help says what is valid)\n`,
+    });
+  });
+});
