@@ -1,6 +1,19 @@
-import { existsSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { Logger } from '@nestjs/common';
 import { UnavailableError } from '../src/plants';
 import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite/sqlite-plants.repository';
 import { SqliteThread } from '../src/plants/persistence/sqlite/sqlite.thread';
@@ -31,7 +44,14 @@ describe('SqlitePlantsRepository', () => {
   let folder: string;
   let file: string;
   let repository: SqlitePlantsRepository;
+  let logged: string[];
   beforeEach(async () => {
+    logged = [];
+    Logger.overrideLogger({
+      log: (line: string) => logged.push(`info ${line}`),
+      error: (line: string) => logged.push(`error ${line}`),
+      warn: (line: string) => logged.push(`warn ${line}`),
+    });
     folder = makeFolder();
     file = join(folder, 'deep', 'er', 'plants ?#%.db');
     repository = await SqlitePlantsRepository.open(file);
@@ -42,6 +62,33 @@ describe('SqlitePlantsRepository', () => {
   });
 
   const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
+
+  /** Opens a connection that stays in the middle of a read. */
+  function openReader(): DatabaseSync {
+    const reader = new DatabaseSync(file);
+    reader.exec('BEGIN');
+    reader.prepare('SELECT * FROM plants').all();
+    return reader;
+  }
+
+  async function waitForProbe(): Promise<void> {
+    const probe = jest.spyOn(SqliteThread.prototype, 'probe');
+    await until(() => probe.mock.calls.length > 0);
+    await probe.mock.results[0]?.value;
+    probe.mockRestore();
+  }
+
+  function makeBackup(): string {
+    const backup = join(folder, 'backup.db');
+    execute(file, `VACUUM INTO '${backup}'`);
+    return backup;
+  }
+
+  function removeStore(): void {
+    for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true });
+  }
+
+  const errors = () => logged.filter((line) => line.startsWith('error'));
 
   it('creates the folder and the file', () => {
     expect(statSync(file).isFile()).toBe(true);
@@ -134,44 +181,272 @@ describe('SqlitePlantsRepository', () => {
     reader.close();
   });
 
-  it('does not start while another process keeps the log from being emptied', async () => {
+  it('starts while another process reads', async () => {
     await insert(1n);
-    const reader = new DatabaseSync(file);
-    reader.prepare('BEGIN').run();
-    reader.prepare('SELECT * FROM plants').all();
+    const reader = openReader();
 
-    await expect(SqlitePlantsRepository.open(file)).rejects.toThrow(
-      /cannot be used: .*another process is reading the database/,
-    );
+    const second = await SqlitePlantsRepository.open(file);
+
+    expect(await second.insert({ id: 2n, name: 'Fern' })).toBe(true);
+    expect(await insert(3n)).toBe(true);
+    await second.onApplicationShutdown();
+    reader.close();
+  });
+
+  it('recovers from a failure while another process reads', async () => {
+    await insert(1n);
+    const reader = openReader();
+    for (const suffix of ['', '-wal', '-shm']) renameSync(file + suffix, `${file}.away${suffix}`);
+    await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    for (const suffix of ['', '-wal', '-shm']) renameSync(`${file}.away${suffix}`, file + suffix);
+
+    await until(() => repository.isReady());
+
+    expect(await insert(2n)).toBe(true);
     reader.close();
   });
 
   it('is not ready while the file is missing', async () => {
     await insert(1n);
     for (const suffix of ['', '-wal', '-shm']) renameSync(file + suffix, `${file}.away${suffix}`);
-    const probe = jest.spyOn(SqliteThread.prototype, 'probe');
     await expect(insert(2n)).rejects.toThrow(UnavailableError);
 
-    // Wait for a probe.
-    await until(() => probe.mock.calls.length > 0);
-    await probe.mock.results[0]?.value;
-    probe.mockRestore();
+    await waitForProbe();
 
     expect(repository.isReady()).toBe(false);
     expect(existsSync(file)).toBe(false);
   });
 
-  it('notices that the file was replaced', async () => {
+  describe.each<[string, RegExp, () => void | Promise<void>]>([
+    [
+      'replaced by an empty file',
+      /the file is empty: put the database back/,
+      () => {
+        removeStore();
+        writeFileSync(file, '');
+      },
+    ],
+    [
+      'replaced by an empty file beside its log',
+      /the file is empty: put the database back/,
+      () => {
+        rmSync(file);
+        writeFileSync(file, '');
+      },
+    ],
+    [
+      'cut to nothing',
+      /the database file was cut: run `plant-store check --deep` and restore a backup/,
+      () => {
+        truncateSync(file);
+      },
+    ],
+    [
+      'replaced by a database of another program',
+      /not the store that was in use \(no such table: plants_store\)/,
+      () => {
+        removeStore();
+        execute(file, 'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT, tag TEXT)');
+      },
+    ],
+    [
+      'replaced by a file that is no database',
+      /not the store that was in use \(file is not a database\)/,
+      () => {
+        removeStore();
+        writeFileSync(file, 'no database '.repeat(1000));
+      },
+    ],
+    [
+      'replaced by another store',
+      /not the store that was in use \(its identity differs\)/,
+      async () => {
+        removeStore();
+        const other = await SqlitePlantsRepository.open(file);
+        await other.onApplicationShutdown();
+      },
+    ],
+    [
+      'replaced by another store beside the log of the first',
+      /-wal still belongs to the file before/,
+      async () => {
+        const elsewhere = join(folder, 'other.db');
+        const other = await SqlitePlantsRepository.open(elsewhere);
+        await other.onApplicationShutdown();
+        renameSync(elsewhere, file);
+      },
+    ],
+  ])('whose file is %s', (_what, fault, replace) => {
+    it('is not ready, changes nothing and says why, until its own store is back', async () => {
+      await insert(1n);
+      const backup = makeBackup();
+      await replace();
+
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      const found = readFileSync(file);
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      await waitForProbe();
+      await waitForProbe();
+      expect(repository.isReady()).toBe(false);
+      expect(readFileSync(file).equals(found)).toBe(true);
+      expect(errors().filter((line) => fault.test(line))).toHaveLength(1);
+
+      removeStore();
+      renameSync(backup, file);
+      await until(() => repository.isReady());
+      expect(logged.at(-1)).toBe(`info ${file}: in use again.`);
+      expect(await insert(1n)).toBe(false);
+      expect(await insert(2n)).toBe(true);
+    });
+  });
+
+  it('takes back its database with its log, after an empty file stood in its place', async () => {
     await insert(1n);
-    const elsewhere = join(folder, 'other.db');
-    const other = await SqlitePlantsRepository.open(elsewhere);
-    await other.onApplicationShutdown();
-    renameSync(elsewhere, file);
-
+    renameSync(file, `${file}.away`);
+    writeFileSync(file, '');
     await expect(insert(2n)).rejects.toThrow(UnavailableError);
-    expect(await insert(2n)).toBe(true);
+    await waitForProbe();
 
-    expect(readPlants(file).map(({ id }) => id)).toContain(2n);
+    renameSync(`${file}.away`, file);
+    await until(() => repository.isReady());
+
+    expect(await insert(1n)).toBe(false);
+  });
+
+  it('does not begin a new database beside the log of one that is gone', async () => {
+    await insert(1n);
+    const log = readFileSync(`${file}-wal`);
+    await repository.onApplicationShutdown();
+    rmSync(file);
+    writeFileSync(`${file}-wal`, log);
+
+    await expect(SqlitePlantsRepository.open(file)).rejects.toThrow(
+      /the file is missing, but its log .*-wal is not/,
+    );
+
+    expect(readFileSync(`${file}-wal`).equals(log)).toBe(true);
+    rmSync(`${file}-wal`);
+    repository = await SqlitePlantsRepository.open(file);
+  });
+
+  describe('when a file becomes shorter', () => {
+    it.each([0, 100, 8240])('refuses plants if the log was cut to %d bytes', async (size) => {
+      for (let id = 1n; id <= 3n; id++) await insert(id);
+      truncateSync(`${file}-wal`, size);
+
+      await expect(insert(4n)).rejects.toThrow(UnavailableError);
+
+      expect(errors()).toEqual([expect.stringMatching(/-wal was cut, and plants with it: run `/)]);
+    });
+
+    it('accepts plants if another process has emptied the log', async () => {
+      await insert(1n);
+      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
+      expect(statSync(`${file}-wal`).size).toBe(0);
+
+      expect(await insert(2n)).toBe(true);
+      expect(errors()).toEqual([]);
+    });
+
+    it('accepts plants if another process has emptied the log and written to it', async () => {
+      for (let id = 1n; id <= 9n; id++) await insert(id);
+      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE); DELETE FROM plants WHERE id = 1');
+
+      expect(await insert(1n)).toBe(true);
+      expect(errors()).toEqual([]);
+    });
+
+    it('accepts plants if another process has shrunk the database', async () => {
+      for (let id = 1n; id <= 9n; id++) {
+        await repository.insert({ id, name: 'x'.repeat(100_000) });
+      }
+      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
+      expect(await insert(10n)).toBe(true);
+      execute(file, 'DELETE FROM plants; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)');
+      expect(statSync(file).size).toBeLessThan(100_000);
+
+      expect(await insert(1n)).toBe(true);
+      expect(errors()).toEqual([]);
+    });
+
+    it('looks at the log where a symbolic link leads', async () => {
+      await repository.onApplicationShutdown();
+      const link = join(folder, 'link.db');
+      symlinkSync(file, link);
+      repository = await SqlitePlantsRepository.open(link);
+      await insert(1n);
+      const reader = openReader();
+      const second = await SqlitePlantsRepository.open(link);
+      await second.onApplicationShutdown();
+      reader.close();
+      truncateSync(`${file}-wal`);
+
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    });
+  });
+
+  describe('with a damaged table', () => {
+    const PAGE = 4096;
+
+    const rootPage = (): number => {
+      const database = new DatabaseSync(file);
+      const row = database
+        .prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'plants'")
+        .get();
+      database.close();
+      return Number(row?.rootpage);
+    };
+
+    /** Overwrites a page, and makes the other connections forget what they know of it. */
+    function damage(page: number): void {
+      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
+      const descriptor = openSync(file, 'r+');
+      writeSync(descriptor, Buffer.alloc(PAGE, 0xff), 0, PAGE, (page - 1) * PAGE);
+      closeSync(descriptor);
+      execute(file, 'CREATE TABLE other (x); DROP TABLE other');
+    }
+
+    const advice = /malformed: run `plant-store check --deep` and restore a backup/;
+
+    async function expectUnreadyUntilRestored(id: bigint, backup: string): Promise<void> {
+      await expect(insert(id)).rejects.toThrow(UnavailableError);
+      await waitForProbe();
+      await waitForProbe();
+      expect(repository.isReady()).toBe(false);
+      expect(errors()).toEqual([expect.stringMatching(advice)]);
+
+      removeStore();
+      renameSync(backup, file);
+      await until(() => repository.isReady());
+      expect(await insert(id)).toBe(true);
+    }
+
+    it('is not ready if the root page is damaged, and says once what to do', async () => {
+      await insert(1n);
+      const backup = makeBackup();
+      damage(rootPage());
+
+      await expectUnreadyUntilRestored(2n, backup);
+    });
+
+    it('is not ready if another page is damaged and was met', async () => {
+      for (let id = 1n; id <= 50n; id++) await repository.insert({ id, name: 'x'.repeat(1000) });
+      const backup = makeBackup();
+      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
+      // The right-most child of an interior page, https://sqlite.org/fileformat2.html#b_tree_pages.
+      const last = readFileSync(file).readUInt32BE((rootPage() - 1) * PAGE + 8);
+      damage(last);
+
+      await expectUnreadyUntilRestored(51n, backup);
+    });
+
+    it('does not start', async () => {
+      await insert(1n);
+      await repository.onApplicationShutdown();
+      damage(rootPage());
+
+      await expect(SqlitePlantsRepository.open(file)).rejects.toThrow(advice);
+    });
   });
 
   it('ends a page early when texts are long, to bound its memory', async () => {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import type { OnApplicationShutdown } from '@nestjs/common';
+import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { OutcomeUnknownError, UnavailableError } from '../../../errors';
 import { INT64_MAX, INT64_MIN } from '../../int64';
 import type { Plant } from '../../plant';
@@ -26,9 +26,11 @@ const PROBE_INTERVAL = 500;
  * transaction, synced to the disk before it is acknowledged.
  *
  * After a failed batch or when the thread ends, the store is not ready until a write succeeds: a later
- * batch or a probe, so that it recovers without traffic too.
+ * batch or a probe, so that it recovers without traffic too. The log has each reason once, and the
+ * recovery.
  */
 export class SqlitePlantsRepository extends PlantsRepository implements OnApplicationShutdown {
+  private readonly logger = new Logger('PlantStore');
   private readonly commits = new GroupCommit<Plant, boolean>({
     ...plantBatches,
     commit: (batch) => this.commit(batch),
@@ -37,6 +39,8 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   private thread: SqliteThread;
   private restarting: Promise<SqliteThread> | undefined;
   private isWritable = true;
+  /** The reasons logged since the store was last ready. */
+  private readonly reported = new Set<string>();
   private probing: Promise<void> | undefined;
   private readonly closing = new AbortController();
 
@@ -57,7 +61,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   static async open(path: string): Promise<SqlitePlantsRepository> {
     const absolute = resolve(path);
     try {
-      return new SqlitePlantsRepository(absolute, await startThread(absolute, true));
+      return new SqlitePlantsRepository(absolute, await startThread(absolute));
     } catch (cause) {
       throw new StoreOpenError(`The database file ${absolute} cannot be used`, cause);
     }
@@ -100,16 +104,18 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   private async commit(batch: readonly Plant[]): Promise<boolean[]> {
     try {
       const thread = await this.liveThread();
-      const reply = await thread.commit({
-        ids: BigInt64Array.from(batch, ({ id }) => id),
-        names: batch.map(({ name }) => name),
-        tags: batch.map(({ tag }) => tag),
-      });
+      const reply = await thread
+        .commit({
+          ids: BigInt64Array.from(batch, ({ id }) => id),
+          names: batch.map(({ name }) => name),
+          tags: batch.map(({ tag }) => tag),
+        })
+        .catch((error: unknown) => ({ result: 'unknown', reason: String(error) }) as const);
       const inserted = this.readInserted(reply);
-      this.isWritable = true;
+      this.markReady();
       return Array.from(inserted, (flag) => flag === 1);
     } catch (error) {
-      this.markUnready();
+      this.markUnready((error as Error).cause as Error);
       throw error;
     }
   }
@@ -119,9 +125,9 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
       case 'committed':
         return reply.inserted;
       case 'refused':
-        throw new UnavailableError({ cause: new Error(`${this.path}: ${reply.reason}`) });
+        throw new UnavailableError({ cause: this.fault(reply.reason) });
       case 'unknown':
-        throw new OutcomeUnknownError({ cause: new Error(`${this.path}: ${reply.reason}`) });
+        throw new OutcomeUnknownError({ cause: this.fault(reply.reason) });
     }
   }
 
@@ -131,10 +137,10 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
       .read({ from, to, limit, textLimit: PAGE_TEXT_LIMIT })
       .catch((error: unknown) => ({ reason: String(error) }));
     if (!('reason' in plants)) return plants;
-    throw new UnavailableError({ cause: new Error(`${this.path}: ${plants.reason}`) });
+    throw new UnavailableError({ cause: this.fault(plants.reason) });
   }
 
-  /** @throws UnavailableError when the thread has ended and no other can be started */
+  /** @throws UnavailableError, with its cause, when the thread has ended and no other can be started */
   private async liveThread(): Promise<SqliteThread> {
     if (!this.thread.hasEnded) return this.thread;
     this.restarting ??= this.restart().finally(() => {
@@ -142,29 +148,41 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     });
     try {
       return await this.restarting;
-    } catch (cause) {
-      throw new UnavailableError({ cause });
+    } catch (error) {
+      throw new UnavailableError({ cause: this.fault((error as Error).message) });
     }
   }
 
   private async restart(): Promise<SqliteThread> {
-    this.thread = this.watch(await startThread(this.path, false));
+    this.thread = this.watch(await startThread(this.path, this.thread.identity));
     return this.thread;
   }
 
   private watch(thread: SqliteThread): SqliteThread {
-    void thread.ended.then(() => {
-      this.markUnready();
+    void thread.ended.then((reason) => {
+      this.markUnready(this.fault(String(reason)));
     });
     return thread;
   }
 
+  private fault(reason: string): Error {
+    return new Error(`${this.path}: ${reason}`);
+  }
+
+  private markReady(): void {
+    this.isWritable = true;
+    if (this.reported.size === 0) return;
+    this.reported.clear();
+    this.logger.log(`${this.path}: in use again.`);
+  }
+
   /** Makes the store unready until a write succeeds. */
-  private markUnready(): void {
+  private markUnready(fault: Error): void {
     this.isWritable = false;
+    this.report(fault);
     this.probing ??= this.probeUntilReady().finally(() => {
       this.probing = undefined;
-      if (!this.isClosedOrReady) this.markUnready();
+      if (!this.isClosedOrReady) this.markUnready(fault);
     });
   }
 
@@ -173,12 +191,21 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     while (!this.isClosedOrReady) {
       try {
         await setTimeout(PROBE_INTERVAL, undefined, { ref: false, signal });
-        const { result } = await (await this.liveThread()).probe();
-        this.isWritable ||= result === 'ok';
-      } catch {
-        // Refused plants report the reason.
+        const thread = await this.liveThread();
+        const reply = await thread.probe();
+        if (reply.result === 'ok') this.markReady();
+        else this.report(this.fault(reply.reason));
+      } catch (error) {
+        // Without a cause when the thread ends: that is reported elsewhere.
+        if (error instanceof UnavailableError) this.report(error.cause as Error);
       }
     }
+  }
+
+  private report({ message }: Error): void {
+    if (this.closing.signal.aborted || this.reported.has(message)) return;
+    this.reported.add(message);
+    this.logger.error(`${message}.`);
   }
 
   private get isClosedOrReady(): boolean {
@@ -186,10 +213,10 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   }
 }
 
-function startThread(path: string, create: boolean): Promise<SqliteThread> {
+function startThread(path: string, identity?: string): Promise<SqliteThread> {
   return SqliteThread.start({
     path,
-    create,
+    identity,
     busyTimeout: BUSY_TIMEOUT,
     migrations: sqliteMigrations,
   });

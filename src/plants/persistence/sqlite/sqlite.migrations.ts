@@ -4,7 +4,11 @@
  *
  * `INTEGER PRIMARY KEY` is SQLite's bigint: 64 bits, and the row's own key instead of a second
  * index. `STRICT` refuses a value of another type, which plain SQLite would convert.
+ *
+ * `plants_store` has one row: the identity by which a running service knows its store again.
  */
 export const sqliteMigrations: readonly string[] = [
   'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT',
+  `CREATE TABLE plants_store (identity TEXT NOT NULL) STRICT;
+   INSERT INTO plants_store VALUES (lower(hex(randomblob(16))))`,
 ];

@@ -7,8 +7,11 @@ export interface SqliteWorkerData {
   readonly migrations: readonly string[];
   /** Milliseconds to wait for another process's lock. */
   readonly busyTimeout: number;
-  /** Whether to create a missing file. False after a restart: a file that has vanished is a fault. */
-  readonly create: boolean;
+  /**
+   * The identity of the store that is in use. Undefined at the start of the service, when a missing
+   * store is created and an old one migrated.
+   */
+  readonly identity: string | undefined;
 }
 
 /** A batch of plants to insert, by column. */
@@ -48,6 +51,13 @@ export type SqliteCommitReply =
   /** The batch may be stored, or may turn out to be stored after a crash. */
   | { readonly result: 'unknown'; readonly reason: string };
 
-/** The reply to a probe, and the worker's first message: whether the database can be written to. */
-export type SqliteStatusReply =
-  { readonly result: 'ok' } | { readonly result: 'failed'; readonly reason: string };
+/** The reply to a probe: whether the database can be written to. */
+export type SqliteStatusReply = { readonly result: 'ok' } | SqliteFailure;
+
+/** The worker's first message: the store's identity, or why it cannot be used. */
+export type SqliteStartReply = { readonly result: 'ok'; readonly identity: string } | SqliteFailure;
+
+interface SqliteFailure {
+  readonly result: 'failed';
+  readonly reason: string;
+}

@@ -7,6 +7,7 @@ import type {
   SqlitePlants,
   SqliteQuery,
   SqliteRequest,
+  SqliteStartReply,
   SqliteStatusReply,
   SqliteWorkerData,
 } from './sqlite.protocol';
@@ -26,6 +27,7 @@ export class SqliteThread {
   private readonly pending: PendingRequest[] = [];
   private readonly whenEnded = Promise.withResolvers<Error>();
   private endedBy: Error | undefined;
+  private storeIdentity = '';
 
   private constructor(private readonly worker: Worker) {
     this.ended = this.whenEnded.promise;
@@ -49,10 +51,18 @@ export class SqliteThread {
    */
   static async start(data: SqliteWorkerData): Promise<SqliteThread> {
     const thread = new SqliteThread(new Worker(WORKER, { workerData: data, name: 'sqlite' }));
-    const reply = await thread.nextReply<SqliteStatusReply>();
-    if (reply.result === 'ok') return thread;
+    const reply = await thread.nextReply<SqliteStartReply>();
+    if (reply.result === 'ok') {
+      thread.storeIdentity = reply.identity;
+      return thread;
+    }
     await thread.worker.terminate();
     throw new Error(reply.reason);
+  }
+
+  /** The identity of the store that the thread has opened. */
+  get identity(): string {
+    return this.storeIdentity;
   }
 
   /** Whether the thread has ended, so that a new one may be started. */

@@ -1,4 +1,15 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  realpathSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -10,6 +21,7 @@ import type {
   SqlitePlants,
   SqliteQuery,
   SqliteRequest,
+  SqliteStartReply,
   SqliteStatusReply,
   SqliteWorkerData,
 } from './sqlite.protocol.js';
@@ -20,28 +32,63 @@ import type {
  */
 
 /** SQLite's primary result codes, https://sqlite.org/rescode.html. */
+const SQLITE_ERROR = 1;
 const SQLITE_BUSY = 5;
+const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;
+const SQLITE_NOTADB = 26;
 
-const { path, migrations, busyTimeout, create } = workerData as SqliteWorkerData;
+/** Bytes of the log's header and of each frame's, https://sqlite.org/fileformat2.html#walformat. */
+const LOG_HEADER = 32;
+const FRAME_HEADER = 24;
+
+/** What {@link Files} has of a file that does not exist. */
+const MISSING = 'missing';
+
+/** Bytes of the log that are written again at a time. */
+const CHUNK = 2 ** 20;
+
+const DAMAGE_ADVICE =
+  'run `plant-store check --deep` and restore a backup, as docs/data.md describes';
+
+const { path, migrations, busyTimeout, identity: knownIdentity } = workerData as SqliteWorkerData;
+
+/** The files of the store, as last seen. */
+interface Files {
+  /** Device and inode number. */
+  readonly database: string;
+  readonly databaseSize: number;
+  readonly log: string;
+  readonly logSize: number;
+}
 
 interface Store {
   readonly database: DatabaseSync;
   readonly insert: StatementSync;
   readonly select: StatementSync;
-  /** The identities of the files at the time they were opened. */
-  readonly files: string;
+  /** The path of the log. */
+  readonly log: string;
+  files: Files;
 }
 
 /** Undefined after a failure. The next request opens it again. */
 let store: Store | undefined;
 
+/** The identity of the store in use. Undefined until it is opened for the first time. */
+let identity = knownIdentity;
+
+/** The files of the store when it was last in order. */
+let lastFiles: Files | undefined;
+
+/** The id at which the table turned out to be damaged. The store is usable once that id can be inserted. */
+let damagedAt: bigint | undefined;
+
 try {
-  if (create) makeDirectory(dirname(path));
-  store = open(create);
-  reply({ result: 'ok' });
+  if (identity === undefined) makeDirectory(dirname(path));
+  store = open();
+  reply({ result: 'ok', identity: readIdentity(store.database) });
 } catch (error) {
-  reply({ result: 'failed', reason: String(error) });
+  reply({ result: 'failed', reason: describe(error) });
 }
 
 parentPort?.on('message', (request: SqliteRequest) => {
@@ -53,7 +100,7 @@ parentPort?.on('message', (request: SqliteRequest) => {
   }
 });
 
-type Reply = SqliteCommitReply | SqliteStatusReply | SqlitePlants;
+type Reply = SqliteCommitReply | SqliteStartReply | SqliteStatusReply | SqlitePlants;
 
 function handle(request: Exclude<SqliteRequest, 'close'>): Reply {
   if (request === 'probe') return probe();
@@ -67,33 +114,36 @@ function reply(message: Reply): void {
 function commit({ ids, names, tags }: SqliteBatch): SqliteCommitReply {
   const inserted = new Uint8Array(ids.length);
   let phase: 'before' | 'during' | 'after' = 'before';
+  let at = -1;
   try {
-    store ??= open(false);
+    store ??= open();
     const { database, insert } = store;
-    assertSameFiles(store);
+    assertIntact(store);
     database.exec('BEGIN IMMEDIATE');
-    ids.forEach((id, at) => {
+    for (const id of ids) {
+      at++;
       inserted[at] = Number(insert.run(id, names[at] ?? null, tags[at] ?? null).changes);
-    });
+    }
     phase = 'during';
     database.exec('COMMIT');
     phase = 'after';
-    assertSameFiles(store);
+    assertIntact(store);
     return { result: 'committed', inserted };
   } catch (error) {
     const code = primaryCode(error);
+    if (code === SQLITE_CORRUPT) damagedAt = ids[at] ?? damagedAt;
     // On a full disk the commit record itself could not be written. Any other failed COMMIT may have
     // written it: after a failed sync nobody knows.
     const isRefused = phase === 'before' || (phase === 'during' && code === SQLITE_FULL);
     const isLocked = phase === 'before' && code === SQLITE_BUSY;
     if (!isLocked || !tryRollback()) discardStore();
-    return { result: isRefused ? 'refused' : 'unknown', reason: String(error) };
+    return { result: isRefused ? 'refused' : 'unknown', reason: describe(error) };
   }
 }
 
 function read({ from, to, limit, textLimit }: SqliteQuery): SqlitePlants {
   try {
-    store ??= open(false);
+    store ??= open();
     const plants: Plant[] = [];
     let text = 0;
     for (const row of store.select.iterate(from, to, limit)) {
@@ -105,7 +155,7 @@ function read({ from, to, limit, textLimit }: SqliteQuery): SqlitePlants {
     return plants;
   } catch (error) {
     discardStore();
-    return { reason: String(error) };
+    return { reason: describe(error) };
   }
 }
 
@@ -113,38 +163,44 @@ function read({ from, to, limit, textLimit }: SqliteQuery): SqlitePlants {
 function probe(): SqliteStatusReply {
   try {
     if (store === undefined) {
-      store = open(false);
+      store = open();
     } else {
-      assertSameFiles(store);
-      migrate(store.database);
+      assertIntact(store);
+      tryWriting(store.database);
     }
     return { result: 'ok' };
   } catch (error) {
     if (primaryCode(error) !== SQLITE_BUSY || !tryRollback()) discardStore();
-    return { result: 'failed', reason: String(error) };
+    return { result: 'failed', reason: describe(error) };
   }
 }
 
 /**
- * Opens the database and makes all that it holds durable.
+ * Opens the database and makes all that it holds durable. A missing store is created, and an old one
+ * migrated, only when it is opened for the first time.
  *
- * After a failed sync the log may hold frames that never reach the disk, although every later sync
- * succeeds. A checkpoint writes them all to the database file and empties the log.
+ * @throws Error when it cannot be used, or is not the store that was in use before
  */
-function open(createFile: boolean): Store {
+function open(): Store {
+  const isFirst = identity === undefined;
+  const log = logPath();
+  assertOpenable(log);
   const location = pathToFileURL(path);
-  location.searchParams.set('mode', createFile ? 'rwc' : 'rw');
+  location.searchParams.set('mode', isFirst ? 'rwc' : 'rw');
   const database = new DatabaseSync(location, { timeout: busyTimeout, readBigInts: true });
   try {
+    if (!isFirst) assertSameStore(database);
     const { journal_mode: mode } = database.prepare('PRAGMA journal_mode = WAL').get() ?? {};
     if (mode !== 'wal') throw new Error('the file system does not support a write-ahead log');
     // FULL syncs the log at every commit. fullfsync asks macOS for a sync that reaches the disk.
     database.exec('PRAGMA synchronous = FULL');
     database.exec('PRAGMA fullfsync = ON');
     database.exec('PRAGMA checkpoint_fullfsync = ON');
-    migrate(database);
-    const checkpoint = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
-    if (checkpoint?.busy !== 0n) throw new Error('another process is reading the database');
+    // Before the first write: behind a hole in the log, nothing would survive a crash.
+    assertNotCut(database, log);
+    if (isFirst) migrate(database);
+    tryWriting(database);
+    makeLogDurable(database, log);
     // Without readBigInts, run() inserts an id beyond 2^53 and then throws because it cannot return it.
     const insert = database.prepare(
       'INSERT INTO plants (id, name, tag) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
@@ -152,49 +208,236 @@ function open(createFile: boolean): Store {
     const select = database.prepare(
       'SELECT id, name, tag FROM plants WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?',
     );
-    return { database, insert, select, files: identities() };
+    identity = readIdentity(database);
+    return { database, insert, select, log, files: look(log) };
   } catch (error) {
     database.close();
     throw error;
   }
 }
 
+/**
+ * SQLite deletes the log beside an empty file, and applies the log beside another database to that
+ * one. Either would destroy plants, so such files are not opened at all.
+ */
+function assertOpenable(log: string): void {
+  const files = look(log);
+  const isMissing = files.database === MISSING;
+  if (isMissing || files.databaseSize === 0) {
+    const what = isMissing ? 'missing' : 'empty';
+    if (identity !== undefined) {
+      throw new Error(
+        `the file is ${what}: put the database back, or restart the service to begin a new one`,
+      );
+    }
+    if (files.logSize > 0) {
+      throw new Error(
+        `the file is ${what}, but its log ${log} is not: put the database back, or remove the log to begin a new one`,
+      );
+    }
+  }
+  const isLogOfOther =
+    lastFiles?.log === files.log && lastFiles.database !== files.database && files.logSize > 0;
+  if (isLogOfOther) {
+    throw new Error(
+      `the file was replaced, but ${log} still belongs to the file before: put that one back, or move the log away`,
+    );
+  }
+}
+
+/** @throws Error when the database is not the store that was in use before */
+function assertSameStore(database: DatabaseSync): void {
+  const other = (how: string): Error =>
+    new Error(
+      `this is not the store that was in use (${how}): put that one back, or restart the service to use this one`,
+    );
+  let found: string;
+  try {
+    found = readIdentity(database);
+  } catch (error) {
+    const code = primaryCode(error);
+    throw code === SQLITE_ERROR || code === SQLITE_NOTADB ? other(describe(error)) : error;
+  }
+  if (found !== identity) throw other('its identity differs');
+}
+
+function readIdentity(database: DatabaseSync): string {
+  return String(database.prepare('SELECT identity FROM plants_store').get()?.identity);
+}
+
 /** Brings the schema to its newest version, in one transaction that locks out other processes. */
 function migrate(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE');
-  const version = Number(database.prepare('PRAGMA user_version').get()?.user_version);
-  if (version > migrations.length) {
-    throw new Error(
-      `the database has schema version ${version}; this program knows ${migrations.length}`,
-    );
-  }
-  for (const migration of migrations.slice(version)) database.exec(migration);
-  // Written even if unchanged: this fails when the store accepts no writes.
+  for (const migration of migrations.slice(readVersion(database))) database.exec(migration);
   database.exec(`PRAGMA user_version = ${migrations.length}`);
   database.exec('COMMIT');
 }
 
-/** Creates the directory and syncs its parent. Without the sync, a crash may lose the new entry. */
+/** @throws Error when the schema is newer than this program */
+function readVersion(database: DatabaseSync): number {
+  const version = Number(database.prepare('PRAGMA user_version').get()?.user_version);
+  if (version <= migrations.length) return version;
+  throw new Error(
+    `the database has schema version ${version}; this program knows ${migrations.length}`,
+  );
+}
+
+/** Takes a plant into the table and out again, then commits a write that changes nothing. */
+function tryWriting(database: DatabaseSync): void {
+  database.exec('BEGIN IMMEDIATE');
+  const version = readVersion(database);
+  if (version < migrations.length) {
+    throw new Error(
+      `the database has schema version ${version}: restart the service to migrate it`,
+    );
+  }
+  const insert = database.prepare(
+    "INSERT INTO plants (id, name) VALUES (?, '') ON CONFLICT DO NOTHING",
+  );
+  database.exec('SAVEPOINT probe');
+  insert.run(damagedAt ?? 0n);
+  database.exec('ROLLBACK TO probe');
+  // Written even if unchanged: this fails when the store accepts no writes.
+  database.exec(`PRAGMA user_version = ${migrations.length}`);
+  database.exec('COMMIT');
+  damagedAt = undefined;
+}
+
+/**
+ * After a failed sync the log may hold frames that never reach the disk, although every later sync
+ * succeeds: the kernel takes pages that it could not write for clean. A checkpoint writes all frames to
+ * the database file and empties the log. While another process reads it cannot, and the log is
+ * written again in place, which makes its pages dirty, and synced.
+ *
+ * Frames of a failed commit are written again too. They may come back after a crash, as they might
+ * have without this; their plants were answered "outcome unknown".
+ */
+function makeLogDurable(database: DatabaseSync, log: string): void {
+  // Does not wait for readers: writers would have to wait with it.
+  database.exec('PRAGMA busy_timeout = 0');
+  const checkpoint = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
+  database.exec(`PRAGMA busy_timeout = ${busyTimeout}`);
+  if (checkpoint?.busy === 0n) return;
+  // Nobody appends to the log or starts it anew meanwhile.
+  database.exec('BEGIN IMMEDIATE');
+  rewrite(log);
+  syncDirectory(dirname(log));
+  database.exec('ROLLBACK');
+}
+
+/**
+ * Writes the bytes of a file again, and syncs it.
+ *
+ * Only for the log: closing a descriptor of the database file or of its `-shm` would drop the POSIX
+ * locks that SQLite has on them in this process. It locks nothing in the log.
+ */
+function rewrite(file: string): void {
+  const descriptor = openSync(file, 'r+');
+  try {
+    const chunk = Buffer.allocUnsafe(CHUNK);
+    for (let at = 0, length; (length = readSync(descriptor, chunk, 0, CHUNK, at)) > 0;) {
+      at += writeSync(descriptor, chunk, 0, length, at);
+    }
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/**
+ * Creates the directory and syncs what has new entries: it and its ancestors, up to the first that
+ * existed. Without that, a crash may lose them.
+ */
 function makeDirectory(directory: string): void {
   const first = mkdirSync(directory, { recursive: true });
-  if (first === undefined || process.platform === 'win32') return;
-  const descriptor = openSync(dirname(first), 'r');
-  fsyncSync(descriptor);
-  closeSync(descriptor);
+  if (first === undefined) return;
+  const existing = dirname(first);
+  let each = directory;
+  while (each !== existing) {
+    syncDirectory(each);
+    each = dirname(each);
+  }
+  syncDirectory(existing);
 }
 
-/** SQLite keeps writing to a file that was deleted or replaced, and those plants would be lost. */
-function assertSameFiles({ files }: Store): void {
-  if (identities() !== files) throw new Error('the database file was moved, replaced or deleted');
+function syncDirectory(directory: string): void {
+  if (process.platform === 'win32') return;
+  const descriptor = openSync(directory, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
-function identities(): string {
-  return [path, `${path}-wal`]
-    .map((file) => {
-      const stats = statSync(file, { throwIfNoEntry: false });
-      return stats ? `${stats.dev}:${stats.ino}` : 'missing';
-    })
-    .join();
+/**
+ * SQLite keeps writing to files that were deleted, replaced or cut, and those plants would be lost.
+ * Costs two calls of the operating system, unless a file has become shorter.
+ */
+function assertIntact(current: Store): void {
+  const { database, log, files: before } = current;
+  const files = look(log);
+  if (files.database !== before.database || files.log !== before.log) {
+    throw new Error('the database file was moved, replaced or deleted');
+  }
+  if (files.databaseSize < before.databaseSize || files.logSize < before.logSize) {
+    assertNotCut(database, log);
+  }
+  current.files = files;
+}
+
+/**
+ * Both files may become shorter: a checkpoint by another process may empty the log, and VACUUM
+ * shrinks the database. But the log has all frames that its index knows. The database has all pages
+ * when no frame is left to copy there, and its first one always.
+ *
+ * @throws Error when a file lacks something
+ */
+function assertNotCut(database: DatabaseSync, log: string): void {
+  const pageSize = readNumber(database, 'page_size');
+  const pages = readNumber(database, 'page_count');
+  const index = readLogIndex(database);
+  const { databaseSize, logSize } = look(log);
+  const size = index.frames === 0 ? 0 : LOG_HEADER + index.frames * (FRAME_HEADER + pageSize);
+  // The log was emptied meanwhile if it has fewer frames now.
+  if (logSize < size && readLogIndex(database).frames >= index.frames) {
+    throw new Error(`the log ${log} was cut, and plants with it: ${DAMAGE_ADVICE}`);
+  }
+  const leastPages = index.frames === index.copied ? pages : 1;
+  if (databaseSize < leastPages * pageSize) {
+    throw new Error(`the database file was cut: ${DAMAGE_ADVICE}`);
+  }
+}
+
+/** How many frames the log has, and how many of them a checkpoint has copied to the database file. */
+function readLogIndex(database: DatabaseSync): { frames: number; copied: number } {
+  // SQLite before 3.51 does not know NOOP, and copies what it can.
+  const row = database.prepare('PRAGMA wal_checkpoint(NOOP)').get();
+  return { frames: Number(row?.log), copied: Number(row?.checkpointed) };
+}
+
+function look(log: string): Files {
+  const database = statSync(path, { throwIfNoEntry: false });
+  const logFile = statSync(log, { throwIfNoEntry: false });
+  return {
+    database: idOf(database),
+    databaseSize: database?.size ?? 0,
+    log: idOf(logFile),
+    logSize: logFile?.size ?? 0,
+  };
+}
+
+function idOf(stats: Stats | undefined): string {
+  return stats ? `${stats.dev}:${stats.ino}` : MISSING;
+}
+
+/** SQLite puts the log beside the file that symbolic links lead to. */
+function logPath(): string {
+  return `${existsSync(path) ? realpathSync(path) : path}-wal`;
+}
+
+function readNumber(database: DatabaseSync, pragma: string): number {
+  return Number(database.prepare(`PRAGMA ${pragma}`).get()?.[pragma]);
 }
 
 function tryRollback(): boolean {
@@ -208,12 +451,19 @@ function tryRollback(): boolean {
 
 /** Closes the database, so that the next request opens it again. */
 function discardStore(): void {
+  lastFiles = store?.files ?? lastFiles;
   try {
     store?.database.close();
   } catch {
     // A broken connection may fail to close too.
   }
   store = undefined;
+}
+
+/** An error in one line, with advice where there is some. */
+function describe(error: unknown): string {
+  const { message } = error as Error;
+  return primaryCode(error) === SQLITE_CORRUPT ? `${message}: ${DAMAGE_ADVICE}` : message;
 }
 
 /** The low byte of SQLite's extended result code. Undefined if the error is not SQLite's. */
