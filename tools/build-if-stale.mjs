@@ -1,0 +1,16 @@
+/**
+ * Builds `dist` without checking types, unless it is newer than everything that it is made from:
+ * `npm start` and `npm run plant-store` answer at once then.
+ */
+import { execSync } from 'node:child_process';
+import { globSync, statSync } from 'node:fs';
+
+const SOURCES = ['src/**', 'package.json', 'tsconfig*.json', 'nest-cli.json'];
+const timeOf = (file) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+
+const builtAt = timeOf('dist/plant-store.js');
+if (globSync(SOURCES).some((file) => timeOf(file) > builtAt)) {
+  execSync('nest build --path tsconfig.start.json && node tools/make-executable.mjs', {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+}
