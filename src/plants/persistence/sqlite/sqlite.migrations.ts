@@ -7,4 +7,6 @@
  */
 export const sqliteMigrations: readonly string[] = [
   'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT',
+  // Changes the schema alone and no row, however large the table is.
+  'ALTER TABLE plants ADD COLUMN idempotency_key BLOB',
 ];

@@ -23,11 +23,19 @@ import type {
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
 
+/** What became of a plant, as a reply has it. */
+const TAKEN = 0;
+const CREATED = 1;
+const REPLAYED = 2;
+const KEY_REUSED = 3;
+
 const { path, migrations, busyTimeout, create } = workerData as SqliteWorkerData;
 
 interface Store {
   readonly database: DatabaseSync;
   readonly insert: StatementSync;
+  readonly insertKeyed: StatementSync;
+  readonly selectKeyed: StatementSync;
   readonly select: StatementSync;
   /** The identities of the files at the time they were opened. */
   readonly files: string;
@@ -64,22 +72,27 @@ function reply(message: Reply): void {
   parentPort?.postMessage(message);
 }
 
-function commit({ ids, names, tags }: SqliteBatch): SqliteCommitReply {
-  const inserted = new Uint8Array(ids.length);
+function commit({ ids, names, tags, keys }: SqliteBatch): SqliteCommitReply {
+  const insertions = new Uint8Array(ids.length);
   let phase: 'before' | 'during' | 'after' = 'before';
   try {
-    store ??= open(false);
-    const { database, insert } = store;
-    assertSameFiles(store);
+    const opened = (store ??= open(false));
+    const { database, insert } = opened;
+    assertSameFiles(opened);
     database.exec('BEGIN IMMEDIATE');
     ids.forEach((id, at) => {
-      inserted[at] = Number(insert.run(id, names[at] ?? null, tags[at] ?? null).changes);
+      const name = names[at] ?? '';
+      const key = keys?.[at];
+      insertions[at] =
+        key === undefined
+          ? Number(insert.run(id, name, tags[at] ?? null).changes)
+          : insertOnce(opened, id, name, tags[at] ?? null, Buffer.from(key, 'hex'));
     });
     phase = 'during';
     database.exec('COMMIT');
     phase = 'after';
-    assertSameFiles(store);
-    return { result: 'committed', inserted };
+    assertSameFiles(opened);
+    return { result: 'committed', insertions };
   } catch (error) {
     const code = primaryCode(error);
     // On a full disk the commit record itself could not be written. Any other failed COMMIT may have
@@ -89,6 +102,20 @@ function commit({ ids, names, tags }: SqliteBatch): SqliteCommitReply {
     if (!isLocked || !tryRollback()) discardStore();
     return { result: isRefused ? 'refused' : 'unknown', reason: String(error) };
   }
+}
+
+/** Inserts a plant with its key, or tells what its id is taken by. */
+function insertOnce(
+  { insertKeyed, selectKeyed }: Store,
+  id: bigint,
+  name: string,
+  tag: string | null,
+  key: Buffer,
+): number {
+  if (Number(insertKeyed.run(id, name, tag, key).changes) === 1) return CREATED;
+  const stored = selectKeyed.get(id, key);
+  if (stored === undefined) return TAKEN;
+  return stored.name === name && stored.tag === tag ? REPLAYED : KEY_REUSED;
 }
 
 function read({ from, to, limit, textLimit }: SqliteQuery): SqlitePlants {
@@ -149,10 +176,16 @@ function open(createFile: boolean): Store {
     const insert = database.prepare(
       'INSERT INTO plants (id, name, tag) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
     );
+    const insertKeyed = database.prepare(
+      'INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
+    );
+    const selectKeyed = database.prepare(
+      'SELECT name, tag FROM plants WHERE id = ? AND idempotency_key = ?',
+    );
     const select = database.prepare(
       'SELECT id, name, tag FROM plants WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?',
     );
-    return { database, insert, select, files: identities() };
+    return { database, insert, insertKeyed, selectKeyed, select, files: identities() };
   } catch (error) {
     database.close();
     throw error;
