@@ -2,6 +2,7 @@
  * The module's second door: what the standalone program needs of it beyond `index.ts`, the public
  * face of the package.
  */
+export { IDEMPOTENT_REPLAYED } from './idempotency-key';
 export { urlPerHost, StoreOpenError } from './persistence';
 export {
   type BatchEvent,
