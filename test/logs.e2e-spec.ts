@@ -105,6 +105,21 @@ describe('the log', () => {
     ]);
   });
 
+  it('marks the line of a repeated creation', async () => {
+    await start({ ACCESS_LOG: 'true' });
+    for (const requestId of ['first', 'again']) {
+      await service.post('{"id":1,"name":"Fern"}', {
+        'x-request-id': requestId,
+        'idempotency-key': 'secret-key',
+      });
+    }
+
+    const logged = await lines();
+    const marks = logged.filter(({ msg }) => msg === 'request').map((line) => line.replayed);
+    expect(marks).toEqual([undefined, true]);
+    expect(JSON.stringify(logged)).not.toContain('secret-key');
+  });
+
   it('leaves out a malformed traceparent', async () => {
     await start({ ACCESS_LOG: 'true' });
     await service.post('{"id":1,"name":"Fern"}', { traceparent: `${TRACEPARENT}x` });

@@ -73,7 +73,6 @@ describe('the OpenAPI document', () => {
       expect(createPlant).toMatchObject({
         operationId: 'createPlant',
         summary: 'Creates a new plant in the store',
-        parameters: [],
       });
     });
 
@@ -180,6 +179,25 @@ describe('the OpenAPI document', () => {
         503: ['Retry-After'],
         504: [],
         default: [],
+      });
+    });
+
+    it('has one parameter, an optional header, and a header that answers it', () => {
+      expect(createPlant.parameters).toEqual([
+        {
+          name: 'Idempotency-Key',
+          in: 'header',
+          required: false,
+          description: expect.stringContaining('an addition of this implementation') as string,
+          schema: { type: 'string' },
+        },
+      ]);
+      expect(createPlant.responses['200']?.headers).toEqual({
+        'Idempotent-Replayed': {
+          required: false,
+          description: expect.any(String) as string,
+          schema: { type: 'string', enum: ['true'] },
+        },
       });
     });
 

@@ -68,13 +68,15 @@ describe('a table sharded by id over two further servers', () => {
     const database = nameOf(url);
     await server.execute(
       `CREATE EXTENSION postgres_fdw;
-       CREATE TABLE plants (id bigint NOT NULL, name text NOT NULL, tag text) PARTITION BY HASH (id)`,
+       CREATE TABLE plants (id bigint NOT NULL, name text NOT NULL, tag text, idempotency_key bytea)
+         PARTITION BY HASH (id)`,
       database,
     );
     for (const [at, shard] of shards.entries()) {
       await shard.execute(`CREATE DATABASE ${database}`);
       await shard.execute(
-        'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
+        `CREATE TABLE plants
+           (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)`,
         database,
       );
       await server.execute(
@@ -90,6 +92,19 @@ describe('a table sharded by id over two further servers', () => {
     return openStore(url);
   });
 });
+
+describeRepository(
+  "PostgresPlantsRepository, on an operator's table without keys",
+  async () => {
+    const url = await makeDatabase();
+    await server.execute(
+      'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
+      nameOf(url),
+    );
+    return openStore(url);
+  },
+  { keepsKeys: false },
+);
 
 describe('PostgresPlantsRepository', () => {
   let url: string;

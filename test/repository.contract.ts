@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Plant, PlantsRepository } from '../src/plants';
+import type { Insertion, Plant, PlantsRepository } from '../src/plants';
 
 /** A store under test: two repositories on it, and a way to read it without them. */
 export interface StoreUnderTest {
@@ -18,8 +18,38 @@ const plant: fc.Arbitrary<Plant> = fc.oneof(
   fc.record({ id, name: text, tag: text }),
 );
 
+/** A digest of a key, as the service makes them: 64 hexadecimal digits. */
+function keyOf(number: number): string {
+  return number.toString(16).padStart(64, '0');
+}
+
+/** What a repository is expected to do with keys: a Map, and twenty lines. */
+class Model {
+  private readonly stored = new Map<bigint, Plant & { key: string | undefined }>();
+
+  insert(plant: Plant, key: string | undefined): Insertion {
+    const other = this.stored.get(plant.id);
+    if (other === undefined) {
+      this.stored.set(plant.id, { ...plant, key });
+      return 'created';
+    }
+    if (key === undefined || other.key !== key) return 'taken';
+    return other.name === plant.name && other.tag === plant.tag ? 'replayed' : 'keyReused';
+  }
+
+  plants(): Plant[] {
+    return [...this.stored.values()]
+      .map(({ id, name, tag }) => ({ id, name, ...(tag === undefined ? {} : { tag }) }))
+      .toSorted((one, other) => Number(one.id - other.id));
+  }
+}
+
 /** The tests that every {@link PlantsRepository} passes, on a real database. */
-export function describeRepository(name: string, open: () => Promise<StoreUnderTest>): void {
+export function describeRepository(
+  name: string,
+  open: () => Promise<StoreUnderTest>,
+  { keepsKeys = true } = {},
+): void {
   describe(`${name}, as a PlantsRepository`, () => {
     let store: StoreUnderTest;
     beforeEach(async () => {
@@ -122,6 +152,174 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
       await Promise.all(plants.map((each) => store.repository.insert(each)));
 
       expect(await store.plants()).toEqual(plants);
+    });
+
+    if (!keepsKeys) return;
+
+    describe('with a key', () => {
+      const fern = { id: 1n, name: 'Fern', tag: 'shade' };
+
+      it('stores a plant once, however often it is inserted', async () => {
+        const insertions = [
+          await store.repository.insertOnce(fern, keyOf(1)),
+          await store.repository.insertOnce(fern, keyOf(1)),
+          await store.second.insertOnce(fern, keyOf(1)),
+        ];
+
+        expect(insertions).toEqual(['created', 'replayed', 'replayed']);
+        expect(await store.plants()).toEqual([fern]);
+      });
+
+      it.each([
+        ['another name', { ...fern, name: 'Moss' }],
+        ['a name that differs in case alone', { ...fern, name: 'fern' }],
+        ['a name that differs in normalisation alone', { ...fern, name: 'e\u0301' }],
+        ['another tag', { ...fern, tag: '' }],
+        ['no tag', { id: fern.id, name: fern.name }],
+      ])('refuses the key with %s', async (_what, other) => {
+        const first = other.name === 'e\u0301' ? { ...fern, name: '\u00e9' } : fern;
+        await store.repository.insertOnce(first, keyOf(1));
+
+        expect(await store.repository.insertOnce(other, keyOf(1))).toBe('keyReused');
+        expect(await store.plants()).toEqual([first]);
+      });
+
+      it('refuses another key, and no key, as any taken id', async () => {
+        await store.repository.insertOnce(fern, keyOf(1));
+
+        expect(await store.repository.insertOnce(fern, keyOf(2))).toBe('taken');
+        expect(await store.repository.insert(fern)).toBe(false);
+      });
+
+      it('refuses a key for a plant that was stored without one', async () => {
+        await store.repository.insert(fern);
+
+        expect(await store.repository.insertOnce(fern, keyOf(1))).toBe('taken');
+      });
+
+      it('takes a key for several ids', async () => {
+        const moss = { id: 2n, name: 'Moss' };
+        await store.repository.insertOnce(fern, keyOf(1));
+
+        expect(await store.repository.insertOnce(moss, keyOf(1))).toBe('created');
+        expect(await store.plants()).toEqual([fern, moss]);
+      });
+
+      it('tells in one batch what came first', async () => {
+        const insertions = await Promise.all([
+          store.repository.insertOnce(fern, keyOf(1)),
+          store.repository.insertOnce(fern, keyOf(1)),
+          store.repository.insertOnce({ ...fern, name: 'Moss' }, keyOf(1)),
+          store.repository.insertOnce(fern, keyOf(2)),
+          store.repository.insert(fern),
+          store.repository.insert({ id: 2n, name: 'Moss' }),
+          store.repository.insertOnce({ id: 2n, name: 'Moss' }, keyOf(1)),
+        ]);
+
+        expect(insertions).toEqual([
+          ...['created', 'replayed', 'keyReused', 'taken'],
+          ...[false, true, 'taken'],
+        ]);
+      });
+
+      it('tells in one batch what was stored before', async () => {
+        await store.second.insertOnce(fern, keyOf(1));
+
+        const insertions = await Promise.all([
+          store.repository.insert(fern),
+          store.repository.insertOnce(fern, keyOf(2)),
+          store.repository.insertOnce(fern, keyOf(1)),
+          store.repository.insertOnce({ ...fern, name: 'Moss' }, keyOf(1)),
+          store.repository.insertOnce({ ...fern, id: 2n }, keyOf(1)),
+        ]);
+
+        expect(insertions).toEqual([false, 'taken', 'replayed', 'keyReused', 'created']);
+      });
+
+      it('creates one of ten equal plants at the same time, and replays the others', async () => {
+        const insertions = await Promise.all(
+          Array.from({ length: 10 }, (_, at) =>
+            (at % 2 ? store.repository : store.second).insertOnce(fern, keyOf(1)),
+          ),
+        );
+
+        expect(insertions.toSorted()).toEqual(['created', ...Array<string>(9).fill('replayed')]);
+        expect(await store.plants()).toEqual([fern]);
+      });
+
+      it('replays only the content that was stored, of two at the same time', async () => {
+        const contents = Array.from({ length: 10 }, (_, at) => ({
+          id: 1n,
+          name: `Fern ${at % 2}`,
+        }));
+
+        const insertions = await Promise.all(
+          contents.map((each, at) =>
+            (at % 4 < 2 ? store.repository : store.second).insertOnce(each, keyOf(1)),
+          ),
+        );
+
+        const [winner] = await store.plants();
+        contents.forEach((each, at) => {
+          const expected = each.name === winner?.name ? /created|replayed/ : /keyReused/;
+          expect(insertions[at]).toMatch(expected);
+        });
+        expect(insertions.filter((each) => each === 'created')).toHaveLength(1);
+      });
+
+      it('does in any order what a model of twenty lines does', async () => {
+        const attempt = fc.record({
+          plant: fc.record(
+            {
+              id: fc.bigInt({ min: 1n, max: 4n }),
+              name: fc.constantFrom('Fern', 'fern', ''),
+              tag: fc.constantFrom('', 'shade'),
+            },
+            { requiredKeys: ['id', 'name'] },
+          ),
+          key: fc.option(fc.integer({ min: 1, max: 3 }).map(keyOf), { nil: undefined }),
+          /** Whether it waits for those before it. */
+          isAlone: fc.boolean(),
+          isSecond: fc.boolean(),
+        });
+        const seen = new Set<Insertion>();
+        let runs = 0n;
+        await fc.assert(
+          fc.asyncProperty(fc.array(attempt, { maxLength: 30 }), async (attempts) => {
+            // Ids of this run alone.
+            runs++;
+            const model = new Model();
+            const pending: Promise<unknown>[] = [];
+            let repository = store.repository;
+            for (const { key, isAlone, isSecond, ...rest } of attempts) {
+              const each = { ...rest.plant, id: rest.plant.id + runs * 10n };
+              if (isAlone) {
+                await Promise.all(pending.splice(0));
+                // Those of two repositories have no order, unless one waits for the other.
+                repository = isSecond ? store.second : store.repository;
+              }
+              const expected = model.insert(each, key);
+              seen.add(expected);
+              const check = async (): Promise<void> => {
+                const insertion =
+                  key === undefined
+                    ? (await repository.insert(each))
+                      ? 'created'
+                      : 'taken'
+                    : await repository.insertOnce(each, key);
+                expect(insertion).toBe(expected);
+              };
+              pending.push(check());
+            }
+            await Promise.all(pending);
+
+            const stored = await store.plants();
+            expect(stored.filter(({ id: of }) => of / 10n === runs)).toEqual(model.plants());
+          }),
+          { numRuns: 60, verbose: true },
+        );
+        expect([...seen].toSorted()).toEqual(['created', 'keyReused', 'replayed', 'taken']);
+      });
     });
   });
 }

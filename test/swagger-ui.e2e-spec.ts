@@ -130,6 +130,21 @@ describe('Swagger UI in Chromium', () => {
     expect(BigInt(id)).toBeGreaterThan(2n ** 53n);
   });
 
+  it('has a field for the Idempotency-Key, empty at first', async () => {
+    await authorize();
+    await executeButton().click();
+    expect((await shownAnswer()).status).toBe('200');
+    application.store.removePlants();
+    await page.locator('tr[data-param-name="Idempotency-Key"] input').fill('"abc"');
+
+    for (const isReplay of [false, true]) {
+      const answered = page.waitForResponse(/plants/);
+      await executeButton().click();
+      const answer = await answered;
+      expect([answer.status(), 'idempotent-replayed' in answer.headers()]).toEqual([200, isReplay]);
+    }
+  });
+
   it('shows the Error body when the request body is wrong', async () => {
     await authorize();
     await requestBody().fill('{"id": 1}');

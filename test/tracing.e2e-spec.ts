@@ -96,6 +96,16 @@ describe('traces', () => {
     expect(new Set(collector.spans.map(({ traceId }) => traceId)).size).toBe(1);
   });
 
+  it('mark the request of a repeated creation', async () => {
+    await post('{"id":2,"name":"Fern"}', { 'idempotency-key': 'secret-key' });
+    await post('{"id":2,"name":"Fern"}', { 'idempotency-key': 'secret-key' });
+
+    const requests = (await spans(6)).filter(({ name }) => name === 'POST /plants');
+    const marks = requests.map(({ attributes }) => attributes['plant_store.idempotent_replay']);
+    expect(marks.toSorted()).toEqual([true, undefined]);
+    expect(JSON.stringify(collector.spans)).not.toContain('secret-key');
+  });
+
   it("continue the caller's trace", async () => {
     await post('{"id":2,"name":"Fern"}', {
       traceparent: `00-${TRACE_ID}-${CALLER_ID}-01`,

@@ -3,7 +3,7 @@
  * which `npm ci` leaves out (`.npmrc`). Scripts that need them call this first; it takes no time
  * when they are there.
  */
-import { execSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import process from 'node:process';
@@ -21,6 +21,11 @@ function computeStamp() {
 
 if (!existsSync(STAMP) || readFileSync(STAMP, 'utf8') !== computeStamp()) {
   process.stderr.write('Installing what the tests and linters need.\n');
-  execSync('npm install --include=optional --no-save --no-audit --no-fund', { stdio: 'inherit' });
+  // npm skips an optional package whose engines exclude the Node.js that npm itself runs on, so it
+  // runs on the one from node_modules.
+  const npm = process.env.npm_execpath;
+  if (npm === undefined) throw new Error('Run it by npm: npm run test:install');
+  const options = ['--include=optional', '--no-save', '--no-audit', '--no-fund'];
+  execFileSync(process.execPath, [npm, 'install', ...options], { stdio: 'inherit' });
   writeFileSync(STAMP, computeStamp());
 }

@@ -60,5 +60,5 @@ class ConfiguredVerifier extends TokenVerifier implements OnModuleInit, OnApplic
 function toListedToken(entry: string, index: number): ListedToken {
   const digest = parseTokenEntry(entry);
   if (digest === undefined) throw new TypeError(`tokens[${index}] must be a token or sha256:HEX`);
-  return { digest, name: `token ${index + 1}` };
+  return { digest, name: `token ${index + 1}`, isUnnamed: true };
 }

@@ -1,6 +1,7 @@
 export { type AuthOptions, isAuthConfigured, validateAuthOptions } from './auth.options';
 export { BearerGuard } from './bearer.guard';
 export { BearerToken } from './bearer-token';
+export { identityOf } from './caller-identity';
 export { createTokenVerifier } from './create-token-verifier';
 export { isTokenName, parseTokenFile, TokenFileError } from './token-file';
 export { parseTokenEntry, formatTokenEntry, makeToken, hashToken } from './token-digest';

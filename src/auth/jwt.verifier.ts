@@ -3,6 +3,7 @@ import { errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jo
 import { LruMap } from 'toad-cache';
 import { InsufficientScopeError, InvalidTokenError, PlantStoreError } from '../errors';
 import type { BearerToken } from './bearer-token';
+import { identifyByToken } from './caller-identity';
 import { IssuerKeys, type KeySet } from './issuer-keys';
 import { type Caller, TokenVerifier } from './token-verifier';
 
@@ -102,7 +103,11 @@ export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplic
       }
       this.requireScope(payload);
 
-      const caller = { name: findCallerName(payload), issuer };
+      const name = findCallerName(payload);
+      const caller =
+        name === undefined
+          ? identifyByToken({ name: 'unnamed', issuer }, token.digest)
+          : { name, issuer };
       const expires = ((payload.exp ?? 0) + CLOCK_TOLERANCE) * 1000;
       this.accepted.set(token.digest, { caller, expires, keys });
       return caller;
@@ -142,8 +147,8 @@ function isAccessToken({ typ, crit }: JWTHeaderParameters, claims: JWTPayload): 
 }
 
 /** RFC 9068 section 2.2 requires both claims; `sub` identifies the client when there is no user. */
-function findCallerName({ sub, client_id }: JWTPayload): string {
-  return [sub, client_id].find((value) => typeof value === 'string') ?? 'unnamed';
+function findCallerName({ sub, client_id }: JWTPayload): string | undefined {
+  return [sub, client_id].find((value) => typeof value === 'string');
 }
 
 /** The reason why a JWT is refused, where the caller may know it. */

@@ -62,7 +62,7 @@ function parseFields([entry = '', ...rest]: readonly string[], line: number): Li
       `line ${line} must have nothing after the token but a name (a letter, then letters, digits and _.@-) and a time such as 2027-01-31T12:00:00Z`,
     );
   }
-  return { digest, name: name ?? `line ${line}`, expires };
+  return { digest, name: name ?? `line ${line}`, isUnnamed: name === undefined, expires };
 }
 
 /** Milliseconds since 1970, or NaN when the text is not a time. */

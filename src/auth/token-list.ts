@@ -1,14 +1,17 @@
 import { timingSafeEqual } from 'node:crypto';
 import { InvalidTokenError } from '../errors';
 import type { BearerToken } from './bearer-token';
+import { identifyByToken } from './caller-identity';
 import { type Caller, TokenVerifier } from './token-verifier';
 
 /** An accepted token in a list of the operator. */
 export interface ListedToken {
   /** Its SHA-256 digest, one character per byte. */
   readonly digest: string;
-  /** Name of the caller who uses it. */
+  /** Name of the caller who uses it, or a description of the token. */
   readonly name: string;
+  /** Whether the name is only a description, such as the position in the list. */
+  readonly isUnnamed?: boolean | undefined;
   /** Time of expiry in milliseconds since 1970; absent when it never expires. */
   readonly expires?: number | undefined;
 }
@@ -29,10 +32,10 @@ export class TokenList extends TokenVerifier {
   constructor(tokens: readonly ListedToken[]) {
     super();
     this.size = tokens.length;
-    const entries = tokens.map(({ digest, name, expires = Infinity }) => ({
+    const entries = tokens.map(({ digest, name, isUnnamed, expires = Infinity }) => ({
       digest: toBytes(digest),
       expires,
-      caller: { name },
+      caller: isUnnamed ? identifyByToken({ name }, digest) : { name },
     }));
     this.byPrefix = Map.groupBy(entries, ({ digest }) => toPrefix(digest.toString('latin1')));
   }

@@ -26,6 +26,16 @@ export const errorCatalogue = {
     meaning: 'The media type or the content encoding of the body is not supported.',
   },
   bodyTooLarge: { error: 40005, status: 400, meaning: 'The body is larger than the limit.' },
+  invalidIdempotencyKey: {
+    error: 40006,
+    status: 400,
+    meaning: 'The Idempotency-Key header is malformed, empty or sent twice.',
+  },
+  idempotencyKeyReused: {
+    error: 40007,
+    status: 400,
+    meaning: 'The plant with this id was created with the same Idempotency-Key and other content.',
+  },
   missingCredentials: {
     error: 40100,
     status: 401,
@@ -176,6 +186,20 @@ export class IdTakenError extends PlantStoreError {
 export class UnsupportedMediaTypeError extends PlantStoreError {
   constructor(message: string) {
     super('unsupportedMediaType', message);
+  }
+}
+
+/** 40006: the idempotency key is malformed, empty or sent twice. */
+export class InvalidIdempotencyKeyError extends PlantStoreError {
+  constructor(message?: string) {
+    super('invalidIdempotencyKey', message);
+  }
+}
+
+/** 40007: the same caller created a plant with this id and idempotency key, but with other content. */
+export class IdempotencyKeyReusedError extends PlantStoreError {
+  constructor() {
+    super('idempotencyKeyReused');
   }
 }
 

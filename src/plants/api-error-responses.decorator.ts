@@ -41,6 +41,8 @@ const messageOfKind: Partial<Record<ErrorKind, string>> = {
   notJson: 'The body is empty.',
   invalidPlant: 'Not a NewPlant: name is required.',
   unsupportedMediaType: 'The Content-Type must be application/json, in UTF-8.',
+  invalidIdempotencyKey:
+    'The Idempotency-Key must be 1 to 255 visible ASCII characters, as they are or as a quoted string.',
 };
 
 /**

@@ -3,7 +3,9 @@ export type { AuthOptions, Caller } from '../auth';
 export {
   errorCatalogue,
   type ErrorBody,
+  IdempotencyKeyReusedError,
   IdTakenError,
+  InvalidIdempotencyKeyError,
   InvalidPlantError,
   OutcomeUnknownError,
   PlantStoreError,
@@ -16,5 +18,5 @@ export {
   type PlantsModuleMounting,
   type PlantsModuleOptions,
 } from './plants.options';
-export { PlantsRepository } from './plants.repository';
-export { PlantsService } from './plants.service';
+export { type Insertion, PlantsRepository } from './plants.repository';
+export { type CreationOptions, PlantsService } from './plants.service';

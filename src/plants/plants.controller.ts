@@ -1,17 +1,20 @@
 import { Controller, HttpStatus, Post, Req, Res, UseFilters } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { ErrorFilter, type HostRequest } from '../http';
+import type { Caller } from '../auth';
+import { ErrorFilter, type HostRequest, nodeRequest } from '../http';
 import { ApiErrorResponses } from './api-error-responses.decorator';
 import { NewPlantDto, newPlantExamples } from './dto/new-plant.dto';
 import {
   ApiBody,
   ApiExtraModels,
+  ApiHeader,
   ApiOkResponse,
   ApiOperation,
   ApiTags,
   getSchemaPath,
 } from './swagger-decorators';
 import { PlantDto, plantExamples } from './dto/plant.dto';
+import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, idempotencyKeyOf } from './idempotency-key';
 import { NewPlantPipe } from './new-plant.pipe';
 import { PlantsService } from './plants.service';
 
@@ -41,16 +44,52 @@ export class PlantsController {
   })
   @ApiExtraModels(NewPlantDto)
   @ApiBody({ schema: { $ref: getSchemaPath(NewPlantDto) }, examples: newPlantExamples })
-  @ApiOkResponse({ description: 'Plant response', type: PlantDto, examples: plantExamples })
+  @ApiHeader({
+    name: IDEMPOTENCY_KEY,
+    required: false,
+    description:
+      'Makes the creation safe to repeat (an addition of this implementation). A repetition by the same caller, with the same key and the same plant, is answered like the first. 1 to 255 visible ASCII characters, as they are or as a quoted string of RFC 9651; choose a new key for each plant.',
+    // Without an example, which Swagger UI would send with every request.
+    schema: { type: 'string' },
+  })
+  @ApiOkResponse({
+    description: 'Plant response',
+    headers: {
+      [IDEMPOTENT_REPLAYED]: {
+        description:
+          'Only in the answer to a repetition: an earlier request with this Idempotency-Key has stored the plant',
+        required: false,
+        schema: { type: 'string', enum: ['true'] },
+      },
+    },
+    type: PlantDto,
+    examples: plantExamples,
+  })
   @ApiErrorResponses()
   async create(@Req() request: HostRequest, @Res() response: unknown): Promise<void> {
     try {
-      const { name, tag } = await this.plants.create(this.newPlant.transform(request));
-      const plant: PlantDto = { name, tag };
+      const key = idempotencyKeyOf(nodeRequest(request));
+      const newPlant = this.newPlant.transform(request);
+      let isReplay = false;
+      if (key === undefined) await this.plants.create(newPlant);
+      else isReplay = await this.plants.createOnce(newPlant, key, callerOf(request));
+
       const { httpAdapter } = this.adapterHost;
-      if (!httpAdapter.isHeadersSent(response)) httpAdapter.reply(response, plant, HttpStatus.OK);
+      if (httpAdapter.isHeadersSent(response)) return;
+      if (isReplay) httpAdapter.setHeader(response, IDEMPOTENT_REPLAYED, 'true');
+      const { name, tag } = newPlant;
+      const plant: PlantDto = { name, tag };
+      httpAdapter.reply(response, plant, HttpStatus.OK);
     } catch (error) {
       this.errors.answer(error, request, response);
     }
   }
+}
+
+/**
+ * The caller of a request, if the guard says who it is: our guard sets the `caller` property, and a
+ * guard of the host may set it too. What has no name is not a caller.
+ */
+function callerOf({ caller }: HostRequest & { caller?: Partial<Caller> }): Caller | undefined {
+  return typeof caller?.name === 'string' ? (caller as Caller) : undefined;
 }

@@ -16,7 +16,7 @@ import {
   type PlantsModuleOptions,
 } from './plants.options';
 import { PlantsRepository } from './plants.repository';
-import { PLANTS_PATH } from './plants.route';
+import { MOUNTING_PATH, PLANTS_PATH } from './plants.route';
 
 const defaults: PlantsModuleMounting = {
   path: PLANTS_PATH,
@@ -33,7 +33,12 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
       ...definition,
       imports: [...imports, ...mounting.imports],
       controllers: [controllerFor(mounting)],
-      providers: [...providers, repositoryFor(mounting), ...verifierFor(mounting)],
+      providers: [
+        ...providers,
+        { provide: MOUNTING_PATH, useValue: mounting.path },
+        repositoryFor(mounting),
+        ...verifierFor(mounting),
+      ],
     }))
     .build();
 

@@ -1,5 +1,15 @@
 import type { Plant } from './plant';
 
+/**
+ * What became of a plant inserted with an idempotency key.
+ *
+ * - `created`: it is stored now.
+ * - `replayed`: it was stored before, with this key, this name and this tag.
+ * - `keyReused`: its id was stored before with this key, but with another name or tag.
+ * - `taken`: its id was stored before, with another key or without one.
+ */
+export type Insertion = 'created' | 'replayed' | 'keyReused' | 'taken';
+
 /** Stores plants: the port that every store implements, and its injection token. */
 export abstract class PlantsRepository {
   /**
@@ -12,6 +22,22 @@ export abstract class PlantsRepository {
    * @throws OutcomeUnknownError when the plant may or may not be stored
    */
   abstract insert(plant: Plant): Promise<boolean>;
+
+  /**
+   * Stores a plant together with its idempotency key, in one transaction. Otherwise as
+   * {@link insert}: of concurrent calls with one id, exactly one stores its plant.
+   *
+   * A repository need not keep keys. Unless it overrides this method, they are ignored.
+   *
+   * @param _key a digest of caller and key, in hexadecimal
+   * @returns once the stored plant is durable, whoever stored it
+   * @throws UnavailableError when nothing was stored by this call
+   * @throws OutcomeUnknownError when the plant may or may not be stored
+   */
+  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- for repositories that keep keys
+  async insertOnce(plant: Plant, _key: string): Promise<Insertion> {
+    return (await this.insert(plant)) ? 'created' : 'taken';
+  }
 
   /**
    * The plant with an id; undefined when there is none.

@@ -1,34 +1,86 @@
-import { Injectable } from '@nestjs/common';
-import { IdTakenError } from '../errors';
+import { Inject, Injectable, Optional } from '@nestjs/common';
+import type { Caller } from '../auth';
+import { IdempotencyKeyReusedError, IdTakenError } from '../errors';
 import { NewPlantDto } from './dto/new-plant.dto';
+import { assertIdempotencyKey, digestIdempotencyKey } from './idempotency-key';
 import { validateNewPlant } from './new-plant.validation';
 import type { Plant } from './plant';
 import { PlantsRepository } from './plants.repository';
+import { MOUNTING_PATH, PLANTS_PATH } from './plants.route';
 
 /** The most plants on a page of {@link PlantsService.all}. */
 const PAGE = 200;
 
+/** What a caller in process may say about a creation. */
+export interface CreationOptions {
+  /**
+   * Makes the creation safe to repeat: 1 to 255 visible ASCII characters, as in the `Idempotency-Key`
+   * header without its quotation marks. Choose a new key for each plant, a UUID for example.
+   *
+   * @default none
+   */
+  readonly idempotencyKey?: string | undefined;
+  /**
+   * Who creates the plant. Keys of different callers are different keys. A caller has the same keys
+   * here and over HTTP.
+   *
+   * @default nobody, so that keys belong to the mounting of the module
+   */
+  readonly caller?: Caller | undefined;
+}
+
 /** Creates and reads plants, for the HTTP operation and for callers in process. */
 @Injectable()
 export class PlantsService {
-  constructor(private readonly plants: PlantsRepository) {}
+  constructor(
+    private readonly plants: PlantsRepository,
+    @Optional() @Inject(MOUNTING_PATH) private readonly mounting: string = PLANTS_PATH,
+  ) {}
 
   /**
-   * Creates a plant.
+   * Creates a plant. With an idempotency key it may be called again until it succeeds: if the plant
+   * was created by an earlier call with the same caller, key and content, that is a success too.
    *
    * @returns the plant, once it is durable
    * @throws InvalidPlantError when the id is not an int64, or a string cannot be stored exactly
+   * @throws InvalidIdempotencyKeyError when the key is not 1 to 255 visible ASCII characters
    * @throws IdTakenError when a plant with this id exists; the stored plant is unchanged
+   * @throws IdempotencyKeyReusedError when the caller created it with the same key and other content
    * @throws UnavailableError when the plant was refused before anything was stored
    * @throws OutcomeUnknownError when the plant may or may not be stored
    */
-  async create(plant: Plant): Promise<Plant> {
+  async create(plant: Plant, { idempotencyKey, caller }: CreationOptions = {}): Promise<Plant> {
     // The pipe has validated a NewPlantDto. Anything else is a caller's own object, which may have
     // an id of more than 64 bits, and may change before it is stored.
     const newPlant = plant instanceof NewPlantDto ? plant : validateNewPlant(plant);
-    const isStored = await this.plants.insert(newPlant);
-    if (!isStored) throw new IdTakenError();
+    if (idempotencyKey === undefined) {
+      const isStored = await this.plants.insert(newPlant);
+      if (!isStored) throw new IdTakenError();
+    } else {
+      assertIdempotencyKey(idempotencyKey);
+      await this.createOnce(newPlant, idempotencyKey, caller);
+    }
     return newPlant;
+  }
+
+  /**
+   * Creates a validated plant with a valid idempotency key. Throws as {@link create}.
+   *
+   * @returns whether an earlier creation with the same caller, key and content had stored it
+   * @internal
+   */
+  async createOnce(plant: NewPlantDto, key: string, caller: Caller | undefined): Promise<boolean> {
+    const digest = digestIdempotencyKey(key, caller, this.mounting);
+    switch (await this.plants.insertOnce(plant, digest)) {
+      case 'created':
+        return false;
+      case 'replayed':
+        return true;
+      case 'keyReused':
+        throw new IdempotencyKeyReusedError();
+      case 'taken':
+        throw new IdTakenError();
+    }
   }
 
   /**

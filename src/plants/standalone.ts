@@ -2,6 +2,7 @@
  * The module's second door: what the standalone program needs of it beyond `index.ts`, the public
  * face of the package.
  */
+export { IDEMPOTENT_REPLAYED } from './idempotency-key';
 export { parseInt64 } from './int64';
 export { sourceOfMember } from './json-member';
 export { validateNewPlant } from './new-plant.validation';

@@ -14,6 +14,7 @@ export const {
   ApiBearerAuth,
   ApiBody,
   ApiExtraModels,
+  ApiHeader,
   ApiOkResponse,
   ApiOperation,
   ApiProperty,

@@ -17,6 +17,7 @@ interface Document {
 interface Operation {
   readonly operationId: string;
   readonly summary: string;
+  readonly parameters: readonly { readonly name: string; readonly in: string }[];
   readonly requestBody: { readonly required: boolean; readonly content: Content };
   readonly responses: Readonly<Record<string, Response>>;
 }
@@ -24,7 +25,13 @@ interface Operation {
 interface Response {
   readonly description: string;
   readonly headers?: Readonly<
-    Record<string, { readonly required: boolean; readonly schema: { readonly type: string } }>
+    Record<
+      string,
+      {
+        readonly required: boolean;
+        readonly schema: { readonly type: string; readonly enum?: readonly string[] };
+      }
+    >
   >;
   readonly content: Content;
 }
@@ -61,7 +68,7 @@ export interface Answer {
 }
 
 /** Header fields that no answer carries unless the document says so. */
-const DECLARED_ONLY = ['www-authenticate', 'retry-after'];
+const DECLARED_ONLY = ['www-authenticate', 'retry-after', 'idempotent-replayed'];
 
 /**
  * Holds an answer of the service against the document: its status must be declared, with this media
@@ -79,8 +86,11 @@ export function expectAsDeclared({ status, headers, body }: Answer): void {
   if (status !== 200) {
     expect(Object.keys(content.examples)).toContain(String((body as { error: number }).error));
   }
-  for (const [name, { schema }] of Object.entries(declared.headers ?? {})) {
-    expect(headers[name.toLowerCase()]).toMatch(schema.type === 'integer' ? /^\d+$/ : /./);
+  for (const [name, { required, schema }] of Object.entries(declared.headers ?? {})) {
+    const value = headers[name.toLowerCase()];
+    if (!required && value === undefined) continue;
+    expect(value).toMatch(schema.type === 'integer' ? /^\d+$/ : /./);
+    if (schema.enum) expect(schema.enum).toContain(value);
   }
   const declaredNames = Object.keys(declared.headers ?? {}).map((name) => name.toLowerCase());
   const undeclared = DECLARED_ONLY.filter(

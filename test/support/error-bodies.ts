@@ -33,6 +33,15 @@ export const errorBodies = {
   mediaType: body(40004, 'The Content-Type must be application/json, in UTF-8.'),
   contentEncoding: body(40004, 'The body must not have a Content-Encoding.'),
   tooLarge: body(40005, 'The body is larger than the limit.'),
+  keyMalformed: body(
+    40006,
+    'The Idempotency-Key must be 1 to 255 visible ASCII characters, as they are or as a quoted string.',
+  ),
+  keyTwice: body(40006, 'The Idempotency-Key header must be sent once.'),
+  keyReused: body(
+    40007,
+    'The plant with this id was created with the same Idempotency-Key and other content.',
+  ),
   missingCredentials: body(
     40100,
     'No bearer credentials: no Authorization header, or one of another scheme.',

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { pathOf } from '../../http';
+import { IDEMPOTENT_REPLAYED } from '../../plants/standalone';
 import { requestFields } from './request-context';
 
 /** Writes one line a request, once it is answered. */
@@ -14,6 +15,7 @@ export function logAccess(instance: FastifyInstance, logger: Logger): void {
         path: pathOf(url),
         status: reply.statusCode,
         ms: reply.elapsedTime,
+        ...(reply.hasHeader(IDEMPOTENT_REPLAYED) ? { replayed: true } : {}),
       },
       'request',
     );

@@ -5,15 +5,23 @@ import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { errorCatalogue, errorChannel, type ErrorKind, type PlantStoreError } from '../../errors';
 import { PlantsRepository } from '../../plants';
-import { type BatchEvent, batchChannel, createPlantRoute } from '../../plants/standalone';
+import {
+  type BatchEvent,
+  batchChannel,
+  createPlantRoute,
+  IDEMPOTENT_REPLAYED,
+} from '../../plants/standalone';
 import { durationBuckets } from './duration-series';
 import { packageVersion } from '../../package-version';
 import { RequestDurations } from './request-durations';
 
 /** The errors that count as each outcome of a failed creation. */
 const failedOutcomes: Readonly<Record<string, readonly ErrorKind[]>> = {
-  invalid: ['notJson', 'invalidPlant', 'unsupportedMediaType', 'bodyTooLarge'],
-  taken: ['idTaken'],
+  invalid: [
+    ...(['notJson', 'invalidPlant', 'unsupportedMediaType', 'bodyTooLarge'] as const),
+    'invalidIdempotencyKey',
+  ],
+  taken: ['idTaken', 'idempotencyKeyReused'],
   refused: ['unavailable'],
   unknown: ['outcomeUnknown'],
 };
@@ -30,6 +38,8 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
   private readonly errors = new Map<number, number>(
     Object.values(errorCatalogue).map(({ error }) => [error, 0]),
   );
+  /** How many creations were answered as repetitions. */
+  private replays = 0;
   private readonly batchSize = new Histogram({
     name: 'plant_store_batch_size',
     help: 'Plants handed to the database in one commit.',
@@ -52,6 +62,7 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
     const plants = this.moduleRef.get(PlantsRepository, { strict: false });
     const registers = [this.registry];
     const { requests, errors } = this;
+    const replays = (): number => this.replays;
 
     new Counter({
       name: 'plant_store_creations_total',
@@ -62,8 +73,9 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
         this.reset();
         this.inc(
           { outcome: 'created' },
-          requests.count(createPlantRoute.method, createPlantRoute.url, 200),
+          requests.count(createPlantRoute.method, createPlantRoute.url, 200) - replays(),
         );
+        this.inc({ outcome: 'replayed' }, replays());
         for (const [outcome, kinds] of Object.entries(failedOutcomes)) {
           const counts = kinds.map((kind) => errors.get(errorCatalogue[kind].error) ?? 0);
           this.inc(
@@ -118,6 +130,11 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
   /** Measures every answered request, and counts connections. Call it before routes are added. */
   measure(instance: FastifyInstance): void {
     this.requests.measure(instance);
+    // When the duration is counted, so that "created" never falls.
+    instance.addHook('onResponse', (_request, reply, done) => {
+      if (reply.statusCode === 200 && reply.hasHeader(IDEMPOTENT_REPLAYED)) this.replays++;
+      done();
+    });
     const connections = promisify(instance.server.getConnections.bind(instance.server));
     new Gauge({
       name: 'http_open_connections',

@@ -22,7 +22,12 @@ import { NodeSDK } from '@opentelemetry/sdk-node';
 import type { FastifyInstance } from 'fastify';
 import { PlantStoreError } from '../../errors';
 import { LogThrottle, pathOf } from '../../http';
-import { commitChannel, type CommitEvent, validationChannel } from '../../plants/standalone';
+import {
+  commitChannel,
+  type CommitEvent,
+  IDEMPOTENT_REPLAYED,
+  validationChannel,
+} from '../../plants/standalone';
 import { packageVersion } from '../../package-version';
 import { traceFields } from '../logging';
 
@@ -121,6 +126,15 @@ export function traceRequests(instance: FastifyInstance): void {
   // Only now: the body arrives in another asynchronous context.
   instance.addHook('preHandler', ({ raw }, _reply, done) => {
     context.with(contexts.get(raw) ?? ROOT_CONTEXT, done);
+  });
+  // The span ends when the connection is done with the response, which is later.
+  instance.addHook('onResponse', ({ raw }, reply, done) => {
+    if (reply.hasHeader(IDEMPOTENT_REPLAYED)) {
+      trace
+        .getSpan(contexts.get(raw) ?? ROOT_CONTEXT)
+        ?.setAttribute('plant_store.idempotent_replay', true);
+    }
+    done();
   });
 
   const validation = operationSpans(tracer, 'validate plant');

@@ -1,5 +1,27 @@
 import type { Plant } from '../plant';
+import type { Insertion } from '../plants.repository';
 import type { GroupCommitOptions } from './group-commit';
+
+/** A plant to insert. */
+export interface KeyedPlant extends Plant {
+  /** The digest of its caller and idempotency key, in hexadecimal; absent when it has no key. */
+  readonly key?: string | undefined;
+}
+
+/** Whether any plant of a batch has a key. Most have none, and then the key costs nothing. */
+export function hasKeys(batch: readonly KeyedPlant[]): boolean {
+  return batch.some(({ key }) => key !== undefined);
+}
+
+/**
+ * What becomes of a plant whose id is taken.
+ *
+ * @param stored the plant that has the id, or undefined when it is known to have another key or none
+ */
+export function judgeRepetition(stored: KeyedPlant | undefined, plant: KeyedPlant): Insertion {
+  if (plant.key === undefined || plant.key !== stored?.key) return 'taken';
+  return plant.name === stored.name && plant.tag === stored.tag ? 'replayed' : 'keyReused';
+}
 
 /** A plant weighs 1, and 1 more for each full 4096 characters of its text. */
 const WEIGHT_UNIT = 4096;
@@ -11,4 +33,4 @@ export const plantBatches = {
   queueWeight: 16_384,
   queueTime: 1000,
   deadline: 10_000,
-} as const satisfies Partial<GroupCommitOptions<Plant, unknown>>;
+} as const satisfies Partial<GroupCommitOptions<KeyedPlant, unknown>>;

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { Logger, type OnApplicationShutdown } from '@nestjs/common';
-import type { ClientBase, ClientConfig, PoolClient } from 'pg';
+import type { ClientBase, ClientConfig, PoolClient, QueryConfig } from 'pg';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../../errors';
 import type { Plant } from '../../plant';
-import { PlantsRepository } from '../../plants.repository';
+import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { GroupCommit } from '../group-commit';
-import { plantBatches } from '../plant-batches';
+import { hasKeys, judgeRepetition, type KeyedPlant, plantBatches } from '../plant-batches';
 import { StoreOpenError } from '../store-open.error';
 import { CircuitBreaker } from './circuit-breaker';
 import {
@@ -43,11 +43,36 @@ const INSERT = `
   ON CONFLICT DO NOTHING
   RETURNING id::text`;
 
-/** The name of the prepared statement. It changes with the statement. */
-const INSERT_NAME = `plants-${hash('sha1', INSERT)}`;
+/** The names of the prepared statements. They change with the statements. */
+const INSERT_NAME = nameOf(INSERT);
+
+/** The same with idempotency keys. */
+const INSERT_KEYED = `
+  INSERT INTO plants (id, name, tag, idempotency_key)
+  SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bytea[])
+  ON CONFLICT DO NOTHING
+  RETURNING id::text`;
+
+const INSERT_KEYED_NAME = nameOf(INSERT_KEYED);
+
+/** The plants that have one of the ids, and the key that goes with it. */
+const SELECT_KEYED = `
+  SELECT plants.id::text, name, tag, encode(idempotency_key, 'hex') AS key,
+         current_setting('synchronous_standby_names', true) AS standbys
+  FROM plants JOIN unnest($1::bigint[], $2::bytea[]) AS sought (id, key)
+    ON plants.id = sought.id AND idempotency_key = sought.key`;
+
+/**
+ * Writes a commit record and nothing else. So the commit waits until the standbys have all that was
+ * written before.
+ */
+const WAIT_FOR_STANDBYS = "SELECT pg_logical_emit_message(true, 'plant-store', '')";
 
 /** Whether a plant was inserted, or why it was not or may not have been. */
-type Outcome = boolean | PlantStoreError;
+type RowOutcome = boolean | PlantStoreError;
+
+/** What became of a plant, or why nobody knows. */
+type Outcome = Insertion | PlantStoreError;
 
 /**
  * Stores plants in PostgreSQL, or in a database that speaks its protocol. Each batch is one
@@ -56,7 +81,7 @@ type Outcome = boolean | PlantStoreError;
 export class PostgresPlantsRepository extends PlantsRepository implements OnApplicationShutdown {
   private readonly logger = new Logger('PlantStore');
 
-  private readonly commits = new GroupCommit<Plant, Outcome>({
+  private readonly commits = new GroupCommit<KeyedPlant, Outcome>({
     ...plantBatches,
     commit: (batch) => this.commit(batch),
     timedOutLimit: 2,
@@ -90,6 +115,9 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
    * pools transactions may not support that. The first batch to fail for it turns it off for good.
    */
   private usesPreparedStatement = true;
+
+  /** Whether the table has a column for idempotency keys. */
+  private keepsKeys = true;
 
   private constructor(where: string | ClientConfig) {
     super();
@@ -129,10 +157,11 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 
   async insert(plant: Plant): Promise<boolean> {
-    this.assertUsable();
-    const outcome = await this.commits.submit(plant);
-    if (outcome instanceof PlantStoreError) throw outcome;
-    return outcome;
+    return (await this.submit(plant)) === 'created';
+  }
+
+  override insertOnce(plant: Plant, key: string): Promise<Insertion> {
+    return this.submit(this.keepsKeys ? { ...plant, key } : plant);
   }
 
   async find(id: bigint): Promise<Plant | undefined> {
@@ -156,17 +185,31 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     await this.hosts.close();
   }
 
+  private async submit(plant: KeyedPlant): Promise<Insertion> {
+    this.assertUsable();
+    const outcome = await this.commits.submit(plant);
+    if (outcome instanceof PlantStoreError) throw outcome;
+    return outcome;
+  }
+
   private async prepare(signal: AbortSignal, prefersOthers = false): Promise<void> {
     await this.hosts.selectWritable(prefersOthers);
     const client = await this.hosts.connect();
+    let table;
     try {
-      await withTimeout(migrate(client), MIGRATION_TIMEOUT, signal);
+      table = await withTimeout(migrate(client), MIGRATION_TIMEOUT, signal);
     } catch (error) {
       client.release(true);
       throw toOperatorError(this.hosts.name, error);
     }
     client.release();
     this.statements.abandonLost();
+    if (this.keepsKeys && !table.hasKeys) {
+      this.logger.warn(
+        `${this.hosts.name}: the Idempotency-Key header is ignored, because the table plants has no column idempotency_key of type bytea.`,
+      );
+    }
+    this.keepsKeys = table.hasKeys;
   }
 
   /**
@@ -201,36 +244,90 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     }
   }
 
-  private async commit(batch: readonly Plant[]): Promise<Outcome[]> {
+  private async commit(batch: readonly KeyedPlant[]): Promise<Outcome[]> {
     // Of plants with the same id, the first is tried. Sorted, so that instances cannot deadlock.
     const rows = [...new Map(batch.toReversed().map((plant) => [plant.id, plant])).values()];
     rows.sort((one, other) => (one.id < other.id ? -1 : 1));
 
     const client = await this.connect();
     const outcomes = await this.insertRows(client, rows);
-    client.release(isLost(outcomes));
+    let isSessionUsable = !isLost(outcomes);
 
-    return batch.map(({ id }) => {
+    const refused = batch.filter(({ id, key }) => key !== undefined && outcomes.get(id) === false);
+    let stored = new Map<bigint, KeyedPlant>();
+    if (refused.length > 0) {
+      try {
+        if (!isSessionUsable) throw new UnavailableError();
+        stored = await this.findStored(client, refused);
+      } catch (error) {
+        isSessionUsable = false;
+        for (const { id } of refused) outcomes.set(id, error as UnavailableError);
+      }
+    }
+    client.release(!isSessionUsable);
+
+    return batch.map((plant) => {
+      const { id } = plant;
       const outcome = outcomes.get(id) ?? false;
+      if (outcome === false) return judgeRepetition(stored.get(id), plant);
+      if (outcome === true) {
+        outcomes.set(id, false);
+        stored.set(id, plant);
+        return 'created';
+      }
       // The next plant with this id was not tried.
-      if (outcome === true) outcomes.set(id, false);
-      else if (outcome !== false) outcomes.set(id, new UnavailableError({ cause: outcome }));
+      outcomes.set(id, new UnavailableError({ cause: outcome }));
       return outcome;
     });
+  }
+
+  /**
+   * Finds the plants that have the ids of other plants, and the same keys.
+   *
+   * It is a statement of its own, so that it sees those whose commit the insert has waited for.
+   *
+   * @returns by id, once they are as durable as plants that this session has inserted
+   * @throws UnavailableError when the database does not tell
+   */
+  private async findStored(
+    client: ClientBase,
+    plants: readonly KeyedPlant[],
+  ): Promise<Map<bigint, KeyedPlant>> {
+    const { election } = this.hosts;
+    try {
+      const { rows } = await this.statements.answerTo(
+        client.query<StoredRow>(SELECT_KEYED, [
+          plants.map(({ id }) => id),
+          plants.map(({ key }) => toBytea(key)),
+        ]),
+      );
+      // A plant is visible once its commit has been replicated. But it is visible before, if the wait
+      // for the standby was cancelled, or if the server has crashed in it and started again.
+      if (rows.some(({ standbys }) => Boolean(standbys))) {
+        await this.statements.answerTo(commitOn(client, { text: WAIT_FOR_STANDBYS }));
+      }
+      return new Map(rows.map(({ key, ...row }) => [BigInt(row.id), { ...toPlant(row), key }]));
+    } catch (error) {
+      const cause = toOperatorError(this.hosts.name, error);
+      if (!isServerError(error)) this.openBreaker(election, cause);
+      else if (!isMomentary(error)) this.openBreaker(election, cause, false);
+      throw new UnavailableError({ cause });
+    }
+  }
+
+  /** What befalls a session says nothing about a host that was chosen after it. */
+  private openBreaker(election: number, fault: Error, canProbe?: boolean): void {
+    if (this.hosts.election === election) this.breaker.open(fault, canProbe);
   }
 
   /** Commits rows with different ids. A row that the database refuses fails alone. */
   private async insertRows(
     client: ClientBase,
-    rows: readonly Plant[],
-  ): Promise<Map<bigint, Outcome>> {
-    const all = (outcome: Outcome): Map<bigint, Outcome> =>
+    rows: readonly KeyedPlant[],
+  ): Promise<Map<bigint, RowOutcome>> {
+    const all = (outcome: RowOutcome): Map<bigint, RowOutcome> =>
       new Map(rows.map(({ id }) => [id, outcome]));
     const { election } = this.hosts;
-    // What befalls a session says nothing about a host that was chosen later.
-    const openBreaker = (fault: Error, canProbe?: boolean): void => {
-      if (this.hosts.election === election) this.breaker.open(fault, canProbe);
-    };
 
     for (let attempt = 1; ; attempt++) {
       const { usesPreparedStatement } = this;
@@ -244,7 +341,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
       } catch (error) {
         const cause = toOperatorError(this.hosts.name, error);
         if (!isServerError(error) || isAmbiguous(error) || !(await this.isAlive(client))) {
-          if (!(error instanceof AbandonedError)) openBreaker(cause);
+          if (!(error instanceof AbandonedError)) this.openBreaker(election, cause);
           return all(new OutcomeUnknownError({ cause }));
         }
         if (usesPreparedStatement && isPreparedStatementFault(error)) {
@@ -252,7 +349,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
         } else if (isRetryable(error) && attempt < MAX_ATTEMPTS) {
           await setTimeout(Math.random() * 2 ** attempt);
         } else if (!isRowFault(error)) {
-          if (!isMomentary(error)) openBreaker(cause, false);
+          if (!isMomentary(error)) this.openBreaker(election, cause, false);
           return all(new UnavailableError({ cause }));
         } else if (rows.length === 1) {
           return all(new PlantStoreError('internal', undefined, { cause }));
@@ -285,55 +382,92 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     const client = await this.connect();
     let result;
     try {
-      result = await this.statements.answerTo(
-        client.query<{ id: string; name: string; tag: string | null }>(text, values),
-      );
+      result = await this.statements.answerTo(client.query<PlantRow>(text, values));
     } catch (error) {
       client.release(true);
       throw new UnavailableError({ cause: toOperatorError(this.hosts.name, error) });
     }
     client.release();
-    return result.rows.map(({ id, name, tag }) => ({
-      id: BigInt(id),
-      name,
-      ...(tag === null ? {} : { tag }),
-    }));
+    return result.rows.map(toPlant);
   }
 }
 
+function nameOf(statement: string): string {
+  return `plants-${hash('sha1', statement)}`;
+}
+
+/** A row as the driver returns it. */
+interface PlantRow {
+  readonly id: string;
+  readonly name: string;
+  readonly tag: string | null;
+}
+
+/** A row of {@link SELECT_KEYED}. */
+interface StoredRow extends PlantRow {
+  readonly key: string;
+  /** `synchronous_standby_names`; null where there is no such setting. */
+  readonly standbys: string | null;
+}
+
+function toPlant({ id, name, tag }: PlantRow): Plant {
+  return { id: BigInt(id), name, ...(tag === null ? {} : { tag }) };
+}
+
+/** PostgreSQL's hexadecimal format of a bytea. */
+function toBytea(key: string | undefined): string | undefined {
+  return key === undefined ? undefined : `\\x${key}`;
+}
+
 /** Whether the session was lost while it had a statement to answer. */
-function isLost(outcomes: ReadonlyMap<bigint, Outcome>): boolean {
+function isLost(outcomes: ReadonlyMap<bigint, RowOutcome>): boolean {
   return [...outcomes.values()].some((outcome) => outcome instanceof OutcomeUnknownError);
 }
 
+/** Inserts rows in one transaction. Resolves once it is committed, to the ids that were free. */
+async function insert(
+  client: ClientBase,
+  rows: readonly KeyedPlant[],
+  usesPreparedStatement: boolean,
+): Promise<Set<string>> {
+  const isKeyed = hasKeys(rows);
+  const text = isKeyed ? INSERT_KEYED : INSERT;
+  const values: unknown[] = [
+    rows.map(({ id }) => id),
+    rows.map(({ name }) => name),
+    rows.map(({ tag }) => tag),
+  ];
+  if (isKeyed) values.push(rows.map(({ key }) => toBytea(key)));
+  const result = await commitOn<[id: string]>(client, {
+    ...(usesPreparedStatement ? { name: isKeyed ? INSERT_KEYED_NAME : INSERT_NAME } : {}),
+    text,
+    values,
+  });
+  return new Set(result.map(([id]) => id));
+}
+
 /**
- * Inserts rows in one transaction. Resolves once it is committed, to the ids that were free.
+ * Runs a statement that is a transaction of its own. Resolves once it is committed, to its rows.
  *
  * The driver resolves at the server's ReadyForQuery, which follows the commit. Rows and
  * CommandComplete precede the commit in the extended protocol.
  */
-async function insert(
+async function commitOn<Row extends unknown[]>(
   client: ClientBase,
-  rows: readonly Plant[],
-  usesPreparedStatement: boolean,
-): Promise<Set<string>> {
+  query: QueryConfig,
+): Promise<Row[]> {
   const routines = new Set<string | undefined>();
   const onNotice = ({ routine }: { routine?: string | undefined }): void => {
     routines.add(routine);
   };
   client.on('notice', onNotice);
   try {
-    const result = await client.query<[id: string]>({
-      ...(usesPreparedStatement ? { name: INSERT_NAME } : {}),
-      text: INSERT,
-      rowMode: 'array',
-      values: [rows.map(({ id }) => id), rows.map(({ name }) => name), rows.map(({ tag }) => tag)],
-    });
+    const result = await client.query<Row>({ ...query, rowMode: 'array' });
     // If the wait for the standby is cancelled, the server warns and reports success.
     if (routines.has('SyncRepWaitForLSN')) {
       throw new Error('the wait for the synchronous standby was cancelled');
     }
-    return new Set(result.rows.map(([id]) => id));
+    return result.rows;
   } finally {
     client.off('notice', onNotice);
   }

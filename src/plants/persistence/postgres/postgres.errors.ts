@@ -12,6 +12,7 @@ const ADVICE: Partial<Record<string, string>> = {
   '42P01': 'Create the table plants (id bigint primary key, name text not null, tag text).',
   '53100': 'Free disk space on the database server.',
   '53300': 'Raise max_connections of the server, or run fewer instances.',
+  '55P03': 'A long transaction, a dump perhaps, uses the table. Wait for its end, or end it.',
   ECONNREFUSED: 'Check that the server runs, and the host and the port.',
   ENOTFOUND: 'Check the name of the host.',
 };

@@ -6,10 +6,24 @@ import type { ClientBase } from 'pg';
  */
 const migrations: readonly string[] = [
   'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
+  // Changes the catalogue alone and no row, however large the table is.
+  'ALTER TABLE plants ADD COLUMN IF NOT EXISTS idempotency_key bytea',
 ];
+
+/**
+ * Milliseconds that a migration waits for a lock on the table. While it waits behind a long read, a
+ * dump for example, all others wait behind it. So it gives up soon, and a later probe tries again.
+ */
+const LOCK_TIMEOUT = 100;
 
 /** The key of the advisory lock under which the schema is migrated: "plants" in ASCII. */
 const LOCK = 0x706c616e7473;
+
+/** What a table can store. */
+export interface PlantsTable {
+  /** Whether it has the column for idempotency keys. A table of the operator may have none. */
+  readonly hasKeys: boolean;
+}
 
 /**
  * Brings the schema to its newest version. Any number of instances may do so at once. A table
@@ -18,10 +32,22 @@ const LOCK = 0x706c616e7473;
  *
  * @throws Error when it cannot, or when the schema is newer than this program
  */
-export async function migrate(client: ClientBase): Promise<void> {
+export async function migrate(client: ClientBase): Promise<PlantsTable> {
   if ((await readVersion(client)) < migrations.length) await migrateLocked(client);
+  const hasKeys = await hasKeyColumn(client);
   // The table may be missing, have other columns, or not be readable for this user.
-  await client.query('SELECT id, name, tag FROM plants LIMIT 0');
+  const columns = hasKeys ? 'id, name, tag, idempotency_key' : 'id, name, tag';
+  await client.query(`SELECT ${columns} FROM plants LIMIT 0`);
+  return { hasKeys };
+}
+
+async function hasKeyColumn(client: ClientBase): Promise<boolean> {
+  const { rows } = await client.query(
+    `SELECT 1 FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+     WHERE relname = 'plants' AND pg_table_is_visible(attrelid)
+       AND attname = 'idempotency_key' AND atttypid = 'bytea'::regtype AND NOT attisdropped`,
+  );
+  return rows.length > 0;
 }
 
 async function migrateLocked(client: ClientBase): Promise<void> {
@@ -29,6 +55,7 @@ async function migrateLocked(client: ClientBase): Promise<void> {
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
   try {
     await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
+    await client.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT}`);
     const version = await readVersion(client);
     await client.query(
       'CREATE TABLE IF NOT EXISTS plants_migrations (version integer PRIMARY KEY)',

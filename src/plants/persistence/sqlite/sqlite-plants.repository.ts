@@ -4,9 +4,9 @@ import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { OutcomeUnknownError, UnavailableError } from '../../../errors';
 import { INT64_MAX, INT64_MIN } from '../../int64';
 import type { Plant } from '../../plant';
-import { PlantsRepository } from '../../plants.repository';
+import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { GroupCommit } from '../group-commit';
-import { plantBatches } from '../plant-batches';
+import { hasKeys, type KeyedPlant, plantBatches } from '../plant-batches';
 import { sqliteMigrations } from './sqlite.migrations';
 import type { SqliteCommitReply } from './sqlite.protocol';
 import { SqliteThread } from './sqlite.thread';
@@ -21,6 +21,9 @@ const BUSY_TIMEOUT = 1000;
 /** Milliseconds between two probes of a store that is not ready. */
 const PROBE_INTERVAL = 500;
 
+/** What became of a plant, by its number in the worker's reply. */
+const INSERTIONS: readonly Insertion[] = ['taken', 'created', 'replayed', 'keyReused'];
+
 /**
  * Stores plants in a SQLite file, with `node:sqlite` in a worker thread. Each batch is one
  * transaction, synced to the disk before it is acknowledged.
@@ -31,7 +34,7 @@ const PROBE_INTERVAL = 500;
  */
 export class SqlitePlantsRepository extends PlantsRepository implements OnApplicationShutdown {
   private readonly logger = new Logger('PlantStore');
-  private readonly commits = new GroupCommit<Plant, boolean>({
+  private readonly commits = new GroupCommit<KeyedPlant, Insertion>({
     ...plantBatches,
     commit: (batch) => this.commit(batch),
     timedOutLimit: 1,
@@ -67,8 +70,12 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     }
   }
 
-  insert(plant: Plant): Promise<boolean> {
-    return this.commits.submit(plant);
+  async insert(plant: Plant): Promise<boolean> {
+    return (await this.commits.submit(plant)) === 'created';
+  }
+
+  override insertOnce(plant: Plant, key: string): Promise<Insertion> {
+    return this.commits.submit({ ...plant, key });
   }
 
   async find(id: bigint): Promise<Plant | undefined> {
@@ -101,7 +108,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     await this.thread.close();
   }
 
-  private async commit(batch: readonly Plant[]): Promise<boolean[]> {
+  private async commit(batch: readonly KeyedPlant[]): Promise<Insertion[]> {
     try {
       const thread = await this.liveThread();
       const reply = await thread
@@ -109,21 +116,22 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
           ids: BigInt64Array.from(batch, ({ id }) => id),
           names: batch.map(({ name }) => name),
           tags: batch.map(({ tag }) => tag),
+          ...(hasKeys(batch) ? { keys: batch.map(({ key }) => key) } : {}),
         })
         .catch((error: unknown) => ({ result: 'unknown', reason: String(error) }) as const);
-      const inserted = this.readInserted(reply);
+      const insertions = this.readInsertions(reply);
       this.markReady();
-      return Array.from(inserted, (flag) => flag === 1);
+      return Array.from(insertions, (number) => INSERTIONS[number] ?? 'taken');
     } catch (error) {
       this.markUnready((error as Error).cause as Error);
       throw error;
     }
   }
 
-  private readInserted(reply: SqliteCommitReply): Uint8Array {
+  private readInsertions(reply: SqliteCommitReply): Uint8Array {
     switch (reply.result) {
       case 'committed':
-        return reply.inserted;
+        return reply.insertions;
       case 'refused':
         throw new UnavailableError({ cause: this.fault(reply.reason) });
       case 'unknown':

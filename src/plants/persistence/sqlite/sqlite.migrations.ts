@@ -9,6 +9,8 @@
  */
 export const sqliteMigrations: readonly string[] = [
   'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT',
+  // Changes the schema alone and no row, however large the table is.
+  'ALTER TABLE plants ADD COLUMN idempotency_key BLOB',
   `CREATE TABLE plants_store (identity TEXT NOT NULL) STRICT;
    INSERT INTO plants_store VALUES (lower(hex(randomblob(16))))`,
 ];

@@ -19,6 +19,8 @@ export interface SqliteBatch {
   readonly ids: BigInt64Array;
   readonly names: readonly string[];
   readonly tags: readonly (string | undefined)[];
+  /** Digests of idempotency keys in hexadecimal; absent when no plant of the batch has one. */
+  readonly keys?: readonly (string | undefined)[];
 }
 
 /** A query for plants in id order. */
@@ -44,8 +46,11 @@ export type SqlitePlants = readonly Plant[] | { readonly reason: string };
 
 /** The reply to a batch. */
 export type SqliteCommitReply =
-  /** Committed and synced. `inserted` has 1 for a plant that was inserted, 0 if its id was taken. */
-  | { readonly result: 'committed'; readonly inserted: Uint8Array }
+  /**
+   * Committed and synced. `insertions` has a number for each plant: 0 if its id was taken, 1 if it was
+   * created, 2 if it was replayed, 3 if its id was stored with the same key and other content.
+   */
+  | { readonly result: 'committed'; readonly insertions: Uint8Array }
   /** Nothing of the batch is stored or will be. */
   | { readonly result: 'refused'; readonly reason: string }
   /** The batch may be stored, or may turn out to be stored after a crash. */

@@ -38,6 +38,12 @@ const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;
 const SQLITE_NOTADB = 26;
 
+/** What became of a plant, as a reply has it. */
+const TAKEN = 0;
+const CREATED = 1;
+const REPLAYED = 2;
+const KEY_REUSED = 3;
+
 /** Bytes of the log's header and of each frame's, https://sqlite.org/fileformat2.html#walformat. */
 const LOG_HEADER = 32;
 const FRAME_HEADER = 24;
@@ -65,6 +71,8 @@ interface Files {
 interface Store {
   readonly database: DatabaseSync;
   readonly insert: StatementSync;
+  readonly insertKeyed: StatementSync;
+  readonly selectKeyed: StatementSync;
   readonly select: StatementSync;
   /** The path of the log. */
   readonly log: string;
@@ -111,24 +119,30 @@ function reply(message: Reply): void {
   parentPort?.postMessage(message);
 }
 
-function commit({ ids, names, tags }: SqliteBatch): SqliteCommitReply {
-  const inserted = new Uint8Array(ids.length);
+function commit({ ids, names, tags, keys }: SqliteBatch): SqliteCommitReply {
+  const insertions = new Uint8Array(ids.length);
   let phase: 'before' | 'during' | 'after' = 'before';
   let at = -1;
   try {
-    store ??= open();
-    const { database, insert } = store;
-    assertIntact(store);
+    const opened = (store ??= open());
+    const { database, insert } = opened;
+    assertIntact(opened);
     database.exec('BEGIN IMMEDIATE');
     for (const id of ids) {
       at++;
-      inserted[at] = Number(insert.run(id, names[at] ?? null, tags[at] ?? null).changes);
+      const name = names[at] ?? '';
+      const tag = tags[at] ?? null;
+      const key = keys?.[at];
+      insertions[at] =
+        key === undefined
+          ? Number(insert.run(id, name, tag).changes)
+          : insertOnce(opened, id, name, tag, Buffer.from(key, 'hex'));
     }
     phase = 'during';
     database.exec('COMMIT');
     phase = 'after';
-    assertIntact(store);
-    return { result: 'committed', inserted };
+    assertIntact(opened);
+    return { result: 'committed', insertions };
   } catch (error) {
     const code = primaryCode(error);
     if (code === SQLITE_CORRUPT) damagedAt = ids[at] ?? damagedAt;
@@ -139,6 +153,20 @@ function commit({ ids, names, tags }: SqliteBatch): SqliteCommitReply {
     if (!isLocked || !tryRollback()) discardStore();
     return { result: isRefused ? 'refused' : 'unknown', reason: describe(error) };
   }
+}
+
+/** Inserts a plant with its key, or tells what its id is taken by. */
+function insertOnce(
+  { insertKeyed, selectKeyed }: Store,
+  id: bigint,
+  name: string,
+  tag: string | null,
+  key: Buffer,
+): number {
+  if (Number(insertKeyed.run(id, name, tag, key).changes) === 1) return CREATED;
+  const stored = selectKeyed.get(id, key);
+  if (stored === undefined) return TAKEN;
+  return stored.name === name && stored.tag === tag ? REPLAYED : KEY_REUSED;
 }
 
 function read({ from, to, limit, textLimit }: SqliteQuery): SqlitePlants {
@@ -205,11 +233,17 @@ function open(): Store {
     const insert = database.prepare(
       'INSERT INTO plants (id, name, tag) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
     );
+    const insertKeyed = database.prepare(
+      'INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
+    );
+    const selectKeyed = database.prepare(
+      'SELECT name, tag FROM plants WHERE id = ? AND idempotency_key = ?',
+    );
     const select = database.prepare(
       'SELECT id, name, tag FROM plants WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?',
     );
     identity = readIdentity(database);
-    return { database, insert, select, log, files: look(log) };
+    return { database, insert, insertKeyed, selectKeyed, select, log, files: look(log) };
   } catch (error) {
     database.close();
     throw error;
