@@ -106,6 +106,32 @@ describe('the service as a process', () => {
     );
   });
 
+  it('ends with one sentence when the directory of the database cannot be made', async () => {
+    service = new ServiceProcess(folder, { DATABASE_URL: 'sqlite:/proc/plants/plants.db' });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toMatch(
+      /^The database file \/proc\/plants\/plants.db cannot be used: ENOENT: no such file or directory, mkdir '\/proc\/plants'.*\.\n$/,
+    );
+  });
+
+  it('makes the directories of the database', async () => {
+    service = await ServiceProcess.start(folder, { DATABASE_URL: 'sqlite:a/b/c/plants.db' });
+
+    expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
+    expect(readPlants(join(folder, 'a/b/c/plants.db'))).toHaveLength(1);
+  });
+
+  it('warns in the log of a variable that is nearly one of its own', async () => {
+    service = await ServiceProcess.start(folder, { DATABSE_URL: 'postgres://localhost/plants' });
+
+    await printed(
+      service,
+      /"level":40.*DATABSE_URL is set and has no effect: did you mean DATABASE_URL\?"/,
+    );
+    expect(service.stdout).not.toContain('localhost/plants');
+  });
+
   it('ends with one sentence when the port is taken', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');

@@ -10,7 +10,8 @@ import type { HttpOptions } from '../server';
 import type { RateLimitOptions } from '../operations/limits';
 import type { ShutdownOptions } from '../operations/process';
 import { isTracingEnabled } from '../operations/tracing';
-import { urlPerHost } from '../plants/standalone';
+import { describeUnknownParameter, describeUnusablePath, urlPerHost } from '../plants/standalone';
+import { describeMisspelled, describeUnknownAuth } from './variables';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
 export interface Settings extends HttpOptions, ShutdownOptions {
@@ -29,6 +30,8 @@ export interface Settings extends HttpOptions, ShutdownOptions {
   readonly docs: boolean;
   /** Whether OpenTelemetry traces requests. Its SDK reads the rest of its settings itself. */
   readonly tracing: boolean;
+  /** What the operator should know of the environment, for the log: one sentence each. */
+  readonly warnings: readonly string[];
 }
 
 /** The environment is invalid. The message names all invalid variables, one per line. */
@@ -76,6 +79,18 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const readFlag = (name: string, fallback: boolean): boolean =>
     read(name, fallback, 'true or false', (value) => FLAGS.get(value.toLowerCase()));
 
+  function readDatabase(): Settings['database'] {
+    const fault = describeDatabaseUrl(readText('DATABASE_URL') ?? '');
+    if (fault !== undefined) faults.push(`DATABASE_URL ${fault}`);
+    return read(
+      'DATABASE_URL',
+      { sqlite: 'data/plants.db' },
+      'sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE with sslmode disable, require, verify-ca or verify-full',
+      // A fault that has been named needs no general description.
+      (url) => (fault === undefined ? parseDatabaseUrl(url) : { sqlite: '' }),
+    );
+  }
+
   const certificate = readText('TLS_CERT');
   const key = readText('TLS_KEY');
   if (!certificate !== !key) faults.push('TLS_CERT and TLS_KEY must both be set, or neither');
@@ -85,12 +100,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       /^[\w.:-]+$/.test(value) ? value : undefined,
     ),
     port: read('PORT', 3000, 'a port from 0 to 65535', parseIntegerBetween(0, 65_535)),
-    database: read(
-      'DATABASE_URL',
-      { sqlite: 'data/plants.db' },
-      'sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE with sslmode disable, require, verify-ca or verify-full',
-      parseDatabaseUrl,
-    ),
+    database: readDatabase(),
     auth: {
       tokens: read(
         'AUTH_TOKENS',
@@ -135,12 +145,14 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     accessLog: readFlag('ACCESS_LOG', false),
     docs: readFlag('DOCS', true),
     tracing: isTracingEnabled(environment),
+    warnings: describeMisspelled(environment),
   };
 
   if (settings.headersTimeout > settings.requestTimeout) {
     faults.push('HEADERS_TIMEOUT must not be longer than REQUEST_TIMEOUT');
   }
   faults.push(...validateAuthOptions(settings.auth, AUTH_VARIABLES));
+  faults.push(...describeUnknownAuth(environment));
   // An invalid AUTH_TOKENS has been reported already.
   if (
     environment.NODE_ENV === 'production' &&
@@ -212,9 +224,22 @@ function parseRate(text: string): RateLimitOptions | undefined {
   return quota > 0 ? { quota, window: WINDOWS[unit] ?? NaN } : undefined;
 }
 
+/** `sqlite:PATH` */
+const SQLITE_URL = /^sqlite:(?!.*\0)(.*)$/s;
+
+/** The fault of a database URL where more can be said than what is expected. */
+function describeDatabaseUrl(text: string): string | undefined {
+  const [, path] = SQLITE_URL.exec(text) ?? [];
+  if (path === undefined) return describeUnknownParameter(text);
+  const fault = describeUnusablePath(path);
+  if (fault === undefined && path.includes('?'))
+    return 'must not have parameters after sqlite:PATH';
+  return fault;
+}
+
 function parseDatabaseUrl(text: string): Settings['database'] | undefined {
   if (urlPerHost(text)) return { postgres: text };
-  const [, sqlite] = /^sqlite:(?!.*\0)(.+)$/.exec(text) ?? [];
+  const [, sqlite] = SQLITE_URL.exec(text) ?? [];
   return sqlite === undefined ? undefined : { sqlite };
 }
 

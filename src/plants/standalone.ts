@@ -2,7 +2,12 @@
  * The module's second door: what the standalone program needs of it beyond `index.ts`, the public
  * face of the package.
  */
-export { urlPerHost, StoreOpenError } from './persistence';
+export {
+  describeUnknownParameter,
+  describeUnusablePath,
+  urlPerHost,
+  StoreOpenError,
+} from './persistence';
 export {
   type BatchEvent,
   batchChannel,

@@ -8,6 +8,7 @@ import { PlantsRepository } from '../../plants.repository';
 import { GroupCommit } from '../group-commit';
 import { plantBatches } from '../plant-batches';
 import { sqliteMigrations } from './sqlite.migrations';
+import { describeUnusablePath } from './sqlite.path';
 import type { SqliteCommitReply } from './sqlite.protocol';
 import { SqliteThread } from './sqlite.thread';
 import { StoreOpenError } from '../store-open.error';
@@ -55,6 +56,8 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
    * @throws StoreOpenError when the file cannot be used
    */
   static async open(path: string): Promise<SqlitePlantsRepository> {
+    const fault = describeUnusablePath(path);
+    if (fault) throw new StoreOpenError(`The database file ${path} cannot be used`, `it ${fault}`);
     const absolute = resolve(path);
     try {
       return new SqlitePlantsRepository(absolute, await startThread(absolute, true));

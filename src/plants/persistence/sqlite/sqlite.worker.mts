@@ -1,4 +1,13 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  statSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -21,7 +30,9 @@ import type {
 
 /** SQLite's primary result codes, https://sqlite.org/rescode.html. */
 const SQLITE_BUSY = 5;
+const SQLITE_READONLY = 8;
 const SQLITE_FULL = 13;
+const SQLITE_CANTOPEN = 14;
 
 const { path, migrations, busyTimeout, create } = workerData as SqliteWorkerData;
 
@@ -41,7 +52,7 @@ try {
   store = open(create);
   reply({ result: 'ok' });
 } catch (error) {
-  reply({ result: 'failed', reason: String(error) });
+  reply({ result: 'failed', reason: describeOpenFailure(error as Error) });
 }
 
 parentPort?.on('message', (request: SqliteRequest) => {
@@ -159,6 +170,18 @@ function open(createFile: boolean): Store {
   }
 }
 
+/** SQLite does not say why the operating system refused a file. The operating system does. */
+function describeOpenFailure(error: Error): string {
+  if (![SQLITE_CANTOPEN, SQLITE_READONLY].includes(primaryCode(error) ?? 0)) return error.message;
+  if (isDirectory(path)) return 'it is a directory';
+  try {
+    accessSync(existsSync(path) ? path : dirname(path), constants.R_OK | constants.W_OK);
+  } catch (cause) {
+    return (cause as Error).message;
+  }
+  return error.message;
+}
+
 /** Brings the schema to its newest version, in one transaction that locks out other processes. */
 function migrate(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE');
@@ -174,13 +197,31 @@ function migrate(database: DatabaseSync): void {
   database.exec('COMMIT');
 }
 
-/** Creates the directory and syncs its parent. Without the sync, a crash may lose the new entry. */
+/**
+ * Creates the directory and its parents, and syncs the parent of each. Without the sync, a crash may
+ * lose the new entry.
+ *
+ * Not by the option `recursive` of `mkdirSync`: it tries forever where a directory exists and none can
+ * be made in it, as below `/proc`.
+ */
 function makeDirectory(directory: string): void {
-  const first = mkdirSync(directory, { recursive: true });
-  if (first === undefined || process.platform === 'win32') return;
-  const descriptor = openSync(dirname(first), 'r');
+  const parent = dirname(directory);
+  if (parent === directory || isDirectory(directory)) return;
+  makeDirectory(parent);
+  try {
+    mkdirSync(directory);
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (!isDirectory(directory)) throw error;
+  }
+  if (process.platform === 'win32') return;
+  const descriptor = openSync(parent, 'r');
   fsyncSync(descriptor);
   closeSync(descriptor);
+}
+
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 /** SQLite keeps writing to a file that was deleted or replaced, and those plants would be lost. */
