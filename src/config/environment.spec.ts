@@ -1,3 +1,6 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeFolder, removeFolder } from '../../test/support/folder';
 import { EnvironmentError, readEnvironment, type Settings } from './environment';
 
 const DIGEST = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad';
@@ -191,6 +194,48 @@ describe('readEnvironment', () => {
 
     expect(error.startsWith(`DATABASE_URL ${fault}`)).toBe(true);
     expect(error).not.toContain('\n');
+  });
+
+  describe('DATABASE_URL_FILE', () => {
+    let folder: string;
+    let file: string;
+    beforeEach(() => {
+      folder = makeFolder();
+      file = join(folder, 'secret');
+    });
+    afterEach(() => {
+      removeFolder(folder);
+    });
+
+    it('names the file that has the URL', () => {
+      writeFileSync(file, 'postgres://a:b@localhost/plants\n');
+
+      expect(readEnvironment({ DATABASE_URL_FILE: file }).database).toEqual({
+        postgres: 'postgres://a:b@localhost/plants',
+      });
+    });
+
+    it('is refused beside DATABASE_URL', () => {
+      expect(errorOf({ DATABASE_URL: 'sqlite:a.db', DATABASE_URL_FILE: file })).toBe(
+        'DATABASE_URL_FILE and DATABASE_URL must not both be set',
+      );
+    });
+
+    it.each([
+      ['postgres://a:secret@b:port/c', /^DATABASE_URL_FILE must be sqlite:PATH, or postgres:/],
+      ['postgres://a:secret@b/c?sslmod=x', /^DATABASE_URL_FILE has the unknown parameter sslmod:/],
+      ['', /^DATABASE_URL_FILE must be sqlite:PATH/],
+      [undefined, /^DATABASE_URL_FILE cannot be read: no such file or directory$/],
+    ])('is refused when the file has %j', (content, fault) => {
+      if (content !== undefined) writeFileSync(file, content);
+
+      expect(errorOf({ DATABASE_URL_FILE: file })).toMatch(fault);
+      expect(errorOf({ DATABASE_URL_FILE: file })).not.toContain('secret@');
+    });
+
+    it('never shows what may be the secret itself', () => {
+      expect(errorOf({ DATABASE_URL_FILE: 'postgres://a:secret@b/c' })).not.toContain('secret');
+    });
   });
 
   it('refuses unknown variables that begin with AUTH_, and names each', () => {

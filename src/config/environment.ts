@@ -11,6 +11,7 @@ import type { RateLimitOptions } from '../operations/limits';
 import type { ShutdownOptions } from '../operations/process';
 import { isTracingEnabled } from '../operations/tracing';
 import { describeUnknownParameter, describeUnusablePath, urlPerHost } from '../plants/standalone';
+import { readSettingFile } from './setting-file';
 import { describeMisspelled, describeUnknownAuth } from './variables';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
@@ -80,15 +81,16 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     read(name, fallback, 'true or false', (value) => FLAGS.get(value.toLowerCase()));
 
   function readDatabase(): Settings['database'] {
-    const fault = describeDatabaseUrl(readText('DATABASE_URL') ?? '');
-    if (fault !== undefined) faults.push(`DATABASE_URL ${fault}`);
-    return read(
-      'DATABASE_URL',
-      { sqlite: 'data/plants.db' },
-      'sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE with sslmode disable, require, verify-ca or verify-full',
-      // A fault that has been named needs no general description.
-      (url) => (fault === undefined ? parseDatabaseUrl(url) : { sqlite: '' }),
-    );
+    const file = readText('DATABASE_URL_FILE');
+    const url = readText('DATABASE_URL');
+    try {
+      if (file === undefined) return url === undefined ? DEFAULT_DATABASE : parseDatabaseUrl(url);
+      if (url !== undefined) throw new Error('and DATABASE_URL must not both be set');
+      return parseDatabaseUrl(readSettingFile(file).trim());
+    } catch (error) {
+      faults.push(`DATABASE_URL${file === undefined ? '' : '_FILE'} ${(error as Error).message}`);
+      return DEFAULT_DATABASE;
+    }
   }
 
   const certificate = readText('TLS_CERT');
@@ -224,23 +226,19 @@ function parseRate(text: string): RateLimitOptions | undefined {
   return quota > 0 ? { quota, window: WINDOWS[unit] ?? NaN } : undefined;
 }
 
-/** `sqlite:PATH` */
-const SQLITE_URL = /^sqlite:(?!.*\0)(.*)$/s;
+const DEFAULT_DATABASE = { sqlite: 'data/plants.db' };
 
-/** The fault of a database URL where more can be said than what is expected. */
-function describeDatabaseUrl(text: string): string | undefined {
-  const [, path] = SQLITE_URL.exec(text) ?? [];
-  if (path === undefined) return describeUnknownParameter(text);
-  const fault = describeUnusablePath(path);
-  if (fault === undefined && path.includes('?'))
-    return 'must not have parameters after sqlite:PATH';
-  return fault;
-}
-
-function parseDatabaseUrl(text: string): Settings['database'] | undefined {
+/** @throws Error when the URL is invalid; the message continues a sentence that begins with its name */
+function parseDatabaseUrl(text: string): Settings['database'] {
+  const [, path] = /^sqlite:(?!.*\0)(.*)$/s.exec(text) ?? [];
+  const fault = path === undefined ? describeUnknownParameter(text) : describeUnusablePath(path);
+  if (fault !== undefined) throw new Error(fault);
+  if (path?.includes('?')) throw new Error('must not have parameters after sqlite:PATH');
+  if (path !== undefined) return { sqlite: path };
   if (urlPerHost(text)) return { postgres: text };
-  const [, sqlite] = SQLITE_URL.exec(text) ?? [];
-  return sqlite === undefined ? undefined : { sqlite };
+  throw new Error(
+    'must be sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE with sslmode disable, require, verify-ca or verify-full',
+  );
 }
 
 /** Returns the tokens as `sha256:HEX`, so that the settings hold no secret. */

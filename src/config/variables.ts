@@ -2,7 +2,7 @@ import { findNearMatch } from '../spelling';
 
 /** The variables that the service reads, but for those of OpenTelemetry. */
 const VARIABLES = [
-  ...['HOST', 'PORT', 'DATABASE_URL'],
+  ...['HOST', 'PORT', 'DATABASE_URL', 'DATABASE_URL_FILE'],
   ...['AUTH_TOKENS', 'AUTH_TOKENS_FILE'],
   ...['AUTH_ISSUER', 'AUTH_AUDIENCE', 'AUTH_JWKS_URL', 'AUTH_SCOPE'],
   ...['TLS_CERT', 'TLS_KEY'],
