@@ -7,7 +7,7 @@ import {
   NotImplementedError,
   type PlantStoreError,
 } from '../errors';
-import { fieldValues } from '../http';
+import { fieldValues, pathOf } from '../http';
 
 /** RFC 9112 section 3.2: a host by RFC 3986 section 3.2.2, which may be empty, and an optional port. */
 const HOST = /^(?:\[[\w.~!$&'()*+,;=:-]+\]|(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*)(?::\d*)?$/;
@@ -50,6 +50,8 @@ export function faultOfTarget(
   instance: FastifyInstance,
 ): PlantStoreError | undefined {
   if (!is404) return undefined;
+  // There is nothing at the root, although it leads a browser to the documentation.
+  if (pathOf(url) === '/') return new NotFoundError();
   // Not hasRoute(), which would read the client's path as a route pattern.
   const allowed = instance.supportedMethods.filter((method) =>
     Boolean(instance.findRoute({ method, url })),
