@@ -32,6 +32,7 @@ export async function createApplication(settings: Settings): Promise<NestFastify
       logger: new NestLogger(logger),
     },
   );
+  for (const warning of settings.warnings) new Logger('Environment').warn(warning);
   equip(app, settings, logger);
   return app;
 }

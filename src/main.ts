@@ -1,5 +1,6 @@
 import './node-version';
 import { lookup } from 'node:dns/promises';
+import { getSystemErrorMessage } from 'node:util';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createApplication } from './application';
@@ -8,7 +9,7 @@ import { EnvironmentError, readEnvironment, type Settings } from './config';
 import { TlsError } from './server';
 import { closeOnSignal, tuneV8 } from './operations/process';
 import { TracingError } from './operations/tracing';
-import { StoreOpenError } from './plants/standalone';
+import { hasSwagger, StoreOpenError } from './plants/standalone';
 
 /** Runs the standalone service: reads the environment, starts the host, handles signals. */
 async function main(): Promise<void> {
@@ -20,18 +21,41 @@ async function main(): Promise<void> {
   }
   const token = makeToken();
   const app = await serve({ ...settings, auth: { tokens: [token] } });
-  console.log(`\nNo AUTH_* set: this token is valid until the service stops. Try it:\n`);
-  console.log(`${formatExampleCall(await app.getUrl(), token)}\n`);
+  // Off a terminal, the standard output is for log lines.
+  const print = process.stdout.isTTY ? console.log : console.error;
+  print(`\nNo AUTH_* set: this token is valid until the service stops. Try it:\n`);
+  print(`${formatExampleCall(await app.getUrl(), token)}\n`);
 }
 
 async function serve(settings: Settings): Promise<NestFastifyApplication> {
   const app = await createApplication(settings);
   closeOnSignal(app, settings, fail);
-  // A single address: for a name with several, Fastify creates servers without our settings.
-  const { address } = await lookup(settings.host);
-  await app.listen(settings.port, address);
-  new Logger('PlantStore').log(`Listening on ${await app.getUrl()}`);
+  await listen(app, settings);
+  const logger = new Logger('PlantStore');
+  const url = await app.getUrl();
+  logger.log(`Listening on ${url}`);
+  if (settings.docs && hasSwagger) logger.log(`Swagger UI is at ${url}/docs`);
   return app;
+}
+
+async function listen(app: NestFastifyApplication, { host, port }: Settings): Promise<void> {
+  try {
+    // A single address: for a name with several, Fastify creates servers without our settings.
+    const { address } = await lookup(host);
+    await app.listen(port, address);
+  } catch (error) {
+    throw new ListenError(host, port, error as NodeJS.ErrnoException);
+  }
+}
+
+/** The service cannot listen. The message is one sentence and names the variable to change. */
+class ListenError extends Error {
+  constructor(host: string, port: number, cause: NodeJS.ErrnoException) {
+    const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+    const reason = cause.errno === undefined ? cause.message : getSystemErrorMessage(cause.errno);
+    const variable = ['EADDRINUSE', 'EACCES'].includes(cause.code ?? '') ? 'PORT' : 'HOST';
+    super(`Cannot listen on ${place}: ${reason}: set ${variable}.`, { cause });
+  }
 }
 
 /** Formats a line for a POSIX shell. Its id comes from the clock, so that each start prints a new one. */
@@ -41,20 +65,25 @@ function formatExampleCall(url: string, token: string): string {
 }
 
 function fail(error: unknown): never {
-  console.error(isForOperator(error) ? error.message : error);
+  console.error(describeForOperator(error) ?? error);
   process.exit(1);
 }
 
-/** Whether the message alone tells an operator what to correct, for example an address in use. */
-function isForOperator(error: unknown): error is Error {
-  return (
-    error instanceof EnvironmentError ||
-    error instanceof StoreOpenError ||
-    error instanceof TokenFileError ||
+/** The sentence that tells an operator what to correct; undefined for an error of the program. */
+function describeForOperator(error: unknown): string | undefined {
+  if (error instanceof StoreOpenError) return withVariable(error, 'DATABASE_URL');
+  if (error instanceof TokenFileError) return withVariable(error, 'AUTH_TOKENS_FILE');
+  return error instanceof EnvironmentError ||
+    error instanceof ListenError ||
     error instanceof TlsError ||
     error instanceof TracingError ||
     (error instanceof Error && 'syscall' in error)
-  );
+    ? error.message
+    : undefined;
+}
+
+function withVariable({ message }: Error, variable: string): string {
+  return message.replace(/\.$/, ` (${variable}).`);
 }
 
 // An uncaught error ends the process, as is the default of Node.js; the log says why.

@@ -57,8 +57,16 @@ describe('the service with a token file or an issuer', () => {
   });
 
   it.each([
-    ['does not exist', undefined, /^The token file \S+ cannot be used: ENOENT[^\n]*\.\n$/],
-    ['is invalid', 'a\nb c d\n', /^The token file \S+ cannot be used: line 2 must [^\n]*\.\n$/],
+    [
+      'does not exist',
+      undefined,
+      /^The token file \S+ cannot be used: ENOENT[^\n]* \(AUTH_TOKENS_FILE\)\.\n$/,
+    ],
+    [
+      'is invalid',
+      'a\nb c d\n',
+      /^The token file \S+ cannot be used: line 2 must [^\n]* \(AUTH_TOKENS_FILE\)\.\n$/,
+    ],
   ])('ends with one sentence when the file %s', async (_what, content, sentence) => {
     if (content !== undefined) writeFileSync(file, content);
     service = new ServiceProcess(folder, { AUTH_TOKENS_FILE: file });

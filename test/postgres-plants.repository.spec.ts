@@ -708,6 +708,7 @@ describe('PostgresPlantsRepository', () => {
     it.each<ClientConfig>([
       { connectionString: 'mysql://localhost' },
       { connectionString: 'postgres://localhost?sslmode=prefer' },
+      { connectionString: 'postgres://localhost?sslmod=require' },
       { sslnegotiation: 'direct', ssl: false },
     ])('refuses to start with %j', async (invalid) => {
       await expect(PostgresPlantsRepository.open(invalid)).rejects.toThrow(StoreOpenError);

@@ -32,7 +32,7 @@ describe('the service as a process', () => {
   describe('without AUTH_TOKENS', () => {
     it('prints a curl line that creates a plant when pasted', async () => {
       service = new ServiceProcess(folder);
-      const [line = ''] = await printed(service, /^curl .*$/m);
+      const [line = ''] = await printed(service, /^curl .*$/m, 'stderr');
 
       const { stdout } = await shell(line);
 
@@ -45,13 +45,24 @@ describe('the service as a process', () => {
       const lines = [];
       for (let start = 0; start < 2; start++) {
         service = new ServiceProcess(folder);
-        lines.push((await printed(service, /Bearer (\S+)' .*"id":(\d+)/)).slice(1));
+        lines.push((await printed(service, /Bearer (\S+)' .*"id":(\d+)/, 'stderr')).slice(1));
         service.kill('SIGTERM');
         await service.ended;
       }
 
       expect(lines[0]?.[0]).not.toBe(lines[1]?.[0]);
       expect(lines[0]?.[1]).not.toBe(lines[1]?.[1]);
+    });
+
+    it('keeps the standard output one JSON object a line', async () => {
+      service = new ServiceProcess(folder);
+      await printed(service, /^curl .*$/m, 'stderr');
+      service.kill('SIGTERM');
+      await service.ended;
+
+      expect(messagesOf(service)).toContain(
+        `Swagger UI is at ${(await service.url()).origin}/docs`,
+      );
     });
 
     it('does not start in production', async () => {
@@ -102,8 +113,35 @@ describe('the service as a process', () => {
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(
-      /^The database file \/.*\/file\/plants.db cannot be used: .*\.\n$/,
+      /^The database file \/.*\/file\/plants.db cannot be used: EEXIST: file already exists, .* \(DATABASE_URL\)\.\n$/,
     );
+    expect(messagesOf(service).join()).not.toContain('cannot be used');
+  });
+
+  it('ends with one sentence when the directory of the database cannot be made', async () => {
+    service = new ServiceProcess(folder, { DATABASE_URL: 'sqlite:/proc/plants/plants.db' });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toMatch(
+      /^The database file \/proc\/plants\/plants.db cannot be used: ENOENT: no such file or directory, mkdir '\/proc\/plants' \(DATABASE_URL\)\.\n$/,
+    );
+  });
+
+  it('makes the directories of the database', async () => {
+    service = await ServiceProcess.start(folder, { DATABASE_URL: 'sqlite:a/b/c/plants.db' });
+
+    expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
+    expect(readPlants(join(folder, 'a/b/c/plants.db'))).toHaveLength(1);
+  });
+
+  it('warns in the log of a variable that is nearly one of its own', async () => {
+    service = await ServiceProcess.start(folder, { DATABSE_URL: 'postgres://localhost/plants' });
+
+    await printed(
+      service,
+      /"level":40.*DATABSE_URL is set and has no effect: did you mean DATABASE_URL\?"/,
+    );
+    expect(service.stdout).not.toContain('localhost/plants');
   });
 
   it('ends with one sentence when the port is taken', async () => {
@@ -113,8 +151,38 @@ describe('the service as a process', () => {
     service = new ServiceProcess(folder, { PORT: String(port) });
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
-    expect(service.stderr).toBe(`listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`);
+    expect(service.stderr).toBe(
+      `Cannot listen on 127.0.0.1:${port}: address already in use: set PORT.\n`,
+    );
+    expect(messagesOf(service).join()).not.toContain('in use');
     other.close();
+  });
+
+  it.each([
+    ['192.0.2.1', 'Cannot listen on 192.0.2.1:0: address not available: set HOST.\n'],
+    ['2001:db8::1', 'Cannot listen on [2001:db8::1]:0: address not available: set HOST.\n'],
+    [
+      'plants.invalid',
+      expect.stringMatching(/^Cannot listen on plants\.invalid:0: [^:\n]+: set HOST\.\n$/),
+    ],
+  ])('ends with one sentence when it cannot listen on %s', async (host, sentence) => {
+    service = new ServiceProcess(folder, { HOST: host });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toEqual(sentence);
+  });
+
+  it('says why the operating system refuses the database file', async () => {
+    const file = join(folder, 'plants.db');
+    writeFileSync(file, '', { mode: 0o000 });
+    // Root may do anything unless it gives up the capability.
+    const wrapper = process.getuid?.() === 0 ? ['setpriv', '--bounding-set', '-dac_override'] : [];
+    service = new ServiceProcess(folder, { DATABASE_URL: `sqlite:${file}` }, wrapper);
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toMatch(
+      /^The database file \S+ cannot be used: EACCES: permission denied, .* \(DATABASE_URL\)\.\n$/,
+    );
   });
 
   it('listens where HOST says, and nowhere else', async () => {
@@ -289,9 +357,19 @@ async function refusesConnections(url: URL): Promise<boolean> {
   return refused;
 }
 
+/** The messages of its log, each line of which must be JSON. */
+function messagesOf({ stdout }: ServiceProcess): unknown[] {
+  const lines = stdout.split('\n').filter((line) => line !== '');
+  return lines.map((line) => (JSON.parse(line) as { msg: unknown }).msg);
+}
+
 /** What a pattern matches of the output, and its groups, once that is printed. */
-async function printed(service: ServiceProcess, pattern: RegExp): Promise<string[]> {
+async function printed(
+  service: ServiceProcess,
+  pattern: RegExp,
+  output: 'stdout' | 'stderr' = 'stdout',
+): Promise<string[]> {
   await service.url();
-  await until(() => pattern.test(service.stdout));
-  return pattern.exec(service.stdout) ?? [];
+  await until(() => pattern.test(service[output]));
+  return pattern.exec(service[output]) ?? [];
 }

@@ -36,6 +36,33 @@ describe('paths and methods', () => {
     }
   });
 
+  it.each(['text/html', 'application/xhtml+xml,text/html;q=0.9,*/*;q=0.8'])(
+    'leads a browser from / to /docs: %s',
+    async (accept) => {
+      const response = await fetch(url, { headers: { accept }, redirect: 'manual' });
+
+      expect(response.status).toBe(302);
+      expect(new URL(response.headers.get('location') ?? '', url).pathname).toBe('/docs');
+      expect(response.headers.get('vary')).toBe('Accept');
+    },
+  );
+
+  it.each(['*/*', 'application/json'])('answers 404 at / to others: %s', async (accept) => {
+    const response = await fetch(url, { headers: { accept } });
+
+    expect(response.status).toBe(404);
+    expect(await response.json()).toEqual(errorBodies.notFound);
+  });
+
+  it('answers 404 at / to browsers too with DOCS=false', async () => {
+    const bare = await TestApplication.start({ DOCS: 'false' });
+
+    const response = await bare.app.inject({ url: '/', headers: { accept: 'text/html' } });
+
+    expect(response.statusCode).toBe(404);
+    await bare.stop();
+  });
+
   it.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'] as const)(
     'answers 405 to %s /plants, and names the allowed method',
     async (method) => {

@@ -470,6 +470,14 @@ describe('SqlitePlantsRepository', () => {
     expect(inserted.filter(Boolean)).toHaveLength(1);
   });
 
+  it.each([':memory:', 'file::memory:', ''])(
+    'refuses the path %j, which is no file',
+    async (path) => {
+      await expect(SqlitePlantsRepository.open(path)).rejects.toThrow(StoreOpenError);
+      expect(existsSync(':memory:')).toBe(false);
+    },
+  );
+
   it.each([
     ['a folder', () => folder],
     ['inside a file', () => join(file, 'plants.db')],

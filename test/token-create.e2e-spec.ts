@@ -115,6 +115,35 @@ describe('plant-store', () => {
     });
   });
 
+  it('serves with the variables of a file', async () => {
+    writeFileSync(join(folder, 'service.env'), 'PORT=x\nDOCS=x\n');
+
+    const { code, stderr } = await run(['serve', '--env-file', 'service.env'], { DOCS: 'true' });
+
+    expect(code).toBe(1);
+    expect(stderr).toBe('PORT must be a port from 0 to 65535\n');
+  });
+
+  it('ends with a sentence when the file of variables is invalid', async () => {
+    writeFileSync(join(folder, 'service.env'), 'PORT 1\n');
+
+    const { code, stderr } = await run(['serve', '--env-file', 'service.env']);
+
+    expect(code).toBe(1);
+    expect(stderr).toBe('--env-file service.env: line 1 must be NAME=VALUE\n');
+  });
+
+  it.each(['--env-file nowhere', '--env-file=nowhere'])(
+    'ends with a sentence, of Node.js or of its own, with %s',
+    async (args) => {
+      const { code, stdout, stderr } = await run(['serve', ...args.split(' ')]);
+
+      expect(code).toBeGreaterThan(0);
+      expect(stdout).toBe('');
+      expect(stderr).toMatch(/^.*nowhere.*not found.*\n$|^.*nowhere.*no such file.*\n$/);
+    },
+  );
+
   it.each([[[]], [['serve']]])('serves when it is called as %j', async (args) => {
     const { code, stderr } = await run(args, { PORT: 'x' });
 

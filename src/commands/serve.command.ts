@@ -6,8 +6,13 @@ export function addServe(program: Command): void {
     .command('serve', { isDefault: true })
     .summary('run the service; this is the default command')
     .description('Runs the service as the environment configures it.')
+    .option('--env-file <file>', 'read variables that the environment does not set from a file')
     .addHelpText('after', '\nExample:\n  PORT=8080 plant-store serve')
-    .action(async () => {
+    .action(async ({ envFile }: { envFile?: string }) => {
+      if (envFile !== undefined) {
+        const { addEnvFile } = await import('../config/index.js');
+        addEnvFile(envFile, process.env);
+      }
       await import('../main.js');
     });
 }

@@ -1,3 +1,6 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeFolder, removeFolder } from '../../test/support/folder';
 import { EnvironmentError, readEnvironment, type Settings } from './environment';
 
 const DIGEST = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad';
@@ -33,6 +36,7 @@ describe('readEnvironment', () => {
       accessLog: false,
       docs: true,
       tracing: false,
+      warnings: [],
     });
   });
 
@@ -50,7 +54,6 @@ describe('readEnvironment', () => {
       'postgres://plants@one:5432,two,[::1]:5433/plants?target_session_attrs=read-write',
       'postgres://plants@%2Fvar%2Frun%2Fpostgresql/plants',
       'postgres://localhost/plants?ssl=true',
-      'postgres://localhost/plants?constructor=x',
     ].map((url): [NodeJS.ProcessEnv, Partial<Settings>] => [
       { DATABASE_URL: url },
       { database: { postgres: url } },
@@ -123,6 +126,8 @@ describe('readEnvironment', () => {
     { DATABASE_URL: 'postgres://localhost/plants?ssl=TRUE' },
     { DATABASE_URL: 'postgres://localhost/plants?requiressl=1' },
     { DATABASE_URL: 'postgres://localhost/plants?target_session_attrs=standby' },
+    { DATABASE_URL: 'postgres://localhost/plants?constructor=x' },
+    { DATABASE_URL: 'postgres://localhost/plants#sslmode=require' },
     { BODY_LIMIT: '0' },
     { BODY_LIMIT: '1GB' },
     { BODY_LIMIT: '999999999 MiB' },
@@ -162,6 +167,118 @@ describe('readEnvironment', () => {
     { HEADERS_TIMEOUT: '20', REQUEST_TIMEOUT: '10' },
   ])('refuses %j and names the variable', (environment) => {
     expect(errorOf(environment)).toContain(Object.keys(environment)[0]);
+  });
+
+  it.each([
+    ['sslmod=require', 'has the unknown parameter sslmod: did you mean sslmode?'],
+    ['SSLMODE=require', 'has the unknown parameter SSLMODE: did you mean sslmode?'],
+    ['sslmode=require&lsmode=x', 'has the unknown parameter lsmode: known are sslmode, ssl, '],
+    ['channel_binding=require', 'has the unknown parameter channel_binding: known are '],
+    ['pass@word', 'has an unknown parameter'],
+  ])('refuses a PostgreSQL URL with %s', (parameters, fault) => {
+    const url = `postgres://one,two/plants?${parameters}`;
+
+    expect(errorOf({ DATABASE_URL: url }).startsWith(`DATABASE_URL ${fault}`)).toBe(true);
+    expect(errorOf({ DATABASE_URL: url })).not.toContain('\n');
+  });
+
+  it.each([
+    [':memory:', 'must name a file: a database in memory would lose every plant at the end'],
+    [':memory:?cache=shared', 'must name a file: a database in memory would lose every plant'],
+    ['file::memory:?cache=shared&mode=memory', 'must name a file: a database in memory'],
+    ['file:plants.db', 'must name a file by its path, not by a URI'],
+    ['plants.db?mode=ro', 'must not have parameters after sqlite:PATH'],
+    ['', 'needs the path of a file'],
+  ])('refuses sqlite:%s with the reason', (path, fault) => {
+    const error = errorOf({ DATABASE_URL: `sqlite:${path}` });
+
+    expect(error.startsWith(`DATABASE_URL ${fault}`)).toBe(true);
+    expect(error).not.toContain('\n');
+  });
+
+  describe('DATABASE_URL_FILE', () => {
+    let folder: string;
+    let file: string;
+    beforeEach(() => {
+      folder = makeFolder();
+      file = join(folder, 'secret');
+    });
+    afterEach(() => {
+      removeFolder(folder);
+    });
+
+    it('names the file that has the URL', () => {
+      writeFileSync(file, 'postgres://a:b@localhost/plants\n');
+
+      expect(readEnvironment({ DATABASE_URL_FILE: file }).database).toEqual({
+        postgres: 'postgres://a:b@localhost/plants',
+      });
+    });
+
+    it('is refused beside DATABASE_URL', () => {
+      expect(errorOf({ DATABASE_URL: 'sqlite:a.db', DATABASE_URL_FILE: file })).toBe(
+        'DATABASE_URL_FILE and DATABASE_URL must not both be set',
+      );
+    });
+
+    it.each([
+      ['postgres://a:secret@b:port/c', /^DATABASE_URL_FILE must be sqlite:PATH, or postgres:/],
+      ['postgres://a:secret@b/c?sslmod=x', /^DATABASE_URL_FILE has the unknown parameter sslmod:/],
+      ['', /^DATABASE_URL_FILE must be sqlite:PATH/],
+      [undefined, /^DATABASE_URL_FILE cannot be read: no such file or directory$/],
+    ])('is refused when the file has %j', (content, fault) => {
+      if (content !== undefined) writeFileSync(file, content);
+
+      expect(errorOf({ DATABASE_URL_FILE: file })).toMatch(fault);
+      expect(errorOf({ DATABASE_URL_FILE: file })).not.toContain('secret@');
+    });
+
+    it('never shows what may be the secret itself', () => {
+      expect(errorOf({ DATABASE_URL_FILE: 'postgres://a:secret@b/c' })).not.toContain('secret');
+    });
+  });
+
+  it('refuses unknown variables that begin with AUTH_, and names each', () => {
+    expect(
+      errorOf({ AUTH_TOKEN: 'secret', AUTH_JWKS_URI: 'x', AUTH_USER: 'x' }).split('\n'),
+    ).toEqual([
+      'AUTH_TOKEN is not known: did you mean AUTH_TOKENS?',
+      'AUTH_JWKS_URI is not known: did you mean AUTH_JWKS_URL?',
+      expect.stringMatching(/^AUTH_USER is not known: known are AUTH_TOKENS, AUTH_TOKENS_FILE, /),
+    ]);
+  });
+
+  it('ignores what Kubernetes sets for a Service named auth', () => {
+    const environment = {
+      AUTH_SERVICE_HOST: '10.0.0.1',
+      AUTH_SERVICE_PORT: '80',
+      AUTH_SERVICE_PORT_HTTP: '80',
+      AUTH_PORT: 'tcp://10.0.0.1:80',
+      AUTH_PORT_80_TCP: 'tcp://10.0.0.1:80',
+      AUTH_PORT_80_TCP_ADDR: '10.0.0.1',
+      AUTH_DB_SERVICE_HOST: '10.0.0.1',
+    };
+
+    expect(readEnvironment(environment)).toEqual(readEnvironment({}));
+  });
+
+  it('warns of variables that are nearly those of the service', () => {
+    const environment = {
+      DATABSE_URL: 'x',
+      POTR: '1',
+      acces_log: 'true',
+      NODE_EN: 'production',
+      LOG_LEVELS: '',
+      PATH: '/bin',
+      USER: 'x',
+    };
+
+    expect(readEnvironment(environment).warnings).toEqual([
+      'DATABSE_URL is set and has no effect: did you mean DATABASE_URL?',
+      'POTR is set and has no effect: did you mean PORT?',
+      'acces_log is set and has no effect: did you mean ACCESS_LOG?',
+      'NODE_EN is set and has no effect: did you mean NODE_ENV?',
+    ]);
   });
 
   it('names all invalid variables, one per line', () => {

@@ -10,7 +10,9 @@ import type { HttpOptions } from '../server';
 import type { RateLimitOptions } from '../operations/limits';
 import type { ShutdownOptions } from '../operations/process';
 import { isTracingEnabled } from '../operations/tracing';
-import { urlPerHost } from '../plants/standalone';
+import { describeUnknownParameter, describeUnusablePath, urlPerHost } from '../plants/standalone';
+import { readSettingFile } from './setting-file';
+import { describeMisspelled, describeUnknownAuth } from './variables';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
 export interface Settings extends HttpOptions, ShutdownOptions {
@@ -29,6 +31,8 @@ export interface Settings extends HttpOptions, ShutdownOptions {
   readonly docs: boolean;
   /** Whether OpenTelemetry traces requests. Its SDK reads the rest of its settings itself. */
   readonly tracing: boolean;
+  /** What the operator should know of the environment, for the log: one sentence each. */
+  readonly warnings: readonly string[];
 }
 
 /** The environment is invalid. The message names all invalid variables, one per line. */
@@ -76,6 +80,19 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const readFlag = (name: string, fallback: boolean): boolean =>
     read(name, fallback, 'true or false', (value) => FLAGS.get(value.toLowerCase()));
 
+  function readDatabase(): Settings['database'] {
+    const file = readText('DATABASE_URL_FILE');
+    const url = readText('DATABASE_URL');
+    try {
+      if (file === undefined) return url === undefined ? DEFAULT_DATABASE : parseDatabaseUrl(url);
+      if (url !== undefined) throw new Error('and DATABASE_URL must not both be set');
+      return parseDatabaseUrl(readSettingFile(file).trim());
+    } catch (error) {
+      faults.push(`DATABASE_URL${file === undefined ? '' : '_FILE'} ${(error as Error).message}`);
+      return DEFAULT_DATABASE;
+    }
+  }
+
   const certificate = readText('TLS_CERT');
   const key = readText('TLS_KEY');
   if (!certificate !== !key) faults.push('TLS_CERT and TLS_KEY must both be set, or neither');
@@ -85,12 +102,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       /^[\w.:-]+$/.test(value) ? value : undefined,
     ),
     port: read('PORT', 3000, 'a port from 0 to 65535', parseIntegerBetween(0, 65_535)),
-    database: read(
-      'DATABASE_URL',
-      { sqlite: 'data/plants.db' },
-      'sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE with sslmode disable, require, verify-ca or verify-full',
-      parseDatabaseUrl,
-    ),
+    database: readDatabase(),
     auth: {
       tokens: read(
         'AUTH_TOKENS',
@@ -135,12 +147,14 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     accessLog: readFlag('ACCESS_LOG', false),
     docs: readFlag('DOCS', true),
     tracing: isTracingEnabled(environment),
+    warnings: describeMisspelled(environment),
   };
 
   if (settings.headersTimeout > settings.requestTimeout) {
     faults.push('HEADERS_TIMEOUT must not be longer than REQUEST_TIMEOUT');
   }
   faults.push(...validateAuthOptions(settings.auth, AUTH_VARIABLES));
+  faults.push(...describeUnknownAuth(environment));
   // An invalid AUTH_TOKENS has been reported already.
   if (
     environment.NODE_ENV === 'production' &&
@@ -212,10 +226,19 @@ function parseRate(text: string): RateLimitOptions | undefined {
   return quota > 0 ? { quota, window: WINDOWS[unit] ?? NaN } : undefined;
 }
 
-function parseDatabaseUrl(text: string): Settings['database'] | undefined {
+const DEFAULT_DATABASE = { sqlite: 'data/plants.db' };
+
+/** @throws Error when the URL is invalid; the message continues a sentence that begins with its name */
+function parseDatabaseUrl(text: string): Settings['database'] {
+  const [, path] = /^sqlite:(?!.*\0)(.*)$/s.exec(text) ?? [];
+  const fault = path === undefined ? describeUnknownParameter(text) : describeUnusablePath(path);
+  if (fault !== undefined) throw new Error(fault);
+  if (path?.includes('?')) throw new Error('must not have parameters after sqlite:PATH');
+  if (path !== undefined) return { sqlite: path };
   if (urlPerHost(text)) return { postgres: text };
-  const [, sqlite] = /^sqlite:(?!.*\0)(.+)$/.exec(text) ?? [];
-  return sqlite === undefined ? undefined : { sqlite };
+  throw new Error(
+    'must be sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE with sslmode disable, require, verify-ca or verify-full',
+  );
 }
 
 /** Returns the tokens as `sha256:HEX`, so that the settings hold no secret. */

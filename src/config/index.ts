@@ -1,1 +1,2 @@
+export { addEnvFile } from './env-file';
 export { EnvironmentError, readEnvironment, type Settings } from './environment';

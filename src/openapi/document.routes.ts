@@ -3,6 +3,7 @@ import fastifyStatic from '@fastify/static';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { SwaggerModule } from '@nestjs/swagger';
 import type { FastifyInstance } from 'fastify';
+import { NotFoundError } from '../errors';
 import { createDocument } from './document';
 
 const UI = join(__dirname, 'ui');
@@ -23,8 +24,8 @@ const CONTENT_SECURITY_POLICY =
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /**
- * Serves the document at `/openapi.json` and `/openapi.yaml`, and Swagger UI at `/docs`. All are
- * public.
+ * Serves the document at `/openapi.json` and `/openapi.yaml`, and Swagger UI at `/docs`, where `/`
+ * leads a browser. All are public.
  */
 export function serveDocument(app: NestFastifyApplication): void {
   SwaggerModule.setup('docs', app, () => createDocument(app), {
@@ -43,6 +44,10 @@ async function serveSwaggerUi(instance: FastifyInstance): Promise<void> {
   // Ranges are off: one that cannot be satisfied would be answered with 400.
   await instance.register(fastifyStatic, { root: UI, serve: false, acceptRanges: false });
 
+  instance.get('/', ({ headers }, reply) => {
+    if (!/\btext\/html\b/i.test(headers.accept ?? '')) throw new NotFoundError();
+    return reply.header('Vary', 'Accept').redirect('docs', 302);
+  });
   instance.get('/docs', (_request, reply) =>
     reply
       .headers({

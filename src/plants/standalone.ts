@@ -6,7 +6,13 @@ export { IDEMPOTENT_REPLAYED } from './idempotency-key';
 export { parseInt64 } from './int64';
 export { sourceOfMember } from './json-member';
 export { validateNewPlant } from './new-plant.validation';
-export { openArchive, urlPerHost, StoreOpenError } from './persistence';
+export {
+  describeUnknownParameter,
+  describeUnusablePath,
+  openArchive,
+  StoreOpenError,
+  urlPerHost,
+} from './persistence';
 export {
   type ArchivedPlant,
   PlantsArchive,

@@ -9,7 +9,7 @@ import {
   NotImplementedError,
   type PlantStoreError,
 } from '../errors';
-import { fieldValues } from '../http';
+import { fieldValues, pathOf } from '../http';
 
 /** RFC 3986 section 3.2.2: a registered name or an IPv4 address, which may be empty, and a port. */
 const NAMED_HOST = /^(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*(?::\d*)?$/;
@@ -74,6 +74,8 @@ export function faultOfTarget(
     return new MalformedRequestError('The request target is malformed.');
   }
   if (!is404) return undefined;
+  // There is nothing at the root, although it leads a browser to the documentation.
+  if (pathOf(url) === '/') return new NotFoundError();
   // Not hasRoute(), which would read the client's path as a route pattern.
   const allowed = instance.supportedMethods.filter((method) =>
     Boolean(instance.findRoute({ method, url })),

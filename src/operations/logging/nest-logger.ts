@@ -1,6 +1,9 @@
 import type { LoggerService } from '@nestjs/common';
 import type { Level, Logger } from 'pino';
 
+/** The loggers of Nest for errors that it then throws out of the start. Who catches them reports them. */
+const START_FAILURES: unknown[] = ['ExceptionHandler', 'NestApplication'];
+
 /** Writes what is logged through Nest's `Logger` with pino. */
 export class NestLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
@@ -30,6 +33,7 @@ export class NestLogger implements LoggerService {
    */
   private write(level: Level, message: unknown, rest: unknown[]): void {
     const context = rest.pop();
+    if (level === 'error' && START_FAILURES.includes(context)) return;
     const more = rest.filter((each) => each !== undefined).map(String);
     if (message instanceof Error) {
       this.logger[level]({ context, err: message }, more.join(' ') || message.message);

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { Client, type ClientConfig, type CustomTypesConfig, Pool, type PoolClient } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
 import { isOutOfResources, toOperatorError } from './postgres.errors';
-import { urlPerHost } from './postgres.url';
+import { describeUnknownParameter, urlPerHost } from './postgres.url';
 import { withTimeout } from './with-timeout';
 
 /** Milliseconds to open a session, and again to check it. */
@@ -75,7 +75,10 @@ export class PostgresHosts {
       connectionString === undefined
         ? [makeHost(settings)]
         : (urlPerHost(connectionString) ?? []).map((url) => makeHost(settings, readUrl(url)));
-    if (!first) throw new Error('it is not a PostgreSQL URL that the store supports');
+    if (!first) {
+      const fault = describeUnknownParameter(connectionString ?? '');
+      throw new Error(`the URL ${fault ?? 'is not a PostgreSQL URL that the store supports'}`);
+    }
     return new PostgresHosts([first, ...others], onLost);
   }
 

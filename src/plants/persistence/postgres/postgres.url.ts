@@ -1,3 +1,5 @@
+import { findNearMatch } from '../../../spelling';
+
 /**
  * The parameters that control encryption, and the values supported: libpq's modes without "allow" and
  * "prefer", which may silently fall back to plain text. So does the driver for any other value.
@@ -5,10 +7,18 @@
 const ENCRYPTION: Readonly<Record<string, readonly string[]>> = {
   sslmode: ['disable', 'require', 'verify-ca', 'verify-full'],
   ssl: ['true', '1', 'false', '0'],
-  requiressl: [],
 };
 /** The store needs sessions that can write, and checks that itself. These values agree with it. */
 const SESSION_ATTRIBUTES = ['any', 'read-write', 'primary'];
+
+/** The parameters that the driver or the store reads. The driver ignores any other without a word. */
+const PARAMETERS = [
+  ...Object.keys(ENCRYPTION),
+  ...['sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation'],
+  ...['host', 'port', 'user', 'password', 'max', 'options', 'client_encoding', 'binary'],
+  ...['application_name', 'fallback_application_name', 'target_session_attrs', 'connect_timeout'],
+  ...['statement_timeout', 'lock_timeout', 'query_timeout', 'idle_in_transaction_session_timeout'],
+];
 
 /** `scheme://[user[:password]@]host[:port][,host[:port]…][/database][?parameters]` */
 const CONNECTION_URL = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]*)([/?].*)?$/s;
@@ -26,10 +36,29 @@ export function urlPerHost(url: string): string[] | undefined {
   return urls.every(isSupported) ? urls : undefined;
 }
 
+/**
+ * Describes the first parameter of a connection URL that is not known, for example a misspelled
+ * `sslmode`. It shows no value, and no name that may be part of a password.
+ *
+ * @returns undefined when all are known, or the text is no URL
+ */
+export function describeUnknownParameter(url: string): string | undefined {
+  const [, start, hosts = '', rest = ''] = CONNECTION_URL.exec(url) ?? [];
+  const parameters = URL.parse(`${start}${hosts.split(',', 1)[0]}${rest}`)?.searchParams;
+  const unknown = [...(parameters?.keys() ?? [])].find((name) => !PARAMETERS.includes(name));
+  if (unknown === undefined) return undefined;
+  if (!/^\w+$/.test(unknown)) return 'has an unknown parameter';
+  const near = findNearMatch(unknown, PARAMETERS);
+  const advice = near ? `did you mean ${near}?` : `known are ${PARAMETERS.join(', ')}`;
+  return `has the unknown parameter ${unknown}: ${advice}`;
+}
+
 function isSupported(url: string): boolean {
-  const parameters = URL.parse(url)?.searchParams;
+  const { searchParams: parameters, hash } = URL.parse(url) ?? {};
   return (
     parameters !== undefined &&
+    hash === '' &&
+    describeUnknownParameter(url) === undefined &&
     hasClearEncryption(parameters) &&
     SESSION_ATTRIBUTES.includes(parameters.get('target_session_attrs') ?? 'any')
   );

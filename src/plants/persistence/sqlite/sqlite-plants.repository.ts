@@ -8,6 +8,7 @@ import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { GroupCommit } from '../group-commit';
 import { hasKeys, type KeyedPlant, plantBatches } from '../plant-batches';
 import { sqliteMigrations } from './sqlite.migrations';
+import { describeUnusablePath } from './sqlite.path';
 import type { SqliteCommitReply } from './sqlite.protocol';
 import { SqliteThread } from './sqlite.thread';
 import { StoreOpenError } from '../store-open.error';
@@ -62,6 +63,8 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
    * @throws StoreOpenError when the file cannot be used
    */
   static async open(path: string): Promise<SqlitePlantsRepository> {
+    const fault = describeUnusablePath(path);
+    if (fault) throw new StoreOpenError(`The database file ${path} cannot be used`, `it ${fault}`);
     const absolute = resolve(path);
     try {
       return new SqlitePlantsRepository(absolute, await startThread(absolute));

@@ -1,5 +1,7 @@
 import {
+  accessSync,
   closeSync,
+  constants,
   existsSync,
   fsyncSync,
   mkdirSync,
@@ -34,8 +36,10 @@ import type {
 /** SQLite's primary result codes, https://sqlite.org/rescode.html. */
 const SQLITE_ERROR = 1;
 const SQLITE_BUSY = 5;
+const SQLITE_READONLY = 8;
 const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;
+const SQLITE_CANTOPEN = 14;
 const SQLITE_NOTADB = 26;
 
 /** What became of a plant, as a reply has it. */
@@ -96,7 +100,7 @@ try {
   store = open();
   reply({ result: 'ok', identity: readIdentity(store.database) });
 } catch (error) {
-  reply({ result: 'failed', reason: describe(error) });
+  reply({ result: 'failed', reason: describeOpenFailure(error as Error) });
 }
 
 parentPort?.on('message', (request: SqliteRequest) => {
@@ -299,6 +303,18 @@ function readIdentity(database: DatabaseSync): string {
   return String(database.prepare('SELECT identity FROM plants_store').get()?.identity);
 }
 
+/** SQLite does not say why the operating system refused a file. The operating system does. */
+function describeOpenFailure(error: Error): string {
+  if (![SQLITE_CANTOPEN, SQLITE_READONLY].includes(primaryCode(error) ?? 0)) return describe(error);
+  if (isDirectory(path)) return 'it is a directory';
+  try {
+    accessSync(existsSync(path) ? path : dirname(path), constants.R_OK | constants.W_OK);
+  } catch (cause) {
+    return (cause as Error).message;
+  }
+  return error.message;
+}
+
 /** Brings the schema to its newest version, in one transaction that locks out other processes. */
 function migrate(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE');
@@ -379,19 +395,27 @@ function rewrite(file: string): void {
 }
 
 /**
- * Creates the directory and syncs what has new entries: it and its ancestors, up to the first that
- * existed. Without that, a crash may lose them.
+ * Creates the directory and its parents, and syncs the parent of each. Without the sync, a crash may
+ * lose the new entry.
+ *
+ * Not by the option `recursive` of `mkdirSync`: it tries forever where a directory exists and none can
+ * be made in it, as below `/proc`.
  */
 function makeDirectory(directory: string): void {
-  const first = mkdirSync(directory, { recursive: true });
-  if (first === undefined) return;
-  const existing = dirname(first);
-  let each = directory;
-  while (each !== existing) {
-    syncDirectory(each);
-    each = dirname(each);
+  const parent = dirname(directory);
+  if (parent === directory || isDirectory(directory)) return;
+  makeDirectory(parent);
+  try {
+    mkdirSync(directory);
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (!isDirectory(directory)) throw error;
   }
-  syncDirectory(existing);
+  syncDirectory(parent);
+}
+
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 function syncDirectory(directory: string): void {

@@ -1,0 +1,1 @@
+export { findNearMatch } from './near-match';

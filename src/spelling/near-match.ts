@@ -1,0 +1,23 @@
+/**
+ * Finds the name that an unknown name was probably meant to be: one that differs by case and at most
+ * one edit. An edit inserts, removes or replaces a character, or swaps two neighbours.
+ *
+ * @returns undefined when there is none
+ */
+export function findNearMatch(name: string, known: Iterable<string>): string | undefined {
+  const upper = name.toUpperCase();
+  for (const each of known) if (isWithinOneEdit(upper, each.toUpperCase())) return each;
+  return undefined;
+}
+
+function isWithinOneEdit(a: string, b: string): boolean {
+  let start = 0;
+  while (start < a.length && a[start] === b[start]) start++;
+  let end = 0;
+  while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end++;
+
+  const ofA = a.slice(start, a.length - end);
+  const ofB = b.slice(start, b.length - end);
+  const isSwap = ofA.length === 2 && ofB === ofA.charAt(1) + ofA.charAt(0);
+  return isSwap || (ofA.length <= 1 && ofB.length <= 1);
+}
