@@ -1,6 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { MalformedRequestError } from '../errors';
+import { rawErrorAnswer } from './raw-answer';
 
 /** How long an idle connection stays open while draining, in milliseconds. */
 const LINGER = 500;
@@ -79,11 +81,13 @@ export class Connections {
     this.open.set(socket, connection);
     // Node calls it behind the last response, and would close at once.
     socket.destroySoon = () => {
-      close(socket);
+      if (connection.end === undefined) close(socket);
     };
+    // Node answers what was received whole, and closes. It waits for the rest of some trailers.
     socket.once('end', () => {
-      // Node answers what was received whole, and closes.
-      if (connection.latest?.headersSent === false) connection.latest.shouldKeepAlive = false;
+      const { latest, end } = connection;
+      if (awaitsBody(connection)) this.end(socket, () => rawErrorAnswer(new MalformedRequestError()));
+      else if (latest?.headersSent === false && !end) latest.shouldKeepAlive = false;
     });
     socket.once('close', () => {
       this.open.delete(socket);

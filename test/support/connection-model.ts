@@ -1,0 +1,367 @@
+import { connect } from 'node:net';
+import fc from 'fast-check';
+import { TOKEN } from './application';
+
+/** The largest body that the server of the model takes, in bytes. */
+export const BODY_LIMIT = 1024;
+
+/**
+ * One piece of what a client sends on a connection, and what becomes of it: a request, or something
+ * that the connection does not survive.
+ */
+interface Piece {
+  readonly name: string;
+  readonly bytes: (id: number) => string;
+  /** The statuses that may answer it; empty when nothing does. */
+  readonly statuses: readonly number[];
+  /** Whether it creates the plant of its id. */
+  readonly creates: boolean;
+  /** Whether nothing behind it is processed. */
+  readonly ends: boolean;
+}
+
+/** How a client leaves when it has sent all: it ends its side, or resets the connection. */
+type Leaving = 'FIN' | 'RST';
+
+/** What a client does on one connection. */
+interface Script {
+  readonly pieces: readonly Piece[];
+  /** Of the last piece only this share is sent, when the client leaves in the middle of it. */
+  readonly cut: number | undefined;
+  readonly leaving: Leaving;
+  /** Where the bytes are cut into segments, as shares of them, and the pauses before each, in ticks. */
+  readonly segments: readonly { readonly at: number; readonly pause: number }[];
+}
+
+const AUTHORIZED = `Host: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
+const bodyOf = (id: number): string => `{"id":${id},"name":"Fern"}`;
+
+/** A creation, with a start line and further fields of the caller's choice. */
+function creation(id: number, fields = '', version = 'HTTP/1.1', method = 'POST /plants'): string {
+  const body = bodyOf(id);
+  return `${method} ${version}\r\n${AUTHORIZED}${fields}Content-Length: ${body.length}\r\n\r\n${body}`;
+}
+
+/** A request with a body in chunks of a byte or more, in the given framing. */
+function chunked(body: string, fields = '', size = 5, line = 'POST /plants HTTP/1.1'): string {
+  const chunks = body.match(new RegExp(`.{1,${size}}`, 'gs')) ?? [];
+  const framed = chunks.map((chunk) => `${chunk.length.toString(16)};x="y"\r\n${chunk}\r\n`);
+  return `${line}\r\n${AUTHORIZED}${fields}Transfer-Encoding: chunked\r\n\r\n${framed.join('')}0\r\nX: y\r\n\r\n`;
+}
+
+const get = (path: string, fields = '', version = 'HTTP/1.1'): string =>
+  `GET ${path} ${version}\r\nHost: x\r\n${fields}\r\n`;
+
+function piece(
+  name: string,
+  bytes: (id: number) => string,
+  statuses: number | readonly number[],
+  traits: { readonly creates?: boolean; readonly ends?: boolean } = {},
+): Piece {
+  return { name, bytes, statuses: [statuses].flat(), creates: false, ends: false, ...traits };
+}
+
+const creates = { creates: true };
+const ends = { ends: true };
+const createsAndEnds = { creates: true, ends: true };
+const bearer = `Authorization: Bearer ${TOKEN}\r\n`;
+const expects = 'Expect: 100-continue\r\n';
+const upgrades = 'Connection: Upgrade\r\nUpgrade: h2c\r\n';
+const closes = 'Connection: x, Close\r\n';
+const tooLong = `{"id":1,"name":"${'x'.repeat(2 * BODY_LIMIT)}"}`;
+
+/** Requests after which the connection goes on. */
+const requests: readonly Piece[] = [
+  piece('creation', (id) => creation(id), 200, creates),
+  piece('creation in chunks', (id) => chunked(bodyOf(id)), 200, creates),
+  piece('creation that expects', (id) => creation(id, expects), 200, creates),
+  piece('creation in chunks that expects', (id) => chunked(bodyOf(id), expects), 200, creates),
+  piece('creation behind empty lines', (id) => `\r\n\r\n${creation(id)}`, 200, creates),
+  piece(
+    'creation in absolute form',
+    (id) => creation(id, '', undefined, 'POST http://x/plants'),
+    200,
+    creates,
+  ),
+  piece('creation without token', (id) => creation(id).replace(TOKEN, 'x'), 401),
+  piece(
+    'creation without token that expects',
+    (id) => creation(id, expects).replace(TOKEN, 'x'),
+    401,
+  ),
+  piece('no JSON', (id) => creation(id).replace('{', '['), 400),
+  piece('liveness', () => get('/health/live'), 200),
+  piece('liveness with a body', () => chunked('abc', '', 1, 'GET /health/live HTTP/1.1'), 200),
+  piece(
+    'liveness, kept alive in HTTP/1.0',
+    () => get('/health/live', 'Connection: Keep-Alive\r\n', 'HTTP/1.0'),
+    200,
+  ),
+  piece('metrics', () => get('/metrics', bearer), 200),
+  piece('metrics that expect', () => get('/metrics', bearer + expects), 200),
+  piece('metrics without token', () => get('/metrics'), 401),
+  piece(
+    'no such path, with a good creation as its body',
+    (id) => {
+      const body = creation(id);
+      return `PUT /nope HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    },
+    404,
+  ),
+  piece(
+    'no such path, with a body in chunks',
+    (id) => chunked(creation(id), '', 50, 'POST /nope HTTP/1.1'),
+    404,
+  ),
+  piece('no such method', (id) => creation(id, '', undefined, 'PATCH /plants'), 405),
+  piece('malformed target', (id) => creation(id, '', undefined, 'POST /%zz'), 400),
+];
+
+/** What a connection does not survive. */
+const endings: readonly Piece[] = [
+  piece('creation that closes', (id) => creation(id, closes), 200, createsAndEnds),
+  piece('creation in HTTP/1.0', (id) => creation(id, '', 'HTTP/1.0'), 200, createsAndEnds),
+  piece(
+    'creation in HTTP/1.0, kept alive and closed',
+    (id) => creation(id, 'Connection: keep-alive, close\r\n', 'HTTP/1.0'),
+    200,
+    createsAndEnds,
+  ),
+  piece('creation that upgrades', (id) => creation(id, upgrades), 200, createsAndEnds),
+  piece(
+    'creation in chunks that upgrades',
+    (id) => chunked(bodyOf(id), upgrades),
+    200,
+    createsAndEnds,
+  ),
+  piece('liveness that upgrades', () => get('/health/live', upgrades), 200, ends),
+  piece(
+    'no such path that upgrades, in HTTP/1.0',
+    () => get('/nope', `Connection: Keep-Alive\r\n${upgrades}`, 'HTTP/1.0'),
+    404,
+    ends,
+  ),
+  piece('liveness that expects', () => get('/health/live', expects), 200, ends),
+  piece(
+    'no such path that expects',
+    (id) => creation(id, expects, undefined, 'PUT /nope'),
+    404,
+    ends,
+  ),
+  piece(
+    'no such method that expects',
+    (id) => creation(id, expects, undefined, 'PUT /plants'),
+    405,
+    ends,
+  ),
+  piece('unknown expectation', (id) => creation(id, 'Expect: 200-ok\r\n'), 417, ends),
+  piece('no host', (id) => creation(id).replace('Host: x', 'Host: [zz]'), 400, ends),
+  piece(
+    'no host in HTTP/1.0',
+    (id) => creation(id, '', 'HTTP/1.0').replace('Host: x', 'Host: a b'),
+    400,
+    ends,
+  ),
+  piece(
+    'too long',
+    () =>
+      `POST /plants HTTP/1.1\r\n${AUTHORIZED}Content-Length: ${tooLong.length}\r\n\r\n${tooLong}`,
+    400,
+    ends,
+  ),
+  piece(
+    'too long without token',
+    () => `POST /plants HTTP/1.1\r\nHost: x\r\nContent-Length: 99999\r\n\r\n`,
+    400,
+    ends,
+  ),
+  piece('too long in chunks', () => chunked(tooLong, '', 400), 400, ends),
+  piece(
+    'unknown coding',
+    () => 'POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
+    501,
+    ends,
+  ),
+  piece('broken chunk', (id) => chunked(bodyOf(id)).replace('\r\n0\r\n', '\r\nzz\r\n'), 400, ends),
+  piece(
+    'broken chunk of a creation that closes',
+    (id) => chunked(bodyOf(id), closes).replace('\r\n0\r\n', '\r\nzz\r\n'),
+    400,
+    ends,
+  ),
+  piece(
+    'broken chunk that expects',
+    (id) => chunked(bodyOf(id), expects).replace('\r\n0\r\n', '\r\n-1\r\n'),
+    400,
+    ends,
+  ),
+  piece(
+    'broken chunk where nothing reads it',
+    () => 'PUT /url HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+    404,
+    ends,
+  ),
+  piece(
+    'broken chunk where nothing waits for it',
+    () => 'GET /health/live HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n',
+    200,
+    ends,
+  ),
+  piece(
+    'broken chunk behind metrics',
+    () => `GET /metrics HTTP/1.1\r\n${AUTHORIZED}Transfer-Encoding: chunked\r\n\r\nzz\r\n`,
+    [200, 400],
+    ends,
+  ),
+  piece('two lengths', (id) => creation(id, 'Content-Length: 1\r\n'), 400, ends),
+  piece('garbage', () => 'garbage\r\n\r\n', [400, 501], ends),
+  piece('unknown method', () => get('/').replace('GET', 'BREW'), [400, 501], ends),
+  piece('CONNECT', () => 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', 501, ends),
+  piece('large head', () => get('/', `X: ${'x'.repeat(20_000)}\r\n`), 431, ends),
+];
+
+/** Any script: some requests, often an ending, more behind it, in any segments. */
+const anyScript: fc.Arbitrary<Script> = fc.record({
+  pieces: fc
+    .tuple(
+      fc.array(fc.constantFrom(...requests), { maxLength: 3 }),
+      fc.option(fc.constantFrom(...endings), { nil: undefined }),
+      fc.array(fc.constantFrom(...requests, ...endings), { maxLength: 2 }),
+    )
+    .map(([before, ending, behind]) => [...before, ...(ending ? [ending] : []), ...behind]),
+  cut: fc.option(fc.double({ min: 0, max: 0.99, noNaN: true }), { nil: undefined, freq: 3 }),
+  leaving: fc.oneof(
+    { weight: 9, arbitrary: fc.constant('FIN' as const) },
+    { weight: 1, arbitrary: fc.constant('RST' as const) },
+  ),
+  segments: fc.array(
+    fc.record({ at: fc.double({ min: 0, max: 1, noNaN: true }), pause: fc.nat({ max: 3 }) }),
+    { maxLength: 8 },
+  ),
+});
+
+/** What came of a script. */
+export interface Outcome {
+  /** Ids of plants that must be stored, and of those that may be, because the client has left. */
+  readonly stored: readonly number[];
+  readonly maybeStored: readonly number[];
+  /** What the model does not allow; undefined when all was as it should be. */
+  readonly fault: string | undefined;
+}
+
+/** How often each ending came up, and what faults there were. */
+export interface Report {
+  readonly faults: readonly string[];
+  readonly stored: ReadonlySet<number>;
+  readonly maybeStored: ReadonlySet<number>;
+}
+
+/**
+ * Plays random scripts against a server whose `BODY_LIMIT` is the model's, many at a time, each on a
+ * connection of its own.
+ *
+ * @param count how many connections
+ */
+export async function playScripts(url: URL, seed: number, count: number): Promise<Report> {
+  const scripts = fc.sample(anyScript, { seed, numRuns: count });
+  const report = {
+    faults: [] as string[],
+    stored: new Set<number>(),
+    maybeStored: new Set<number>(),
+  };
+  let next = 0;
+  const player = async (): Promise<void> => {
+    for (let at = next++; at < count; at = next++) {
+      const { stored, maybeStored, fault } = await play(url, scripts[at] as Script, 1 + at * 10);
+      for (const id of stored) report.stored.add(id);
+      for (const id of maybeStored) report.maybeStored.add(id);
+      if (fault !== undefined) report.faults.push(`connection ${at}: ${fault}`);
+    }
+  };
+  await Promise.all(Array.from({ length: 64 }, player));
+  return report;
+}
+
+async function play(url: URL, script: Script, firstId: number): Promise<Outcome> {
+  const { pieces, cut, leaving } = script;
+  const texts = pieces.map(({ bytes }, index) => bytes(firstId + index));
+  if (cut !== undefined) {
+    const last = texts.pop();
+    if (last !== undefined) texts.push(last.slice(0, Math.floor(cut * last.length)));
+  }
+  const text = texts.join('');
+
+  const received = await send(url, text, script);
+
+  const expected = expectedOf(script, texts);
+  const ids = pieces.map((_piece, index) => firstId + index);
+  const created = ids.filter((_id, index) => expected[index]?.creates);
+  const statuses = statusesOf(received);
+  if (leaving === 'RST') return { stored: [], maybeStored: created, fault: undefined };
+  const answered = expected.filter((each) => each.statuses.length > 0);
+  const fits =
+    statuses.length === answered.length &&
+    answered.every((each, index) => each.statuses.includes(statuses[index] ?? 0));
+  const describe = (): string =>
+    `${pieces.map(({ name }) => name).join(' / ')}; cut ${cut}; segments ${JSON.stringify(script.segments)}: ` +
+    `answered ${statuses.join(' ')}, expected ${answered.map((each) => each.statuses.join('|')).join(' ')}`;
+  return { stored: created, maybeStored: [], fault: fits ? undefined : describe() };
+}
+
+/** What is to become of each piece, in order; pieces that are not processed are missing. */
+function expectedOf({ pieces, cut }: Script, texts: readonly string[]): Piece[] {
+  const end = pieces.findIndex(({ ends }) => ends);
+  const last = pieces.length - 1;
+  const processed = pieces.slice(0, end < 0 ? undefined : end + 1);
+  const lastPiece = pieces[last];
+  if (cut === undefined || processed.length <= last || lastPiece === undefined) return processed;
+  return [...processed.slice(0, last), expectedOfCut(lastPiece, texts[last] ?? '')];
+}
+
+/** What is to become of a request that ends in the middle. */
+function expectedOfCut(whole: Piece, text: string): Piece {
+  const cut = { ...whole, creates: false, ends: true };
+  // Empty lines before a request are not part of it.
+  if (/^(?:\r\n)*\r?$/.test(text)) return { ...cut, statuses: [] };
+  // Answered before its body, as long as its head is there, or the fault is.
+  return { ...cut, statuses: [...whole.statuses, 400] };
+}
+
+/** The final statuses in what came over the wire. */
+function statusesOf(received: string): number[] {
+  const statuses: number[] = [];
+  let rest = received;
+  while (rest !== '') {
+    const end = rest.indexOf('\r\n\r\n') + 4;
+    const head = rest.slice(0, end);
+    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]);
+    if (status !== 100) statuses.push(status);
+    if (Number.isNaN(status) || end < 4) break;
+    rest = rest.slice(end + Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0));
+  }
+  return statuses;
+}
+
+/** Sends a text in the segments of a script, and gives back all that came. */
+async function send(url: URL, text: string, { segments, leaving }: Script): Promise<string> {
+  const socket = connect({ port: Number(url.port), host: url.hostname, allowHalfOpen: true });
+  socket.setNoDelay();
+  let received = '';
+  socket.on('data', (chunk) => (received += chunk.toString('latin1')));
+  // A client that has left is not told.
+  socket.on('error', () => undefined);
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  const cuts = segments
+    .map(({ at, pause }) => ({ at: Math.floor(at * text.length), pause }))
+    .sort((a, b) => a.at - b.at);
+  let sent = 0;
+  for (const { at, pause } of [...cuts, { at: text.length, pause: 1 }]) {
+    for (let tick = 0; tick < pause; tick++) await new Promise(setImmediate);
+    socket.write(text.slice(sent, at), 'latin1');
+    sent = at;
+  }
+  if (leaving === 'FIN') socket.end();
+  else setImmediate(() => socket.resetAndDestroy());
+  await closed;
+  return received;
+}
