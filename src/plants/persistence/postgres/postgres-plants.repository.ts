@@ -20,7 +20,7 @@ import {
   toOperatorError,
 } from './postgres.errors';
 import { PostgresHosts } from './postgres.hosts';
-import { migrate } from './postgres.migrations';
+import { assertIdentity, assertSameStore, migrate } from './postgres.migrations';
 import { withTimeout } from './with-timeout';
 
 /**
@@ -28,6 +28,9 @@ import { withTimeout } from './with-timeout';
  * would take a quarter of an hour to notice a dead server. The statement is not cancelled.
  */
 const STATEMENT_TIMEOUT = 30_000;
+
+/** Milliseconds to check that a new session is in the store in use. */
+const VERIFY_TIMEOUT = 2000;
 
 /** How often a batch is tried that other transactions cause to be rolled back. */
 const MAX_ATTEMPTS = 10;
@@ -72,6 +75,11 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   });
 
   private readonly hosts: PostgresHosts;
+
+  /** The store in use, once there is one. It may have no identity. */
+  private store: { readonly identity: string | undefined } | undefined;
+  /** The sessions that turned out to be in that store. */
+  private readonly verified = new WeakSet<PoolClient>();
 
   /**
    * Whether sessions prepare the statement, which saves the server a quarter of its time. A proxy that
@@ -148,12 +156,19 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     await this.hosts.selectWritable();
     const client = await this.hosts.connect();
     try {
-      await withTimeout(migrate(client), STATEMENT_TIMEOUT, signal);
+      await withTimeout(this.useStore(client), STATEMENT_TIMEOUT, signal);
     } catch (error) {
       client.release(true);
       throw toOperatorError(this.hosts.name, error);
     }
     client.release();
+  }
+
+  /** Creates and migrates the first store that is found. Later it has to be the same one. */
+  private async useStore(client: PoolClient): Promise<void> {
+    if (this.store) await assertSameStore(client, this.store.identity);
+    else this.store = { identity: await migrate(client) };
+    this.verified.add(client);
   }
 
   private assertUsable(): void {
@@ -164,11 +179,24 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   private async connect(): Promise<PoolClient> {
     this.assertUsable();
     try {
-      return await this.hosts.connect();
+      const client = await this.hosts.connect();
+      if (!this.verified.has(client)) await this.verify(client);
+      return client;
     } catch (cause) {
       if (!isPoolExhausted(cause)) this.breaker.open(cause as Error);
       throw new UnavailableError({ cause });
     }
+  }
+
+  /** A new session may lead to another database: behind a name or a proxy it can be replaced. */
+  private async verify(client: PoolClient): Promise<void> {
+    try {
+      await withTimeout(assertIdentity(client, this.store?.identity), VERIFY_TIMEOUT);
+    } catch (error) {
+      client.release(true);
+      throw toOperatorError(this.hosts.name, error);
+    }
+    this.verified.add(client);
   }
 
   private async commit(batch: readonly Plant[]): Promise<Outcome[]> {
