@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
+import { Client } from 'pg';
 import { OutcomeUnknownError, UnavailableError } from '../src/plants';
 import { PostgresPlantsRepository } from '../src/plants/persistence/postgres/postgres-plants.repository';
 import { PostgresServer } from './support/postgres';
@@ -240,6 +243,153 @@ describe('PostgresPlantsRepository, when the database fails', () => {
       await until(() => repository.isReady());
 
       await expectRecovery();
+    });
+  });
+
+  describe('finds another store than it left', () => {
+    let database: string;
+    let others = 0;
+    beforeEach(async () => {
+      database = `store_${++others}`;
+      await server.execute(`CREATE DATABASE ${database}`);
+      await reopen(server.url(database));
+      await insert(1n);
+    });
+
+    /** Ends the sessions of a database and gives it another name. */
+    async function rename(from: string, to: string): Promise<void> {
+      await server.execute(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${from}';
+         ALTER DATABASE ${from} RENAME TO ${to}`,
+      );
+    }
+
+    const tables = () =>
+      server.execute(
+        "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY 1",
+        database,
+      );
+
+    async function expectRefusal(how: string): Promise<void> {
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      const fault = `this is not the store that was in use (${how}). Put that one back, or restart the service to use this one.`;
+      await until(() => errors().some((line) => line.includes(fault)));
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      expect(repository.isReady()).toBe(false);
+      expect(errors().filter((line) => line.includes(fault))).toHaveLength(1);
+    }
+
+    it('if its table is gone, and waits until it is back', async () => {
+      await server.execute('ALTER TABLE plants RENAME TO away', database);
+
+      await expectRefusal('it has no table plants');
+      expect(await tables()).toEqual([{ name: 'away' }, { name: 'plants_migrations' }]);
+
+      await server.execute('ALTER TABLE away RENAME TO plants', database);
+      await expectRecovery();
+      expect(await insert(1n)).toBe(false);
+    });
+
+    it('if all its tables are gone', async () => {
+      await server.execute('DROP TABLE plants, plants_migrations', database);
+
+      await expectRefusal('it has no table plants');
+      expect(await tables()).toEqual([]);
+    });
+
+    it('if its record is gone', async () => {
+      await server.execute(
+        `DROP TABLE plants_migrations;
+         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE application_name = 'plant-store' AND datname = current_database()`,
+        database,
+      );
+      await until(() => !repository.isReady());
+
+      await expectRefusal('its identity differs');
+    });
+
+    it('if another database has its name, and waits until its own is back', async () => {
+      const other = await PostgresPlantsRepository.open(server.url('postgres'));
+      await other.onApplicationShutdown();
+      await rename(database, 'away');
+      await server.execute(`CREATE DATABASE ${database} TEMPLATE postgres`);
+
+      await expectRefusal('its identity differs');
+      expect(await server.plants(database)).toEqual([]);
+
+      await rename(database, `other_${database}`);
+      await rename('away', database);
+      await expectRecovery();
+      expect(await insert(1n)).toBe(false);
+    });
+
+    it('if another database has its name, and it is empty', async () => {
+      await rename(database, 'emptied');
+      await server.execute(`CREATE DATABASE ${database}`);
+
+      await expectRefusal('it has no table plants');
+      expect(await tables()).toEqual([]);
+    });
+
+    it('but not if it is a restored copy of its own', async () => {
+      await repository.onApplicationShutdown();
+      await server.execute(`CREATE DATABASE copy TEMPLATE ${database}`);
+      await reopen(server.url(database));
+      await insert(2n);
+      await rename(database, 'original');
+      await rename('copy', database);
+
+      await until(() => repository.isReady() && errors().length > 0);
+      await expectRecovery();
+      expect(await insert(2n)).toBe(true);
+    });
+
+    it('but not if it is a table that the operator has prepared, which has no identity', async () => {
+      const prepare = () =>
+        server.execute(
+          'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
+          database,
+        );
+      await server.execute('DROP TABLE plants, plants_migrations', database);
+      await prepare();
+      await reopen(server.url(database));
+      expect(await insert(1n)).toBe(true);
+
+      await server.execute('DROP TABLE plants', database);
+      await expectRefusal('it has no table plants');
+      await prepare();
+
+      await expectRecovery();
+      expect(await tables()).toEqual([{ name: 'plants' }]);
+    });
+
+    it('by a new session, though the others are in its own', async () => {
+      let port = server.port;
+      const proxy = createServer((socket) => {
+        const upstream = connect(port, '127.0.0.1');
+        socket.pipe(upstream).pipe(socket);
+        for (const each of [socket, upstream]) each.on('error', () => undefined);
+      });
+      await once(proxy.listen(0, '127.0.0.1'), 'listening');
+      const { port: proxyPort } = proxy.address() as AddressInfo;
+      const other = await PostgresServer.start();
+      await other.execute(`CREATE DATABASE ${database}`);
+      await (await PostgresPlantsRepository.open(other.url(database))).onApplicationShutdown();
+      await reopen(`postgres://postgres@127.0.0.1:${proxyPort}/${database}`);
+      const lock = new Client(server.url(database));
+      await lock.connect();
+      await lock.query('BEGIN; LOCK TABLE plants');
+      const waiting = repository.find(1n);
+      port = other.port;
+
+      await expect(repository.find(1n)).rejects.toThrow(UnavailableError);
+
+      expect(errors()).toEqual([expect.stringContaining('(its identity differs)')]);
+      await lock.end();
+      expect(await waiting).toMatchObject({ id: 1n });
+      proxy.close();
+      await other.remove();
     });
   });
 

@@ -11,6 +11,9 @@ jest.setTimeout(60_000);
 /** Milliseconds that any creation may take, whatever happens to the database. */
 const LONGEST_ANSWER = 12_000;
 
+/** Of the store that both servers hold. */
+const IDENTITY = '6f1c2a34-5b6d-4e7f-8a9b-0c1d2e3f4a5b';
+
 describe('PostgresPlantsRepository, when a host falls silent', () => {
   let servers: [PostgresServer, PostgresServer];
   let proxies: [Proxy, Proxy];
@@ -26,6 +29,7 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
       log: () => undefined,
       warn: () => undefined,
     });
+    for (const server of servers) await createStore(server);
     proxies = [await Proxy.start(servers[0].port), await Proxy.start(servers[1].port)];
   });
   afterEach(async () => {
@@ -43,6 +47,13 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
   afterAll(async () => {
     for (const server of servers) await server.remove();
   });
+
+  /** Creates the schema, with the same identity on each server: replicas hold the same store. */
+  async function createStore(server: PostgresServer): Promise<void> {
+    const created = await PostgresPlantsRepository.open(server.url());
+    await created.onApplicationShutdown();
+    await server.execute(`UPDATE plants_migrations SET identity = '${IDENTITY}' WHERE version = 1`);
+  }
 
   const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
 

@@ -86,7 +86,8 @@ export class Connections {
     // Node answers what was received whole, and closes. It waits for the rest of some trailers.
     socket.once('end', () => {
       const { latest, end } = connection;
-      if (awaitsBody(connection)) this.end(socket, () => rawErrorAnswer(new MalformedRequestError()));
+      if (awaitsBody(connection))
+        this.end(socket, () => rawErrorAnswer(new MalformedRequestError()));
       else if (latest?.headersSent === false && !end) latest.shouldKeepAlive = false;
     });
     socket.once('close', () => {

@@ -20,7 +20,7 @@ import {
   toOperatorError,
 } from './postgres.errors';
 import { PostgresHosts } from './postgres.hosts';
-import { migrate } from './postgres.migrations';
+import { assertIdentity, assertSameStore, migrate } from './postgres.migrations';
 import { AbandonedError, StatementWatch } from './statement-watch';
 import { withTimeout } from './with-timeout';
 
@@ -29,6 +29,9 @@ const MIGRATION_TIMEOUT = 30_000;
 
 /** Milliseconds that a look at the hosts may take, while a statement is late. */
 const LOOK_TIMEOUT = 5000;
+
+/** Milliseconds to check that a new session is in the store in use. */
+const VERIFY_TIMEOUT = 2000;
 
 /** How often a batch is tried that other transactions cause to be rolled back. */
 const MAX_ATTEMPTS = 10;
@@ -109,6 +112,11 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
       );
     },
   });
+
+  /** The store in use, once there is one. It may have no identity. */
+  private store: { readonly identity: string | undefined } | undefined;
+  /** The sessions that turned out to be in that store. */
+  private readonly verified = new WeakSet<PoolClient>();
 
   /**
    * Whether sessions prepare the statement, which saves the server a quarter of its time. A proxy that
@@ -195,21 +203,14 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   private async prepare(signal: AbortSignal, prefersOthers = false): Promise<void> {
     await this.hosts.selectWritable(prefersOthers);
     const client = await this.hosts.connect();
-    let table;
     try {
-      table = await withTimeout(migrate(client), MIGRATION_TIMEOUT, signal);
+      await withTimeout(this.useStore(client), MIGRATION_TIMEOUT, signal);
     } catch (error) {
       client.release(true);
       throw toOperatorError(this.hosts.name, error);
     }
     client.release();
     this.statements.abandonLost();
-    if (this.keepsKeys && !table.hasKeys) {
-      this.logger.warn(
-        `${this.hosts.name}: the Idempotency-Key header is ignored, because the table plants has no column idempotency_key of type bytea.`,
-      );
-    }
-    this.keepsKeys = table.hasKeys;
   }
 
   /**
@@ -229,6 +230,21 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     }
   }
 
+  /** Creates and migrates the first store that is found. Later it has to be the same one. */
+  private async useStore(client: PoolClient): Promise<void> {
+    const table = this.store
+      ? await assertSameStore(client, this.store.identity)
+      : await migrate(client);
+    this.store ??= table;
+    this.verified.add(client);
+    if (this.keepsKeys && !table.hasKeys) {
+      this.logger.warn(
+        `${this.hosts.name}: the Idempotency-Key header is ignored, because the table plants has no column idempotency_key of type bytea.`,
+      );
+    }
+    this.keepsKeys = table.hasKeys;
+  }
+
   private assertUsable(): void {
     if (this.breaker.fault) throw new UnavailableError({ cause: this.breaker.fault });
   }
@@ -237,11 +253,24 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   private async connect(): Promise<PoolClient> {
     this.assertUsable();
     try {
-      return await this.hosts.connect();
+      const client = await this.hosts.connect();
+      if (!this.verified.has(client)) await this.verify(client);
+      return client;
     } catch (cause) {
       if (!isPoolExhausted(cause)) this.breaker.open(cause as Error);
       throw new UnavailableError({ cause });
     }
+  }
+
+  /** A new session may lead to another database: behind a name or a proxy it can be replaced. */
+  private async verify(client: PoolClient): Promise<void> {
+    try {
+      await withTimeout(assertIdentity(client, this.store?.identity), VERIFY_TIMEOUT);
+    } catch (error) {
+      client.release(true);
+      throw toOperatorError(this.hosts.name, error);
+    }
+    this.verified.add(client);
   }
 
   private async commit(batch: readonly KeyedPlant[]): Promise<Outcome[]> {

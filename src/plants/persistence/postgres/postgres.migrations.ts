@@ -3,11 +3,15 @@ import type { ClientBase } from 'pg';
 /**
  * The versions of the PostgreSQL schema: statement N brings a database from version N to N + 1. A
  * migration that has been released is never changed; a change is a further one.
+ *
+ * The `identity` beside version 1 is that of the store, by which a running service knows it again.
  */
 const migrations: readonly string[] = [
   'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
   // Changes the catalogue alone and no row, however large the table is.
   'ALTER TABLE plants ADD COLUMN IF NOT EXISTS idempotency_key bytea',
+  `ALTER TABLE plants_migrations ADD COLUMN identity uuid;
+   UPDATE plants_migrations SET identity = gen_random_uuid() WHERE version = 1`,
 ];
 
 /**
@@ -19,10 +23,12 @@ const LOCK_TIMEOUT = 100;
 /** The key of the advisory lock under which the schema is migrated: "plants" in ASCII. */
 const LOCK = 0x706c616e7473;
 
-/** What a table can store. */
+/** The table that plants are stored in. */
 export interface PlantsTable {
   /** Whether it has the column for idempotency keys. A table of the operator may have none. */
   readonly hasKeys: boolean;
+  /** The identity of the store; undefined for a table that the operator has prepared. */
+  readonly identity: string | undefined;
 }
 
 /**
@@ -34,11 +40,64 @@ export interface PlantsTable {
  */
 export async function migrate(client: ClientBase): Promise<PlantsTable> {
   if ((await readVersion(client)) < migrations.length) await migrateLocked(client);
+  return readTable(client);
+}
+
+/** @throws Error when the table is missing, has other columns, or is not readable for this user */
+async function readTable(client: ClientBase): Promise<PlantsTable> {
   const hasKeys = await hasKeyColumn(client);
-  // The table may be missing, have other columns, or not be readable for this user.
   const columns = hasKeys ? 'id, name, tag, idempotency_key' : 'id, name, tag';
   await client.query(`SELECT ${columns} FROM plants LIMIT 0`);
-  return { hasKeys };
+  const tables = await readTables(client);
+  const identity = tables.includes('plants_migrations') ? await readIdentity(client) : undefined;
+  return { hasKeys, identity };
+}
+
+/**
+ * Changes nothing in the database.
+ *
+ * @param identity what {@link migrate} returned when the store was first used
+ * @throws Error when the database is not that store, or its table cannot be used
+ */
+export async function assertSameStore(
+  client: ClientBase,
+  identity: string | undefined,
+): Promise<PlantsTable> {
+  if (!(await readTables(client)).includes('plants')) throw otherStore('it has no table plants');
+  const version = await readVersion(client);
+  if (version < migrations.length) throw otherStore(`its schema has version ${version}`);
+  await assertIdentity(client, identity);
+  return readTable(client);
+}
+
+/**
+ * The part of {@link assertSameStore} that needs one statement, and no lock on the table. A table that
+ * the operator has prepared has no identity, and none is looked for.
+ */
+export async function assertIdentity(
+  client: ClientBase,
+  identity: string | undefined,
+): Promise<void> {
+  if (identity === undefined) return;
+  const found = await readIdentity(client).catch((error: unknown) => {
+    // No such table.
+    if ((error as { code?: string }).code === '42P01') return undefined;
+    throw error;
+  });
+  if (found !== identity) throw otherStore('its identity differs');
+}
+
+function otherStore(how: string): Error {
+  return new Error(
+    `this is not the store that was in use (${how}). Put that one back, or restart the service to use this one`,
+  );
+}
+
+async function readIdentity(client: ClientBase): Promise<string | undefined> {
+  const { rows } = await client.query<{ identity: string | null }>(
+    'SELECT identity::text FROM plants_migrations WHERE version = 1',
+  );
+  return rows[0]?.identity ?? undefined;
 }
 
 async function hasKeyColumn(client: ClientBase): Promise<boolean> {
@@ -71,13 +130,18 @@ async function migrateLocked(client: ClientBase): Promise<void> {
   }
 }
 
-async function readVersion(client: ClientBase): Promise<number> {
+/** Which of our two tables there are. */
+async function readTables(client: ClientBase): Promise<string[]> {
   // Not to_regclass(): it may use what the session had cached before it waited for the lock.
-  const { rows: tables } = await client.query<{ name: string }>(
+  const { rows } = await client.query<{ name: string }>(
     `SELECT relname AS name FROM pg_class
      WHERE relname IN ('plants', 'plants_migrations') AND pg_table_is_visible(oid)`,
   );
-  const names = tables.map(({ name }) => name);
+  return rows.map(({ name }) => name);
+}
+
+async function readVersion(client: ClientBase): Promise<number> {
+  const names = await readTables(client);
   if (!names.includes('plants_migrations')) {
     return names.includes('plants') ? migrations.length : 0;
   }
