@@ -5,7 +5,15 @@
 export { parseInt64 } from './int64';
 export { sourceOfMember } from './json-member';
 export { validateNewPlant } from './new-plant.validation';
-export { openArchive, urlPerHost, StoreOpenError } from './persistence';
+export {
+  checkSqlite,
+  copySqlite,
+  describeSqlite,
+  openArchive,
+  replaceSqlite,
+  StoreOpenError,
+  urlPerHost,
+} from './persistence';
 export {
   type ArchivedPlant,
   PlantsArchive,

@@ -1,2 +1,2 @@
 export { createFastifyAdapter, type HttpOptions } from './fastify-adapter';
-export { TlsError } from './tls';
+export { readTls, TlsError } from './tls';

@@ -2,4 +2,10 @@ export { openArchive } from './open-archive';
 export { urlPerHost } from './postgres/postgres.url';
 export { PostgresPlantsRepository } from './postgres/postgres-plants.repository';
 export { SqlitePlantsRepository } from './sqlite/sqlite-plants.repository';
+export {
+  checkSqlite,
+  copySqlite,
+  describeSqlite,
+  replaceSqlite,
+} from './sqlite/sqlite.maintenance';
 export { StoreOpenError } from './store-open.error';
