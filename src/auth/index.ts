@@ -3,6 +3,7 @@ export { BearerGuard } from './bearer.guard';
 export { BearerToken } from './bearer-token';
 export { identityOf } from './caller-identity';
 export { createTokenVerifier } from './create-token-verifier';
+export { IssuerKeys } from './issuer-keys';
 export { isTokenName, parseTokenFile, TokenFileError } from './token-file';
 export { parseTokenEntry, formatTokenEntry, makeToken, hashToken } from './token-digest';
 export { type Caller, TokenVerifier } from './token-verifier';

@@ -34,7 +34,7 @@ export async function importFile(
   const isPiped = file === undefined || file === '-';
   if (isPiped && process.stdin.isTTY) throw new UsageError('Name a file, or pipe one in.');
   const size = isPiped ? undefined : statSync(file).size;
-  const input = isPiped ? process.stdin : createReadStream(file, { highWaterMark: 2 ** 18 });
+  const input = isPiped ? process.stdin : createReadStream(file);
   const rejects = options.rejects === undefined ? undefined : new Rejects(options.rejects);
   const progress = new Progress('plants');
   const counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };

@@ -1,7 +1,11 @@
 import { Command } from 'commander';
 import { packageVersion } from '../package-version';
+import { addBackup } from './backup.command';
+import { addCheck } from './check.command';
 import { addExport } from './export.command';
+import { addHealth } from './health.command';
 import { addImport } from './import.command';
+import { addRestore } from './restore.command';
 import { addServe } from './serve.command';
 import { addTokenCreate } from './token-create.command';
 
@@ -19,6 +23,10 @@ export function createProgram(): Command {
   addServe(program);
   addExport(program);
   addImport(program);
+  addBackup(program);
+  addRestore(program);
+  addCheck(program);
+  addHealth(program);
   addTokenCreate(program);
   return program;
 }

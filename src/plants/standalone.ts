@@ -7,9 +7,13 @@ export { parseInt64 } from './int64';
 export { sourceOfMember } from './json-member';
 export { validateNewPlant } from './new-plant.validation';
 export {
+  checkSqlite,
+  copySqlite,
+  describeSqlite,
   describeUnknownParameter,
   describeUnusablePath,
   openArchive,
+  replaceSqlite,
   StoreOpenError,
   urlPerHost,
 } from './persistence';

@@ -3,7 +3,6 @@ import { resolve } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { INT64_MIN } from '../../int64';
-import type { Plant } from '../../plant';
 import {
   type ArchivedPlant,
   judgeTaken,
@@ -227,7 +226,7 @@ export class SqlitePlantsArchive extends PlantsArchive {
   private judge(plants: readonly ArchivedPlant[]): ReturnType<typeof judgeTaken> {
     const rows = this.select.all(`[${plants.map(({ id }) => id).join()}]`);
     const stored = rows.map((row) => {
-      const { id, name, tag } = row as unknown as Plant & { tag: string | null };
+      const { id, name, tag } = row as unknown as { id: bigint; name: string; tag: string | null };
       return [id, { id, name, tag: tag ?? undefined }] as const;
     });
     return judgeTaken(plants, new Map(stored));

@@ -1,0 +1,133 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, linkSync, renameSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { sqliteMigrations } from './sqlite.migrations';
+
+/** The program for long work, beside this file. */
+const TASK = join(__dirname, `sqlite.task.${__filename.endsWith('.ts') ? 'mts' : 'mjs'}`);
+
+/** https://sqlite.org/rescode.html */
+const SQLITE_BUSY = 5;
+
+/** A file cannot be copied, checked or replaced. The message is one sentence. */
+export class MaintenanceError extends Error {
+  override readonly name = 'MaintenanceError';
+}
+
+/**
+ * Copies a database to a file that is missing or empty: all that was committed before, while others
+ * read and write. The copy has no free pages. It is not synced.
+ *
+ * @param signal ends the copying
+ * @throws MaintenanceError when that fails
+ */
+export async function copySqlite(
+  source: string,
+  target: string,
+  signal: AbortSignal,
+): Promise<void> {
+  await runTask(['copy', source, target], `${source} cannot be copied`, signal);
+}
+
+/**
+ * Checks that a file is a database of plants, and reads all of it.
+ *
+ * @param signal ends the check
+ * @throws MaintenanceError saying what is wrong
+ */
+export async function checkSqlite(file: string, signal: AbortSignal): Promise<void> {
+  try {
+    const { version, hasPlants } = describeSqlite(file);
+    if (!hasPlants) throw new Error('it has no table plants');
+    if (version > sqliteMigrations.length) {
+      throw new Error(
+        `it has schema version ${version}; this program knows ${sqliteMigrations.length}`,
+      );
+    }
+  } catch (cause) {
+    throw new MaintenanceError(`${file} is not a store: ${(cause as Error).message}.`, { cause });
+  }
+  await runTask(['check', file], `${file} is damaged`, signal);
+}
+
+/** What a database file has. */
+export interface SqliteDescription {
+  /** The version of its schema. */
+  readonly version: number;
+  /** The version that this program brings it to. */
+  readonly newest: number;
+  readonly hasPlants: boolean;
+}
+
+/**
+ * Describes a database file, without changing it.
+ *
+ * @throws Error when it cannot be read as a database
+ */
+export function describeSqlite(file: string): SqliteDescription {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
+  try {
+    const version = Number(database.prepare('PRAGMA user_version').get()?.user_version);
+    const plants = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'plants'").get();
+    return { version, newest: sqliteMigrations.length, hasPlants: plants !== undefined };
+  } finally {
+    database.close();
+  }
+}
+
+/**
+ * Puts a database file in the place of another one, in one step.
+ *
+ * @param draft the new file, synced, in the same folder
+ * @param file its name from now on
+ * @param kept the name that the file has from now on which is replaced, if there is one
+ * @returns whether there was one
+ * @throws MaintenanceError when anybody has the file open; it is unchanged then
+ */
+export function replaceSqlite(draft: string, file: string, kept: string): boolean {
+  if (!existsSync(file)) {
+    // SQLite would take it for the log of the new file.
+    if (existsSync(`${file}-wal`)) {
+      throw new MaintenanceError(
+        `${file} is missing, but ${file}-wal is there: move it away first.`,
+      );
+    }
+    renameSync(draft, file);
+    return false;
+  }
+  const database = new DatabaseSync(file);
+  try {
+    database.exec('PRAGMA locking_mode = EXCLUSIVE');
+    // This empties the log and removes it, which needs the file for oneself.
+    database.exec('PRAGMA journal_mode = DELETE');
+    database.exec('BEGIN EXCLUSIVE');
+    if ((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) {
+      throw new MaintenanceError(`${file}-wal could not be emptied.`);
+    }
+    linkSync(file, kept);
+    renameSync(draft, file);
+    return true;
+  } catch (error) {
+    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
+    throw new MaintenanceError(`${file} is in use: stop the service first.`, { cause: error });
+  } finally {
+    database.close();
+  }
+}
+
+async function runTask(args: string[], what: string, signal: AbortSignal): Promise<void> {
+  const child = spawn(process.execPath, [TASK, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const kill = (): void => {
+    child.kill('SIGKILL');
+  };
+  signal.addEventListener('abort', kill);
+  let reason = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (reason += text));
+  const [code] = (await once(child, 'close')) as [number | null];
+  signal.removeEventListener('abort', kill);
+  signal.throwIfAborted();
+  if (code !== 0)
+    throw new MaintenanceError(`${what}: ${reason || 'the process for it was ended'}.`);
+}

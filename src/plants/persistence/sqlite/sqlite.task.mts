@@ -1,0 +1,23 @@
+import { DatabaseSync } from 'node:sqlite';
+
+/**
+ * Long work on a database file, as a process of its own: SQLite does each of it in one call, which
+ * nothing but the end of its process interrupts. Arguments: `copy SOURCE TARGET` or `check FILE`.
+ */
+const [task, file = '', target] = process.argv.slice(2);
+try {
+  if (task === 'copy') {
+    const source = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
+    // One read transaction: it is not disturbed by writers, nor are they by it.
+    source.prepare('VACUUM INTO ?').run(target ?? '');
+    source.close();
+  } else {
+    const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
+    const { integrity_check: verdict } = database.prepare('PRAGMA integrity_check').get() ?? {};
+    database.close();
+    if (verdict !== 'ok') throw new Error(`integrity check: ${String(verdict)}`);
+  }
+} catch (error) {
+  process.stderr.write(error instanceof Error ? error.message : String(error));
+  process.exitCode = 1;
+}
