@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { TestApplication } from './support/application';
 import { BODY_LIMIT, playScripts } from './support/connection-model';
 
-const CONNECTIONS = Number(process.env.N ?? 10_000);
+const CONNECTIONS = 10_000;
 
 describe('any requests, ends and breaks, in any segments', () => {
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
@@ -14,9 +14,9 @@ describe('any requests, ends and breaks, in any segments', () => {
     const { faults, stored, maybeStored } = await playScripts(url, seed, CONNECTIONS);
 
     expect(faults.slice(0, 5)).toEqual([]);
-    const ids = application.store.plants().map(({ id }) => Number(id));
-    expect(ids.filter((id) => !stored.has(id) && !maybeStored.has(id))).toEqual([]);
-    expect([...stored].filter((id) => !ids.includes(id))).toEqual([]);
+    const ids = new Set(application.store.plants().map(({ id }) => Number(id)));
+    expect([...ids].filter((id) => !stored.has(id) && !maybeStored.has(id))).toEqual([]);
+    expect([...stored].filter((id) => !ids.has(id))).toEqual([]);
     await application.stop();
-  }, 120_000);
+  }, 600_000);
 });

@@ -5,6 +5,7 @@ import { InvalidPlantError, NotJsonError, UnsupportedMediaTypeError } from '../e
 import { fieldValues, type HostRequest, isJsonMediaType, nodeRequest } from '../http';
 import type { NewPlantDto } from './dto/new-plant.dto';
 import { parseInt64 } from './int64';
+import { findJsonFault } from './json-fault';
 import { sourceOfMember } from './json-member';
 import { validationChannel } from './plants.channels';
 import { type NewPlantCandidate, validateNewPlant } from './new-plant.validation';
@@ -80,10 +81,8 @@ function readParsed(value: unknown, { headers }: IncomingMessage): NewPlantCandi
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
-  } catch (cause) {
-    // V8 may quote half of a surrogate pair.
-    const reason = (cause as SyntaxError).message.toWellFormed();
-    throw new NotJsonError(`The body is not JSON: ${reason}`);
+  } catch {
+    throw new NotJsonError(`The body is not JSON: ${findJsonFault(text)}.`);
   }
 }
 

@@ -64,7 +64,6 @@ function piece(
 const creates = { creates: true };
 const ends = { ends: true };
 const createsAndEnds = { creates: true, ends: true };
-const bearer = `Authorization: Bearer ${TOKEN}\r\n`;
 const expects = 'Expect: 100-continue\r\n';
 const upgrades = 'Connection: Upgrade\r\nUpgrade: h2c\r\n';
 const closes = 'Connection: x, Close\r\n';
@@ -97,9 +96,9 @@ const requests: readonly Piece[] = [
     () => get('/health/live', 'Connection: Keep-Alive\r\n', 'HTTP/1.0'),
     200,
   ),
-  piece('metrics', () => get('/metrics', bearer), 200),
-  piece('metrics that expect', () => get('/metrics', bearer + expects), 200),
+  // Answered later than it is read. With a token it would take a hundred times as long.
   piece('metrics without token', () => get('/metrics'), 401),
+  piece('metrics without token that expect', () => get('/metrics', expects), 401),
   piece(
     'no such path, with a good creation as its body',
     (id) => {
@@ -209,8 +208,8 @@ const endings: readonly Piece[] = [
   ),
   piece(
     'broken chunk behind metrics',
-    () => `GET /metrics HTTP/1.1\r\n${AUTHORIZED}Transfer-Encoding: chunked\r\n\r\nzz\r\n`,
-    [200, 400],
+    () => 'GET /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+    [401, 400],
     ends,
   ),
   piece('two lengths', (id) => creation(id, 'Content-Length: 1\r\n'), 400, ends),
@@ -220,24 +219,24 @@ const endings: readonly Piece[] = [
   piece('large head', () => get('/', `X: ${'x'.repeat(20_000)}\r\n`), 431, ends),
 ];
 
+/** A share of some bytes. Integers, because random doubles are nearly all next to 0. */
+const share = fc.nat({ max: 998 }).map((thousandths) => thousandths / 999);
+
 /** Any script: some requests, often an ending, more behind it, in any segments. */
 const anyScript: fc.Arbitrary<Script> = fc.record({
   pieces: fc
     .tuple(
-      fc.array(fc.constantFrom(...requests), { maxLength: 3 }),
+      fc.array(fc.constantFrom(...requests), { maxLength: 2 }),
       fc.option(fc.constantFrom(...endings), { nil: undefined }),
-      fc.array(fc.constantFrom(...requests, ...endings), { maxLength: 2 }),
+      fc.array(fc.constantFrom(...requests, ...endings), { maxLength: 1 }),
     )
     .map(([before, ending, behind]) => [...before, ...(ending ? [ending] : []), ...behind]),
-  cut: fc.option(fc.double({ min: 0, max: 0.99, noNaN: true }), { nil: undefined, freq: 3 }),
+  cut: fc.option(share, { nil: undefined, freq: 3 }),
   leaving: fc.oneof(
     { weight: 9, arbitrary: fc.constant('FIN' as const) },
     { weight: 1, arbitrary: fc.constant('RST' as const) },
   ),
-  segments: fc.array(
-    fc.record({ at: fc.double({ min: 0, max: 1, noNaN: true }), pause: fc.nat({ max: 3 }) }),
-    { maxLength: 8 },
-  ),
+  segments: fc.array(fc.record({ at: share, pause: fc.nat({ max: 3 }) }), { maxLength: 8 }),
 });
 
 /** What came of a script. */
@@ -249,7 +248,7 @@ export interface Outcome {
   readonly fault: string | undefined;
 }
 
-/** How often each ending came up, and what faults there were. */
+/** What came of many scripts. */
 export interface Report {
   readonly faults: readonly string[];
   readonly stored: ReadonlySet<number>;
@@ -272,7 +271,7 @@ export async function playScripts(url: URL, seed: number, count: number): Promis
   let next = 0;
   const player = async (): Promise<void> => {
     for (let at = next++; at < count; at = next++) {
-      const { stored, maybeStored, fault } = await play(url, scripts[at] as Script, 1 + at * 10);
+      const { stored, maybeStored, fault } = await play(url, scripts[at], 1 + at * 10);
       for (const id of stored) report.stored.add(id);
       for (const id of maybeStored) report.maybeStored.add(id);
       if (fault !== undefined) report.faults.push(`connection ${at}: ${fault}`);
@@ -282,7 +281,8 @@ export async function playScripts(url: URL, seed: number, count: number): Promis
   return report;
 }
 
-async function play(url: URL, script: Script, firstId: number): Promise<Outcome> {
+async function play(url: URL, script: Script | undefined, firstId: number): Promise<Outcome> {
+  if (script === undefined) throw new Error('there is no such script');
   const { pieces, cut, leaving } = script;
   const texts = pieces.map(({ bytes }, index) => bytes(firstId + index));
   if (cut !== undefined) {
