@@ -1,0 +1,165 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { DiskModel } from '../support/disk-model';
+import { printFigures } from '../support/figures';
+import { makeFolder, removeFolder } from '../support/folder';
+import { creation, putLoad } from '../support/load';
+import { judgeOutcomes } from '../support/outcomes';
+import { ServiceProcess } from '../support/service-process';
+import { strace, tracee } from '../support/strace';
+
+describe('beside a process that reads all the time', () => {
+  let folder: string;
+  let file: string;
+  let reader: DatabaseSync;
+  let service: ServiceProcess;
+  const outcomes = new Map<number, number>();
+  let nextId: number;
+  beforeEach(() => {
+    nextId = 1;
+    folder = makeFolder();
+    file = join(folder, 'data/plants.db');
+    outcomes.clear();
+  });
+  afterEach(async () => {
+    service.kill('SIGKILL');
+    await service.ended;
+    removeFolder(folder);
+  });
+
+  /** Opens a connection that stays in the middle of a read. */
+  function openReader(): void {
+    reader = new DatabaseSync(file);
+    reader.exec('BEGIN');
+    reader.prepare('SELECT count(*) FROM plants').get();
+  }
+
+  /** Creates plants until the condition holds. */
+  async function create(isDone: () => boolean): Promise<void> {
+    await putLoad({
+      url: await service.url(),
+      connections: 4,
+      backOff: 20,
+      next: () => (isDone() ? undefined : creation(nextId++, 'x'.repeat(1000))),
+      onAnswer: (id, { status, body }) => {
+        outcomes.set(id, status === 200 ? 200 : (JSON.parse(body) as { error: number }).error);
+      },
+    });
+  }
+
+  const count = (outcome: number) =>
+    [...outcomes.values()].filter((each) => each === outcome).length;
+
+  async function kill(): Promise<void> {
+    process.kill(tracee(service.pid), 'SIGKILL');
+    await service.ended;
+  }
+
+  /** What a power cut would leave. Closing the reader, who is now the last, would empty the log. */
+  function judgeDisk(model: DiskModel) {
+    const copy = join(folder, 'copy.db');
+    model.copyDisk(file, copy);
+    reader.close();
+    return { ...judgeOutcomes(outcomes, copy), 'bytes lost': model.lost };
+  }
+
+  it('a service recovers from a failed sync, and loses nothing at a power cut', async () => {
+    const trace = join(folder, 'trace');
+    const model = new DiskModel(`${file}-wal`);
+    const failure = 'inject=fsync,fdatasync:error=EIO:when=60..66';
+    service = await ServiceProcess.start(folder, {}, DiskModel.wrapper(trace, '-e', failure));
+    openReader();
+    let before = Infinity;
+    await create(() => {
+      if (before === Infinity && count(50400) > 0 && count(50300) > 0) before = count(200);
+      return count(200) > before + 100;
+    });
+    expect((await fetch(new URL('/health/ready', await service.url()))).status).toBe(200);
+    await kill();
+
+    model.follow(trace);
+    const report = judgeDisk(model);
+    printFigures('a failed sync beside a reader', report);
+    expect(report).toMatchObject({
+      'acknowledged and lost': 0,
+      'refused but stored': 0,
+      integrity: 'ok',
+      'bytes lost': 0,
+    });
+  }, 120_000);
+
+  it('a service starts on a log that is partly lost, and loses nothing at a power cut', async () => {
+    const [first, second] = [join(folder, 'first'), join(folder, 'second')];
+    const model = new DiskModel(`${file}-wal`);
+    const failure = 'inject=fsync,fdatasync:error=EIO:when=60+';
+    service = await ServiceProcess.start(folder, {}, DiskModel.wrapper(first, '-e', failure));
+    await create(() => count(50400) > 0 && count(50300) > 0);
+    await kill();
+    model.follow(first);
+    const lostBefore = model.lost;
+    // Finds the frames of the failed batch in the log, and takes them for committed.
+    openReader();
+
+    service = await ServiceProcess.start(folder, {}, DiskModel.wrapper(second));
+    const before = count(200);
+    await create(() => count(200) > before + 100);
+    await kill();
+
+    model.follow(second);
+    const report = { ...judgeDisk(model), 'bytes lost before': lostBefore };
+    printFigures('a start on a partly lost log, beside a reader', report);
+    expect(lostBefore).toBeGreaterThan(0);
+    expect(report).toMatchObject({
+      'acknowledged and lost': 0,
+      'refused but stored': 0,
+      integrity: 'ok',
+      'bytes lost': 0,
+    });
+  }, 120_000);
+});
+
+describe('the system calls of the store', () => {
+  let folder: string;
+  let service: ServiceProcess;
+  beforeEach(() => {
+    folder = makeFolder();
+  });
+  afterEach(() => {
+    removeFolder(folder);
+  });
+
+  async function traceOf(calls: string, database: string, creations: number): Promise<string[]> {
+    const trace = join(folder, 'trace');
+    const wrapper = strace('-y', '-e', `trace=${calls}`, '-ff', '-o', trace);
+    service = await ServiceProcess.start(folder, { DATABASE_URL: `sqlite:${database}` }, wrapper);
+    for (let id = 1; id <= creations; id++) await service.post(`{"id":${id},"name":"Fern"}`);
+    process.kill(tracee(service.pid), 'SIGTERM');
+    await service.ended;
+    return readdirSync(folder)
+      .filter((name) => name.startsWith('trace.'))
+      .flatMap((name) => readFileSync(join(folder, name), 'latin1').split('\n'));
+  }
+
+  it('sync every directory that has a new entry', async () => {
+    const lines = await traceOf('fsync', 'one/two/three/plants.db', 1);
+
+    const synced = lines.flatMap((line) => /^fsync\(\d+<(.*)>\) += 0$/.exec(line)?.[1] ?? []);
+    expect(synced).toEqual(
+      expect.arrayContaining(
+        ['', '/one', '/one/two', '/one/two/three'].map((path) => folder + path),
+      ),
+    );
+  }, 60_000);
+
+  it('look at the files four times a batch', async () => {
+    const idle = await traceOf('%%stat', 'plants.db', 0);
+    const busy = await traceOf('%%stat', 'busy.db', 200);
+
+    const looks = (lines: string[]) =>
+      lines.filter((line) => /"[^"]*\.db(?:-wal)?"/.test(line)).length;
+    const perBatch = (looks(busy) - looks(idle)) / 200;
+    printFigures('looks at the files', { 'per batch': perBatch });
+    expect(perBatch).toBeLessThan(4.1);
+  }, 60_000);
+});
