@@ -2,7 +2,9 @@ import type { Server as HttpsServer } from 'node:https';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { errorChannel, MalformedRequestError } from '../errors';
+import { BodyMemory } from './body-memory';
 import { answerClientError, answerUnroutable } from './client-errors';
+import { limitConnections } from './connection-limit';
 import { Connections } from './connections';
 import { requestIds } from './request-id';
 import { faultOfHead, faultOfTarget } from './request-rules';
@@ -82,7 +84,7 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
 
   const instance = adapter.getInstance<FastifyInstance>();
   if (tls) reloadTls(instance.server as HttpsServer, tls);
-  instance.server.maxConnections = options.maxConnections;
+  limitConnections(instance.server, options.maxConnections);
   const connections = new Connections(instance.server);
   function close(request: FastifyRequest, reply: FastifyReply): void {
     connections.closeAfter(request.raw);
@@ -90,6 +92,7 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   }
   answerUnroutable(instance.server, connections);
   keepBodiesUnparsed(instance);
+  const bodies = new BodyMemory(options.bodyLimit);
   // One hook for all rules, because each hook costs every request some 0.1 µs.
   instance.addHook('onRequest', (request, reply, done) => {
     reply.headers(securityHeaders).header('X-Request-Id', request.id);
@@ -101,7 +104,7 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     }
     const fault = faultOfHead(request.raw);
     if (fault) close(request, reply);
-    done(fault ?? faultOfTarget(request, instance));
+    done(fault ?? faultOfTarget(request, instance) ?? bodies.hold(request.raw, reply.raw));
   });
   instance.addHook('preClose', () =>
     connections.drain((options.shutdownTimeout - options.shutdownGrace) * DRAIN_SHARE),
