@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
 import { creation } from './support/load';
+import { readMetric } from './support/metrics';
 import { shell } from './support/run';
 import { ServiceProcess } from './support/service-process';
 import { lockDatabase, readPlants } from './support/sqlite';
@@ -325,6 +326,32 @@ describe('the service as a process', () => {
 
     socket.destroy();
     expect(await service.ended).toEqual({ code: 0, signal: null });
+  });
+
+  it('closes connections that ulimit -n leaves no room for, counts them, and logs a line a second', async () => {
+    const fewFiles = ['sh', '-c', 'ulimit -n 128 && exec "$0" "$@"'];
+    service = await ServiceProcess.start(folder, {}, fewFiles);
+    const url = await service.url();
+    expect(service.stdout).toMatch(/Only \d+ connections instead of 4096: .*ulimit -n/);
+
+    const sockets = Array.from({ length: 200 }, () => open(url).resume());
+    let dropped = 0;
+    for (const socket of sockets) socket.on('close', () => dropped++);
+    const lines = () => [
+      ...(service?.stdout ?? '').matchAll(
+        /(\d+) connections closed within a second: \d+ are open/g,
+      ),
+    ];
+    const told = () => lines().reduce((sum, [, count]) => sum + Number(count), 0);
+    await until(() => dropped > 100 && told() === dropped);
+
+    expect(lines().length).toBeLessThan(5);
+    sockets.forEach((socket) => socket.destroy());
+    await until(async () => {
+      const counted = await readMetric(url, 'http_dropped_connections_total').catch(() => NaN);
+      return counted >= told();
+    });
+    expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
   });
 
   it('leaves a single database file behind', async () => {

@@ -10,7 +10,7 @@ export class LogThrottle<Kind> {
   private readonly counts = new Map<Kind, number>();
 
   /**
-   * @param limit lines a second of each kind, 1 or more
+   * @param limit lines a second of each kind; 0 only counts them
    * @param report logs, once a second, how many lines of a kind exceeded the limit
    */
   constructor(

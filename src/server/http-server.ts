@@ -1,5 +1,6 @@
 import { createServer as createHttpServer, type Server } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
+import { limitConnections } from './connection-limit';
 import { readTls, reloadTls, type TlsFiles } from './tls';
 
 /** The HTTP settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
@@ -45,7 +46,7 @@ export function createServer(options: HttpOptions): Server {
   Object.assign(server, { httpAllowHalfOpen: true });
   // Our rules see all fields. The size of the header section bounds their number.
   server.maxHeadersCount = 0;
-  server.maxConnections = options.maxConnections;
+  limitConnections(server, options.maxConnections);
   // Connections decides about a stalled connection. A client that does not send gets 408 before.
   return server.setTimeout(options.requestTimeout + READER_ALLOWANCE);
 }

@@ -144,6 +144,14 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
         this.set(await connections());
       },
     });
+    const dropped = new Counter({
+      name: 'http_dropped_connections_total',
+      help: 'Connections closed as they came, because too many were open.',
+      registers: [this.registry],
+    });
+    instance.server.on('drop', () => {
+      dropped.inc();
+    });
   }
 
   /** All metrics in the Prometheus text format, version 0.0.4. */

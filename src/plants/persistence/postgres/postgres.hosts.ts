@@ -56,7 +56,7 @@ export class PostgresHosts {
       host.pool.on('error', (error, session) => {
         if (host !== this.current) return;
         // A session from when this host was last in use says nothing about it now.
-        if ((this.checked.get(session as PoolClient) ?? 0) < this.electedBy) return;
+        if ((this.checked.get(session) ?? 0) < this.electedBy) return;
         // A new error: the driver attaches its client to the original, and a log would print it.
         onLost(new Error(toOperatorError(host.name, error).message));
       });
@@ -159,7 +159,7 @@ export class PostgresHosts {
         } catch (error) {
           refusals.set(host, error as Error);
           if (refusals.size === this.hosts.length) {
-            found.reject(error as Error);
+            found.reject(error);
             return;
           }
           await wait(ASK_AGAIN);
