@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { UnavailableError } from '../src/plants';
 import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite/sqlite-plants.repository';
+import { sqliteMigrations } from '../src/plants/persistence/sqlite/sqlite.migrations';
 import { SqliteThread } from '../src/plants/persistence/sqlite/sqlite.thread';
 import { StoreOpenError } from '../src/plants/persistence/store-open.error';
 import { describeRepository } from './repository.contract';
@@ -193,6 +194,55 @@ describe('SqlitePlantsRepository', () => {
     await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
 
     expect(inserted.filter(Boolean)).toHaveLength(1);
+  });
+
+  describe('on a file of the previous version', () => {
+    let previous: string;
+    beforeEach(() => {
+      previous = join(folder, 'previous.db');
+      execute(
+        previous,
+        `${sqliteMigrations[0]}; PRAGMA user_version = 1;
+         WITH RECURSIVE ids (id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM ids WHERE id < 100000)
+         INSERT INTO plants SELECT id, 'Fern', 'shade' FROM ids`,
+      );
+    });
+
+    it('adds the column for keys', async () => {
+      const other = await SqlitePlantsRepository.open(previous);
+
+      expect(await other.insertOnce({ id: 1n, name: 'Fern', tag: 'shade' }, 'ab')).toBe('taken');
+      expect(await other.insertOnce({ id: 0n, name: 'Fern' }, 'ab')).toBe('created');
+      expect(await other.insertOnce({ id: 0n, name: 'Fern' }, 'ab')).toBe('replayed');
+      await other.onApplicationShutdown();
+    });
+
+    it('migrates once when several repositories open it at the same time', async () => {
+      const repositories = await Promise.all(
+        Array.from({ length: 4 }, () => SqlitePlantsRepository.open(previous)),
+      );
+      const insertions = await Promise.all(
+        repositories.map((each) => each.insertOnce({ id: 0n, name: 'Fern' }, 'ab')),
+      );
+      await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
+
+      expect(insertions.toSorted()).toEqual(['created', 'replayed', 'replayed', 'replayed']);
+    });
+
+    it('is refused to the previous program afterwards, in a clear sentence', async () => {
+      await (await SqlitePlantsRepository.open(previous)).onApplicationShutdown();
+
+      const old = SqliteThread.start({
+        path: previous,
+        create: false,
+        busyTimeout: 1000,
+        migrations: sqliteMigrations.slice(0, 1),
+      });
+
+      await expect(old).rejects.toThrow(
+        `the database has schema version ${sqliteMigrations.length}; this program knows 1`,
+      );
+    });
   });
 
   it.each([
