@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Plant } from '../src/plants';
 import { TestApplication, TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
+import { makeUnreliable, type UnreliableProxy } from './support/unreliable-proxy';
 import { python, type Run, run, shell } from './support/run';
 
 jest.setTimeout(120_000);
@@ -71,6 +72,50 @@ describe('docs/clients.md', () => {
     expect(await compile()).toMatchObject({ code: 0, stdout: '' });
 
     await expectToCreate(() => run(process.execPath, [join(folder, 'dist/create.js')], { env }));
+  });
+
+  describe('has a program that repeats a creation until it succeeds:', () => {
+    let proxy: UnreliableProxy;
+    beforeEach(async () => {
+      proxy = await makeUnreliable(env.PLANT_STORE ?? '');
+      env = { ...env, PLANT_STORE: proxy.origin };
+    });
+    afterEach(async () => {
+      env = { ...env, PLANT_STORE: proxy.target };
+      await proxy.stop();
+    });
+
+    const programs: [string, () => Promise<Run>][] = [
+      ['curl', () => shell(example('curl', 'sh retry'), { env })],
+      [
+        'Python',
+        () => {
+          const file = join(folder, 'create.py');
+          writeFileSync(file, example('Python', 'python retry'));
+          return python(file, env);
+        },
+      ],
+      [
+        'TypeScript',
+        async () => {
+          makeProject({ 'create.ts': example('TypeScript', 'ts retry') });
+          expect(await compile()).toMatchObject({ code: 0, stdout: '' });
+          return run(process.execPath, [join(folder, 'dist/create.js')], { env });
+        },
+      ],
+    ];
+
+    it.each(programs)('%s', async (_name, create) => {
+      const outcome = await create();
+
+      expect(outcome).toMatchObject({ code: 0, stdout: expect.stringContaining('Fern') as string });
+      expect(proxy.seen.map(({ what }) => what)).toEqual(['unavailable', 'answer lost', 'passed']);
+      expect(new Set(proxy.seen.map(({ key }) => key)).size).toBe(1);
+      expect(proxy.lastHeaders['idempotent-replayed']).toBe('true');
+      // Retry-After said two seconds.
+      expect(proxy.pauseAfterRefusal).toBeGreaterThan(1900);
+      expect(application.store.plants()).toEqual([fern]);
+    });
   });
 
   it('has a generated client that accepts only a NewPlant', async () => {

@@ -17,7 +17,9 @@ import { APP_INTERCEPTOR, HttpAdapterHost } from '@nestjs/core';
 import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 import {
   GUARDED_BY_HOST,
+  IdempotencyKeyReusedError,
   IdTakenError,
+  InvalidIdempotencyKeyError,
   InvalidPlantError,
   OutcomeUnknownError,
   type Plant,
@@ -504,6 +506,53 @@ describe("with the host's own repository", () => {
 
     expect(repository?.shutdown).toHaveBeenCalledTimes(1);
   });
+});
+
+describe("with keys of the host's callers", () => {
+  @Injectable()
+  class NamingGuard implements CanActivate {
+    canActivate(context: ExecutionContext): boolean {
+      const request = context
+        .switchToHttp()
+        .getRequest<{ headers: Record<string, string>; caller?: unknown }>();
+      const name = request.headers['x-caller'];
+      if (name !== undefined) request.caller = { name };
+      return true;
+    }
+  }
+
+  it.each(Object.keys(adapters) as (keyof typeof adapters)[])(
+    'tells callers apart as the guard names them, on %s and in process',
+    async (adapter) => {
+      const url = await start(adapter, [
+        PlantsModule.forRoot({ sqlite: file, guard: NamingGuard }),
+      ]);
+      const create = async (id: number, caller?: string) => {
+        const answer = await post(url, `{"id":${id},"name":"Fern"}`, {
+          'idempotency-key': 'abc',
+          ...(caller === undefined ? {} : { 'x-caller': caller }),
+        });
+        return answer.status;
+      };
+
+      expect([await create(1, 'ada'), await create(1, 'ada'), await create(1, 'bob')]).toEqual([
+        200, 200, 400,
+      ]);
+      expect([await create(2), await create(2), await create(2, 'ada')]).toEqual([200, 200, 400]);
+
+      const plants = plantsServiceOf(app);
+      const fern = { id: 1n, name: 'Fern' };
+      const options = { idempotencyKey: 'abc', caller: { name: 'ada' } };
+      expect(await plants.create(fern, options)).toEqual(fern);
+      await expect(plants.create({ ...fern, name: 'Moss' }, options)).rejects.toThrow(
+        IdempotencyKeyReusedError,
+      );
+      await expect(plants.create(fern, { idempotencyKey: 'abc' })).rejects.toThrow(IdTakenError);
+      await expect(plants.create(fern, { idempotencyKey: 'a b' })).rejects.toThrow(
+        InvalidIdempotencyKeyError,
+      );
+    },
+  );
 });
 
 describe('PlantsService, in process', () => {

@@ -3,6 +3,8 @@ import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
 import { TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
+import { PostgresPlantsRepository } from '../src/plants/persistence/postgres/postgres-plants.repository';
+import { PersistentClients } from './support/persistent-clients';
 import { PostgresServer } from './support/postgres';
 import { Proxy } from './support/proxy';
 import { ServiceProcess } from './support/service-process';
@@ -113,4 +115,77 @@ describe('three instances on a primary with a synchronous standby', () => {
     },
     60_000,
   );
+
+  it('answer 200 to every creation that is repeated with its Idempotency-Key, and store it once', async () => {
+    standby = await primary.startStandby();
+    const hosts = [primary, standby].map(({ port }) => `127.0.0.1:${port}`).join();
+    services = Array.from(
+      { length: INSTANCES },
+      () =>
+        new ServiceProcess(folder, {
+          AUTH_TOKENS: TOKEN,
+          DATABASE_URL: `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`,
+        }),
+    );
+    const clients = new PersistentClients(
+      await Promise.all(services.map((service) => service.url())),
+      WRITERS,
+    );
+    await until(() => clients.successes > 500);
+
+    await primary.stop('SIGKILL');
+    await setTimeout(500);
+    await standby.execute('SELECT pg_promote()');
+    const before = clients.successes;
+    await until(() => clients.successes > before + 500);
+    const report = await clients.stop();
+
+    console.log(report);
+    expect(report.unexpected).toEqual([]);
+    expect(clients.differencesFrom(await standby.plants())).toEqual([]);
+  }, 90_000);
+});
+
+describe('a repetition, when a primary crashed before its standby had the plant,', () => {
+  let primary: PostgresServer;
+  let standby: PostgresServer;
+  let repository: PostgresPlantsRepository;
+  beforeEach(async () => {
+    primary = await PostgresServer.make({ synchronous_standby_names: '*' });
+    standby = await primary.startStandby();
+    repository = await PostgresPlantsRepository.open(primary.url());
+  }, 60_000);
+  afterEach(async () => {
+    await standby.remove();
+    await primary.remove();
+    await repository.onApplicationShutdown();
+  }, 60_000);
+
+  const fern = { id: 1n, name: 'Fern' };
+  const insert = () =>
+    repository.insertOnce(fern, 'ab'.repeat(32)).catch((error: unknown) => error);
+  const isWaiting = async () =>
+    (await primary.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")).length >
+    0;
+
+  it('is not answered before the standby has it', async () => {
+    await repository.insert({ id: 0n, name: 'Moss' });
+    await standby.stop();
+    const first = insert();
+    await until(isWaiting);
+    await primary.stop('SIGKILL');
+    expect(await first).toMatchObject({ error: 50400 });
+    await primary.start();
+    await until(() => repository.isReady());
+    expect(await primary.plants()).toContainEqual(fern);
+
+    let isAnswered = false;
+    const repetition = insert().finally(() => (isAnswered = true));
+    await until(async () => isAnswered || (await isWaiting()));
+    expect(isAnswered).toBe(false);
+    await standby.start();
+
+    expect(await repetition).toBe('replayed');
+    expect(await standby.plants()).toContainEqual(fern);
+  }, 90_000);
 });

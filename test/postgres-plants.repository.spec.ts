@@ -16,6 +16,9 @@ const DEADLINE = 10_000;
 /** Milliseconds after which a statement is abandoned. */
 const STATEMENT_TIMEOUT = 30_000;
 
+/** The digest of a key. */
+const KEY = 'ab'.repeat(32);
+
 let server: PostgresServer;
 let databases = 0;
 beforeAll(async () => {
@@ -195,6 +198,155 @@ describe('PostgresPlantsRepository', () => {
       );
       expect(tables).toEqual([{ tablename: 'plants' }]);
       await server.execute('DROP OWNED BY clerk; DROP ROLE clerk', database);
+    });
+
+    it("ignores keys on an operator's table without the column, and warns once", async () => {
+      const prepared = await makeDatabase();
+      await server.execute(
+        'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
+        nameOf(prepared),
+      );
+      const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation();
+
+      await reopen(prepared);
+
+      expect(await repository.insertOnce({ id: 1n, name: 'Fern' }, KEY)).toBe('created');
+      expect(await repository.insertOnce({ id: 1n, name: 'Fern' }, KEY)).toBe('taken');
+      expect(warn.mock.calls).toEqual([
+        [expect.stringContaining('Idempotency-Key header is ignored') as string],
+      ]);
+    });
+
+    it("uses the column of an operator's table, with SELECT and INSERT alone", async () => {
+      const prepared = new URL(await makeDatabase());
+      await server.execute(
+        `CREATE TABLE plants
+           (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea);
+         DROP ROLE IF EXISTS warden;
+         CREATE ROLE warden LOGIN;
+         GRANT SELECT, INSERT ON plants TO warden`,
+        nameOf(prepared.href),
+      );
+      prepared.username = 'warden';
+      await reopen(prepared.href);
+
+      const insertions = [
+        await repository.insertOnce({ id: 1n, name: 'Fern' }, KEY),
+        await repository.insertOnce({ id: 1n, name: 'Fern' }, KEY),
+      ];
+
+      expect(insertions).toEqual(['created', 'replayed']);
+      await server.execute('DROP OWNED BY warden; DROP ROLE warden', nameOf(prepared.href));
+    });
+
+    describe('on a database of the previous version', () => {
+      let previous: string;
+      beforeEach(async () => {
+        previous = await makeDatabase();
+        await server.execute(
+          `CREATE TABLE plants_migrations (version integer PRIMARY KEY);
+           CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text);
+           INSERT INTO plants_migrations VALUES (1);
+           INSERT INTO plants SELECT id, 'Fern', 'shade' FROM generate_series(1, 100000) AS id`,
+          nameOf(previous),
+        );
+      });
+
+      const files = async (): Promise<unknown> => {
+        const [row] = await server.execute(
+          `SELECT pg_relation_filenode('plants') AS data, pg_relation_size('plants') AS size,
+                  pg_relation_filenode('plants_pkey') AS index`,
+          nameOf(previous),
+        );
+        return row;
+      };
+
+      it('adds the column without rewriting the table or reading it', async () => {
+        const before = await files();
+        const [scans] = await server.execute(
+          "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'plants'",
+          nameOf(previous),
+        );
+
+        await reopen(previous);
+
+        expect(repository.isReady()).toBe(true);
+        expect(await files()).toEqual(before);
+        expect(
+          await server.execute(
+            "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'plants'",
+            nameOf(previous),
+          ),
+        ).toEqual([scans]);
+        expect(await repository.insertOnce({ id: 1n, name: 'Fern', tag: 'shade' }, KEY)).toBe(
+          'taken',
+        );
+      });
+
+      it('leaves an instance of the previous version at work, whose statement is prepared', async () => {
+        const old = new Client(previous);
+        await old.connect();
+        const insertOld = async (ids: bigint[]): Promise<unknown[]> => {
+          const { rows } = await old.query<[string]>({
+            name: 'of-the-previous-version',
+            text: `INSERT INTO plants (id, name, tag)
+                   SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[])
+                   ON CONFLICT DO NOTHING RETURNING id::text`,
+            rowMode: 'array',
+            values: [ids, ids.map(() => 'Moss'), ids.map(() => null)],
+          });
+          return rows.flat();
+        };
+        expect(await insertOld([-1n, 1n])).toEqual(['-1']);
+
+        await reopen(previous);
+
+        const moss = { id: -3n, name: 'Moss' };
+        expect(await repository.insertOnce(moss, KEY)).toBe('created');
+        expect(await insertOld([-2n, -3n])).toEqual(['-2']);
+        expect(await repository.insertOnce(moss, KEY)).toBe('replayed');
+        expect(await repository.insertOnce({ id: -2n, name: 'Moss' }, KEY)).toBe('taken');
+        await old.end();
+      });
+
+      it('migrates once when ten repositories open it at the same time', async () => {
+        const repositories = await Promise.all(
+          Array.from({ length: 10 }, () => PostgresPlantsRepository.open(previous)),
+        );
+        await until(() => repositories.every((each) => each.isReady()));
+
+        const insertions = await Promise.all(
+          repositories.map((each) => each.insertOnce({ id: 0n, name: 'Moss' }, KEY)),
+        );
+        await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
+
+        expect(insertions.toSorted()).toEqual(['created', ...Array<string>(9).fill('replayed')]);
+      });
+
+      it('does not keep others waiting behind a long read, and is ready after it', async () => {
+        const reader = new Client(previous);
+        const writer = new Client(previous);
+        await Promise.all([reader.connect(), writer.connect()]);
+        await reader.query('BEGIN; SELECT count(*) FROM plants');
+        const failed = jest.spyOn(Logger.prototype, 'error').mockImplementation();
+
+        await repository.onApplicationShutdown();
+        repository = await PostgresPlantsRepository.open(previous);
+        expect(repository.isReady()).toBe(false);
+        const waits: number[] = [];
+        for (let id = -1; id >= -50; id--) {
+          const start = performance.now();
+          await writer.query("INSERT INTO plants VALUES ($1, 'Moss')", [id]);
+          waits.push(performance.now() - start);
+        }
+
+        // 100 ms for the lock, and as much again for a slow machine.
+        expect(waits.toSorted((one, other) => one - other)[25]).toBeLessThan(200);
+        expect(failed).toHaveBeenCalledWith(expect.stringContaining('A long transaction'));
+        await reader.query('COMMIT');
+        await until(() => repository.isReady());
+        await Promise.all([reader.end(), writer.end()]);
+      });
     });
 
     it('is not ready while the table is locked, but starts', async () => {
@@ -397,6 +549,88 @@ describe('PostgresPlantsRepository', () => {
       expect((settled[7] as PromiseRejectedResult).reason).toMatchObject({ error: 50000 });
       expect(await plants()).toHaveLength(47);
       expect(repository.isReady()).toBe(true);
+    });
+
+    it('with keys looks only for those that were refused, and not without keys', async () => {
+      const sent = jest.spyOn(Client.prototype, 'query');
+      const texts = () =>
+        sent.mock.calls.map(([query]: unknown[]) =>
+          typeof query === 'string' ? query : (query as { text: string }).text,
+        );
+      await insert(1n);
+      await insert(1n);
+      await repository.insertOnce({ id: 2n, name: 'Fern' }, KEY);
+      const withoutRefusal = texts().filter((text) => text.includes('sought'));
+      const withoutKeys = texts().filter((text) => text.includes('idempotency_key'));
+
+      await repository.insertOnce({ id: 2n, name: 'Fern' }, KEY);
+
+      expect(withoutRefusal).toEqual([]);
+      expect(withoutKeys).toHaveLength(1);
+      expect(texts().filter((text) => text.includes('sought'))).toHaveLength(1);
+      sent.mockRestore();
+    });
+
+    it('fails only the plant with a key that the table refuses, and its repetitions', async () => {
+      await execute("ALTER TABLE plants ADD CHECK (name <> 'Weed')");
+      const once = (id: bigint, name: string) => repository.insertOnce({ id, name }, KEY);
+
+      const settled = await Promise.allSettled([
+        ...[once(1n, 'Fern'), once(2n, 'Weed'), once(1n, 'Fern')],
+        ...[once(2n, 'Weed'), once(2n, 'Fern'), once(3n, 'Fern')],
+      ]);
+
+      expect(settled).toMatchObject([
+        ...[{ value: 'created' }, { reason: { error: 50000 } }, { value: 'replayed' }],
+        ...[{ reason: { error: 50300 } }, { reason: { error: 50300 } }, { value: 'created' }],
+      ]);
+      expect(await once(2n, 'Fern')).toBe('created');
+    });
+
+    it('that is late is repeated beside itself, and both end as one plant', async () => {
+      stopClock();
+      const other = await openTransaction(1n);
+      const fern = { id: 1n, name: 'Fern' };
+      const late = repository.insertOnce(fern, KEY).catch((error: unknown) => error);
+      await untilWaiting();
+      pass(DEADLINE);
+      expect(await late).toBeInstanceOf(OutcomeUnknownError);
+
+      const repetition = repository.insertOnce(fern, KEY);
+      await untilWaiting(2);
+      await other.query('ROLLBACK');
+
+      expect(await repetition).toMatch(/replayed|created/);
+      releaseClock();
+      expect(await repository.insertOnce(fern, KEY)).toBe('replayed');
+      expect(await plants()).toEqual([fern]);
+      await other.end();
+    });
+
+    it('refuses a repetition that it cannot look up, and replays it afterwards', async () => {
+      const fern = { id: 1n, name: 'Fern' };
+      await repository.insertOnce(fern, KEY);
+      const other = new Client(url);
+      await other.connect();
+      // The insert waits for this transaction; the lookup then waits for the lock that is taken next.
+      await other.query("BEGIN; DELETE FROM plants; INSERT INTO plants VALUES (1, 'Fern')");
+      const outcome = repository.insertOnce(fern, KEY).catch((error: unknown) => error);
+      await untilWaiting();
+      const locker = new Client(url);
+      await locker.connect();
+      const locking = locker.query('BEGIN; LOCK TABLE plants');
+      await untilWaiting(2);
+      await other.query('ROLLBACK');
+      await locking;
+      await untilWaiting();
+      await execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+      );
+
+      expect(await outcome).toBeInstanceOf(UnavailableError);
+      await Promise.all([other.end(), locker.end()]);
+      await until(() => repository.isReady());
+      expect(await repository.insertOnce(fern, KEY)).toBe('replayed');
     });
 
     it.each(['UE001', '38000', '09000', 'P0001', '45000'])(

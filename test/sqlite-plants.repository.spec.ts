@@ -16,6 +16,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { Logger } from '@nestjs/common';
 import { UnavailableError } from '../src/plants';
 import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite/sqlite-plants.repository';
+import { sqliteMigrations } from '../src/plants/persistence/sqlite/sqlite.migrations';
 import { SqliteThread } from '../src/plants/persistence/sqlite/sqlite.thread';
 import { StoreOpenError } from '../src/plants/persistence/store-open.error';
 import { describeRepository } from './repository.contract';
@@ -477,6 +478,54 @@ describe('SqlitePlantsRepository', () => {
       expect(existsSync(':memory:')).toBe(false);
     },
   );
+
+  describe('on a file of the previous version', () => {
+    let previous: string;
+    beforeEach(() => {
+      previous = join(folder, 'previous.db');
+      execute(
+        previous,
+        `${sqliteMigrations[0]}; PRAGMA user_version = 1;
+         WITH RECURSIVE ids (id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM ids WHERE id < 100000)
+         INSERT INTO plants SELECT id, 'Fern', 'shade' FROM ids`,
+      );
+    });
+
+    it('adds the column for keys', async () => {
+      const other = await SqlitePlantsRepository.open(previous);
+
+      expect(await other.insertOnce({ id: 1n, name: 'Fern', tag: 'shade' }, 'ab')).toBe('taken');
+      expect(await other.insertOnce({ id: 0n, name: 'Fern' }, 'ab')).toBe('created');
+      expect(await other.insertOnce({ id: 0n, name: 'Fern' }, 'ab')).toBe('replayed');
+      await other.onApplicationShutdown();
+    });
+
+    it('migrates once when several repositories open it at the same time', async () => {
+      const repositories = await Promise.all(
+        Array.from({ length: 4 }, () => SqlitePlantsRepository.open(previous)),
+      );
+      const insertions = await Promise.all(
+        repositories.map((each) => each.insertOnce({ id: 0n, name: 'Fern' }, 'ab')),
+      );
+      await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
+
+      expect(insertions.toSorted()).toEqual(['created', 'replayed', 'replayed', 'replayed']);
+    });
+
+    it('is refused to the previous program afterwards, in a clear sentence', async () => {
+      await (await SqlitePlantsRepository.open(previous)).onApplicationShutdown();
+
+      const old = SqliteThread.start({
+        path: previous,
+        busyTimeout: 1000,
+        migrations: sqliteMigrations.slice(0, 1),
+      });
+
+      await expect(old).rejects.toThrow(
+        `the database has schema version ${sqliteMigrations.length}; this program knows 1`,
+      );
+    });
+  });
 
   it.each([
     ['a folder', () => folder],
