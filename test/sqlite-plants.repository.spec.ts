@@ -517,6 +517,7 @@ describe('SqlitePlantsRepository', () => {
 
       const old = SqliteThread.start({
         path: previous,
+        identity: undefined,
         busyTimeout: 1000,
         migrations: sqliteMigrations.slice(0, 1),
       });

@@ -71,12 +71,21 @@ function findClosingQuote(text: string, start: number): number | undefined {
  * @param lines the same plants as JSON Lines, as an archive gives them
  */
 export function toCsv(lines: string): string {
-  return lines.replaceAll(/^.+\n/gm, (line) => {
-    const { name, tag, idempotencyKey } = JSON.parse(line) as Record<string, string | undefined>;
-    // The id is the first member; as a number of JavaScript it may be another one.
-    const id = line.slice('{"id":'.length, line.indexOf(','));
-    return `${id},${quote(name)},${quote(tag)},${idempotencyKey ?? ''}\r\n`;
-  });
+  let csv = '';
+  // Not by a regular expression: for that a line ends at U+2028 too.
+  for (let at = 0; at < lines.length;) {
+    const end = lines.indexOf('\n', at);
+    csv += toRecord(lines.slice(at, end));
+    at = end + 1;
+  }
+  return csv;
+}
+
+function toRecord(line: string): string {
+  const { name, tag, idempotencyKey } = JSON.parse(line) as Record<string, string | undefined>;
+  // The id is the first member; as a number of JavaScript it may be another one.
+  const id = line.slice('{"id":'.length, line.indexOf(','));
+  return `${id},${quote(name)},${quote(tag)},${idempotencyKey ?? ''}\r\n`;
 }
 
 function quote(text: string | undefined): string {

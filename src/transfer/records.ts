@@ -95,7 +95,7 @@ export async function* readRecords(
     length += chunk.length;
     if (length > RECORD_LIMIT) throw new FileError(`Line ${line} is longer than any plant can be.`);
     // A record that was not there to its end is looked at again when twice as much of it is.
-    if (length >= 2 * seen) yield take(false);
+    if (length >= Math.max(2 * seen, MARK.length)) yield take(false);
   }
   yield take(true);
 }

@@ -1,0 +1,77 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { spawn as spawnOnTerminal } from '@lydell/node-pty';
+import { recordProcess } from './run-folder';
+import type { Run } from './run';
+
+const PROGRAM = join(__dirname, '../../dist/plant-store.js');
+
+/** A command of the built `plant-store` as a process, with pipes. */
+export class CommandProcess {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Run & { readonly signal: NodeJS.Signals | null }>;
+  stdout = '';
+  stderr = '';
+
+  /**
+   * @param wrapper a program, with its arguments, that runs the command
+   */
+  constructor(
+    args: readonly string[],
+    environment: NodeJS.ProcessEnv = {},
+    options: { cwd?: string; wrapper?: readonly string[] } = {},
+  ) {
+    const [program = '', ...rest] = [
+      ...(options.wrapper ?? []),
+      process.execPath,
+      PROGRAM,
+      ...args,
+    ];
+    this.child = spawn(program, rest, {
+      cwd: options.cwd,
+      env: { PATH: process.env.PATH, ...environment },
+    });
+    recordProcess(this.child);
+    this.child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
+    this.child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
+    this.child.stdin?.on('error', () => undefined);
+    this.ended = once(this.child, 'close').then(([code, signal]) => ({
+      code: (code as number | null) ?? NaN,
+      signal: signal as NodeJS.Signals | null,
+      stdout: this.stdout,
+      stderr: this.stderr,
+    }));
+  }
+}
+
+/** Runs a command to its end. */
+export async function plantStore(
+  args: readonly string[],
+  environment: NodeJS.ProcessEnv = {},
+  { input = '', ...options }: { cwd?: string; input?: string | Buffer } = {},
+): Promise<Run> {
+  const command = new CommandProcess(args, environment, options);
+  command.child.stdin?.end(input);
+  const { code, stdout, stderr } = await command.ended;
+  return { code, stdout, stderr };
+}
+
+/** Runs a command to its end on a terminal. What it prints comes as one text. */
+export async function plantStoreOnTerminal(
+  args: readonly string[],
+  environment: NodeJS.ProcessEnv = {},
+): Promise<{ code: number; output: string }> {
+  const terminal = spawnOnTerminal(process.execPath, [PROGRAM, ...args], {
+    cols: 200,
+    env: { PATH: process.env.PATH, ...environment },
+  });
+  let output = '';
+  terminal.onData((text) => (output += text));
+  const code = await new Promise<number>((resolve) => {
+    terminal.onExit(({ exitCode }) => {
+      resolve(exitCode);
+    });
+  });
+  return { code, output };
+}
