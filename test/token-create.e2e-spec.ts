@@ -51,6 +51,12 @@ describe('plant-store', () => {
       expect(callerOf(stdout.trim())).toBe('ci');
     });
 
+    it('adds scopes', async () => {
+      await run(['token', 'create', '--file', file, '--name', 'prometheus', '--scope', 'metrics']);
+
+      expect(readFileSync(file, 'utf8')).toMatch(/^sha256:\w{64} prometheus scope=metrics\n$/);
+    });
+
     it('keeps the content and the place of the file', async () => {
       const before = '# mine\r\nold laptop # of May';
       writeFileSync(join(folder, 'elsewhere'), before, { mode: 0o640 });
@@ -99,6 +105,7 @@ describe('plant-store', () => {
         ['--expires', '', '--file', 'f'],
         'An expiry is a number of hours or days, such as 12h or 90d.',
       ],
+      [['--scope', 'read', '--file', 'f'], 'A scope is create or metrics.'],
       [['--expire', '90d'], "Unknown option '--expire'"],
       [['ci', '--file', 'f'], "Unexpected argument 'ci'"],
     ])('refuses %j with a sentence', async (args, sentence) => {

@@ -1,17 +1,23 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import { InvalidTokenError } from '../errors';
 import { type HostRequest, nodeRequest } from '../http';
 import { BearerToken } from './bearer-token';
+import { RequiredScope } from './scope';
 import { type Caller, TokenVerifier } from './token-verifier';
 
 type GuardedRequest = HostRequest & { caller?: Caller };
 
 /**
- * Admits requests with a valid bearer token, RFC 6750, and sets the `caller` property of the request.
+ * Admits requests with a valid bearer token, RFC 6750, that has the scope of the route, by default
+ * `create`, and sets the `caller` property of the request.
  */
 @Injectable()
 export class BearerGuard implements CanActivate {
-  constructor(private readonly verifier: TokenVerifier) {}
+  constructor(
+    private readonly verifier: TokenVerifier,
+    private readonly reflector: Reflector,
+  ) {}
 
   /**
    * @throws MissingCredentialsError when the request has no bearer credentials
@@ -21,7 +27,8 @@ export class BearerGuard implements CanActivate {
    */
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const request = context.switchToHttp().getRequest<GuardedRequest>();
-    const caller = this.verifier.verify(BearerToken.fromRequest(nodeRequest(request)));
+    const scope = this.reflector.get(RequiredScope, context.getHandler());
+    const caller = this.verifier.verify(BearerToken.fromRequest(nodeRequest(request)), scope);
     return caller instanceof Promise
       ? caller.then((verified) => admit(request, verified))
       : admit(request, caller);

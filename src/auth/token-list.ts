@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
-import { InvalidTokenError } from '../errors';
+import { InsufficientScopeError, InvalidTokenError } from '../errors';
 import type { BearerToken } from './bearer-token';
+import type { Scope } from './scope';
 import { type Caller, TokenVerifier } from './token-verifier';
 
 /** An accepted token in a list of the operator. */
@@ -11,12 +12,15 @@ export interface ListedToken {
   readonly name: string;
   /** Time of expiry in milliseconds since 1970; absent when it never expires. */
   readonly expires?: number | undefined;
+  /** What it is good for; absent when that is everything. */
+  readonly scopes?: readonly Scope[] | undefined;
 }
 
 /** A {@link ListedToken}, prepared for comparison. */
 interface Entry {
   readonly digest: Buffer;
   readonly expires: number;
+  readonly scopes: readonly Scope[] | undefined;
   readonly caller: Caller;
 }
 
@@ -29,9 +33,10 @@ export class TokenList extends TokenVerifier {
   constructor(tokens: readonly ListedToken[]) {
     super();
     this.size = tokens.length;
-    const entries = tokens.map(({ digest, name, expires = Infinity }) => ({
+    const entries = tokens.map(({ digest, name, expires = Infinity, scopes }) => ({
       digest: toBytes(digest),
       expires,
+      scopes,
       caller: { name },
     }));
     this.byPrefix = Map.groupBy(entries, ({ digest }) => toPrefix(digest.toString('latin1')));
@@ -41,7 +46,7 @@ export class TokenList extends TokenVerifier {
    * Its duration reveals at most whether the first 32 bits of a digest are in the list; whole digests
    * are compared in constant time.
    */
-  verify({ digest }: BearerToken): Caller | undefined {
+  verify({ digest }: BearerToken, scope: Scope = 'create'): Caller | undefined {
     const candidates = this.byPrefix.get(toPrefix(digest));
     if (candidates === undefined) return undefined;
     const bytes = toBytes(digest);
@@ -49,6 +54,7 @@ export class TokenList extends TokenVerifier {
     if (listed !== undefined && listed.expires <= Date.now()) {
       throw new InvalidTokenError('The token has expired.');
     }
+    if (listed?.scopes?.includes(scope) === false) throw new InsufficientScopeError(scope);
     return listed?.caller;
   }
 }

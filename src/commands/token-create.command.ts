@@ -1,11 +1,14 @@
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import {
+  formatScopes,
   formatTokenEntry,
+  isScope,
   isTokenName,
   makeToken,
   parseTokenFile,
   hashToken,
+  scopes,
   TokenFileError,
 } from '../auth';
 import { type Command, UsageError } from './command';
@@ -13,9 +16,9 @@ import { type Command, UsageError } from './command';
 /** `plant-store token create`: makes a token, prints it, and adds its digest to a file. */
 export const tokenCreate: Command = {
   words: ['token', 'create'],
-  synopsis: 'token create [--name NAME] [--expires DURATION] [--file PATH]',
+  synopsis: 'token create [--name NAME] [--expires DURATION] [--scope SCOPE]... [--file PATH]',
   summary:
-    'makes a token, prints it, and appends its digest to the file (or AUTH_TOKENS_FILE); a duration is 12h or 90d',
+    'makes a token, prints it, and appends its digest to the file (or AUTH_TOKENS_FILE); a duration is 12h or 90d, a scope create or metrics',
 
   run(args, environment) {
     const { values } = parseArgs({
@@ -23,19 +26,22 @@ export const tokenCreate: Command = {
       options: {
         name: { type: 'string' },
         expires: { type: 'string' },
+        scope: { type: 'string', multiple: true, default: [] },
         file: { type: 'string', default: environment.AUTH_TOKENS_FILE },
       },
     });
-    const { name, expires, file } = values;
+    const { name, expires, scope, file } = values;
     if (!file) throw new UsageError('Name the file with --file, or set AUTH_TOKENS_FILE.');
     if (name !== undefined && !isTokenName(name)) {
       throw new UsageError('A name is a letter, then up to 63 letters, digits and _.@-');
     }
+    if (!scope.every(isScope)) throw new UsageError(`A scope is ${scopes.join(' or ')}.`);
 
     const token = makeToken();
     const fields = [formatTokenEntry(hashToken(token))];
     if (name !== undefined) fields.push(name);
     if (expires !== undefined) fields.push(formatExpiry(expires));
+    fields.push(...formatScopes(scope));
     appendLine(file, fields.join(' '));
     console.log(token);
   },
