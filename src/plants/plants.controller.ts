@@ -1,5 +1,6 @@
 import { Controller, HttpStatus, Post, Req, Res, UseFilters } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import { IdTakenError, PlantStoreError, UnavailableError } from '../errors';
 import { ErrorFilter, type HostRequest } from '../http';
 import { ApiErrorResponses } from './api-error-responses.decorator';
 import { NewPlantDto, newPlantExamples } from './dto/new-plant.dto';
@@ -13,6 +14,7 @@ import {
 } from './swagger-decorators';
 import { PlantDto, plantExamples } from './dto/plant.dto';
 import { NewPlantPipe } from './new-plant.pipe';
+import { type CreationEvent, creationChannel, type CreationOutcome } from './plants.channels';
 import { PlantsService } from './plants.service';
 
 /**
@@ -44,13 +46,28 @@ export class PlantsController {
   @ApiOkResponse({ description: 'Plant response', type: PlantDto, examples: plantExamples })
   @ApiErrorResponses()
   async create(@Req() request: HostRequest, @Res() response: unknown): Promise<void> {
+    let newPlant: NewPlantDto | undefined;
     try {
-      const { name, tag } = await this.plants.create(this.newPlant.transform(request));
+      newPlant = this.newPlant.transform(request);
+      const { name, tag } = await this.plants.create(newPlant);
+      publish(request, newPlant, 'created');
       const plant: PlantDto = { name, tag };
       const { httpAdapter } = this.adapterHost;
       if (!httpAdapter.isHeadersSent(response)) httpAdapter.reply(response, plant, HttpStatus.OK);
     } catch (error) {
+      publish(request, newPlant, outcomeOf(error));
       this.errors.answer(error, request, response);
     }
   }
+}
+
+function publish(request: object, plant: NewPlantDto | undefined, outcome: CreationOutcome): void {
+  if (!creationChannel.hasSubscribers) return;
+  creationChannel.publish({ request, id: plant?.id, outcome } satisfies CreationEvent);
+}
+
+function outcomeOf(error: unknown): CreationOutcome {
+  if (error instanceof IdTakenError) return 'taken';
+  if (error instanceof UnavailableError) return 'refused';
+  return error instanceof PlantStoreError && error.getStatus() < 500 ? 'invalid' : 'unknown';
 }

@@ -8,6 +8,7 @@ import {
   type PlantStoreError,
 } from '../errors';
 import { fieldValues, pathOf } from '../http';
+import { isPreflight } from './cors';
 
 /** RFC 9112 section 3.2: a host by RFC 3986 section 3.2.2, which may be empty, and an optional port. */
 const HOST = /^(?:\[[\w.~!$&'()*+,;=:-]+\]|(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*)(?::\d*)?$/;
@@ -46,15 +47,19 @@ function faultOfCodings(codings: string, httpVersionMinor: number): PlantStoreEr
 
 /** Finds a fault in the target of a request: an unknown path, or a method that it does not answer. */
 export function faultOfTarget(
-  { is404, url }: FastifyRequest,
+  request: FastifyRequest,
   instance: FastifyInstance,
 ): PlantStoreError | undefined {
-  if (!is404) return undefined;
+  // With CORS, every OPTIONS has a route.
+  const isRouted = !request.is404 && (request.method !== 'OPTIONS' || isPreflight(request));
+  if (isRouted) return undefined;
+  const { url } = request;
   // There is nothing at the root, although it leads a browser to the documentation.
   if (pathOf(url) === '/') return new NotFoundError();
   // Not hasRoute(), which would read the client's path as a route pattern.
-  const allowed = instance.supportedMethods.filter((method) =>
-    Boolean(instance.findRoute({ method, url })),
+  const allowed = instance.supportedMethods.filter(
+    // Every path has the route of preflights, and no other answers OPTIONS.
+    (method) => method !== 'OPTIONS' && Boolean(instance.findRoute({ method, url })),
   );
   return allowed.length > 0 ? new MethodNotAllowedError(allowed) : new NotFoundError();
 }
