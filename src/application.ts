@@ -1,15 +1,16 @@
 import { createRequire } from 'node:module';
 import { Logger } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { NestFactory, Reflector } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Logger as PinoLogger } from 'pino';
 import { AppModule } from './app.module';
+import { BearerGuard, TokenVerifier } from './auth';
 import type { Settings } from './config';
 import { createFastifyAdapter } from './server';
 import type * as documentRoutes from './openapi';
 import { createLogger, identifyFailedRequests, logAccess, NestLogger } from './operations/logging';
 import { Readiness, serveHealth } from './operations/health';
-import { shedLoad } from './operations/limits';
+import { judgeBeforeContinue, shedLoad } from './operations/limits';
 import { Metrics } from './operations/metrics';
 import { Tracing } from './operations/tracing';
 import { PlantsRepository } from './plants';
@@ -44,6 +45,7 @@ export function equip(app: NestFastifyApplication, settings: Settings, logger: P
   if (settings.tracing) app.get(Tracing).start(instance);
   identifyFailedRequests();
   shedLoad(instance, app.get(PlantsRepository, { strict: false }));
+  judgeBeforeContinue(instance, new BearerGuard(app.get(TokenVerifier), app.get(Reflector)));
   if (settings.accessLog) logAccess(instance, logger);
   serveHealth(instance, app.get(Readiness));
   if (settings.docs) serveDocument(app);

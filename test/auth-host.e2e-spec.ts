@@ -98,7 +98,10 @@ describe('a Nest application that mounts guard and verifier', () => {
   });
 
   it.each<[AuthOptions, string]>([
-    [{ tokens: ['valid', 'a secret'] }, 'tokens[1] must be a token or sha256:HEX'],
+    [
+      { tokens: ['valid', 'a secret'] },
+      'tokens[1] must be a token or sha256:HEX, then perhaps scope=create or scope=metrics',
+    ],
     [{ issuer: 'https://id.example' }, 'issuer requires audience'],
     [{ audience: 'x', scope: 'y' }, 'audience requires issuer; scope requires issuer'],
   ])('does not start with %j', async (options, message) => {

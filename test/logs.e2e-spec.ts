@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { join } from 'node:path';
 import { createLogger } from '../src/operations/logging/logger';
@@ -8,6 +8,7 @@ import { NestLogger } from '../src/operations/logging/nest-logger';
 import { TestApplication, TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
 import { freePort } from './support/free-port';
+import { AUDIENCE, makeKey, OpenIdProvider } from './support/openid-provider';
 import { ServiceProcess } from './support/service-process';
 import { lockDatabase } from './support/sqlite';
 import { until } from './support/until';
@@ -105,7 +106,7 @@ describe('the log', () => {
     ]);
   });
 
-  it('marks the line of a repeated creation', async () => {
+  it('has a repeated creation with its outcome, and no key', async () => {
     await start({ ACCESS_LOG: 'true' });
     for (const requestId of ['first', 'again']) {
       await service.post('{"id":1,"name":"Fern"}', {
@@ -115,9 +116,76 @@ describe('the log', () => {
     }
 
     const logged = await lines();
-    const marks = logged.filter(({ msg }) => msg === 'request').map((line) => line.replayed);
-    expect(marks).toEqual([undefined, true]);
+    const outcomes = logged.filter(({ msg }) => msg === 'request').map((line) => line.outcome);
+    expect(outcomes).toEqual(['created', 'replayed']);
     expect(JSON.stringify(logged)).not.toContain('secret-key');
+  });
+
+  describe('with ACCESS_LOG=true says of a creation', () => {
+    const BIG = '9007199254740993';
+
+    /** What the lines say of creations. */
+    async function creations(): Promise<unknown[]> {
+      return (await lines())
+        .filter(({ msg }) => msg === 'request')
+        .map(({ status, caller, issuer, id, outcome }) => ({
+          status,
+          caller,
+          issuer,
+          id,
+          outcome,
+        }));
+    }
+
+    it('who created what, and with which outcome', async () => {
+      writeFileSync(join(folder, 'tokens.txt'), 'valid ci\nscraper prometheus scope=metrics\n');
+      await start({ ACCESS_LOG: 'true', AUTH_TOKENS_FILE: 'tokens.txt', BODY_LIMIT: '1KiB' });
+      const post = (body: string, token = 'valid') =>
+        service.post(body, { authorization: `Bearer ${token}` });
+      await post(`{"id":${BIG},"name":"secret"}`);
+      await post(`{"id":${BIG}.0,"name":"secret"}`, TOKEN);
+      await post('{"id":1,"name":"secret');
+      await post(`{"id":1,"name":"${'secret'.repeat(200)}"}`);
+      await post('{}', 'bad-secret');
+      await post('{}', 'scraper');
+      const lock = lockDatabase(join(folder, 'data/plants.db'));
+      await post('{"id":-2,"name":"secret"}');
+      lock.close();
+
+      expect(await creations()).toEqual([
+        { status: 200, caller: 'ci', id: BIG, outcome: 'created' },
+        { status: 400, caller: 'token 1', id: BIG, outcome: 'taken' },
+        { status: 400, caller: 'ci', outcome: 'invalid' },
+        { status: 400, outcome: 'invalid' },
+        { status: 401 },
+        { status: 403 },
+        { status: 503, caller: 'ci', id: '-2', outcome: 'refused' },
+      ]);
+      expect(service.stdout).not.toContain('secret');
+    });
+
+    it('which issuer knows the caller', async () => {
+      const provider = await OpenIdProvider.start(makeKey('ES256'));
+      await start({
+        ACCESS_LOG: 'true',
+        AUTH_ISSUER: provider.issuer,
+        AUTH_AUDIENCE: AUDIENCE,
+      });
+      await service.post('{"id":1,"name":"Fern"}', {
+        authorization: `Bearer ${await provider.accessToken()}`,
+      });
+
+      expect(await creations()).toEqual([
+        {
+          status: 200,
+          caller: expect.any(String) as string,
+          issuer: provider.issuer,
+          id: '1',
+          outcome: 'created',
+        },
+      ]);
+      await provider.stop();
+    });
   });
 
   it('leaves out a malformed traceparent', async () => {

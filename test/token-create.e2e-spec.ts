@@ -51,6 +51,12 @@ describe('plant-store', () => {
       expect(callerOf(stdout.trim())).toBe('ci');
     });
 
+    it('adds scopes', async () => {
+      await run(['token', 'create', '--file', file, '--name', 'prometheus', '--scope', 'metrics']);
+
+      expect(readFileSync(file, 'utf8')).toMatch(/^sha256:\w{64} prometheus scope=metrics\n$/);
+    });
+
     it('keeps the content and the place of the file', async () => {
       const before = '# mine\r\nold laptop # of May';
       writeFileSync(join(folder, 'elsewhere'), before, { mode: 0o640 });
@@ -107,6 +113,7 @@ describe('plant-store', () => {
         ['ci', '--file', 'f'],
         "error: too many arguments for 'create'. Expected 0 arguments but got 1: ci.\n(--help says what is valid)",
       ],
+      [['--scope', 'read', '--file', 'f'], 'A scope is create or metrics.'],
     ])('refuses %j with a sentence', async (args, sentence) => {
       const outcome = await run(['token', 'create', ...args]);
 

@@ -110,7 +110,7 @@ describe('a token file', () => {
     const badToken =
       'line 2 must begin with a token (letters, digits and -._~+/, then any =) or sha256: and 64 hexadecimal digits';
     const badRest =
-      'line 2 must have nothing after the token but a name (a letter, then letters, digits and _.@-) and a time such as 2027-01-31T12:00:00Z';
+      'line 2 must have nothing after the token but a name (a letter, then letters, digits and _.@-), a time such as 2027-01-31T12:00:00Z and scope=create or scope=metrics';
 
     it.each([
       ['a token with an invalid character', 'sécret', badToken],
@@ -124,6 +124,12 @@ describe('a token file', () => {
       ['a twenty-fifth hour', 'secret ci 2027-01-01T24:00:00Z', badRest],
       ['time and name in the wrong order', 'secret 2027-01-31T12:00:00Z ci', badRest],
       ['a fourth field', 'secret ci 2027-01-31T12:00:00Z secret', badRest],
+      [
+        'an unknown scope',
+        'secret scope=secret',
+        'line 2 has a scope other than create and metrics',
+      ],
+      ['an empty scope', 'secret ci scope=', 'line 2 has a scope other than create and metrics'],
       ['a repeated token', 'a', 'line 2 repeats line 1'],
     ])('for %s', (_what, line, fault) => {
       expect(faultOf(`a\n${line}\n`)).toBe(`The token file ${file} cannot be used: ${fault}.`);

@@ -3,7 +3,8 @@ import { isTrustworthyUrl } from './issuer-url';
 /** Which bearer tokens are accepted. The sources can be combined. */
 export interface AuthOptions {
   /**
-   * Accepted tokens: each is the token itself, or `sha256:` and its digest in hexadecimal.
+   * Accepted tokens: each is the token itself, or `sha256:` and its digest in hexadecimal. A space
+   * and `scope=create` or `scope=metrics` limits what it is good for.
    *
    * @default none
    */
@@ -31,14 +32,24 @@ export interface AuthOptions {
    */
   readonly jwksUrl?: string | undefined;
   /**
-   * The scope that JWTs must have: scope tokens separated by single spaces; all are required.
+   * The scope that JWTs must have to create plants: scope tokens separated by single spaces; all are required.
    *
    * @default none
    */
   readonly scope?: string | undefined;
 }
 
-type IssuerOption = 'issuer' | 'audience' | 'jwksUrl' | 'scope';
+/** The options of the standalone service, which has metrics to read. */
+export interface ServiceAuthOptions extends AuthOptions {
+  /**
+   * The scope that JWTs must have to read the metrics, written like `scope`.
+   *
+   * @default that of `scope`
+   */
+  readonly metricsScope?: string | undefined;
+}
+
+type IssuerOption = 'issuer' | 'audience' | 'jwksUrl' | 'scope' | 'metricsScope';
 
 /** RFC 6749 section 3.3 */
 const SCOPE = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
@@ -50,18 +61,19 @@ const SCOPE = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
  * @returns one message for each fault
  */
 export function validateAuthOptions(
-  { issuer, audience, jwksUrl, scope }: AuthOptions,
+  { issuer, audience, jwksUrl, scope, metricsScope }: ServiceAuthOptions,
   names: Readonly<Record<IssuerOption, string>> = {
     issuer: 'issuer',
     audience: 'audience',
     jwksUrl: 'jwksUrl',
     scope: 'scope',
+    metricsScope: 'metricsScope',
   },
 ): string[] {
   const url = 'an https: URL (http: only to a loopback address)';
   const faults: string[] = [];
   if (issuer === undefined) {
-    for (const [option, value] of Object.entries({ audience, jwksUrl, scope })) {
+    for (const [option, value] of Object.entries({ audience, jwksUrl, scope, metricsScope })) {
       if (value !== undefined) {
         faults.push(`${names[option as IssuerOption]} requires ${names.issuer}`);
       }
@@ -75,8 +87,10 @@ export function validateAuthOptions(
   if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) {
     faults.push(`${names.jwksUrl} must be ${url}`);
   }
-  if (scope !== undefined && !SCOPE.test(scope)) {
-    faults.push(`${names.scope} must be scope tokens of RFC 6749, separated by single spaces`);
+  for (const [option, value] of Object.entries({ scope, metricsScope })) {
+    if (value === undefined || SCOPE.test(value)) continue;
+    const name = names[option as IssuerOption];
+    faults.push(`${name} must be scope tokens of RFC 6749, separated by single spaces`);
   }
   return faults;
 }

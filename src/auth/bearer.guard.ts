@@ -1,17 +1,24 @@
+import type { IncomingMessage } from 'node:http';
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import { InvalidTokenError } from '../errors';
 import { type HostRequest, nodeRequest } from '../http';
 import { BearerToken } from './bearer-token';
+import { RequiredScope, type Scope } from './scope';
 import { type Caller, TokenVerifier } from './token-verifier';
 
 type GuardedRequest = HostRequest & { caller?: Caller };
 
 /**
- * Admits requests with a valid bearer token, RFC 6750, and sets the `caller` property of the request.
+ * Admits requests with a valid bearer token, RFC 6750, that has the scope of the route, by default
+ * `create`, and sets the `caller` property of the request.
  */
 @Injectable()
 export class BearerGuard implements CanActivate {
-  constructor(private readonly verifier: TokenVerifier) {}
+  constructor(
+    private readonly verifier: TokenVerifier,
+    private readonly reflector: Reflector,
+  ) {}
 
   /**
    * @throws MissingCredentialsError when the request has no bearer credentials
@@ -21,15 +28,31 @@ export class BearerGuard implements CanActivate {
    */
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const request = context.switchToHttp().getRequest<GuardedRequest>();
-    const caller = this.verifier.verify(BearerToken.fromRequest(nodeRequest(request)));
+    const scope = this.reflector.get(RequiredScope, context.getHandler());
+    const caller = this.authenticate(nodeRequest(request), scope);
     return caller instanceof Promise
       ? caller.then((verified) => admit(request, verified))
       : admit(request, caller);
   }
+
+  /**
+   * Finds the caller of a request by its bearer token.
+   *
+   * @param scope what the caller wants to do; by default, create plants
+   * @throws the same errors as {@link canActivate}
+   */
+  authenticate(request: IncomingMessage, scope?: Scope): Caller | Promise<Caller> {
+    const caller = this.verifier.verify(BearerToken.fromRequest(request), scope);
+    return caller instanceof Promise ? caller.then(known) : known(caller);
+  }
 }
 
-function admit(request: GuardedRequest, caller: Caller | undefined): true {
+function known(caller: Caller | undefined): Caller {
   if (caller === undefined) throw new InvalidTokenError();
+  return caller;
+}
+
+function admit(request: GuardedRequest, caller: Caller): true {
   request.caller = caller;
   return true;
 }

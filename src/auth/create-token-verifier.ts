@@ -1,9 +1,10 @@
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
-import { type AuthOptions, validateAuthOptions } from './auth.options';
+import { type ServiceAuthOptions, validateAuthOptions } from './auth.options';
 import type { BearerToken } from './bearer-token';
 import { JwtVerifier } from './jwt.verifier';
 import { TokenFileVerifier } from './token-file.verifier';
 import { parseTokenEntry } from './token-digest';
+import { type Scope, splitScopes } from './scope';
 import { type ListedToken, TokenList } from './token-list';
 import { type Caller, TokenVerifier } from './token-verifier';
 
@@ -18,17 +19,17 @@ import { type Caller, TokenVerifier } from './token-verifier';
  * @throws TypeError when the options are invalid; the message never shows a token
  * @throws TokenFileError when the token file cannot be used
  */
-export function createTokenVerifier(options: AuthOptions): TokenVerifier {
+export function createTokenVerifier(options: ServiceAuthOptions): TokenVerifier {
   const faults = validateAuthOptions(options);
   if (faults.length > 0) throw new TypeError(faults.join('; '));
 
-  const { tokens = [], tokensFile, issuer, audience, jwksUrl, scope } = options;
+  const { tokens = [], tokensFile, issuer, audience, jwksUrl, scope, metricsScope } = options;
   return new ConfiguredVerifier(
     new TokenList(tokens.map(toListedToken)),
     tokensFile === undefined ? undefined : new TokenFileVerifier(tokensFile),
     issuer === undefined || audience === undefined
       ? undefined
-      : new JwtVerifier({ issuer, audience, jwksUrl, scope }),
+      : new JwtVerifier({ issuer, audience, jwksUrl, scope, metricsScope }),
   );
 }
 
@@ -42,8 +43,12 @@ class ConfiguredVerifier extends TokenVerifier implements OnModuleInit, OnApplic
     super();
   }
 
-  verify(token: BearerToken): Caller | undefined | Promise<Caller | undefined> {
-    return this.list.verify(token) ?? this.file?.verify(token) ?? this.jwt?.verify(token);
+  verify(token: BearerToken, scope?: Scope): Caller | undefined | Promise<Caller | undefined> {
+    return (
+      this.list.verify(token, scope) ??
+      this.file?.verify(token, scope) ??
+      this.jwt?.verify(token, scope)
+    );
   }
 
   onModuleInit(): void {
@@ -58,7 +63,13 @@ class ConfiguredVerifier extends TokenVerifier implements OnModuleInit, OnApplic
 }
 
 function toListedToken(entry: string, index: number): ListedToken {
-  const digest = parseTokenEntry(entry);
-  if (digest === undefined) throw new TypeError(`tokens[${index}] must be a token or sha256:HEX`);
-  return { digest, name: `token ${index + 1}`, isUnnamed: true };
+  const [token = '', ...fields] = entry.split(' ');
+  const digest = parseTokenEntry(token);
+  const split = splitScopes(fields);
+  if (digest === undefined || split === undefined || split.rest.length > 0) {
+    throw new TypeError(
+      `tokens[${index}] must be a token or sha256:HEX, then perhaps scope=create or scope=metrics`,
+    );
+  }
+  return { digest, name: `token ${index + 1}`, isUnnamed: true, scopes: split.scopes };
 }

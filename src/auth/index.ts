@@ -1,9 +1,23 @@
-export { type AuthOptions, isAuthConfigured, validateAuthOptions } from './auth.options';
+export {
+  type AuthOptions,
+  isAuthConfigured,
+  type ServiceAuthOptions,
+  validateAuthOptions,
+} from './auth.options';
 export { BearerGuard } from './bearer.guard';
 export { BearerToken } from './bearer-token';
 export { identityOf } from './caller-identity';
 export { createTokenVerifier } from './create-token-verifier';
 export { IssuerKeys } from './issuer-keys';
+export {
+  formatScopes,
+  isScope,
+  isScopeField,
+  RequiredScope,
+  type Scope,
+  scopes,
+  splitScopes,
+} from './scope';
 export { isTokenName, parseTokenFile, TokenFileError } from './token-file';
 export { parseTokenEntry, formatTokenEntry, makeToken, hashToken } from './token-digest';
 export { type Caller, TokenVerifier } from './token-verifier';

@@ -5,6 +5,7 @@ import { InsufficientScopeError, InvalidTokenError, PlantStoreError } from '../e
 import type { BearerToken } from './bearer-token';
 import { identifyByToken } from './caller-identity';
 import { IssuerKeys, type KeySet } from './issuer-keys';
+import { type Scope, scopes } from './scope';
 import { type Caller, TokenVerifier } from './token-verifier';
 
 /** Which JWTs a {@link JwtVerifier} accepts. */
@@ -15,8 +16,10 @@ export interface JwtOptions {
   readonly audience: string;
   /** URL of the keys; without it discovery finds them. */
   readonly jwksUrl?: string | undefined;
-  /** Scope tokens, RFC 6749 section 3.3; all are required. */
+  /** Scope tokens, RFC 6749 section 3.3, all of which are required to create plants. */
   readonly scope?: string | undefined;
+  /** The same for reading the metrics; by default those of {@link scope}. */
+  readonly metricsScope?: string | undefined;
 }
 
 /** Asymmetric signature algorithms only, RFC 8725 sections 3.1 and 3.2. */
@@ -39,6 +42,8 @@ interface AcceptedToken {
   readonly expires: number;
   /** The keys at the time. When the issuer publishes others, the token is verified again. */
   readonly keys: KeySet | undefined;
+  /** What it is good for. */
+  readonly scopes: readonly Scope[];
 }
 
 /**
@@ -67,16 +72,16 @@ export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplic
     this.keys.onApplicationShutdown();
   }
 
-  verify(token: BearerToken): Caller | undefined | Promise<Caller> {
+  verify(token: BearerToken, scope: Scope = 'create'): Caller | undefined | Promise<Caller> {
     const { current } = this.keys;
     const accepted = this.accepted.get(token.digest);
     if (current !== undefined && accepted?.keys === current && accepted.expires > Date.now()) {
-      return accepted.caller;
+      return this.admit(accepted, scope);
     }
-    return COMPACT_JWS.test(token.text) ? this.verifyJwt(token) : undefined;
+    return COMPACT_JWS.test(token.text) ? this.verifyJwt(token, scope) : undefined;
   }
 
-  private async verifyJwt(token: BearerToken): Promise<Caller> {
+  private async verifyJwt(token: BearerToken, scope: Scope): Promise<Caller> {
     const { issuer, audience } = this.options;
     let keys: KeySet | undefined;
     try {
@@ -101,7 +106,6 @@ export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplic
       if (!isAccessToken(protectedHeader, payload)) {
         throw new InvalidTokenError('The token is not an access token.');
       }
-      this.requireScope(payload);
 
       const name = findCallerName(payload);
       const caller =
@@ -109,8 +113,9 @@ export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplic
           ? identifyByToken({ name: 'unnamed', issuer }, token.digest)
           : { name, issuer };
       const expires = ((payload.exp ?? 0) + CLOCK_TOLERANCE) * 1000;
-      this.accepted.set(token.digest, { caller, expires, keys });
-      return caller;
+      const verified = { caller, expires, keys, scopes: this.findScopes(payload) };
+      this.accepted.set(token.digest, verified);
+      return this.admit(verified, scope);
     } catch (error) {
       // Without the cause, which may hold the token's claims: causes are logged.
       throw error instanceof PlantStoreError
@@ -119,14 +124,27 @@ export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplic
     }
   }
 
-  private requireScope({ scope, scp }: JWTPayload): void {
-    if (this.options.scope === undefined) return;
+  private admit(token: AcceptedToken, scope: Scope): Caller {
+    if (token.scopes.includes(scope)) return token.caller;
+    throw new InsufficientScopeError(this.requiredFor(scope) ?? scope);
+  }
+
+  private findScopes({ scope, scp }: JWTPayload): Scope[] {
     // RFC 9068 section 2.2.3 has one string; some issuers use "scp" or an array.
     const values = [scope, scp].flat().filter((value) => typeof value === 'string');
     const granted = new Set(values.flatMap((value) => value.split(' ')));
-    if (!this.options.scope.split(' ').every((required) => granted.has(required))) {
-      throw new InsufficientScopeError(this.options.scope);
-    }
+    return scopes.filter(
+      (each) =>
+        this.requiredFor(each)
+          ?.split(' ')
+          .every((token) => granted.has(token)) ?? true,
+    );
+  }
+
+  /** The scope tokens that the issuer must grant; undefined when there are none. */
+  private requiredFor(scope: Scope): string | undefined {
+    const { scope: create, metricsScope = create } = this.options;
+    return scope === 'metrics' ? metricsScope : create;
   }
 }
 

@@ -1,3 +1,4 @@
+import { scopes as allScopes, splitScopes } from './scope';
 import { parseTokenEntry } from './token-digest';
 import type { ListedToken } from './token-list';
 
@@ -18,7 +19,8 @@ export function isTokenName(text: string): boolean {
 
 /**
  * Parses a token file. Each line has one token, as the token itself or `sha256:HEX` of it, then
- * optionally a name and the time of expiry as in RFC 3339. `#` starts a comment.
+ * optionally a name, the time of expiry as in RFC 3339, and scopes such as `scope=create`. `#` starts
+ * a comment.
  *
  * @throws TokenFileError when the file is invalid; the message names the first invalid line
  */
@@ -47,22 +49,33 @@ function decode(content: Uint8Array): string {
   }
 }
 
-function parseFields([entry = '', ...rest]: readonly string[], line: number): ListedToken {
+function parseFields([entry = '', ...others]: readonly string[], line: number): ListedToken {
   const digest = parseTokenEntry(entry);
   if (digest === undefined) {
     throw new TokenFileError(
       `line ${line} must begin with a token (letters, digits and -._~+/, then any =) or sha256: and 64 hexadecimal digits`,
     );
   }
+  const split = splitScopes(others);
+  if (split === undefined) {
+    throw new TokenFileError(`line ${line} has a scope other than ${allScopes.join(' and ')}`);
+  }
+  const { scopes, rest } = split;
   const name = NAME.test(rest[0] ?? '') ? rest.shift() : undefined;
   const time = rest.shift();
   const expires = time === undefined ? undefined : parseTime(time);
   if (rest.length > 0 || Number.isNaN(expires)) {
     throw new TokenFileError(
-      `line ${line} must have nothing after the token but a name (a letter, then letters, digits and _.@-) and a time such as 2027-01-31T12:00:00Z`,
+      `line ${line} must have nothing after the token but a name (a letter, then letters, digits and _.@-), a time such as 2027-01-31T12:00:00Z and scope=create or scope=metrics`,
     );
   }
-  return { digest, name: name ?? `line ${line}`, isUnnamed: name === undefined, expires };
+  return {
+    digest,
+    name: name ?? `line ${line}`,
+    isUnnamed: name === undefined,
+    expires,
+    scopes,
+  };
 }
 
 /** Milliseconds since 1970, or NaN when the text is not a time. */

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { FileFollower } from '../files';
 import type { BearerToken } from './bearer-token';
+import type { Scope } from './scope';
 import { parseTokenFile, TokenFileError } from './token-file';
 import { TokenList } from './token-list';
 import { type Caller, TokenVerifier } from './token-verifier';
@@ -38,8 +39,8 @@ export class TokenFileVerifier
     }
   }
 
-  verify(token: BearerToken): Caller | undefined {
-    return this.file.current.verify(token);
+  verify(token: BearerToken, scope?: Scope): Caller | undefined {
+    return this.file.current.verify(token, scope);
   }
 
   onModuleInit(): void {

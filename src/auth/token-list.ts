@@ -1,7 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
-import { InvalidTokenError } from '../errors';
+import { InsufficientScopeError, InvalidTokenError } from '../errors';
 import type { BearerToken } from './bearer-token';
 import { identifyByToken } from './caller-identity';
+import type { Scope } from './scope';
 import { type Caller, TokenVerifier } from './token-verifier';
 
 /** An accepted token in a list of the operator. */
@@ -14,12 +15,15 @@ export interface ListedToken {
   readonly isUnnamed?: boolean | undefined;
   /** Time of expiry in milliseconds since 1970; absent when it never expires. */
   readonly expires?: number | undefined;
+  /** What it is good for; absent when that is everything. */
+  readonly scopes?: readonly Scope[] | undefined;
 }
 
 /** A {@link ListedToken}, prepared for comparison. */
 interface Entry {
   readonly digest: Buffer;
   readonly expires: number;
+  readonly scopes: readonly Scope[] | undefined;
   readonly caller: Caller;
 }
 
@@ -32,9 +36,10 @@ export class TokenList extends TokenVerifier {
   constructor(tokens: readonly ListedToken[]) {
     super();
     this.size = tokens.length;
-    const entries = tokens.map(({ digest, name, isUnnamed, expires = Infinity }) => ({
+    const entries = tokens.map(({ digest, name, isUnnamed, expires = Infinity, scopes }) => ({
       digest: toBytes(digest),
       expires,
+      scopes,
       caller: isUnnamed ? identifyByToken({ name }, digest) : { name },
     }));
     this.byPrefix = Map.groupBy(entries, ({ digest }) => toPrefix(digest.toString('latin1')));
@@ -44,7 +49,7 @@ export class TokenList extends TokenVerifier {
    * Its duration reveals at most whether the first 32 bits of a digest are in the list; whole digests
    * are compared in constant time.
    */
-  verify({ digest }: BearerToken): Caller | undefined {
+  verify({ digest }: BearerToken, scope: Scope = 'create'): Caller | undefined {
     const candidates = this.byPrefix.get(toPrefix(digest));
     if (candidates === undefined) return undefined;
     const bytes = toBytes(digest);
@@ -52,6 +57,7 @@ export class TokenList extends TokenVerifier {
     if (listed !== undefined && listed.expires <= Date.now()) {
       throw new InvalidTokenError('The token has expired.');
     }
+    if (listed?.scopes?.includes(scope) === false) throw new InsufficientScopeError(scope);
     return listed?.caller;
   }
 }

@@ -1,4 +1,5 @@
 import type { BearerToken } from './bearer-token';
+import type { Scope } from './scope';
 
 /** The caller of a request. Never holds the token. */
 export interface Caller {
@@ -13,10 +14,14 @@ export abstract class TokenVerifier {
   /**
    * Returns without a promise where it can, so that the guard does not wait for the event loop.
    *
+   * @param scope what the caller wants to do; by default, create plants
    * @returns the caller, or undefined when the token is unknown
    * @throws InvalidTokenError when the token is invalid for a reason that the caller may know
-   * @throws InsufficientScopeError when the token is valid but lacks the required scope
+   * @throws InsufficientScopeError when the token is valid but lacks the scope
    * @throws UnavailableError when the token cannot be verified now
    */
-  abstract verify(token: BearerToken): Caller | undefined | Promise<Caller | undefined>;
+  abstract verify(
+    token: BearerToken,
+    scope?: Scope,
+  ): Caller | undefined | Promise<Caller | undefined>;
 }

@@ -12,6 +12,12 @@ export function addTokenCreate(program: Command): void {
     .description('Makes a token, prints it, and appends its digest to a file of accepted tokens.')
     .option('--name <name>', 'who calls with it')
     .option('--expires <duration>', 'how long it is valid: hours or days, such as 12h or 90d')
+    .option(
+      '--scope <scope>',
+      'what it may do: create or metrics; repeatable, without it both',
+      (scope: string, before: string[]) => [...before, scope],
+      [],
+    )
     .option('--file <path>', 'the file; without it AUTH_TOKENS_FILE')
     .addHelpText(
       'after',

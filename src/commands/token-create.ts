@@ -1,10 +1,13 @@
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import {
+  formatScopes,
   formatTokenEntry,
+  isScope,
   isTokenName,
   makeToken,
   parseTokenFile,
   hashToken,
+  scopes,
   TokenFileError,
 } from '../auth';
 import { UsageError } from './usage.error';
@@ -14,6 +17,8 @@ export interface TokenCreateOptions {
   readonly name?: string;
   /** A duration, such as `12h` or `90d`. */
   readonly expires?: string;
+  /** What the token may do; empty for everything. */
+  readonly scope: readonly string[];
   /** The token file; undefined for `AUTH_TOKENS_FILE`. */
   readonly file?: string;
 }
@@ -27,17 +32,20 @@ export interface TokenCreateOptions {
 export function createToken({
   name,
   expires,
+  scope,
   file = process.env.AUTH_TOKENS_FILE,
 }: TokenCreateOptions): void {
   if (!file) throw new UsageError('Name the file with --file, or set AUTH_TOKENS_FILE.');
   if (name !== undefined && !isTokenName(name)) {
     throw new UsageError('A name is a letter, then up to 63 letters, digits and _.@-');
   }
+  if (!scope.every(isScope)) throw new UsageError(`A scope is ${scopes.join(' or ')}.`);
 
   const token = makeToken();
   const fields = [formatTokenEntry(hashToken(token))];
   if (name !== undefined) fields.push(name);
   if (expires !== undefined) fields.push(formatExpiry(expires));
+  fields.push(...formatScopes(scope));
   appendLine(file, fields.join(' '));
   console.log(token);
 }

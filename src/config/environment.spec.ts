@@ -26,6 +26,7 @@ describe('readEnvironment', () => {
       bodyLimit: 1_048_576,
       headersLimit: 16_384,
       maxConnections: 4096,
+      corsOrigins: [],
       rateLimit: undefined,
       headersTimeout: 10_000,
       requestTimeout: 30_000,
@@ -64,6 +65,10 @@ describe('readEnvironment', () => {
     [{ TLS_CERT: 'a.pem', TLS_KEY: 'b.pem' }, { tls: { certificate: 'a.pem', key: 'b.pem' } }],
     [{ HEADERS_LIMIT: '8KiB' }, { headersLimit: 8192 }],
     [{ MAX_CONNECTIONS: '500' }, { maxConnections: 500 }],
+    [
+      { CORS_ORIGINS: 'https://app.example.org,http://localhost:5173 http://[::1]' },
+      { corsOrigins: ['https://app.example.org', 'http://localhost:5173', 'http://[::1]'] },
+    ],
     [{ RATE_LIMIT: '100/s' }, { rateLimit: { quota: 100, window: 1 } }],
     [{ RATE_LIMIT: '6 / m' }, { rateLimit: { quota: 6, window: 60 } }],
     [{ RATE_LIMIT: '1/h' }, { rateLimit: { quota: 1, window: 3600 } }],
@@ -87,6 +92,18 @@ describe('readEnvironment', () => {
     expect(auth.tokens).toEqual([`sha256:${DIGEST}`, `sha256:${DIGEST}`]);
   });
 
+  it('reads the scopes of tokens', () => {
+    const { auth } = readEnvironment({
+      AUTH_TOKENS: `abc scope=metrics scope=create,sha256:${DIGEST} scope=create,scope=metrics x`,
+    });
+
+    expect(auth.tokens).toEqual([
+      `sha256:${DIGEST} scope=create scope=metrics`,
+      `sha256:${DIGEST} scope=create scope=metrics`,
+      expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
+    ]);
+  });
+
   it('reads the other sources of tokens', () => {
     const { auth } = readEnvironment({
       AUTH_TOKENS_FILE: 'tokens.txt',
@@ -94,6 +111,7 @@ describe('readEnvironment', () => {
       AUTH_AUDIENCE: 'https://plants.example.org',
       AUTH_JWKS_URL: 'http://127.0.0.1:8080/keys',
       AUTH_SCOPE: 'plants:create plants:all',
+      AUTH_SCOPE_METRICS: 'plants:watch',
     });
 
     expect(auth).toEqual({
@@ -103,6 +121,7 @@ describe('readEnvironment', () => {
       audience: 'https://plants.example.org',
       jwksUrl: 'http://127.0.0.1:8080/keys',
       scope: 'plants:create plants:all',
+      metricsScope: 'plants:watch',
     });
   });
 
@@ -135,6 +154,12 @@ describe('readEnvironment', () => {
     { TLS_KEY: 'b.pem' },
     { MAX_CONNECTIONS: '0' },
     { HEADERS_LIMIT: '-1' },
+    ...['*', 'null', 'app.example.org', 'https://app.example.org/', 'https://App.example.org'].map(
+      (CORS_ORIGINS) => ({ CORS_ORIGINS }),
+    ),
+    { CORS_ORIGINS: 'https://app.example.org:443' },
+    { CORS_ORIGINS: 'https://*.example.org/a' },
+    { CORS_ORIGINS: 'ftp://example.org' },
     { RATE_LIMIT: '100' },
     { RATE_LIMIT: '0/s' },
     { RATE_LIMIT: '5/d' },
@@ -147,6 +172,14 @@ describe('readEnvironment', () => {
     { AUTH_TOKENS: 'tök' },
     { AUTH_TOKENS: 'sha256:abc' },
     { AUTH_TOKENS: ',' },
+    { AUTH_TOKENS: 'scope=create' },
+    { AUTH_TOKENS: 'abc scope=read' },
+    { AUTH_TOKENS: 'abc scope=' },
+    { AUTH_TOKENS: 'abc scope=Create' },
+    { AUTH_TOKENS: 'abc scope=create,abc scope=metrics' },
+    { AUTH_TOKENS: 'abc,abc scope=metrics' },
+    { AUTH_SCOPE_METRICS: 'plants' },
+    { AUTH_SCOPE_METRICS: 'a"b', AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' },
     { AUTH_ISSUER: 'https://id.example.org' },
     { AUTH_ISSUER: 'https://user:secret@id.example.org', AUTH_AUDIENCE: 'x' },
     { AUTH_AUDIENCE: 'plants' },

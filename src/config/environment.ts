@@ -1,9 +1,12 @@
 import { pino } from 'pino';
 import {
-  type AuthOptions,
+  formatScopes,
   formatTokenEntry,
   isAuthConfigured,
+  isScopeField,
   parseTokenEntry,
+  type ServiceAuthOptions,
+  splitScopes,
   validateAuthOptions,
 } from '../auth';
 import type { HttpOptions } from '../server';
@@ -23,7 +26,7 @@ export interface Settings extends HttpOptions, ShutdownOptions {
   /** The SQLite file, or the connection URL of a PostgreSQL database. */
   readonly database: { readonly sqlite: string } | { readonly postgres: string };
   /** Its tokens are digests. */
-  readonly auth: AuthOptions;
+  readonly auth: ServiceAuthOptions;
   /** The limit for each caller; undefined for none. */
   readonly rateLimit: RateLimitOptions | undefined;
   readonly logLevel: string;
@@ -107,7 +110,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       tokens: read(
         'AUTH_TOKENS',
         [],
-        'a list of tokens (letters, digits and -._~+/, then any =) or sha256:HEX of them, separated by commas or white space',
+        'a list of tokens (letters, digits and -._~+/, then any =) or sha256:HEX of them, separated by commas or white space; scope=create or scope=metrics after a token limits it, alike wherever it is repeated',
         parseTokens,
       ),
       tokensFile: readText('AUTH_TOKENS_FILE'),
@@ -115,6 +118,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       audience: readText('AUTH_AUDIENCE'),
       jwksUrl: readText('AUTH_JWKS_URL'),
       scope: readText('AUTH_SCOPE'),
+      metricsScope: readText('AUTH_SCOPE_METRICS'),
     },
     tls: certificate && key ? { certificate, key } : undefined,
     bodyLimit: readSize('BODY_LIMIT', 2 ** 20),
@@ -124,6 +128,12 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       4096,
       'a number from 1 to 1000000',
       parseIntegerBetween(1, 1_000_000),
+    ),
+    corsOrigins: read(
+      'CORS_ORIGINS',
+      [],
+      'a list of origins such as https://app.example.org, without path, separated by commas or white space',
+      parseOrigins,
     ),
     rateLimit: read<RateLimitOptions | undefined>(
       'RATE_LIMIT',
@@ -183,6 +193,7 @@ const AUTH_VARIABLES = {
   audience: 'AUTH_AUDIENCE',
   jwksUrl: 'AUTH_JWKS_URL',
   scope: 'AUTH_SCOPE',
+  metricsScope: 'AUTH_SCOPE_METRICS',
 };
 
 const parseIntegerBetween =
@@ -241,13 +252,32 @@ function parseDatabaseUrl(text: string): Settings['database'] {
   );
 }
 
-/** Returns the tokens as `sha256:HEX`, so that the settings hold no secret. */
+function parseOrigins(text: string): string[] | undefined {
+  const origins = text.split(/[\s,]+/).filter((origin) => origin !== '');
+  // As browsers write them. Opaque origins, "null", are everybody's.
+  const areValid = origins.every(
+    (origin) => /^https?:/.test(origin) && URL.parse(origin)?.origin === origin,
+  );
+  return origins.length > 0 && areValid ? origins : undefined;
+}
+
+/** Returns the tokens as `sha256:HEX`, so that the settings hold no secret, with their scopes. */
 function parseTokens(text: string): string[] | undefined {
-  const digests = text
-    .split(/[\s,]+/)
-    .filter((entry) => entry !== '')
-    .map(parseTokenEntry);
-  return digests.length > 0 && digests.every((digest) => digest !== undefined)
-    ? digests.map(formatTokenEntry)
-    : undefined;
+  const entries: string[][] = [];
+  for (const field of text.split(/[\s,]+/).filter((each) => each !== '')) {
+    // A scope belongs to the token before it.
+    if (!isScopeField(field)) entries.push([field]);
+    else if (entries.at(-1)?.push(field) === undefined) return undefined;
+  }
+  const tokens = entries.map(parseListEntry);
+  if (tokens.length === 0 || !tokens.every((token) => token !== undefined)) return undefined;
+  const isUnambiguous =
+    new Set(tokens).size === new Set(tokens.map((token) => token.split(' ', 1)[0])).size;
+  return isUnambiguous ? tokens : undefined;
+}
+
+function parseListEntry([token = '', ...fields]: readonly string[]): string | undefined {
+  const digest = parseTokenEntry(token);
+  const split = splitScopes(fields);
+  return digest && split && [formatTokenEntry(digest), ...formatScopes(split.scopes)].join(' ');
 }

@@ -1,6 +1,12 @@
 import { Controller, HttpStatus, Post, Req, Res, UseFilters } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Caller } from '../auth';
+import {
+  IdempotencyKeyReusedError,
+  IdTakenError,
+  PlantStoreError,
+  UnavailableError,
+} from '../errors';
 import { ErrorFilter, type HostRequest, nodeRequest } from '../http';
 import { ApiErrorResponses } from './api-error-responses.decorator';
 import { NewPlantDto, newPlantExamples } from './dto/new-plant.dto';
@@ -16,6 +22,7 @@ import {
 import { PlantDto, plantExamples } from './dto/plant.dto';
 import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, idempotencyKeyOf } from './idempotency-key';
 import { NewPlantPipe } from './new-plant.pipe';
+import { type CreationEvent, creationChannel, type CreationOutcome } from './plants.channels';
 import { PlantsService } from './plants.service';
 
 /**
@@ -67,12 +74,14 @@ export class PlantsController {
   })
   @ApiErrorResponses()
   async create(@Req() request: HostRequest, @Res() response: unknown): Promise<void> {
+    let newPlant: NewPlantDto | undefined;
     try {
       const key = idempotencyKeyOf(nodeRequest(request));
-      const newPlant = this.newPlant.transform(request);
+      newPlant = this.newPlant.transform(request);
       let isReplay = false;
       if (key === undefined) await this.plants.create(newPlant);
       else isReplay = await this.plants.createOnce(newPlant, key, callerOf(request));
+      publish(request, newPlant, isReplay ? 'replayed' : 'created');
 
       const { httpAdapter } = this.adapterHost;
       if (httpAdapter.isHeadersSent(response)) return;
@@ -81,6 +90,7 @@ export class PlantsController {
       const plant: PlantDto = { name, tag };
       httpAdapter.reply(response, plant, HttpStatus.OK);
     } catch (error) {
+      publish(request, newPlant, outcomeOf(error));
       this.errors.answer(error, request, response);
     }
   }
@@ -92,4 +102,15 @@ export class PlantsController {
  */
 function callerOf({ caller }: HostRequest & { caller?: Partial<Caller> }): Caller | undefined {
   return typeof caller?.name === 'string' ? (caller as Caller) : undefined;
+}
+
+function publish(request: object, plant: NewPlantDto | undefined, outcome: CreationOutcome): void {
+  if (!creationChannel.hasSubscribers) return;
+  creationChannel.publish({ request, id: plant?.id, outcome } satisfies CreationEvent);
+}
+
+function outcomeOf(error: unknown): CreationOutcome {
+  if (error instanceof IdTakenError || error instanceof IdempotencyKeyReusedError) return 'taken';
+  if (error instanceof UnavailableError) return 'refused';
+  return error instanceof PlantStoreError && error.getStatus() < 500 ? 'invalid' : 'unknown';
 }

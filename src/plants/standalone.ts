@@ -28,6 +28,9 @@ export {
   batchChannel,
   type CommitEvent,
   commitChannel,
+  type CreationEvent,
+  creationChannel,
+  type CreationOutcome,
   validationChannel,
 } from './plants.channels';
 export { createPlantRoute } from './plants.route';

@@ -1,10 +1,11 @@
 import type { RequestListener } from 'node:http';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { errorChannel, MalformedRequestError } from '../errors';
+import { errorChannel, MalformedRequestError, type PlantStoreError } from '../errors';
 import { BodyMemory } from './body-memory';
 import { answerClientError, handleRequests } from './client-errors';
 import { Connections } from './connections';
+import { allowOrigins } from './cors';
 import { createServer, type HttpOptions } from './http-server';
 import { requestIds } from './request-id';
 import { faultOfHead, faultOfTarget } from './request-rules';
@@ -36,13 +37,9 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     frameworkErrors: (_error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
       const fault = faultOfHead(request.raw);
       const error = fault ?? new MalformedRequestError('The request target is malformed.');
-      errorChannel.publish(error);
       if (fault) closeAfter(reply);
-      void reply
-        .status(error.getStatus())
-        .headers(securityHeaders)
-        .header('X-Request-Id', request.id)
-        .send(error.body);
+      reply.headers(securityHeaders).header('X-Request-Id', request.id);
+      answer(reply, error);
     },
     clientErrorHandler: (error, socket) => {
       answerClientError(error, socket, connections);
@@ -52,13 +49,17 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   const instance = adapter.getInstance<FastifyInstance>();
   keepBodiesUnparsed(instance);
   const bodies = new BodyMemory(options.bodyLimit);
+  if (options.corsOrigins.length > 0) allowOrigins(adapter, options.corsOrigins);
   // One hook for all rules, because each hook costs every request some 0.1 µs.
   instance.addHook('onRequest', (request, reply, done) => {
     reply.headers(securityHeaders).header('X-Request-Id', request.id);
     hideMediaType(request);
     const fault = faultOfHead(request.raw);
     if (fault) closeAfter(reply);
-    done(fault ?? faultOfTarget(request, instance) ?? bodies.hold(request.raw, reply.raw));
+    const error = fault ?? faultOfTarget(request, instance) ?? bodies.hold(request.raw, reply.raw);
+    // The plugin's route of preflights has Fastify's error handler, not that of Nest.
+    if (error && request.method === 'OPTIONS' && !request.is404) answer(reply, error);
+    else done(error);
   });
   instance.addHook('preClose', () =>
     connections.drain((options.shutdownTimeout - options.shutdownGrace) * DRAIN_SHARE),
@@ -69,6 +70,12 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
 /** Closes the connection after the response. */
 function closeAfter({ raw }: FastifyReply): void {
   raw.shouldKeepAlive = false;
+}
+
+/** Answers an error that Nest's filter does not see. */
+function answer(reply: FastifyReply, error: PlantStoreError): void {
+  errorChannel.publish(error);
+  void reply.status(error.getStatus()).headers(error.headers).send(error.body);
 }
 
 /** Keeps every body as bytes, whatever its media type, for the pipe to read after the guard. */

@@ -11,6 +11,8 @@ export interface HttpOptions {
   /** Of the header section of a request, request line included. */
   readonly headersLimit: number;
   readonly maxConnections: number;
+  /** The origins whose pages may use the service; none for no CORS. */
+  readonly corsOrigins: readonly string[];
   readonly headersTimeout: number;
   readonly requestTimeout: number;
   readonly keepAliveTimeout: number;

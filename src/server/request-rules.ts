@@ -10,6 +10,7 @@ import {
   type PlantStoreError,
 } from '../errors';
 import { fieldValues, pathOf } from '../http';
+import { isPreflight } from './cors';
 
 /** RFC 3986 section 3.2.2: a registered name or an IPv4 address, which may be empty, and a port. */
 const NAMED_HOST = /^(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*(?::\d*)?$/;
@@ -67,18 +68,22 @@ function isHost(value: string): boolean {
  * not answer.
  */
 export function faultOfTarget(
-  { is404, url, raw }: FastifyRequest,
+  request: FastifyRequest,
   instance: FastifyInstance,
 ): PlantStoreError | undefined {
+  const { url, raw } = request;
   if (!ORIGIN_FORM.test(url) && !isOtherTarget(url, raw)) {
     return new MalformedRequestError('The request target is malformed.');
   }
-  if (!is404) return undefined;
+  // With CORS, every OPTIONS has a route.
+  const isRouted = !request.is404 && (request.method !== 'OPTIONS' || isPreflight(request));
+  if (isRouted) return undefined;
   // There is nothing at the root, although it leads a browser to the documentation.
   if (pathOf(url) === '/') return new NotFoundError();
   // Not hasRoute(), which would read the client's path as a route pattern.
-  const allowed = instance.supportedMethods.filter((method) =>
-    Boolean(instance.findRoute({ method, url })),
+  const allowed = instance.supportedMethods.filter(
+    // Every path has the route of preflights, and no other answers OPTIONS.
+    (method) => method !== 'OPTIONS' && Boolean(instance.findRoute({ method, url })),
   );
   return allowed.length > 0 ? new MethodNotAllowedError(allowed) : new NotFoundError();
 }

@@ -1,13 +1,15 @@
 import { Controller, Get, Header } from '@nestjs/common';
 import { Registry } from 'prom-client';
+import { RequiredScope } from '../../auth';
 import { Metrics } from './metrics';
 
-/** `GET /metrics`, behind the bearer guard like every route of Nest. */
+/** `GET /metrics`, behind the bearer guard like every route of Nest, with a scope of its own. */
 @Controller('metrics')
 export class MetricsController {
   constructor(private readonly metrics: Metrics) {}
 
   @Get()
+  @RequiredScope('metrics')
   @Header('Content-Type', Registry.PROMETHEUS_CONTENT_TYPE)
   read(): Promise<string> {
     return this.metrics.text();
