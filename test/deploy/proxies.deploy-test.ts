@@ -85,7 +85,7 @@ describe.each([
     }, 180_000);
 
     async function start(port: number): Promise<void> {
-      const settings = { PORT: String(port), DATABASE_URL: postgres.url(), SHUTDOWN_GRACE: '2s' };
+      const settings = { PORT: String(port), DATABASE_URL: postgres.url(), SHUTDOWN_GRACE: '3s' };
       const instance = await ServiceProcess.start(folder, settings);
       instances.set(port, instance);
       await untilReady(port);
@@ -195,7 +195,7 @@ async function startNginx(): Promise<void> {
   const main = [
     'daemon off; worker_processes 1; error_log stderr;',
     `pid ${folder}/nginx.pid;`,
-    'events { worker_connections 1024; }',
+    'worker_rlimit_nofile 16384; events { worker_connections 16384; }',
     'http { access_log off;',
     ...temporary.map((kind) => `${kind}_temp_path ${folder}/${kind};`),
     `include ${folder}/plants.conf; }`,
