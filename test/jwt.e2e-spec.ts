@@ -1,4 +1,10 @@
-import { createPublicKey } from 'node:crypto';
+import {
+  createHash,
+  createPublicKey,
+  createSign,
+  generateKeyPairSync,
+  sign as signBytes,
+} from 'node:crypto';
 import { once } from 'node:events';
 import {
   createServer,
@@ -8,6 +14,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Logger } from '@nestjs/common';
 import {
   CompactEncrypt,
   decodeJwt,
@@ -257,6 +264,28 @@ describe('a JWT', () => {
     const token = await sign(claims, header, key);
 
     expect((await post(token)).json()).toMatchObject({ error: 40101 });
+  });
+
+  it.each([{ jkt: 'x' }, { 'x5t#S256': 'x' }, {}, null])(
+    'is invalid bound to a key, whose possession is not checked: %j',
+    async (cnf) => {
+      await expectRefusal(
+        await provider.accessToken({ redraft: ({ payload }) => (payload.cnf = cnf) }),
+        errorBodies.tokenBound,
+      );
+    },
+  );
+
+  it.each([0, 1])('is invalid with a byte order mark before the JSON of part %s', async (part) => {
+    const claims = decodeJwt(await provider.accessToken());
+    const texts = [{ alg: 'ES256', typ: 'at+jwt', kid: key.kid }, claims].map((each, index) =>
+      Buffer.from((index === part ? '\ufeff' : '') + JSON.stringify(each)).toString('base64url'),
+    );
+    const signature = createSign('sha256')
+      .update(texts.join('.'))
+      .sign({ key, format: 'jwk', dsaEncoding: 'ieee-p1363' }, 'base64url');
+
+    await expectRefusal(`${texts.join('.')}.${signature}`);
   });
 
   it('is invalid encrypted', async () => {
@@ -575,6 +604,52 @@ describe('the keys of an issuer', () => {
   });
 
   it.each([
+    ['an exponent of 1, with which anybody can sign', 2048, 'AQ'],
+    ['an even exponent', 2048, 'AAQ'],
+    ['a modulus under 2048 bits', 1024, 'AQAB'],
+  ])('are ignored when RSA has %s, and the log says so', async (_what, modulusLength, e) => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue();
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength });
+    const { n } = privateKey.export({ format: 'jwk' });
+    const weak = { kty: 'RSA', n, e, kid: 'weak', alg: 'RS256', use: 'sig' };
+    const url = await serveHttp((_request, response) => {
+      void keysOf(provider).then((json) => {
+        const { keys } = JSON.parse(json) as { keys: object[] };
+        response.end(JSON.stringify({ keys: [weak, ...keys] }));
+      });
+    });
+    application = await startFor(provider, url);
+
+    expect(await statusOf(await provider.accessToken())).toBe(200);
+    const claims = { ...decodeJwt(await provider.accessToken()) };
+    const input = [{ alg: 'RS256', typ: 'at+jwt', kid: 'weak' }, claims]
+      .map((each) => Buffer.from(JSON.stringify(each)).toString('base64url'))
+      .join('.');
+    const signature =
+      e === 'AQ'
+        ? paddedDigest(input, modulusLength)
+        : createSign('sha256').update(input).sign(privateKey);
+    await expectRefusal(`${input}.${signature.toString('base64url')}`);
+    expect(warn.mock.calls.flat().join()).toMatch(/key "weak" .* is ignored/);
+  });
+
+  it('are ignored when they are of Ed448', async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('ed448');
+    const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'ed448', alg: 'EdDSA' };
+    const url = await serveHttp((_request, response) => {
+      response.end(JSON.stringify({ keys: [jwk] }));
+    });
+    application = await startFor(provider, url);
+    const claims = decodeJwt(await provider.accessToken());
+    const input = [{ alg: 'EdDSA', typ: 'at+jwt', kid: 'ed448' }, claims]
+      .map((each) => Buffer.from(JSON.stringify(each)).toString('base64url'))
+      .join('.');
+    const signature = signBytes(null, Buffer.from(input), privateKey).toString('base64url');
+
+    await expectRefusal(`${input}.${signature}`);
+  });
+
+  it.each([
     ['names another issuer', { issuer: 'https://x.example' }],
     // This URL reaches the provider nevertheless.
     ['names an http: URL that is not loopback', { jwks_uri: 'http://0.0.0.0:PORT/jwks' }],
@@ -592,6 +667,16 @@ describe('the keys of an issuer', () => {
     expect(provider.fetches).toBe(0);
   });
 });
+
+/** What an RSA signature with the exponent 1 is: the digest as RFC 8017 section 9.2 pads it. */
+function paddedDigest(input: string, modulusLength: number): Buffer {
+  const digest = Buffer.concat([
+    Buffer.from('3031300d060960864801650304020105000420', 'hex'),
+    createHash('sha256').update(input).digest(),
+  ]);
+  const padding = Buffer.alloc(modulusLength / 8 - digest.length - 3, 0xff);
+  return Buffer.concat([Buffer.from([0, 1]), padding, Buffer.from([0]), digest]);
+}
 
 async function keysOf({ issuer }: OpenIdProvider): Promise<string> {
   return (await fetch(`${issuer}/jwks`)).text();

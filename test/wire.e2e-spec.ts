@@ -35,6 +35,8 @@ describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) =
     url = await application.listen();
   });
   afterAll(() => application.stop());
+  const plantIds = async (): Promise<number[]> =>
+    (await application.store.plants()).map(({ id }) => Number(id));
 
   it.each<[string, string | Buffer, number, ErrorBody]>([
     ['garbage', 'garbage\r\n\r\n', 400, errorBodies.malformedRequest],
@@ -71,14 +73,25 @@ describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) =
       400,
       errorBodies.missingHost,
     ],
-    ...['a b', 'a/b', 'user@a', 'a:port', 'a, b', '[::1', 'a%2', '\u00e4'].map(
-      (host): [string, string, number, ErrorBody] => [
-        `the Host ${host}`,
-        `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
-        400,
-        errorBodies.malformedHost,
-      ],
-    ),
+    ...[
+      'a b',
+      'a/b',
+      'user@a',
+      'a:port',
+      'a, b',
+      '[::1',
+      '[zz]',
+      '[1,2]',
+      '[::g]',
+      '[::1%25x]',
+      'a%2',
+      '\u00e4',
+    ].map((host): [string, string, number, ErrorBody] => [
+      `the Host ${host}`,
+      `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+      400,
+      errorBodies.malformedHost,
+    ]),
     ['a request line without version', 'GET /\r\n\r\n', 400, errorBodies.missingVersion],
     [
       'a path with a malformed escape',
@@ -204,6 +217,116 @@ describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) =
     );
 
     expect(answers.map(({ status }) => status)).toEqual([200, 501]);
+  });
+
+  it.each([
+    [
+      'an upgrade',
+      'GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n',
+      200,
+    ],
+    [
+      'an unknown expectation',
+      'POST /plants HTTP/1.1\r\nHost: x\r\nExpect: x\r\nContent-Length: 0\r\n\r\n',
+      417,
+    ],
+    [
+      'a body that is too long',
+      `POST /plants HTTP/1.1\r\nHost: x\r\nContent-Length: ${2 ** 21}\r\n\r\n${'x'.repeat(2 ** 21)}`,
+      400,
+    ],
+    [
+      'an answer before the body expected',
+      'GET /health/live HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n',
+      200,
+    ],
+    [
+      'keep-alive and close in HTTP/1.0',
+      'GET /health/live HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n',
+      200,
+    ],
+  ])('takes nothing behind %s, in one segment or later', async (_what, end, status) => {
+    for (const later of [false, true]) {
+      const socket = open(url);
+      socket.on('error', () => undefined);
+      socket.write(later ? end : end + creation(30));
+      if (later) setTimeout(() => socket.write(creation(30)), 150);
+      expect((await readAnswers(socket)).map((answer) => answer.status)).toEqual([status]);
+    }
+    expect(await plantIds()).not.toContain(30);
+  });
+
+  it('takes the body of a request behind an upgrade for no request', async () => {
+    const body = creation(31);
+    const socket = open(url);
+    socket.setNoDelay();
+    socket.write(
+      `GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\nPOST /nope HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`,
+    );
+    setTimeout(() => socket.write(body), 50);
+
+    expect(await readAnswers(socket)).toMatchObject([{ status: 200 }]);
+    expect(await plantIds()).not.toContain(31);
+  });
+
+  it('gives one answer to a request that breaks when it has been answered', async () => {
+    const answers = await exchange(
+      url,
+      'PUT /url HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+    );
+
+    expect(answers.map(({ status }) => status)).toEqual([404]);
+  });
+
+  it('answers a client that has ended its side', async () => {
+    for (let id = 40; id < 60; id++) {
+      const socket = connect({ port: Number(url.port), host: url.hostname, allowHalfOpen: true });
+      socket.end(creation(id));
+      const answers = readAnswers(socket);
+
+      expect(await answers).toMatchObject([{ status: 200, headers: { connection: 'close' } }]);
+    }
+  });
+
+  it.each([
+    ['http://u:p@x/plants', 400],
+    ['http://[zz]/plants', 400],
+    ['http:///plants', 400],
+    ['https://x/plants', 400],
+    ['ftp://x/plants', 400],
+    ['/plants#f', 400],
+    ['/plants?<>', 400],
+    ['*', 400],
+    // RFC 3986 section 6.2.2.2: the same path.
+    ['/pl%61nts', 200],
+    ['/Plants', 404],
+    ['/plants/', 404],
+    ['//plants', 404],
+    ['/%2Fplants', 404],
+  ])('answers the target %s with %s', async (target, status) => {
+    const request = creation(60, ['Connection: close']).replace('/plants', target);
+
+    expect(await exchange(url, request)).toMatchObject([{ status }]);
+  });
+
+  it.each(['', ',', '100-continue,', '100-CONTINUE, 100-continue'])(
+    'takes the expectation %j',
+    async (expectation) => {
+      const request = creation(61, [`Expect: ${expectation}`, 'Connection: close']).replace(
+        '/plants',
+        '/plants?',
+      );
+
+      expect((await exchange(url, request)).at(-1)?.status).not.toBe(417);
+    },
+  );
+
+  it('sees a second Host behind a thousand fields', async () => {
+    const request = `GET / HTTP/1.1\r\nHost: a\r\n${'a:\r\n'.repeat(1100)}Host: b\r\n\r\n`;
+
+    expect(await exchange(url, request)).toMatchObject([
+      { status: 400, body: errorBodies.missingHost },
+    ]);
   });
 
   it('takes nothing behind a request that ends its connection', async () => {

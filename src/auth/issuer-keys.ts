@@ -1,5 +1,5 @@
 import { Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { createLocalJWKSet, type JSONWebKeySet } from 'jose';
+import { createLocalJWKSet, type JSONWebKeySet, type JWK } from 'jose';
 import { UnavailableError } from '../errors';
 import { fetchJson } from './fetch-json';
 import { isTrustworthyUrl } from './issuer-url';
@@ -88,7 +88,7 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
       const jwks = await fetchJson(this.url ?? (await this.discover()), this.closing.signal);
       const json = JSON.stringify(jwks);
       if (json !== this.keys?.json) {
-        this.keys = { json, set: createLocalJWKSet(jwks as JSONWebKeySet) };
+        this.keys = { json, set: createLocalJWKSet(this.withoutWeakKeys(jwks as JSONWebKeySet)) };
         this.logger.log(`Fetched new keys of ${this.issuer}.`);
       } else if (this.fault !== undefined) {
         this.logger.log(`${this.issuer} responds again.`);
@@ -120,6 +120,22 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
     return url;
   }
 
+  /** The key set without RSA keys that must not be used, each of which is logged. */
+  private withoutWeakKeys(jwks: JSONWebKeySet): JSONWebKeySet {
+    // jose refuses what is not a key set.
+    if (!Array.isArray(jwks.keys)) return jwks;
+    const keys = jwks.keys.filter((key: JWK | null) => {
+      const weakness = key?.kty === 'RSA' ? findRsaWeakness(key) : undefined;
+      if (weakness !== undefined) {
+        this.logger.warn(
+          `The key ${JSON.stringify(key?.kid)} of ${this.issuer} is ignored: ${weakness}.`,
+        );
+      }
+      return weakness === undefined;
+    });
+    return { ...jwks, keys };
+  }
+
   /** Logs each fault once in a row. */
   private reportFault(fault: string): void {
     if (fault !== this.fault && !this.closing.signal.aborted) {
@@ -129,6 +145,20 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
     }
     this.fault = fault;
   }
+}
+
+/** RFC 8017 section 3.1 and RFC 7518 section 3.3: why an RSA key must not be used. */
+function findRsaWeakness({ n, e }: JWK): string | undefined {
+  const exponent = toInteger(e);
+  if (exponent < 3n || exponent % 2n === 0n) return 'its exponent must be odd, and 3 at least';
+  if (toInteger(n) < 1n << 2047n) return 'its modulus must have 2048 bits at least';
+  return undefined;
+}
+
+/** RFC 7518 section 2: Base64urlUInt. */
+function toInteger(text: unknown): bigint {
+  const bytes = Buffer.from(typeof text === 'string' ? text : '', 'base64url');
+  return BigInt(`0x0${bytes.toString('hex')}`);
 }
 
 /** The innermost cause has the reason why fetch() failed. */

@@ -30,8 +30,11 @@ const ALGORITHMS = [
 /** How far the clocks of issuer and service may differ, in seconds. */
 const CLOCK_TOLERANCE = 10;
 
-/** RFC 7515 section 3.1: header, payload and signature. */
-const COMPACT_JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+/**
+ * RFC 7515 section 3.1: header, payload and signature. A byte order mark, which Base64url begins with
+ * `77u_`, is not JSON; jose would ignore it.
+ */
+const COMPACT_JWS = /^(?!77u_)[\w-]+\.(?!77u_)[\w-]+\.[\w-]+$/;
 
 /** Claims of ID tokens and logout tokens that access tokens do not have. */
 const NON_ACCESS_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'];
@@ -105,6 +108,12 @@ export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplic
       );
       if (!isAccessToken(protectedHeader, payload)) {
         throw new InvalidTokenError('The token is not an access token.');
+      }
+      // RFC 7800 section 3.1
+      if (payload.cnf !== undefined) {
+        throw new InvalidTokenError(
+          'The token is bound to a key, whose possession is not checked here.',
+        );
       }
 
       const name = findCallerName(payload);

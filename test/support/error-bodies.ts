@@ -53,6 +53,7 @@ export const errorBodies = {
   invalidToken: body(40101, 'Invalid bearer token: malformed, sent twice, unknown or expired.'),
   tokenTwice: body(40101, 'The token must be in the Authorization header alone.'),
   tokenExpired: body(40101, 'The token has expired.'),
+  tokenBound: body(40101, 'The token is bound to a key, whose possession is not checked here.'),
   notAccessToken: body(40101, 'The token is not an access token.'),
   forbidden: body(
     40300,
