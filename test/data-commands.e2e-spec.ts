@@ -28,6 +28,8 @@ const CSV = [
   '9007199254740993,"Moss 🌿\r\n",,\r\n',
 ];
 
+jest.setTimeout(120_000);
+
 let folder: string;
 beforeEach(() => {
   folder = makeFolder();
