@@ -28,6 +28,8 @@ const CSV = [
   '9007199254740993,"Moss 🌿\r\n",,\r\n',
 ];
 
+jest.setTimeout(120_000);
+
 let folder: string;
 beforeEach(() => {
   folder = makeFolder();
@@ -262,7 +264,7 @@ describe('moving to the other database', () => {
     for (const store of [sqlite, postgres, back]) await store.remove();
 
     expect([seed, there.code, andBack.code]).toEqual([seed, 0, 0]);
-    expect(expected.length).toBeGreaterThan(4000);
+    expect(expected.length).toBeGreaterThan(1000);
     expect(moved).toEqual(expected);
     expect(files[1]?.stdout).toBe(files[0]?.stdout);
     expect(files[2]?.stdout).toBe(files[0]?.stdout);
