@@ -40,7 +40,7 @@ Options:
   -h, --help               print this help
 
 Commands:
-  serve                    run the service; this is the default command
+  serve [options]          run the service; this is the default command
   export [options]         write all plants to a file
   import [options] [file]  store the plants of a file
   backup <file>            copy the store to a file

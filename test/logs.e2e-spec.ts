@@ -51,7 +51,7 @@ describe('the log', () => {
     });
     lock.close();
 
-    const failures = (await lines()).filter(({ level }) => Number(level) >= 50);
+    const failures = (await lines()).filter(({ context }) => context === 'Errors');
     expect(failures).toMatchObject([
       {
         level: 50,
@@ -73,7 +73,7 @@ describe('the log', () => {
     lock.close();
     await until(() => service.stdout.includes('another'));
 
-    const failures = (await lines()).filter(({ level }) => Number(level) >= 50);
+    const failures = (await lines()).filter(({ context }) => context === 'Errors');
     const counted = failures.filter(({ msg }) => String(msg).includes('another'));
     const total = failures.length - counted.length;
     const others = counted.map(({ msg }) => Number(/another (\d+) times/.exec(String(msg))?.[1]));

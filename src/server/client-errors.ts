@@ -60,9 +60,7 @@ export function handleRequests(
       return;
     }
     handle(request, response);
-    // RFC 9110 section 10.1.1: not after an answer. Not later either, when the body is read: without
-    // it the answer closes the connection, which must be known before the next request is parsed.
-    if (expectations.length > 0 && !response.headersSent) response.writeContinue();
+    if (expectations.length > 0) continueReading(request, response);
   };
   server.on('checkContinue', meetExpectation);
   server.on('checkExpectation', meetExpectation);
@@ -72,6 +70,26 @@ export function handleRequests(
     socket.on('timeout', () => socket.destroy());
     connections.end(socket, () => rawErrorAnswer(new NotImplementedError()));
   });
+}
+
+/** RFC 9112 section 6.3 */
+function hasContent({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** Sends 100 Continue once the body is read, RFC 9110 section 10.1.1, and never after an answer. */
+function continueReading(request: IncomingMessage, response: ServerResponse): void {
+  const sendContinue = (): void => {
+    if (!response.headersSent) response.writeContinue();
+  };
+  if (request.readableFlowing || !hasContent(request)) {
+    sendContinue();
+  } else {
+    // An answer without 100 Continue closes the connection. Whether that comes must be known before
+    // the next request is parsed, so this one is the last.
+    response.shouldKeepAlive = false;
+    request.once('resume', sendContinue);
+  }
 }
 
 function toPlantStoreError({ code, rawPacket, bytesParsed }: ClientError): PlantStoreError {

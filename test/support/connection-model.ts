@@ -87,6 +87,7 @@ const requests: readonly Piece[] = [
     'creation without token that expects',
     (id) => creation(id, expects).replace(TOKEN, 'x'),
     401,
+    ends,
   ),
   piece('no JSON', (id) => creation(id).replace('{', '['), 400),
   piece('liveness', () => get('/health/live'), 200),

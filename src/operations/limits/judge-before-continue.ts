@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import type { BearerGuard } from '../../auth';
 import { createPlantRoute } from '../../plants/standalone';
 
@@ -8,29 +8,31 @@ import { createPlantRoute } from '../../plants/standalone';
  * the token of every creation, these included. Call it before routes are added.
  */
 export function judgeBeforeContinue(instance: FastifyInstance, guard: BearerGuard): void {
-  async function judge(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    try {
-      await guard.authenticate(request.raw);
-    } catch (error) {
+  const judge: onRequestHookHandler = (request, reply, done) => {
+    const refuse = (error: Error): void => {
       // The client may or may not send the body now, so nothing can follow on this connection.
       reply.header('Connection', 'close');
-      throw error;
+      done(error);
+    };
+    try {
+      const caller = guard.authenticate(request.raw);
+      if (!(caller instanceof Promise)) done();
+      else {
+        caller.then(() => {
+          done();
+        }, refuse);
+      }
+    } catch (error) {
+      refuse(error as Error);
     }
-  }
+  };
+  const judgeWaiting: onRequestHookHandler = function (request, reply, done) {
+    if (request.headers.expect === undefined) done();
+    else judge.call(this, request, reply, done);
+  };
 
   instance.addHook('onRoute', (options) => {
     if (options.url !== createPlantRoute.url || options.method !== createPlantRoute.method) return;
-    options.onRequest = [
-      options.onRequest ?? [],
-      (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => {
-        if (request.headers.expect === undefined) {
-          done();
-        } else {
-          judge(request, reply).then(() => {
-            done();
-          }, done);
-        }
-      },
-    ].flat();
+    options.onRequest = [options.onRequest ?? [], judgeWaiting].flat();
   });
 }
