@@ -57,7 +57,7 @@ describe('the package', () => {
 
     const strangers = files.filter(
       (file) =>
-        !/^package\/(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/.*\.(md|svg|yml|json)|dist\/.*\.(m?js|d\.m?ts)|dist\/openapi\/ui\/.*)$/.test(
+        !/^package\/(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/.*\.(md|svg|yml|yaml|json|conf|cfg|service)|dist\/.*\.(m?js|d\.m?ts)|dist\/openapi\/ui\/.*)$/.test(
           file,
         ),
     );
@@ -111,7 +111,7 @@ describe.each([
     expect(await post(url, { 'x-gardener': 'eve' })).toMatch(/^403 {"error":40300/);
     expect(
       await usingPostgres(
-        async (database) => (await database.query<object>('SELECT * FROM plants')).rows,
+        async (database) => (await database.query<object>('SELECT id, name, tag FROM plants')).rows,
       ),
     ).toEqual([{ id: '9007199254740993', name: 'Fern', tag: null }]);
   }, 60_000);
