@@ -117,16 +117,8 @@ describe('three instances on a primary with a synchronous standby', () => {
   );
 
   it('answer 200 to every creation that is repeated with its Idempotency-Key, and store it once', async () => {
-    standby = await primary.startStandby();
-    const hosts = [primary, standby].map(({ port }) => `127.0.0.1:${port}`).join();
-    services = Array.from(
-      { length: INSTANCES },
-      () =>
-        new ServiceProcess(folder, {
-          AUTH_TOKENS: TOKEN,
-          DATABASE_URL: `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`,
-        }),
-    );
+    await writers.stop();
+    await primary.execute('TRUNCATE plants');
     const clients = new PersistentClients(
       await Promise.all(services.map((service) => service.url())),
       WRITERS,
