@@ -11,8 +11,8 @@ describe('BodyMemory', () => {
   let sockets: Socket[];
   let decide: (refusal: UnavailableError | undefined) => void;
   beforeEach(async () => {
-    // In so little memory, 4 MiB of bodies at a time.
-    const bodies = new BodyMemory(8 * MIB, 128 * MIB);
+    // In 384 MiB of memory, 4 MiB of bodies at a time.
+    const bodies = new BodyMemory(8 * MIB, 384 * MIB);
     sockets = [];
     server = createServer((request, response) => {
       decide(bodies.hold(request, response));

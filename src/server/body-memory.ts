@@ -12,13 +12,14 @@ const SMALLEST = 4 * KIB;
 const BASE = 128 * MIB;
 
 /**
- * How much memory a byte of a body takes at worst: received, decoded, copied for the store, and all of
- * it not collected yet. Measured, with the bodies of refused requests, by small-memory.faults.ts.
+ * How much memory a byte of an admitted body takes at worst: received, decoded, copied for the store,
+ * not collected yet, and beside it the discarded bodies of refused requests, which a fast processor
+ * receives faster than it collects them. Measured by small-memory.faults.ts.
  */
-const FACTOR = 16;
+const FACTOR = 64;
 
 /** Bytes that bodies may have in any memory. */
-const LEAST = 4 * MIB;
+const LEAST = 2 * MIB;
 
 /**
  * Bounds the memory of the bodies that are received or worked on at the same time, by the memory that
