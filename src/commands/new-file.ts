@@ -1,6 +1,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { sync } from './sync';
 
 /**
  * A file that appears under its name only when all of it is on the disk. Until then it has another
@@ -38,14 +39,5 @@ export class NewFile {
 
   private assertFree(): void {
     if (existsSync(this.path)) throw new Error(`${this.path} exists already.`);
-  }
-}
-
-async function sync(path: string): Promise<void> {
-  const handle = await open(path, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }

@@ -1,8 +1,9 @@
 import { constants, existsSync, mkdirSync, rmSync } from 'node:fs';
-import { copyFile, open } from 'node:fs/promises';
+import { copyFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { checkSqlite, replaceSqlite } from '../plants/standalone';
 import { readStore } from './store';
+import { sync } from './sync';
 import { UsageError } from './usage.error';
 
 /** Puts a backup in the place of the store, which nobody may have open. */
@@ -33,13 +34,4 @@ export async function restore(path: string, signal: AbortSignal): Promise<void> 
   if (process.platform !== 'win32') await sync(dirname(file));
   console.error(`Restored ${file} from ${resolve(path)}.`);
   if (isReplaced) console.error(`What was there before is ${kept}.`);
-}
-
-async function sync(path: string): Promise<void> {
-  const handle = await open(path, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
