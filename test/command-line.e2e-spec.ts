@@ -1,5 +1,6 @@
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
+import { programEnvironment } from './support/run-folder';
 import { type Run, run } from './support/run';
 
 const PROGRAM = join(__dirname, '../dist/plant-store.js');
@@ -18,7 +19,7 @@ const LIST_LOADED = `data:text/javascript,${encodeURIComponent(`
 `)}`;
 
 const plantStore = (...args: string[]): Promise<Run> =>
-  run(process.execPath, [PROGRAM, ...args], { env: { PATH: process.env.PATH } });
+  run(process.execPath, [PROGRAM, ...args], { env: programEnvironment() });
 
 describe('the command line', () => {
   it('is executable after a build', () => {
@@ -59,7 +60,7 @@ Commands:
     'loads nothing but the parser for %j',
     async (...args) => {
       const { stderr } = await run(process.execPath, ['--import', LIST_LOADED, PROGRAM, ...args], {
-        env: { PATH: process.env.PATH },
+        env: programEnvironment(),
       });
 
       const packages = stderr

@@ -9,6 +9,7 @@ import { TestApplication, TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
 import { freePort } from './support/free-port';
 import { AUDIENCE, makeKey, OpenIdProvider } from './support/openid-provider';
+import { programEnvironment } from './support/run-folder';
 import { ServiceProcess } from './support/service-process';
 import { lockDatabase } from './support/sqlite';
 import { until } from './support/until';
@@ -256,7 +257,7 @@ describe('a log output', () => {
       child = spawn(process.execPath, [join(__dirname, '../dist/main.js')], {
         cwd: folder,
         env: {
-          PATH: process.env.PATH,
+          ...programEnvironment(),
           PORT: String(port),
           AUTH_TOKENS: TOKEN,
           ACCESS_LOG: 'true',

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TOKEN } from './application';
-import { recordProcess } from './run-folder';
+import { programEnvironment, recordProcess } from './run-folder';
 
 const MAIN = join(__dirname, '../../dist/main.js');
 
@@ -25,7 +25,7 @@ export class ServiceProcess {
     const [program, ...rest] = [...wrapper, process.execPath, MAIN];
     this.child = spawn(program, rest, {
       cwd: folder,
-      env: { PATH: process.env.PATH, PORT: '0', ...environment },
+      env: { ...programEnvironment(), PORT: '0', ...environment },
     });
     recordProcess(this.child);
     this.child.stdout?.on('data', (chunk) => (this.stdout += String(chunk)));
