@@ -8,7 +8,8 @@ import { parseInt64 } from './int64';
 import { findJsonFault } from './json-fault';
 import { sourceOfMember } from './json-member';
 import { validationChannel } from './plants.channels';
-import { type NewPlantCandidate, validateNewPlant } from './new-plant.validation';
+import type { NewPlantCandidate } from './new-plant.rules';
+import { validateNewPlant } from './new-plant.validation';
 
 /**
  * Reads the content of a request as a {@link NewPlantDto}, exactly, or refuses it.

@@ -3,26 +3,8 @@
  * face of the package.
  */
 export { IDEMPOTENT_REPLAYED } from './idempotency-key';
-export { parseInt64 } from './int64';
-export { sourceOfMember } from './json-member';
 export { validateNewPlant } from './new-plant.validation';
-export {
-  checkSqlite,
-  copySqlite,
-  describeSqlite,
-  describeUnknownParameter,
-  describeUnusablePath,
-  openArchive,
-  replaceSqlite,
-  StoreOpenError,
-  urlPerHost,
-} from './persistence';
-export {
-  type ArchivedPlant,
-  PlantsArchive,
-  type PlantLines,
-  type WriteResult,
-} from './plants.archive';
+export { StoreOpenError } from './persistence/archives';
 export {
   type BatchEvent,
   batchChannel,

@@ -1,4 +1,4 @@
-import type { ArchivedPlant, PlantsArchive } from '../plants/standalone';
+import type { ArchivedPlant, PlantsArchive } from '../plants/archives';
 import { plantReader, type ReadPlant, RecordError } from './plant-reader';
 import { type Format, readRecords, type SourceRecord } from './records';
 
@@ -93,7 +93,7 @@ export async function importPlants(
         if (!(error instanceof RecordError)) throw error;
         counts.invalid++;
         const { line, raw } = record;
-        rejections.push({ line, raw, reason: error.message, kind: 'invalid' });
+        rejections.push({ line, raw, reason: await error.explain(), kind: 'invalid' });
       }
       text += record.raw.length;
       if (batch.length + rejections.length >= BATCH_LENGTH || text >= BATCH_TEXT) await flush();
