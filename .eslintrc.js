@@ -73,7 +73,12 @@ module.exports = defineConfig(
     files: ['src/openapi/ui/*.js'],
     languageOptions: {
       sourceType: 'module',
-      globals: { fetch: 'readonly', SwaggerUIBundle: 'readonly' },
+      globals: Object.fromEntries(
+        ['document', 'fetch', 'localStorage', 'matchMedia', 'SwaggerUIBundle'].map((name) => [
+          name,
+          'readonly',
+        ]),
+      ),
     },
   },
   {

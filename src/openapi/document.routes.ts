@@ -4,7 +4,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { SwaggerModule } from '@nestjs/swagger';
 import type { FastifyInstance } from 'fastify';
 import { NotFoundError } from '../errors';
-import { createDocument } from './document';
+import { createDocument, withLargeId } from './document';
 
 const UI = join(__dirname, 'ui');
 const SWAGGER_UI = dirname(require.resolve('swagger-ui-dist/package.json'));
@@ -28,12 +28,19 @@ const CONTENT_SECURITY_POLICY =
  * leads a browser. All are public.
  */
 export function serveDocument(app: NestFastifyApplication): void {
+  const instance = app.getHttpAdapter().getInstance();
+  instance.addHook('onRoute', (route) => {
+    if (!/^\/openapi\.(json|yaml)$/.test(route.url)) return;
+    route.onSend = (_request, _reply, text, done) => {
+      done(null, withLargeId(String(text)));
+    };
+  });
   SwaggerModule.setup('docs', app, () => createDocument(app), {
     ui: false,
     jsonDocumentUrl: 'openapi.json',
     yamlDocumentUrl: 'openapi.yaml',
   });
-  void app.getHttpAdapter().getInstance().register(serveSwaggerUi);
+  void instance.register(serveSwaggerUi);
 }
 
 /**

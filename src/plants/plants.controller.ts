@@ -55,7 +55,7 @@ export class PlantsController {
     name: IDEMPOTENCY_KEY,
     required: false,
     description:
-      'Makes the creation safe to repeat (an addition of this implementation). A repetition by the same caller, with the same key and the same plant, is answered like the first. 1 to 255 visible ASCII characters, as they are or as a quoted string of RFC 9651; choose a new key for each plant.',
+      'Makes the creation safe to repeat: a repetition by the same caller, with the same key and the same plant, is answered like the first. Choose a new key for each plant, of 1 to 255 visible ASCII characters, as they are or as a quoted string of RFC 9651.',
     // Without an example, which Swagger UI would send with every request.
     schema: { type: 'string' },
   })
