@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import { type Run, run } from './support/run';
 
-const PROGRAM = join(__dirname, '../dist/plant-store.js');
+const PROGRAM = join(__dirname, '../dist/program/plant-store.js');
 
 /** Prints, at the end of a process, every file that it loaded. */
 const LIST_LOADED = `data:text/javascript,${encodeURIComponent(`

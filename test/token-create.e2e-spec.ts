@@ -5,7 +5,7 @@ import { TokenFileVerifier } from '../src/auth/token-file.verifier';
 import { makeFolder, removeFolder } from './support/folder';
 import { type Run, run as runProgram } from './support/run';
 
-const PROGRAM = join(__dirname, '../dist/plant-store.js');
+const PROGRAM = join(__dirname, '../dist/program/plant-store.js');
 
 describe('plant-store', () => {
   let folder: string;

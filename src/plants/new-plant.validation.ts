@@ -1,4 +1,4 @@
-import { validateSync } from 'class-validator';
+import { validateSync } from './class-validator';
 import { InvalidPlantError } from '../errors';
 import { isExactText } from './dto/is-exact-text.decorator';
 import { isInt64 } from './dto/is-int64.decorator';

@@ -1,7 +1,6 @@
 export { openArchive } from './open-archive';
+export { openRepository } from './open-repository';
 export { describeUnknownParameter, urlPerHost } from './postgres/postgres.url';
-export { PostgresPlantsRepository } from './postgres/postgres-plants.repository';
-export { SqlitePlantsRepository } from './sqlite/sqlite-plants.repository';
 export { describeUnusablePath } from './sqlite/sqlite.path';
 export {
   checkSqlite,

@@ -1,5 +1,6 @@
 import type { PlantsArchive } from '../plants.archive';
-import { PostgresPlantsArchive } from './postgres/postgres-plants.archive';
+import { loadDriver } from './load-driver';
+import type * as postgresArchive from './postgres/postgres-plants.archive';
 import { SqlitePlantsArchive } from './sqlite/sqlite-plants.archive';
 
 /**
@@ -13,7 +14,12 @@ export async function openArchive(
   where: { readonly sqlite: string } | { readonly postgres: string },
   use: 'read' | 'write',
 ): Promise<PlantsArchive> {
-  if ('postgres' in where) return PostgresPlantsArchive.open(where.postgres, use === 'read');
+  if ('postgres' in where) {
+    const { PostgresPlantsArchive } = loadDriver(
+      () => require('./postgres/postgres-plants.archive') as typeof postgresArchive,
+    );
+    return PostgresPlantsArchive.open(where.postgres, use === 'read');
+  }
   return use === 'read'
     ? SqlitePlantsArchive.openForReading(where.sqlite)
     : SqlitePlantsArchive.openForWriting(where.sqlite);
