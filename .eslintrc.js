@@ -56,6 +56,17 @@ module.exports = defineConfig(
       '@typescript-eslint/explicit-module-boundary-types': 'error',
       // Nest modules are classes that carry nothing but their decorator.
       '@typescript-eslint/no-extraneous-class': ['error', { allowWithDecorator: true }],
+      // What is loaded only when it is needed. Bundlers follow `require`, not `createRequire`.
+      '@typescript-eslint/no-require-imports': [
+        'error',
+        {
+          allow: [
+            '^@nestjs/swagger$',
+            '^\\./(?:openapi|open-telemetry|postgres/postgres-plants\\.(?:repository|archive))$',
+            '^\\.\\./package\\.json$',
+          ],
+        },
+      ],
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
     },
   },

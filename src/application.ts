@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module';
 import { Logger } from '@nestjs/common';
 import { NestFactory, Reflector } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -54,7 +53,7 @@ export function equip(app: NestFastifyApplication, settings: Settings, logger: P
 /** Loaded on demand, because `@nestjs/swagger` is optional and slow to load. */
 function serveDocument(app: NestFastifyApplication): void {
   if (hasSwagger) {
-    const routes = createRequire(__filename)('./openapi') as typeof documentRoutes;
+    const routes = require('./openapi') as typeof documentRoutes;
     routes.serveDocument(app);
   } else {
     new Logger('PlantStore').warn('No /docs and /openapi.json: @nestjs/swagger is not installed.');

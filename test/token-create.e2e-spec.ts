@@ -6,7 +6,7 @@ import { makeFolder, removeFolder } from './support/folder';
 import { programEnvironment } from './support/run-folder';
 import { type Run, run as runProgram } from './support/run';
 
-const PROGRAM = join(__dirname, '../dist/plant-store.js');
+const PROGRAM = join(__dirname, '../dist/program/plant-store.js');
 
 describe('plant-store', () => {
   let folder: string;

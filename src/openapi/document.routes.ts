@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -7,7 +8,10 @@ import { NotFoundError } from '../errors';
 import { createDocument, withLargeId } from './document';
 
 const UI = join(__dirname, 'ui');
-const SWAGGER_UI = dirname(require.resolve('swagger-ui-dist/package.json'));
+/** The program has the files of Swagger UI beside its own. */
+const SWAGGER_UI = existsSync(join(UI, 'swagger-ui.css'))
+  ? UI
+  : dirname(require.resolve('swagger-ui-dist/package.json'));
 
 /** The files of the page at `/docs`, and their folders. */
 const files = {

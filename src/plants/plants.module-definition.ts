@@ -8,7 +8,7 @@ import {
 import { BearerGuard, TokenVerifier } from '../auth';
 import { createDefaultVerifier } from './default-token-verifier';
 import { ApiBearerAuth } from './swagger-decorators';
-import { PostgresPlantsRepository, SqlitePlantsRepository } from './persistence';
+import { openRepository } from './persistence';
 import { PlantsController } from './plants.controller';
 import {
   GUARDED_BY_HOST,
@@ -66,17 +66,9 @@ function repositoryFor({ repository, guard }: PlantsModuleMounting): Provider {
     provide: PlantsRepository,
     // The verifier comes first: invalid options must not leave an open store behind.
     inject: [MODULE_OPTIONS_TOKEN, ...(guard ? [] : [TokenVerifier])],
-    useFactory: openRepository,
+    useFactory: ({ sqlite = 'data/plants.db', postgres }: PlantsModuleOptions) =>
+      openRepository(sqlite, postgres),
   };
-}
-
-function openRepository({
-  sqlite = 'data/plants.db',
-  postgres,
-}: PlantsModuleOptions): Promise<PlantsRepository> {
-  return postgres === undefined
-    ? SqlitePlantsRepository.open(sqlite)
-    : PostgresPlantsRepository.open(postgres);
 }
 
 /** The verifier of bearer tokens; none when the host has a guard of its own. */

@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module';
 import type * as swagger from '@nestjs/swagger';
 
 const installed = load();
@@ -30,7 +29,8 @@ export const SCHEMA_PREFIX = 'PlantStore.';
 
 function load(): typeof swagger | undefined {
   try {
-    return createRequire(__filename)('@nestjs/swagger') as typeof swagger;
+    // Not createRequire(), which bundlers do not follow.
+    return require('@nestjs/swagger') as typeof swagger;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND') return undefined;
     throw error;

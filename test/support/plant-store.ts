@@ -5,7 +5,7 @@ import { spawn as spawnOnTerminal } from '@lydell/node-pty';
 import { programEnvironment, recordProcess } from './run-folder';
 import type { Run } from './run';
 
-const PROGRAM = join(__dirname, '../../dist/plant-store.js');
+const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 
 /** A command of the built `plant-store` as a process, with pipes. */
 export class CommandProcess {

@@ -1,2 +1,1 @@
-export { PostgresPlantsRepository } from './postgres/postgres-plants.repository';
-export { SqlitePlantsRepository } from './sqlite/sqlite-plants.repository';
+export { openRepository } from './open-repository';
