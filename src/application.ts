@@ -13,8 +13,7 @@ import { Readiness, serveHealth } from './operations/health';
 import { judgeBeforeContinue, shedLoad } from './operations/limits';
 import { Metrics } from './operations/metrics';
 import { Tracing } from './operations/tracing';
-import { PlantsRepository } from './plants';
-import { hasSwagger } from './plants/standalone';
+import { hasSwagger, PlantsRepository } from './plants/standalone';
 
 /**
  * The standalone service, ready to listen.

@@ -1,4 +1,5 @@
 import './node-version';
+import './compile-cache';
 import { lookup } from 'node:dns/promises';
 import { getSystemErrorMessage } from 'node:util';
 import { Logger } from '@nestjs/common';

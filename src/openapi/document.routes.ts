@@ -1,8 +1,8 @@
 import { dirname, join } from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { SwaggerModule } from '@nestjs/swagger';
 import type { FastifyInstance } from 'fastify';
+import { dump } from 'js-yaml';
 import { NotFoundError } from '../errors';
 import { createDocument } from './document';
 
@@ -28,12 +28,34 @@ const CONTENT_SECURITY_POLICY =
  * leads a browser. All are public.
  */
 export function serveDocument(app: NestFastifyApplication): void {
-  SwaggerModule.setup('docs', app, () => createDocument(app), {
-    ui: false,
-    jsonDocumentUrl: 'openapi.json',
-    yamlDocumentUrl: 'openapi.yaml',
+  let texts: Promise<DocumentTexts> | undefined;
+  const instance = app.getHttpAdapter().getInstance();
+  instance.get('/openapi.json', async (_request, reply) => {
+    const { json } = await (texts ??= writeDocument(app));
+    return reply.type('application/json').send(json);
   });
-  void app.getHttpAdapter().getInstance().register(serveSwaggerUi);
+  instance.get('/openapi.yaml', async (_request, reply) => {
+    const { yaml } = await (texts ??= writeDocument(app));
+    return reply.type('text/yaml').send(yaml);
+  });
+  void instance.register(serveSwaggerUi);
+}
+
+/** The document in both of its forms. */
+interface DocumentTexts {
+  readonly json: string;
+  readonly yaml: string;
+}
+
+/** Writes the document at the first request for it: what that needs takes long to load. */
+async function writeDocument(app: NestFastifyApplication): Promise<DocumentTexts> {
+  // Asynchronously, so that other requests are answered meanwhile.
+  await import('@nestjs/swagger');
+  const document = createDocument(app);
+  return {
+    json: JSON.stringify(document),
+    yaml: dump(document, { skipInvalid: true, noRefs: true }),
+  };
 }
 
 /**

@@ -1,8 +1,8 @@
-import { validateSync } from 'class-validator';
 import { InvalidPlantError } from '../errors';
 import { isExactText } from './dto/is-exact-text.decorator';
 import { isInt64 } from './dto/is-int64.decorator';
 import { NewPlantDto } from './dto/new-plant.dto';
+import { explainFaults } from './validation-decorators';
 
 /** Values that stand where a NewPlant has its members, of any type. */
 export type NewPlantCandidate = { readonly [Member in keyof NewPlantDto]?: unknown };
@@ -16,8 +16,7 @@ export type NewPlantCandidate = { readonly [Member in keyof NewPlantDto]?: unkno
 export function validateNewPlant(candidate: NewPlantCandidate): NewPlantDto {
   const plant = copyOf(candidate);
   if (isValidNewPlant(plant)) return plant;
-  const reasons = validateSync(plant).flatMap(({ constraints = {} }) => Object.values(constraints));
-  throw new InvalidPlantError(`Not a NewPlant: ${reasons.join('; ')}.`);
+  throw new InvalidPlantError(`Not a NewPlant: ${explainFaults(plant).join('; ')}.`);
 }
 
 /**

@@ -1,14 +1,19 @@
 import { createRequire } from 'node:module';
 import type * as swagger from '@nestjs/swagger';
+import { deferDecorators } from './deferred-decorators';
 
-const installed = load();
+const load = createRequire(__filename);
 
 /** Whether `@nestjs/swagger` is installed. */
-export const hasSwagger = installed !== undefined;
+export const hasSwagger = isInstalled();
+
+const deferred = deferDecorators<typeof swagger>(() =>
+  hasSwagger ? (load('@nestjs/swagger') as typeof swagger) : undefined,
+);
 
 /**
- * The decorators of `@nestjs/swagger`. Where it is not installed they do nothing: a host without an
- * OpenAPI document needs none.
+ * The decorators of `@nestjs/swagger`, which take effect with {@link loadSwagger}. Where it is
+ * not installed they do nothing: a host without an OpenAPI document needs none.
  */
 export const {
   ApiBearerAuth,
@@ -22,22 +27,35 @@ export const {
   ApiResponse,
   ApiSchema,
   ApiTags,
-  getSchemaPath,
-} = installed ?? withoutEffect();
+} = deferred.decorators;
+
+/**
+ * Loads `@nestjs/swagger`, and applies the decorators. The entry for hosts calls it at once. The
+ * program calls it when somebody asks for the document, because loading takes a sixth of its start.
+ *
+ * @returns undefined where it is not installed
+ */
+export function loadSwagger(): typeof swagger | undefined {
+  return deferred.apply();
+}
+
+/** A reference to the schema of a class, for use in one of the decorators. */
+export function schemaOf(type: new () => unknown): { readonly $ref: string } {
+  return {
+    get $ref() {
+      return deferred.apply()?.getSchemaPath(type) ?? '';
+    },
+  };
+}
 
 /** The prefix of our schema names in a host's document, where the host may have an `Error` of its own. */
 export const SCHEMA_PREFIX = 'PlantStore.';
 
-function load(): typeof swagger | undefined {
+function isInstalled(): boolean {
   try {
-    return createRequire(__filename)('@nestjs/swagger') as typeof swagger;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND') return undefined;
-    throw error;
+    load.resolve('@nestjs/swagger');
+    return true;
+  } catch {
+    return false;
   }
-}
-
-function withoutEffect(): typeof swagger {
-  const decorator = (): undefined => undefined;
-  return new Proxy({} as typeof swagger, { get: () => () => decorator });
 }

@@ -1,4 +1,4 @@
-import { ValidateBy } from 'class-validator';
+import { ValidateBy } from '../validation-decorators';
 
 /**
  * The property is a string that every store keeps to the character. U+0000 excludes a string

@@ -1,4 +1,4 @@
-import { ValidateBy } from 'class-validator';
+import { ValidateBy } from '../validation-decorators';
 import { INT64_MAX, INT64_MIN } from '../int64';
 
 /** The property is a bigint that fits 64 bits, which is how an exact JSON integer is represented. */
