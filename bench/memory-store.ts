@@ -6,7 +6,7 @@ import { readEnvironment } from '../src/config/environment';
 import { createFastifyAdapter } from '../src/server/fastify-adapter';
 import { tuneV8 } from '../src/operations/process/v8';
 import { createLogger } from '../src/operations/logging/logger';
-import { PlantsRepository } from '../src/plants';
+import { PlantsRepository } from '../src/plants/standalone';
 
 /** Our service over a store that forgets: the pipeline alone, everything but the commit. */
 async function main(): Promise<void> {

@@ -7,7 +7,7 @@ import { Metrics, MetricsController } from './operations/metrics';
 import { RateLimitGuard } from './operations/limits';
 import { Readiness } from './operations/health';
 import { Tracing } from './operations/tracing';
-import { GUARDED_BY_HOST, PlantsModule } from './plants';
+import { GUARDED_BY_HOST, PlantsModule } from './plants/standalone';
 
 /** The standalone service: the first host of {@link PlantsModule}. */
 @Module({

@@ -1,4 +1,5 @@
 import './node-version';
+import './compile-cache';
 import { lookup } from 'node:dns/promises';
 import { getSystemErrorMessage } from 'node:util';
 import { Logger } from '@nestjs/common';
@@ -9,7 +10,7 @@ import { EnvironmentError, readEnvironment, type Settings } from './config';
 import { TlsError } from './server';
 import { closeOnSignal, tuneV8 } from './operations/process';
 import { TracingError } from './operations/tracing';
-import { hasSwagger, StoreOpenError } from './plants/standalone';
+import { StoreOpenError } from './plants/standalone';
 
 /** Runs the standalone service: reads the environment, starts the host, handles signals. */
 async function main(): Promise<void> {
@@ -34,7 +35,7 @@ async function serve(settings: Settings): Promise<NestFastifyApplication> {
   const logger = new Logger('PlantStore');
   const url = await app.getUrl();
   logger.log(`Listening on ${url}`);
-  if (settings.docs && hasSwagger) logger.log(`Swagger UI is at ${url}/docs`);
+  if (settings.docs) logger.log(`Swagger UI is at ${url}/docs`);
   return app;
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import './node-version';
+import './compile-cache';
 import { CommanderError } from 'commander';
 import { createProgram, UsageError } from './commands';
 

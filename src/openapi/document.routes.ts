@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { SwaggerModule } from '@nestjs/swagger';
 import type { FastifyInstance } from 'fastify';
+import { dump } from 'js-yaml';
 import { NotFoundError } from '../errors';
 import { createDocument, withLargeId } from './document';
 
@@ -32,19 +32,34 @@ const CONTENT_SECURITY_POLICY =
  * leads a browser. All are public.
  */
 export function serveDocument(app: NestFastifyApplication): void {
+  let texts: Promise<DocumentTexts> | undefined;
   const instance = app.getHttpAdapter().getInstance();
-  instance.addHook('onRoute', (route) => {
-    if (!/^\/openapi\.(json|yaml)$/.test(route.url)) return;
-    route.onSend = (_request, _reply, text, done) => {
-      done(null, withLargeId(String(text)));
-    };
+  instance.get('/openapi.json', async (_request, reply) => {
+    const { json } = await (texts ??= writeDocument(app));
+    return reply.type('application/json').send(json);
   });
-  SwaggerModule.setup('docs', app, () => createDocument(app), {
-    ui: false,
-    jsonDocumentUrl: 'openapi.json',
-    yamlDocumentUrl: 'openapi.yaml',
+  instance.get('/openapi.yaml', async (_request, reply) => {
+    const { yaml } = await (texts ??= writeDocument(app));
+    return reply.type('text/yaml').send(yaml);
   });
   void instance.register(serveSwaggerUi);
+}
+
+/** The document in both of its forms. */
+interface DocumentTexts {
+  readonly json: string;
+  readonly yaml: string;
+}
+
+/** Writes the document at the first request for it: what that needs takes long to load. */
+async function writeDocument(app: NestFastifyApplication): Promise<DocumentTexts> {
+  // Asynchronously, so that other requests are answered meanwhile.
+  await import('@nestjs/swagger');
+  const document = createDocument(app);
+  return {
+    json: withLargeId(JSON.stringify(document)),
+    yaml: withLargeId(dump(document, { skipInvalid: true, noRefs: true })),
+  };
 }
 
 /**

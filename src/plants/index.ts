@@ -1,3 +1,5 @@
+import { loadSwagger } from './swagger-decorators';
+
 /** What a host imports: the package's one entry. */
 export type { AuthOptions, Caller } from '../auth';
 export {
@@ -21,3 +23,6 @@ export {
 } from './plants.options';
 export { type Insertion, PlantsRepository } from './plants.repository';
 export { type CreationOptions, PlantsService } from './plants.service';
+
+// A host may create its OpenAPI document at any time.
+loadSwagger();

@@ -17,7 +17,7 @@ import {
   ApiOkResponse,
   ApiOperation,
   ApiTags,
-  getSchemaPath,
+  schemaOf,
 } from './swagger-decorators';
 import { PlantDto, plantExamples } from './dto/plant.dto';
 import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, idempotencyKeyOf } from './idempotency-key';
@@ -50,7 +50,7 @@ export class PlantsController {
       'Answers once the plant is durable. An id that exists is refused, and the first plant stays as it was.',
   })
   @ApiExtraModels(NewPlantDto)
-  @ApiBody({ schema: { $ref: getSchemaPath(NewPlantDto) }, examples: newPlantExamples })
+  @ApiBody({ schema: schemaOf(NewPlantDto), examples: newPlantExamples })
   @ApiHeader({
     name: IDEMPOTENCY_KEY,
     required: false,

@@ -1,6 +1,6 @@
 /**
- * The module's second door: what the standalone program needs of it beyond `index.ts`, the public
- * face of the package.
+ * The module's second door, for the standalone program: without what only a host needs, and with more
+ * than the public face of the package, `index.ts`.
  */
 export { IDEMPOTENT_REPLAYED } from './idempotency-key';
 export { validateNewPlant } from './new-plant.validation';
@@ -15,5 +15,8 @@ export {
   type CreationOutcome,
   validationChannel,
 } from './plants.channels';
+export { PlantsModule } from './plants.module';
+export { GUARDED_BY_HOST } from './plants.options';
+export { PlantsRepository } from './plants.repository';
 export { createPlantRoute } from './plants.route';
-export { hasSwagger, SCHEMA_PREFIX } from './swagger-decorators';
+export { loadSwagger, SCHEMA_PREFIX } from './swagger-decorators';

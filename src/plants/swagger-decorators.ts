@@ -1,13 +1,11 @@
 import type * as swagger from '@nestjs/swagger';
+import { deferDecorators } from './deferred-decorators';
 
-const installed = load();
-
-/** Whether `@nestjs/swagger` is installed. */
-export const hasSwagger = installed !== undefined;
+const deferred = deferDecorators(load);
 
 /**
- * The decorators of `@nestjs/swagger`. Where it is not installed they do nothing: a host without an
- * OpenAPI document needs none.
+ * The decorators of `@nestjs/swagger`, which take effect with {@link loadSwagger}. Where it is
+ * not installed they do nothing: a host without an OpenAPI document needs none.
  */
 export const {
   ApiBearerAuth,
@@ -21,8 +19,26 @@ export const {
   ApiResponse,
   ApiSchema,
   ApiTags,
-  getSchemaPath,
-} = installed ?? withoutEffect();
+} = deferred.decorators;
+
+/**
+ * Loads `@nestjs/swagger`, and applies the decorators. The entry for hosts calls it at once. The
+ * program calls it when somebody asks for the document, because loading takes a sixth of its start.
+ *
+ * @returns undefined where it is not installed
+ */
+export function loadSwagger(): typeof swagger | undefined {
+  return deferred.apply();
+}
+
+/** A reference to the schema of a class, for use in one of the decorators. */
+export function schemaOf(type: new () => unknown): { readonly $ref: string } {
+  return {
+    get $ref() {
+      return deferred.apply()?.getSchemaPath(type) ?? '';
+    },
+  };
+}
 
 /** The prefix of our schema names in a host's document, where the host may have an `Error` of its own. */
 export const SCHEMA_PREFIX = 'PlantStore.';
@@ -35,9 +51,4 @@ function load(): typeof swagger | undefined {
     if ((error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND') return undefined;
     throw error;
   }
-}
-
-function withoutEffect(): typeof swagger {
-  const decorator = (): undefined => undefined;
-  return new Proxy({} as typeof swagger, { get: () => () => decorator });
 }

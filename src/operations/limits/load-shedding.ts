@@ -1,8 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import { UnavailableError } from '../../errors';
-import type { PlantsRepository } from '../../plants';
-import { createPlantRoute } from '../../plants/standalone';
+import { createPlantRoute, type PlantsRepository } from '../../plants/standalone';
 
 /** The mean delay of the event loop from which it counts as late, in milliseconds. */
 const MAX_DELAY = 500;

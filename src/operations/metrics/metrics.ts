@@ -4,12 +4,12 @@ import { ModuleRef } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { errorCatalogue, errorChannel, type ErrorKind, type PlantStoreError } from '../../errors';
-import { PlantsRepository } from '../../plants';
 import {
   type BatchEvent,
   batchChannel,
   createPlantRoute,
   IDEMPOTENT_REPLAYED,
+  PlantsRepository,
 } from '../../plants/standalone';
 import { durationBuckets } from './duration-series';
 import { packageVersion } from '../../package-version';
