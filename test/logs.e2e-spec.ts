@@ -254,17 +254,21 @@ describe('a log output', () => {
       if (path === undefined) execFileSync('mkfifo', [pipe]);
       const output = openSync(path ?? pipe, flags);
       const port = await freePort();
-      child = spawn(process.execPath, [join(__dirname, '../dist/main.js')], {
-        cwd: folder,
-        env: {
-          ...programEnvironment(),
-          PORT: String(port),
-          AUTH_TOKENS: TOKEN,
-          ACCESS_LOG: 'true',
-          SHUTDOWN_TIMEOUT: '2s',
+      child = spawn(
+        process.execPath,
+        [join(__dirname, '../dist/program/plant-store.js'), 'serve'],
+        {
+          cwd: folder,
+          env: {
+            ...programEnvironment(),
+            PORT: String(port),
+            AUTH_TOKENS: TOKEN,
+            ACCESS_LOG: 'true',
+            SHUTDOWN_TIMEOUT: '2s',
+          },
+          stdio: ['ignore', output, 'ignore'],
         },
-        stdio: ['ignore', output, 'ignore'],
-      });
+      );
       const ended = once(child, 'close');
       const url = new URL(`http://127.0.0.1:${port}/${'x'.repeat(4000)}`);
       await until(() => fetch(url).then(Boolean, () => false));

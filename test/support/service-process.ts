@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { TOKEN } from './application';
 import { programEnvironment, recordProcess } from './run-folder';
 
-const MAIN = join(__dirname, '../../dist/main.js');
+const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 
 /** The built service as a process of its own, as an operator runs it. */
 export class ServiceProcess {
@@ -22,7 +22,7 @@ export class ServiceProcess {
    * @param wrapper a program, with its arguments, that runs the service
    */
   constructor(folder: string, environment: NodeJS.ProcessEnv = {}, wrapper: string[] = []) {
-    const [program, ...rest] = [...wrapper, process.execPath, MAIN];
+    const [program, ...rest] = [...wrapper, process.execPath, PROGRAM, 'serve'];
     this.child = spawn(program, rest, {
       cwd: folder,
       env: { ...programEnvironment(), PORT: '0', ...environment },
