@@ -61,6 +61,11 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     if (error && request.method === 'OPTIONS' && !request.is404) answer(reply, error);
     else done(error);
   });
+  // For refusals before the body: Nest answers later ones itself.
+  instance.addHook('onError', (request, _reply, _error, done) => {
+    bodies.refuse(request.raw);
+    done();
+  });
   instance.addHook('preClose', () =>
     connections.drain((options.shutdownTimeout - options.shutdownGrace) * DRAIN_SHARE),
   );
