@@ -4,6 +4,8 @@ import { programEnvironment } from './support/run-folder';
 import { type Run, run } from './support/run';
 
 const PROGRAM = join(__dirname, '../dist/program/plant-store.js');
+/** The program before it is bundled, which shows what it loads. */
+const UNBUNDLED = join(__dirname, '../dist/plant-store.js');
 
 /** Prints, at the end of a process, every file that it loaded. */
 const LIST_LOADED = `data:text/javascript,${encodeURIComponent(`
@@ -59,9 +61,13 @@ Commands:
   it.each([['--help'], ['--version'], ['token', 'create', '--help']])(
     'loads nothing but the parser for %j',
     async (...args) => {
-      const { stderr } = await run(process.execPath, ['--import', LIST_LOADED, PROGRAM, ...args], {
-        env: programEnvironment(),
-      });
+      const { stderr } = await run(
+        process.execPath,
+        ['--import', LIST_LOADED, UNBUNDLED, ...args],
+        {
+          env: programEnvironment(),
+        },
+      );
 
       const packages = stderr
         .split('\n')

@@ -7,7 +7,7 @@ import {
   PlantStoreError,
   UnavailableError,
 } from '../errors';
-import { ErrorFilter, type HostRequest, nodeRequest } from '../http';
+import { ErrorFilter, type HostRequest, keepBodiesUnread, nodeRequest, ReadsBody } from '../http';
 import { ApiErrorResponses } from './api-error-responses.decorator';
 import { NewPlantDto, newPlantExamples } from './dto/new-plant.dto';
 import {
@@ -41,9 +41,12 @@ export class PlantsController {
     private readonly newPlant: NewPlantPipe,
     private readonly adapterHost: HttpAdapterHost,
     private readonly errors: ErrorFilter,
-  ) {}
+  ) {
+    keepBodiesUnread(adapterHost);
+  }
 
   @Post()
+  @ReadsBody()
   @ApiOperation({
     summary: 'Creates a new plant in the store',
     description:
@@ -77,7 +80,8 @@ export class PlantsController {
     let newPlant: NewPlantDto | undefined;
     try {
       const key = idempotencyKeyOf(nodeRequest(request));
-      newPlant = this.newPlant.transform(request);
+      const content = this.newPlant.transform(request);
+      newPlant = content instanceof Promise ? await content : content;
       let isReplay = false;
       if (key === undefined) await this.plants.create(newPlant);
       else isReplay = await this.plants.createOnce(newPlant, key, callerOf(request));

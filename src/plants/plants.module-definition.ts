@@ -16,7 +16,7 @@ import {
   type PlantsModuleOptions,
 } from './plants.options';
 import { PlantsRepository } from './plants.repository';
-import { MOUNTING_PATH, PLANTS_PATH } from './plants.route';
+import { BODY_LIMIT, DEFAULT_BODY_LIMIT, MOUNTING_PATH, PLANTS_PATH } from './plants.route';
 
 const defaults: PlantsModuleMounting = {
   path: PLANTS_PATH,
@@ -36,6 +36,7 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
       providers: [
         ...providers,
         { provide: MOUNTING_PATH, useValue: mounting.path },
+        provideBodyLimit(),
         repositoryFor(mounting),
         ...verifierFor(mounting),
       ],
@@ -58,6 +59,16 @@ function controllerFor({ path, guard }: PlantsModuleMounting): Type<PlantsContro
 function nameOf(path: string): string {
   const words = path.match(/[A-Za-z0-9]+/g) ?? [];
   return `${words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')}Controller`;
+}
+
+function provideBodyLimit(): Provider {
+  return { provide: BODY_LIMIT, inject: [MODULE_OPTIONS_TOKEN], useFactory: bodyLimitOf };
+}
+
+/** @throws TypeError when the limit is not a number of bytes */
+function bodyLimitOf({ bodyLimit = DEFAULT_BODY_LIMIT }: PlantsModuleOptions): number {
+  if (Number.isSafeInteger(bodyLimit) && bodyLimit > 0) return bodyLimit;
+  throw new TypeError('PlantsModule: bodyLimit must be a number of bytes, 1 or more.');
 }
 
 function repositoryFor({ repository, guard }: PlantsModuleMounting): Provider {

@@ -37,6 +37,14 @@ export interface PlantsModuleOptions {
    * does not start unless `auth` or `guard` says who may create plants
    */
   readonly auth?: AuthOptions | undefined;
+
+  /**
+   * The largest body of a request, in bytes. Limits of the host do not count, because the module reads
+   * the body itself.
+   *
+   * @default 1048576
+   */
+  readonly bodyLimit?: number | undefined;
 }
 
 /**
