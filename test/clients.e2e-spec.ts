@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Plant } from '../src/plants';
 import { TestApplication, TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
@@ -9,6 +9,7 @@ import { python, type Run, run, shell } from './support/run';
 jest.setTimeout(120_000);
 
 const ROOT = join(__dirname, '..');
+const MODULES = join(ROOT, 'node_modules');
 const MARKDOWN = readFileSync(join(ROOT, 'docs/clients.md'), 'utf8');
 
 /** The example in a language, under a heading. */
@@ -19,60 +20,112 @@ function example(heading: string, language: string): string {
   return code;
 }
 
+/** Programs that use what the generators make, as it comes. Each prints the answer. */
+const AS_IT_COMES = {
+  'hey-api.ts': `import { client } from './hey-api/client.gen.js';
+    import { createPlant } from './hey-api/index.js';
+    client.setConfig({ baseUrl: process.env.PLANT_STORE, auth: process.env.TOKEN });
+    console.log(await createPlant({ body: { id: 9007199254741003, name: 'Fern' } }));`,
+  'hey-api-transformers.ts': `import { client } from './plant-store/client.gen.js';
+    import { createPlant } from './plant-store/index.js';
+    client.setConfig({ baseUrl: process.env.PLANT_STORE, auth: process.env.TOKEN });
+    console.log(await createPlant({ body: { id: 9007199254741003n, name: 'Fern' } }));`,
+  'openapi-typescript.ts': `import createClient from 'openapi-fetch';
+    import type { paths } from './schema-as-it-comes.js';
+    const client = createClient<paths>({
+      baseUrl: process.env.PLANT_STORE,
+      headers: { Authorization: 'Bearer ' + process.env.TOKEN },
+    });
+    const body = { id: 9007199254741003, name: 'Fern' };
+    console.log(await client.POST('/plants', { body }));`,
+  'oazapfts-number.ts': `import { createPlant, defaults } from './oazapfts-as-it-comes.js';
+    defaults.baseUrl = String(process.env.PLANT_STORE);
+    defaults.headers = { Authorization: 'Bearer ' + process.env.TOKEN };
+    console.log(await createPlant({ id: 9007199254741003, name: 'Fern' }));`,
+};
+
+/** What a bigint does in a client that calls JSON.stringify, which is what orval's does. */
+const CREATE_WITH_OAZAPFTS = `import { createPlant, defaults } from './oazapfts.js';
+  defaults.baseUrl = String(process.env.PLANT_STORE);
+  defaults.headers = { Authorization: 'Bearer ' + process.env.TOKEN };
+  console.log(await createPlant({ id: 9007199254741003n, name: 'Fern' }));`;
+
+/** Not a NewPlant, in three ways. */
+const MISTAKES = `import { createPlant } from './plant-store/index.js';
+await createPlant({ body: { id: 1n } });
+await createPlant({ body: { id: 1, name: 'Fern' } });
+await createPlant({ body: { id: 1n, name: 'Fern', tag: null } });
+`;
+
 describe('docs/clients.md', () => {
   const fern: Plant = { id: 9_007_199_254_740_993n, name: 'Fern', tag: 'shade' };
   let application: TestApplication;
-  let folder: string;
+  /** A project of TypeScript with a client of each generator and every program, compiled. */
+  let project: string;
+  let compiled: Run;
   let env: NodeJS.ProcessEnv;
   beforeAll(async () => {
     application = await TestApplication.start();
     const { origin } = await application.listen();
     env = { ...process.env, PLANT_STORE: origin, TOKEN };
+    project = makeProject({
+      'create.ts': example('TypeScript', 'ts'),
+      'retry.ts': example('TypeScript', 'ts retry'),
+      'openapi-fetch.ts': example('TypeScript', 'ts openapi-fetch'),
+      'to-json.ts': `${example('TypeScript', 'ts toJSON')}export {};`,
+      'oazapfts-bigint.ts': CREATE_WITH_OAZAPFTS,
+      'oazapfts-to-json.ts': `import './to-json.js';\n${CREATE_WITH_OAZAPFTS}`,
+      'mistakes.ts': MISTAKES,
+      ...AS_IT_COMES,
+    });
+    writeFileSync(join(project, 'generate.js'), example('TypeScript', 'js generate'));
+    await Promise.all(
+      [
+        example('TypeScript', 'sh'),
+        example('TypeScript', 'sh oazapfts'),
+        'node generate.js',
+        'npx openapi-ts -i "$PLANT_STORE/openapi.json" -o src/hey-api -p @hey-api/client-fetch @hey-api/sdk',
+        'npx openapi-typescript "$PLANT_STORE/openapi.json" -o src/schema-as-it-comes.ts',
+        'npx oazapfts "$PLANT_STORE/openapi.json" src/oazapfts-as-it-comes.ts',
+      ].map(generate),
+    );
+    compiled = await run(process.execPath, [join(MODULES, 'typescript/bin/tsc'), '-p', project]);
   });
   beforeEach(() => {
     application.store.removePlants();
-    folder = makeFolder();
   });
-  afterEach(() => {
-    removeFolder(folder);
-  });
-  afterAll(() => application.stop());
-
-  /** Runs a program that creates the plant twice: the second time it is to tell what is wrong. */
-  async function expectToCreate(create: () => Promise<Run>): Promise<void> {
-    const first = await create();
-
-    expect(first).toMatchObject({ code: 0, stdout: expect.stringContaining('Fern') as string });
-    expect(application.store.plants()).toEqual([fern]);
-
-    const second = await create();
-
-    expect(second.code).not.toBe(0);
-    expect(second.stdout + second.stderr).toContain('A plant with this id exists already.');
-    expect(second.stdout + second.stderr).toContain('40003');
-  }
-
-  it('has a curl line that creates a plant', async () => {
-    await expectToCreate(() => shell(example('curl', 'sh'), { env }));
+  afterAll(async () => {
+    await application.stop();
+    removeFolder(project);
   });
 
-  it('has a Python program that creates a plant', async () => {
-    const file = join(folder, 'create.py');
-    writeFileSync(file, example('Python', 'python'));
+  const node = (program: string): Promise<Run> =>
+    run(process.execPath, [join(project, 'dist', program)], { env });
+  const pythonOf = (language: string): Promise<Run> => {
+    const file = join(project, 'program.py');
+    writeFileSync(file, example('Python', language));
+    return python(file, env);
+  };
 
-    await expectToCreate(() => python(file, env));
-  });
+  it.each([
+    ['curl', () => shell(example('curl', 'sh'), { env })],
+    ['Python', () => pythonOf('python')],
+    ['TypeScript with a generated client', () => node('create.js')],
+  ])(
+    'has a program that creates a plant, and tells when it is there already: %s',
+    async (_name, create) => {
+      const first = await create();
 
-  it('has a TypeScript program that creates a plant with a generated client', async () => {
-    makeProject({ 'create.ts': example('TypeScript', 'ts') });
+      expect(first).toMatchObject({ code: 0, stdout: expect.stringContaining('Fern') as string });
+      expect(application.store.plants()).toEqual([fern]);
 
-    expect(await shell(example('TypeScript', 'sh'), { cwd: folder, env })).toMatchObject({
-      code: 0,
-    });
-    expect(await compile()).toMatchObject({ code: 0, stdout: '' });
+      const second = await create();
 
-    await expectToCreate(() => run(process.execPath, [join(folder, 'dist/create.js')], { env }));
-  });
+      expect(second.code).not.toBe(0);
+      expect(second.stdout + second.stderr).toContain('A plant with this id exists already.');
+      expect(second.stdout + second.stderr).toContain('40003');
+    },
+  );
 
   describe('has a program that repeats a creation until it succeeds:', () => {
     let proxy: UnreliableProxy;
@@ -85,27 +138,11 @@ describe('docs/clients.md', () => {
       await proxy.stop();
     });
 
-    const programs: [string, () => Promise<Run>][] = [
+    it.each([
       ['curl', () => shell(example('curl', 'sh retry'), { env })],
-      [
-        'Python',
-        () => {
-          const file = join(folder, 'create.py');
-          writeFileSync(file, example('Python', 'python retry'));
-          return python(file, env);
-        },
-      ],
-      [
-        'TypeScript',
-        async () => {
-          makeProject({ 'create.ts': example('TypeScript', 'ts retry') });
-          expect(await compile()).toMatchObject({ code: 0, stdout: '' });
-          return run(process.execPath, [join(folder, 'dist/create.js')], { env });
-        },
-      ],
-    ];
-
-    it.each(programs)('%s', async (_name, create) => {
+      ['Python', () => pythonOf('python retry')],
+      ['TypeScript', () => node('retry.js')],
+    ])('%s', async (_name, create) => {
       const outcome = await create();
 
       expect(outcome).toMatchObject({ code: 0, stdout: expect.stringContaining('Fern') as string });
@@ -118,54 +155,85 @@ describe('docs/clients.md', () => {
     });
   });
 
-  it('has a generated client that accepts only a NewPlant', async () => {
-    makeProject({
-      'create.ts': `import { createPlant } from './plant-store/index.js';
-        await createPlant({ body: { id: 1n, name: 'Fern', tag: 'shade' } });
-        await createPlant({ body: { id: 1n } });
-        await createPlant({ body: { id: 1, name: 'Fern' } });
-        await createPlant({ body: { id: 1n, name: 'Fern', tag: null } });
-      `,
-    });
-    await shell(example('TypeScript', 'sh'), { cwd: folder, env });
+  it('has generated clients that compile, and accept only a NewPlant', () => {
+    const errors = [...compiled.stdout.matchAll(/^(.*)\((\d+),\d+\): error TS\d+: (.*)/gm)];
 
-    const { stdout } = await compile();
-
-    const errors = [...stdout.matchAll(/create\.ts\((\d+),\d+\): error TS\d+: (.*)/g)];
-    expect(errors.map(([, line, message]) => `${line}: ${message}`)).toEqual([
-      "3: Type '{ id: bigint; }' is not assignable to type 'NewPlant'.",
-      "4: Type 'number' is not assignable to type 'bigint'.",
-      "5: Type 'null' is not assignable to type 'string | undefined'.",
+    expect(
+      errors.map(([, file = '', line, text]) => `${basename(file)} ${line}: ${text}`).toSorted(),
+    ).toEqual([
+      "mistakes.ts 2: Type '{ id: bigint; }' is not assignable to type 'NewPlant'.",
+      "mistakes.ts 3: Type 'number' is not assignable to type 'bigint'.",
+      "mistakes.ts 4: Type 'null' is not assignable to type 'string | undefined'.",
     ]);
   });
 
-  /** A project of ES modules in the folder, with our node_modules. */
-  function makeProject(sources: Record<string, string>): void {
-    const files = {
-      'package.json': { type: 'module' },
-      'tsconfig.json': {
-        compilerOptions: {
-          module: 'nodenext',
-          target: 'es2024',
-          lib: ['es2024', 'dom', 'dom.iterable'],
-          types: ['node'],
-          strict: true,
-          rootDir: 'src',
-          outDir: 'dist',
-        },
-      },
+  describe('says what generators make of an int64:', () => {
+    const plantsAfter = async (program: string): Promise<bigint[]> => {
+      await node(program);
+      return application.store.plants().map(({ id }) => id);
     };
-    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-    mkdirSync(join(folder, 'src'));
-    for (const [name, content] of Object.entries(files)) {
-      writeFileSync(join(folder, name), JSON.stringify(content));
-    }
-    for (const [name, content] of Object.entries(sources)) {
-      writeFileSync(join(folder, 'src', name), content);
-    }
-  }
 
-  function compile(): Promise<Run> {
-    return run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder]);
+    it.each(['hey-api.js', 'openapi-typescript.js', 'oazapfts-number.js'])(
+      'another id is stored by %s',
+      async (program) => {
+        expect(await plantsAfter(program)).toEqual([9_007_199_254_741_004n]);
+      },
+    );
+
+    it('a string is sent by hey-api with transformers', async () => {
+      const { stdout } = await node('hey-api-transformers.js');
+
+      expect(stdout).toContain('40002');
+      expect(application.store.plants()).toEqual([]);
+    });
+
+    it('a bigint that JSON.stringify gets throws', async () => {
+      const { code, stderr } = await node('oazapfts-bigint.js');
+
+      expect(code).toBe(1);
+      expect(stderr).toContain('TypeError: Do not know how to serialize');
+      expect(application.store.plants()).toEqual([]);
+    });
+
+    it.each(['openapi-fetch.js', 'oazapfts-to-json.js'])(
+      'the exact id is stored by %s, with the remedy',
+      async (program) => {
+        expect(await plantsAfter(program)).toEqual([9_007_199_254_741_003n]);
+      },
+    );
+  });
+
+  async function generate(command: string): Promise<void> {
+    const { code, stderr, stdout } = await shell(command, { cwd: project, env });
+    if (code !== 0) throw new Error(`${command}: ${stderr}${stdout}`);
   }
 });
+
+/** Makes a project of ES modules with our node_modules. */
+function makeProject(sources: Record<string, string>): string {
+  const folder = makeFolder();
+  const files = {
+    'package.json': { type: 'module' },
+    'tsconfig.json': {
+      compilerOptions: {
+        module: 'nodenext',
+        target: 'es2024',
+        lib: ['es2024', 'dom', 'dom.iterable'],
+        types: ['node'],
+        strict: true,
+        skipLibCheck: true,
+        rootDir: 'src',
+        outDir: 'dist',
+      },
+    },
+  };
+  symlinkSync(MODULES, join(folder, 'node_modules'));
+  mkdirSync(join(folder, 'src'));
+  for (const [name, content] of Object.entries(files)) {
+    writeFileSync(join(folder, name), JSON.stringify(content));
+  }
+  for (const [name, content] of Object.entries(sources)) {
+    writeFileSync(join(folder, 'src', name), content);
+  }
+  return folder;
+}
