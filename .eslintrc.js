@@ -74,10 +74,15 @@ module.exports = defineConfig(
   restrictImports(['src/{auth,files,http,plants,spelling}/**'], doors, program),
   restrictImports(['src/errors/**'], outside),
   {
-    files: ['**/*.js'],
+    files: ['**/*.js', '**/*.cjs'],
     languageOptions: {
       sourceType: 'commonjs',
-      globals: { require: 'readonly', module: 'writable', __dirname: 'readonly' },
+      globals: {
+        require: 'readonly',
+        module: 'writable',
+        exports: 'readonly',
+        __dirname: 'readonly',
+      },
     },
   },
   {
@@ -93,7 +98,7 @@ module.exports = defineConfig(
     },
   },
   {
-    files: ['**/*spec.ts', 'test/**/*{test,faults}.ts'],
+    files: ['**/*spec.ts', 'test/**/*{test,faults}.ts', 'test/hosts/expect-host.ts'],
     extends: [jest.configs['flat/recommended']],
     rules: {
       // Assertions may live in helpers that compare whole Error bodies.

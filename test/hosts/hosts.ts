@@ -1,0 +1,209 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdirSync, mkdtempSync } from 'node:fs';
+import { Agent, request, type IncomingMessage } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { recordProcess } from '../support/run-folder';
+import { type ContractCase, contractCases } from './contract-cases';
+
+/** Real hosts, installed from their lock files and the packed package, each a process of its own. */
+
+const PROJECT = join(__dirname, '../..');
+
+export interface HostKind {
+  readonly nest: 11 | 12;
+  readonly platform: 'express' | 'fastify';
+  readonly modules: 'cjs' | 'mjs';
+  /** A version of Node.js; the one that runs the tests unless it is given. */
+  readonly node?: string;
+}
+
+/** Packs the built package into a folder. */
+export function packPackage(folder: string): string {
+  const packed = run(
+    PROJECT,
+    'npm',
+    'pack',
+    '--json',
+    '--ignore-scripts',
+    ...['--pack-destination', folder],
+  );
+  const [file] = Object.values(JSON.parse(packed) as Record<string, { filename: string }>);
+  return join(folder, file?.filename ?? '');
+}
+
+/** Installs a host and the package in it, as a user would. */
+export function installHost(folder: string, nest: 11 | 12, tarball: string): string {
+  const home = join(folder, `nest${nest}`);
+  mkdirSync(home);
+  for (const name of ['package.json', 'package-lock.json']) {
+    copyFileSync(join(__dirname, `nest${nest}`, name), join(home, name));
+  }
+  for (const name of ['host.cjs', 'host.mjs', 'orchard.cjs']) {
+    copyFileSync(join(__dirname, name), join(home, name));
+  }
+  const quietly = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'];
+  run(home, 'npm', 'ci', ...quietly);
+  run(home, 'npm', 'install', '--no-save', ...quietly, tarball);
+  return home;
+}
+
+/** What a host answers. */
+export interface Answer {
+  readonly status: number | undefined;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: string;
+}
+
+/** A running host. */
+export class Host {
+  /** What it has printed. */
+  output = '';
+
+  private constructor(
+    readonly url: URL,
+    private readonly child: ReturnType<typeof spawn>,
+  ) {}
+
+  static async start(home: string, kind: HostKind, withPlants: boolean): Promise<Host> {
+    const database = join(mkdtempSync(join(home, 'data-')), 'plants.db');
+    const child = spawn(nodeOf(kind), [`host.${kind.modules}`], {
+      cwd: home,
+      env: {
+        PATH: process.env.PATH,
+        NO_COLOR: '1',
+        PLATFORM: kind.platform,
+        WITH_PLANTS: String(withPlants),
+        DATABASE: database,
+      },
+    });
+    recordProcess(child);
+    let output = '';
+    const url = new Promise<URL>((resolve, reject) => {
+      const collect = (chunk: unknown): void => {
+        output += String(chunk);
+        const [, address] = /Listening on (\S+)\n/.exec(output) ?? [];
+        if (address !== undefined) resolve(new URL(address));
+      };
+      child.stdout.on('data', collect);
+      child.stderr.on('data', collect);
+      child.on('close', () => {
+        reject(new Error(output));
+      });
+    });
+    const host = new Host(await url, child);
+    child.stderr.on('data', (chunk) => (host.output += String(chunk)));
+    return host;
+  }
+
+  async stop(): Promise<void> {
+    if (this.child.exitCode === null && this.child.kill()) await once(this.child, 'close');
+  }
+
+  /** Sends a request and reads the answer. Each has a connection of its own. */
+  async send(
+    method: string,
+    path: string,
+    headers: Readonly<Record<string, string | string[] | undefined>> = {},
+    body: string | Buffer = '',
+    isChunked = false,
+  ): Promise<Answer> {
+    const agent = new Agent({ keepAlive: false });
+    const outgoing = request(new URL(path, this.url), { method, agent });
+    for (const [name, value] of Object.entries(headers)) {
+      if (value !== undefined) outgoing.setHeader(name, value);
+    }
+    if (!isChunked && method === 'POST')
+      outgoing.setHeader('content-length', Buffer.byteLength(body));
+    // The host may have answered and closed before all is sent.
+    outgoing.on('error', () => undefined);
+    outgoing.end(body);
+    const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+    const { date: _date, ...others } = response.headers;
+    return { status: response.statusCode, headers: others, body: await text(response) };
+  }
+}
+
+/** The answers of a host to the cases of the contract, and what they should be. */
+export async function answerCases(host: Host): Promise<{ actual: object[]; expected: object[] }> {
+  const actual: object[] = [];
+  const expected: object[] = [];
+  for (const each of contractCases) {
+    const { name, body, headers = {}, isChunked } = each;
+    const answer = await host.send(
+      'POST',
+      '/api/v1/plants',
+      { authorization: 'Bearer host-token', 'content-type': 'application/json', ...headers },
+      body,
+      isChunked,
+    );
+    actual.push({ name, status: answer.status, ...read(answer.body, each) });
+    expected.push(expectationOf(each));
+  }
+  return { actual, expected };
+}
+
+function read(body: string, { expected }: ContractCase): object {
+  const value = JSON.parse(body) as { error?: unknown };
+  return typeof expected === 'number' ? { error: value.error } : { body: value };
+}
+
+function expectationOf({ name, expected }: ContractCase): object {
+  return typeof expected === 'number'
+    ? { name, status: Math.floor(expected / 100), error: expected }
+    : { name, status: 200, body: expected };
+}
+
+const json = { 'content-type': 'application/json' };
+const ownRequests: Parameters<Host['send']>[] = [
+  ['POST', '/api/v1/trees', json, '{"id":9007199254740993,"name":" Oak "}'],
+  ['POST', '/api/v1/trees', json, '{'],
+  ['POST', '/api/v1/trees', json, ''],
+  ['POST', '/api/v1/trees', json, '[1,2]'],
+  ['POST', '/api/v1/trees', json, `{"name":"${'x'.repeat(400)}"}`],
+  ['POST', '/api/v1/trees', json, `{"name":"${'x'.repeat(400)}"}`, true],
+  ['POST', '/api/v1/trees', json, '{"name":"Oak"}', true],
+  ['POST', '/api/v1/trees', { 'content-type': 'application/json; charset=latin1' }, '{"a":"b"}'],
+  ['POST', '/api/v1/trees', { 'content-type': 'application/x-www-form-urlencoded' }, 'a=b'],
+  ['POST', '/api/v1/trees', { 'content-type': 'text/plain' }, ' text '],
+  ['POST', '/api/v1/trees', { 'content-type': 'application/x-unread-' }, 'bytes'],
+  ['POST', '/api/v1/trees', { 'content-type': ';;' }, 'x'],
+  ['POST', '/api/v1/trees', { ...json, 'content-encoding': 'gzip' }, 'not compressed'],
+  ['POST', '/api/v1/trees', {}, ''],
+  ['POST', '/api/v1/trees/', json, '{"name":"Oak"}'],
+  ['POST', '/api/v1/plant', json, '{"name":"Oak"}'],
+  ['POST', '/api/v2/plants', json, '{'],
+  ['POST', '/plants', json, '{'],
+  ['GET', '/api/v1/plants'],
+  ['GET', '/api/v1/trees/number/%207%20'],
+  ['GET', '/api/v1/trees/guarded'],
+  ['GET', '/api/v1/trees/broken'],
+  ['GET', '/api/v1/nothing'],
+  ['HEAD', '/api/v1/trees/number/7'],
+  ['OPTIONS', '/api/v1/trees'],
+  ['DELETE', '/api/v1/trees'],
+  ['GET', '/%zz'],
+];
+
+/** What a host answers at its own routes, and beside them. */
+export async function answerOwn(host: Host): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (const each of ownRequests) answers.push(await host.send(...each));
+  return answers;
+}
+
+/** The program of a version of Node.js, from npm. */
+function nodeOf({ node }: HostKind): string {
+  if (node === undefined) return process.execPath;
+  const print = ['node', '--print', 'process.execPath'];
+  return run(PROJECT, 'npm', 'exec', '--yes', `--package=node@${node}`, '--', ...print).trim();
+}
+
+function run(cwd: string, program: string, ...parameters: string[]): string {
+  return execFileSync(program, parameters, {
+    cwd,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
