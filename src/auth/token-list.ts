@@ -32,6 +32,8 @@ export class TokenList extends TokenVerifier {
   /** Number of tokens. */
   readonly size: number;
   private readonly byPrefix: ReadonlyMap<string, readonly Entry[]>;
+  /** The entries of tokens that were verified before: requests of a connection share one object. */
+  private readonly found = new WeakMap<BearerToken, Entry>();
 
   constructor(tokens: readonly ListedToken[]) {
     super();
@@ -49,16 +51,22 @@ export class TokenList extends TokenVerifier {
    * Its duration reveals at most whether the first 32 bits of a digest are in the list; whole digests
    * are compared in constant time.
    */
-  verify({ digest }: BearerToken, scope: Scope = 'create'): Caller | undefined {
-    const candidates = this.byPrefix.get(toPrefix(digest));
-    if (candidates === undefined) return undefined;
-    const bytes = toBytes(digest);
-    const listed = candidates.find((entry) => timingSafeEqual(entry.digest, bytes));
+  verify(token: BearerToken, scope: Scope = 'create'): Caller | undefined {
+    const listed = this.found.get(token) ?? this.find(token);
     if (listed !== undefined && listed.expires <= Date.now()) {
       throw new InvalidTokenError('The token has expired.');
     }
     if (listed?.scopes?.includes(scope) === false) throw new InsufficientScopeError(scope);
     return listed?.caller;
+  }
+
+  private find(token: BearerToken): Entry | undefined {
+    const candidates = this.byPrefix.get(toPrefix(token.digest));
+    if (candidates === undefined) return undefined;
+    const bytes = toBytes(token.digest);
+    const listed = candidates.find((entry) => timingSafeEqual(entry.digest, bytes));
+    if (listed !== undefined) this.found.set(token, listed);
+    return listed;
   }
 }
 
