@@ -7,10 +7,6 @@ import { contestants } from './contestants';
 import { evaluate, type Sample, parseMetrics } from './promql';
 import { Server, TOKEN } from './server';
 
-/**
- * Draws the panels of docs/monitoring/dashboard.json as docs/monitoring/dashboard.svg, from the
- * metrics of our service under a load that changes: what the dashboard shows, not a measurement.
- */
 interface Panel {
   readonly title: string;
   readonly gridPos: {
@@ -41,7 +37,11 @@ const formats: Readonly<Record<string, (value: number) => string>> = {
   percentunit: (value) => `${Math.round(value * 100)} %`,
 };
 
-async function main(): Promise<void> {
+/**
+ * Draws the panels of docs/monitoring/dashboard.json as docs/monitoring/dashboard.svg, from the
+ * metrics of our service under a load that changes: what the dashboard shows, not a measurement.
+ */
+export async function drawDashboard(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-dashboard-'));
   try {
     const samples = await observe(join(folder, 'plants.db'));
@@ -120,5 +120,3 @@ function draw({ title, gridPos, fieldConfig, targets }: Panel, samples: readonly
     height: gridPos.h * DOWN,
   });
 }
-
-void main();

@@ -9,6 +9,7 @@ import { AUDIENCE, startIssuer } from './issuer';
 import { PostgresServer } from '../test/support/postgres';
 import makeRunFolder from '../test/support/run-folder';
 import { drawChart } from './chart';
+import { drawDashboard } from './chart-dashboard';
 import { drawScenes } from './chart-scenes';
 import { type Measurement, Server } from './server';
 import { type Spread, spreadOf } from './statistics';
@@ -229,7 +230,10 @@ async function playScenes(): Promise<void> {
         `| ${of((each) => each.p50).toFixed(2)} | ${of((each) => each.p99).toFixed(2)} |`,
     );
   }
-  if (!options['no-write']) drawScenes(measurements);
+  if (!options['no-write']) {
+    drawScenes(measurements);
+    await drawDashboard();
+  }
   const startUps = [];
   for (let round = 0; round < rounds; round++) {
     const fresh = await Server.start(contestant, await makeDatabase(contestant));
