@@ -18,6 +18,10 @@ export interface LoadOptions {
   readonly nameLength: number;
   /** Of a thousand requests, how many are no NewPlant. */
   readonly badPerMille: number;
+  /** Whether each request has an Idempotency-Key, made from its id. */
+  readonly isKeyed?: boolean;
+  /** After so many ids they begin anew, which makes replays of keyed requests; without it never. */
+  readonly cycle?: number;
 }
 
 export interface LoadResult {
@@ -85,10 +89,12 @@ function drive(): void {
 
   function send(): void {
     const id = nextId++;
+    if (nextId - options.firstId === options.cycle) nextId = options.firstId;
     bad = id % 1000 < options.badPerMille;
     const body = `{"id":${bad ? `"${id}"` : id},"name":"${name}","tag":"shade"}`;
     sentAt = performance.now();
-    socket.write(`${head}${body.length}\r\n\r\n${body}`, 'latin1');
+    const key = options.isKeyed ? `\r\nIdempotency-Key: "creation-${id}"` : '';
+    socket.write(`${head}${body.length}${key}\r\n\r\n${body}`, 'latin1');
   }
 
   function receive(text: string): void {

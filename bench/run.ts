@@ -11,6 +11,8 @@ import makeRunFolder from '../test/support/run-folder';
 import { drawChart } from './chart';
 import { drawDashboard } from './chart-dashboard';
 import { drawScenes } from './chart-scenes';
+import { measureDataCommands } from './data-commands';
+import { measureIdempotency } from './idempotency';
 import { type Measurement, Server } from './server';
 import { type Spread, spreadOf } from './statistics';
 
@@ -24,6 +26,8 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '3' },
     /** Only contestants whose name contains this. */
     only: { type: 'string', default: '' },
+    /** How many plants are exported and imported. */
+    plants: { type: 'string', default: '1000000' },
     /** Leaves out the scenes. */
     'no-scenes': { type: 'boolean', default: false },
     /** Leaves docs/performance.* as they are. */
@@ -52,7 +56,11 @@ async function main(): Promise<void> {
         `${new Date().toISOString().slice(0, 10)}; ${rounds} rounds of ${duration} s.`,
     );
     await compare();
-    if (!options['no-scenes']) await playScenes();
+    if (!options['no-scenes']) {
+      await playScenes();
+      await measureIdempotency({ rounds, duration, postgres, print });
+      await measureDataCommands({ plants: Number(options.plants), rounds, postgres, print });
+    }
     if (!options['no-write']) writeResults();
   } finally {
     await postgres.remove();

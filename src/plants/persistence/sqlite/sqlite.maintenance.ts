@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, linkSync, renameSync, statSync } from 'node:fs';
+import { existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqliteMigrations } from './sqlite.migrations';
@@ -28,7 +28,12 @@ export async function copySqlite(
   target: string,
   signal: AbortSignal,
 ): Promise<void> {
-  await runTask(['copy', source, target], `${source} cannot be copied`, signal);
+  try {
+    await runTask(['copy', source, target], `${source} cannot be copied`, signal);
+  } catch (error) {
+    rmSync(`${target}-journal`, { force: true });
+    throw error;
+  }
 }
 
 /**
