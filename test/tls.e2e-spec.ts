@@ -66,6 +66,22 @@ describe('HTTPS', () => {
     expect(await readAnswers(socket)).toMatchObject([{ status: 200, body: { name: 'Fern' } }]);
   });
 
+  it('answers a client that has ended its side', async () => {
+    for (let id = 10; id < 30; id++) {
+      const plain = connectPlainly({
+        port: Number(url.port),
+        host: url.hostname,
+        allowHalfOpen: true,
+      });
+      const socket = connect({ socket: plain, rejectUnauthorized: false });
+      await once(socket, 'secureConnect');
+      // The creation, and close_notify and FIN behind it.
+      socket.end(creation(id).text);
+
+      expect(await readAnswers(socket)).toMatchObject([{ status: 200, body: { name: 'Fern' } }]);
+    }
+  });
+
   it('answers malformed HTTP with the Error body', async () => {
     const socket = await open();
     socket.write('garbage\r\n\r\n');

@@ -21,8 +21,8 @@ type Response = ServerResponse & { readonly _last?: boolean };
 
 /** A connection, and its requests that are not finished. */
 interface Connection {
-  /** How many requests are not answered yet. */
-  unanswered: number;
+  /** The responses that are not closed yet, in order. */
+  readonly unanswered: Response[];
   /** The response to the latest request; undefined when that is received and answered. */
   latest: Response | undefined;
   /** Ends the connection as {@link Connections.end} says, once the requests before are answered. */
@@ -66,12 +66,12 @@ export class Connections {
 
   private add(socket: Socket): void {
     const connection: Connection = {
-      unanswered: 0,
+      unanswered: [],
       latest: undefined,
       end: undefined,
       onClose: () => {
-        connection.unanswered--;
-        if (connection.unanswered === 0 && !hasEnded(connection)) {
+        connection.unanswered.shift();
+        if (connection.unanswered.length === 0 && !hasEnded(connection)) {
           // Released now and not at the next request: with thousands of connections that is memory.
           if (connection.latest?.req.complete) connection.latest = undefined;
           if (this.draining) this.end(socket);
@@ -93,6 +93,10 @@ export class Connections {
     });
     socket.once('close', () => {
       this.open.delete(socket);
+      // Node closes only the response that it was writing. Others wait for it to release what they hold.
+      setImmediate(() => {
+        for (const response of [...connection.unanswered]) response.emit('close');
+      });
     });
   }
 
@@ -107,7 +111,7 @@ export class Connections {
       ignoreInput(request.socket);
       return false;
     }
-    connection.unanswered++;
+    connection.unanswered.push(response);
     response.on('close', connection.onClose);
     if (closesConnection(request)) response.shouldKeepAlive = false;
     // RFC 9112 section 9.6: only the last answer on a connection may say that it closes.
@@ -172,7 +176,7 @@ export class Connections {
    * event at the second time-out without progress. A request that waits for the store is left alone.
    */
   private destroyStalled(socket: Socket): void {
-    if (!this.open.get(socket)?.unanswered || socket.writableLength > 0) socket.destroy();
+    if (!this.open.get(socket)?.unanswered.length || socket.writableLength > 0) socket.destroy();
   }
 }
 
@@ -188,7 +192,7 @@ function awaitsBody({ latest }: Connection): boolean {
 
 /** Whether all complete requests are answered. */
 function isSettled(connection: Connection): boolean {
-  return connection.unanswered === (awaitsBody(connection) ? 1 : 0);
+  return connection.unanswered.length === (awaitsBody(connection) ? 1 : 0);
 }
 
 /** Whether the response to a request closes the connection, in cases that Node does not know. */

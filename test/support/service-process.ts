@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TOKEN } from './application';
 import { recordProcess } from './run-folder';
@@ -73,12 +72,6 @@ export class ServiceProcess {
   /** Of the process; of the wrapper if that started another. */
   get pid(): number {
     return this.child.pid ?? NaN;
-  }
-
-  /** The most memory it has used, in MiB. Linux only. */
-  peakMemory(): number {
-    const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
-    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
   }
 
   kill(signal: NodeJS.Signals): void {
