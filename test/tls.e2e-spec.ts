@@ -68,12 +68,12 @@ describe('HTTPS', () => {
 
   it('answers a client that has ended its side', async () => {
     for (let id = 10; id < 30; id++) {
-      const socket = connect({
+      const plain = connectPlainly({
         port: Number(url.port),
         host: url.hostname,
-        rejectUnauthorized: false,
         allowHalfOpen: true,
       });
+      const socket = connect({ socket: plain, rejectUnauthorized: false });
       await once(socket, 'secureConnect');
       // The creation, and close_notify and FIN behind it.
       socket.end(creation(id).text);

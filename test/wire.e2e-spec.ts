@@ -510,6 +510,7 @@ describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) =
 
       await until(() => unfinished === 0, 10_000);
       server.off('request', count);
+      expect(unfinished).toBe(0);
     },
   );
 
