@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module';
 import { Logger } from '@nestjs/common';
 import { NestFactory, Reflector } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -13,7 +12,7 @@ import { Readiness, serveHealth } from './operations/health';
 import { judgeBeforeContinue, shedLoad } from './operations/limits';
 import { Metrics } from './operations/metrics';
 import { Tracing } from './operations/tracing';
-import { hasSwagger, PlantsRepository } from './plants/standalone';
+import { PlantsRepository } from './plants/standalone';
 
 /**
  * The standalone service, ready to listen.
@@ -47,15 +46,8 @@ export function equip(app: NestFastifyApplication, settings: Settings, logger: P
   judgeBeforeContinue(instance, new BearerGuard(app.get(TokenVerifier), app.get(Reflector)));
   if (settings.accessLog) logAccess(instance, logger);
   serveHealth(instance, app.get(Readiness));
-  if (settings.docs) serveDocument(app);
-}
-
-/** Loaded on demand, because `@nestjs/swagger` is optional and slow to load. */
-function serveDocument(app: NestFastifyApplication): void {
-  if (hasSwagger) {
-    const routes = createRequire(__filename)('./openapi') as typeof documentRoutes;
-    routes.serveDocument(app);
-  } else {
-    new Logger('PlantStore').warn('No /docs and /openapi.json: @nestjs/swagger is not installed.');
+  if (settings.docs) {
+    const { serveDocument } = require('./openapi') as typeof documentRoutes;
+    serveDocument(app);
   }
 }

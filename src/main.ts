@@ -10,7 +10,7 @@ import { EnvironmentError, readEnvironment, type Settings } from './config';
 import { TlsError } from './server';
 import { closeOnSignal, tuneV8 } from './operations/process';
 import { TracingError } from './operations/tracing';
-import { hasSwagger, StoreOpenError } from './plants/standalone';
+import { StoreOpenError } from './plants/standalone';
 
 /** Runs the standalone service: reads the environment, starts the host, handles signals. */
 async function main(): Promise<void> {
@@ -35,7 +35,7 @@ async function serve(settings: Settings): Promise<NestFastifyApplication> {
   const logger = new Logger('PlantStore');
   const url = await app.getUrl();
   logger.log(`Listening on ${url}`);
-  if (settings.docs && hasSwagger) logger.log(`Swagger UI is at ${url}/docs`);
+  if (settings.docs) logger.log(`Swagger UI is at ${url}/docs`);
   return app;
 }
 

@@ -1,8 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-
 /** The version of this package. */
 export function packageVersion(): string {
-  const text = readFileSync(join(__dirname, '../package.json'), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
+  // Not read at run time: a bundle has it inside.
+  const { version } = require('../package.json') as { version: string };
+  return version;
 }

@@ -1,8 +1,11 @@
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
+import { programEnvironment } from './support/run-folder';
 import { type Run, run } from './support/run';
 
-const PROGRAM = join(__dirname, '../dist/plant-store.js');
+const PROGRAM = join(__dirname, '../dist/program/plant-store.js');
+/** The program before it is bundled, which shows what it loads. */
+const UNBUNDLED = join(__dirname, '../dist/plant-store.js');
 
 /** Prints, at the end of a process, every file that it loaded. */
 const LIST_LOADED = `data:text/javascript,${encodeURIComponent(`
@@ -18,7 +21,7 @@ const LIST_LOADED = `data:text/javascript,${encodeURIComponent(`
 `)}`;
 
 const plantStore = (...args: string[]): Promise<Run> =>
-  run(process.execPath, [PROGRAM, ...args], { env: { PATH: process.env.PATH } });
+  run(process.execPath, [PROGRAM, ...args], { env: programEnvironment() });
 
 describe('the command line', () => {
   it('is executable after a build', () => {
@@ -58,9 +61,13 @@ Commands:
   it.each([['--help'], ['--version'], ['token', 'create', '--help']])(
     'loads nothing but the parser for %j',
     async (...args) => {
-      const { stderr } = await run(process.execPath, ['--import', LIST_LOADED, PROGRAM, ...args], {
-        env: { PATH: process.env.PATH },
-      });
+      const { stderr } = await run(
+        process.execPath,
+        ['--import', LIST_LOADED, UNBUNDLED, ...args],
+        {
+          env: programEnvironment(),
+        },
+      );
 
       const packages = stderr
         .split('\n')

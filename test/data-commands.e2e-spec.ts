@@ -13,7 +13,7 @@ import { PostgresStore, SqliteStore, stores, type TestStore } from './support/st
 import { until } from './support/until';
 import { brokenPromises, Writers } from './support/writers';
 
-const PROGRAM = join(__dirname, '../dist/plant-store.js');
+const PROGRAM = join(__dirname, '../dist/program/plant-store.js');
 
 const KEY = 'ab'.repeat(32);
 const LINES = [

@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { PassThrough, type Readable } from 'node:stream';
+import { json as parseJson } from 'node:stream/consumers';
 import {
   BadGatewayException,
   type CallHandler,
@@ -13,8 +15,10 @@ import {
   ServiceUnavailableException,
   UnauthorizedException,
 } from '@nestjs/common';
-import { APP_INTERCEPTOR, HttpAdapterHost } from '@nestjs/core';
+import { type AbstractHttpAdapter, APP_INTERCEPTOR, HttpAdapterHost } from '@nestjs/core';
 import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
+import { Test } from '@nestjs/testing';
+import type { FastifyInstance } from 'fastify';
 import {
   GUARDED_BY_HOST,
   IdempotencyKeyReusedError,
@@ -133,9 +137,9 @@ const mountings = {
 };
 
 describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on %s', (adapter) => {
-  describe.each(Object.entries(mountings))('mounted by %s, with raw bodies', (_how, mount) => {
+  describe.each(Object.entries(mountings))('mounted by %s', (_how, mount) => {
     it('creates a plant exactly, below the prefix and version of the host', async () => {
-      const url = await start(adapter, [mount()], { rawBody: true });
+      const url = await start(adapter, [mount()]);
 
       const answer = await post(url, LARGE_ID);
 
@@ -145,7 +149,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
   });
 
   it("answers its refusals with the Error body, whatever the host's filter says", async () => {
-    const url = await start(adapter, [mountings.forRoot()], { rawBody: true });
+    const url = await start(adapter, [mountings.forRoot()]);
 
     const answers = [
       await post(url, LARGE_ID, { authorization: 'Basic YTpi' }),
@@ -168,18 +172,44 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     ]);
   });
 
-  it('refuses an id that the host may have rounded, and says what to do', async () => {
-    const url = await start(adapter, [mountings.forRoot()]);
+  it.each([{ rawBody: true }, { bodyParser: false }])(
+    'reads the body whatever the host does with others: %j',
+    async (options) => {
+      const url = await start(adapter, [mountings.forRoot()], options);
 
-    expect(await post(url, LARGE_ID)).toEqual({ status: 400, body: errorBodies.idRounded });
-    expect(await post(url, '{"id":1e400,"name":"Fern"}')).toEqual({
-      status: 400,
-      body: errorBodies.idNotInt64,
-    });
-    expect(await post(url, '{"id":-9007199254740991,"name":"Fern"}')).toMatchObject({
+      expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
+      expect(await post(url, '{"id":1')).toMatchObject({ status: 400, body: { error: 40001 } });
+      expect(readPlants(file)).toEqual([{ id: 9_007_199_254_740_993n, name: ' Fern ' }]);
+    },
+  );
+
+  it('judges the token before the content, and the content by its own limit', async () => {
+    const url = await start(adapter, [
+      PlantsModule.forRoot({ sqlite: file, auth: { tokens: [TOKEN] }, bodyLimit: 100 }),
+    ]);
+    const large = `{"id":1,"name":"${'x'.repeat(5 * 2 ** 20)}"}`;
+
+    expect([
+      await post(url, '{', { authorization: 'Bearer x' }),
+      await post(url, large, { authorization: 'Bearer x' }),
+      await post(url, large),
+      await post(url, '{"id":1,"name":"Fern"}'),
+    ]).toEqual([
+      { status: 401, body: errorBodies.invalidToken },
+      { status: 401, body: errorBodies.invalidToken },
+      { status: 400, body: errorBodies.tooLarge },
+      { status: 200, body: { name: 'Fern' } },
+    ]);
+  });
+
+  it('works in a testing module, which has its adapter later', async () => {
+    const testing = await Test.createTestingModule({ imports: [mountings.forRoot()] }).compile();
+    app = testing.createNestApplication(adapters[adapter](), { logger: false });
+    await app.listen(0, '127.0.0.1');
+
+    expect(await post(new URL(await app.getUrl()), LARGE_ID, {}, '/plants')).toMatchObject({
       status: 200,
     });
-    expect(readPlants(file)).toEqual([{ id: -9_007_199_254_740_991n, name: 'Fern' }]);
   });
 
   it('leaves the routes of the host as they are', async () => {
@@ -505,6 +535,65 @@ describe("with the host's own repository", () => {
     await app?.close();
 
     expect(repository?.shutdown).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe('when the host reads the body first', () => {
+  /** A module of the host that comes before all others. */
+  const early = (prepare: (adapter: AbstractHttpAdapter) => void) => ({
+    module: class EarlyModule {},
+    providers: [
+      {
+        provide: 'early',
+        inject: [HttpAdapterHost],
+        useFactory: ({ httpAdapter }: HttpAdapterHost) => {
+          prepare(httpAdapter);
+        },
+      },
+    ],
+  });
+
+  it('refuses an id that may have been rounded, and says so in the log, once', async () => {
+    const warn = jest.fn();
+    const readEarly = early((adapter) =>
+      adapter.use(
+        (request: Readable & { body?: unknown }, _response: unknown, next: () => void) => {
+          void parseJson(request).then((body) => {
+            request.body = body;
+            next();
+          });
+        },
+      ),
+    );
+    const logger = { log: jest.fn(), error: jest.fn(), warn };
+    const url = await start('Express', [readEarly, mountings.forRoot()], { logger });
+
+    expect(await post(url, LARGE_ID)).toEqual({ status: 400, body: errorBodies.idRounded });
+    expect(await post(url, '{"id":1e400,"name":"Fern"}')).toEqual({
+      status: 400,
+      body: errorBodies.idNotInt64,
+    });
+    expect(await post(url, '{"id":-9007199254740991,"name":"Fern"}')).toMatchObject({
+      status: 200,
+    });
+    expect(readPlants(file)).toEqual([{ id: -9_007_199_254_740_991n, name: 'Fern' }]);
+    const lines = warn.mock.calls.map(([line]) => String(line));
+    expect(lines.filter((line) => line.includes('was read'))).toEqual([
+      expect.stringMatching(/^The body of a request to \/api\/v1\/plants was read and parsed/),
+    ]);
+  });
+
+  it('reads what a hook of Fastify makes of the body', async () => {
+    const copyEarly = early((adapter) => {
+      adapter
+        .getInstance<FastifyInstance>()
+        .addHook('preParsing', (_request, _reply, payload, done) => {
+          done(null, payload.pipe(new PassThrough()));
+        });
+    });
+    const url = await start('Fastify', [copyEarly, mountings.forRoot()]);
+
+    expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
   });
 });
 

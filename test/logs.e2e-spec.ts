@@ -9,6 +9,7 @@ import { TestApplication, TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
 import { freePort } from './support/free-port';
 import { AUDIENCE, makeKey, OpenIdProvider } from './support/openid-provider';
+import { programEnvironment } from './support/run-folder';
 import { ServiceProcess } from './support/service-process';
 import { lockDatabase } from './support/sqlite';
 import { until } from './support/until';
@@ -253,17 +254,21 @@ describe('a log output', () => {
       if (path === undefined) execFileSync('mkfifo', [pipe]);
       const output = openSync(path ?? pipe, flags);
       const port = await freePort();
-      child = spawn(process.execPath, [join(__dirname, '../dist/main.js')], {
-        cwd: folder,
-        env: {
-          PATH: process.env.PATH,
-          PORT: String(port),
-          AUTH_TOKENS: TOKEN,
-          ACCESS_LOG: 'true',
-          SHUTDOWN_TIMEOUT: '2s',
+      child = spawn(
+        process.execPath,
+        [join(__dirname, '../dist/program/plant-store.js'), 'serve'],
+        {
+          cwd: folder,
+          env: {
+            ...programEnvironment(),
+            PORT: String(port),
+            AUTH_TOKENS: TOKEN,
+            ACCESS_LOG: 'true',
+            SHUTDOWN_TIMEOUT: '2s',
+          },
+          stdio: ['ignore', output, 'ignore'],
         },
-        stdio: ['ignore', output, 'ignore'],
-      });
+      );
       const ended = once(child, 'close');
       const url = new URL(`http://127.0.0.1:${port}/${'x'.repeat(4000)}`);
       await until(() => fetch(url).then(Boolean, () => false));

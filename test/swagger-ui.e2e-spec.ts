@@ -8,6 +8,76 @@ jest.setTimeout(60_000);
 const DESKTOP = { width: 1280, height: 900 };
 const PHONE = { width: 375, height: 740 };
 
+/** What reaches out of the window or of the operation's box. Runs in the page. */
+const OUTSIDE = `(() => {
+  const outside = [];
+  const { scrollWidth, clientWidth } = document.documentElement;
+  if (scrollWidth > clientWidth) outside.push('the page: ' + scrollWidth);
+  for (const element of document.querySelectorAll('button, input, select, textarea, pre, table, p')) {
+    const box = element.closest('.opblock, .modal-ux, body').getBoundingClientRect();
+    const { left, right, width } = element.getBoundingClientRect();
+    if (width > 0 && (left < box.left || right > box.right))
+      outside.push(element.tagName + '.' + element.className + ' ' + left + '-' + right);
+  }
+  return outside;
+})()`;
+
+/** The buttons that lie on text of an answer or of the curl line. Runs in the page. */
+const COVERED = `(() => {
+  const covered = [];
+  for (const pre of document.querySelectorAll('.responses-inner pre')) {
+    const range = document.createRange();
+    range.selectNodeContents(pre);
+    const text = range.getBoundingClientRect();
+    for (const button of document.querySelectorAll('.responses-inner button, .download-contents')) {
+      const { left, right, top, bottom, width } = button.getBoundingClientRect();
+      if (width > 0 && left < text.right && right > text.left && top < text.bottom && bottom > text.top)
+        covered.push(button.className + ' on ' + pre.innerText.slice(0, 20));
+    }
+  }
+  return covered;
+})()`;
+
+/** Functions of colours, for the page. */
+const COLOURS = `
+  const parse = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
+  const groundOf = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const { backgroundColor } = getComputedStyle(at);
+      const [red, green, blue, alpha = 1] = parse(backgroundColor);
+      if (alpha === 1) return [red, green, blue];
+    }
+    return getComputedStyle(document.documentElement).colorScheme === 'dark' ? [18, 18, 18] : [255, 255, 255];
+  };
+  const luminance = (colour) => {
+    const [red, green, blue] = colour.map((part) =>
+      part <= 10 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };`;
+
+/** How bright the ground of the page is, 0 to 255. Runs in the page. */
+const GROUND = `(() => {
+  ${COLOURS}
+  return Math.max(...groundOf(document.querySelector('.opblock-description-wrapper')), ...groundOf(document.body));
+})()`;
+
+/** Texts whose contrast is less than 3 to 1 (WCAG 2.2: the least for large text). Runs in the page. */
+const FAINT = `(() => {
+  ${COLOURS}
+  const faint = new Set();
+  const texts = document.createTreeWalker(document.querySelector('#swagger-ui'), NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const { data, parentElement } = texts.currentNode;
+    const style = getComputedStyle(parentElement);
+    if (data.trim() === '' || !parentElement.checkVisibility()) continue;
+    const light = luminance(parse(style.color).slice(0, 3));
+    const ground = luminance(groundOf(parentElement));
+    const contrast = (Math.max(light, ground) + 0.05) / (Math.min(light, ground) + 0.05);
+    if (contrast < 3) faint.add(data.trim().slice(0, 30) + ': ' + contrast.toFixed(1));
+  }
+  return [...faint];
+})()`;
+
 describe('Swagger UI in Chromium', () => {
   let application: TestApplication;
   let url: URL;
@@ -42,16 +112,22 @@ describe('Swagger UI in Chromium', () => {
   const authorizeButton = () => page.locator('.scheme-container .authorize');
   const dialog = () => page.locator('.modal-ux');
   const requestBody = () => page.locator('textarea');
+  /** The buttons that unfold the declared answers. */
+  const folds = () => page.locator('.responses-table button[aria-expanded]');
   const executeButton = () => page.getByRole('button', { name: 'Execute' });
+
+  const keepBox = () => dialog().getByLabel('Keep the token in this browser');
+  const storage = () => page.evaluate('({ ...localStorage, ...sessionStorage })');
 
   async function open(): Promise<void> {
     await page.goto(new URL('/docs', url).href);
     await executeButton().waitFor();
   }
 
-  async function authorize(): Promise<void> {
+  async function authorize({ isKept = false } = {}): Promise<void> {
     await authorizeButton().click();
-    await dialog().locator('input').fill(TOKEN);
+    if (isKept) await keepBox().check();
+    await dialog().getByRole('textbox').fill(TOKEN);
     await dialog().getByRole('button', { name: 'Apply credentials' }).click();
     await page.keyboard.press('Escape');
     await dialog().waitFor({ state: 'detached' });
@@ -116,7 +192,7 @@ describe('Swagger UI in Chromium', () => {
     expect(application.store.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
   });
 
-  it('sends the example with an id above 2^53 exactly as shown', async () => {
+  it('shows and sends the example with an id that no double holds, to the last digit', async () => {
     await authorize();
     await page
       .locator('.opblock-section-request-body .examples-select select')
@@ -126,8 +202,10 @@ describe('Swagger UI in Chromium', () => {
     await executeButton().click();
 
     expect((await shownAnswer()).status).toBe('200');
+    expect(id).toBe('9007199254740993');
+    expect(String(Number(id))).not.toBe(id);
+    expect(await page.locator('.curl').innerText()).toContain(id);
     expect(application.store.plants()).toMatchObject([{ id: BigInt(id) }]);
-    expect(BigInt(id)).toBeGreaterThan(2n ** 53n);
   });
 
   it('has a field for the Idempotency-Key, empty at first', async () => {
@@ -167,13 +245,55 @@ describe('Swagger UI in Chromium', () => {
     expect(application.store.plants()).toEqual([]);
   });
 
-  it('keeps the token after a reload', async () => {
+  it('forgets the token with the page', async () => {
     await authorize();
+    const stored = await storage();
     await open();
 
     await executeButton().click();
 
-    expect((await shownAnswer()).status).toBe('200');
+    expect((await shownAnswer()).status).toMatch(/^401/);
+    expect([stored, await storage(), await context.cookies()]).toEqual([{}, {}, []]);
+  });
+
+  describe('asked to keep the token in this browser', () => {
+    it('keeps it after a reload', async () => {
+      await authorize({ isKept: true });
+      await open();
+
+      await executeButton().click();
+
+      expect((await shownAnswer()).status).toBe('200');
+      expect(JSON.stringify(await storage())).toContain(TOKEN);
+    });
+
+    it('keeps it as well when it is asked later', async () => {
+      await authorize();
+      await authorizeButton().click();
+      await keepBox().check();
+
+      expect(JSON.stringify(await storage())).toContain(TOKEN);
+    });
+
+    it('removes it on logging out', async () => {
+      await authorize({ isKept: true });
+      await open();
+
+      await authorizeButton().click();
+      await dialog().getByRole('button', { name: 'Remove authorization' }).click();
+
+      expect(JSON.stringify(await storage())).not.toContain(TOKEN);
+    });
+
+    it('removes it when it is no longer asked to', async () => {
+      await authorize({ isKept: true });
+      await open();
+
+      await authorizeButton().click();
+      await keepBox().uncheck();
+
+      expect(await storage()).toEqual({});
+    });
   });
 
   it('is usable by keyboard alone', async () => {
@@ -192,7 +312,61 @@ describe('Swagger UI in Chromium', () => {
     expect((await shownAnswer()).status).toBe('200');
   });
 
-  it("fits a phone's width, and gives most of it to the answer", async () => {
+  describe.each([
+    ['a desktop', DESKTOP],
+    ['a phone', PHONE],
+  ])('on %s', (_device, viewport) => {
+    /** A body whose lines are too long for every screen. */
+    const LONG_BODY = JSON.stringify({ id: 1, name: 'Fern', tag: 'x'.repeat(500) });
+
+    beforeEach(() => page.setViewportSize(viewport));
+
+    it('fits the width in every state, with each button and field in its box', async () => {
+      await expectToFit();
+
+      await requestBody().fill(LONG_BODY);
+      await page.getByRole('button', { name: 'Reset' }).waitFor();
+      await expectToFit();
+
+      await executeButton().click();
+      await shownAnswer();
+      await expectToFit();
+
+      for (const fold of await folds().all()) await fold.click();
+      await page.getByText('What the error numbers mean').click();
+      await expectToFit();
+
+      await authorizeButton().click();
+      await expectToFit();
+    });
+
+    it('covers no text with a button', async () => {
+      await authorize();
+      await requestBody().fill(LONG_BODY);
+      await executeButton().click();
+      await shownAnswer();
+
+      expect(await page.evaluate(COVERED)).toEqual([]);
+    });
+
+    it('folds the answers, and is one screen and a half long, on a phone two and a bit', async () => {
+      const errors = page.locator('.responses-table:not(.live-responses-table) .microlight');
+      const folded = await errors.allInnerTexts();
+      const height = await page.evaluate('document.documentElement.scrollHeight');
+
+      for (const fold of await folds().all()) await fold.click();
+
+      expect(folded.join()).not.toContain('"error"');
+      expect(Number(height) / viewport.height).toBeLessThan(viewport === PHONE ? 2.3 : 1.5);
+      expect((await errors.allInnerTexts()).join()).toContain('"error": 50400');
+    });
+
+    async function expectToFit(): Promise<void> {
+      expect(await page.evaluate(OUTSIDE)).toEqual([]);
+    }
+  });
+
+  it("gives most of a phone's width to the answer", async () => {
     await page.setViewportSize(PHONE);
 
     await executeButton().click();
@@ -200,6 +374,51 @@ describe('Swagger UI in Chromium', () => {
 
     const box = await page.locator('.live-responses-table .microlight').first().boundingBox();
     expect(box?.width).toBeGreaterThan(0.8 * PHONE.width);
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width);
+  });
+
+  it('says once what is beyond the specification', async () => {
+    for (const fold of await folds().all()) await fold.click();
+
+    const text = await page.locator('#swagger-ui').innerText();
+
+    expect(text.match(/this implementation/g)).toHaveLength(1);
+  });
+
+  describe.each([
+    ['light', [200, 255], 'dark', '< 60'],
+    ['dark', [0, 60], 'light', '> 200'],
+  ] as const)('in a browser that prefers %s', (colorScheme, range, other, otherGround) => {
+    beforeEach(async () => {
+      await page.emulateMedia({ colorScheme });
+      await open();
+    });
+
+    it('has a ground of that kind', async () => {
+      const brightness = Number(await page.evaluate(GROUND));
+
+      expect(brightness).toBeGreaterThanOrEqual(range[0]);
+      expect(brightness).toBeLessThanOrEqual(range[1]);
+    });
+
+    it('has text that stands out from its ground, in every state', async () => {
+      await authorize();
+      await requestBody().fill('{"id": 1, "name": "Fern"}');
+      await executeButton().click();
+      await shownAnswer();
+      for (const fold of await folds().all()) await fold.click();
+      await page.getByText('What the error numbers mean').click();
+      expect(await page.evaluate(FAINT)).toEqual([]);
+
+      await authorizeButton().click();
+      expect(await page.evaluate(FAINT)).toEqual([]);
+    });
+
+    it('changes with the preference', async () => {
+      await page.emulateMedia({ colorScheme: other });
+
+      const changed = page.waitForFunction(`${GROUND} ${otherGround}`);
+
+      await expect(changed).resolves.toBeDefined();
+    });
   });
 });

@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { BearerToken } from '../src/auth';
 import { TokenFileVerifier } from '../src/auth/token-file.verifier';
 import { makeFolder, removeFolder } from './support/folder';
+import { programEnvironment } from './support/run-folder';
 import { type Run, run as runProgram } from './support/run';
 
-const PROGRAM = join(__dirname, '../dist/plant-store.js');
+const PROGRAM = join(__dirname, '../dist/program/plant-store.js');
 
 describe('plant-store', () => {
   let folder: string;
@@ -19,7 +20,7 @@ describe('plant-store', () => {
   });
 
   function run(args: string[], environment: NodeJS.ProcessEnv = {}): Promise<Run> {
-    const env = { PATH: process.env.PATH, ...environment };
+    const env = { ...programEnvironment(), ...environment };
     return runProgram(process.execPath, [PROGRAM, ...args], { cwd: folder, env });
   }
 

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
-import type { ArchivedPlant, PlantsArchive } from '../src/plants/standalone';
+import type { ArchivedPlant, PlantsArchive } from '../src/plants/archives';
 import {
   csvHeader,
   type Format,

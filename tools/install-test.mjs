@@ -25,7 +25,14 @@ if (!existsSync(STAMP) || readFileSync(STAMP, 'utf8') !== computeStamp()) {
   // runs on the one from node_modules.
   const npm = process.env.npm_execpath;
   if (npm === undefined) throw new Error('Run it by npm: npm run test:install');
-  const options = ['--include=optional', '--no-save', '--no-audit', '--no-fund'];
+  const options = [
+    '--workspaces',
+    '--include-workspace-root',
+    '--include=optional',
+    '--no-save',
+    '--no-audit',
+    '--no-fund',
+  ];
   execFileSync(process.execPath, [npm, 'install', ...options], { stdio: 'inherit' });
   writeFileSync(STAMP, computeStamp());
 }

@@ -1,8 +1,9 @@
 import { Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { createLocalJWKSet, type JSONWebKeySet, type JWK } from 'jose';
+import type { JSONWebKeySet, JWK } from 'jose';
 import { UnavailableError } from '../errors';
 import { fetchJson } from './fetch-json';
 import { isTrustworthyUrl } from './issuer-url';
+import { type Jose, loadJose } from './jose';
 
 /** How often the keys are fetched, in milliseconds. A withdrawn key stays valid for this long. */
 const REFRESH_INTERVAL = 5 * 60_000;
@@ -12,7 +13,7 @@ const COOLDOWN = 10_000;
 const GRACE_PERIOD = 60 * 60_000;
 
 /** Finds the key of a JWT in one version of the issuer's key set. */
-export type KeySet = ReturnType<typeof createLocalJWKSet>;
+export type KeySet = ReturnType<Jose['createLocalJWKSet']>;
 
 /**
  * The public keys of an OpenID Connect issuer. They are fetched at the start, every five minutes, and
@@ -88,6 +89,7 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
       const jwks = await fetchJson(this.url ?? (await this.discover()), this.closing.signal);
       const json = JSON.stringify(jwks);
       if (json !== this.keys?.json) {
+        const { createLocalJWKSet } = await loadJose();
         this.keys = { json, set: createLocalJWKSet(this.withoutWeakKeys(jwks as JSONWebKeySet)) };
         this.logger.log(`Fetched new keys of ${this.issuer}.`);
       } else if (this.fault !== undefined) {

@@ -1,10 +1,11 @@
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
-import { errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose';
+import type { JWTHeaderParameters, JWTPayload } from 'jose';
 import { LruMap } from 'toad-cache';
 import { InsufficientScopeError, InvalidTokenError, PlantStoreError } from '../errors';
 import type { BearerToken } from './bearer-token';
 import { identifyByToken } from './caller-identity';
 import { IssuerKeys, type KeySet } from './issuer-keys';
+import { type Jose, loadJose } from './jose';
 import { type Scope, scopes } from './scope';
 import { type Caller, TokenVerifier } from './token-verifier';
 
@@ -86,6 +87,7 @@ export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplic
 
   private async verifyJwt(token: BearerToken, scope: Scope): Promise<Caller> {
     const { issuer, audience } = this.options;
+    const { errors, jwtVerify } = await loadJose();
     let keys: KeySet | undefined;
     try {
       const { payload, protectedHeader } = await jwtVerify(
@@ -129,7 +131,7 @@ export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplic
       // Without the cause, which may hold the token's claims: causes are logged.
       throw error instanceof PlantStoreError
         ? error
-        : new InvalidTokenError(describeRefusal(error));
+        : new InvalidTokenError(describeRefusal(error, errors));
     }
   }
 
@@ -179,7 +181,7 @@ function findCallerName({ sub, client_id }: JWTPayload): string | undefined {
 }
 
 /** The reason why a JWT is refused, where the caller may know it. */
-function describeRefusal(error: unknown): string | undefined {
+function describeRefusal(error: unknown, errors: Jose['errors']): string | undefined {
   if (error instanceof errors.JWTExpired) return 'The token has expired.';
   if (error instanceof errors.JWTClaimValidationFailed) {
     return `The token's claim ${error.claim} is missing or invalid.`;

@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { checkSqlite, copySqlite } from '../plants/standalone';
+import { readDatabase } from '../config/database';
+import { checkSqlite, copySqlite } from '../plants/archives';
 import { NewFile } from './new-file';
 import { Progress } from './progress';
-import { readStore } from './store';
 import { UsageError } from './usage.error';
 
 /** Milliseconds between two looks at the size of a file. */
@@ -11,7 +11,7 @@ const LOOK_INTERVAL = 200;
 
 /** Copies the store to a file, while the service may run. */
 export async function backUp(path: string, signal: AbortSignal): Promise<void> {
-  const store = readStore(process.env);
+  const store = readDatabase(process.env);
   if ('postgres' in store) {
     throw new UsageError(
       `A PostgreSQL database is backed up with its own program:\n  pg_dump --format=custom --file=${path} "$DATABASE_URL"`,

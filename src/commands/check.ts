@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { IssuerKeys, parseTokenFile } from '../auth';
 import { readEnvironment, type Settings } from '../config';
-import { checkSqlite, describeSqlite, openArchive } from '../plants/standalone';
+import { checkSqlite, describeSqlite, openArchive } from '../plants/archives';
 import { readTls } from '../server';
 
 /** How the check goes. */

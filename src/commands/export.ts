@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { openArchive } from '../plants/standalone';
+import { readDatabase } from '../config/database';
+import { openArchive } from '../plants/archives';
 import { csvHeader, type Format, toCsv } from '../transfer';
 import { orAborted } from './interrupt';
 import { NewFile } from './new-file';
 import { Progress } from './progress';
-import { readStore } from './store';
 
 /** What `export` may be given. */
 export interface ExportOptions {
@@ -23,7 +23,7 @@ export async function exportPlants(
   const progress = new Progress('plants');
   let count = 0;
   try {
-    const archive = await openArchive(readStore(process.env), 'read');
+    const archive = await openArchive(readDatabase(process.env), 'read');
     try {
       const total = await archive.estimateCount();
       if (format === 'csv') await orAborted(target.write(csvHeader), signal);

@@ -1,10 +1,10 @@
 import { createReadStream, statSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import { openArchive } from '../plants/standalone';
+import { readDatabase } from '../config/database';
+import { openArchive } from '../plants/archives';
 import { type Format, type ImportCounts, importPlants, type Rejection } from '../transfer';
 import { NewFile } from './new-file';
 import { Progress } from './progress';
-import { readStore } from './store';
 import { UsageError } from './usage.error';
 
 /** What `import` may be given beside the file. */
@@ -54,7 +54,7 @@ export async function importFile(
 
   let reports = 0;
   try {
-    const archive = await openArchive(readStore(process.env), isDryRun ? 'read' : 'write');
+    const archive = await openArchive(readDatabase(process.env), isDryRun ? 'read' : 'write');
     try {
       await importPlants(chunks(), {
         format: options.format ?? (file?.endsWith('.csv') ? 'csv' : 'ndjson'),

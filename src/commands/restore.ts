@@ -1,14 +1,14 @@
 import { constants, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { checkSqlite, replaceSqlite } from '../plants/standalone';
-import { readStore } from './store';
+import { readDatabase } from '../config/database';
+import { checkSqlite, replaceSqlite } from '../plants/archives';
 import { sync } from './sync';
 import { UsageError } from './usage.error';
 
 /** Puts a backup in the place of the store, which nobody may have open. */
 export async function restore(path: string, signal: AbortSignal): Promise<void> {
-  const store = readStore(process.env);
+  const store = readDatabase(process.env);
   if ('postgres' in store) {
     throw new UsageError(
       `A PostgreSQL database is restored with its own program:\n  pg_restore --clean --if-exists --single-transaction --dbname="$DATABASE_URL" ${path}`,

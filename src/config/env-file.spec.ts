@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, removeFolder } from '../../test/support/folder';
 import { addEnvFile } from './env-file';
-import { EnvironmentError } from './environment';
+import { EnvironmentError } from './environment.error';
 
 describe('addEnvFile', () => {
   let folder: string;

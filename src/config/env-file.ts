@@ -1,5 +1,5 @@
 import { parseEnv } from 'node:util';
-import { EnvironmentError } from './environment';
+import { EnvironmentError } from './environment.error';
 import { readSettingFile } from './setting-file';
 
 /** The text between quotes, which may span lines. */

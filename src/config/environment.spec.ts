@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, removeFolder } from '../../test/support/folder';
-import { EnvironmentError, readEnvironment, type Settings } from './environment';
+import { readEnvironment, type Settings } from './environment';
+import { EnvironmentError } from './environment.error';
 
 const DIGEST = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad';
 

@@ -13,8 +13,8 @@ import type { HttpOptions } from '../server';
 import type { RateLimitOptions } from '../operations/limits';
 import type { ShutdownOptions } from '../operations/process';
 import { isTracingEnabled } from '../operations/tracing';
-import { describeUnknownParameter, describeUnusablePath, urlPerHost } from '../plants/standalone';
-import { readSettingFile } from './setting-file';
+import { DEFAULT_DATABASE, type DatabaseSettings, readDatabase } from './database';
+import { EnvironmentError } from './environment.error';
 import { describeMisspelled, describeUnknownAuth } from './variables';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
@@ -23,8 +23,7 @@ export interface Settings extends HttpOptions, ShutdownOptions {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
-  /** The SQLite file, or the connection URL of a PostgreSQL database. */
-  readonly database: { readonly sqlite: string } | { readonly postgres: string };
+  readonly database: DatabaseSettings;
   /** Its tokens are digests. */
   readonly auth: ServiceAuthOptions;
   /** The limit for each caller; undefined for none. */
@@ -36,11 +35,6 @@ export interface Settings extends HttpOptions, ShutdownOptions {
   readonly tracing: boolean;
   /** What the operator should know of the environment, for the log: one sentence each. */
   readonly warnings: readonly string[];
-}
-
-/** The environment is invalid. The message names all invalid variables, one per line. */
-export class EnvironmentError extends Error {
-  override readonly name = 'EnvironmentError';
 }
 
 type Parse<T> = (text: string) => T | undefined;
@@ -83,15 +77,11 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const readFlag = (name: string, fallback: boolean): boolean =>
     read(name, fallback, 'true or false', (value) => FLAGS.get(value.toLowerCase()));
 
-  function readDatabase(): Settings['database'] {
-    const file = readText('DATABASE_URL_FILE');
-    const url = readText('DATABASE_URL');
+  function readStore(): DatabaseSettings {
     try {
-      if (file === undefined) return url === undefined ? DEFAULT_DATABASE : parseDatabaseUrl(url);
-      if (url !== undefined) throw new Error('and DATABASE_URL must not both be set');
-      return parseDatabaseUrl(readSettingFile(file).trim());
+      return readDatabase(environment);
     } catch (error) {
-      faults.push(`DATABASE_URL${file === undefined ? '' : '_FILE'} ${(error as Error).message}`);
+      faults.push((error as EnvironmentError).message);
       return DEFAULT_DATABASE;
     }
   }
@@ -105,7 +95,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       /^[\w.:-]+$/.test(value) ? value : undefined,
     ),
     port: read('PORT', 3000, 'a port from 0 to 65535', parseIntegerBetween(0, 65_535)),
-    database: readDatabase(),
+    database: readStore(),
     auth: {
       tokens: read(
         'AUTH_TOKENS',
@@ -235,21 +225,6 @@ function parseRate(text: string): RateLimitOptions | undefined {
   const [, number, unit = ''] = /^(\d{1,9}) ?\/ ?(s|m|h)$/.exec(text) ?? [];
   const quota = Number(number);
   return quota > 0 ? { quota, window: WINDOWS[unit] ?? NaN } : undefined;
-}
-
-const DEFAULT_DATABASE = { sqlite: 'data/plants.db' };
-
-/** @throws Error when the URL is invalid; the message continues a sentence that begins with its name */
-function parseDatabaseUrl(text: string): Settings['database'] {
-  const [, path] = /^sqlite:(?!.*\0)(.*)$/s.exec(text) ?? [];
-  const fault = path === undefined ? describeUnknownParameter(text) : describeUnusablePath(path);
-  if (fault !== undefined) throw new Error(fault);
-  if (path?.includes('?')) throw new Error('must not have parameters after sqlite:PATH');
-  if (path !== undefined) return { sqlite: path };
-  if (urlPerHost(text)) return { postgres: text };
-  throw new Error(
-    'must be sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE with sslmode disable, require, verify-ca or verify-full',
-  );
 }
 
 function parseOrigins(text: string): string[] | undefined {

@@ -1,2 +1,4 @@
+export type { DatabaseSettings } from './database';
 export { addEnvFile } from './env-file';
-export { EnvironmentError, readEnvironment, type Settings } from './environment';
+export { EnvironmentError } from './environment.error';
+export { readEnvironment, type Settings } from './environment';

@@ -1,7 +1,7 @@
 import { findNearMatch } from '../spelling';
 
-/** The variables that the service reads, but for those of OpenTelemetry. */
-const VARIABLES = [
+/** The variables that the service reads, except those of OpenTelemetry. */
+export const VARIABLES = [
   ...['HOST', 'PORT', 'DATABASE_URL', 'DATABASE_URL_FILE'],
   ...['AUTH_TOKENS', 'AUTH_TOKENS_FILE'],
   ...['AUTH_ISSUER', 'AUTH_AUDIENCE', 'AUTH_JWKS_URL', 'AUTH_SCOPE', 'AUTH_SCOPE_METRICS'],

@@ -2,3 +2,4 @@ export { ErrorFilter } from './error.filter';
 export { LogThrottle } from './log-throttle';
 export { isJsonMediaType } from './media-type';
 export { fieldValues, type HostRequest, nodeRequest, pathOf } from './node-request';
+export { declareBytes, keepBodiesUnread, readBody, ReadsBody, wasRead } from './unread-body';

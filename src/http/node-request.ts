@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 
 /** A request as Nest hands it out: Fastify wraps Node's, Express extends it. */
 export type HostRequest = (IncomingMessage | { readonly raw: IncomingMessage }) & {
-  /** The body as the host's parser left it: parsed, or the bytes themselves. */
+  /** The body as a parser of the host left it: parsed, or the bytes themselves. */
   readonly body?: unknown;
   /** The bytes of the body, when the host was created with Nest's `rawBody: true`. */
   readonly rawBody?: Buffer;

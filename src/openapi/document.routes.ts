@@ -1,13 +1,17 @@
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance } from 'fastify';
 import { dump } from 'js-yaml';
 import { NotFoundError } from '../errors';
-import { createDocument } from './document';
+import { createDocument, withLargeId } from './document';
 
 const UI = join(__dirname, 'ui');
-const SWAGGER_UI = dirname(require.resolve('swagger-ui-dist/package.json'));
+/** The program has the files of Swagger UI beside its own. */
+const SWAGGER_UI = existsSync(join(UI, 'swagger-ui.css'))
+  ? UI
+  : dirname(require.resolve('swagger-ui-dist/package.json'));
 
 /** The files of the page at `/docs`, and their folders. */
 const files = {
@@ -53,8 +57,8 @@ async function writeDocument(app: NestFastifyApplication): Promise<DocumentTexts
   await import('@nestjs/swagger');
   const document = createDocument(app);
   return {
-    json: JSON.stringify(document),
-    yaml: dump(document, { skipInvalid: true, noRefs: true }),
+    json: withLargeId(JSON.stringify(document)),
+    yaml: withLargeId(dump(document, { skipInvalid: true, noRefs: true })),
   };
 }
 

@@ -37,7 +37,7 @@ function description(): string {
 
 **The token.** ${TOKEN}
 
-**Errors.** Each failure is answered with an \`Error\`. The meaning of its number never changes, and the first three digits are the HTTP status. 400 is part of the specification; this implementation adds the other statuses.
+**Errors.** Each failure is answered with an \`Error\`. The meaning of its number never changes, and the first three digits are the HTTP status. The specification has the statuses 200 and 400; this implementation adds the others, and the \`Idempotency-Key\`.
 
 <details><summary>What the error numbers mean</summary>
 
@@ -46,6 +46,16 @@ function description(): string {
 ${rows.join('\n')}
 
 </details>`;
+}
+
+/**
+ * Puts the id of an example into the text of a document. The document is made of JavaScript's numbers,
+ * and no double holds this id.
+ *
+ * @param text the document as JSON or YAML
+ */
+export function withLargeId(text: string): string {
+  return text.replace('9007199254740994', '9007199254740993');
 }
 
 /** Removes the prefix that schema names need in the document of a host. */

@@ -2,7 +2,7 @@ import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { AppModule } from '../app.module';
 import { readEnvironment } from '../config';
-import { createDocument } from './document';
+import { createDocument, withLargeId } from './document';
 
 /** Prints the OpenAPI document. Preview mode opens no store. */
 async function main(): Promise<void> {
@@ -11,7 +11,7 @@ async function main(): Promise<void> {
     new FastifyAdapter(),
     { preview: true, logger: false },
   );
-  process.stdout.write(`${JSON.stringify(createDocument(app), null, 2)}\n`);
+  process.stdout.write(`${withLargeId(JSON.stringify(createDocument(app), null, 2))}\n`);
 }
 
 void main();

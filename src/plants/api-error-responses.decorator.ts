@@ -67,11 +67,10 @@ export function ApiErrorResponses(): MethodDecorator {
   return applyDecorators(...responses);
 }
 
-/** The specification has 400 and no other error; what is added to it says so. */
+/** The specification has 400, and names it "Error". */
 function descriptionOf(status: number | 'default'): string {
   if (status === 400) return 'Error';
-  const what = status === 'default' ? 'Any other failure' : STATUS_CODES[status];
-  return `${what ?? status} (this implementation's own, beyond the specification)`;
+  return status === 'default' ? 'Any other failure' : (STATUS_CODES[status] ?? String(status));
 }
 
 function exampleOf([kind, { error, meaning }]: [ErrorKind, CatalogueEntry]): [

@@ -19,6 +19,7 @@ export {
   GUARDED_BY_HOST,
   type PlantsModuleMounting,
   type PlantsModuleOptions,
+  type PostgresOptions,
 } from './plants.options';
 export { type Insertion, PlantsRepository } from './plants.repository';
 export { type CreationOptions, PlantsService } from './plants.service';

@@ -1,14 +1,23 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { Injectable, type PipeTransform } from '@nestjs/common';
+import { Inject, Injectable, Logger, Optional, type PipeTransform } from '@nestjs/common';
 import { InvalidPlantError, NotJsonError, UnsupportedMediaTypeError } from '../errors';
-import { fieldValues, type HostRequest, isJsonMediaType, nodeRequest } from '../http';
+import {
+  fieldValues,
+  type HostRequest,
+  isJsonMediaType,
+  nodeRequest,
+  readBody,
+  wasRead,
+} from '../http';
 import type { NewPlantDto } from './dto/new-plant.dto';
 import { parseInt64 } from './int64';
 import { findJsonFault } from './json-fault';
 import { sourceOfMember } from './json-member';
 import { validationChannel } from './plants.channels';
-import { type NewPlantCandidate, validateNewPlant } from './new-plant.validation';
+import type { NewPlantCandidate } from './new-plant.rules';
+import { validateNewPlant } from './new-plant.validation';
+import { BODY_LIMIT, DEFAULT_BODY_LIMIT } from './plants.route';
 
 /**
  * Reads the content of a request as a {@link NewPlantDto}, exactly, or refuses it.
@@ -17,25 +26,52 @@ import { type NewPlantCandidate, validateNewPlant } from './new-plant.validation
  *
  * @throws UnsupportedMediaTypeError when the content is not declared as plain JSON in UTF-8
  * @throws NotJsonError when it is not JSON
+ * @throws PlantStoreError `bodyTooLarge` when it is larger than the limit
  * @throws InvalidPlantError when it is JSON of another shape
  */
 @Injectable()
-export class NewPlantPipe implements PipeTransform<HostRequest, NewPlantDto> {
-  transform(request: HostRequest): NewPlantDto {
-    return validationChannel.hasSubscribers
-      ? validationChannel.traceSync(() => this.read(request), {})
-      : this.read(request);
+export class NewPlantPipe implements PipeTransform<HostRequest> {
+  private hasWarned = false;
+
+  /** @param limit of the bytes that are read here; a host may have read others */
+  constructor(
+    @Optional() @Inject(BODY_LIMIT) private readonly limit: number = DEFAULT_BODY_LIMIT,
+  ) {}
+
+  transform(request: HostRequest): NewPlantDto | Promise<NewPlantDto> {
+    const content = request.rawBody ?? request.body;
+    const message = nodeRequest(request);
+    if (Buffer.isBuffer(content)) return validate(message, () => readBytes(content));
+    if (!wasRead(message)) return this.receive(request);
+    this.warn(message);
+    return validate(message, () => readParsed(content, message));
   }
 
-  private read(request: HostRequest): NewPlantDto {
-    assertJsonContent(nodeRequest(request));
-    const content = request.rawBody ?? request.body;
-    return validateNewPlant(
-      Buffer.isBuffer(content) || content === undefined
-        ? readBytes(content)
-        : readParsed(content, nodeRequest(request)),
+  private async receive(request: HostRequest): Promise<NewPlantDto> {
+    const message = nodeRequest(request);
+    assertJsonContent(message);
+    const bytes = await readBody(request, this.limit);
+    return validate(message, () => readBytes(bytes));
+  }
+
+  private warn({ url }: IncomingMessage): void {
+    if (this.hasWarned) return;
+    this.hasWarned = true;
+    new Logger('PlantsModule').warn(
+      `The body of a request to ${url ?? ''} was read and parsed before it came here, so that its id may have been rounded and what is malformed is answered elsewhere. Let middleware that reads bodies leave out this path, or create the application with rawBody: true.`,
     );
   }
+}
+
+/** Validates what is read of the content of a request, if it is declared as JSON. */
+function validate(message: IncomingMessage, read: () => NewPlantCandidate): NewPlantDto {
+  const validateContent = (): NewPlantDto => {
+    assertJsonContent(message);
+    return validateNewPlant(read());
+  };
+  return validationChannel.hasSubscribers
+    ? validationChannel.traceSync(validateContent, {})
+    : validateContent();
 }
 
 function assertJsonContent(message: IncomingMessage): void {
@@ -53,8 +89,8 @@ function isEncoded(codings = ''): boolean {
   return codings.split(',').some((coding) => !/^(?:identity)?$/i.test(coding.trim()));
 }
 
-function readBytes(bytes: Buffer | undefined): NewPlantCandidate {
-  if (bytes === undefined || bytes.length === 0) throw new NotJsonError('The body is empty.');
+function readBytes(bytes: Buffer): NewPlantCandidate {
+  if (bytes.length === 0) throw new NotJsonError('The body is empty.');
   if (!isUtf8(bytes)) throw new NotJsonError('The body is not UTF-8.');
   const text = bytes.toString();
 
@@ -74,7 +110,7 @@ function readParsed(value: unknown, { headers }: IncomingMessage): NewPlantCandi
   if (typeof id !== 'number' || !Number.isInteger(id)) return { id, name, tag };
   if (Number.isSafeInteger(id)) return { id: BigInt(id), name, tag };
   throw new InvalidPlantError(
-    'Not a NewPlant: id may have been rounded before it was validated. For ids above 2^53 the server must be created with rawBody: true.',
+    'Not a NewPlant: id may have been rounded before it was validated. This server does not take ids above 2^53.',
   );
 }
 

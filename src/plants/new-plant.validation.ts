@@ -1,11 +1,7 @@
+import { validateSync } from './class-validator';
 import { InvalidPlantError } from '../errors';
-import { isExactText } from './dto/is-exact-text.decorator';
-import { isInt64 } from './dto/is-int64.decorator';
 import { NewPlantDto } from './dto/new-plant.dto';
-import { explainFaults } from './validation-decorators';
-
-/** Values that stand where a NewPlant has its members, of any type. */
-export type NewPlantCandidate = { readonly [Member in keyof NewPlantDto]?: unknown };
+import { isValidNewPlant, type NewPlantCandidate } from './new-plant.rules';
 
 /**
  * Validates a candidate by the rules on {@link NewPlantDto}.
@@ -16,16 +12,8 @@ export type NewPlantCandidate = { readonly [Member in keyof NewPlantDto]?: unkno
 export function validateNewPlant(candidate: NewPlantCandidate): NewPlantDto {
   const plant = copyOf(candidate);
   if (isValidNewPlant(plant)) return plant;
-  throw new InvalidPlantError(`Not a NewPlant: ${explainFaults(plant).join('; ')}.`);
-}
-
-/**
- * Whether a candidate keeps the rules on {@link NewPlantDto}: the verdict of class-validator, which
- * needs some twenty times as long for it and is asked only to explain a refusal.
- */
-export function isValidNewPlant(candidate: NewPlantCandidate): candidate is NewPlantDto {
-  const { id, name, tag } = candidate;
-  return isInt64(id) && isExactText(name) && (tag === undefined || isExactText(tag));
+  const reasons = validateSync(plant).flatMap(({ constraints = {} }) => Object.values(constraints));
+  throw new InvalidPlantError(`Not a NewPlant: ${reasons.join('; ')}.`);
 }
 
 function copyOf({ id, name, tag }: NewPlantCandidate): NewPlantDto & NewPlantCandidate {

@@ -7,7 +7,7 @@ import {
   PlantStoreError,
   UnavailableError,
 } from '../errors';
-import { ErrorFilter, type HostRequest, nodeRequest } from '../http';
+import { ErrorFilter, type HostRequest, keepBodiesUnread, nodeRequest, ReadsBody } from '../http';
 import { ApiErrorResponses } from './api-error-responses.decorator';
 import { NewPlantDto, newPlantExamples } from './dto/new-plant.dto';
 import {
@@ -41,9 +41,12 @@ export class PlantsController {
     private readonly newPlant: NewPlantPipe,
     private readonly adapterHost: HttpAdapterHost,
     private readonly errors: ErrorFilter,
-  ) {}
+  ) {
+    keepBodiesUnread(adapterHost);
+  }
 
   @Post()
+  @ReadsBody()
   @ApiOperation({
     summary: 'Creates a new plant in the store',
     description:
@@ -55,7 +58,7 @@ export class PlantsController {
     name: IDEMPOTENCY_KEY,
     required: false,
     description:
-      'Makes the creation safe to repeat (an addition of this implementation). A repetition by the same caller, with the same key and the same plant, is answered like the first. 1 to 255 visible ASCII characters, as they are or as a quoted string of RFC 9651; choose a new key for each plant.',
+      'Makes the creation safe to repeat: a repetition by the same caller, with the same key and the same plant, is answered like the first. Choose a new key for each plant, of 1 to 255 visible ASCII characters, as they are or as a quoted string of RFC 9651.',
     // Without an example, which Swagger UI would send with every request.
     schema: { type: 'string' },
   })
@@ -77,7 +80,8 @@ export class PlantsController {
     let newPlant: NewPlantDto | undefined;
     try {
       const key = idempotencyKeyOf(nodeRequest(request));
-      newPlant = this.newPlant.transform(request);
+      const content = this.newPlant.transform(request);
+      newPlant = content instanceof Promise ? await content : content;
       let isReplay = false;
       if (key === undefined) await this.plants.create(newPlant);
       else isReplay = await this.plants.createOnce(newPlant, key, callerOf(request));

@@ -8,7 +8,7 @@ import {
 import { BearerGuard, TokenVerifier } from '../auth';
 import { createDefaultVerifier } from './default-token-verifier';
 import { ApiBearerAuth } from './swagger-decorators';
-import { PostgresPlantsRepository, SqlitePlantsRepository } from './persistence';
+import { openRepository } from './persistence';
 import { PlantsController } from './plants.controller';
 import {
   GUARDED_BY_HOST,
@@ -16,7 +16,7 @@ import {
   type PlantsModuleOptions,
 } from './plants.options';
 import { PlantsRepository } from './plants.repository';
-import { MOUNTING_PATH, PLANTS_PATH } from './plants.route';
+import { BODY_LIMIT, DEFAULT_BODY_LIMIT, MOUNTING_PATH, PLANTS_PATH } from './plants.route';
 
 const defaults: PlantsModuleMounting = {
   path: PLANTS_PATH,
@@ -36,6 +36,7 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
       providers: [
         ...providers,
         { provide: MOUNTING_PATH, useValue: mounting.path },
+        provideBodyLimit(),
         repositoryFor(mounting),
         ...verifierFor(mounting),
       ],
@@ -60,23 +61,25 @@ function nameOf(path: string): string {
   return `${words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')}Controller`;
 }
 
+function provideBodyLimit(): Provider {
+  return { provide: BODY_LIMIT, inject: [MODULE_OPTIONS_TOKEN], useFactory: bodyLimitOf };
+}
+
+/** @throws TypeError when the limit is not a number of bytes */
+function bodyLimitOf({ bodyLimit = DEFAULT_BODY_LIMIT }: PlantsModuleOptions): number {
+  if (Number.isSafeInteger(bodyLimit) && bodyLimit > 0) return bodyLimit;
+  throw new TypeError('PlantsModule: bodyLimit must be a number of bytes, 1 or more.');
+}
+
 function repositoryFor({ repository, guard }: PlantsModuleMounting): Provider {
   if (repository) return { provide: PlantsRepository, useExisting: repository };
   return {
     provide: PlantsRepository,
     // The verifier comes first: invalid options must not leave an open store behind.
     inject: [MODULE_OPTIONS_TOKEN, ...(guard ? [] : [TokenVerifier])],
-    useFactory: openRepository,
+    useFactory: ({ sqlite = 'data/plants.db', postgres }: PlantsModuleOptions) =>
+      openRepository(sqlite, postgres),
   };
-}
-
-function openRepository({
-  sqlite = 'data/plants.db',
-  postgres,
-}: PlantsModuleOptions): Promise<PlantsRepository> {
-  return postgres === undefined
-    ? SqlitePlantsRepository.open(sqlite)
-    : PostgresPlantsRepository.open(postgres);
 }
 
 /** The verifier of bearer tokens; none when the host has a guard of its own. */

@@ -1,5 +1,6 @@
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
-import type { ClientConfig } from 'pg';
+import type { Duplex } from 'node:stream';
+import type { ConnectionOptions } from 'node:tls';
 import type { AuthOptions } from '../auth';
 import type { PlantsRepository } from './plants.repository';
 
@@ -27,7 +28,7 @@ export interface PlantsModuleOptions {
    *
    * @default undefined, which means SQLite
    */
-  readonly postgres?: string | ClientConfig | undefined;
+  readonly postgres?: string | PostgresOptions | undefined;
 
   /**
    * Which bearer tokens are accepted.
@@ -36,6 +37,43 @@ export interface PlantsModuleOptions {
    * does not start unless `auth` or `guard` says who may create plants
    */
   readonly auth?: AuthOptions | undefined;
+
+  /**
+   * The largest body of a request, in bytes. Limits of the host do not count, because the module reads
+   * the body itself.
+   *
+   * @default 1048576
+   */
+  readonly bodyLimit?: number | undefined;
+}
+
+/**
+ * Client settings of the `pg` driver, under its names, which this package does not need installed to
+ * be type-checked.
+ */
+export interface PostgresOptions {
+  readonly connectionString?: string | undefined;
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+  readonly database?: string | undefined;
+  readonly user?: string | undefined;
+  readonly password?: string | (() => string | Promise<string>) | undefined;
+  readonly ssl?: boolean | ConnectionOptions | undefined;
+  readonly sslnegotiation?: 'postgres' | 'direct' | undefined;
+  readonly enableChannelBinding?: boolean | undefined;
+  readonly stream?: (() => Duplex | undefined) | undefined;
+  readonly keepAlive?: boolean | undefined;
+  /** Milliseconds, as are the other times. */
+  readonly keepAliveInitialDelayMillis?: number | undefined;
+  readonly connectionTimeoutMillis?: number | undefined;
+  readonly statement_timeout?: false | number | undefined;
+  readonly query_timeout?: number | undefined;
+  readonly lock_timeout?: number | undefined;
+  readonly idle_in_transaction_session_timeout?: number | undefined;
+  readonly application_name?: string | undefined;
+  readonly fallback_application_name?: string | undefined;
+  readonly client_encoding?: string | undefined;
+  readonly options?: string | undefined;
 }
 
 /** The settings that are fixed where the module is mounted, with `forRootAsync` too. */

@@ -3,26 +3,8 @@
  * than the public face of the package, `index.ts`.
  */
 export { IDEMPOTENT_REPLAYED } from './idempotency-key';
-export { parseInt64 } from './int64';
-export { sourceOfMember } from './json-member';
 export { validateNewPlant } from './new-plant.validation';
-export {
-  checkSqlite,
-  copySqlite,
-  describeSqlite,
-  describeUnknownParameter,
-  describeUnusablePath,
-  openArchive,
-  replaceSqlite,
-  StoreOpenError,
-  urlPerHost,
-} from './persistence';
-export {
-  type ArchivedPlant,
-  PlantsArchive,
-  type PlantLines,
-  type WriteResult,
-} from './plants.archive';
+export { StoreOpenError } from './persistence/archives';
 export {
   type BatchEvent,
   batchChannel,
@@ -37,4 +19,4 @@ export { PlantsModule } from './plants.module';
 export { GUARDED_BY_HOST } from './plants.options';
 export { PlantsRepository } from './plants.repository';
 export { createPlantRoute } from './plants.route';
-export { hasSwagger, loadSwagger, SCHEMA_PREFIX } from './swagger-decorators';
+export { loadSwagger, SCHEMA_PREFIX } from './swagger-decorators';

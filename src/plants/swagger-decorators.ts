@@ -1,15 +1,7 @@
-import { createRequire } from 'node:module';
 import type * as swagger from '@nestjs/swagger';
 import { deferDecorators } from './deferred-decorators';
 
-const load = createRequire(__filename);
-
-/** Whether `@nestjs/swagger` is installed. */
-export const hasSwagger = isInstalled();
-
-const deferred = deferDecorators<typeof swagger>(() =>
-  hasSwagger ? (load('@nestjs/swagger') as typeof swagger) : undefined,
-);
+const deferred = deferDecorators(load);
 
 /**
  * The decorators of `@nestjs/swagger`, which take effect with {@link loadSwagger}. Where it is
@@ -51,11 +43,12 @@ export function schemaOf(type: new () => unknown): { readonly $ref: string } {
 /** The prefix of our schema names in a host's document, where the host may have an `Error` of its own. */
 export const SCHEMA_PREFIX = 'PlantStore.';
 
-function isInstalled(): boolean {
+function load(): typeof swagger | undefined {
   try {
-    load.resolve('@nestjs/swagger');
-    return true;
-  } catch {
-    return false;
+    // Not createRequire(), which bundlers do not follow.
+    return require('@nestjs/swagger') as typeof swagger;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND') return undefined;
+    throw error;
   }
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { totalmem } from 'node:os';
 import { UnavailableError } from '../errors';
+import { delayBody } from './refused-bodies';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -13,10 +14,12 @@ const BASE = 128 * MIB;
 
 /**
  * How much memory a byte of an admitted body takes at worst: received, decoded, copied for the store,
- * not collected yet, and beside it the discarded bodies of refused requests, which a fast processor
- * receives faster than it collects them. Measured by small-memory.faults.ts.
+ * written into the answer, and all of these not collected yet. Measured by small-memory.faults.ts.
  */
-const FACTOR = 64;
+const FACTOR = 16;
+
+/** Milliseconds for which a body counts after it was answered: it is not collected at once. */
+const COLLECTION_TIME = 250;
 
 /** Bytes that bodies may have in any memory. */
 const LEAST = 2 * MIB;
@@ -45,8 +48,8 @@ export class BodyMemory {
   }
 
   /**
-   * Reserves memory for the body of a request until it is answered. A single body may exceed the
-   * bound.
+   * Reserves memory for the body of a request until it is answered, and a moment longer. A single body
+   * may exceed the bound.
    *
    * @returns why the request must be refused; undefined if it may be read
    */
@@ -56,9 +59,20 @@ export class BodyMemory {
     if (this.held > 0 && this.held + size > this.limit) return this.full;
     this.held += size;
     response.once('close', () => {
-      this.held -= size;
+      setTimeout(() => {
+        this.held -= size;
+      }, COLLECTION_TIME);
     });
     return undefined;
+  }
+
+  /** Reads the body of a refused request, if that counts, at a pace that bounds its memory too. */
+  refuse(request: IncomingMessage): void {
+    const { headers, complete, socket } = request;
+    if (complete) return;
+    const length = Number(headers['content-length'] ?? 0);
+    const size = length > this.bodyLimit ? this.bodyLimit : this.sizeOf(request);
+    if (size >= SMALLEST) delayBody(socket, size);
   }
 
   /** The bytes that a body may have: the limit of all if its length is not declared. */

@@ -3,6 +3,7 @@ import { Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MalformedRequestError } from '../errors';
 import { rawErrorAnswer } from './raw-answer';
+import { isBodyDelayed } from './refused-bodies';
 
 /** How long an idle connection stays open while draining, in milliseconds. */
 const LINGER = 500;
@@ -209,5 +210,12 @@ function close(socket: Socket): void {
 
 /** Keeps Node's HTTP parser from whatever else arrives. */
 function ignoreInput(socket: Socket): void {
-  socket.removeAllListeners('data').on('data', nothing).resume();
+  const ignore = (): void => {
+    // Node's own listener, which goes with the parser, has to start the reading again first.
+    if (isBodyDelayed(socket)) return;
+    socket.off('resume', ignore).removeAllListeners('data').on('data', nothing);
+  };
+  socket.on('resume', ignore);
+  ignore();
+  socket.resume();
 }

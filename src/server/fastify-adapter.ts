@@ -8,6 +8,7 @@ import type {
   onSendHookHandler,
 } from 'fastify';
 import { errorChannel, MalformedRequestError, type PlantStoreError } from '../errors';
+import { declareBytes } from '../http';
 import { createPlantRoute } from '../plants/standalone';
 import { BodyMemory } from './body-memory';
 import { answerClientError, handleRequests } from './client-errors';
@@ -55,6 +56,7 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
 
   const instance = adapter.getInstance<FastifyInstance>();
   keepBodiesUnparsed(instance);
+  declareBytes(adapter);
   const bodies = new BodyMemory(options.bodyLimit);
   if (options.corsOrigins.length > 0) allowOrigins(adapter, options.corsOrigins);
   spareSecurityHeaders(instance);
@@ -69,6 +71,11 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
     // The plugin's route of preflights has Fastify's error handler, not that of Nest.
     if (error && request.method === 'OPTIONS' && !request.is404) answer(reply, error);
     else done(error);
+  });
+  // For refusals before the body: Nest answers later ones itself.
+  instance.addHook('onError', (request, _reply, _error, done) => {
+    bodies.refuse(request.raw);
+    done();
   });
   instance.addHook('preClose', () =>
     connections.drain((options.shutdownTimeout - options.shutdownGrace) * DRAIN_SHARE),

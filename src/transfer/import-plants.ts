@@ -1,10 +1,10 @@
-import type { ArchivedPlant, PlantsArchive } from '../plants/standalone';
+import type { ArchivedPlant, PlantsArchive } from '../plants/archives';
 import { plantReader, type ReadPlant, RecordError } from './plant-reader';
 import { type Format, readRecords, type SourceRecord } from './records';
 
 /** Plants that are handed to the store at once, and characters of text after which they are fewer. */
-const BATCH_LENGTH = 2000;
-const BATCH_TEXT = 2 ** 18;
+const BATCH_LENGTH = 10_000;
+const BATCH_TEXT = 2 ** 20;
 
 /** A record that was not stored. */
 export interface Rejection {
@@ -23,6 +23,11 @@ export interface ImportCounts {
   present: number;
   conflicting: number;
   invalid: number;
+}
+
+interface Entry {
+  readonly record: SourceRecord;
+  readonly plant: ArchivedPlant;
 }
 
 /** How plants are imported. */
@@ -50,12 +55,25 @@ export async function importPlants(
   { format, archive, isDryRun, onRejection, onHeader, onBatch }: ImportOptions,
 ): Promise<ImportCounts> {
   const counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
-  let batch: { record: SourceRecord; plant: ArchivedPlant }[] = [];
+  let batch: Entry[] = [];
   let rejections: Rejection[] = [];
   let text = 0;
   let read: ReadPlant | undefined;
+  let writing: Promise<void> = Promise.resolve();
 
+  /** Stores a batch while the next one is read. */
   async function flush(): Promise<void> {
+    const full = { batch, rejections };
+    batch = [];
+    rejections = [];
+    text = 0;
+    await writing;
+    writing = write(full.batch, full.rejections);
+    // It is reported by whoever waits for it.
+    writing.catch(() => undefined);
+  }
+
+  async function write(batch: readonly Entry[], rejections: Rejection[]): Promise<void> {
     const plants = batch.map(({ plant }) => plant);
     const { stored, present, conflicts } = isDryRun
       ? await archive.compare(plants)
@@ -63,6 +81,7 @@ export async function importPlants(
     counts.stored += stored;
     counts.present += present;
     counts.conflicting += conflicts.length;
+    counts.invalid += rejections.length;
     for (const index of conflicts) {
       const { record } = batch[index] ?? {};
       if (record === undefined) continue;
@@ -72,34 +91,36 @@ export async function importPlants(
     for (const rejection of rejections.sort((one, other) => one.line - other.line)) {
       await onRejection(rejection);
     }
-    batch = [];
-    rejections = [];
-    text = 0;
     await onBatch(counts);
   }
 
-  for await (const records of readRecords(chunks, format)) {
-    for (const record of records) {
-      if (read === undefined) {
-        read = plantReader(format, record);
-        if (format === 'csv') {
-          await onHeader(record.raw);
-          continue;
+  try {
+    for await (const records of readRecords(chunks, format)) {
+      for (const record of records) {
+        if (read === undefined) {
+          read = plantReader(format, record);
+          if (format === 'csv') {
+            await onHeader(record.raw);
+            continue;
+          }
         }
+        try {
+          batch.push({ record, plant: read(record) });
+        } catch (error) {
+          if (!(error instanceof RecordError)) throw error;
+          const { line, raw } = record;
+          rejections.push({ line, raw, reason: await error.explain(), kind: 'invalid' });
+        }
+        text += record.raw.length;
+        if (batch.length + rejections.length >= BATCH_LENGTH || text >= BATCH_TEXT) await flush();
       }
-      try {
-        batch.push({ record, plant: read(record) });
-      } catch (error) {
-        if (!(error instanceof RecordError)) throw error;
-        counts.invalid++;
-        const { line, raw } = record;
-        rejections.push({ line, raw, reason: error.message, kind: 'invalid' });
-      }
-      text += record.raw.length;
-      if (batch.length + rejections.length >= BATCH_LENGTH || text >= BATCH_TEXT) await flush();
     }
+    if (read === undefined) plantReader(format, undefined);
+    await flush();
+    await writing;
+  } finally {
+    // The archive is not closed under it.
+    await Promise.allSettled([writing]);
   }
-  if (read === undefined) plantReader(format, undefined);
-  await flush();
   return counts;
 }

@@ -73,7 +73,7 @@ export async function* readRecords(
     for (;;) {
       const found = at < text.length ? find(text, at, isLast) : undefined;
       if (found === undefined) break;
-      const raw = text.slice(at, found.end).replace(/\r?\n$/, '');
+      const raw = text.slice(at, withoutLineEnd(text, at, found.end));
       if (raw !== '') {
         records.push(
           encoding === 'utf8'
@@ -113,6 +113,12 @@ function fromBytes(line: number, bytes: Buffer, find: FindRecord): SourceRecord 
   const raw = bytes.toString();
   const found = find(raw, 0, true);
   return { line, raw, fields: found?.fields, fault: found?.fault };
+}
+
+/** The index where a record ends, before the end of its last line. */
+function withoutLineEnd(text: string, start: number, end: number): number {
+  if (end === start || text[end - 1] !== '\n') return end;
+  return end - 1 > start && text[end - 2] === '\r' ? end - 2 : end - 1;
 }
 
 function countLineEnds(text: string, start: number, end: number): number {

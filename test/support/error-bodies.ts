@@ -19,7 +19,7 @@ export const errorBodies = {
   ),
   idRounded: body(
     40002,
-    'Not a NewPlant: id may have been rounded before it was validated. For ids above 2^53 the server must be created with rawBody: true.',
+    'Not a NewPlant: id may have been rounded before it was validated. This server does not take ids above 2^53.',
   ),
   nameMissing: body(40002, 'Not a NewPlant: name is required.'),
   nameNotString: body(40002, 'Not a NewPlant: name must be a string.'),

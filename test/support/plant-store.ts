@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { spawn as spawnOnTerminal } from '@lydell/node-pty';
-import { recordProcess } from './run-folder';
+import { programEnvironment, recordProcess } from './run-folder';
 import type { Run } from './run';
 
-const PROGRAM = join(__dirname, '../../dist/plant-store.js');
+const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 
 /** A command of the built `plant-store` as a process, with pipes. */
 export class CommandProcess {
@@ -30,7 +30,7 @@ export class CommandProcess {
     ];
     this.child = spawn(program, rest, {
       cwd: options.cwd,
-      env: { PATH: process.env.PATH, ...environment },
+      env: { ...programEnvironment(), ...environment },
     });
     recordProcess(this.child);
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
@@ -64,7 +64,7 @@ export async function plantStoreOnTerminal(
 ): Promise<{ code: number; output: string }> {
   const terminal = spawnOnTerminal(process.execPath, [PROGRAM, ...args], {
     cols: 200,
-    env: { PATH: process.env.PATH, ...environment },
+    env: { ...programEnvironment(), ...environment },
   });
   let output = '';
   terminal.onData((text) => (output += text));

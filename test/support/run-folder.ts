@@ -24,6 +24,14 @@ export default function makeRunFolder(): void {
   }
 }
 
+/**
+ * What a program under test finds in its environment: how to find others, and a place for compiled
+ * code, since most of the run's processor time is hundreds of processes that compile the same files.
+ */
+export function programEnvironment(): NodeJS.ProcessEnv {
+  return { PATH: process.env.PATH, NODE_COMPILE_CACHE: join(tmpdir(), 'compiled') };
+}
+
 /** Has a process that a test started end with the run, should the test not end it. */
 export function recordProcess(child: ChildProcess): void {
   const file = join(tmpdir(), `${String(child.pid)}.pid`);

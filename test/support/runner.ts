@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import TestRunner from 'jest-runner';
 
+type Configuration = ConstructorParameters<typeof TestRunner>[0];
+type Context = ConstructorParameters<typeof TestRunner>[1];
 type Parameters = globalThis.Parameters<TestRunner['runTests']>;
 
 /**
@@ -8,6 +10,11 @@ type Parameters = globalThis.Parameters<TestRunner['runTests']>;
  * themselves. Such a suite says so by `@alone` in the comment that its file starts with.
  */
 export default class extends TestRunner {
+  /** Adds a worker to those of the configuration, one a processor, since many suites wait a lot. */
+  constructor(configuration: Configuration, context: Context) {
+    super({ ...configuration, maxWorkers: configuration.maxWorkers + 1 }, context);
+  }
+
   override async runTests(...[tests, watcher, options]: Parameters): Promise<void> {
     const alone = tests.filter(({ path }) => mustRunAlone(path));
     const others = tests.filter((test) => !alone.includes(test));

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TOKEN } from './application';
-import { recordProcess } from './run-folder';
+import { programEnvironment, recordProcess } from './run-folder';
 
-const MAIN = join(__dirname, '../../dist/main.js');
+const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 
 /** The built service as a process of its own, as an operator runs it. */
 export class ServiceProcess {
@@ -22,10 +22,10 @@ export class ServiceProcess {
    * @param wrapper a program, with its arguments, that runs the service
    */
   constructor(folder: string, environment: NodeJS.ProcessEnv = {}, wrapper: string[] = []) {
-    const [program, ...rest] = [...wrapper, process.execPath, MAIN];
+    const [program, ...rest] = [...wrapper, process.execPath, PROGRAM, 'serve'];
     this.child = spawn(program, rest, {
       cwd: folder,
-      env: { PATH: process.env.PATH, PORT: '0', ...environment },
+      env: { ...programEnvironment(), PORT: '0', ...environment },
     });
     recordProcess(this.child);
     this.child.stdout?.on('data', (chunk) => (this.stdout += String(chunk)));

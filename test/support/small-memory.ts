@@ -37,6 +37,13 @@ export class SmallMemory {
     return Number(readFileSync(this.peakFile, 'utf8')) / 2 ** 20;
   }
 
+  /** The memory in use now, in MiB, without files: what the system cannot take back. */
+  get anonymous(): number {
+    const statistics = readFileSync(join(this.folder, 'memory.stat'), 'utf8');
+    // Version 1, or 2.
+    return Number(/^(?:rss|anon) (\d+)$/m.exec(statistics)?.[1]) / 2 ** 20;
+  }
+
   /** Call it once the processes have ended. */
   async remove(): Promise<void> {
     await until(() => readFileSync(join(this.folder, 'cgroup.procs'), 'utf8') === '');

@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module';
 import { Injectable, Logger } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import type * as openTelemetry from './open-telemetry';
@@ -60,7 +59,7 @@ export class Tracing {
 
 function load(): typeof openTelemetry {
   try {
-    return createRequire(__filename)('./open-telemetry') as typeof openTelemetry;
+    return require('./open-telemetry') as typeof openTelemetry;
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw cause;
     throw new TracingError(

@@ -1,9 +1,7 @@
-import { ValidateBy } from '../validation-decorators';
+import { ValidateBy } from '../class-validator';
+import { isExactText } from '../new-plant.rules';
 
-/**
- * The property is a string that every store keeps to the character. U+0000 excludes a string
- * (PostgreSQL cannot store it in a text), as does an unpaired surrogate (UTF-8 cannot encode it).
- */
+/** The property is a string that every store keeps to the character. */
 export function IsExactText(): PropertyDecorator {
   return ValidateBy({
     name: 'isExactText',
@@ -17,9 +15,4 @@ export function IsExactText(): PropertyDecorator {
             : '$property must be a string',
     },
   });
-}
-
-/** Whether a value is a string that every store keeps to the character. */
-export function isExactText(value: unknown): boolean {
-  return typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
 }

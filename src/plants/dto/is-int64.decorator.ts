@@ -1,5 +1,6 @@
-import { ValidateBy } from '../validation-decorators';
+import { ValidateBy } from '../class-validator';
 import { INT64_MAX, INT64_MIN } from '../int64';
+import { isInt64 } from '../new-plant.rules';
 
 /** The property is a bigint that fits 64 bits, which is how an exact JSON integer is represented. */
 export function IsInt64(): PropertyDecorator {
@@ -13,9 +14,4 @@ export function IsInt64(): PropertyDecorator {
           : `$property must be an integer from ${String(INT64_MIN)} to ${String(INT64_MAX)}`,
     },
   });
-}
-
-/** Whether a value is an int64, as a bigint. */
-export function isInt64(value: unknown): boolean {
-  return typeof value === 'bigint' && value >= INT64_MIN && value <= INT64_MAX;
 }

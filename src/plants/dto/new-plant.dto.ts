@@ -17,8 +17,8 @@ export class NewPlantDto extends PlantDto {
 }
 
 /**
- * Example requests. The large id is above 2^53 and yet exact as a double, so that every tool shows
- * it as it is written here.
+ * Example requests. The large id is above 2^53 and yet exact as a double, so that the document of a
+ * host has it as it is written here. Our own document has one that no double holds.
  */
 export const newPlantExamples = {
   tagged: { summary: 'A plant with a tag', value: { id: 1, name: 'Fern', tag: 'shade' } },

@@ -1,6 +1,4 @@
 import type { PlantsArchive } from '../plants.archive';
-import { PostgresPlantsArchive } from './postgres/postgres-plants.archive';
-import { SqlitePlantsArchive } from './sqlite/sqlite-plants.archive';
 
 /**
  * Opens a store as an archive.
@@ -13,7 +11,12 @@ export async function openArchive(
   where: { readonly sqlite: string } | { readonly postgres: string },
   use: 'read' | 'write',
 ): Promise<PlantsArchive> {
-  if ('postgres' in where) return PostgresPlantsArchive.open(where.postgres, use === 'read');
+  // Each loads its driver.
+  if ('postgres' in where) {
+    const { PostgresPlantsArchive } = await import('./postgres/postgres-plants.archive.js');
+    return PostgresPlantsArchive.open(where.postgres, use === 'read');
+  }
+  const { SqlitePlantsArchive } = await import('./sqlite/sqlite-plants.archive.js');
   return use === 'read'
     ? SqlitePlantsArchive.openForReading(where.sqlite)
     : SqlitePlantsArchive.openForWriting(where.sqlite);

@@ -1,7 +1,8 @@
 import { StringDecoder } from 'node:string_decoder';
+import { finished } from 'node:stream/promises';
 import { setTimeout } from 'node:timers/promises';
 import type { PoolClient } from 'pg';
-import { to } from 'pg-copy-streams';
+import { from, to } from 'pg-copy-streams';
 import {
   type ArchivedPlant,
   judgeTaken,
@@ -19,6 +20,9 @@ const MAX_ATTEMPTS = 10;
 
 /** A PostgreSQL database as an archive, on one session of its own. */
 export class PostgresPlantsArchive extends PlantsArchive {
+  /** Whether the ids of the last batch were free, so that those of the next may be too. */
+  private prefersCopy = true;
+
   private constructor(
     private readonly hosts: PostgresHosts,
     private readonly client: PoolClient,
@@ -66,15 +70,17 @@ export class PostgresPlantsArchive extends PlantsArchive {
     return Number(rows[0]?.plants);
   }
 
-  /** One statement is one snapshot. The server sends no faster than the lines are taken. */
+  /**
+   * One statement is one snapshot. The server sends no faster than the lines are taken. `concat` leaves
+   * out what is NULL, and is faster than `||`.
+   */
   async *lines(): AsyncGenerator<PlantLines> {
     const key = this.hasKeys
-      ? `|| coalesce(',"idempotencyKey":"' || encode(idempotency_key, 'hex') || '"', '')`
+      ? `, ',"idempotencyKey":"' || encode(idempotency_key, 'hex') || '"'`
       : '';
     const copy = this.client.query(
       to(
-        `COPY (SELECT '{"id":' || id || ',"name":' || to_json(name) ||
-                      coalesce(',"tag":' || to_json(tag), '') ${key} || '}'
+        `COPY (SELECT concat('{"id":', id, ',"name":', to_json(name), ',"tag":' || to_json(tag)${key}, '}')
                FROM plants ORDER BY id) TO STDOUT`,
       ),
     );
@@ -115,6 +121,41 @@ export class PostgresPlantsArchive extends PlantsArchive {
     }
     // Sorted, so that it cannot deadlock with the batches of a service.
     const rows = plants.toSorted((one, other) => (one.id < other.id ? -1 : 1));
+    if (this.prefersCopy) {
+      try {
+        return await this.copyIn(rows);
+      } catch (error) {
+        // An id is taken, for example. What else is wrong, the insert meets too.
+        if (!isServerError(error)) throw toOperatorError(this.hosts.name, error);
+      }
+    }
+    const count = await this.insertFree(rows);
+    this.prefersCopy = count === rows.length;
+    return count;
+  }
+
+  /**
+   * Stores all rows or none, at several times the speed of an insert.
+   *
+   * @throws DatabaseError when an id is taken
+   */
+  private async copyIn(rows: readonly ArchivedPlant[]): Promise<number> {
+    const stream = this.client.query(
+      from(`COPY plants (id, name, tag${this.hasKeys ? ', idempotency_key' : ''}) FROM STDIN`),
+    );
+    let text = '';
+    for (const { id, name, tag, idempotencyKey } of rows) {
+      text += `${id}\t${escapeForCopy(name)}\t${tag === undefined ? NULL : escapeForCopy(tag)}`;
+      if (this.hasKeys) text += `\t${idempotencyKey ? `\\\\x${idempotencyKey}` : NULL}`;
+      text += '\n';
+    }
+    stream.end(text);
+    await finished(stream);
+    return rows.length;
+  }
+
+  /** Stores the rows whose ids are free, and returns how many. */
+  private async insertFree(rows: readonly ArchivedPlant[]): Promise<number> {
     const columns: unknown[][] = [
       rows.map(({ id }) => id),
       rows.map(({ name }) => name),
@@ -160,6 +201,21 @@ export class PostgresPlantsArchive extends PlantsArchive {
       throw toOperatorError(this.hosts.name, error);
     }
   }
+}
+
+/** How COPY writes an absent value. */
+const NULL = '\\N';
+
+const COPY_ESCAPES: Record<string, string> = {
+  '\\': '\\\\',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+};
+
+/** PostgreSQL documentation, COPY, "Text Format". */
+function escapeForCopy(text: string): string {
+  return text.replace(/[\\\n\r\t]/g, (character) => COPY_ESCAPES[character] ?? character);
 }
 
 /** COPY writes each backslash as two. Nothing else needs an escape: JSON has no raw control characters. */

@@ -7,17 +7,12 @@ import type { Plant } from '../../plant';
 import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { GroupCommit } from '../group-commit';
 import { hasKeys, type KeyedPlant, plantBatches } from '../plant-batches';
-import { sqliteMigrations } from './sqlite.migrations';
-import { describeUnusablePath } from './sqlite.path';
+import { openSqlite, startThread } from './sqlite.open';
 import type { SqliteCommitReply } from './sqlite.protocol';
-import { SqliteThread } from './sqlite.thread';
-import { StoreOpenError } from '../store-open.error';
+import type { SqliteThread } from './sqlite.thread';
 
 /** Characters of text after which a page ends early, to bound its memory. */
 const PAGE_TEXT_LIMIT = 2 ** 20;
-
-/** Milliseconds that a batch waits for another process's lock before it is refused. */
-const BUSY_TIMEOUT = 1000;
 
 /** Milliseconds between two probes of a store that is not ready. */
 const PROBE_INTERVAL = 500;
@@ -63,14 +58,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
    * @throws StoreOpenError when the file cannot be used
    */
   static async open(path: string): Promise<SqlitePlantsRepository> {
-    const fault = describeUnusablePath(path);
-    if (fault) throw new StoreOpenError(`The database file ${path} cannot be used`, `it ${fault}`);
-    const absolute = resolve(path);
-    try {
-      return new SqlitePlantsRepository(absolute, await startThread(absolute));
-    } catch (cause) {
-      throw new StoreOpenError(`The database file ${absolute} cannot be used`, cause);
-    }
+    return new SqlitePlantsRepository(resolve(path), await openSqlite(path));
   }
 
   async insert(plant: Plant): Promise<boolean> {
@@ -222,13 +210,4 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   private get isClosedOrReady(): boolean {
     return this.isWritable || this.closing.signal.aborted;
   }
-}
-
-function startThread(path: string, identity?: string): Promise<SqliteThread> {
-  return SqliteThread.start({
-    path,
-    identity,
-    busyTimeout: BUSY_TIMEOUT,
-    migrations: sqliteMigrations,
-  });
 }

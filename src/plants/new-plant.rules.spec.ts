@@ -1,7 +1,7 @@
+import { validateSync } from 'class-validator';
 import fc from 'fast-check';
 import { NewPlantDto } from './dto/new-plant.dto';
-import { isValidNewPlant } from './new-plant.validation';
-import { explainFaults } from './validation-decorators';
+import { isValidNewPlant } from './new-plant.rules';
 
 const anyValue = fc.oneof(
   fc.anything(),
@@ -24,7 +24,7 @@ describe('isValidNewPlant', () => {
 
     fc.assert(
       fc.property(candidate, (members) => {
-        const faults = explainFaults(Object.assign(new NewPlantDto(), members));
+        const faults = validateSync(Object.assign(new NewPlantDto(), members));
         if (faults.length === 0) valid++;
 
         expect(isValidNewPlant(members)).toBe(faults.length === 0);

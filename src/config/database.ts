@@ -1,0 +1,45 @@
+import { describeUnknownParameter, describeUnusablePath, urlPerHost } from '../plants/archives';
+import { EnvironmentError } from './environment.error';
+import { readSettingFile } from './setting-file';
+
+/** Where the plants are: a SQLite file, or the connection URL of a PostgreSQL database. */
+export type DatabaseSettings = { readonly sqlite: string } | { readonly postgres: string };
+
+/** The store when the environment names none. */
+export const DEFAULT_DATABASE: DatabaseSettings = { sqlite: 'data/plants.db' };
+
+/**
+ * Reads `DATABASE_URL` or `DATABASE_URL_FILE`, and nothing else of an environment.
+ *
+ * @throws EnvironmentError when it is invalid; the message never shows a secret
+ */
+export function readDatabase(environment: NodeJS.ProcessEnv): DatabaseSettings {
+  const file = readText(environment.DATABASE_URL_FILE);
+  const url = readText(environment.DATABASE_URL);
+  try {
+    if (file === undefined) return url === undefined ? DEFAULT_DATABASE : parseDatabaseUrl(url);
+    if (url !== undefined) throw new Error('and DATABASE_URL must not both be set');
+    return parseDatabaseUrl(readSettingFile(file).trim());
+  } catch (cause) {
+    const name = file === undefined ? 'DATABASE_URL' : 'DATABASE_URL_FILE';
+    throw new EnvironmentError(`${name} ${(cause as Error).message}`);
+  }
+}
+
+function readText(value = ''): string | undefined {
+  const text = value.trim();
+  return text === '' ? undefined : text;
+}
+
+/** @throws Error when the URL is invalid; the message continues a sentence that begins with its name */
+function parseDatabaseUrl(text: string): DatabaseSettings {
+  const [, path] = /^sqlite:(?!.*\0)(.*)$/s.exec(text) ?? [];
+  const fault = path === undefined ? describeUnknownParameter(text) : describeUnusablePath(path);
+  if (fault !== undefined) throw new Error(fault);
+  if (path?.includes('?')) throw new Error('must not have parameters after sqlite:PATH');
+  if (path !== undefined) return { sqlite: path };
+  if (urlPerHost(text)) return { postgres: text };
+  throw new Error(
+    'must be sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE with sslmode disable, require, verify-ca or verify-full',
+  );
+}

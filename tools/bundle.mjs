@@ -1,0 +1,108 @@
+/**
+ * Makes of the built `dist` what the package is published with. `npm run build` and `npm start` run it;
+ * alone it is `node tools/bundle.mjs`, after a build.
+ *
+ * - `dist/program/` is the program as one file, `plant-store.js`, which needs nothing installed beside
+ *   it: `node dist/program/plant-store.js serve`. With it are the files that it reads: the programs
+ *   of the SQLite thread, Swagger UI, and the licences of what is bundled.
+ * - `dist/plants/class-validator.js` becomes the few functions of class-validator that the module
+ *   uses. As a package it brings 22 MB.
+ */
+import {
+  chmodSync,
+  cpSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { build } from 'esbuild';
+
+const PROGRAM = 'dist/program';
+
+/** Packages that are loaded when they are there, and that the program works without. */
+const OPTIONAL = [
+  ...['@nestjs/microservices', '@nestjs/websockets', '@nestjs/platform-express'],
+  ...['@fastify/view', '@fastify/multipart', '@as-integrations/fastify'],
+  ...['class-transformer', 'class-validator', 'pg-native'],
+  ...['@opentelemetry/resources', '@opentelemetry/sdk-node'],
+].flatMap((name) => [name, `${name}/*`]);
+
+const options = {
+  bundle: true,
+  platform: 'node',
+  format: 'cjs',
+  metafile: true,
+  minifyWhitespace: true,
+  legalComments: 'none',
+  logLevel: 'warning',
+};
+
+/** The packages that a bundle was made from, as the folders that they are in. */
+function packagesOf({ inputs }) {
+  const folders = Object.keys(inputs).map(
+    (file) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0],
+  );
+  return [...new Set(folders)].filter((folder) => folder !== undefined).sort();
+}
+
+/** Name, version and licence of packages; their licences ask for it. */
+function formatLicences(folders) {
+  return folders
+    .map((folder) => {
+      const { name, version, license } = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
+      const [file] = globSync(`${folder}/{LICEN[SC]E,licen[sc]e,Licen[sc]e}*`);
+      const text = file === undefined ? '' : `\n\n${readFileSync(file, 'utf8').trim()}`;
+      return `${name} ${version}, ${license}${text}\n`;
+    })
+    .join(`\n${'-'.repeat(80)}\n\n`);
+}
+
+const FUNCTIONS = 'dist/plants/class-validator.js';
+const validator = await build({
+  ...options,
+  stdin: {
+    contents: "export { ValidateBy, ValidateIf, validateSync } from 'class-validator';",
+    resolveDir: '.',
+  },
+  outfile: FUNCTIONS,
+  allowOverwrite: true,
+  // class-validator keeps its rules in a global variable, where a host's own copy keeps them too.
+  mainFields: ['module', 'main'],
+  define: { globalThis: 'rules' },
+  banner: { js: 'const rules = {};' },
+});
+
+rmSync(PROGRAM, { recursive: true, force: true });
+mkdirSync(PROGRAM);
+const program = await build({
+  ...options,
+  entryPoints: ['dist/plant-store.js'],
+  outfile: `${PROGRAM}/plant-store.js`,
+  external: [...OPTIONAL, 'swagger-ui-dist'],
+  define: { 'import.meta.url': 'fileUrl' },
+  banner: { js: "const fileUrl = require('node:url').pathToFileURL(__filename).href;" },
+});
+
+// The bundler puts `_` before names of Nest's classes, which are in log lines.
+const text = readFileSync(`${PROGRAM}/plant-store.js`, 'utf8');
+writeFileSync(
+  `${PROGRAM}/plant-store.js`,
+  text.replaceAll(/(new Logger\d*\()_(\w+)\.name/g, '$1"$2"'),
+);
+
+for (const name of ['worker', 'task']) {
+  cpSync(`dist/plants/persistence/sqlite/sqlite.${name}.mjs`, `${PROGRAM}/sqlite.${name}.mjs`);
+}
+cpSync('dist/openapi/ui', `${PROGRAM}/ui`, { recursive: true });
+for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
+  cpSync(`node_modules/swagger-ui-dist/${name}`, `${PROGRAM}/ui/${name}`);
+}
+const bundled = [...packagesOf(program.metafile), ...packagesOf(validator.metafile)];
+writeFileSync(
+  `${PROGRAM}/LICENSES.txt`,
+  formatLicences([...new Set([...bundled, 'node_modules/swagger-ui-dist'])].sort()),
+);
+// Compilers do not set the permission.
+chmodSync(`${PROGRAM}/plant-store.js`, 0o755);
