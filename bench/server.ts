@@ -1,6 +1,9 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type Contestant, programOf } from './contestants';
@@ -12,6 +15,9 @@ export const TOKEN = 'bench-token';
 
 const LOAD = require.resolve('./load');
 
+/** Where servers write what they are asked for. */
+const FOLDER = mkdtempSync(join(tmpdir(), 'plant-store-bench-'));
+
 /** One measurement of a server under load. */
 export interface Measurement extends LoadResult {
   /** Requests a second. */
@@ -20,10 +26,21 @@ export interface Measurement extends LoadResult {
   readonly cpu: number;
 }
 
+/** Has a program write how many bytes its main thread has allocated, at a signal. */
+const TELL_ALLOCATED = `
+  import { renameSync, writeFileSync } from 'node:fs';
+  import { getHeapStatistics } from 'node:v8';
+  const file = process.env.ALLOCATED_BYTES;
+  process.on('SIGUSR2', () => {
+    writeFileSync(file + '-new', String(getHeapStatistics().total_allocated_bytes));
+    renameSync(file + '-new', file);
+  });`;
+
 /** All that were started: none outlives a run that failed. */
 const children: ChildProcess[] = [];
 process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL');
+  rmSync(FOLDER, { recursive: true });
 });
 
 /** A contestant that runs. */
@@ -32,6 +49,7 @@ export class Server {
     readonly contestant: Contestant,
     readonly port: number,
     private readonly child: ChildProcess,
+    private readonly allocated: string,
     /** Milliseconds from the start of the process to the first answer. */
     readonly startUp: number,
   ) {}
@@ -39,11 +57,14 @@ export class Server {
   /** Starts a contestant and waits for its first answer. */
   static async start(contestant: Contestant, database: string): Promise<Server> {
     const port = await freePort();
+    const allocated = join(FOLDER, `allocated-${port}`);
     const began = performance.now();
     const child = spawn(process.execPath, [programOf(contestant)], {
       env: {
         PATH: process.env.PATH,
         NODE_ENV: 'production',
+        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(TELL_ALLOCATED)}`,
+        ALLOCATED_BYTES: allocated,
         PORT: String(port),
         ...(contestant.ours
           ? {
@@ -59,7 +80,7 @@ export class Server {
     children.push(child);
     while (child.exitCode === null) {
       const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
-      if (answer) return new Server(contestant, port, child, performance.now() - began);
+      if (answer) return new Server(contestant, port, child, allocated, performance.now() - began);
       await setTimeout(5);
     }
     throw new Error(`${contestant.name} ended with ${child.exitCode}`);
@@ -77,6 +98,21 @@ export class Server {
       rate: result.requests / result.seconds,
       cpu: (used * 1e6) / result.requests,
     };
+  }
+
+  get pid(): number {
+    return this.child.pid ?? NaN;
+  }
+
+  /** How many bytes its main thread has allocated on its heap so far. */
+  async allocatedBytes(): Promise<number> {
+    rmSync(this.allocated, { force: true });
+    this.child.kill('SIGUSR2');
+    for (;;) {
+      const text = await readFile(this.allocated, 'utf8').catch(() => '');
+      if (text !== '') return Number(text);
+      await setTimeout(10);
+    }
   }
 
   /** Mebibytes of resident memory: now, and at the most so far. */

@@ -13,3 +13,11 @@ export function spreadOf(numbers: readonly number[]): Spread {
     most: sorted.at(-1) ?? NaN,
   };
 }
+
+/**
+ * The ratios of neighbouring rounds. A machine that is shared varies by half from minute to minute,
+ * the ratio of two rounds that follow each other by little.
+ */
+export function ratiosOf(rounds: readonly number[], others: readonly number[]): Spread {
+  return spreadOf(rounds.map((value, round) => value / (others[round] ?? NaN)));
+}
