@@ -57,7 +57,7 @@ async function main(): Promise<void> {
         `${new Date().toISOString().slice(0, 10)}; ${rounds} rounds of ${duration} s.`,
     );
     await compare();
-      await printCosts();
+    await printCosts();
     if (!options['no-scenes']) {
       await playScenes();
       await measureIdempotency({ rounds, duration, postgres, print });
