@@ -136,7 +136,8 @@ function makeBaseImages(): void {
   commit('scratch', DEBIAN, (root) => {
     execFileSync('tar', ['-xf', debian, '-C', root, '--exclude=./dev/*']);
   });
-  const npm = execFileSync('npm', ['root', '--global'], { encoding: 'utf8' }).trim();
+  // The npm that runs this test: `npm root --global` depends on the Node.js that comes first in PATH.
+  const npm = join(process.env.npm_execpath ?? '', '../..');
   const registry = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' });
   commit(DEBIAN, NODE, (root, container) => {
     buildah(
@@ -147,7 +148,7 @@ function makeBaseImages(): void {
     mkdirSync(join(local, 'lib/node_modules'), { recursive: true });
     mkdirSync(join(local, 'etc'), { recursive: true });
     execFileSync('cp', [process.execPath, join(local, 'bin/node')]);
-    execFileSync('cp', ['-R', join(npm, 'npm'), join(local, 'lib/node_modules/npm')]);
+    execFileSync('cp', ['-RL', npm, join(local, 'lib/node_modules/npm')]);
     execFileSync('ln', ['-s', '../lib/node_modules/npm/bin/npm-cli.js', join(local, 'bin/npm')]);
     let settings = `registry=${registry}`;
     if (existsSync(CERTIFICATES)) {
