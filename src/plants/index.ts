@@ -1,8 +1,11 @@
 /** What a host imports: the package's one entry. */
+import './supported-node';
+
 export type { AuthOptions, Caller } from '../auth';
 export {
   errorCatalogue,
   type ErrorBody,
+  type ErrorKind,
   IdempotencyKeyReusedError,
   IdTakenError,
   InvalidIdempotencyKeyError,
@@ -11,7 +14,8 @@ export {
   PlantStoreError,
   UnavailableError,
 } from '../errors';
-export type { Plant } from './plant';
+export { InMemoryPlantsRepository } from './persistence';
+export type { Plant, PlantJson, StoredPlant } from './plant';
 export { PlantsModule } from './plants.module';
 export {
   GUARDED_BY_HOST,

@@ -3,9 +3,10 @@ import { InvalidPlantError } from '../errors';
 import { isExactText } from './dto/is-exact-text.decorator';
 import { isInt64 } from './dto/is-int64.decorator';
 import { NewPlantDto } from './dto/new-plant.dto';
+import type { Plant, StoredPlant } from './plant';
 
 /** Values that stand where a NewPlant has its members, of any type. */
-export type NewPlantCandidate = { readonly [Member in keyof NewPlantDto]?: unknown };
+export type NewPlantCandidate = Readonly<Partial<Record<'id' | 'name' | 'tag', unknown>>>;
 
 /**
  * Validates a candidate by the rules on {@link NewPlantDto}.
@@ -27,6 +28,11 @@ export function validateNewPlant(candidate: NewPlantCandidate): NewPlantDto {
 export function isValidNewPlant(candidate: NewPlantCandidate): candidate is NewPlantDto {
   const { id, name, tag } = candidate;
   return isInt64(id) && isExactText(name) && (tag === undefined || isExactText(tag));
+}
+
+/** Copies a plant that a repository has read. */
+export function toStoredPlant(plant: Plant): StoredPlant {
+  return copyOf(plant);
 }
 
 function copyOf({ id, name, tag }: NewPlantCandidate): NewPlantDto & NewPlantCandidate {

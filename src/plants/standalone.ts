@@ -16,7 +16,7 @@ export {
   replaceSqlite,
   StoreOpenError,
   urlPerHost,
-} from './persistence';
+} from './persistence/standalone';
 export {
   type ArchivedPlant,
   PlantsArchive,

@@ -1,11 +1,2 @@
-export { openArchive } from './open-archive';
+export { InMemoryPlantsRepository } from './in-memory-plants.repository';
 export { openRepository } from './open-repository';
-export { describeUnknownParameter, urlPerHost } from './postgres/postgres.url';
-export { describeUnusablePath } from './sqlite/sqlite.path';
-export {
-  checkSqlite,
-  copySqlite,
-  describeSqlite,
-  replaceSqlite,
-} from './sqlite/sqlite.maintenance';
-export { StoreOpenError } from './store-open.error';
