@@ -25,7 +25,7 @@ const PROGRAM = 'dist/program';
 const OPTIONAL = [
   ...['@nestjs/microservices', '@nestjs/websockets', '@nestjs/platform-express'],
   ...['@fastify/view', '@fastify/multipart', '@as-integrations/fastify'],
-  ...['class-transformer', 'class-validator', 'pg-native'],
+  ...['class-transformer', 'class-validator', 'pg-cloudflare', 'pg-native'],
   ...['@opentelemetry/resources', '@opentelemetry/sdk-node'],
 ].flatMap((name) => [name, `${name}/*`]);
 
