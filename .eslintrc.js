@@ -98,7 +98,7 @@ module.exports = defineConfig(
     },
   },
   {
-    files: ['**/*spec.ts', 'test/**/*{test,faults}.ts', 'test/hosts/expect-host.ts'],
+    files: ['**/*spec.ts', 'test/**/*{test,faults}.ts'],
     extends: [jest.configs['flat/recommended']],
     rules: {
       // Assertions may live in helpers that compare whole Error bodies.

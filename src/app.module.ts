@@ -2,6 +2,7 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD } from '@nestjs/core';
 import { BearerGuard, createTokenVerifier, TokenVerifier } from './auth';
 import type { Settings } from './config';
+import { errorCatalogue, type ErrorKind } from './errors';
 import { ErrorFilter } from './http';
 import { Metrics, MetricsController } from './operations/metrics';
 import { RateLimitGuard } from './operations/limits';
@@ -27,6 +28,10 @@ export class AppModule {
       imports: [
         PlantsModule.forRootAsync({
           guard: GUARDED_BY_HOST,
+          // All but the answers to unknown paths and methods, which no operation gives.
+          hostErrors: (Object.keys(errorCatalogue) as ErrorKind[]).filter(
+            (kind) => ![404, 405].includes(errorCatalogue[kind].status),
+          ),
           useFactory: () => database,
         }),
       ],

@@ -390,6 +390,34 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     expect(readPlants(file)).toHaveLength(20);
   });
 
+  it('takes the version that it is mounted with', async () => {
+    const url = await start(adapter, [
+      PlantsModule.forRoot({ sqlite: file, auth: { tokens: [TOKEN] }, version: '2' }),
+    ]);
+
+    expect(await post(url, LARGE_ID, {}, '/api/v2/plants')).toMatchObject({ status: 200 });
+    expect(await post(url, LARGE_ID)).toMatchObject({ status: 404 });
+  });
+
+  it("lists in the host's document what this host answers", async () => {
+    const path = 'limited';
+    await start(adapter, [
+      mountings.forRoot(),
+      PlantsModule.forRoot({
+        ...{ path, sqlite: file, auth: { tokens: [TOKEN] } },
+        hostErrors: ['tooManyRequests'],
+      }),
+    ]);
+    if (!app) throw new Error('no host');
+    const { paths } = SwaggerModule.createDocument(app, new DocumentBuilder().build());
+    const statusesOf = (url: string) => Object.keys(paths[url]?.post?.responses ?? {}).sort();
+
+    const own = ['200', '400', '401', '403', '503', '504', 'default'];
+    expect(statusesOf('/api/v1/plants')).toEqual(own);
+    expect(statusesOf('/api/v1/limited')).toEqual([...own, '429'].sort());
+    expect(JSON.stringify(paths['/api/v1/plants'])).not.toMatch(/40800|41700|43100|50100/);
+  });
+
   it("describes itself in the host's document, beside schemas of the same name", async () => {
     await start(adapter, [mountings.forRoot()]);
     if (!app) throw new Error('no host');
@@ -539,9 +567,12 @@ describe("with the host's own repository", () => {
 });
 
 describe('when the host reads the body first', () => {
+  @Module({})
+  class EarlyModule {}
+
   /** A module of the host that comes before all others. */
   const early = (prepare: (adapter: AbstractHttpAdapter) => void) => ({
-    module: class EarlyModule {},
+    module: EarlyModule,
     providers: [
       {
         provide: 'early',
@@ -555,7 +586,7 @@ describe('when the host reads the body first', () => {
 
   it('refuses an id that may have been rounded, and says so in the log, once', async () => {
     const warn = jest.fn();
-    const readEarly = early((adapter) =>
+    const readEarly = early((adapter) => {
       adapter.use(
         (request: Readable & { body?: unknown }, _response: unknown, next: () => void) => {
           void parseJson(request).then((body) => {
@@ -563,8 +594,8 @@ describe('when the host reads the body first', () => {
             next();
           });
         },
-      ),
-    );
+      );
+    });
     const logger = { log: jest.fn(), error: jest.fn(), warn };
     const url = await start('Express', [readEarly, mountings.forRoot()], { logger });
 
@@ -666,6 +697,15 @@ describe('PlantsService, in process', () => {
     expect(await plants.create(plant)).toEqual(plant);
     expect(await plants.find(plant.id)).toEqual(plant);
     expect(await plants.find(1n)).toBeUndefined();
+  });
+
+  it('returns plants that are JSON, with the id as a string', async () => {
+    const created = await plants.create({ id: 2n ** 63n - 1n, name: 'Fern' });
+    const json = '{"id":"9223372036854775807","name":"Fern"}';
+
+    expect(JSON.stringify(created)).toBe(json);
+    expect(JSON.stringify(await plants.find(created.id))).toBe(json);
+    for await (const plant of plants.all()) expect(JSON.stringify(plant)).toBe(json);
   });
 
   it('throws the errors of the catalogue', async () => {

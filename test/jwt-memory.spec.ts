@@ -14,10 +14,10 @@ describe('a JWT that was accepted', () => {
   beforeAll(async () => {
     provider = await OpenIdProvider.start(makeKey('EdDSA'));
   });
-  beforeEach(() => {
+  beforeEach(async () => {
     jest.spyOn(Logger.prototype, 'log').mockImplementation();
     verifier = new JwtVerifier({ issuer: provider.issuer, audience: AUDIENCE }, cacheSize);
-    verifier.onModuleInit();
+    await verifier.onModuleInit();
   });
   afterEach(() => {
     verifier.onApplicationShutdown();
@@ -72,7 +72,7 @@ describe('a JWT that was accepted', () => {
     stopClock();
     verifier.onApplicationShutdown();
     verifier = new JwtVerifier({ issuer: provider.issuer, audience: AUDIENCE });
-    verifier.onModuleInit();
+    await verifier.onModuleInit();
     const token = await provider.accessToken();
     await verify(token);
 

@@ -1,11 +1,13 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { buildSync } from 'esbuild';
 import { Client } from 'pg';
 import { makeFolder, removeFolder } from './support/folder';
 import { PostgresServer } from './support/postgres';
+import { packPackage } from './hosts/hosts';
 import { freePort } from './support/free-port';
 
 /**
@@ -29,19 +31,7 @@ let output = '';
 beforeAll(async () => {
   postgres = await PostgresServer.start();
   folder = makeFolder();
-  const packed = run(
-    PROJECT,
-    'npm',
-    'pack',
-    '--json',
-    '--ignore-scripts',
-    '--pack-destination',
-    folder,
-  );
-  tarball = join(
-    folder,
-    Object.values(JSON.parse(packed) as Record<string, { filename: string }>)[0]?.filename ?? '',
-  );
+  tarball = packPackage(folder);
 }, 120_000);
 afterEach(async () => {
   if (host?.exitCode === null && host.kill()) await once(host, 'exit');
@@ -57,12 +47,14 @@ describe('the package', () => {
 
     const strangers = files.filter(
       (file) =>
-        !/^package\/(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/.*\.(md|svg|yml|yaml|json|conf|cfg|service)|dist\/.*\.(m?js|d\.m?ts)|dist\/openapi\/ui\/.*)$/.test(
+        !/^package\/(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/.*\.(md|svg|yml|yaml|json|conf|cfg|service)|dist\/.*\.(m?js|d\.m?ts)|dist\/program\/(LICENSES\.txt|ui\/.*))$/.test(
           file,
         ),
     );
     expect(strangers).toEqual([]);
-    expect(files.filter((file) => /spec|test|bench|print-document/.test(file))).toEqual([]);
+    expect(
+      files.filter((file) => /spec|test|bench|dist\/(commands|openapi|server)/.test(file)),
+    ).toEqual([]);
   });
 });
 
@@ -91,14 +83,15 @@ describe.each([
   }, 60_000);
 
   it('creates a plant by the program that comes with it', async () => {
-    const url = await start(home, '../node_modules/plant-store/dist/plant-store');
+    const url = await start(home, '../node_modules/plant-store/dist/program/plant-store');
     const [, token = ''] = /^curl .*Bearer ([\w-]+)/m.exec(output) ?? [];
 
     expect(await post(new URL('/plants', url), { authorization: `Bearer ${token}` })).toBe(
       '200 {"name":"Fern"}',
     );
     const document = await fetch(new URL('/openapi.json', url));
-    expect(document.status).toBe(withSwagger ? 200 : 404);
+    expect(document.status).toBe(200);
+    expect(run(home, 'npx', '--no', '--', 'plant-store', '--version')).toBe('1.0.0\n');
   }, 60_000);
 
   it('creates a plant by the recipe with a guard and PostgreSQL', async () => {
@@ -116,14 +109,54 @@ describe.each([
     ).toEqual([{ id: '9007199254740993', name: 'Fern', tag: null }]);
   }, 60_000);
 
-  it('creates a plant by the recipe with a repository, and finds it in process', async () => {
-    const url = await start(home, 'repository');
+  it('creates a plant by the recipe with a repository in memory, and finds it in process', async () => {
+    const url = await start(home, 'in-process');
 
     expect(await post(new URL('/plants', url), { authorization: 'Bearer change-me' })).toBe(
       '200 {"name":"Fern"}',
     );
-    const name = await fetch(new URL('/names/9007199254740993', url));
-    expect(await name.text()).toBe('Fern');
+    const plant = await fetch(new URL('/known-plants/9007199254740993', url));
+    expect(await plant.json()).toEqual({ id: '9007199254740993', name: 'Fern' });
+  }, 60_000);
+
+  it('starts from a bundle, once the file that it asks for is beside it', async () => {
+    const lonely = join(folder, `bundled-${type}`);
+    const outfile = join(lonely, 'dist/default.js');
+    buildSync({
+      entryPoints: [join(home, 'dist/default.js')],
+      outfile,
+      bundle: true,
+      platform: 'node',
+      format: 'cjs',
+      define: { 'import.meta.url': 'fileUrl' },
+      banner: { js: "const fileUrl = require('node:url').pathToFileURL(__filename).href;" },
+      external: [
+        '@nestjs/microservices',
+        '@nestjs/websockets',
+        platform === FASTIFY ? '@nestjs/platform-express' : FASTIFY,
+        'class-*',
+        '@fastify/static',
+        '@fastify/view',
+        '@fastify/multipart',
+        '@as-integrations/*',
+        'pg*',
+        '@nestjs/swagger',
+      ],
+      logLevel: 'silent',
+    });
+
+    await expect(start(lonely, 'default')).rejects.toThrow(
+      /copy node_modules\/plant-store\/dist\/plants\/persistence\/sqlite\/sqlite\.worker\.mjs to .*bundled/,
+    );
+    copyFileSync(
+      join(home, 'node_modules/plant-store/dist/plants/persistence/sqlite/sqlite.worker.mjs'),
+      join(lonely, 'dist/sqlite.worker.mjs'),
+    );
+    const url = await start(lonely, 'default');
+    const [, token = ''] = /Bearer ([\w-]+)/.exec(output) ?? [];
+    expect(await post(new URL('/plants', url), { authorization: `Bearer ${token}` })).toBe(
+      '200 {"name":"Fern"}',
+    );
   }, 60_000);
 });
 
@@ -138,7 +171,14 @@ function run(cwd: string, program: string, ...parameters: string[]): string {
 /** A small host of its own configuration, with the recipes as its programs. */
 function makeHost(home: string, type: string, platform: string, withSwagger: boolean): void {
   mkdirSync(join(home, 'src'), { recursive: true });
-  const pinned = ['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs', '@types/node'];
+  const pinned = [
+    '@nestjs/common',
+    '@nestjs/core',
+    'reflect-metadata',
+    'rxjs',
+    '@types/node',
+    'pg',
+  ];
   if (withSwagger) pinned.push('@nestjs/swagger');
   writeFileSync(
     join(home, 'package.json'),
@@ -147,6 +187,7 @@ function makeHost(home: string, type: string, platform: string, withSwagger: boo
       dependencies: {
         'plant-store': `file:${tarball}`,
         [platform]: '^12.0.0',
+        '@nestjs/testing': '^12.0.0',
         ...Object.fromEntries(pinned.map((name) => [name, devDependencies[name]])),
       },
     }),
@@ -176,7 +217,9 @@ function makeHost(home: string, type: string, platform: string, withSwagger: boo
 
 /** The recipes are for the Express adapter, which Nest takes unless told otherwise. */
 function onFastify(code: string): string {
-  const adapted = code.replace('(AppModule, {', '(AppModule, new FastifyAdapter(), {');
+  const adapted = code
+    .replace('create(AppModule)', 'create(AppModule, new FastifyAdapter())')
+    .replace('createNestApplication()', 'createNestApplication(new FastifyAdapter())');
   return `import { FastifyAdapter } from '${FASTIFY}';\n${adapted}`;
 }
 

@@ -51,9 +51,9 @@ class ConfiguredVerifier extends TokenVerifier implements OnModuleInit, OnApplic
     );
   }
 
-  onModuleInit(): void {
+  async onModuleInit(): Promise<void> {
     this.file?.onModuleInit();
-    this.jwt?.onModuleInit();
+    await this.jwt?.onModuleInit();
   }
 
   onApplicationShutdown(): void {

@@ -8,7 +8,6 @@ export { BearerGuard } from './bearer.guard';
 export { BearerToken } from './bearer-token';
 export { identityOf } from './caller-identity';
 export { createTokenVerifier } from './create-token-verifier';
-export { IssuerKeys } from './issuer-keys';
 export {
   formatScopes,
   isScope,

@@ -68,7 +68,8 @@ export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplic
     this.accepted = new LruMap(cacheSize);
   }
 
-  onModuleInit(): void {
+  async onModuleInit(): Promise<void> {
+    await loadJose();
     this.keys.onModuleInit();
   }
 

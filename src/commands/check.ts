@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
-import { IssuerKeys, parseTokenFile } from '../auth';
+import { parseTokenFile } from '../auth';
+import { IssuerKeys } from '../auth/standalone';
 import { readEnvironment, type Settings } from '../config';
 import { checkSqlite, describeSqlite, openArchive } from '../plants/archives';
 import { readTls } from '../server';

@@ -8,8 +8,13 @@ import { ApiResponse } from './swagger-decorators';
 /** The statuses that have a response of their own in the document; the others share `default`. */
 const SEPARATE_STATUSES = [400, 401, 403, 429, 503, 504];
 
-/** Answers to unknown paths and methods: no operation gives them. */
-const ROUTING_STATUSES = [404, 405];
+/** What the operation answers with in any host. */
+const OWN_KINDS: readonly ErrorKind[] = [
+  ...(['notJson', 'invalidPlant', 'idTaken', 'unsupportedMediaType', 'bodyTooLarge'] as const),
+  ...(['invalidIdempotencyKey', 'idempotencyKeyReused'] as const),
+  ...(['missingCredentials', 'invalidToken', 'forbidden'] as const),
+  ...(['internal', 'unavailable', 'outcomeUnknown'] as const),
+];
 
 const challenge: ApiResponseOptions['headers'] = {
   'WWW-Authenticate': {
@@ -46,13 +51,15 @@ const messageOfKind: Partial<Record<ErrorKind, string>> = {
 };
 
 /**
- * Declares every error of the catalogue that an operation can answer with: one response for
- * each separate status and one for the rest, with an example and the meaning of each number.
+ * Declares the errors of the catalogue that the operation of a controller answers with: one response
+ * for each separate status and one for the rest, with an example and the meaning of each number.
+ *
+ * @param hostErrors what the host answers it with besides
  */
-export function ApiErrorResponses(): MethodDecorator {
-  const kinds = Object.entries(errorCatalogue) as [ErrorKind, CatalogueEntry][];
-  const kindsOfOperations = kinds.filter(([, { status }]) => !ROUTING_STATUSES.includes(status));
-  const kindsByStatus = Map.groupBy(kindsOfOperations, ([, { status }]) =>
+export function ApiErrorResponses(hostErrors: readonly ErrorKind[]): ClassDecorator {
+  const all = Object.entries(errorCatalogue) as [ErrorKind, CatalogueEntry][];
+  const kinds = all.filter(([kind]) => OWN_KINDS.includes(kind) || hostErrors.includes(kind));
+  const kindsByStatus = Map.groupBy(kinds, ([, { status }]) =>
     SEPARATE_STATUSES.includes(status) ? status : 'default',
   );
   const responses = [...kindsByStatus].map(([status, kindsOfStatus]) =>

@@ -1,10 +1,13 @@
 import { loadSwagger } from './swagger-decorators';
 
 /** What a host imports: the package's one entry. */
+import './supported-node';
+
 export type { AuthOptions, Caller } from '../auth';
 export {
   errorCatalogue,
   type ErrorBody,
+  type ErrorKind,
   IdempotencyKeyReusedError,
   IdTakenError,
   InvalidIdempotencyKeyError,
@@ -13,7 +16,8 @@ export {
   PlantStoreError,
   UnavailableError,
 } from '../errors';
-export type { Plant } from './plant';
+export { InMemoryPlantsRepository } from './persistence';
+export type { Plant, PlantJson, StoredPlant } from './plant';
 export { PlantsModule } from './plants.module';
 export {
   GUARDED_BY_HOST,

@@ -2,6 +2,7 @@ import { validateSync } from './class-validator';
 import { InvalidPlantError } from '../errors';
 import { NewPlantDto } from './dto/new-plant.dto';
 import { isValidNewPlant, type NewPlantCandidate } from './new-plant.rules';
+import type { Plant, StoredPlant } from './plant';
 
 /**
  * Validates a candidate by the rules on {@link NewPlantDto}.
@@ -14,6 +15,11 @@ export function validateNewPlant(candidate: NewPlantCandidate): NewPlantDto {
   if (isValidNewPlant(plant)) return plant;
   const reasons = validateSync(plant).flatMap(({ constraints = {} }) => Object.values(constraints));
   throw new InvalidPlantError(`Not a NewPlant: ${reasons.join('; ')}.`);
+}
+
+/** Copies a plant that a repository has read. */
+export function toStoredPlant(plant: Plant): StoredPlant {
+  return copyOf(plant);
 }
 
 function copyOf({ id, name, tag }: NewPlantCandidate): NewPlantDto & NewPlantCandidate {

@@ -7,3 +7,20 @@ export interface Plant {
   /** The type of the plant, stored to the character; absent when the plant has none. */
   readonly tag?: string | undefined;
 }
+
+/** A plant as the service returns it, which a controller or an RPC handler may return in its turn. */
+export interface StoredPlant extends Plant {
+  /**
+   * The form that `JSON.stringify` uses. A number would be rounded by most who read it, so the id is a
+   * string.
+   */
+  toJSON(): PlantJson;
+}
+
+/** A plant in JSON, outside the contract's own operation. */
+export interface PlantJson {
+  /** The id in decimal digits; `BigInt(id)` reads it. */
+  readonly id: string;
+  readonly name: string;
+  readonly tag?: string | undefined;
+}

@@ -8,7 +8,6 @@ import {
   UnavailableError,
 } from '../errors';
 import { ErrorFilter, type HostRequest, keepBodiesUnread, nodeRequest, ReadsBody } from '../http';
-import { ApiErrorResponses } from './api-error-responses.decorator';
 import { NewPlantDto, newPlantExamples } from './dto/new-plant.dto';
 import {
   ApiBody,
@@ -75,7 +74,6 @@ export class PlantsController {
     type: PlantDto,
     examples: plantExamples,
   })
-  @ApiErrorResponses()
   async create(@Req() request: HostRequest, @Res() response: unknown): Promise<void> {
     let newPlant: NewPlantDto | undefined;
     try {

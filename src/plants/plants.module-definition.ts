@@ -6,6 +6,7 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import { BearerGuard, TokenVerifier } from '../auth';
+import { ApiErrorResponses } from './api-error-responses.decorator';
 import { createDefaultVerifier } from './default-token-verifier';
 import { ApiBearerAuth } from './swagger-decorators';
 import { openRepository } from './persistence';
@@ -20,6 +21,8 @@ import { BODY_LIMIT, DEFAULT_BODY_LIMIT, MOUNTING_PATH, PLANTS_PATH } from './pl
 
 const defaults: PlantsModuleMounting = {
   path: PLANTS_PATH,
+  version: undefined,
+  hostErrors: [],
   guard: undefined,
   repository: undefined,
   imports: [],
@@ -44,8 +47,14 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
     .build();
 
 /** Creates a controller for each mounting, so that two mountings do not share path and guard. */
-function controllerFor({ path, guard }: PlantsModuleMounting): Type<PlantsController> {
-  @Controller(path)
+function controllerFor({
+  path,
+  version,
+  hostErrors,
+  guard,
+}: PlantsModuleMounting): Type<PlantsController> {
+  @Controller({ path, version })
+  @ApiErrorResponses(hostErrors)
   class MountedPlantsController extends PlantsController {}
   // Operation ids of an OpenAPI document come from the name, and must differ.
   Object.defineProperty(MountedPlantsController, 'name', { value: nameOf(path) });

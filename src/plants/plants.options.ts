@@ -1,7 +1,8 @@
-import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
+import type { CanActivate, ControllerOptions, ModuleMetadata, Type } from '@nestjs/common';
 import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import type { AuthOptions } from '../auth';
+import type { ErrorKind } from '../errors';
 import type { PlantsRepository } from './plants.repository';
 
 /** The settings of a {@link PlantsModule} that a factory may provide. */
@@ -85,6 +86,19 @@ export interface PlantsModuleMounting {
    * @default 'plants'
    */
   path: string;
+  /**
+   * The version of the operation, for a host with versions: as in `@Controller({ version })`.
+   *
+   * @default the default version of the host
+   */
+  version: ControllerOptions['version'];
+  /**
+   * Errors that the host answers the operation with besides those of the module, because of a global
+   * guard that limits rates, for example. They are added to its description in an OpenAPI document.
+   *
+   * @default none
+   */
+  hostErrors: readonly ErrorKind[];
   /**
    * A guard of the host that decides who may create plants, instead of our bearer tokens; or
    * {@link GUARDED_BY_HOST} when the host guards the route already.

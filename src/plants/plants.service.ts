@@ -3,8 +3,8 @@ import type { Caller } from '../auth';
 import { IdempotencyKeyReusedError, IdTakenError } from '../errors';
 import { NewPlantDto } from './dto/new-plant.dto';
 import { assertIdempotencyKey, digestIdempotencyKey } from './idempotency-key';
-import { validateNewPlant } from './new-plant.validation';
-import type { Plant } from './plant';
+import { toStoredPlant, validateNewPlant } from './new-plant.validation';
+import type { Plant, StoredPlant } from './plant';
 import { PlantsRepository } from './plants.repository';
 import { MOUNTING_PATH, PLANTS_PATH } from './plants.route';
 
@@ -49,7 +49,10 @@ export class PlantsService {
    * @throws UnavailableError when the plant was refused before anything was stored
    * @throws OutcomeUnknownError when the plant may or may not be stored
    */
-  async create(plant: Plant, { idempotencyKey, caller }: CreationOptions = {}): Promise<Plant> {
+  async create(
+    plant: Plant,
+    { idempotencyKey, caller }: CreationOptions = {},
+  ): Promise<StoredPlant> {
     // The pipe has validated a NewPlantDto. Anything else is a caller's own object, which may have
     // an id of more than 64 bits, and may change before it is stored.
     const newPlant = plant instanceof NewPlantDto ? plant : validateNewPlant(plant);
@@ -88,8 +91,9 @@ export class PlantsService {
    *
    * @throws UnavailableError when the store does not answer
    */
-  async find(id: bigint): Promise<Plant | undefined> {
-    return this.plants.find(id);
+  async find(id: bigint): Promise<StoredPlant | undefined> {
+    const plant = await this.plants.find(id);
+    return plant && toStoredPlant(plant);
   }
 
   /**
@@ -98,12 +102,12 @@ export class PlantsService {
    *
    * @throws UnavailableError when the store does not answer
    */
-  async *all(): AsyncGenerator<Plant, void, undefined> {
+  async *all(): AsyncGenerator<StoredPlant, void, undefined> {
     let last: bigint | undefined;
     for (;;) {
       const page = await this.plants.page(last, PAGE);
       if (page.length === 0) return;
-      yield* page;
+      yield* page.map(toStoredPlant);
       last = page.at(-1)?.id;
     }
   }

@@ -54,7 +54,7 @@ const wrongShapes: ContractCase[] = [
   ...['{"id":702,"name":"\\ud800"}', '{"id":702,"name":"\\u0000"}'],
 ].map((body) => ({ name: `the body ${body}`, body, expected: 40002 }));
 
-const accepted: ContractCase[] = [
+const acceptedBodies: [string, object][] = [
   ['{"id":800,"name":" Fern\\t ","tag":""}', { name: ' Fern\t ', tag: '' }],
   ['{"id":1,"id":801,"name":"Moss","name":"Fern"}', FERN],
   ['{"id":802,"name":"\ud83c\udf3f","tag":"e\u0301"}', { name: '\ud83c\udf3f', tag: 'e\u0301' }],
@@ -62,10 +62,11 @@ const accepted: ContractCase[] = [
   [`{"id":804,"more":${'['.repeat(5000)}${']'.repeat(5000)},"name":"Fern"}`, FERN],
   [padded(805, 1000), FERN],
   [padded(806, LIMIT), FERN],
-].map(([body, expected]) => ({
-  name: `the body ${String(body).slice(0, 40)}`,
-  body: String(body),
-  expected: expected as object,
+];
+const accepted: ContractCase[] = acceptedBodies.map(([body, expected]) => ({
+  name: `the body ${body.slice(0, 40)}`,
+  body,
+  expected,
 }));
 
 const sizes: ContractCase[] = [

@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, mkdtempSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync } from 'node:fs';
 import { Agent, request, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -34,7 +34,7 @@ export function packPackage(folder: string): string {
 }
 
 /** Installs a host and the package in it, as a user would. */
-export function installHost(folder: string, nest: 11 | 12, tarball: string): string {
+export function installHost(folder: string, nest: 11 | 12, tarball: string): Installation {
   const home = join(folder, `nest${nest}`);
   mkdirSync(home);
   for (const name of ['package.json', 'package-lock.json']) {
@@ -45,8 +45,24 @@ export function installHost(folder: string, nest: 11 | 12, tarball: string): str
   }
   const quietly = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'];
   run(home, 'npm', 'ci', ...quietly);
+  const before = measure(home);
   run(home, 'npm', 'install', '--no-save', ...quietly, tarball);
-  return home;
+  const after = measure(home);
+  return { home, packages: after.packages - before.packages, kib: after.kib - before.kib };
+}
+
+/** An installed host, and what the package added to it. */
+export interface Installation {
+  readonly home: string;
+  readonly packages: number;
+  readonly kib: number;
+}
+
+function measure(home: string): { packages: number; kib: number } {
+  const lock = readFileSync(join(home, 'node_modules/.package-lock.json'), 'utf8');
+  const { packages } = JSON.parse(lock) as { packages: object };
+  const [kib] = run(home, 'du', '-sk', 'node_modules').split('\t');
+  return { packages: Object.keys(packages).length, kib: Number(kib) };
 }
 
 /** What a host answers. */
@@ -109,19 +125,21 @@ export class Host {
     body: string | Buffer = '',
     isChunked = false,
   ): Promise<Answer> {
-    const agent = new Agent({ keepAlive: false });
+    const agent = new Agent({ keepAlive: true });
     const outgoing = request(new URL(path, this.url), { method, agent });
     for (const [name, value] of Object.entries(headers)) {
       if (value !== undefined) outgoing.setHeader(name, value);
     }
     if (!isChunked && method === 'POST')
       outgoing.setHeader('content-length', Buffer.byteLength(body));
-    // The host may have answered and closed before all is sent.
-    outgoing.on('error', () => undefined);
     outgoing.end(body);
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
-    const { date: _date, ...others } = response.headers;
-    return { status: response.statusCode, headers: others, body: await text(response) };
+    const others = { ...response.headers, date: undefined };
+    const answer = { status: response.statusCode, headers: others, body: await text(response) };
+    // The host may have answered before all was sent.
+    outgoing.on('error', () => undefined);
+    agent.destroy();
+    return answer;
   }
 }
 

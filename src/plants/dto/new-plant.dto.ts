@@ -1,10 +1,11 @@
+import type { PlantJson, StoredPlant } from '../plant';
 import { ApiProperty, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
 import { IsInt64 } from './is-int64.decorator';
 import { PlantDto } from './plant.dto';
 
 /** The request body of a creation: specification, "NewPlant". Its decorators are the rules. */
 @ApiSchema({ name: `${SCHEMA_PREFIX}NewPlant` })
-export class NewPlantDto extends PlantDto {
+export class NewPlantDto extends PlantDto implements StoredPlant {
   /** The exact integer, -2^63 to 2^63 - 1. A JSON number on the wire. */
   @ApiProperty({
     type: 'integer',
@@ -14,6 +15,11 @@ export class NewPlantDto extends PlantDto {
   })
   @IsInt64()
   readonly id!: bigint;
+
+  toJSON(): PlantJson {
+    const { name, tag } = this;
+    return { id: String(this.id), name, ...(tag === undefined ? {} : { tag }) };
+  }
 }
 
 /**

@@ -1,1 +1,2 @@
+export { InMemoryPlantsRepository } from './in-memory-plants.repository';
 export { openRepository } from './open-repository';

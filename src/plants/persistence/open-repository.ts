@@ -1,4 +1,4 @@
-import type { ClientConfig } from 'pg';
+import type { PostgresOptions } from '../plants.options';
 import type { PlantsRepository } from '../plants.repository';
 import { loadDriver } from './load-driver';
 import type * as postgresStore from './postgres/postgres-plants.repository';
@@ -14,7 +14,7 @@ import { SqlitePlantsRepository } from './sqlite/sqlite-plants.repository';
  */
 export async function openRepository(
   sqlite: string,
-  postgres: string | ClientConfig | undefined,
+  postgres: string | PostgresOptions | undefined,
 ): Promise<PlantsRepository> {
   if (postgres === undefined) return SqlitePlantsRepository.open(sqlite);
   const { PostgresPlantsRepository } = loadDriver(

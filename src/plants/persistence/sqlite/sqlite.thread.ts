@@ -1,5 +1,7 @@
 import { once } from 'node:events';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type {
   SqliteBatch,
@@ -12,8 +14,31 @@ import type {
   SqliteWorkerData,
 } from './sqlite.protocol';
 
-/** The worker's file, beside this one: TypeScript in tests, where Node strips the types. */
-const WORKER = join(__dirname, `sqlite.worker.${__filename.endsWith('.ts') ? 'mts' : 'mjs'}`);
+/** The folder of this file, or of the bundle that a host has made of it. */
+const FOLDER = typeof __dirname === 'string' ? __dirname : dirname(process.argv[1] ?? '');
+/** TypeScript in tests, where Node strips the types. */
+const WORKER = `sqlite.worker.${existsSync(join(FOLDER, 'sqlite.worker.mts')) ? 'mts' : 'mjs'}`;
+/** Where the package has it. */
+const WORKER_IN_PACKAGE = `plant-store/dist/plants/persistence/sqlite/${WORKER}`;
+
+/**
+ * Finds the worker's file: beside this one, or in the package, when a host is bundled.
+ *
+ * @throws Error saying what to copy
+ */
+function findWorker(): string {
+  const beside = join(FOLDER, WORKER);
+  if (existsSync(beside)) return beside;
+  try {
+    const manifest = createRequire(join(FOLDER, 'bundle.js')).resolve('plant-store/package.json');
+    return join(dirname(manifest), '..', WORKER_IN_PACKAGE);
+  } catch (cause) {
+    throw new Error(
+      `the file of its thread is missing: copy node_modules/${WORKER_IN_PACKAGE} to ${FOLDER}`,
+      { cause },
+    );
+  }
+}
 
 interface PendingRequest {
   readonly resolve: (reply: unknown) => void;
@@ -50,7 +75,7 @@ export class SqliteThread {
    * @throws Error with the reason when that fails
    */
   static async start(data: SqliteWorkerData): Promise<SqliteThread> {
-    const thread = new SqliteThread(new Worker(WORKER, { workerData: data, name: 'sqlite' }));
+    const thread = new SqliteThread(new Worker(findWorker(), { workerData: data, name: 'sqlite' }));
     const reply = await thread.nextReply<SqliteStartReply>();
     if (reply.result === 'ok') {
       thread.storeIdentity = reply.identity;

@@ -246,6 +246,8 @@ function open(): Store {
     const select = database.prepare(
       'SELECT id, name, tag FROM plants WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?',
     );
+    // Node before 22.18 and 24.4 does not know the option.
+    for (const each of [insert, insertKeyed, selectKeyed, select]) each.setReadBigInts(true);
     identity = readIdentity(database);
     return { database, insert, insertKeyed, selectKeyed, select, log, files: look(log) };
   } catch (error) {
