@@ -24,7 +24,8 @@ describe('the start of the program', () => {
   });
 
   const cache = (): string => join(folder, 'dist/program/.compile-cache');
-  const start = () => run(process.execPath, [join(folder, 'dist/program/plant-store.js'), '--help']);
+  const start = () =>
+    run(process.execPath, [join(folder, 'dist/program/plant-store.js'), '--help']);
 
   it('loads neither the OpenAPI tools nor what explains refusals', async () => {
     const application = join(ROOT, 'dist/application.js');
