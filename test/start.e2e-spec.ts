@@ -17,14 +17,15 @@ describe('the start of the program', () => {
     cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true });
     cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-    rmSync(join(folder, 'dist/.compile-cache'), { recursive: true, force: true });
+    rmSync(join(folder, 'dist/program/.compile-cache'), { recursive: true, force: true });
   });
   afterEach(() => {
     removeFolder(folder);
   });
 
-  const cache = (): string => join(folder, 'dist/.compile-cache');
-  const start = () => run(process.execPath, [join(folder, 'dist/plant-store.js'), '--help']);
+  const cache = (): string => join(folder, 'dist/program/.compile-cache');
+  const start = () =>
+    run(process.execPath, [join(folder, 'dist/program/plant-store.js'), '--help']);
 
   it('loads neither the OpenAPI tools nor what explains refusals', async () => {
     const application = join(ROOT, 'dist/application.js');

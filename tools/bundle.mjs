@@ -2,9 +2,10 @@
  * Makes of the built `dist` what the package is published with. `npm run build` and `npm start` run it;
  * alone it is `node tools/bundle.mjs`, after a build.
  *
- * - `dist/program/` is the program as one file, `plant-store.js`, which needs nothing installed beside
- *   it: `node dist/program/plant-store.js serve`. With it are the files that it reads: the programs
- *   of the SQLite thread, Swagger UI, and the licences of what is bundled.
+ * - `dist/program/` is the program as one file, `bundle.js`, which needs nothing installed beside
+ *   it, and `plant-store.js`, which runs it: `node dist/program/plant-store.js serve`. With it are the
+ *   files that it reads: the programs of the SQLite thread, Swagger UI, and the licences of what is
+ *   bundled.
  * - `dist/plants/class-validator.js` becomes the few functions of class-validator that the module
  *   uses. As a package it brings 22 MB.
  */
@@ -20,6 +21,7 @@ import {
 import { build, transform } from 'esbuild';
 
 const PROGRAM = 'dist/program';
+const BUNDLE = `${PROGRAM}/bundle.js`;
 
 /** Packages that are loaded when they are there, and that the program works without. */
 const OPTIONAL = [
@@ -98,7 +100,7 @@ mkdirSync(PROGRAM);
 const program = await build({
   ...options,
   entryPoints: ['dist/plant-store.js'],
-  outfile: `${PROGRAM}/plant-store.js`,
+  outfile: BUNDLE,
   external: [...OPTIONAL, 'swagger-ui-dist'],
   plugins: [shortenNames],
   define: { 'import.meta.url': 'fileUrl' },
@@ -106,10 +108,17 @@ const program = await build({
 });
 
 // The bundler puts `_` before names of Nest's classes, which are in log lines.
-const text = readFileSync(`${PROGRAM}/plant-store.js`, 'utf8');
+const text = readFileSync(BUNDLE, 'utf8');
+writeFileSync(BUNDLE, text.replaceAll(/(new Logger\d*\()_(\w+)\.name/g, '$1"$2"'));
+
+// A file of its own, because a file that is running already is not compiled by the cache. Node.js
+// that is too old has no cache, and the program says so. src/compile-cache.ts explains the folder.
 writeFileSync(
   `${PROGRAM}/plant-store.js`,
-  text.replaceAll(/(new Logger\d*\()_(\w+)\.name/g, '$1"$2"'),
+  `#!/usr/bin/env node
+require('node:module').enableCompileCache?.(require('node:path').join(__dirname, '.compile-cache'));
+require('./bundle.js');
+`,
 );
 
 for (const name of ['worker', 'task']) {
