@@ -14,7 +14,7 @@ import { spreadOf } from './statistics';
  * program of its own too: `node .bench/bench/data-commands.js --plants 10000000 --rounds 1`.
  */
 
-const PROGRAM = join(process.cwd(), 'dist/plant-store.js');
+const PROGRAM = join(process.cwd(), 'dist/program/plant-store.js');
 
 /** Runs in a command before it, and writes its peak memory in KiB to descriptor 3 in the end. */
 const REPORT_MEMORY =
