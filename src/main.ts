@@ -24,7 +24,7 @@ async function main(): Promise<void> {
   const app = await serve({ ...settings, auth: { tokens: [token] } });
   // Off a terminal, the standard output is for log lines.
   const print = process.stdout.isTTY ? console.log : console.error;
-  print(`\nNo AUTH_* set: this token is valid until the service stops. Try it:\n`);
+  print(`\nNo AUTH_* variable is set. This token is valid until the service stops. Try it:\n`);
   print(`${formatExampleCall(await app.getUrl(), token)}\n`);
 }
 
@@ -49,13 +49,13 @@ async function listen(app: NestFastifyApplication, { host, port }: Settings): Pr
   }
 }
 
-/** The service cannot listen. The message is one sentence and names the variable to change. */
+/** The service cannot listen. The message gives the reason and names the variable to change. */
 class ListenError extends Error {
   constructor(host: string, port: number, cause: NodeJS.ErrnoException) {
     const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
     const reason = cause.errno === undefined ? cause.message : getSystemErrorMessage(cause.errno);
     const variable = ['EADDRINUSE', 'EACCES'].includes(cause.code ?? '') ? 'PORT' : 'HOST';
-    super(`Cannot listen on ${place}: ${reason}: set ${variable}.`, { cause });
+    super(`Cannot listen on ${place}: ${reason}. Change ${variable}.`, { cause });
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Ends the process with one sentence when Node.js is too old.
+ * Ends the process with a plain message when Node.js is too old.
  *
  * Every program of this package imports this file first, for its effect. Nest is published as ES
  * modules, and an older Node.js fails to load them with a stack trace before any of our code runs.
@@ -12,7 +12,7 @@ const isSupported = (major === 24 && minor >= 16) || (major === 26 && minor >= 1
 
 if (!isSupported) {
   console.error(
-    `The Plant Store needs Node.js 24.16 or a newer 24, or 26.1 or newer, and this is ${process.version}: use "npm start", which brings its own.`,
+    `The Plant Store needs Node.js 24.16 or a later 24.x, or 26.1 or later. This is ${process.version}. Run "npm start", which uses the Node.js that npm has installed here.`,
   );
   process.exit(1);
 }

@@ -140,7 +140,7 @@ describe('the service as a process', () => {
 
     await printed(
       service,
-      /"level":40.*DATABSE_URL is set and has no effect: did you mean DATABASE_URL\?"/,
+      /"level":40.*DATABSE_URL is set but has no effect: did you mean DATABASE_URL\?"/,
     );
     expect(service.stdout).not.toContain('localhost/plants');
   });
@@ -153,18 +153,18 @@ describe('the service as a process', () => {
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toBe(
-      `Cannot listen on 127.0.0.1:${port}: address already in use: set PORT.\n`,
+      `Cannot listen on 127.0.0.1:${port}: address already in use. Change PORT.\n`,
     );
     expect(messagesOf(service).join()).not.toContain('in use');
     other.close();
   });
 
   it.each([
-    ['192.0.2.1', 'Cannot listen on 192.0.2.1:0: address not available: set HOST.\n'],
-    ['2001:db8::1', 'Cannot listen on [2001:db8::1]:0: address not available: set HOST.\n'],
+    ['192.0.2.1', 'Cannot listen on 192.0.2.1:0: address not available. Change HOST.\n'],
+    ['2001:db8::1', 'Cannot listen on [2001:db8::1]:0: address not available. Change HOST.\n'],
     [
       'plants.invalid',
-      expect.stringMatching(/^Cannot listen on plants\.invalid:0: [^:\n]+: set HOST\.\n$/),
+      expect.stringMatching(/^Cannot listen on plants\.invalid:0: [^:\n]+\. Change HOST\.\n$/),
     ],
   ])('ends with one sentence when it cannot listen on %s', async (host, sentence) => {
     service = new ServiceProcess(folder, { HOST: host });
@@ -207,7 +207,7 @@ describe('the service as a process', () => {
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(
-      /^The Plant Store needs Node.js 24.16 or a newer 24, or 26.1 or newer.*v24.14.1.*\n$/,
+      /^The Plant Store needs Node.js 24.16 or a later 24.x, or 26.1 or later.*v24.14.1.*\n$/,
     );
   });
 
@@ -312,7 +312,9 @@ describe('the service as a process', () => {
     service.kill('SIGTERM');
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
-    expect(service.stderr).toBe('Not closed within 300 ms.\n');
+    expect(service.stderr).toBe(
+      'The service did not shut down within 300 ms (SHUTDOWN_TIMEOUT).\n',
+    );
     lock.close();
   });
 
@@ -332,14 +334,14 @@ describe('the service as a process', () => {
     const fewFiles = ['sh', '-c', 'ulimit -n 128 && exec "$0" "$@"'];
     service = await ServiceProcess.start(folder, {}, fewFiles);
     const url = await service.url();
-    expect(service.stdout).toMatch(/Only \d+ connections instead of 4096: .*ulimit -n/);
+    expect(service.stdout).toMatch(/accepts only \d+ connections instead of 4096, .*ulimit -n/);
 
     const sockets = Array.from({ length: 200 }, () => open(url).resume());
     let dropped = 0;
     for (const socket of sockets) socket.on('close', () => dropped++);
     const lines = () => [
       ...(service?.stdout ?? '').matchAll(
-        /(\d+) connections closed within a second: \d+ are open/g,
+        /Closed (\d+) new connections within a second: \d+ are open/g,
       ),
     ];
     const told = () => lines().reduce((sum, [, count]) => sum + Number(count), 0);

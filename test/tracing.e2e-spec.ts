@@ -315,7 +315,7 @@ describe('a collector that refuses', () => {
     collector.status = 401;
     const begin = performance.now();
 
-    for (let id = 0; !service.stdout.includes('Another'); id++) {
+    for (let id = 0; !service.stdout.includes('Repeated'); id++) {
       await post(`{"id":${id},"name":"Fern"}`);
     }
     await terminate();
@@ -323,8 +323,8 @@ describe('a collector that refuses', () => {
     const seconds = (performance.now() - begin) / 1000;
     const lines = service.stdout.split('\n').filter((line) => line.includes('Unauthorized'));
     const [first = '', second = ''] = lines;
-    expect(first).not.toContain('Another');
-    expect(second).toMatch(/"Another \d+ times within a second: /);
+    expect(first).not.toContain('Repeated');
+    expect(second).toMatch(/"Repeated \d+ more times within a second: /);
     expect(lines.length).toBeLessThan(2 * seconds + 2);
   });
 });
@@ -400,7 +400,7 @@ describe('OpenTelemetry', () => {
       .split('\n')
       .filter((line) => !line.startsWith('file:'));
     expect(said).toEqual([
-      'OTEL_* enable traces, which need: npm install @opentelemetry/api @opentelemetry/resources @opentelemetry/sdk-node',
+      'The OTEL_* variables enable traces, but OpenTelemetry is not installed. Run: npm install @opentelemetry/api @opentelemetry/resources @opentelemetry/sdk-node',
     ]);
   });
 });

@@ -40,6 +40,6 @@ function parseDatabaseUrl(text: string): DatabaseSettings {
   if (path !== undefined) return { sqlite: path };
   if (urlPerHost(text)) return { postgres: text };
   throw new Error(
-    'must be sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE with sslmode disable, require, verify-ca or verify-full',
+    'must be sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE. Special characters in USER and PASSWORD must be percent-encoded, and sslmode, if set, must be disable, require, verify-ca or verify-full',
   );
 }

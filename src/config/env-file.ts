@@ -4,7 +4,7 @@ import { readSettingFile } from './setting-file';
 
 /** The text between quotes, which may span lines. */
 const QUOTED_VALUE = /(?<==[ \t]*)(["'`])[^]*?\1/g;
-/** An assignment, a comment or nothing. Node's parser ignores any other line without a word. */
+/** An assignment, a comment or nothing. Node's parser silently ignores any other line. */
 const LINE = /^\s*(?:(?:export\s+)?[A-Za-z_]\w*\s*=.*|#.*)?$/;
 
 /**

@@ -206,8 +206,11 @@ describe('readEnvironment', () => {
   it.each([
     ['sslmod=require', 'has the unknown parameter sslmod: did you mean sslmode?'],
     ['SSLMODE=require', 'has the unknown parameter SSLMODE: did you mean sslmode?'],
-    ['sslmode=require&lsmode=x', 'has the unknown parameter lsmode: known are sslmode, ssl, '],
-    ['channel_binding=require', 'has the unknown parameter channel_binding: known are '],
+    [
+      'sslmode=require&lsmode=x',
+      'has the unknown parameter lsmode: known parameters are sslmode, ssl, ',
+    ],
+    ['channel_binding=require', 'has the unknown parameter channel_binding: known parameters are '],
     ['pass@word', 'has an unknown parameter'],
   ])('refuses a PostgreSQL URL with %s', (parameters, fault) => {
     const url = `postgres://one,two/plants?${parameters}`;
@@ -217,12 +220,12 @@ describe('readEnvironment', () => {
   });
 
   it.each([
-    [':memory:', 'must name a file: a database in memory would lose every plant at the end'],
-    [':memory:?cache=shared', 'must name a file: a database in memory would lose every plant'],
+    [':memory:', 'must name a file: a database in memory loses all plants when the service stops'],
+    [':memory:?cache=shared', 'must name a file: a database in memory loses all plants'],
     ['file::memory:?cache=shared&mode=memory', 'must name a file: a database in memory'],
     ['file:plants.db', 'must name a file by its path, not by a URI'],
     ['plants.db?mode=ro', 'must not have parameters after sqlite:PATH'],
-    ['', 'needs the path of a file'],
+    ['', 'must name a file, such as data/plants.db'],
   ])('refuses sqlite:%s with the reason', (path, fault) => {
     const error = errorOf({ DATABASE_URL: `sqlite:${path}` });
 
@@ -276,9 +279,11 @@ describe('readEnvironment', () => {
     expect(
       errorOf({ AUTH_TOKEN: 'secret', AUTH_JWKS_URI: 'x', AUTH_USER: 'x' }).split('\n'),
     ).toEqual([
-      'AUTH_TOKEN is not known: did you mean AUTH_TOKENS?',
-      'AUTH_JWKS_URI is not known: did you mean AUTH_JWKS_URL?',
-      expect.stringMatching(/^AUTH_USER is not known: known are AUTH_TOKENS, AUTH_TOKENS_FILE, /),
+      'AUTH_TOKEN is an unknown variable: did you mean AUTH_TOKENS?',
+      'AUTH_JWKS_URI is an unknown variable: did you mean AUTH_JWKS_URL?',
+      expect.stringMatching(
+        /^AUTH_USER is an unknown variable: known variables are AUTH_TOKENS, AUTH_TOKENS_FILE, /,
+      ),
     ]);
   });
 
@@ -308,10 +313,10 @@ describe('readEnvironment', () => {
     };
 
     expect(readEnvironment(environment).warnings).toEqual([
-      'DATABSE_URL is set and has no effect: did you mean DATABASE_URL?',
-      'POTR is set and has no effect: did you mean PORT?',
-      'acces_log is set and has no effect: did you mean ACCESS_LOG?',
-      'NODE_EN is set and has no effect: did you mean NODE_ENV?',
+      'DATABSE_URL is set but has no effect: did you mean DATABASE_URL?',
+      'POTR is set but has no effect: did you mean PORT?',
+      'acces_log is set but has no effect: did you mean ACCESS_LOG?',
+      'NODE_EN is set but has no effect: did you mean NODE_ENV?',
     ]);
   });
 

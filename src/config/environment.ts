@@ -33,7 +33,7 @@ export interface Settings extends HttpOptions, ShutdownOptions {
   readonly docs: boolean;
   /** Whether OpenTelemetry traces requests. Its SDK reads the rest of its settings itself. */
   readonly tracing: boolean;
-  /** What the operator should know of the environment, for the log: one sentence each. */
+  /** Warnings about the environment, for the log: one sentence each. */
   readonly warnings: readonly string[];
 }
 
@@ -100,7 +100,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       tokens: read(
         'AUTH_TOKENS',
         [],
-        'a list of tokens (letters, digits and -._~+/, then any =) or sha256:HEX of them, separated by commas or white space; scope=create or scope=metrics after a token limits it, alike wherever it is repeated',
+        'a list of tokens, separated by commas or white space. Each is a token (letters, digits and -._~+/, with = only at its end), or sha256: and the 64 hexadecimal digits of its digest. scope=create or scope=metrics may follow a token. A token that is listed twice must have the same scopes',
         parseTokens,
       ),
       tokensFile: readText('AUTH_TOKENS_FILE'),
@@ -128,7 +128,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     rateLimit: read<RateLimitOptions | undefined>(
       'RATE_LIMIT',
       undefined,
-      'requests of a caller per second, minute or hour: a number above zero with /s, /m or /h',
+      'the number of requests that each caller may send per second, minute or hour, such as 100/s, 600/m or 5000/h',
       parseRate,
     ),
     headersTimeout: readDuration('HEADERS_TIMEOUT', 10_000),

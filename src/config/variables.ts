@@ -13,32 +13,32 @@ export const VARIABLES = [
 ];
 
 /**
- * What Kubernetes sets in every container of a namespace that has a Service named `auth`, or `auth-`
- * and more: nobody typed them.
+ * Variables that Kubernetes sets in every container of a namespace with a Service named `auth` or
+ * `auth-…`. The operator has not set them, so they are not reported.
  */
 const SERVICE_LINK =
   /^AUTH_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)?)$/;
 
-/** Describes each variable that begins with `AUTH_` and is not one of the service. */
+/** Describes each variable that begins with `AUTH_` and is unknown to the service. */
 export function describeUnknownAuth(environment: NodeJS.ProcessEnv): string[] {
   return unknownNames(environment)
     .filter((name) => name.startsWith('AUTH_') && !SERVICE_LINK.test(name))
     .map((name) => {
       const near = findNearMatch(name, VARIABLES);
       const known = VARIABLES.filter((each) => each.startsWith('AUTH_')).join(', ');
-      return `${name} is not known: ${near ? `did you mean ${near}?` : `known are ${known}`}`;
+      return `${name} is an unknown variable: ${near ? `did you mean ${near}?` : `known variables are ${known}`}`;
     });
 }
 
-/** Describes each variable that is not one of the service, but whose name is nearly that of one. */
+/** Describes each variable that is unknown to the service, but has nearly the name of a known one. */
 export function describeMisspelled(environment: NodeJS.ProcessEnv): string[] {
   return unknownNames(environment).flatMap((name) => {
     const near = findNearMatch(name, VARIABLES);
-    return near ? [`${name} is set and has no effect: did you mean ${near}?`] : [];
+    return near ? [`${name} is set but has no effect: did you mean ${near}?`] : [];
   });
 }
 
-/** The variables that are set and not one of the service. */
+/** The variables that are set but unknown to the service. */
 function unknownNames(environment: NodeJS.ProcessEnv): string[] {
   return Object.keys(environment).filter(
     (name) => !VARIABLES.includes(name) && environment[name]?.trim(),

@@ -8,54 +8,60 @@ import { HttpException, type HttpExceptionOptions } from '@nestjs/common';
  * second meaning; its first three digits are the status.
  */
 export const errorCatalogue = {
-  malformedRequest: { error: 40000, status: 400, meaning: 'The HTTP request itself is malformed.' },
+  malformedRequest: {
+    error: 40000,
+    status: 400,
+    meaning: 'The HTTP request is malformed: its request line, headers or framing.',
+  },
   notJson: {
     error: 40001,
     status: 400,
-    meaning: 'The body is not JSON: wrong syntax, not UTF-8, or empty.',
+    meaning: 'The body is not JSON: invalid syntax, not UTF-8, or empty.',
   },
   invalidPlant: {
     error: 40002,
     status: 400,
-    meaning: 'The body is JSON but not a NewPlant; the message names each field at fault and why.',
+    meaning: 'The body is JSON but not a NewPlant; the message says what is wrong with each field.',
   },
   idTaken: { error: 40003, status: 400, meaning: 'A plant with this id exists already.' },
   unsupportedMediaType: {
     error: 40004,
     status: 400,
-    meaning: 'The media type or the content encoding of the body is not supported.',
+    meaning: 'The Content-Type is not application/json in UTF-8, or there is a Content-Encoding.',
   },
   bodyTooLarge: { error: 40005, status: 400, meaning: 'The body is larger than the limit.' },
   invalidIdempotencyKey: {
     error: 40006,
     status: 400,
-    meaning: 'The Idempotency-Key header is malformed, empty or sent twice.',
+    meaning: 'The Idempotency-Key header is malformed, empty or repeated.',
   },
   idempotencyKeyReused: {
     error: 40007,
     status: 400,
-    meaning: 'The plant with this id was created with the same Idempotency-Key and other content.',
+    meaning:
+      'A plant with this id was created with the same Idempotency-Key but different content.',
   },
   missingCredentials: {
     error: 40100,
     status: 401,
-    meaning: 'No bearer credentials: no Authorization header, or one of another scheme.',
+    meaning: 'No bearer token: the Authorization header is missing or has another scheme.',
   },
   invalidToken: {
     error: 40101,
     status: 401,
-    meaning: 'Invalid bearer token: malformed, sent twice, unknown or expired.',
+    meaning:
+      'Invalid bearer token: malformed, unknown or expired, or more than one Authorization header.',
   },
   forbidden: {
     error: 40300,
     status: 403,
-    meaning: 'The caller is known but may not do this; a token lacks a scope, for example.',
+    meaning: 'The caller is not allowed to do this; for example, the token lacks a scope.',
   },
   notFound: { error: 40400, status: 404, meaning: 'There is nothing at this path.' },
   methodNotAllowed: {
     error: 40500,
     status: 405,
-    meaning: 'The path does not answer this method; the Allow header names those it does.',
+    meaning: 'The path does not support this method; the Allow header lists those it supports.',
   },
   requestTimeout: {
     error: 40800,
@@ -65,7 +71,7 @@ export const errorCatalogue = {
   expectationFailed: {
     error: 41700,
     status: 417,
-    meaning: 'The Expect header asks for something other than 100-continue.',
+    meaning: 'The Expect header must be 100-continue.',
   },
   tooManyRequests: {
     error: 42900,
@@ -75,28 +81,29 @@ export const errorCatalogue = {
   headersTooLarge: {
     error: 43100,
     status: 431,
-    meaning: 'The head of the request, its target included, is too large.',
+    meaning: 'The request line and headers are too large.',
   },
   internal: {
     error: 50000,
     status: 500,
-    meaning: 'Something unexpected failed; the log has the cause.',
+    meaning: "Unexpected error; the server's log has the cause.",
   },
   notImplemented: {
     error: 50100,
     status: 501,
-    meaning: 'A method or a transfer coding that the server does not know.',
+    meaning: 'The server does not support this method or transfer coding.',
   },
   unavailable: {
     error: 50300,
     status: 503,
     meaning:
-      'Refused before anything was stored: overloaded, closing, no storage, or no keys of the issuer. Try again.',
+      "This request stored nothing: the service is overloaded or shutting down, or the store or the issuer's keys are unavailable. Send it again after Retry-After.",
   },
   outcomeUnknown: {
     error: 50400,
     status: 504,
-    meaning: 'Handed to the database, which did not answer: the plant may or may not be stored.',
+    meaning:
+      'The database did not confirm the commit: the plant may or may not be stored. Send the request again with the same Idempotency-Key.',
   },
 } as const satisfies Record<string, CatalogueEntry>;
 
@@ -189,7 +196,7 @@ export class UnsupportedMediaTypeError extends PlantStoreError {
   }
 }
 
-/** 40006: the idempotency key is malformed, empty or sent twice. */
+/** 40006: the idempotency key is malformed, empty or repeated. */
 export class InvalidIdempotencyKeyError extends PlantStoreError {
   constructor(message?: string) {
     super('invalidIdempotencyKey', message);
@@ -203,7 +210,7 @@ export class IdempotencyKeyReusedError extends PlantStoreError {
   }
 }
 
-/** 40100: no bearer credentials. The challenge has no error code, RFC 6750 section 3. */
+/** 40100: no bearer token. The challenge has no error code, RFC 6750 section 3. */
 export class MissingCredentialsError extends PlantStoreError {
   constructor() {
     super('missingCredentials', undefined, {
@@ -240,9 +247,9 @@ export class NotFoundError extends PlantStoreError {
   }
 }
 
-/** 40500: the path does not answer this method, RFC 9110 section 15.5.6. */
+/** 40500: the path does not support this method, RFC 9110 section 15.5.6. */
 export class MethodNotAllowedError extends PlantStoreError {
-  /** @param allowed the methods that the path answers */
+  /** @param allowed the methods that the path supports */
   constructor(allowed: readonly string[]) {
     super('methodNotAllowed', undefined, { headers: { Allow: allowed.join(', ') } });
   }
@@ -256,7 +263,7 @@ export class TooManyRequestsError extends PlantStoreError {
   }
 }
 
-/** 50100: a method or transfer coding that the server does not know. */
+/** 50100: the server does not support the method or the transfer coding. */
 export class NotImplementedError extends PlantStoreError {
   constructor(message?: string) {
     super('notImplemented', message);
@@ -270,7 +277,7 @@ export class UnavailableError extends PlantStoreError {
   }
 }
 
-/** 50400: the database did not answer; the plant may or may not be stored. */
+/** 50400: the database did not confirm the commit; the plant may or may not be stored. */
 export class OutcomeUnknownError extends PlantStoreError {
   constructor(options: { cause?: unknown } = {}) {
     super('outcomeUnknown', undefined, options);

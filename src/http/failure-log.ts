@@ -12,7 +12,7 @@ const FULL_LINES = 10;
 export class FailureLog {
   private readonly logger = new Logger('Errors');
   private readonly throttle = new LogThrottle<number>(FULL_LINES, (error, count) => {
-    this.logger.error(`${error} another ${count} times within a second`);
+    this.logger.error(`Error ${error} occurred ${count} more times within a second.`);
   });
 
   /** @param request the failed request, for {@link failureChannel} */

@@ -27,7 +27,7 @@ export function createDocument(app: INestApplication): OpenAPIObject {
 }
 
 const TOKEN =
-  'An access token of this service, or one of the identity provider that it trusts. Its operator issues them. A service that is started without any prints one in a `curl` line.';
+  'An access token that the operator of this service or its identity provider has issued. A service that is started without tokens makes one, and prints it in a `curl` command.';
 
 function description(): string {
   const rows = Object.values<CatalogueEntry>(errorCatalogue).map(

@@ -33,7 +33,7 @@ export class BodyMemory {
   private readonly limit: number;
   // Created once, so that refusals do not each capture a stack trace.
   private readonly full = new UnavailableError({
-    cause: new Error('overloaded: the bodies of requests hold too much memory'),
+    cause: new Error('overloaded: request bodies use too much memory'),
   });
 
   /**

@@ -10,7 +10,7 @@ const RESERVED = 32;
  * Closes connections beyond a limit as they come, and logs how many, one line a second at most.
  *
  * The limit is lowered if the process may not open that many files (`ulimit -n`). At that point Node
- * would close connections without telling anybody, and nothing else could be opened either.
+ * would close connections silently, and the service could not open a file or a database session.
  *
  * @param limit connections open at the same time
  */
@@ -22,14 +22,14 @@ export function limitConnections(server: Server, limit: number): void {
     if (descriptors - RESERVED >= limit) return;
     server.maxConnections = Math.max(1, descriptors - RESERVED);
     logger.warn(
-      `Only ${server.maxConnections} connections instead of ${limit}: raise the limit of open files (ulimit -n), or lower MAX_CONNECTIONS.`,
+      `The service accepts only ${server.maxConnections} connections instead of ${limit}, because it may not open more files. Raise the limit of open files (ulimit -n), or lower MAX_CONNECTIONS.`,
     );
   });
   const throttle = new LogThrottle<string>(0, (reason, count) => {
-    logger.warn(`${count} connections closed within a second: ${reason}`);
+    logger.warn(`Closed ${count} new connections within a second: ${reason}`);
   });
   server.on('drop', () => {
-    throttle.admit(`${server.maxConnections} are open, which is the limit.`);
+    throttle.admit(`${server.maxConnections} are open, which is the limit (MAX_CONNECTIONS).`);
   });
 }
 

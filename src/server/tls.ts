@@ -44,7 +44,7 @@ export function reloadTls(server: Server, pair: TlsPair): void {
   pair.start({
     changed: (contents) => {
       server.setSecureContext(contents);
-      logger.log('Read the certificate and its key again.');
+      logger.log('Read the changed certificate and key. New connections use them.');
     },
     failed: (message) => {
       logger.warn(`${cannotBeUsed(message)} The last valid pair stays in use.`);

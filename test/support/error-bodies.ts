@@ -2,7 +2,10 @@ import type { ErrorBody } from '../../src/plants';
 
 /** The Error bodies that tests expect, whole. */
 export const errorBodies = {
-  malformedRequest: body(40000, 'The HTTP request itself is malformed.'),
+  malformedRequest: body(
+    40000,
+    'The HTTP request is malformed: its request line, headers or framing.',
+  ),
   malformedTarget: body(40000, 'The request target is malformed.'),
   missingHost: body(40000, 'The request must have exactly one Host header.'),
   malformedHost: body(40000, 'The Host header must be a host, or a host and a port.'),
@@ -40,44 +43,47 @@ export const errorBodies = {
   keyTwice: body(40006, 'The Idempotency-Key header must be sent once.'),
   keyReused: body(
     40007,
-    'The plant with this id was created with the same Idempotency-Key and other content.',
+    'A plant with this id was created with the same Idempotency-Key but different content.',
   ),
   missingCredentials: body(
     40100,
-    'No bearer credentials: no Authorization header, or one of another scheme.',
+    'No bearer token: the Authorization header is missing or has another scheme.',
   ),
   malformedCredentials: body(
     40101,
     'The Authorization header must be "Bearer <ACCESS_TOKEN>", once.',
   ),
-  invalidToken: body(40101, 'Invalid bearer token: malformed, sent twice, unknown or expired.'),
+  invalidToken: body(
+    40101,
+    'Invalid bearer token: malformed, unknown or expired, or more than one Authorization header.',
+  ),
   tokenTwice: body(40101, 'The token must be in the Authorization header alone.'),
   tokenExpired: body(40101, 'The token has expired.'),
   tokenBound: body(40101, 'The token is bound to a key, whose possession is not checked here.'),
   notAccessToken: body(40101, 'The token is not an access token.'),
   forbidden: body(
     40300,
-    'The caller is known but may not do this; a token lacks a scope, for example.',
+    'The caller is not allowed to do this; for example, the token lacks a scope.',
   ),
   notFound: body(40400, 'There is nothing at this path.'),
   methodNotAllowed: body(
     40500,
-    'The path does not answer this method; the Allow header names those it does.',
+    'The path does not support this method; the Allow header lists those it supports.',
   ),
   requestTimeout: body(40800, 'The request was not received completely in time.'),
-  expectationFailed: body(41700, 'The Expect header asks for something other than 100-continue.'),
+  expectationFailed: body(41700, 'The Expect header must be 100-continue.'),
   tooManyRequests: body(42900, 'Too many requests; the Retry-After header says how long to wait.'),
-  headersTooLarge: body(43100, 'The head of the request, its target included, is too large.'),
-  internal: body(50000, 'Something unexpected failed; the log has the cause.'),
-  unknownMethod: body(50100, 'A method or a transfer coding that the server does not know.'),
+  headersTooLarge: body(43100, 'The request line and headers are too large.'),
+  internal: body(50000, "Unexpected error; the server's log has the cause."),
+  unknownMethod: body(50100, 'The server does not support this method or transfer coding.'),
   unknownCoding: body(50100, 'The only transfer coding supported is chunked.'),
   unavailable: body(
     50300,
-    'Refused before anything was stored: overloaded, closing, no storage, or no keys of the issuer. Try again.',
+    "This request stored nothing: the service is overloaded or shutting down, or the store or the issuer's keys are unavailable. Send it again after Retry-After.",
   ),
   outcomeUnknown: body(
     50400,
-    'Handed to the database, which did not answer: the plant may or may not be stored.',
+    'The database did not confirm the commit: the plant may or may not be stored. Send the request again with the same Idempotency-Key.',
   ),
 };
 

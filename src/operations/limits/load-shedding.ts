@@ -30,8 +30,10 @@ export function shedLoad(
 ): void {
   const isLate = watchEventLoop(instance);
   // Created once, so that thousands of refusals a second do not each capture a stack trace.
-  const late = new UnavailableError({ cause: new Error('overloaded: the event loop is late') });
-  const full = new UnavailableError({ cause: new Error('overloaded: too many plants wait') });
+  const late = new UnavailableError({ cause: new Error('overloaded: the event loop is delayed') });
+  const full = new UnavailableError({
+    cause: new Error('overloaded: too many plants are waiting to be stored'),
+  });
 
   let inProgress = 0;
   const release = (): void => {

@@ -146,7 +146,7 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
     });
     const dropped = new Counter({
       name: 'http_dropped_connections_total',
-      help: 'Connections closed as they came, because too many were open.',
+      help: 'New connections closed because too many were open.',
       registers: [this.registry],
     });
     instance.server.on('drop', () => {

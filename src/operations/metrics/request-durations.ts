@@ -41,7 +41,7 @@ export class RequestDurations {
       get: () =>
         Promise.resolve({
           name: NAME,
-          help: 'How long requests took, from their head received to their answer sent, in seconds.',
+          help: 'Seconds from receiving the head of a request to sending its answer.',
           type: 'histogram',
           values: this.samples(),
         }),

@@ -32,7 +32,9 @@ export function closeOnSignal(
   async function close(): Promise<void> {
     app.get(Readiness).drain();
     setTimeout(() => {
-      console.error(`Not closed within ${shutdownTimeout} ms.`);
+      console.error(
+        `The service did not shut down within ${shutdownTimeout} ms (SHUTDOWN_TIMEOUT).`,
+      );
       process.exit(1);
     }, shutdownTimeout).unref();
     await sleep(shutdownGrace);

@@ -75,7 +75,7 @@ function diagLogger(logger: Logger): DiagLogger {
       });
     };
     const throttle = new LogThrottle<string>(1, (kind, count) => {
-      log(`Another ${count} times within a second: ${kind}`);
+      log(`Repeated ${count} more times within a second: ${kind}`);
     });
     return (...parts) => {
       const text = parts.map(String).join(' ');

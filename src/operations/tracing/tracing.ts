@@ -63,7 +63,7 @@ function load(): typeof openTelemetry {
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw cause;
     throw new TracingError(
-      'OTEL_* enable traces, which need: npm install @opentelemetry/api @opentelemetry/resources @opentelemetry/sdk-node',
+      'The OTEL_* variables enable traces, but OpenTelemetry is not installed. Run: npm install @opentelemetry/api @opentelemetry/resources @opentelemetry/sdk-node',
       { cause },
     );
   }

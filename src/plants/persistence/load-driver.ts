@@ -1,5 +1,5 @@
 /**
- * Loads what needs the driver of PostgreSQL. Only whoever stores plants there installs it.
+ * Loads a module that needs the PostgreSQL driver. Hosts that use SQLite need not install it.
  *
  * @throws Error naming the command that installs it
  */
@@ -8,6 +8,6 @@ export function loadDriver<Store>(load: () => Store): Store {
     return load();
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw cause;
-    throw new Error('PostgreSQL needs its driver: npm install pg', { cause });
+    throw new Error('The PostgreSQL driver is not installed. Run: npm install pg', { cause });
   }
 }

@@ -77,7 +77,9 @@ export class PostgresHosts {
         : (urlPerHost(connectionString) ?? []).map((url) => makeHost(settings, readUrl(url)));
     if (!first) {
       const fault = describeUnknownParameter(connectionString ?? '');
-      throw new Error(`the URL ${fault ?? 'is not a PostgreSQL URL that the store supports'}`);
+      throw new Error(
+        `the URL ${fault ?? 'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE, and sslmode, if set, must be disable, require, verify-ca or verify-full'}`,
+      );
     }
     return new PostgresHosts([first, ...others], onLost);
   }

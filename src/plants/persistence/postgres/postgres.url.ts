@@ -11,7 +11,7 @@ const ENCRYPTION: Readonly<Record<string, readonly string[]>> = {
 /** The store needs sessions that can write, and checks that itself. These values agree with it. */
 const SESSION_ATTRIBUTES = ['any', 'read-write', 'primary'];
 
-/** The parameters that the driver or the store reads. The driver ignores any other without a word. */
+/** The parameters that the driver or the store reads. The driver silently ignores any other. */
 const PARAMETERS = [
   ...Object.keys(ENCRYPTION),
   ...['sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation'],
@@ -49,7 +49,7 @@ export function describeUnknownParameter(url: string): string | undefined {
   if (unknown === undefined) return undefined;
   if (!/^\w+$/.test(unknown)) return 'has an unknown parameter';
   const near = findNearMatch(unknown, PARAMETERS);
-  const advice = near ? `did you mean ${near}?` : `known are ${PARAMETERS.join(', ')}`;
+  const advice = near ? `did you mean ${near}?` : `known parameters are ${PARAMETERS.join(', ')}`;
   return `has the unknown parameter ${unknown}: ${advice}`;
 }
 
