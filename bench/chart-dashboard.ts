@@ -68,16 +68,16 @@ async function observe(database: string): Promise<Sample[]> {
   if (!contestant) throw new Error('There is no service to observe.');
   const server = await Server.start(contestant, database);
   const samples: Sample[] = [];
-  let isLoaded = true;
+  const load = { isOver: false };
   const loaded = (async () => {
     let firstId = 1_000_000_000;
     for (const phase of PHASES) {
       firstId += 10_000_000;
       await server.measure({ ...phase, firstId, nameLength: 4 });
     }
-    isLoaded = false;
+    load.isOver = true;
   })();
-  while (isLoaded) {
+  while (!load.isOver) {
     const answer = await fetch(`http://127.0.0.1:${server.port}/metrics`, {
       headers: { Authorization: `Bearer ${TOKEN}` },
     });

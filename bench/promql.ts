@@ -17,9 +17,14 @@ const RATE_INTERVAL = 4;
 export function parseMetrics(text: string, instance: string): Sample['series'] {
   const series = new Map<string, Value[]>();
   for (const [, name = '', labels = '', value] of text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)) {
-    const pairs = [...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, of]) => [key, of]);
+    const pairs = [...labels.matchAll(/(\w+)="([^"]*)"/g)].map(
+      ([, key = '', of = '']): [string, string] => [key, of],
+    );
     const values = series.get(name) ?? [];
-    values.push({ labels: { ...Object.fromEntries(pairs), instance }, value: Number(value) });
+    values.push({
+      labels: { ...Object.fromEntries<string>(pairs), instance },
+      value: Number(value),
+    });
     series.set(name, values);
   }
   return series;
