@@ -1,7 +1,7 @@
 import type { Caller } from './token-verifier';
 
-/** The digests of the tokens of callers that have no name of their own. */
-const tokenDigests = new WeakMap<Caller, string>();
+/** The identities of callers that have no name of their own. */
+const identities = new WeakMap<Caller, string>();
 
 /**
  * Marks a caller as one without a name of its own. A description such as "token 1" takes the place of
@@ -9,17 +9,19 @@ const tokenDigests = new WeakMap<Caller, string>();
  * may log.
  */
 export function identifyByToken(caller: Caller, tokenDigest: string): Caller {
-  tokenDigests.set(caller, tokenDigest);
+  identities.set(caller, `"token","${Buffer.from(tokenDigest, 'latin1').toString('hex')}"`);
   return caller;
 }
 
 /**
  * What identifies a caller over time and across instances: issuer and name, or the digest of a token
  * without a name. No two callers have the same.
+ *
+ * @returns strings and null as JSON, with commas between them, ready to stand in an array
  */
-export function identityOf(caller: Caller): readonly (string | null)[] {
-  const digest = tokenDigests.get(caller);
-  return digest === undefined
-    ? ['name', caller.issuer ?? null, caller.name]
-    : ['token', Buffer.from(digest, 'latin1').toString('hex')];
+export function identityOf(caller: Caller): string {
+  return (
+    identities.get(caller) ??
+    `"name",${JSON.stringify(caller.issuer ?? null)},${JSON.stringify(caller.name)}`
+  );
 }

@@ -15,10 +15,13 @@ const FIELD = 'idempotency-key';
 
 /** 1 to 255 visible ASCII characters, RFC 5234 VCHAR. */
 const KEY = /^[!-~]{1,255}$/;
-/** The content of an RFC 9651 String, section 3.3.3. */
-const STRING = /^"((?:[^"\\]|\\["\\])*)"$/;
-/** A key without quotation marks. A comma would separate the values of a list, RFC 9110 section 5.3. */
-const BARE = /^[^",]*$/;
+/**
+ * A field value: the content of an RFC 9651 String, section 3.3.3, or a key without quotation marks. A
+ * comma would separate the values of a list, RFC 9110 section 5.3.
+ */
+const VALUE = /^(?:"((?:[^"\\]|\\["\\])*)"|([^",]*))$/;
+/** What a String escapes. */
+const ESCAPED = /\\(.)/g;
 
 /**
  * Reads the idempotency key of a request: `"abc"`, as a String of RFC 9651, or `abc`, which is the
@@ -28,13 +31,14 @@ const BARE = /^[^",]*$/;
  * @throws InvalidIdempotencyKeyError when the field is malformed, empty or sent twice
  */
 export function idempotencyKeyOf(request: IncomingMessage): string | undefined {
-  if (request.headers[FIELD] === undefined) return undefined;
-  const [value = '', ...others] = fieldValues(request, FIELD);
-  if (others.length > 0) {
+  // Node joins the values of several fields with a comma and a space, which no key has.
+  const value = request.headers[FIELD];
+  if (value === undefined) return undefined;
+  const [, quoted, bare = ''] = VALUE.exec(String(value)) ?? [];
+  const key = quoted?.includes('\\') ? quoted.replaceAll(ESCAPED, '$1') : (quoted ?? bare);
+  if (!KEY.test(key) && fieldValues(request, FIELD).length > 1) {
     throw new InvalidIdempotencyKeyError('The Idempotency-Key header must be sent once.');
   }
-  const quoted = STRING.exec(value)?.[1]?.replaceAll(/\\(.)/g, '$1');
-  const key = quoted ?? (BARE.test(value) ? value : '');
   assertIdempotencyKey(key);
   return key;
 }
@@ -60,7 +64,8 @@ export function digestIdempotencyKey(
   caller: Caller | undefined,
   mounting: string,
 ): string {
-  const scope = caller === undefined ? ['mounting', mounting] : identityOf(caller);
+  const scope =
+    caller === undefined ? `"mounting",${JSON.stringify(mounting)}` : identityOf(caller);
   // As JSON, so that no two lists of texts come out the same.
-  return hash('sha256', JSON.stringify([...scope, key]));
+  return hash('sha256', `[${scope},${JSON.stringify(key)}]`);
 }

@@ -58,11 +58,15 @@ const INSERT_KEYED = `
 
 const INSERT_KEYED_NAME = nameOf(INSERT_KEYED);
 
-/** The plants that have one of the ids, and the key that goes with it. */
+/**
+ * The plants that have one of the ids and the key that goes with it, with its place in the arrays.
+ *
+ * Not prepared: a plan that was made while the table was small would read the whole table later.
+ */
 const SELECT_KEYED = `
-  SELECT plants.id::text, name, tag, encode(idempotency_key, 'hex') AS key,
-         current_setting('synchronous_standby_names', true) AS standbys
-  FROM plants JOIN unnest($1::bigint[], $2::bytea[]) AS sought (id, key)
+  SELECT place::text, name, tag, current_setting('synchronous_standby_names', true)
+  FROM plants
+  JOIN unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY AS sought (id, key, place)
     ON plants.id = sought.id AND idempotency_key = sought.key`;
 
 /**
@@ -325,17 +329,23 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     const { election } = this.hosts;
     try {
       const { rows } = await this.statements.answerTo(
-        client.query<StoredRow>(SELECT_KEYED, [
-          plants.map(({ id }) => id),
-          plants.map(({ key }) => toBytea(key)),
-        ]),
+        client.query<StoredRow>({
+          text: SELECT_KEYED,
+          values: [plants.map(({ id }) => id), toByteaArray(plants)],
+          rowMode: 'array',
+        }),
       );
       // A plant is visible once its commit has been replicated. But it is visible before, if the wait
       // for the standby was cancelled, or if the server has crashed in it and started again.
-      if (rows.some(({ standbys }) => Boolean(standbys))) {
+      if (rows.some(([, , , standbys]) => Boolean(standbys))) {
         await this.statements.answerTo(commitOn(client, { text: WAIT_FOR_STANDBYS }));
       }
-      return new Map(rows.map(({ key, ...row }) => [BigInt(row.id), { ...toPlant(row), key }]));
+      const stored = new Map<bigint, KeyedPlant>();
+      for (const [place, name, tag] of rows) {
+        const sought = plants[Number(place) - 1];
+        if (sought) stored.set(sought.id, { ...sought, name, tag: tag ?? undefined });
+      }
+      return stored;
     } catch (error) {
       const cause = toOperatorError(this.hosts.name, error);
       if (!isServerError(error)) this.openBreaker(election, cause);
@@ -432,20 +442,17 @@ interface PlantRow {
   readonly tag: string | null;
 }
 
-/** A row of {@link SELECT_KEYED}. */
-interface StoredRow extends PlantRow {
-  readonly key: string;
-  /** `synchronous_standby_names`; null where there is no such setting. */
-  readonly standbys: string | null;
-}
+/** A row of {@link SELECT_KEYED}. `standbys` is null where the server has no such setting. */
+type StoredRow = [place: string, name: string, tag: string | null, standbys: string | null];
 
 function toPlant({ id, name, tag }: PlantRow): Plant {
   return { id: BigInt(id), name, ...(tag === null ? {} : { tag }) };
 }
 
-/** PostgreSQL's hexadecimal format of a bytea. */
-function toBytea(key: string | undefined): string | undefined {
-  return key === undefined ? undefined : `\\x${key}`;
+/** The keys of plants as PostgreSQL writes an array of bytea: the driver would escape each one. */
+function toByteaArray(plants: readonly KeyedPlant[]): string {
+  const keys = plants.map(({ key }) => (key === undefined ? 'NULL' : `"\\\\x${key}"`));
+  return `{${keys.join(',')}}`;
 }
 
 /** Whether the session was lost while it had a statement to answer. */
@@ -466,7 +473,7 @@ async function insert(
     rows.map(({ name }) => name),
     rows.map(({ tag }) => tag),
   ];
-  if (isKeyed) values.push(rows.map(({ key }) => toBytea(key)));
+  if (isKeyed) values.push(toByteaArray(rows));
   const result = await commitOn<[id: string]>(client, {
     ...(usesPreparedStatement ? { name: isKeyed ? INSERT_KEYED_NAME : INSERT_NAME } : {}),
     text,
