@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, createWriteStream, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { appendFileSync, closeSync, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -11,7 +11,7 @@ import { spreadOf } from './statistics';
 
 /**
  * `export` and `import` against the database's own tool on the same rows, in interleaved rounds. A
- * program of its own too: `node .bench/bench/data-commands.js --plants 10000000 --rounds 1`.
+ * program of its own too: `node .bench/bench/data-commands.js --plants 10000000 --rounds 1 --tool psql`.
  */
 
 const PROGRAM = join(process.cwd(), 'dist/program/plant-store.js');
@@ -54,6 +54,8 @@ interface Database {
 export interface DataCommandOptions {
   readonly plants: number;
   readonly rounds: number;
+  /** Measures only beside this one, `sqlite3` or `psql`. */
+  readonly tool?: string | undefined;
   readonly postgres: PostgresServer;
   readonly print: (...lines: string[]) => void;
 }
@@ -62,6 +64,7 @@ export interface DataCommandOptions {
 export async function measureDataCommands({
   plants,
   rounds,
+  tool,
   postgres,
   print,
 }: DataCommandOptions): Promise<void> {
@@ -69,9 +72,11 @@ export async function measureDataCommands({
   try {
     const lines = join(folder, 'plants.ndjson');
     const csv = join(folder, 'plants.csv');
-    await writePlants(plants, lines, csv);
+    writePlants(plants, lines, csv);
     const target = join(folder, 'output');
-    const databases = [makeSqlite(folder), makePostgres(postgres)];
+    const databases = [makeSqlite(folder), makePostgres(postgres)].filter(
+      (database) => tool === undefined || database.tool === tool,
+    );
     const pairs = databases.map((database) => scenesOf(database));
     for (let round = 0; round < rounds; round++) {
       for (const [importing, exporting] of pairs) {
@@ -88,7 +93,7 @@ export async function measureDataCommands({
     print('', `| ${plants.toLocaleString('en')} plants | plants/s | ratio | wanted | peak MiB |`);
     print('| --- | ---: | ---: | ---: | ---: |');
     for (const { name, wanted, database, seconds, toolSeconds, memory } of pairs.flat()) {
-      const ratios = toolSeconds.map((tool, at) => tool / (seconds[at] ?? NaN));
+      const ratios = toolSeconds.map((taken, at) => taken / (seconds[at] ?? NaN));
       const ratio = hasTool(database) ? spreadOf(ratios).median.toFixed(2) : 'tool missing';
       const rate = Math.round(plants / spreadOf(seconds).median).toLocaleString('en');
       const peak = Math.ceil(Math.max(...memory));
@@ -216,21 +221,16 @@ async function run(
 }
 
 /** Writes the same plants as JSON Lines and as CSV. Their ids are in order, as an export has them. */
-async function writePlants(plants: number, lines: string, csv: string): Promise<void> {
-  const files = [createWriteStream(lines), createWriteStream(csv)] as const;
+function writePlants(plants: number, lines: string, csv: string): void {
   for (let id = 1; id <= plants;) {
     let [json, fields] = ['', ''];
     for (const end = Math.min(plants, id + 9999); id <= end; id++) {
       json += `{"id":${id * 7919},"name":"Fern ${id}","tag":"shade"}\n`;
       fields += `${id * 7919},Fern ${id},shade\n`;
     }
-    const areFree = [files[0].write(json), files[1].write(fields)];
-    for (const [at, isFree] of areFree.entries()) {
-      const file = files[at];
-      if (!isFree && file) await once(file, 'drain');
-    }
+    appendFileSync(lines, json);
+    appendFileSync(csv, fields);
   }
-  for (const file of files) await once(file.end(), 'close');
 }
 
 async function main(): Promise<void> {
@@ -238,6 +238,7 @@ async function main(): Promise<void> {
     options: {
       plants: { type: 'string', default: '1000000' },
       rounds: { type: 'string', default: '3' },
+      tool: { type: 'string' },
     },
   });
   makeRunFolder();
@@ -246,6 +247,7 @@ async function main(): Promise<void> {
     await measureDataCommands({
       plants: Number(values.plants),
       rounds: Number(values.rounds),
+      tool: values.tool,
       postgres,
       print: (...texts) => {
         console.log(texts.join('\n'));

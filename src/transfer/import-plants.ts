@@ -3,8 +3,8 @@ import { plantReader, type ReadPlant, RecordError } from './plant-reader';
 import { type Format, readRecords, type SourceRecord } from './records';
 
 /** Plants that are handed to the store at once, and characters of text after which they are fewer. */
-const BATCH_LENGTH = 10_000;
-const BATCH_TEXT = 2 ** 20;
+const BATCH_LENGTH = 5000;
+const BATCH_TEXT = 2 ** 19;
 
 /** A record that was not stored. */
 export interface Rejection {

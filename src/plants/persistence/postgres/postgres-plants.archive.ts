@@ -134,13 +134,12 @@ export class PostgresPlantsArchive extends PlantsArchive {
     const stream = this.client.query(
       from(`COPY plants (id, name, tag${this.hasKeys ? ', idempotency_key' : ''}) FROM STDIN`),
     );
-    let text = '';
-    for (const { id, name, tag, idempotencyKey } of rows) {
-      text += `${id}\t${escapeForCopy(name)}\t${tag === undefined ? NULL : escapeForCopy(tag)}`;
-      if (this.hasKeys) text += `\t${idempotencyKey ? `\\\\x${idempotencyKey}` : NULL}`;
-      text += '\n';
-    }
-    stream.end(text);
+    const lines = rows.map(({ id, name, tag, idempotencyKey }) => {
+      const line = `${id}\t${escapeForCopy(name)}\t${tag === undefined ? NULL : escapeForCopy(tag)}`;
+      if (!this.hasKeys) return `${line}\n`;
+      return `${line}\t${idempotencyKey ? `\\\\x${idempotencyKey}` : NULL}\n`;
+    });
+    stream.end(lines.join(''));
     await finished(stream);
     return rows.length;
   }
