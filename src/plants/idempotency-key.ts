@@ -25,13 +25,15 @@ const BARE = /^[^",]*$/;
  * same key.
  *
  * @returns undefined when the request has none
- * @throws InvalidIdempotencyKeyError when the field is malformed, empty or sent twice
+ * @throws InvalidIdempotencyKeyError when the field is malformed, empty or repeated
  */
 export function idempotencyKeyOf(request: IncomingMessage): string | undefined {
   if (request.headers[FIELD] === undefined) return undefined;
   const [value = '', ...others] = fieldValues(request, FIELD);
   if (others.length > 0) {
-    throw new InvalidIdempotencyKeyError('The Idempotency-Key header must be sent once.');
+    throw new InvalidIdempotencyKeyError(
+      'The request must not have more than one Idempotency-Key header.',
+    );
   }
   const quoted = STRING.exec(value)?.[1]?.replaceAll(/\\(.)/g, '$1');
   const key = quoted ?? (BARE.test(value) ? value : '');
@@ -48,10 +50,9 @@ export function assertIdempotencyKey(key: string): void {
 }
 
 /**
- * Makes the digest under which a plant remembers its key, so that a key means something only together
- * with its caller.
+ * Makes the digest that is stored with a plant. The same key of two callers gives two digests.
  *
- * @param caller undefined when nobody says who calls
+ * @param caller undefined when the caller is unknown
  * @param mounting the path of the module, which takes the place of an unknown caller
  * @returns SHA-256 in hexadecimal
  */
