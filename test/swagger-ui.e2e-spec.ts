@@ -168,7 +168,7 @@ describe('Swagger UI in Chromium', () => {
 
     const text = await information.innerText();
 
-    expect(text).toContain('An access token of this service');
+    expect(text).toContain('An access token that the operator of this service');
     expect(text).toMatch(/40003\s+400\s+A plant with this id exists already\./);
   });
 

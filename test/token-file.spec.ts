@@ -249,7 +249,9 @@ describe('a token file', () => {
       expect([callerOf('a'), callerOf('b')]).toEqual(['line 1', 'line 2']);
       expect(error).toHaveBeenCalledTimes(1);
       expect(error).toHaveBeenCalledWith(
-        expect.stringMatching(/: line 2 has an invalid field: .*\. The last valid tokens stay in use\.$/),
+        expect.stringMatching(
+          /: line 2 has an invalid field: .*\. The last valid tokens stay in use\.$/,
+        ),
       );
       expect(error).not.toHaveBeenCalledWith(expect.stringContaining('secret'));
     });
