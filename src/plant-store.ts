@@ -18,7 +18,7 @@ async function main(): Promise<void> {
 function report(error: unknown): number {
   // The parser has printed its message. Help and the version are no errors.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  // Whoever read the output has seen enough.
+  // The reader of the output has closed the pipe.
   if ((error as { code?: unknown }).code === 'EPIPE') return 1;
   console.error(error instanceof Error ? error.message : error);
   return error instanceof UsageError ? 2 : 1;

@@ -100,7 +100,7 @@ describe('a Nest application that mounts guard and verifier', () => {
   it.each<[AuthOptions, string]>([
     [
       { tokens: ['valid', 'a secret'] },
-      'tokens[1] must be a token or sha256:HEX, then perhaps scope=create or scope=metrics',
+      'tokens[1] must be a token or sha256:HEX, which scope=create or scope=metrics may follow',
     ],
     [{ issuer: 'https://id.example' }, 'issuer requires audience'],
     [{ audience: 'x', scope: 'y' }, 'audience requires issuer; scope requires issuer'],

@@ -65,7 +65,7 @@ describe('the service with a token file or an issuer', () => {
     [
       'is invalid',
       'a\nb c d\n',
-      /^The token file \S+ cannot be used: line 2 must [^\n]* \(AUTH_TOKENS_FILE\)\.\n$/,
+      /^The token file \S+ cannot be used: line 2 has an invalid field: [^\n]* \(AUTH_TOKENS_FILE\)\.\n$/,
     ],
   ])('ends with one sentence when the file %s', async (_what, content, sentence) => {
     if (content !== undefined) writeFileSync(file, content);
@@ -93,7 +93,9 @@ describe('the service with a token file or an issuer', () => {
     expect(service.stdout).toContain(
       `The keys of ${issuer} cannot be fetched: connect ECONNREFUSED`,
     );
-    expect(service.stdout).toContain(`No keys of ${issuer}: connect ECONNREFUSED`);
+    expect(service.stdout).toContain(
+      `The keys of ${issuer} are not available: connect ECONNREFUSED`,
+    );
     for (const part of jwt.split('.')) expect(service.stdout).not.toContain(part);
   });
 

@@ -47,9 +47,9 @@ Commands:
   export [options]         write all plants to a file
   import [options] [file]  store the plants of a file
   backup <file>            copy the store to a file
-  restore <file>           put a backup in the place of the store
-  check [options]          check the settings and what they name
-  health [options]         ask the running service how it is
+  restore <file>           replace the store with a backup
+  check [options]          check the settings, the store and the tokens
+  health [options]         ask the running service whether it is live or ready
   token                    create tokens
 `);
   });
@@ -85,7 +85,7 @@ Commands:
     expect(await plantStore(...args)).toEqual({
       code: 2,
       stdout: '',
-      stderr: `${sentence}\n(--help says what is valid)\n`,
+      stderr: `${sentence}\n(use --help to see the valid commands and options)\n`,
     });
   });
 });

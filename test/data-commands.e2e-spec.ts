@@ -85,7 +85,11 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
     const second = await plantStore(['export', '--output', file], environment);
 
     expect(first).toEqual({ code: 0, stdout: '', stderr: 'Exported 0 plants.\n' });
-    expect(second).toEqual({ code: 1, stdout: '', stderr: `${file} exists already.\n` });
+    expect(second).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `${file} exists already. Name a new file.\n`,
+    });
     expect(readFileSync(file, 'utf8')).toBe(CSV[0]);
     expect(readdirSync(folder)).toEqual(['plants.csv']);
   });
@@ -141,7 +145,7 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
     expect(stopped).toEqual({
       code: 1,
       stdout: '',
-      stderr: `${report}${counts(1, 0, 1)}Stopped at a conflict; with --on-conflict skip the import goes on.\n`,
+      stderr: `${report}${counts(1, 0, 1)}Stopped at a conflict. Use --on-conflict skip to skip such lines.\n`,
     });
     expect(skipped).toEqual({ code: 0, stdout: '', stderr: report + counts(0, 1, 1) });
   });
@@ -213,7 +217,9 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
     );
     expect(lines.slice(3)).toEqual([
       'ok      tokens: 1 in AUTH_TOKENS',
-      expect.stringMatching(/^FAILED {2}issuer: No keys of http:\/\/127\.0\.0\.1:9: /),
+      expect.stringMatching(
+        /^FAILED {2}issuer: The keys of http:\/\/127\.0\.0\.1:9 are not available: /,
+      ),
       '',
     ]);
     expect([outcome.code, outcome.stderr]).toEqual([1, 'One check failed.\n']);
@@ -314,7 +320,7 @@ describe('backup and restore', () => {
     expect(brokenPromises(before, readPlants(copy)).lost).toEqual([]);
     expect(restored.code).toBe(0);
     expect(restored.stderr).toMatch(
-      `Restored ${store.file} from ${copy}.\nWhat was there before is ${store.file}.before-`,
+      `Restored ${store.file} from ${copy}.\nThe old file is now ${store.file}.before-`,
     );
     expect(store.plants()).toEqual(readPlants(copy));
     const [kept = ''] = readdirSync(store.folder).filter((file) => file.includes('before'));
@@ -364,7 +370,11 @@ describe('backup and restore', () => {
     const damaged = await plantStore(['restore', join(folder, 'damaged.db')], environment);
     const text = await plantStore(['restore', join(folder, 'text.db')], environment);
 
-    expect(again).toEqual({ code: 1, stdout: '', stderr: `${copy} exists already.\n` });
+    expect(again).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `${copy} exists already. Name a new file.\n`,
+    });
     expect(damaged.code).toBe(1);
     expect(damaged.stderr).toMatch(/is damaged: /);
     expect(text.code).toBe(1);
@@ -438,7 +448,7 @@ describe('beside a service', () => {
     expect(unready).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'The service is not ready: it answered 503.\n',
+      stderr: 'The service is not ready: it answered with status 503.\n',
     });
     expect(gone).toEqual({
       code: 1,

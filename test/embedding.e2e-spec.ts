@@ -609,8 +609,10 @@ describe('when the host reads the body first', () => {
     });
     expect(readPlants(file)).toEqual([{ id: -9_007_199_254_740_991n, name: 'Fern' }]);
     const lines = warn.mock.calls.map(([line]) => String(line));
-    expect(lines.filter((line) => line.includes('was read'))).toEqual([
-      expect.stringMatching(/^The body of a request to \/api\/v1\/plants was read and parsed/),
+    expect(lines.filter((line) => line.includes('PlantsModule can read'))).toEqual([
+      expect.stringMatching(
+        /^Middleware of the application parses the bodies of requests to \/api\/v1\/plants before/,
+      ),
     ]);
   });
 

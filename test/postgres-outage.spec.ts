@@ -147,7 +147,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
     expect(errors()).toEqual([
       expect.stringContaining('cannot execute INSERT in a read-only transaction (25006).'),
       expect.stringContaining(
-        'the server is a standby, or read-only (25006). It accepts no writes: name the primary, or every host of the cluster in the URL.',
+        'the server is a standby, or read-only (25006). The store needs a server that accepts writes: name the primary in the URL, or all hosts of the cluster.',
       ),
     ]);
     await server.reconfigure('RESET default_transaction_read_only');
@@ -272,7 +272,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
 
     async function expectRefusal(how: string): Promise<void> {
       await expect(insert(2n)).rejects.toThrow(UnavailableError);
-      const fault = `this is not the store that was in use (${how}). Put that one back, or restart the service to use this one.`;
+      const fault = `this is not the store that was in use before (${how}). Restore that store, or restart the service to use this one.`;
       await until(() => errors().some((line) => line.includes(fault)));
       await expect(insert(2n)).rejects.toThrow(UnavailableError);
       expect(repository.isReady()).toBe(false);

@@ -178,7 +178,9 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
       expect(await refused).toBeInstanceOf(UnavailableError);
       expect(await late).toBeInstanceOf(OutcomeUnknownError);
       expect(await queued).toBeInstanceOf(UnavailableError);
-      expect(errors[0]).toMatch(/^PostgreSQL at .*: a statement waits, and the host has fallen/);
+      expect(errors[0]).toMatch(
+        /^PostgreSQL at .*: the host has stopped answering while a statement waits/,
+      );
       proxies[0].resume();
       await until(() => repository.isReady());
       expect(await outcomeOf(4n)).toBe(true);

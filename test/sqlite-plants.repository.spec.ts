@@ -221,7 +221,7 @@ describe('SqlitePlantsRepository', () => {
   describe.each<[string, RegExp, () => void | Promise<void>]>([
     [
       'replaced by an empty file',
-      /the file is empty: put the database back/,
+      /the file is empty: restore the database file/,
       () => {
         removeStore();
         writeFileSync(file, '');
@@ -229,7 +229,7 @@ describe('SqlitePlantsRepository', () => {
     ],
     [
       'replaced by an empty file beside its log',
-      /the file is empty: put the database back/,
+      /the file is empty: restore the database file/,
       () => {
         rmSync(file);
         writeFileSync(file, '');
@@ -237,14 +237,14 @@ describe('SqlitePlantsRepository', () => {
     ],
     [
       'cut to nothing',
-      /the database file was cut: run `plant-store check --deep` and restore a backup/,
+      /the database file was truncated: run `plant-store check --deep` and restore a backup/,
       () => {
         truncateSync(file);
       },
     ],
     [
       'replaced by a database of another program',
-      /not the store that was in use \(no such table: plants_store\)/,
+      /not the store that was in use before \(no such table: plants_store\)/,
       () => {
         removeStore();
         execute(file, 'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT, tag TEXT)');
@@ -252,7 +252,7 @@ describe('SqlitePlantsRepository', () => {
     ],
     [
       'replaced by a file that is no database',
-      /not the store that was in use \(file is not a database\)/,
+      /not the store that was in use before \(file is not a database\)/,
       () => {
         removeStore();
         writeFileSync(file, 'no database '.repeat(1000));
@@ -260,7 +260,7 @@ describe('SqlitePlantsRepository', () => {
     ],
     [
       'replaced by another store',
-      /not the store that was in use \(its identity differs\)/,
+      /not the store that was in use before \(its identity differs\)/,
       async () => {
         removeStore();
         const other = await SqlitePlantsRepository.open(file);
@@ -269,7 +269,7 @@ describe('SqlitePlantsRepository', () => {
     ],
     [
       'replaced by another store beside the log of the first',
-      /-wal still belongs to the file before/,
+      /-wal still belongs to the previous file/,
       async () => {
         const elsewhere = join(folder, 'other.db');
         const other = await SqlitePlantsRepository.open(elsewhere);
@@ -322,7 +322,7 @@ describe('SqlitePlantsRepository', () => {
     writeFileSync(`${file}-wal`, log);
 
     await expect(SqlitePlantsRepository.open(file)).rejects.toThrow(
-      /the file is missing, but its log .*-wal is not/,
+      /the file is missing, but its write-ahead log .*-wal has content/,
     );
 
     expect(readFileSync(`${file}-wal`).equals(log)).toBe(true);
@@ -337,7 +337,9 @@ describe('SqlitePlantsRepository', () => {
 
       await expect(insert(4n)).rejects.toThrow(UnavailableError);
 
-      expect(errors()).toEqual([expect.stringMatching(/-wal was cut, and plants with it: run `/)]);
+      expect(errors()).toEqual([
+        expect.stringMatching(/-wal was truncated, and plants were lost: run `/),
+      ]);
     });
 
     it('accepts plants if another process has emptied the log', async () => {
@@ -523,7 +525,7 @@ describe('SqlitePlantsRepository', () => {
       });
 
       await expect(old).rejects.toThrow(
-        `the database has schema version ${sqliteMigrations.length}; this program knows 1`,
+        `the database has schema version ${sqliteMigrations.length}, but this program supports only up to 1: run a newer version of the program`,
       );
     });
   });

@@ -2,6 +2,7 @@ import { type BrowserContext, type Locator, type Page } from 'playwright-core';
 import { TestApplication, TOKEN } from './support/application';
 import { TestBrowser } from './support/browser';
 import { errorBodies } from './support/error-bodies';
+import { until } from './support/until';
 
 jest.setTimeout(60_000);
 
@@ -168,7 +169,7 @@ describe('Swagger UI in Chromium', () => {
 
     const text = await information.innerText();
 
-    expect(text).toContain('An access token of this service');
+    expect(text).toContain('An access token that the operator of this service');
     expect(text).toMatch(/40003\s+400\s+A plant with this id exists already\./);
   });
 
@@ -416,9 +417,9 @@ describe('Swagger UI in Chromium', () => {
     it('changes with the preference', async () => {
       await page.emulateMedia({ colorScheme: other });
 
-      const changed = page.waitForFunction(`${GROUND} ${otherGround}`);
+      const hasChanged = (): Promise<boolean> => page.evaluate(`${GROUND} ${otherGround}`);
 
-      await expect(changed).resolves.toBeDefined();
+      await expect(until(hasChanged)).resolves.toBeUndefined();
     });
   });
 });

@@ -87,7 +87,9 @@ describe('plant-store', () => {
       const { code, stdout, stderr } = await run(['token', 'create', '--file', 'tokens.txt']);
 
       expect([code, stdout]).toEqual([1, '']);
-      expect(stderr).toMatch(/^tokens\.txt is invalid: line 2 must .*\.\n$/);
+      expect(stderr).toMatch(
+        /^The token file tokens\.txt is invalid: line 2 has an invalid field: .*\.\n$/,
+      );
       expect(readFileSync(file, 'utf8')).toBe('valid\nnot valid at all\n');
     });
 
@@ -95,26 +97,29 @@ describe('plant-store', () => {
       [[], 'Name the file with --file, or set AUTH_TOKENS_FILE.'],
       [
         ['--name', '2027', '--file', 'f'],
-        'A name is a letter, then up to 63 letters, digits and _.@-',
+        '--name must be a letter, then up to 63 letters, digits or _.@-',
       ],
-      [['--name', '', '--file', 'f'], 'A name is a letter, then up to 63 letters, digits and _.@-'],
+      [
+        ['--name', '', '--file', 'f'],
+        '--name must be a letter, then up to 63 letters, digits or _.@-',
+      ],
       [
         ['--expires', '90', '--file', 'f'],
-        'An expiry is a number of hours or days, such as 12h or 90d.',
+        '--expires must be a number of hours or days, such as 12h or 90d.',
       ],
       [
         ['--expires', '', '--file', 'f'],
-        'An expiry is a number of hours or days, such as 12h or 90d.',
+        '--expires must be a number of hours or days, such as 12h or 90d.',
       ],
       [
         ['--expire', '90d'],
-        "error: unknown option '--expire'\n(Did you mean --expires?)\n(--help says what is valid)",
+        "error: unknown option '--expire'\n(Did you mean --expires?)\n(use --help to see the valid commands and options)",
       ],
       [
         ['ci', '--file', 'f'],
-        "error: too many arguments for 'create'. Expected 0 arguments but got 1: ci.\n(--help says what is valid)",
+        "error: too many arguments for 'create'. Expected 0 arguments but got 1: ci.\n(use --help to see the valid commands and options)",
       ],
-      [['--scope', 'read', '--file', 'f'], 'A scope is create or metrics.'],
+      [['--scope', 'read', '--file', 'f'], '--scope must be create or metrics.'],
     ])('refuses %j with a sentence', async (args, sentence) => {
       const outcome = await run(['token', 'create', ...args]);
 

@@ -108,9 +108,9 @@ describe('a token file', () => {
 
   describe('is refused at the start, with its line and without any token in the message,', () => {
     const badToken =
-      'line 2 must begin with a token (letters, digits and -._~+/, then any =) or sha256: and 64 hexadecimal digits';
+      'line 2 must begin with a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits';
     const badRest =
-      'line 2 must have nothing after the token but a name (a letter, then letters, digits and _.@-), a time such as 2027-01-31T12:00:00Z and scope=create or scope=metrics';
+      'line 2 has an invalid field: after the token, only a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and scope=create or scope=metrics may follow';
 
     it.each([
       ['a token with an invalid character', 'sécret', badToken],
@@ -127,10 +127,14 @@ describe('a token file', () => {
       [
         'an unknown scope',
         'secret scope=secret',
-        'line 2 has a scope other than create and metrics',
+        'line 2 has an unknown scope: known scopes are create and metrics',
       ],
-      ['an empty scope', 'secret ci scope=', 'line 2 has a scope other than create and metrics'],
-      ['a repeated token', 'a', 'line 2 repeats line 1'],
+      [
+        'an empty scope',
+        'secret ci scope=',
+        'line 2 has an unknown scope: known scopes are create and metrics',
+      ],
+      ['a repeated token', 'a', 'line 2 has the same token as line 1'],
     ])('for %s', (_what, line, fault) => {
       expect(faultOf(`a\n${line}\n`)).toBe(`The token file ${file} cannot be used: ${fault}.`);
     });
@@ -174,7 +178,9 @@ describe('a token file', () => {
       await reading();
       expect([callerOf('old'), callerOf('new')]).toEqual([undefined, 'line 1']);
 
-      expect(log.mock.calls).toEqual([[`Read ${file} again; tokens: 1.`]]);
+      expect(log.mock.calls).toEqual([
+        [`Read the changed token file ${file}. Number of tokens: 1.`],
+      ]);
     });
 
     it('not while it is being written', async () => {
@@ -243,7 +249,9 @@ describe('a token file', () => {
       expect([callerOf('a'), callerOf('b')]).toEqual(['line 1', 'line 2']);
       expect(error).toHaveBeenCalledTimes(1);
       expect(error).toHaveBeenCalledWith(
-        expect.stringMatching(/: line 2 must .*\. The tokens read before stay in force\.$/),
+        expect.stringMatching(
+          /: line 2 has an invalid field: .*\. The last valid tokens stay in use\.$/,
+        ),
       );
       expect(error).not.toHaveBeenCalledWith(expect.stringContaining('secret'));
     });

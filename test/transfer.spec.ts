@@ -128,11 +128,11 @@ it.each([
   ['1,x,', { id: 1n, name: 'x' }],
   ['1,x,""', { id: 1n, name: 'x', tag: '' }],
   ['1,"x ""y""\n,z",t', { id: 1n, name: 'x "y"\n,z', tag: 't' }],
-  ['1,x', 'Not CSV: it has 2 fields, and the first line has 3.'],
+  ['1,x', 'Not CSV: the line has 2 fields, but the header has 3.'],
   ['1,,t', 'Not a NewPlant: name is required.'],
-  ['1,5" pot,t', 'Not CSV: a field with a quotation mark is not quoted.'],
-  ['1,"x" y,t', 'Not CSV: something other than a comma follows a quoted field.'],
-  ['1,"x,t', 'Not CSV: a quoted field has no end.'],
+  ['1,5" pot,t', 'Not CSV: a field that contains a quotation mark must be quoted.'],
+  ['1,"x" y,t', 'Not CSV: a quoted field must be followed by a comma or the end of the line.'],
+  ['1,"x,t', 'Not CSV: a quoted field has no closing quotation mark.'],
 ])('the CSV record %j is read as %j', async (record, expected) => {
   const { plants, rejections } = await imported(Buffer.from(`id,name,tag\n${record}`), 'csv');
 
@@ -140,9 +140,9 @@ it.each([
 });
 
 it.each([
-  ['', 'The first line must name the columns, and does not name "id".'],
-  ['id,tag\n', 'The first line must name the columns, and does not name "name".'],
-  ['id,name,name\n', 'The first line names a column twice.'],
+  ['', 'The first line must be a header with the column "id".'],
+  ['id,tag\n', 'The first line must be a header with the column "name".'],
+  ['id,name,name\n', 'The header has the same column twice.'],
 ])('the CSV file %j is refused', async (file, message) => {
   await expect(imported(Buffer.from(file), 'csv')).rejects.toThrow(message);
 });

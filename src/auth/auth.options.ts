@@ -4,7 +4,7 @@ import { isTrustworthyUrl } from './issuer-url';
 export interface AuthOptions {
   /**
    * Accepted tokens: each is the token itself, or `sha256:` and its digest in hexadecimal. A space
-   * and `scope=create` or `scope=metrics` limits what it is good for.
+   * and `scope=create` or `scope=metrics` limits it to that scope.
    *
    * @default none
    */

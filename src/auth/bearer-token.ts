@@ -41,7 +41,9 @@ export class BearerToken {
     const isKnown = known !== undefined && fields.length === 1 && isSameText(field, known.field);
     const token = isKnown ? known.token : BearerToken.fromFields(fields);
     if (hasTokenInQuery(request.url ?? '')) {
-      throw new InvalidTokenError('The token must be in the Authorization header alone.');
+      throw new InvalidTokenError(
+        'The token must be in the Authorization header only, not in the query.',
+      );
     }
     if (!isKnown) latest.set(request.socket, { field, token });
     return token;
@@ -51,7 +53,9 @@ export class BearerToken {
     const text = fields.length === 1 ? BEARER.exec(fields[0] ?? '')?.[1] : undefined;
     if (text !== undefined) return new BearerToken(text);
     if (!fields.some(hasBearerScheme)) throw new MissingCredentialsError();
-    throw new InvalidTokenError('The Authorization header must be "Bearer <ACCESS_TOKEN>", once.');
+    throw new InvalidTokenError(
+      'The request must have exactly one Authorization header, of the form "Bearer TOKEN".',
+    );
   }
 
   /** The token itself. */

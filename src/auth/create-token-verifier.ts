@@ -68,7 +68,7 @@ function toListedToken(entry: string, index: number): ListedToken {
   const split = splitScopes(fields);
   if (digest === undefined || split === undefined || split.rest.length > 0) {
     throw new TypeError(
-      `tokens[${index}] must be a token or sha256:HEX, then perhaps scope=create or scope=metrics`,
+      `tokens[${index}] must be a token or sha256:HEX, which scope=create or scope=metrics may follow`,
     );
   }
   return { digest, name: `token ${index + 1}`, isUnnamed: true, scopes: split.scopes };

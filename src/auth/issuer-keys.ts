@@ -68,7 +68,9 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
   async fetchLatest(): Promise<KeySet> {
     await this.refresh();
     if (this.keys === undefined || this.fault !== undefined) {
-      throw new UnavailableError({ cause: new Error(`No keys of ${this.issuer}: ${this.fault}`) });
+      throw new UnavailableError({
+        cause: new Error(`The keys of ${this.issuer} are not available: ${this.fault}`),
+      });
     }
     return this.keys.set;
   }
@@ -93,7 +95,7 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
         this.keys = { json, set: createLocalJWKSet(this.withoutWeakKeys(jwks as JSONWebKeySet)) };
         this.logger.log(`Fetched new keys of ${this.issuer}.`);
       } else if (this.fault !== undefined) {
-        this.logger.log(`${this.issuer} responds again.`);
+        this.logger.log(`The keys of ${this.issuer} can be fetched again.`);
       }
       this.fetchedAt = this.triedAt;
       this.fault = undefined;
@@ -117,7 +119,7 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
     )) as Record<string, unknown>;
     if (issuer !== this.issuer) throw new Error('the discovery document names another issuer');
     if (typeof url !== 'string' || !isTrustworthyUrl(url)) {
-      throw new Error('the discovery document has no https: URL of keys');
+      throw new Error('the discovery document has no jwks_uri with an https: URL');
     }
     return url;
   }
@@ -142,7 +144,7 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
   private reportFault(fault: string): void {
     if (fault !== this.fault && !this.closing.signal.aborted) {
       this.logger.warn(
-        `The keys of ${this.issuer} cannot be fetched: ${fault}. JWTs signed with an unknown key are answered 503. Trying again every ${COOLDOWN / 1000} s.`,
+        `The keys of ${this.issuer} cannot be fetched: ${fault}. Requests with a JWT that names an unknown key get 503. The service tries again every ${COOLDOWN / 1000} s.`,
       );
     }
     this.fault = fault;
@@ -152,8 +154,8 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
 /** RFC 8017 section 3.1 and RFC 7518 section 3.3: why an RSA key must not be used. */
 function findRsaWeakness({ n, e }: JWK): string | undefined {
   const exponent = toInteger(e);
-  if (exponent < 3n || exponent % 2n === 0n) return 'its exponent must be odd, and 3 at least';
-  if (toInteger(n) < 1n << 2047n) return 'its modulus must have 2048 bits at least';
+  if (exponent < 3n || exponent % 2n === 0n) return 'its exponent must be odd and at least 3';
+  if (toInteger(n) < 1n << 2047n) return 'its modulus must have at least 2048 bits';
   return undefined;
 }
 

@@ -46,7 +46,7 @@ interface AcceptedToken {
   readonly expires: number;
   /** The keys at the time. When the issuer publishes others, the token is verified again. */
   readonly keys: KeySet | undefined;
-  /** What it is good for. */
+  /** The scopes that it has. */
   readonly scopes: readonly Scope[];
 }
 
@@ -115,7 +115,7 @@ export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplic
       // RFC 7800 section 3.1
       if (payload.cnf !== undefined) {
         throw new InvalidTokenError(
-          'The token is bound to a key, whose possession is not checked here.',
+          'The token is bound to a key (claim cnf). The service does not accept such tokens.',
         );
       }
 

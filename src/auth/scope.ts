@@ -19,7 +19,7 @@ export const RequiredScope = Reflector.createDecorator<Scope>();
 
 /** The fields of an entry in a token list. */
 export interface EntryFields {
-  /** Undefined when the entry has none, and so is good for all. */
+  /** Undefined when the entry names none, so that the token has all scopes. */
   readonly scopes: readonly Scope[] | undefined;
   /** The other fields, in their order. */
   readonly rest: string[];

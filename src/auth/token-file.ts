@@ -35,7 +35,8 @@ export function parseTokenFile(content: Uint8Array): ListedToken[] {
       const token = parseFields(fields, line);
 
       const first = lines.get(token.digest);
-      if (first !== undefined) throw new TokenFileError(`line ${line} repeats line ${first}`);
+      if (first !== undefined)
+        throw new TokenFileError(`line ${line} has the same token as line ${first}`);
       lines.set(token.digest, line);
       return [token];
     });
@@ -53,12 +54,14 @@ function parseFields([entry = '', ...others]: readonly string[], line: number): 
   const digest = parseTokenEntry(entry);
   if (digest === undefined) {
     throw new TokenFileError(
-      `line ${line} must begin with a token (letters, digits and -._~+/, then any =) or sha256: and 64 hexadecimal digits`,
+      `line ${line} must begin with a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits`,
     );
   }
   const split = splitScopes(others);
   if (split === undefined) {
-    throw new TokenFileError(`line ${line} has a scope other than ${allScopes.join(' and ')}`);
+    throw new TokenFileError(
+      `line ${line} has an unknown scope: known scopes are ${allScopes.join(' and ')}`,
+    );
   }
   const { scopes, rest } = split;
   const name = NAME.test(rest[0] ?? '') ? rest.shift() : undefined;
@@ -66,7 +69,7 @@ function parseFields([entry = '', ...others]: readonly string[], line: number): 
   const expires = time === undefined ? undefined : parseTime(time);
   if (rest.length > 0 || Number.isNaN(expires)) {
     throw new TokenFileError(
-      `line ${line} must have nothing after the token but a name (a letter, then letters, digits and _.@-), a time such as 2027-01-31T12:00:00Z and scope=create or scope=metrics`,
+      `line ${line} has an invalid field: after the token, only a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and scope=create or scope=metrics may follow`,
     );
   }
   return {

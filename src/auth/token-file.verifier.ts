@@ -10,7 +10,7 @@ import { type Caller, TokenVerifier } from './token-verifier';
 
 /**
  * Accepts the tokens of a file, and follows its changes. While the file cannot be read or is invalid,
- * the last valid list stays in force.
+ * the last valid list stays in use.
  */
 export class TokenFileVerifier
   extends TokenVerifier
@@ -46,10 +46,12 @@ export class TokenFileVerifier
   onModuleInit(): void {
     this.file.start({
       changed: ({ size }) => {
-        this.logger.log(`Read ${this.path} again; tokens: ${size}.`);
+        this.logger.log(`Read the changed token file ${this.path}. Number of tokens: ${size}.`);
       },
       failed: (message) => {
-        this.logger.error(`${this.path}: ${message}. The tokens read before stay in force.`);
+        this.logger.error(
+          `The token file ${this.path} cannot be used: ${message}. The last valid tokens stay in use.`,
+        );
       },
     });
   }

@@ -15,7 +15,7 @@ export interface ListedToken {
   readonly isUnnamed?: boolean | undefined;
   /** Time of expiry in milliseconds since 1970; absent when it never expires. */
   readonly expires?: number | undefined;
-  /** What it is good for; absent when that is everything. */
+  /** Its scopes; absent when it has all. */
   readonly scopes?: readonly Scope[] | undefined;
 }
 

@@ -7,7 +7,7 @@ export function addBackup(program: Command): void {
     .command('backup')
     .summary('copy the store to a file')
     .description(
-      'Copies the SQLite file that DATABASE_URL names, with all that was stored before, and checks the copy. The service may run. For PostgreSQL it prints the line to use.',
+      'Copies the SQLite file that DATABASE_URL names, with all plants stored so far, and checks the copy. The service may run meanwhile. For PostgreSQL it prints the command to use.',
     )
     .argument('<file>', 'the copy, which must not exist')
     .addHelpText('after', '\nExample:\n  plant-store backup /backups/plants-monday.db')

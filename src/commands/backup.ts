@@ -14,7 +14,7 @@ export async function backUp(path: string, signal: AbortSignal): Promise<void> {
   const store = readDatabase(process.env);
   if ('postgres' in store) {
     throw new UsageError(
-      `A PostgreSQL database is backed up with its own program:\n  pg_dump --format=custom --file=${path} "$DATABASE_URL"`,
+      `This command copies SQLite files only. To back up PostgreSQL, run:\n  pg_dump --format=custom --file=${path} "$DATABASE_URL"`,
     );
   }
   const source = resolve(store.sqlite);

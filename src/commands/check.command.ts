@@ -6,11 +6,11 @@ import { withInterrupts } from './interrupt';
 export function addCheck(program: Command): void {
   program
     .command('check')
-    .summary('check the settings and what they name')
+    .summary('check the settings, the store and the tokens')
     .description(
-      'Checks the environment as the service would read it, the store and its schema, the tokens, the keys of the issuer and the certificate. Prints no secret and changes nothing.',
+      'Checks the environment variables, the store and its schema, the tokens, the keys of the issuer and the certificate. Prints no secret and changes nothing.',
     )
-    .option('--deep', 'read all that is stored, too')
+    .option('--deep', 'also read all stored plants')
     .addHelpText('after', '\nExample:\n  plant-store check --deep')
     .action((options: CheckOptions) =>
       withInterrupts(async (signal) => {

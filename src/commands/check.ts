@@ -9,11 +9,11 @@ import { readTls } from '../server';
 
 /** How the check goes. */
 export interface CheckOptions {
-  /** Whether all that is stored is read. */
+  /** Whether all stored plants are read. */
   readonly deep?: boolean;
 }
 
-/** Checks the settings and all that they name, and prints a verdict on each. */
+/** Checks the settings and everything they refer to, and prints the result of each check. */
 export async function check({ deep = false }: CheckOptions, signal: AbortSignal): Promise<void> {
   Logger.overrideLogger(false);
   let failures = 0;
@@ -53,7 +53,7 @@ export async function check({ deep = false }: CheckOptions, signal: AbortSignal)
     if (tls) {
       await judge('TLS', () => {
         readTls(tls);
-        return 'the certificate and its key belong together';
+        return 'the certificate and its key are valid and match';
       });
     }
   }
@@ -65,10 +65,12 @@ function describeFile(file: string): string {
   if (!existsSync(file)) return `SQLite file ${file}, which the service will create`;
   const { version, newest, hasPlants } = describeSqlite(file);
   if (version > newest) {
-    throw new Error(`${file} has schema version ${version}; this program knows ${newest}`);
+    throw new Error(
+      `${file} has schema version ${version}, but this program supports only up to ${newest}: run a newer version of the program`,
+    );
   }
   if (version > 0 && !hasPlants) throw new Error(`${file} has no table plants`);
-  const state = version === newest ? '' : `, which the service will bring to ${newest}`;
+  const state = version === newest ? '' : `, which the service will migrate to ${newest}`;
   return `SQLite file ${file}, schema version ${version}${state}`;
 }
 
@@ -101,7 +103,11 @@ function describeTokens({ tokens = [], tokensFile, issuer }: Settings['auth']): 
     parts.push(`${listed.length} in ${tokensFile}, ${expired} of them expired`);
   }
   if (parts.length === 0) {
-    parts.push(issuer === undefined ? 'the service will make one at its start' : 'JWTs alone');
+    parts.push(
+      issuer === undefined
+        ? 'none set; the service will make one at its start'
+        : 'none listed; the service accepts JWTs of AUTH_ISSUER',
+    );
   }
   return parts.join('; ');
 }

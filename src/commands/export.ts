@@ -6,9 +6,9 @@ import { orAborted } from './interrupt';
 import { NewFile } from './new-file';
 import { Progress } from './progress';
 
-/** What `export` may be given. */
+/** The options of `export`. */
 export interface ExportOptions {
-  /** Undefined goes by the name of the file. */
+  /** Undefined chooses by the name of the file. */
   readonly format?: Format;
   /** The file to write; undefined for the standard output. */
   readonly output?: string;
@@ -107,6 +107,6 @@ class StandardOutput implements Output {
   }
 
   discard(): void {
-    // What is written is written.
+    // Text that was written cannot be taken back.
   }
 }

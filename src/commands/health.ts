@@ -16,7 +16,9 @@ export async function askHealth({
 }): Promise<void> {
   const { host, port, tls } = readEnvironment({ ...process.env, NODE_ENV: undefined });
   if (port === 0)
-    throw new Error('PORT is 0, so that only the log says where the service listens.');
+    throw new Error(
+      'PORT is 0, so the service listens on a port that only its log names. Set PORT to that port.',
+    );
   const word = isReadyAsked ? 'ready' : 'live';
   const options = {
     host: LOOPBACK[host] ?? host,
@@ -46,6 +48,7 @@ export async function askHealth({
       cause: error,
     });
   }
-  if (status !== 200) throw new Error(`The service is not ${word}: it answered ${status}.`);
+  if (status !== 200)
+    throw new Error(`The service is not ${word}: it answered with status ${status}.`);
   console.log(word);
 }

@@ -8,21 +8,24 @@ export function addImport(program: Command): void {
     .command('import')
     .summary('store the plants of a file')
     .description(
-      'Stores the plants of a file in the store that DATABASE_URL names, by the rules of POST /plants. A plant that is there already counts as present, so that an import that was ended is resumed by running it again. The service may run.',
+      'Stores the plants of a file in the store that DATABASE_URL names, by the rules of POST /plants. A plant that is already stored counts as present, so you can resume an interrupted import by running it again. The service may run meanwhile.',
     )
-    .argument('[file]', 'the file; without it the standard input')
+    .argument('[file]', 'the file to read; default: the standard input')
     .addOption(
       new Option(
         '--format <format>',
-        'JSON Lines, or CSV with a header; without it as the name of the file ends, else ndjson',
+        'JSON Lines, or CSV with a header; default: csv if the file name ends in .csv, else ndjson',
       ).choices(['ndjson', 'csv']),
     )
     .addOption(
-      new Option('--on-conflict <action>', 'when an id belongs to another plant: end, or go on')
+      new Option(
+        '--on-conflict <action>',
+        'what to do when an id belongs to another plant: stop, or skip the line',
+      )
         .choices(['fail', 'skip'])
         .default('fail'),
     )
-    .option('--rejects <file>', 'a new file for the lines that are not stored, as they stood')
+    .option('--rejects <file>', 'a new file for the lines that were not stored, unchanged')
     .option('--dry-run', 'say what would be stored, and store nothing')
     .addHelpText('after', '\nExample:\n  plant-store import plants.csv --rejects rejects.csv')
     .action((file: string | undefined, options: ImportOptions) =>

@@ -7,9 +7,9 @@ import { NewFile } from './new-file';
 import { Progress } from './progress';
 import { UsageError } from './usage.error';
 
-/** What `import` may be given beside the file. */
+/** The options of `import`. */
 export interface ImportOptions {
-  /** Undefined goes by the name of the file. */
+  /** Undefined chooses by the name of the file. */
   readonly format?: Format;
   readonly onConflict: 'fail' | 'skip';
   /** The file that gets what is not stored. */
@@ -32,7 +32,8 @@ export async function importFile(
 ): Promise<void> {
   const { dryRun: isDryRun = false } = options;
   const isPiped = file === undefined || file === '-';
-  if (isPiped && process.stdin.isTTY) throw new UsageError('Name a file, or pipe one in.');
+  if (isPiped && process.stdin.isTTY)
+    throw new UsageError('Name the file to import, or pipe it to the standard input.');
   const size = isPiped ? undefined : statSync(file).size;
   const input = isPiped ? process.stdin : createReadStream(file);
   const rejects = options.rejects === undefined ? undefined : new Rejects(options.rejects);
@@ -68,7 +69,9 @@ export async function importFile(
           if (++reports <= MAX_REPORTS) {
             console.error(`Line ${rejection.line}: ${rejection.reason}`);
           } else if (reports === MAX_REPORTS + 1) {
-            console.error('There are more; --rejects FILE gets all of them.');
+            console.error(
+              'More lines are not stored; use --rejects FILE to write all of them to a file.',
+            );
           }
           await rejects?.add(rejection);
         },
@@ -102,7 +105,7 @@ class ConflictError extends Error {
   override readonly name = 'ConflictError';
 
   constructor() {
-    super('Stopped at a conflict; with --on-conflict skip the import goes on.');
+    super('Stopped at a conflict. Use --on-conflict skip to skip such lines.');
   }
 }
 

@@ -19,7 +19,7 @@ export function createProgram(): Command {
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
     .exitOverride()
-    .showHelpAfterError('(--help says what is valid)');
+    .showHelpAfterError('(use --help to see the valid commands and options)');
   addServe(program);
   addExport(program);
   addImport(program);

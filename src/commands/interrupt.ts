@@ -8,8 +8,8 @@ export class InterruptedError extends Error {
 }
 
 /**
- * Runs work that SIGINT and SIGTERM end in order: the signal given to it is aborted then. A second
- * signal ends the process at once.
+ * Runs work that SIGINT and SIGTERM end cleanly, by aborting the signal given to it. A second SIGINT or
+ * SIGTERM ends the process at once.
  *
  * @throws InterruptedError when it was ended
  */

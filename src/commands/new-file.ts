@@ -38,6 +38,6 @@ export class NewFile {
   }
 
   private assertFree(): void {
-    if (existsSync(this.path)) throw new Error(`${this.path} exists already.`);
+    if (existsSync(this.path)) throw new Error(`${this.path} exists already. Name a new file.`);
   }
 }

@@ -5,9 +5,9 @@ import { withInterrupts } from './interrupt';
 export function addRestore(program: Command): void {
   program
     .command('restore')
-    .summary('put a backup in the place of the store')
+    .summary('replace the store with a backup')
     .description(
-      'Checks a backup and puts it in the place of the SQLite file that DATABASE_URL names. The service must not run. What was there before is kept beside it. For PostgreSQL it prints the line to use.',
+      'Checks a backup, and replaces the SQLite file that DATABASE_URL names with a copy of it. Stop the service first. The old file is kept under another name. For PostgreSQL it prints the command to use.',
     )
     .argument('<file>', 'the backup')
     .addHelpText('after', '\nExample:\n  plant-store restore /backups/plants-monday.db')

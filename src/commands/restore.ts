@@ -6,24 +6,26 @@ import { checkSqlite, replaceSqlite } from '../plants/archives';
 import { sync } from './sync';
 import { UsageError } from './usage.error';
 
-/** Puts a backup in the place of the store, which nobody may have open. */
+/** Replaces the store, which no process may have open, with a copy of a backup. */
 export async function restore(path: string, signal: AbortSignal): Promise<void> {
   const store = readDatabase(process.env);
   if ('postgres' in store) {
     throw new UsageError(
-      `A PostgreSQL database is restored with its own program:\n  pg_restore --clean --if-exists --single-transaction --dbname="$DATABASE_URL" ${path}`,
+      `This command restores SQLite files only. To restore PostgreSQL, run:\n  pg_restore --clean --if-exists --single-transaction --dbname="$DATABASE_URL" ${path}`,
     );
   }
   const file = resolve(store.sqlite);
   const draft = `${file}.${process.pid}.part`;
   const kept = `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '').slice(0, 14)}`;
   if (existsSync(`${path}-wal`)) {
-    throw new UsageError(`${path} is in use, or was not copied with "plant-store backup".`);
+    throw new UsageError(
+      `${path} has a write-ahead log beside it, so it is in use or incomplete. Restore a file that "plant-store backup" has made.`,
+    );
   }
   mkdirSync(dirname(file), { recursive: true });
   let isReplaced;
   try {
-    // Checked is what is used: the copy.
+    // The copy is checked, because the copy is what is used.
     await copyFile(path, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
     await checkSqlite(draft, signal);
     await sync(draft);
@@ -33,5 +35,5 @@ export async function restore(path: string, signal: AbortSignal): Promise<void> 
   }
   if (process.platform !== 'win32') await sync(dirname(file));
   console.error(`Restored ${file} from ${resolve(path)}.`);
-  if (isReplaced) console.error(`What was there before is ${kept}.`);
+  if (isReplaced) console.error(`The old file is now ${kept}.`);
 }

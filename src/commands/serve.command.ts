@@ -6,7 +6,10 @@ export function addServe(program: Command): void {
     .command('serve', { isDefault: true })
     .summary('run the service; this is the default command')
     .description('Runs the service as the environment configures it.')
-    .option('--env-file <file>', 'read variables that the environment does not set from a file')
+    .option(
+      '--env-file <file>',
+      'read variables from a file; those of the environment take precedence',
+    )
     .addHelpText('after', '\nExample:\n  PORT=8080 plant-store serve')
     .action(async ({ envFile }: { envFile?: string }) => {
       if (envFile !== undefined) {

@@ -12,7 +12,7 @@ import {
 } from '../auth';
 import { UsageError } from './usage.error';
 
-/** What `token create` may be given. */
+/** The options of `token create`. */
 export interface TokenCreateOptions {
   readonly name?: string;
   /** A duration, such as `12h` or `90d`. */
@@ -37,9 +37,9 @@ export function createToken({
 }: TokenCreateOptions): void {
   if (!file) throw new UsageError('Name the file with --file, or set AUTH_TOKENS_FILE.');
   if (name !== undefined && !isTokenName(name)) {
-    throw new UsageError('A name is a letter, then up to 63 letters, digits and _.@-');
+    throw new UsageError('--name must be a letter, then up to 63 letters, digits or _.@-');
   }
-  if (!scope.every(isScope)) throw new UsageError(`A scope is ${scopes.join(' or ')}.`);
+  if (!scope.every(isScope)) throw new UsageError(`--scope must be ${scopes.join(' or ')}.`);
 
   const token = makeToken();
   const fields = [formatTokenEntry(hashToken(token))];
@@ -57,7 +57,7 @@ function formatExpiry(duration: string): string {
   const [, number, unit = ''] = /^([1-9]\d{0,4})([hd])$/.exec(duration) ?? [];
   const time = new Date(Date.now() + Number(number) * (UNITS[unit] ?? NaN));
   if (Number.isNaN(time.getTime())) {
-    throw new UsageError('An expiry is a number of hours or days, such as 12h or 90d.');
+    throw new UsageError('--expires must be a number of hours or days, such as 12h or 90d.');
   }
   return time.toISOString().replace(/\.\d+/, '');
 }
@@ -88,6 +88,6 @@ function validate(file: string, content: Uint8Array): void {
     parseTokenFile(content);
   } catch (error) {
     if (!(error instanceof TokenFileError)) throw error;
-    throw new TokenFileError(`${file} is invalid: ${error.message}.`);
+    throw new TokenFileError(`The token file ${file} is invalid: ${error.message}.`);
   }
 }

@@ -8,7 +8,7 @@ const INTERVAL = 1000;
 /** What the files hold, under the names that they were given. */
 export type Contents<Name extends string> = Readonly<Record<Name, Buffer>>;
 
-/** What a {@link FileFollower} tells its owner. */
+/** The events of a {@link FileFollower}. */
 export interface FollowerEvents<T> {
   /** The files have changed, and this is their new value. */
   changed(value: T): void;

@@ -89,7 +89,7 @@ interface FastifyRoute {
 }
 
 function prepareFastify(instance: FastifyLike): void {
-  // Nobody can guess it, so that no request to another route is parsed by it.
+  // Clients cannot guess it, so the parser gets no request of another route.
   const mediaType = `application/x-unread-${crypto.randomUUID()}`;
   /** The media types that are hidden, until the parser has been chosen. */
   const hidden = new WeakMap<IncomingMessage, string | undefined>();
@@ -139,7 +139,7 @@ type ExpressHandler = (
   next: () => void,
 ) => void;
 
-/** What makes body-parser take a request for one that has been read: version 1, and 2. */
+/** The marks of a request that body-parser leaves alone: of version 1, and of version 2. */
 interface Skipped {
   _body?: boolean;
   finished?: boolean;
@@ -169,7 +169,7 @@ function findOwnRoutes(stack: readonly ExpressLayer[]): ExpressLayer[] {
   const routes = stack.filter(({ route }) => route?.methods.post);
   const isOwn = ({ route }: ExpressLayer): boolean =>
     route?.stack.some(({ handle }) => Reflect.hasMetadata(READS_BODY, handle)) ?? false;
-  // One path with several versions, which a header tells apart.
+  // One path may have several versions, which a header distinguishes.
   const shared = new Set(routes.filter((each) => !isOwn(each)).map(({ route }) => route?.path));
   return routes.filter((each) => isOwn(each) && !shared.has(each.route?.path));
 }
@@ -183,20 +183,20 @@ function isMatch(layer: ExpressLayer, path: string): boolean {
   }
 }
 
-/** Whether somebody has begun to read the body of a request, so that {@link readBody} cannot. */
+/** Whether other code has begun to read the body of a request, so that {@link readBody} cannot. */
 export function wasRead(message: IncomingMessage): boolean {
   return (payloads.get(message) ?? message).readableDidRead;
 }
 
 /**
- * Reads the body of a request that nobody has read.
+ * Reads the body of a request that no other code has read.
  *
  * @param limit bytes
  * @throws PlantStoreError `bodyTooLarge` when the body is larger; the rest of it is discarded
  */
 export function readBody(request: HostRequest, limit: number): Promise<Buffer> {
   const message: IncomingMessage & Skipped = nodeRequest(request);
-  // Whoever asks from now on is told what is true.
+  // From now on other code must see that the body is not read yet.
   delete message._body;
   delete message.finished;
   return new Promise((resolve, reject) => {

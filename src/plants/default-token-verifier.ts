@@ -11,7 +11,7 @@ import type { PlantsModuleOptions } from './plants.options';
 /**
  * Creates the verifier of the bearer tokens for a {@link PlantsModule} without a guard of the host.
  *
- * @throws Error when the options contradict each other, or name no token in production
+ * @throws Error when the options are invalid, or in production when they accept no token
  */
 export function createDefaultVerifier({ auth = {} }: PlantsModuleOptions): TokenVerifier {
   return createTokenVerifier(isAuthConfigured(auth) ? auth : { ...auth, ...randomToken() });
@@ -19,11 +19,13 @@ export function createDefaultVerifier({ auth = {} }: PlantsModuleOptions): Token
 
 function randomToken(): AuthOptions {
   if (process.env.NODE_ENV === 'production') {
-    throw new Error('PlantsModule: set "auth" or "guard" to say who may create plants.');
+    throw new Error(
+      'PlantsModule: in production (NODE_ENV), set "auth" or "guard" to say who may create plants.',
+    );
   }
   const token = makeToken();
   new Logger('PlantsModule').warn(
-    `No tokens configured. This one is valid until shutdown: Bearer ${token}`,
+    `Neither "auth" nor "guard" is set. This token is valid until shutdown: Bearer ${token}`,
   );
   return { tokens: [token] };
 }

@@ -4,8 +4,8 @@ type DecoratorFactories = Record<string, (...args: never[]) => unknown>;
 type AnyDecorator = (...target: unknown[]) => unknown;
 
 /**
- * The decorators of a package that is slow to load. They are remembered until somebody needs what they
- * say; only then the package is loaded. Decorators applied after that take effect at once.
+ * The decorators of a package that is slow to load. They are remembered until their
+ * metadata is needed, and only then the package is loaded. Later decorators take effect at once.
  *
  * @param load loads the package; undefined when it is not installed, and the decorators do nothing
  */

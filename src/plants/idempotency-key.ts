@@ -28,7 +28,7 @@ const ESCAPED = /\\(.)/g;
  * same key.
  *
  * @returns undefined when the request has none
- * @throws InvalidIdempotencyKeyError when the field is malformed, empty or sent twice
+ * @throws InvalidIdempotencyKeyError when the field is malformed, empty or repeated
  */
 export function idempotencyKeyOf(request: IncomingMessage): string | undefined {
   // Node joins the values of several fields with a comma and a space, which no key has.
@@ -37,7 +37,9 @@ export function idempotencyKeyOf(request: IncomingMessage): string | undefined {
   const [, quoted, bare = ''] = VALUE.exec(String(value)) ?? [];
   const key = quoted?.includes('\\') ? quoted.replaceAll(ESCAPED, '$1') : (quoted ?? bare);
   if (!KEY.test(key) && fieldValues(request, FIELD).length > 1) {
-    throw new InvalidIdempotencyKeyError('The Idempotency-Key header must be sent once.');
+    throw new InvalidIdempotencyKeyError(
+      'The request must not have more than one Idempotency-Key header.',
+    );
   }
   assertIdempotencyKey(key);
   return key;
@@ -52,10 +54,9 @@ export function assertIdempotencyKey(key: string): void {
 }
 
 /**
- * Makes the digest under which a plant remembers its key, so that a key means something only together
- * with its caller.
+ * Makes the digest that is stored with a plant. The same key of two callers gives two digests.
  *
- * @param caller undefined when nobody says who calls
+ * @param caller undefined when the caller is unknown
  * @param mounting the path of the module, which takes the place of an unknown caller
  * @returns SHA-256 in hexadecimal
  */

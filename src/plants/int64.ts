@@ -28,7 +28,7 @@ export function parseInt64(literal: string): bigint | undefined {
   if (digits.text === '') return integer === '' ? undefined : 0n;
   const scale = Number(exponent) - fraction.length + digits.zerosAfter;
 
-  // The length comes first, so that nobody can make us write out 10^400.
+  // The length comes first, so that no client can make us write out 10^400.
   if (scale < 0 || digits.text.length + scale > MOST_DIGITS) return undefined;
   const value = BigInt(sign + digits.text + '0'.repeat(scale));
   return value >= INT64_MIN && value <= INT64_MAX ? value : undefined;

@@ -58,7 +58,7 @@ export class NewPlantPipe implements PipeTransform<HostRequest> {
     if (this.hasWarned) return;
     this.hasWarned = true;
     new Logger('PlantsModule').warn(
-      `The body of a request to ${url ?? ''} was read and parsed before it came here, so that its id may have been rounded and what is malformed is answered elsewhere. Let middleware that reads bodies leave out this path, or create the application with rawBody: true.`,
+      `Middleware of the application parses the bodies of requests to ${url ?? ''} before PlantsModule can read them. So ids above 2^53 are refused, and PlantsModule does not answer malformed JSON. Exclude this path from middleware that reads bodies, or create the application with rawBody: true.`,
     );
   }
 }
@@ -110,7 +110,7 @@ function readParsed(value: unknown, { headers }: IncomingMessage): NewPlantCandi
   if (typeof id !== 'number' || !Number.isInteger(id)) return { id, name, tag };
   if (Number.isSafeInteger(id)) return { id: BigInt(id), name, tag };
   throw new InvalidPlantError(
-    'Not a NewPlant: id may have been rounded before it was validated. This server does not take ids above 2^53.',
+    'Not a NewPlant: id must be from -(2^53 - 1) to 2^53 - 1, because this server rounds larger numbers.',
   );
 }
 

@@ -21,7 +21,7 @@ export interface PlantLines {
   readonly text: string;
 }
 
-/** What became of a batch of plants. */
+/** The outcome of a batch of plants. */
 export interface WriteResult {
   /** How many were stored, or would be. */
   readonly stored: number;
@@ -33,7 +33,7 @@ export interface WriteResult {
 
 /**
  * A store as a whole, for moving its plants in and out. It has its own connection and may be used
- * beside a running service. Nothing of it is faster than the service's own needs allow: a service on
+ * beside a running service. It gives way to the service: a service on
  * the same store never refuses a creation because of it.
  */
 export abstract class PlantsArchive {

@@ -1,11 +1,11 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 
 /**
- * The channels of Node's `diagnostics_channel` on which the module tells what it does. Nobody pays
- * for a channel without a subscriber.
+ * The channels of Node's `diagnostics_channel` on which the module reports what it does. A channel
+ * without a subscriber costs nothing.
  */
 
-/** What is published on {@link batchChannel} when a batch has ended, well or not. */
+/** What is published on {@link batchChannel} when a batch has ended, whether it was committed or not. */
 export interface BatchEvent {
   readonly items: number;
   /** How long its commit took, in milliseconds. */

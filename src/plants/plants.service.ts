@@ -24,7 +24,7 @@ export interface CreationOptions {
    * Who creates the plant. Keys of different callers are different keys. A caller has the same keys
    * here and over HTTP.
    *
-   * @default nobody, so that keys belong to the mounting of the module
+   * @default none: keys then belong to the mounting of the module
    */
   readonly caller?: Caller | undefined;
 }

@@ -13,8 +13,8 @@ const delayed = new WeakSet<Socket>();
 
 /**
  * Reads nothing more from a connection whose request is refused, until it is the turn of the body. At
- * full speed such bodies would come faster than the memory they take is collected, and take the
- * processor from the bodies that are wanted.
+ * full speed such bodies would come faster than the memory they take is collected, and take
+ * processor time from the accepted bodies.
  *
  * @param size bytes that the body may have
  */

@@ -48,7 +48,9 @@ export function faultOfHead(request: IncomingMessage): PlantStoreError | undefin
 /** RFC 9112 sections 6.1 and 6.3. */
 function faultOfCodings(codings: string, httpVersionMinor: number): PlantStoreError | undefined {
   if (httpVersionMinor === 0) {
-    return new MalformedRequestError('HTTP/1.0 has no transfer codings.');
+    return new MalformedRequestError(
+      'An HTTP/1.0 request must not have a Transfer-Encoding header.',
+    );
   }
   const members = membersOf(codings);
   if (members.length === 1 && members[0] === 'chunked') return undefined;

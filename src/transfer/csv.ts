@@ -35,7 +35,7 @@ export function readCsvRecord(
     if (text[at] === '"') {
       const close = findClosingQuote(text, at + 1);
       if (close === undefined) {
-        return isLast ? { end, fault: 'a quoted field has no end' } : undefined;
+        return isLast ? { end, fault: 'a quoted field has no closing quotation mark' } : undefined;
       }
       fields.push(text.slice(at + 1, close).replaceAll('""', '"'));
       at = close + 1;
@@ -43,7 +43,8 @@ export function readCsvRecord(
       DELIMITER.lastIndex = at;
       const next = DELIMITER.exec(text)?.index ?? text.length;
       const field = text.slice(at, next);
-      if (field.includes('"')) return { end, fault: 'a field with a quotation mark is not quoted' };
+      if (field.includes('"'))
+        return { end, fault: 'a field that contains a quotation mark must be quoted' };
       fields.push(field || undefined);
       at = next;
     }
@@ -51,7 +52,7 @@ export function readCsvRecord(
     else if (at === text.length) return { end: at, fields };
     else if (text[at] === '\n') return { end: at + 1, fields };
     else if (text.startsWith('\r\n', at)) return { end: at + 2, fields };
-    else return { end, fault: 'something other than a comma follows a quoted field' };
+    else return { end, fault: 'a quoted field must be followed by a comma or the end of the line' };
   }
 }
 

@@ -17,7 +17,7 @@ export interface Rejection {
   readonly kind: 'conflicting' | 'invalid';
 }
 
-/** What has become of the records so far. */
+/** The outcomes of the records so far. */
 export interface ImportCounts {
   stored: number;
   present: number;
@@ -46,7 +46,7 @@ export interface ImportOptions {
 
 /**
  * Imports the plants of a file. Records that are not plants, or whose id is taken by another plant,
- * are left out and told.
+ * are not stored but reported.
  *
  * @throws FileError when the file cannot be imported at all
  */
@@ -69,7 +69,7 @@ export async function importPlants(
     text = 0;
     await writing;
     writing = write(full.batch, full.rejections);
-    // It is reported by whoever waits for it.
+    // Its error is reported where it is awaited.
     writing.catch(() => undefined);
   }
 

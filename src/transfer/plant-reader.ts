@@ -88,11 +88,11 @@ function csvPlantReader(header: SourceRecord | undefined): ReadPlant {
   const names = header?.fields ?? [];
   for (const column of ['id', 'name']) {
     if (!names.includes(column)) {
-      throw new FileError(`The first line must name the columns, and does not name "${column}".`);
+      throw new FileError(`The first line must be a header with the column "${column}".`);
     }
   }
   if (new Set(names).size < names.length)
-    throw new FileError('The first line names a column twice.');
+    throw new FileError('The header has the same column twice.');
   const [id, name, tag, key] = ['id', 'name', 'tag', 'idempotencyKey'].map((column) =>
     names.indexOf(column),
   );
@@ -102,7 +102,7 @@ function csvPlantReader(header: SourceRecord | undefined): ReadPlant {
     if (fields === undefined) throw new RecordError(`Not CSV: ${fault}.`);
     if (fields.length !== names.length) {
       throw new RecordError(
-        `Not CSV: it has ${fields.length} fields, and the first line has ${names.length}.`,
+        `Not CSV: the line has ${fields.length} fields, but the header has ${names.length}.`,
       );
     }
     const digits = at(fields, id);

@@ -93,7 +93,8 @@ export async function* readRecords(
   for await (const chunk of chunks) {
     waiting.push(chunk);
     length += chunk.length;
-    if (length > RECORD_LIMIT) throw new FileError(`Line ${line} is longer than any plant can be.`);
+    if (length > RECORD_LIMIT)
+      throw new FileError(`Line ${line} is longer than 257 MiB, and no plant is that long.`);
     // A record that was not there to its end is looked at again when twice as much of it is.
     if (length >= Math.max(2 * seen, MARK.length)) yield take(false);
   }

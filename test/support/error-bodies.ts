@@ -10,7 +10,7 @@ export const errorBodies = {
   missingHost: body(40000, 'The request must have exactly one Host header.'),
   malformedHost: body(40000, 'The Host header must be a host, or a host and a port.'),
   lastCoding: body(40000, 'The last transfer coding must be chunked.'),
-  codingOfOldVersion: body(40000, 'HTTP/1.0 has no transfer codings.'),
+  codingOfOldVersion: body(40000, 'An HTTP/1.0 request must not have a Transfer-Encoding header.'),
   missingVersion: body(40000, 'The request line must name HTTP/1.1 or HTTP/1.0.'),
   empty: body(40001, 'The body is empty.'),
   notUtf8: body(40001, 'The body is not UTF-8.'),
@@ -22,7 +22,7 @@ export const errorBodies = {
   ),
   idRounded: body(
     40002,
-    'Not a NewPlant: id may have been rounded before it was validated. This server does not take ids above 2^53.',
+    'Not a NewPlant: id must be from -(2^53 - 1) to 2^53 - 1, because this server rounds larger numbers.',
   ),
   nameMissing: body(40002, 'Not a NewPlant: name is required.'),
   nameNotString: body(40002, 'Not a NewPlant: name must be a string.'),
@@ -40,7 +40,7 @@ export const errorBodies = {
     40006,
     'The Idempotency-Key must be 1 to 255 visible ASCII characters, as they are or as a quoted string.',
   ),
-  keyTwice: body(40006, 'The Idempotency-Key header must be sent once.'),
+  keyTwice: body(40006, 'The request must not have more than one Idempotency-Key header.'),
   keyReused: body(
     40007,
     'A plant with this id was created with the same Idempotency-Key but different content.',
@@ -51,15 +51,18 @@ export const errorBodies = {
   ),
   malformedCredentials: body(
     40101,
-    'The Authorization header must be "Bearer <ACCESS_TOKEN>", once.',
+    'The request must have exactly one Authorization header, of the form "Bearer TOKEN".',
   ),
   invalidToken: body(
     40101,
     'Invalid bearer token: malformed, unknown or expired, or more than one Authorization header.',
   ),
-  tokenTwice: body(40101, 'The token must be in the Authorization header alone.'),
+  tokenTwice: body(40101, 'The token must be in the Authorization header only, not in the query.'),
   tokenExpired: body(40101, 'The token has expired.'),
-  tokenBound: body(40101, 'The token is bound to a key, whose possession is not checked here.'),
+  tokenBound: body(
+    40101,
+    'The token is bound to a key (claim cnf). The service does not accept such tokens.',
+  ),
   notAccessToken: body(40101, 'The token is not an access token.'),
   forbidden: body(
     40300,

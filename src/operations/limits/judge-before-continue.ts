@@ -3,7 +3,7 @@ import type { BearerGuard } from '../../auth';
 import { createPlantRoute } from '../../plants/standalone';
 
 /**
- * Refuses a creation without a good token before its body is asked for, when its client waits for
+ * Refuses a creation without a valid token before its body is requested, when its client waits for
  * `100 Continue`, RFC 9110 section 10.1.1. The guard runs after the body has been received, and judges
  * the token of every creation, these included. Call it before routes are added.
  */

@@ -8,7 +8,7 @@ const MAX_DELAY = 500;
 
 /**
  * Creations that may be in progress while the event loop is late. Not zero: refusals alone can keep
- * the loop late, and a service that refused everything would then serve nobody.
+ * the loop late, and a service that refused everything would then answer no creation.
  */
 const LATE_LIMIT = 2048;
 

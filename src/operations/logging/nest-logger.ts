@@ -1,7 +1,7 @@
 import type { LoggerService } from '@nestjs/common';
 import type { Level, Logger } from 'pino';
 
-/** The loggers of Nest for errors that it then throws out of the start. Who catches them reports them. */
+/** The loggers of Nest for errors of the start, which it also throws. They are reported where caught. */
 const START_FAILURES: unknown[] = ['ExceptionHandler', 'NestApplication'];
 
 /** Writes what is logged through Nest's `Logger` with pino. */

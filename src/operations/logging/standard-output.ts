@@ -8,9 +8,9 @@ const MOST_WAITING = 2 ** 24;
 const STALL = 1000;
 
 /**
- * The standard output, written to behind the scenes. The service goes on when it cannot be written,
- * for want of disk space or of a reader that reads: up to 16 MiB of lines wait, later ones are
- * dropped, and nobody waits for them at the end.
+ * The standard output, written asynchronously. The service goes on when it cannot be written, because
+ * the disk is full or its reader does not read. Up to 16 MiB of lines wait, later ones are dropped, and
+ * the process does not wait for them when it exits.
  */
 class StandardOutput implements DestinationStream {
   private readonly output = new SonicBoom({ fd: 1, maxLength: MOST_WAITING });

@@ -1,7 +1,7 @@
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors';
 import { type BatchEvent, batchChannel, type CommitEvent, commitChannel } from '../plants.channels';
 
-/** What a {@link GroupCommit} is made of. */
+/** The options of a {@link GroupCommit}. */
 export interface GroupCommitOptions<Item, Outcome> {
   /**
    * Commits a batch and resolves to one outcome per item, in order. It rejects with

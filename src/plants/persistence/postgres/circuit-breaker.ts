@@ -8,7 +8,7 @@ const PAUSE = 1000;
 /** Milliseconds that the start waits for the first probe. */
 const START_TIMEOUT = 5000;
 
-/** What a {@link CircuitBreaker} is made of. */
+/** The options of a {@link CircuitBreaker}. */
 export interface CircuitBreakerOptions {
   /**
    * Checks whether the store is usable. Rejects if not, with a reason for the operator, and rejects
@@ -26,7 +26,9 @@ export interface CircuitBreakerOptions {
  * no traffic for that.
  */
 export class CircuitBreaker {
-  private openedBy: Error | undefined = new Error('the store has not answered yet');
+  private openedBy: Error | undefined = new Error(
+    'The database has not answered yet. The service keeps trying to connect.',
+  );
   private reported: string | undefined;
   /** Whether a successful probe proves that the present fault is gone. */
   private isProbeProof = true;

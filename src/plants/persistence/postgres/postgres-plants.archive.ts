@@ -108,7 +108,9 @@ export class PostgresPlantsArchive extends PlantsArchive {
 
   private async insert(plants: readonly ArchivedPlant[]): Promise<number> {
     if (!this.hasKeys && plants.some(({ idempotencyKey }) => idempotencyKey !== undefined)) {
-      throw new Error('This store has no column for idempotency keys.');
+      throw new Error(
+        'The file has idempotency keys, but the table plants has no column idempotency_key. Add the column (bytea), or remove the keys from the file.',
+      );
     }
     // Sorted, so that it cannot deadlock with the batches of a service.
     const rows = plants.toSorted((one, other) => (one.id < other.id ? -1 : 1));

@@ -78,7 +78,7 @@ const WAIT_FOR_STANDBYS = "SELECT pg_logical_emit_message(true, 'plant-store', '
 /** Whether a plant was inserted, or why it was not or may not have been. */
 type RowOutcome = boolean | PlantStoreError;
 
-/** What became of a plant, or why nobody knows. */
+/** The outcome of an insertion, or the error when it failed or its outcome is unknown. */
 type Outcome = Insertion | PlantStoreError;
 
 /**
@@ -112,7 +112,9 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     look: (isOverdue) => this.look(isOverdue),
     onSilence: () => {
       this.breaker.open(
-        new Error(`${this.hosts.name}: a statement waits, and the host has fallen silent.`),
+        new Error(
+          `${this.hosts.name}: the host has stopped answering while a statement waits for it.`,
+        ),
       );
     },
   });
@@ -218,19 +220,20 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 
   /**
-   * Called while a statement is late: its host may have fallen silent, and another one taken over. A
-   * host that answers but commits nothing may be a former primary, which waits for its standby.
+   * Called while a statement is late: its host may have stopped answering, and another one may have
+   * taken over. A host that answers but does not commit may be a former primary that waits for its
+   * standby.
    */
   private async look(isOverdue: boolean): Promise<void> {
-    // Else the breaker looks.
+    // While there is a fault, the breaker probes the hosts.
     if (this.breaker.fault) return;
     const { name, election } = this.hosts;
     try {
       await this.prepare(AbortSignal.timeout(LOOK_TIMEOUT), isOverdue);
       if (this.hosts.election === election) return;
-      this.logger.warn(`${this.hosts.name}: in use now, since ${name} does not commit.`);
+      this.logger.warn(`${this.hosts.name}: in use now, because ${name} does not commit.`);
     } catch {
-      // A late statement alone is no fault; a silent host is one soon.
+      // A late statement alone is not a fault. A host that stops answering becomes one soon.
     }
   }
 
@@ -320,7 +323,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
    * It is a statement of its own, so that it sees those whose commit the insert has waited for.
    *
    * @returns by id, once they are as durable as plants that this session has inserted
-   * @throws UnavailableError when the database does not tell
+   * @throws UnavailableError when the database does not answer
    */
   private async findStored(
     client: ClientBase,
@@ -354,7 +357,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     }
   }
 
-  /** What befalls a session says nothing about a host that was chosen after it. */
+  /** The fault of a session says nothing about a host that was selected after it. */
   private openBreaker(election: number, fault: Error, canProbe?: boolean): void {
     if (this.hosts.election === election) this.breaker.open(fault, canProbe);
   }

@@ -2,17 +2,19 @@ import type { DatabaseError } from 'pg';
 
 /** What an operator can do, by SQLSTATE (PostgreSQL documentation, appendix A) or Node's code. */
 const ADVICE: Partial<Record<string, string>> = {
-  '25006': 'It accepts no writes: name the primary, or every host of the cluster in the URL.',
+  '25006':
+    'The store needs a server that accepts writes: name the primary in the URL, or all hosts of the cluster.',
   '28000': "Check the user and sslmode, and the server's pg_hba.conf.",
   '28P01': 'Check the user and the password.',
   '3D000': 'Create the database, or correct its name.',
   '42501':
-    'Grant the user SELECT and INSERT on plants, and CREATE on the schema to have it created.',
+    'Grant the user SELECT and INSERT on plants. If the service is to create that table, grant CREATE on the schema too.',
   '42703': 'The table plants must have the columns id bigint, name text and tag text.',
   '42P01': 'Create the table plants (id bigint primary key, name text not null, tag text).',
   '53100': 'Free disk space on the database server.',
   '53300': 'Raise max_connections of the server, or run fewer instances.',
-  '55P03': 'A long transaction, a dump perhaps, uses the table. Wait for its end, or end it.',
+  '55P03':
+    'A long transaction, such as a dump, has a lock on the table. Wait until it ends, or cancel it.',
   ECONNREFUSED: 'Check that the server runs, and the host and the port.',
   ENOTFOUND: 'Check the name of the host.',
 };
@@ -58,7 +60,7 @@ export function isPoolExhausted(error: unknown): boolean {
   return String(error).includes('timeout exceeded when trying to connect');
 }
 
-/** Whether the server refused for want of memory, disk or connections. */
+/** Whether the server refused because it has too little memory or disk space or too few connections. */
 export function isOutOfResources(error: unknown): boolean {
   return isServerError(error) && error.code.startsWith('53');
 }

@@ -286,11 +286,13 @@ async function assertUsable(session: PoolClient): Promise<void> {
     throw Object.assign(new Error('the server is a standby, or read-only'), { code: '25006' });
   }
   if (synchronous_commit === 'off') {
-    throw new Error('synchronous_commit is off for this user, so that commits could be lost');
+    throw new Error(
+      'synchronous_commit is off for this user, so a crash could lose commits: set it to on',
+    );
   }
   if (['error', 'fatal', 'panic'].includes(client_min_messages)) {
     throw new Error(
-      'client_min_messages hides warnings, such as that of a commit without its standby',
+      'client_min_messages hides the warning about a commit that was not replicated: set it to warning',
     );
   }
 }

@@ -4,7 +4,7 @@ import type { ClientBase } from 'pg';
  * The versions of the PostgreSQL schema: statement N brings a database from version N to N + 1. A
  * migration that has been released is never changed; a change is a further one.
  *
- * The `identity` beside version 1 is that of the store, by which a running service knows it again.
+ * The `identity` beside version 1 is that of the store, by which a running service recognises it.
  */
 const migrations: readonly string[] = [
   'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
@@ -89,7 +89,7 @@ export async function assertIdentity(
 
 function otherStore(how: string): Error {
   return new Error(
-    `this is not the store that was in use (${how}). Put that one back, or restart the service to use this one`,
+    `this is not the store that was in use before (${how}). Restore that store, or restart the service to use this one`,
   );
 }
 
@@ -152,7 +152,7 @@ async function readVersion(client: ClientBase): Promise<number> {
   const version = Number(rows[0]?.version);
   if (version > migrations.length) {
     throw new Error(
-      `the database has schema version ${version}; this program knows ${migrations.length}`,
+      `the database has schema version ${version}, but this program supports only up to ${migrations.length}: run a newer version of the program`,
     );
   }
   return version;

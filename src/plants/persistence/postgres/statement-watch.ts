@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { withTimeout } from './with-timeout';
 
 /**
- * Milliseconds until a statement without an answer is given up and its session closed. TCP alone
+ * Milliseconds until a statement without an answer is abandoned and its session closed. TCP alone
  * would take a quarter of an hour to notice a dead server. The statement is not cancelled.
  */
 const STATEMENT_TIMEOUT = 30_000;
@@ -16,16 +16,16 @@ const OVERDUE = 5000;
 /** Milliseconds for which a host may be silent while a statement waits for it. */
 const LONGEST_SILENCE = 3000;
 
-/** A statement was given up, because the database is used again without its session. */
+/** A statement was abandoned, because another session or host is in use now. */
 export class AbandonedError extends Error {
   override readonly name = 'AbandonedError';
 
   constructor() {
-    super('the host fell silent, and the statement was given up');
+    super('the host stopped answering, and the statement was abandoned');
   }
 }
 
-/** What a {@link StatementWatch} is made of. */
+/** The options of a {@link StatementWatch}. */
 export interface StatementWatchOptions {
   /** How often the host in use has changed. */
   readonly election: () => number;
@@ -41,13 +41,14 @@ interface WaitingStatement {
   readonly since: number;
   readonly election: number;
   readonly abandonment: AbortController;
-  /** Whether its host fell silent. It may have lost the connection, even if the host is back. */
+  /** Whether its host stopped answering. The connection may be lost even if the host is back. */
   isSuspect: boolean;
 }
 
 /**
- * Waits for statements, and notices when their host falls silent: packets vanish, and no connection
- * is reset. A host that answers others is only slow, and a statement may wait for it.
+ * Waits for statements, and notices when their host stops answering although no connection is reset,
+ * because packets are lost. A host that answers other statements is only slow, and its statements may
+ * wait.
  */
 export class StatementWatch {
   /** In the order in which they began. */
@@ -60,7 +61,7 @@ export class StatementWatch {
   /**
    * Waits for the answer to a statement.
    *
-   * @throws AbandonedError when it was given up
+   * @throws AbandonedError when the statement was abandoned
    * @throws TimeoutError when there is no answer within 30 s
    */
   async answerTo<T>(statement: Promise<T>): Promise<T> {
@@ -84,7 +85,7 @@ export class StatementWatch {
     }
   }
 
-  /** Gives up the statements of a host that is no longer in use, or that had fallen silent. */
+  /** Abandons the statements of a host that is no longer in use, or that had stopped answering. */
   abandonLost(): void {
     const election = this.options.election();
     for (const statement of this.waiting) {

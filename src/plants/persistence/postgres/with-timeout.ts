@@ -3,7 +3,7 @@ export class TimeoutError extends Error {
   override readonly name = 'TimeoutError';
 
   constructor() {
-    super('the deadline passed without an answer');
+    super('there was no answer within the time limit');
   }
 }
 

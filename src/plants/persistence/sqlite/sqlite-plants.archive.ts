@@ -28,7 +28,7 @@ const LOCK_TIMEOUT = 60_000;
 /** Milliseconds between two attempts to get the lock. */
 const LOCK_RETRY = 3;
 
-/** Milliseconds that one transaction lasts about, when nobody else uses the file. */
+/** About how many milliseconds one transaction lasts while no other process uses the file. */
 const TURN_ALONE = 50;
 /**
  * Milliseconds that one transaction lasts about beside a service, and how long the file then is left
@@ -58,7 +58,7 @@ export class SqlitePlantsArchive extends PlantsArchive {
     const version = Number(database.prepare('PRAGMA user_version').get()?.user_version);
     if (version > sqliteMigrations.length) {
       throw new Error(
-        `it has schema version ${version}; this program knows ${sqliteMigrations.length}`,
+        `it has schema version ${version}, but this program supports only up to ${sqliteMigrations.length}: run a newer version of the program`,
       );
     }
     const columns = database.prepare("SELECT name FROM pragma_table_info('plants')").all();
@@ -72,7 +72,7 @@ export class SqlitePlantsArchive extends PlantsArchive {
   }
 
   /**
-   * Opens a file for reading; all that is read is of this moment.
+   * Opens a file for reading. All reads see a snapshot of this moment.
    *
    * @throws StoreOpenError when it cannot be used
    */
@@ -156,7 +156,9 @@ export class SqlitePlantsArchive extends PlantsArchive {
 
   async write(plants: readonly ArchivedPlant[]): Promise<WriteResult> {
     if (!this.hasKeys && plants.some(({ idempotencyKey }) => idempotencyKey !== undefined)) {
-      throw new Error('This store has no column for idempotency keys.');
+      throw new Error(
+        'The file has idempotency keys, but the table plants has no column idempotency_key. Remove the keys from the file.',
+      );
     }
     let stored = 0;
     let present = 0;

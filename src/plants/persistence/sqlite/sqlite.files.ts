@@ -2,8 +2,8 @@ import { DatabaseSync } from 'node:sqlite';
 
 /**
  * Whether any connection has a database file open, in this process or another one. A connection to a
- * file with a write-ahead log holds a shared lock as long as it lives, so that no other one gets the
- * file for itself.
+ * file with a write-ahead log holds a shared lock as long as it lives, so that no other one gets
+ * exclusive use of the file.
  *
  * @throws Error when the file is not a database
  */

@@ -48,7 +48,7 @@ export async function checkSqlite(file: string, signal: AbortSignal): Promise<vo
     if (!hasPlants) throw new Error('it has no table plants');
     if (version > sqliteMigrations.length) {
       throw new Error(
-        `it has schema version ${version}; this program knows ${sqliteMigrations.length}`,
+        `it has schema version ${version}, but this program supports only up to ${sqliteMigrations.length}: run a newer version of the program`,
       );
     }
   } catch (cause) {
@@ -87,16 +87,16 @@ export function describeSqlite(file: string): SqliteDescription {
  *
  * @param draft the new file, synced, in the same folder
  * @param file its name from now on
- * @param kept the name that the file has from now on which is replaced, if there is one
+ * @param kept the new name of the replaced file, if there is one
  * @returns whether there was one
- * @throws MaintenanceError when anybody has the file open; it is unchanged then
+ * @throws MaintenanceError when another connection has the file open; the file is unchanged then
  */
 export function replaceSqlite(draft: string, file: string, kept: string): boolean {
   if (!existsSync(file)) {
     // SQLite would take it for the log of the new file.
     if (existsSync(`${file}-wal`)) {
       throw new MaintenanceError(
-        `${file} is missing, but ${file}-wal is there: move it away first.`,
+        `${file} is missing, but its log ${file}-wal exists: move the log away first.`,
       );
     }
     renameSync(draft, file);
@@ -105,11 +105,13 @@ export function replaceSqlite(draft: string, file: string, kept: string): boolea
   const database = new DatabaseSync(file);
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
-    // This empties the log and removes it, which needs the file for oneself.
+    // This empties the log and removes it, which needs exclusive use of the file.
     database.exec('PRAGMA journal_mode = DELETE');
     database.exec('BEGIN EXCLUSIVE');
     if ((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) {
-      throw new MaintenanceError(`${file}-wal could not be emptied.`);
+      throw new MaintenanceError(
+        `The log ${file}-wal could not be emptied: close all programs that use the database.`,
+      );
     }
     linkSync(file, kept);
     renameSync(draft, file);
@@ -134,5 +136,5 @@ async function runTask(args: string[], what: string, signal: AbortSignal): Promi
   signal.removeEventListener('abort', kill);
   signal.throwIfAborted();
   if (code !== 0)
-    throw new MaintenanceError(`${what}: ${reason || 'the process for it was ended'}.`);
+    throw new MaintenanceError(`${what}: ${reason || 'the process that did this was killed'}.`);
 }

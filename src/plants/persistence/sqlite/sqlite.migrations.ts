@@ -5,7 +5,7 @@
  * `INTEGER PRIMARY KEY` is SQLite's bigint: 64 bits, and the row's own key instead of a second
  * index. `STRICT` refuses a value of another type, which plain SQLite would convert.
  *
- * `plants_store` has one row: the identity by which a running service knows its store again.
+ * `plants_store` has one row: the identity by which a running service recognises its store.
  */
 export const sqliteMigrations: readonly string[] = [
   'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT',

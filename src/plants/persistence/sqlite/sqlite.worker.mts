@@ -52,7 +52,7 @@ const KEY_REUSED = 3;
 const LOG_HEADER = 32;
 const FRAME_HEADER = 24;
 
-/** What {@link Files} has of a file that does not exist. */
+/** The value in {@link Files} for a file that does not exist. */
 const MISSING = 'missing';
 
 /** Bytes of the log that are written again at a time. */
@@ -151,7 +151,7 @@ function commit({ ids, names, tags, keys }: SqliteBatch): SqliteCommitReply {
     const code = primaryCode(error);
     if (code === SQLITE_CORRUPT) damagedAt = ids[at] ?? damagedAt;
     // On a full disk the commit record itself could not be written. Any other failed COMMIT may have
-    // written it: after a failed sync nobody knows.
+    // written it: after a failed sync that is unknown.
     const isRefused = phase === 'before' || (phase === 'during' && code === SQLITE_FULL);
     const isLocked = phase === 'before' && code === SQLITE_BUSY;
     if (!isLocked || !tryRollback()) discardStore();
@@ -159,7 +159,7 @@ function commit({ ids, names, tags, keys }: SqliteBatch): SqliteCommitReply {
   }
 }
 
-/** Inserts a plant with its key, or tells what its id is taken by. */
+/** Inserts a plant with its key. If its id is taken, compares the stored plant and key. */
 function insertOnce(
   { insertKeyed, selectKeyed }: Store,
   id: bigint,
@@ -267,12 +267,12 @@ function assertOpenable(log: string): void {
     const what = isMissing ? 'missing' : 'empty';
     if (identity !== undefined) {
       throw new Error(
-        `the file is ${what}: put the database back, or restart the service to begin a new one`,
+        `the file is ${what}: restore the database file, or restart the service to create a new one`,
       );
     }
     if (files.logSize > 0) {
       throw new Error(
-        `the file is ${what}, but its log ${log} is not: put the database back, or remove the log to begin a new one`,
+        `the file is ${what}, but its write-ahead log ${log} has content: restore the database file, or remove the log to create a new database`,
       );
     }
   }
@@ -280,7 +280,7 @@ function assertOpenable(log: string): void {
     lastFiles?.log === files.log && lastFiles.database !== files.database && files.logSize > 0;
   if (isLogOfOther) {
     throw new Error(
-      `the file was replaced, but ${log} still belongs to the file before: put that one back, or move the log away`,
+      `the file was replaced, but ${log} still belongs to the previous file: restore the previous file, or move the log away`,
     );
   }
 }
@@ -289,7 +289,7 @@ function assertOpenable(log: string): void {
 function assertSameStore(database: DatabaseSync): void {
   const other = (how: string): Error =>
     new Error(
-      `this is not the store that was in use (${how}): put that one back, or restart the service to use this one`,
+      `this is not the store that was in use before (${how}): restore that store, or restart the service to use this one`,
     );
   let found: string;
   try {
@@ -330,7 +330,7 @@ function readVersion(database: DatabaseSync): number {
   const version = Number(database.prepare('PRAGMA user_version').get()?.user_version);
   if (version <= migrations.length) return version;
   throw new Error(
-    `the database has schema version ${version}; this program knows ${migrations.length}`,
+    `the database has schema version ${version}, but this program supports only up to ${migrations.length}: run a newer version of the program`,
   );
 }
 
@@ -370,7 +370,7 @@ function makeLogDurable(database: DatabaseSync, log: string): void {
   const checkpoint = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
   database.exec(`PRAGMA busy_timeout = ${busyTimeout}`);
   if (checkpoint?.busy === 0n) return;
-  // Nobody appends to the log or starts it anew meanwhile.
+  // This lock keeps other processes from changing the log meanwhile.
   database.exec('BEGIN IMMEDIATE');
   rewrite(log);
   syncDirectory(dirname(log));
@@ -461,11 +461,11 @@ function assertNotCut(database: DatabaseSync, log: string): void {
   const size = index.frames === 0 ? 0 : LOG_HEADER + index.frames * (FRAME_HEADER + pageSize);
   // The log was emptied meanwhile if it has fewer frames now.
   if (logSize < size && readLogIndex(database).frames >= index.frames) {
-    throw new Error(`the log ${log} was cut, and plants with it: ${DAMAGE_ADVICE}`);
+    throw new Error(`the log ${log} was truncated, and plants were lost: ${DAMAGE_ADVICE}`);
   }
   const leastPages = index.frames === index.copied ? pages : 1;
   if (databaseSize < leastPages * pageSize) {
-    throw new Error(`the database file was cut: ${DAMAGE_ADVICE}`);
+    throw new Error(`the database file was truncated: ${DAMAGE_ADVICE}`);
   }
 }
 
