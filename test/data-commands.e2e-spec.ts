@@ -236,8 +236,21 @@ describe('moving to the other database', () => {
       await plantStore(['import'], { DATABASE_URL: store.url });
       await addKeys(store);
     }
+    const special = fc.constantFrom(
+      '\\',
+      '"',
+      '\\N',
+      '\t',
+      '\n',
+      '\r',
+      '\v',
+      '\x01',
+      '\x7f',
+      '\u2028',
+    );
     const characters = fc
-      .string({ unit: 'binary', maxLength: 30 })
+      .array(fc.oneof(fc.string({ unit: 'binary', maxLength: 10 }), special), { maxLength: 5 })
+      .map((parts) => parts.join(''))
       .filter((text) => !text.includes('\0'));
     const plant = fc.record(
       {
@@ -369,6 +382,9 @@ describe('backup and restore', () => {
     const again = await plantStore(['backup', copy], environment);
     const damaged = await plantStore(['restore', join(folder, 'damaged.db')], environment);
     const text = await plantStore(['restore', join(folder, 'text.db')], environment);
+    const checked = await plantStore(['check', '--deep'], {
+      DATABASE_URL: `sqlite:${join(folder, 'damaged.db')}`,
+    });
 
     expect(again).toEqual({
       code: 1,
@@ -377,6 +393,8 @@ describe('backup and restore', () => {
     });
     expect(damaged.code).toBe(1);
     expect(damaged.stderr).toMatch(/is damaged: /);
+    expect([checked.code, checked.stderr]).toEqual([1, 'One check failed.\n']);
+    expect(checked.stdout).toMatch(/^FAILED {2}plants: .* is damaged: /m);
     expect(text.code).toBe(1);
     expect(text.stderr).toMatch(/is not a store: file is not a database\.\n$/);
     expect(store.plants()).toHaveLength(3);
