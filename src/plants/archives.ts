@@ -3,6 +3,7 @@
  * driver of a database, so that a command is small and starts fast.
  */
 export { parseInt64 } from './int64';
+export { findJsonFault } from './json-fault';
 export { sourceOfMember } from './json-member';
 export { isValidNewPlant } from './new-plant.rules';
 export {

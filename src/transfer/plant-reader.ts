@@ -1,5 +1,6 @@
 import {
   type ArchivedPlant,
+  findJsonFault,
   isValidNewPlant,
   parseInt64,
   sourceOfMember,
@@ -69,8 +70,9 @@ const readJsonPlant: ReadPlant = ({ raw, fault }) => {
   let value: unknown;
   try {
     value = JSON.parse(raw);
-  } catch (error) {
-    throw new RecordError(`Not JSON: ${(error as Error).message.toWellFormed()}.`);
+  } catch {
+    // The record is one line, whose number in the file is reported beside this.
+    throw new RecordError(`Not JSON: ${findJsonFault(raw)?.replace('line 1, ', '')}.`);
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new RecordError('Not a NewPlant: the line must be a JSON object.');
