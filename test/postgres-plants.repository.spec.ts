@@ -820,6 +820,9 @@ describe('PostgresPlantsRepository', () => {
     beforeEach(() => server.reconfigure("SET synchronous_standby_names = 'nobody'"));
     afterEach(() => server.reconfigure('RESET synchronous_standby_names'));
 
+    const waiting = `FROM pg_stat_activity
+      WHERE wait_event = 'SyncRep' AND application_name = 'plant-store'`;
+
     /** The server takes a moment to apply new settings. */
     async function insertUntilFailure(): Promise<unknown> {
       for (let id = 1n; ; id++) {
@@ -833,8 +836,6 @@ describe('PostgresPlantsRepository', () => {
 
     it('does not report success when the wait is cancelled', async () => {
       const failure = insertUntilFailure();
-      const waiting = `FROM pg_stat_activity
-        WHERE wait_event = 'SyncRep' AND application_name = 'plant-store'`;
       await until(async () => (await execute(`SELECT pid ${waiting}`)).length > 0);
 
       await execute(`SELECT pg_cancel_backend(pid) ${waiting}`);
@@ -843,6 +844,26 @@ describe('PostgresPlantsRepository', () => {
         error: 50400,
         cause: { message: expect.stringContaining('standby was cancelled') as string },
       });
+    });
+
+    it('does not answer a repetition before the standby has the plant', async () => {
+      const fern = { id: 1n, name: 'Fern' };
+      const insertFern = `INSERT INTO plants (id, name, idempotency_key)
+        VALUES (1, 'Fern', '\\x${KEY}')`;
+      await execute(`SET synchronous_commit = local; ${insertFern}`);
+
+      let isAnswered = false;
+      let repetition: Promise<unknown> | undefined;
+      // The first ones may come before the session has the new settings.
+      await until(async () => {
+        isAnswered = false;
+        repetition = repository.insertOnce(fern, KEY).finally(() => (isAnswered = true));
+        await until(async () => isAnswered || (await execute(`SELECT pid ${waiting}`)).length > 0);
+        return !isAnswered;
+      });
+      await server.reconfigure('RESET synchronous_standby_names');
+
+      expect(await repetition).toBe('replayed');
     });
   });
 

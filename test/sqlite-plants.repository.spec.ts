@@ -89,6 +89,14 @@ describe('SqlitePlantsRepository', () => {
     for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true });
   }
 
+  /** The pages of a database that is closed, of 4096 bytes each. */
+  function readPages(path: string): Buffer[] {
+    const bytes = readFileSync(path);
+    return Array.from({ length: bytes.length / 4096 }, (_, at) =>
+      bytes.subarray(at * 4096, (at + 1) * 4096),
+    );
+  }
+
   const errors = () => logged.filter((line) => line.startsWith('error'));
 
   it('creates the folder and the file', () => {
@@ -500,6 +508,17 @@ describe('SqlitePlantsRepository', () => {
       expect(await other.insertOnce({ id: 0n, name: 'Fern' }, 'ab')).toBe('created');
       expect(await other.insertOnce({ id: 0n, name: 'Fern' }, 'ab')).toBe('replayed');
       await other.onApplicationShutdown();
+    });
+
+    it('writes hardly a page, however large the table is', async () => {
+      const before = readPages(previous);
+
+      await (await SqlitePlantsRepository.open(previous)).onApplicationShutdown();
+
+      const written = readPages(previous).filter((page, at) => !before[at]?.equals(page));
+      expect(before.length).toBeGreaterThan(400);
+      // The first page, which has the schema, and the new table for the identity.
+      expect(written).toHaveLength(2);
     });
 
     it('migrates once when several repositories open it at the same time', async () => {

@@ -118,6 +118,30 @@ describe('a full disk', () => {
     expect(report.acknowledged).toBeGreaterThan(0);
   }, 60_000);
 
+  it('refuses a creation, which is stored when it is sent again with its Idempotency-Key', async () => {
+    await start();
+    const create = async (id: number): Promise<number | string> => {
+      const body = JSON.stringify({ id, name: 'x'.repeat(10_000) });
+      const response = await service.post(body, { 'idempotency-key': `creation-${id}` });
+      if (!response.ok) return ((await response.json()) as { error: number }).error;
+      return response.headers.has('idempotent-replayed') ? 'replayed' : 'created';
+    };
+    const stored = nextId++;
+    expect(await create(stored)).toBe('created');
+
+    disk.fill();
+    // The log may have room for some more.
+    while ((await create(nextId)) === 'created') nextId++;
+    const refused = nextId++;
+    expect(await create(refused)).toBe(50300);
+    disk.release();
+    let outcome: number | string | undefined;
+    await until(async () => (outcome = await create(refused)) !== 50300);
+
+    expect(outcome).toBe('created');
+    expect([await create(refused), await create(stored)]).toEqual(['replayed', 'replayed']);
+  }, 60_000);
+
   it(`never brings back, after kill -9, what it refused (SEED=${seed})`, async () => {
     const space = fc.sample(fc.integer({ min: 0, max: 150_000 }), { seed, numRuns: ROUNDS });
 
