@@ -11,7 +11,8 @@ const TERMINAL_INTERVAL = 200;
 export class Progress {
   private readonly begin = performance.now();
   private readonly isTerminal = process.stderr.isTTY;
-  private shownAt = this.begin;
+  /** On a terminal somebody waits, and sees at once that the command works. */
+  private shownAt = this.isTerminal ? -Infinity : this.begin;
 
   /** @param unit what is counted, for example `plants` */
   constructor(private readonly unit: string) {}
