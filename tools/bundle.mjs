@@ -37,6 +37,7 @@ const options = {
   format: 'cjs',
   metafile: true,
   minifyWhitespace: true,
+  minifySyntax: true,
   legalComments: 'none',
   logLevel: 'warning',
 };
