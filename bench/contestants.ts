@@ -27,11 +27,21 @@ export const contestants: readonly Contestant[] = [
   fastify('Fastify, SQLite, a commit a request', 'sqlite'),
   nest('Nest + TypeORM save(), SQLite', 'sqlite', 'save'),
   nest('Nest + TypeORM insert(), SQLite, tuned', 'sqlite', 'insert'),
-  { name: 'Plant Store, SQLite', program: 'dist/main.js', store: 'sqlite', ours: true },
+  {
+    name: 'Plant Store, SQLite',
+    program: 'dist/program/plant-store.js',
+    store: 'sqlite',
+    ours: true,
+  },
   fastify('Fastify, PostgreSQL, an insert a request', 'postgres'),
   nest('Nest + TypeORM save(), PostgreSQL', 'postgres', 'save'),
   nest('Nest + TypeORM insert(), PostgreSQL', 'postgres', 'insert'),
-  { name: 'Plant Store, PostgreSQL', program: 'dist/main.js', store: 'postgres', ours: true },
+  {
+    name: 'Plant Store, PostgreSQL',
+    program: 'dist/program/plant-store.js',
+    store: 'postgres',
+    ours: true,
+  },
 ];
 
 function fastify(name: string, store: Contestant['store']): Contestant {

@@ -84,15 +84,18 @@ async function measureOn(
   }
 
   try {
-    const plain = await makeTurn('without a key', '', 'dist/main.js');
+    const plain = await makeTurn('without a key', '', 'dist/program/plant-store.js');
     const turns = [plain];
     if (before !== undefined) {
       const program = join(relative(process.cwd(), before), 'dist/main.js');
       turns.push(await makeTurn('an earlier version', '1', program));
     }
     turns.push(
-      await makeTurn('with a key each', '≥ 0.9', 'dist/main.js', { isKeyed: true }),
-      await makeTurn('replays', '≥ 0.7', 'dist/main.js', { isKeyed: true, isReplay: true }),
+      await makeTurn('with a key each', '≥ 0.9', 'dist/program/plant-store.js', { isKeyed: true }),
+      await makeTurn('replays', '≥ 0.7', 'dist/program/plant-store.js', {
+        isKeyed: true,
+        isReplay: true,
+      }),
     );
     const others = turns.slice(1);
     // The first turn of each only warms up. That of the replays stores what they repeat.

@@ -339,7 +339,7 @@ async function makeFullDatabase(contestant: Contestant, plants: number): Promise
   const database = await makeDatabase(contestant);
   await (await Server.start(contestant, database)).stop();
   const file = new DatabaseSync(database);
-  file.exec(`INSERT INTO plants
+  file.exec(`INSERT INTO plants (id, name, tag)
     WITH RECURSIVE ids(id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM ids WHERE id < ${plants})
     SELECT iif(id % 2, -1, 1) * (1000000000000000 + id * 7919), 'Fern ' || id, 'shade' FROM ids`);
   file.close();
