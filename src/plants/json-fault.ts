@@ -48,7 +48,7 @@ class Reader {
       } else if (this.take('"')) {
         const fault = this.faultOfString();
         if (fault !== undefined) return fault;
-      } else if (!this.skip(LITERAL)) {
+      } else if (!this.accept(LITERAL)) {
         return 'a value';
       }
       // What follows a value.
@@ -58,7 +58,7 @@ class Reader {
         end = open.at(-1);
       }
       if (end === undefined) {
-        this.skip(SPACE);
+        this.accept(SPACE);
         return this.at === this.text.length ? undefined : 'the end';
       }
       if (!this.take(',')) return `"," or "${end}"`;
@@ -80,19 +80,20 @@ class Reader {
       if (character < ' ') return 'no control character in the string';
       this.at++;
       if (character === '"') return undefined;
-      if (character === '\\' && !this.skip(ESCAPE)) return 'an escape sequence';
+      if (character === '\\' && !this.accept(ESCAPE)) return 'an escape sequence';
     }
   }
 
   /** Reads a character behind white space, if it is there. */
   private take(character: string): boolean {
-    this.skip(SPACE);
+    this.accept(SPACE);
     const isThere = this.text[this.at] === character;
     if (isThere) this.at++;
     return isThere;
   }
 
-  private skip(pattern: RegExp): boolean {
+  /** Reads what a pattern matches, if it does. */
+  private accept(pattern: RegExp): boolean {
     pattern.lastIndex = this.at;
     const isThere = pattern.test(this.text);
     if (isThere) this.at = pattern.lastIndex;
