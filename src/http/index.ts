@@ -2,4 +2,11 @@ export { ErrorFilter } from './error.filter';
 export { LogThrottle } from './log-throttle';
 export { isJsonMediaType } from './media-type';
 export { fieldValues, type HostRequest, nodeRequest, pathOf } from './node-request';
-export { declareBytes, keepBodiesUnread, readBody, ReadsBody, wasRead } from './unread-body';
+export {
+  collectBytes,
+  declareBytes,
+  keepBodiesUnread,
+  readBody,
+  ReadsBody,
+  wasRead,
+} from './unread-body';

@@ -199,26 +199,49 @@ export function readBody(request: HostRequest, limit: number): Promise<Buffer> {
   // From now on other code must see that the body is not read yet.
   delete message._body;
   delete message.finished;
+  const source = payloads.get(message) ?? message;
   return new Promise((resolve, reject) => {
+    const done = (error: Error | null, bytes?: Buffer): void => {
+      if (bytes === undefined) reject(error ?? new Error('The body was not read.'));
+      else resolve(bytes);
+    };
     if (Number(message.headers['content-length'] ?? 0) > limit) {
       throw new PlantStoreError('bodyTooLarge');
     }
-    const source = payloads.get(message) ?? message;
-    const chunks: Buffer[] = [];
-    let size = 0;
-    source.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= limit) {
-        chunks.push(chunk);
-      } else {
-        chunks.length = 0;
-        reject(new PlantStoreError('bodyTooLarge'));
-      }
-    });
-    source.once('end', () => {
-      resolve(Buffer.concat(chunks));
-    });
-    source.once('error', reject);
-    if (source !== message) message.once('error', reject);
+    collectBytes(source, limit, done);
+    if (source !== message) message.once('error', done);
+  });
+}
+
+/**
+ * Reads a stream to its end, and hands its bytes over without a copy when they came in one piece.
+ *
+ * @param limit bytes; of a longer stream the rest is discarded
+ * @param done called with the bytes or with the error
+ */
+export function collectBytes(
+  source: Readable,
+  limit: number,
+  done: (error: Error | null, bytes?: Buffer) => void,
+): void {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  source.on('data', (chunk: Buffer) => {
+    const isFirstBeyond = size <= limit && size + chunk.length > limit;
+    size += chunk.length;
+    if (size <= limit) {
+      chunks.push(chunk);
+    } else if (isFirstBeyond) {
+      chunks.length = 0;
+      done(new PlantStoreError('bodyTooLarge'));
+    }
+  });
+  source.on('end', () => {
+    const [first] = chunks;
+    if (size <= limit) done(null, chunks.length === 1 ? first : Buffer.concat(chunks));
+  });
+  source.on('error', (error) => {
+    // The client has gone: no fault of the server.
+    if (size <= limit) done(Object.assign(error, { statusCode: 400 }));
   });
 }
