@@ -1,9 +1,15 @@
 import { DatabaseSync } from 'node:sqlite';
 import type { Plant } from '../../src/plants';
 
+/**
+ * How long a connection waits for a lock, in milliseconds: a command that opens a file holds it alone
+ * for a moment, to learn whether a service is using it.
+ */
+const TIMEOUT = 5000;
+
 /** All plants of a SQLite file, in id order, read by a connection of its own. */
 export function readPlants(file: string): Plant[] {
-  const database = new DatabaseSync(file, { readOnly: true, readBigInts: true });
+  const database = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: TIMEOUT });
   const rows = database.prepare('SELECT id, name, tag FROM plants ORDER BY id').all();
   database.close();
   return rows.map(({ id, name, tag }) => ({ id, name, ...(tag === null ? {} : { tag }) }) as Plant);
@@ -11,21 +17,21 @@ export function readPlants(file: string): Plant[] {
 
 /** Runs a statement on a SQLite file, on a connection of its own. */
 export function execute(file: string, statement: string): void {
-  const database = new DatabaseSync(file);
+  const database = new DatabaseSync(file, { timeout: TIMEOUT });
   database.exec(statement);
   database.close();
 }
 
 /** Takes the lock of who writes to a SQLite file, and holds it until the connection is closed. */
 export function lockDatabase(file: string): DatabaseSync {
-  const database = new DatabaseSync(file);
+  const database = new DatabaseSync(file, { timeout: TIMEOUT });
   database.exec('BEGIN IMMEDIATE');
   return database;
 }
 
 /** What SQLite's integrity check says of a file: "ok" when it is sound. */
 export function integrity(file: string): unknown {
-  const database = new DatabaseSync(file, { readOnly: true });
+  const database = new DatabaseSync(file, { readOnly: true, timeout: TIMEOUT });
   const result = database.prepare('PRAGMA integrity_check').get();
   database.close();
   return result?.integrity_check;
