@@ -10,9 +10,9 @@ type Parameters = globalThis.Parameters<TestRunner['runTests']>;
  * themselves. Such a suite says so by `@alone` in the comment that its file starts with.
  */
 export default class extends TestRunner {
-  /** Adds a worker to those of the configuration, one a processor, since many suites wait a lot. */
+  /** Adds workers to those of the configuration, one a processor, since many suites wait a lot. */
   constructor(configuration: Configuration, context: Context) {
-    super({ ...configuration, maxWorkers: configuration.maxWorkers + 1 }, context);
+    super({ ...configuration, maxWorkers: configuration.maxWorkers + 2 }, context);
   }
 
   override async runTests(...[tests, watcher, options]: Parameters): Promise<void> {
