@@ -17,7 +17,7 @@ describe('the other routes of a host', () => {
   let installation: Installation;
   beforeAll(() => {
     folder = makeFolder();
-    installation = installHost(folder, 12, packPackage(folder));
+    installation = installHost(folder, 'nest12', packPackage(folder));
   }, 240_000);
   afterAll(() => {
     removeFolder(folder);

@@ -19,7 +19,7 @@ export function testHosts(kinds: readonly HostKind[]): void {
     folder = makeFolder();
     tarball = packPackage(folder);
     for (const nest of new Set(kinds.map((kind) => kind.nest))) {
-      installations.set(nest, installHost(folder, nest, tarball));
+      installations.set(nest, installHost(folder, `nest${nest}`, tarball));
     }
   }, 240_000);
   afterAll(() => {
