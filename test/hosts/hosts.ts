@@ -4,6 +4,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readFileSync } from 'node:fs';
 import { Agent, request, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import type { PlantsModuleOptions } from '../../src/plants';
 import { recordProcess } from '../support/run-folder';
 import { type ContractCase, contractCases } from './contract-cases';
 
@@ -69,6 +70,9 @@ function measure(home: string): { packages: number; kib: number } {
   return { packages: Object.keys(packages).length, kib: Number(kib) };
 }
 
+/** The options of the module in hosts that answer the cases of the contract. */
+export const withTokens: PlantsModuleOptions = { auth: { tokens: ['host-token'] } };
+
 /** What a host answers. */
 export interface Answer {
   readonly status: number | undefined;
@@ -86,8 +90,9 @@ export class Host {
     private readonly child: ReturnType<typeof spawn>,
   ) {}
 
-  static start(home: string, kind: HostKind, withPlants: boolean): Promise<Host> {
-    const env = { PLATFORM: kind.platform, WITH_PLANTS: String(withPlants) };
+  /** Starts a host, with the module if there are options for it. */
+  static start(home: string, kind: HostKind, options?: PlantsModuleOptions): Promise<Host> {
+    const env = { PLATFORM: kind.platform, PLANTS: JSON.stringify(options) };
     return Host.startProgram(home, `host.${kind.modules}`, env, nodeOf(kind));
   }
 
