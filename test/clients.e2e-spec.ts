@@ -44,7 +44,7 @@ const AS_IT_COMES = {
     console.log(await createPlant({ id: 9007199254741003, name: 'Fern' }));`,
 };
 
-/** What a bigint does in a client that calls JSON.stringify, which is what orval's does. */
+/** What a bigint does in a client that calls JSON.stringify. */
 const CREATE_WITH_OAZAPFTS = `import { createPlant, defaults } from './oazapfts.js';
   defaults.baseUrl = String(process.env.PLANT_STORE);
   defaults.headers = { Authorization: 'Bearer ' + process.env.TOKEN };

@@ -165,6 +165,36 @@ describe('the log', () => {
       expect(service.stdout).not.toContain('secret');
     });
 
+    it('nothing at a preflight, which has a line and creates nothing', async () => {
+      const origin = 'https://app.example.org';
+      await start({ ACCESS_LOG: 'true', CORS_ORIGINS: origin });
+      for (const from of [origin, 'https://other.example.org']) {
+        const preflight = {
+          origin: from,
+          'access-control-request-method': 'POST',
+          'access-control-request-headers': 'authorization,content-type',
+        };
+        await fetch(new URL('/plants', await service.url()), {
+          method: 'OPTIONS',
+          headers: preflight,
+        });
+        await service.post('{"id":1,"name":"Fern"}', { origin: from });
+      }
+
+      const logged = (await lines()).filter(({ msg }) => msg === 'request');
+      expect(
+        logged.map(({ method, path, status, caller, outcome }) => [
+          ...[method, path, status],
+          ...[caller, outcome],
+        ]),
+      ).toEqual([
+        ['OPTIONS', '/plants', 200, undefined, undefined],
+        ['POST', '/plants', 200, 'token 1', 'created'],
+        ['OPTIONS', '/plants', 200, undefined, undefined],
+        ['POST', '/plants', 400, 'token 1', 'taken'],
+      ]);
+    });
+
     it('which issuer knows the caller', async () => {
       const provider = await OpenIdProvider.start(makeKey('ES256'));
       await start({

@@ -3,7 +3,14 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { printFigures, quantile } from '../support/figures';
 import { makeFolder, removeFolder } from '../support/folder';
-import { Host, type HostKind, type Installation, installHost, packPackage } from './hosts';
+import {
+  Host,
+  type HostKind,
+  type Installation,
+  installHost,
+  packPackage,
+  withTokens,
+} from './hosts';
 
 /** What the module costs the other routes of a host: rounds with and without it, side by side. */
 
@@ -17,7 +24,7 @@ describe('the other routes of a host', () => {
   let installation: Installation;
   beforeAll(() => {
     folder = makeFolder();
-    installation = installHost(folder, 12, packPackage(folder));
+    installation = installHost(folder, 'nest12', packPackage(folder));
   }, 240_000);
   afterAll(() => {
     removeFolder(folder);
@@ -27,8 +34,8 @@ describe('the other routes of a host', () => {
     'are as fast with the module, on %s',
     async (platform) => {
       const kind: HostKind = { nest: 12, platform, modules: 'mjs' };
-      const alone = await Host.start(installation.home, kind, false);
-      const host = await Host.start(installation.home, kind, true);
+      const alone = await Host.start(installation.home, kind);
+      const host = await Host.start(installation.home, kind, withTokens);
       await Promise.all([countAnswers(alone.url), countAnswers(host.url)]);
 
       const rates: number[] = [];

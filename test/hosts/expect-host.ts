@@ -8,6 +8,7 @@ import {
   installHost,
   type Installation,
   packPackage,
+  withTokens,
 } from './hosts';
 
 /** Declares the tests of hosts: the same for each. */
@@ -19,7 +20,7 @@ export function testHosts(kinds: readonly HostKind[]): void {
     folder = makeFolder();
     tarball = packPackage(folder);
     for (const nest of new Set(kinds.map((kind) => kind.nest))) {
-      installations.set(nest, installHost(folder, nest, tarball));
+      installations.set(nest, installHost(folder, `nest${nest}`, tarball));
     }
   }, 240_000);
   afterAll(() => {
@@ -34,6 +35,30 @@ export function testHosts(kinds: readonly HostKind[]): void {
     }
   });
 
+  // Neither is installed: no host has asked for them yet.
+  it.each([
+    [
+      'PostgreSQL',
+      { postgres: 'postgres://127.0.0.1/plants' },
+      'The PostgreSQL driver is not installed. Run: npm install pg',
+    ],
+    [
+      'an issuer',
+      { auth: { issuer: 'https://issuer.example.org', audience: 'plants' } },
+      'An issuer of JWTs needs a library: npm install jose',
+    ],
+  ])(
+    'end with a sentence that names the package to install for %s',
+    async (_what, options, sentence) => {
+      for (const kind of kinds) {
+        const home = installations.get(kind.nest)?.home ?? '';
+
+        await expect(Host.start(home, kind, options)).rejects.toThrow(sentence);
+      }
+    },
+    120_000,
+  );
+
   describe.each(kinds.map((kind) => ({ ...kind, version: kind.node ?? process.versions.node })))(
     'a host on Nest $nest, $platform, $modules, Node.js $version',
     (kind) => {
@@ -42,8 +67,8 @@ export function testHosts(kinds: readonly HostKind[]): void {
       beforeAll(async () => {
         const home = installations.get(kind.nest)?.home ?? '';
         [alone, host] = await Promise.all([
-          Host.start(home, kind, false),
-          Host.start(home, kind, true),
+          Host.start(home, kind),
+          Host.start(home, kind, withTokens),
         ]);
       }, 120_000);
       afterAll(() => Promise.all([alone.stop(), host.stop()]));

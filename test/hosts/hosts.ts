@@ -4,6 +4,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readFileSync } from 'node:fs';
 import { Agent, request, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import type { PlantsModuleOptions } from '../../src/plants';
 import { recordProcess } from '../support/run-folder';
 import { type ContractCase, contractCases } from './contract-cases';
 
@@ -33,12 +34,16 @@ export function packPackage(folder: string): string {
   return join(folder, file?.filename ?? '');
 }
 
-/** Installs a host and the package in it, as a user would. */
-export function installHost(folder: string, nest: 11 | 12, tarball: string): Installation {
-  const home = join(folder, `nest${nest}`);
+/** Installs a host, by the name of its folder here, and the package in it, as a user would. */
+export function installHost(
+  folder: string,
+  host: `${'nest' | 'webpack'}${HostKind['nest']}`,
+  tarball: string,
+): Installation {
+  const home = join(folder, host);
   mkdirSync(home);
   for (const name of ['package.json', 'package-lock.json']) {
-    copyFileSync(join(__dirname, `nest${nest}`, name), join(home, name));
+    copyFileSync(join(__dirname, host, name), join(home, name));
   }
   for (const name of ['host.cjs', 'host.mjs', 'orchard.cjs']) {
     copyFileSync(join(__dirname, name), join(home, name));
@@ -65,6 +70,9 @@ function measure(home: string): { packages: number; kib: number } {
   return { packages: Object.keys(packages).length, kib: Number(kib) };
 }
 
+/** The options of the module in hosts that answer the cases of the contract. */
+export const withTokens: PlantsModuleOptions = { auth: { tokens: ['host-token'] } };
+
 /** What a host answers. */
 export interface Answer {
   readonly status: number | undefined;
@@ -82,17 +90,27 @@ export class Host {
     private readonly child: ReturnType<typeof spawn>,
   ) {}
 
-  static async start(home: string, kind: HostKind, withPlants: boolean): Promise<Host> {
+  /** Starts a host, with the module if there are options for it. */
+  static start(home: string, kind: HostKind, options?: PlantsModuleOptions): Promise<Host> {
+    const env = { PLATFORM: kind.platform, PLANTS: JSON.stringify(options) };
+    return Host.startProgram(home, `host.${kind.modules}`, env, nodeOf(kind));
+  }
+
+  /**
+   * Starts a program that says where it listens.
+   *
+   * @throws Error with all that it printed, when it ends
+   */
+  static async startProgram(
+    home: string,
+    program: string,
+    env: NodeJS.ProcessEnv = {},
+    node = process.execPath,
+  ): Promise<Host> {
     const database = join(mkdtempSync(join(home, 'data-')), 'plants.db');
-    const child = spawn(nodeOf(kind), [`host.${kind.modules}`], {
+    const child = spawn(node, [program], {
       cwd: home,
-      env: {
-        PATH: process.env.PATH,
-        NO_COLOR: '1',
-        PLATFORM: kind.platform,
-        WITH_PLANTS: String(withPlants),
-        DATABASE: database,
-      },
+      env: { PATH: process.env.PATH, NO_COLOR: '1', DATABASE: database, ...env },
     });
     recordProcess(child);
     let output = '';

@@ -43,15 +43,12 @@ exports.startHost = async ({ common, core, createAdapter, plantStore }) => {
   common.Catch()(OrchardFilter);
 
   class AppModule {}
-  const imports =
-    process.env.WITH_PLANTS === 'true'
-      ? [
-          plantStore.PlantsModule.forRoot({
-            sqlite: process.env.DATABASE,
-            auth: { tokens: ['host-token'] },
-          }),
-        ]
-      : [];
+  const imports = [];
+  if (process.env.PLANTS) {
+    const options = JSON.parse(process.env.PLANTS);
+    if (!options.postgres) options.sqlite = process.env.DATABASE;
+    imports.push(plantStore.PlantsModule.forRoot(options));
+  }
   common.Module({ imports, controllers: [TreesController] })(AppModule);
 
   const adapter = createAdapter({ bodyLimit: BODY_LIMIT });
