@@ -1,6 +1,7 @@
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TestApplication, TOKEN } from '../support/application';
+import { example } from '../support/client-project';
 import { makeFolder, removeFolder } from '../support/folder';
 import { run, type Run, shell } from '../support/run';
 
@@ -8,8 +9,6 @@ import { run, type Run, shell } from '../support/run';
  * The generator of docs/clients.md that is too large to come with the other dependencies of the tests.
  * It asks the registry, so it is no part of npm test.
  */
-
-const ROOT = join(__dirname, '../..');
 
 const CONFIGURATION = `export default {
   plants: {
@@ -44,11 +43,9 @@ describe('a client that orval generates', () => {
     for (const name of ['package.json', 'package-lock.json']) {
       copyFileSync(join(__dirname, 'orval', name), join(project, name));
     }
-    const [, remedy = ''] =
-      /```ts toJSON\n(.*?)```/s.exec(readFileSync(join(ROOT, 'docs/clients.md'), 'utf8')) ?? [];
     writeFileSync(join(project, 'orval.config.mjs'), CONFIGURATION);
     writeFileSync(join(project, 'create.ts'), CREATE);
-    writeFileSync(join(project, 'to-json.ts'), remedy);
+    writeFileSync(join(project, 'to-json.ts'), example('TypeScript', 'ts toJSON'));
     const { code, stdout, stderr } = await shell(
       'npm ci --prefer-offline --no-audit --no-fund --ignore-scripts && npx orval --config orval.config.mjs',
       { cwd: project, env },
