@@ -9,12 +9,16 @@ import { type Caller, TokenVerifier } from './token-verifier';
 
 type GuardedRequest = HostRequest & { caller?: Caller };
 
+type Handler = ReturnType<ExecutionContext['getHandler']>;
+
 /**
  * Admits requests with a valid bearer token, RFC 6750, that has the scope of the route, by default
  * `create`, and sets the `caller` property of the request.
  */
 @Injectable()
 export class BearerGuard implements CanActivate {
+  private readonly required = new WeakMap<object, { readonly scope: Scope | undefined }>();
+
   constructor(
     private readonly verifier: TokenVerifier,
     private readonly reflector: Reflector,
@@ -27,12 +31,23 @@ export class BearerGuard implements CanActivate {
    * @throws UnavailableError when the token cannot be verified now
    */
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
-    const request = context.switchToHttp().getRequest<GuardedRequest>();
-    const scope = this.reflector.get(RequiredScope, context.getHandler());
+    // Not switchToHttp(), which adds three functions to the context of each request.
+    const request = context.getArgByIndex<GuardedRequest>(0);
+    const scope = this.scopeOf(context.getHandler());
     const caller = this.authenticate(nodeRequest(request), scope);
     return caller instanceof Promise
       ? caller.then((verified) => admit(request, verified))
       : admit(request, caller);
+  }
+
+  /** The scope that a route requires: its metadata, which are looked up once. */
+  private scopeOf(handler: Handler): Scope | undefined {
+    let required = this.required.get(handler);
+    if (required === undefined) {
+      required = { scope: this.reflector.get(RequiredScope, handler) };
+      this.required.set(handler, required);
+    }
+    return required.scope;
   }
 
   /**

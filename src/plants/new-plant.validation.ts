@@ -23,5 +23,11 @@ export function toStoredPlant(plant: Plant): StoredPlant {
 }
 
 function copyOf({ id, name, tag }: NewPlantCandidate): NewPlantDto & NewPlantCandidate {
-  return Object.assign(new NewPlantDto(), tag === undefined ? { id, name } : { id, name, tag });
+  // Each by itself: Object.assign() takes ten times as long.
+  const plant = new NewPlantDto();
+  const members: { -readonly [Member in keyof NewPlantCandidate]: unknown } = plant;
+  members.id = id;
+  members.name = name;
+  if (tag !== undefined) members.tag = tag;
+  return plant;
 }

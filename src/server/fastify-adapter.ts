@@ -22,6 +22,9 @@ import { securityHeaders } from './security-headers';
 /** RFC 2046 section 4.5.1: the media type of arbitrary bytes. */
 const ANY_BYTES = 'application/octet-stream';
 
+/** In lower case, as Fastify keeps it: V8 would make and look up another text for each request. */
+const REQUEST_ID = 'x-request-id';
+
 /** The share of the shutdown time for connections; the rest is for closing the store. */
 const DRAIN_SHARE = 0.8;
 
@@ -46,7 +49,7 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
       const fault = faultOfHead(request.raw);
       const error = fault ?? new MalformedRequestError('The request target is malformed.');
       if (fault) closeAfter(reply);
-      reply.headers(securityHeaders).header('X-Request-Id', request.id);
+      reply.headers(securityHeaders).header(REQUEST_ID, request.id);
       answer(reply, error);
     },
     clientErrorHandler: (error, socket) => {
@@ -62,12 +65,18 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   spareSecurityHeaders(instance);
   // One hook for all rules, because each hook costs every request some 0.1 µs.
   instance.addHook('onRequest', (request, reply, done) => {
-    if (request.routeOptions.url !== createPlantRoute.url) void reply.headers(securityHeaders);
-    void reply.header('X-Request-Id', request.id);
+    const isUsual = isUsualCreation(request);
+    if (!isUsual && request.routeOptions.url !== createPlantRoute.url) {
+      void reply.headers(securityHeaders);
+    }
+    void reply.header(REQUEST_ID, request.id);
     hideMediaType(request);
     const fault = faultOfHead(request.raw);
     if (fault) closeAfter(reply);
-    const error = fault ?? faultOfTarget(request, instance) ?? bodies.hold(request.raw, reply.raw);
+    const error =
+      fault ??
+      (isUsual ? undefined : faultOfTarget(request, instance)) ??
+      bodies.hold(request.raw, reply.raw);
     // The plugin's route of preflights has Fastify's error handler, not that of Nest.
     if (error && request.method === 'OPTIONS' && !request.is404) answer(reply, error);
     else done(error);
@@ -98,6 +107,14 @@ function spareSecurityHeaders(instance: FastifyInstance): void {
     };
     options.onSend = [options.onSend ?? [], addToErrors].flat();
   });
+}
+
+/**
+ * Whether a request is a creation by its method and the very text of its target, as nearly all are. Its
+ * target is in order, and Fastify need not make an object of the options of its route.
+ */
+function isUsualCreation({ raw }: FastifyRequest): boolean {
+  return raw.url === createPlantRoute.url && raw.method === createPlantRoute.method;
 }
 
 /** Closes the connection after the response. */
