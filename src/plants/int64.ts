@@ -6,8 +6,11 @@ export const INT64_MAX = 2n ** 63n - 1n;
 /** The number grammar of RFC 8259 section 6, in parts: sign, integer, fraction, exponent. */
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
-/** An integer of so few digits is always an int64, and exact as a double. Most ids are. */
-const SHORT_INTEGER = /^-?\d{1,15}$/;
+/** An integer of up to 18 digits is always an int64. Most ids are. */
+const SURELY_INT64 = /^-?\d{1,18}$/;
+
+/** An integer of so many characters is exact as a double. */
+const LONGEST_DOUBLE = 15;
 
 /** The most decimal digits of an int64. */
 const MOST_DIGITS = 19;
@@ -19,8 +22,10 @@ const MOST_DIGITS = 19;
  * @returns undefined when the value is not an integer or does not fit 64 bits
  */
 export function parseInt64(literal: string): bigint | undefined {
-  // BigInt() takes several times as long for a text.
-  if (SHORT_INTEGER.test(literal)) return BigInt(Number(literal));
+  if (SURELY_INT64.test(literal)) {
+    // BigInt() takes several times as long for a text as for a number.
+    return BigInt(literal.length <= LONGEST_DOUBLE ? Number(literal) : literal);
+  }
   const [, sign = '', integer = '', fraction = '', exponent = '0'] = NUMBER.exec(literal) ?? [];
 
   // The value is digits × 10^scale, with no zero at either end of digits.
