@@ -29,13 +29,17 @@ RUN apt-get update \
   && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* \
   && groupadd --gid 10001 plants \
   && useradd --uid 10001 --gid plants --no-create-home --home-dir /data --shell /usr/sbin/nologin plants \
-  && install --directory --owner=plants --group=plants --mode=700 /data \
+  && install --directory --owner=plants --group=plants --mode=700 /data /opt/plant-store/.compile-cache \
   && ln -s /opt/plant-store/plant-store.js /usr/local/bin/plant-store
 COPY --from=build /usr/local/bin/node /usr/local/bin/
 COPY --from=build /opt/opentelemetry/node_modules /opt/plant-store/node_modules
 COPY --from=build /opt/plant-store/dist/program /opt/plant-store
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 DATABASE_URL=sqlite:/data/plants.db
 USER 10001:10001
+# Code that is compiled here need not be compiled at each start, where the file system is read-only.
+RUN export AUTH_TOKENS=none DATABASE_URL=sqlite:/tmp/plants.db LOG_LEVEL=silent; plant-store serve & \
+  until plant-store health --ready >/dev/null 2>&1; do sleep 0.1; done; \
+  kill $! && wait $! && rm /tmp/plants.db*
 WORKDIR /data
 VOLUME /data
 EXPOSE 3000

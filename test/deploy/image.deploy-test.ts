@@ -90,6 +90,17 @@ describe('the image', () => {
     expect((await fetch(new URL('/docs', url))).status).toBe(200);
   });
 
+  it('has compiled code, which the program uses', async () => {
+    const traced = await crun(
+      ...['exec', '--user', config.User, '--env', 'NODE_DEBUG_NATIVE=COMPILE_CACHE', CONTAINER],
+      ...['/usr/local/bin/node', '/opt/plant-store/plant-store.js', '--version'],
+    );
+
+    expect(traced.stdout + traced.stderr).toContain(
+      'CommonJS /opt/plant-store/bundle.js was accepted',
+    );
+  });
+
   it('is healthy by its own check', async () => {
     const [kind, ...command] = config.Healthcheck.Test;
 

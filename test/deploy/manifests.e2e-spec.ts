@@ -1,0 +1,250 @@
+import { chmodSync, chownSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { loadAll } from 'js-yaml';
+import { readEnvironment } from '../../src/config';
+import { TOKEN } from '../support/application';
+import { makeFolder, removeFolder } from '../support/folder';
+import { freePort } from '../support/free-port';
+import { PostgresServer } from '../support/postgres';
+import { run } from '../support/run';
+import { ServiceProcess } from '../support/service-process';
+
+/**
+ * Starts the program as the Kubernetes manifests and the Compose file would: in the environment of the
+ * Dockerfile and theirs, as the user that they name, with a volume as it is mounted, asked by their
+ * probes and ended by their signal. A read-only root file system is what `npm run test:image` has.
+ */
+
+const ROOT = join(__dirname, '../..');
+const PROGRAM = join(ROOT, 'dist/program/plant-store.js');
+const IS_ROOT = process.getuid?.() === 0;
+
+interface Variable {
+  readonly name: string;
+  readonly value?: string;
+  readonly valueFrom?: { readonly secretKeyRef: { readonly key: string } };
+}
+
+interface Probe {
+  readonly httpGet: { readonly path: string; readonly port: string };
+}
+
+interface Container {
+  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly env: readonly Variable[];
+  readonly startupProbe: Probe;
+  readonly livenessProbe: Probe;
+  readonly readinessProbe: Probe;
+  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
+}
+
+interface Workload {
+  readonly replicas: number;
+  readonly selector: { readonly matchLabels: object };
+  readonly template: {
+    readonly metadata: { readonly labels: object };
+    readonly spec: {
+      readonly terminationGracePeriodSeconds: number;
+      readonly securityContext: Record<'runAsUser' | 'runAsGroup', number> & { fsGroup?: number };
+      readonly containers: readonly [Container];
+    };
+  };
+  readonly volumeClaimTemplates?: readonly { readonly metadata: { readonly name: string } }[];
+}
+
+interface ServiceSpec {
+  readonly selector: object;
+  readonly ports: readonly { readonly targetPort: string }[];
+}
+
+interface ComposeService {
+  readonly '<<'?: ComposeService;
+  readonly environment?: Record<string, string>;
+  readonly stop_grace_period?: string;
+}
+
+const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
+const dockerfile = read('Dockerfile');
+/** The variables of the image. */
+const image = Object.fromEntries(
+  [...(/^ENV (.*)$/m.exec(dockerfile)?.[1] ?? '').matchAll(/(\w+)=(\S+)/g)].map(
+    ([, name = '', value]) => [name, value],
+  ),
+);
+const [, imageUser, imageGroup] = /^USER (\d+):(\d+)$/m.exec(dockerfile) ?? [];
+
+function specOf(file: string, kinds: readonly string[]): unknown {
+  const documents = loadAll(read(file)) as { kind: string; spec: unknown }[];
+  return documents.find(({ kind }) => kinds.includes(kind))?.spec;
+}
+
+let folder: string;
+let postgres: PostgresServer;
+let service: ServiceProcess | undefined;
+let nextId = 1;
+beforeAll(async () => {
+  postgres = await PostgresServer.start();
+}, 60_000);
+beforeEach(() => {
+  folder = makeFolder();
+  chmodSync(folder, 0o755);
+});
+afterEach(async () => {
+  service?.kill('SIGKILL');
+  await service?.ended;
+  service = undefined;
+  removeFolder(folder);
+});
+afterAll(() => postgres.remove());
+
+/** Starts the program in an environment, but for what the tests cannot have: port and path. */
+async function start(
+  env: Record<string, string | undefined>,
+  wrapper: string[] = [],
+): Promise<{ service: ServiceProcess; settings: NodeJS.ProcessEnv }> {
+  const settings: NodeJS.ProcessEnv = {
+    ...image,
+    ...env,
+    HOST: '127.0.0.1',
+    PORT: String(await freePort()),
+    NODE_COMPILE_CACHE: undefined,
+  };
+  settings.DATABASE_URL = settings.DATABASE_URL?.replace('sqlite:/data/', `sqlite:${folder}/data/`);
+  service = await ServiceProcess.start(folder, settings, wrapper);
+  return { service, settings };
+}
+
+async function statusOf(running: ServiceProcess, path: string): Promise<number> {
+  return (await fetch(new URL(path, await running.url()))).status;
+}
+
+async function expectToStore(running: ServiceProcess): Promise<void> {
+  while ((await statusOf(running, '/health/ready')) !== 200) await setTimeout(50);
+  expect((await running.post(`{"id":${nextId++},"name":"Fern"}`)).status).toBe(200);
+}
+
+function expectNoWarning({ stdout }: ServiceProcess): void {
+  const lines = stdout.trimEnd().split('\n');
+  const levels = lines.map((line) => (JSON.parse(line) as { level: number }).level);
+  expect(Math.max(...levels)).toBeLessThan(40);
+}
+
+describe.each(['docs/deploy/kubernetes.yaml', 'docs/deploy/kubernetes-postgresql.yaml'])(
+  '%s',
+  (file) => {
+    const workload = specOf(file, ['StatefulSet', 'Deployment']) as Workload;
+    const { spec: pod, metadata } = workload.template;
+    const [container] = pod.containers;
+    const secrets: Record<string, () => string> = {
+      tokens: () => TOKEN,
+      'database-url': () => postgres.url(),
+    };
+    const environment = (): Record<string, string> =>
+      Object.fromEntries(
+        container.env.map(({ name, value, valueFrom }) => [
+          name,
+          value ?? secrets[valueFrom?.secretKeyRef.key ?? '']?.() ?? '',
+        ]),
+      );
+
+    it('names what the image has', () => {
+      const { selector, ports } = specOf(file, ['Service']) as ServiceSpec;
+      const [port] = container.ports;
+
+      expect(String(port?.containerPort)).toBe(image.PORT);
+      expect(dockerfile).toContain(`\nEXPOSE ${image.PORT}\n`);
+      expect(ports.map(({ targetPort }) => targetPort)).toEqual([port?.name]);
+      expect([selector, workload.selector.matchLabels]).toEqual([metadata.labels, metadata.labels]);
+      const { runAsUser, runAsGroup, fsGroup } = pod.securityContext;
+      expect([runAsUser, runAsGroup].map(String)).toEqual([imageUser, imageGroup]);
+      const hasVolume = !environment().DATABASE_URL?.startsWith('postgres');
+      expect(container.volumeMounts?.map(({ mountPath }) => mountPath)).toEqual(
+        hasVolume ? ['/data'] : undefined,
+      );
+      expect(fsGroup).toBe(hasVolume ? runAsGroup : undefined);
+      expect(workload.volumeClaimTemplates?.map((claim) => claim.metadata.name)).toEqual(
+        container.volumeMounts?.map(({ name }) => name),
+      );
+    });
+
+    it('leaves the program the time to end', () => {
+      const { shutdownTimeout, shutdownGrace } = readEnvironment({ ...image, ...environment() });
+
+      expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThan(shutdownTimeout);
+      const { periodSeconds, failureThreshold } = container.readinessProbe as unknown as Record<
+        'periodSeconds' | 'failureThreshold',
+        number
+      >;
+      expect(shutdownGrace).toBeGreaterThan(periodSeconds * failureThreshold * 1000);
+    });
+
+    it('starts a program that its probes find, and that serves on until it is not ready', async () => {
+      const { runAsUser, runAsGroup, fsGroup } = pod.securityContext;
+      mkdirSync(join(folder, 'data'));
+      // A volume belongs to root, and to the group that is given.
+      if (IS_ROOT) chownSync(join(folder, 'data'), 0, fsGroup ?? 0);
+      if (IS_ROOT) chmodSync(join(folder, 'data'), 0o2770);
+      const asUser = ['setpriv', `--reuid=${runAsUser}`, `--regid=${runAsGroup}`, '--clear-groups'];
+
+      const started = await start(environment(), IS_ROOT ? asUser : []);
+      await expectToStore(started.service);
+
+      const probes = [container.startupProbe, container.livenessProbe, container.readinessProbe];
+      const names = container.ports.map(({ name }) => name);
+      for (const { httpGet } of probes) {
+        expect(await statusOf(started.service, httpGet.path)).toBe(200);
+        expect(names).toContain(httpGet.port);
+      }
+      const health = await run(process.execPath, [PROGRAM, 'health', '--ready'], {
+        env: started.settings,
+      });
+      expect(health).toMatchObject({ code: 0 });
+      expectNoWarning(started.service);
+
+      started.service.kill('SIGTERM');
+      const { path } = container.readinessProbe.httpGet;
+      while ((await statusOf(started.service, path)) === 200) await setTimeout(20);
+      expect(await statusOf(started.service, container.livenessProbe.httpGet.path)).toBe(200);
+      expect((await started.service.post(`{"id":${nextId++},"name":"Moss"}`)).status).toBe(200);
+      expect(await started.service.ended).toEqual({ code: 0, signal: null });
+    }, 60_000);
+  },
+);
+
+describe('compose.yaml', () => {
+  const [{ services }] = loadAll(read('compose.yaml')) as [
+    { services: Record<string, ComposeService> },
+  ];
+  const merge = ({ '<<': base, ...own }: ComposeService): ComposeService => ({
+    ...(base && merge(base)),
+    ...own,
+  });
+
+  it.each(['plants', 'plants-a', 'plants-b'])(
+    'starts the service %s, which ends in time',
+    async (name) => {
+      const { environment = {}, stop_grace_period = '' } = merge(services[name] ?? {});
+      mkdirSync(join(folder, 'data'));
+      const settings = Object.fromEntries(
+        Object.entries(environment).map(([variable, value]) => [
+          variable,
+          value
+            .replace(/^\$\{AUTH_TOKENS:\?.*\}$/, TOKEN)
+            .replace(/^postgres:.*@database\/plants$/, postgres.url()),
+        ]),
+      );
+
+      const started = await start(settings);
+      await expectToStore(started.service);
+      expectNoWarning(started.service);
+      started.service.kill('SIGTERM');
+
+      expect(await started.service.ended).toEqual({ code: 0, signal: null });
+      expect(parseFloat(stop_grace_period) * 1000).toBeGreaterThan(
+        readEnvironment({ ...image, ...settings }).shutdownTimeout,
+      );
+    },
+    60_000,
+  );
+});
