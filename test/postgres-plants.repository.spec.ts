@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { Socket } from 'node:net';
 import { Client, type ClientConfig, Pool, types } from 'pg';
@@ -16,8 +17,9 @@ const DEADLINE = 10_000;
 /** Milliseconds after which a statement is abandoned. */
 const STATEMENT_TIMEOUT = 30_000;
 
-/** The digest of a key. */
-const KEY = 'ab'.repeat(32);
+const KEY = '["name",null,"bob","abc"]';
+/** What a row keeps of it. */
+const DIGEST = hash('sha256', KEY);
 
 let server: PostgresServer;
 let databases = 0;
@@ -601,7 +603,7 @@ describe('PostgresPlantsRepository', () => {
         await insert(2n);
 
         const outcomes = await Promise.all([
-          ...[once(1n, 'Fern'), once(1n, 'Moss'), once(1n, 'Fern', 'cd'.repeat(32)), insert(1n)],
+          ...[once(1n, 'Fern'), once(1n, 'Moss'), once(1n, 'Fern', `${KEY}d`), insert(1n)],
           ...[once(2n, 'Fern'), insert(2n)],
           ...[once(3n, 'Fern'), once(3n, 'Fern'), once(3n, 'Moss'), insert(3n)],
           ...[insert(4n), once(4n, 'Fern')],
@@ -617,7 +619,7 @@ describe('PostgresPlantsRepository', () => {
 
       it('looks again for what another instance has stored meanwhile', async () => {
         const other = await openTransaction();
-        await other.query(`INSERT INTO plants VALUES (2, 'Fern', NULL, '\\x${KEY}')`);
+        await other.query(`INSERT INTO plants VALUES (2, 'Fern', NULL, '\\x${DIGEST}')`);
         const outcome = repository.insertOnce({ id: 2n, name: 'Fern' }, KEY);
         await untilWaiting();
 
@@ -935,7 +937,7 @@ describe('PostgresPlantsRepository', () => {
         await server.reconfigure("SET synchronous_standby_names = 'nobody'");
         const fern = { id: 1n, name: 'Fern' };
         const insertFern = `INSERT INTO plants (id, name, idempotency_key)
-        VALUES (1, 'Fern', '\\x${KEY}')`;
+        VALUES (1, 'Fern', '\\x${DIGEST}')`;
         await execute(`SET synchronous_commit = local; ${insertFern}`);
 
         let isAnswered = false;

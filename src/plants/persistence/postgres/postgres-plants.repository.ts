@@ -473,10 +473,12 @@ function toPlant({ id, name, tag }: PlantRow): Plant {
   return { id: BigInt(id), name, ...(tag === null ? {} : { tag }) };
 }
 
-/** The keys of plants as PostgreSQL writes an array of bytea: the driver would escape each one. */
+/** The digests of keys as PostgreSQL writes an array of bytea: the driver would escape each one. */
 function toByteaArray(plants: readonly KeyedPlant[]): string {
-  const keys = plants.map(({ key }) => (key === undefined ? 'NULL' : `"\\\\x${key}"`));
-  return `{${keys.join(',')}}`;
+  const digests = plants.map(({ key }) =>
+    key === undefined ? 'NULL' : `"\\\\x${hash('sha256', key)}"`,
+  );
+  return `{${digests.join(',')}}`;
 }
 
 /** Whether the session was lost while it had a statement to answer. */
