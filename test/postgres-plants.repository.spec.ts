@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { Socket } from 'node:net';
 import { Client, type ClientConfig, Pool, types } from 'pg';
@@ -16,8 +17,9 @@ const DEADLINE = 10_000;
 /** Milliseconds after which a statement is abandoned. */
 const STATEMENT_TIMEOUT = 30_000;
 
-/** The digest of a key. */
-const KEY = 'ab'.repeat(32);
+const KEY = '["name",null,"bob","abc"]';
+/** What a row keeps of it. */
+const DIGEST = hash('sha256', KEY);
 
 let server: PostgresServer;
 let databases = 0;
@@ -571,6 +573,83 @@ describe('PostgresPlantsRepository', () => {
       sent.mockRestore();
     });
 
+    describe('after repetitions', () => {
+      const fern = { id: 1n, name: 'Fern' };
+      beforeEach(async () => {
+        await repository.insertOnce(fern, KEY);
+        await repository.insertOnce(fern, KEY);
+      });
+
+      it('looks for plants with keys first, and inserts only the others', async () => {
+        const sent = jest.spyOn(Client.prototype, 'query');
+        const verbs = () =>
+          sent.mock.calls.map(([query]: unknown[]) => /\w+/.exec((query as { text: string }).text));
+        const outcomes = [await repository.insertOnce(fern, KEY)];
+        const ofReplay = verbs().join();
+        sent.mockClear();
+
+        outcomes.push(await repository.insertOnce({ id: 2n, name: 'Fern' }, KEY));
+        outcomes.push(await repository.insertOnce({ id: 3n, name: 'Fern' }, KEY));
+
+        expect(outcomes).toEqual(['replayed', 'created', 'created']);
+        expect(ofReplay).toBe('SELECT');
+        expect(verbs().join()).toBe('SELECT,INSERT,INSERT');
+        sent.mockRestore();
+      });
+
+      it('tells apart all that a batch may have', async () => {
+        const once = (id: bigint, name: string, key = KEY) =>
+          repository.insertOnce({ id, name }, key);
+        await insert(2n);
+
+        const outcomes = await Promise.all([
+          ...[once(1n, 'Fern'), once(1n, 'Moss'), once(1n, 'Fern', `${KEY}d`), insert(1n)],
+          ...[once(2n, 'Fern'), insert(2n)],
+          ...[once(3n, 'Fern'), once(3n, 'Fern'), once(3n, 'Moss'), insert(3n)],
+          ...[insert(4n), once(4n, 'Fern')],
+        ]);
+
+        expect(outcomes).toEqual([
+          ...['replayed', 'keyReused', 'taken', false],
+          ...['taken', false],
+          ...['created', 'replayed', 'keyReused', false],
+          ...[true, 'taken'],
+        ]);
+      });
+
+      it('looks again for what another instance has stored meanwhile', async () => {
+        const other = await openTransaction();
+        await other.query(`INSERT INTO plants VALUES (2, 'Fern', NULL, '\\x${DIGEST}')`);
+        const outcome = repository.insertOnce({ id: 2n, name: 'Fern' }, KEY);
+        await untilWaiting();
+
+        await other.query('COMMIT');
+
+        expect(await outcome).toBe('replayed');
+        await other.end();
+      });
+
+      it('refuses a batch whose plants it cannot look for, and stores nothing of it', async () => {
+        const other = await openTransaction();
+        await other.query('LOCK TABLE plants');
+        const outcomes = Promise.allSettled([
+          repository.insertOnce(fern, KEY),
+          repository.insertOnce({ id: 2n, name: 'Fern' }, KEY),
+        ]);
+        await untilWaiting();
+
+        await execute(
+          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+        );
+
+        expect(await outcomes).toMatchObject(Array(2).fill({ reason: { error: 50300 } }));
+        await other.end();
+        await until(() => repository.isReady());
+        expect(await repository.insertOnce({ id: 2n, name: 'Fern' }, KEY)).toBe('created');
+        expect(await repository.insertOnce(fern, KEY)).toBe('replayed');
+      });
+    });
+
     it('fails only the plant with a key that the table refuses, and its repetitions', async () => {
       await execute("ALTER TABLE plants ADD CHECK (name <> 'Weed')");
       const once = (id: bigint, name: string) => repository.insertOnce({ id, name }, KEY);
@@ -846,25 +925,37 @@ describe('PostgresPlantsRepository', () => {
       });
     });
 
-    it('does not answer a repetition before the standby has the plant', async () => {
-      const fern = { id: 1n, name: 'Fern' };
-      const insertFern = `INSERT INTO plants (id, name, idempotency_key)
-        VALUES (1, 'Fern', '\\x${KEY}')`;
-      await execute(`SET synchronous_commit = local; ${insertFern}`);
+    it.each([
+      ['after a creation', 1],
+      ['after another repetition', 2],
+    ])(
+      'does not answer a repetition before the standby has the plant, %s',
+      async (_when, times) => {
+        await server.reconfigure('RESET synchronous_standby_names');
+        const moss = { id: 2n, name: 'Moss' };
+        for (let time = 0; time < times; time++) await repository.insertOnce(moss, KEY);
+        await server.reconfigure("SET synchronous_standby_names = 'nobody'");
+        const fern = { id: 1n, name: 'Fern' };
+        const insertFern = `INSERT INTO plants (id, name, idempotency_key)
+        VALUES (1, 'Fern', '\\x${DIGEST}')`;
+        await execute(`SET synchronous_commit = local; ${insertFern}`);
 
-      let isAnswered = false;
-      let repetition: Promise<unknown> | undefined;
-      // The first ones may come before the session has the new settings.
-      await until(async () => {
-        isAnswered = false;
-        repetition = repository.insertOnce(fern, KEY).finally(() => (isAnswered = true));
-        await until(async () => isAnswered || (await execute(`SELECT pid ${waiting}`)).length > 0);
-        return !isAnswered;
-      });
-      await server.reconfigure('RESET synchronous_standby_names');
+        let isAnswered = false;
+        let repetition: Promise<unknown> | undefined;
+        // The first ones may come before the session has the new settings.
+        await until(async () => {
+          isAnswered = false;
+          repetition = repository.insertOnce(fern, KEY).finally(() => (isAnswered = true));
+          await until(
+            async () => isAnswered || (await execute(`SELECT pid ${waiting}`)).length > 0,
+          );
+          return !isAnswered;
+        });
+        await server.reconfigure('RESET synchronous_standby_names');
 
-      expect(await repetition).toBe('replayed');
-    });
+        expect(await repetition).toBe('replayed');
+      },
+    );
   });
 
   describe('reading', () => {

@@ -18,9 +18,9 @@ const plant: fc.Arbitrary<Plant> = fc.oneof(
   fc.record({ id, name: text, tag: text }),
 );
 
-/** A digest of a key, as the service makes them: 64 hexadecimal digits. */
+/** What names a caller and a key, as the service makes it: a JSON array. */
 function keyOf(number: number): string {
-  return number.toString(16).padStart(64, '0');
+  return JSON.stringify(['name', null, 'b\u00f6b', String(number)]);
 }
 
 /** What a repository is expected to do with keys: a Map, and twenty lines. */

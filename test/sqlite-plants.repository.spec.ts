@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   closeSync,
   existsSync,
@@ -499,6 +500,18 @@ describe('SqlitePlantsRepository', () => {
          WITH RECURSIVE ids (id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM ids WHERE id < 100000)
          INSERT INTO plants SELECT id, 'Fern', 'shade' FROM ids`,
       );
+    });
+
+    it('keeps the SHA-256 of a key', async () => {
+      const key = '["name",null,"b\u00f6b","abc"]';
+      const other = await SqlitePlantsRepository.open(previous);
+      execute(
+        previous,
+        `INSERT INTO plants VALUES (0, 'Fern', NULL, x'${createHash('sha256').update(key).digest('hex')}')`,
+      );
+
+      expect(await other.insertOnce({ id: 0n, name: 'Fern' }, key)).toBe('replayed');
+      await other.onApplicationShutdown();
     });
 
     it('adds the column for keys', async () => {

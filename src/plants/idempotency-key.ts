@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { type Caller, identityOf } from '../auth';
 import { InvalidIdempotencyKeyError } from '../errors';
@@ -54,19 +53,18 @@ export function assertIdempotencyKey(key: string): void {
 }
 
 /**
- * Makes the digest that is stored with a plant. The same key of two callers gives two digests.
+ * Makes the text that names a key and its caller. The same key of two callers gives two texts.
  *
  * @param caller undefined when the caller is unknown
  * @param mounting the path of the module, which takes the place of an unknown caller
- * @returns SHA-256 in hexadecimal
+ * @returns a JSON array, so that no two lists of texts come out the same
  */
-export function digestIdempotencyKey(
+export function scopeIdempotencyKey(
   key: string,
   caller: Caller | undefined,
   mounting: string,
 ): string {
   const scope =
     caller === undefined ? `"mounting",${JSON.stringify(mounting)}` : identityOf(caller);
-  // As JSON, so that no two lists of texts come out the same.
-  return hash('sha256', `[${scope},${JSON.stringify(key)}]`);
+  return `[${scope},${JSON.stringify(key)}]`;
 }

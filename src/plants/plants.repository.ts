@@ -29,7 +29,7 @@ export abstract class PlantsRepository {
    *
    * A repository need not keep keys. Unless it overrides this method, they are ignored.
    *
-   * @param _key a digest of caller and key, in hexadecimal
+   * @param _key a JSON array that names the caller and the key, of any length: keep a digest of it
    * @returns once the stored plant is durable, whoever stored it
    * @throws UnavailableError when nothing was stored by this call
    * @throws OutcomeUnknownError when the plant may or may not be stored

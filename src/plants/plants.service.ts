@@ -2,7 +2,7 @@ import { Inject, Injectable, Optional } from '@nestjs/common';
 import type { Caller } from '../auth';
 import { IdempotencyKeyReusedError, IdTakenError } from '../errors';
 import { NewPlantDto } from './dto/new-plant.dto';
-import { assertIdempotencyKey, digestIdempotencyKey } from './idempotency-key';
+import { assertIdempotencyKey, scopeIdempotencyKey } from './idempotency-key';
 import { toStoredPlant, validateNewPlant } from './new-plant.validation';
 import type { Plant, StoredPlant } from './plant';
 import { PlantsRepository } from './plants.repository';
@@ -73,8 +73,8 @@ export class PlantsService {
    * @internal
    */
   async createOnce(plant: NewPlantDto, key: string, caller: Caller | undefined): Promise<boolean> {
-    const digest = digestIdempotencyKey(key, caller, this.mounting);
-    switch (await this.plants.insertOnce(plant, digest)) {
+    const scopedKey = scopeIdempotencyKey(key, caller, this.mounting);
+    switch (await this.plants.insertOnce(plant, scopedKey)) {
       case 'created':
         return false;
       case 'replayed':

@@ -4,7 +4,7 @@ import type { GroupCommitOptions } from './group-commit';
 
 /** A plant to insert. */
 export interface KeyedPlant extends Plant {
-  /** The digest of its caller and idempotency key, in hexadecimal; absent when it has no key. */
+  /** Names its caller and idempotency key; absent when it has no key. A store keeps its SHA-256. */
   readonly key?: string | undefined;
 }
 

@@ -133,6 +133,13 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   /** Whether the table has a column for idempotency keys. */
   private keepsKeys = true;
 
+  /**
+   * Whether most plants with a key of the latest batch that had any were stored before. Then those of
+   * the next batch are looked for first, and only the others are inserted: one statement for replays
+   * instead of two.
+   */
+  private expectsReplays = false;
+
   private constructor(where: string | ClientConfig) {
     super();
     this.hosts = PostgresHosts.of(where, (fault) => {
@@ -175,7 +182,8 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 
   override insertOnce(plant: Plant, key: string): Promise<Insertion> {
-    return this.submit(this.keepsKeys ? { ...plant, key } : plant);
+    const { id, name, tag } = plant;
+    return this.submit(this.keepsKeys ? { id, name, tag, key } : plant);
   }
 
   async find(id: bigint): Promise<Plant | undefined> {
@@ -281,26 +289,38 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 
   private async commit(batch: readonly KeyedPlant[]): Promise<Outcome[]> {
-    // Of plants with the same id, the first is tried. Sorted, so that instances cannot deadlock.
-    const rows = [...new Map(batch.toReversed().map((plant) => [plant.id, plant])).values()];
-    rows.sort((one, other) => (one.id < other.id ? -1 : 1));
-
+    const keyed = batch.filter(({ key }) => key !== undefined);
     const client = await this.connect();
+    let stored = new Map<bigint, KeyedPlant>();
+    if (keyed.length > 0 && this.expectsReplays) {
+      try {
+        stored = await this.findStored(client, keyed);
+      } catch (error) {
+        client.release(true);
+        throw error;
+      }
+    }
+
+    // Of plants with the same id, the first is tried. Sorted, so that instances cannot deadlock.
+    const free = batch.filter(({ id }) => !stored.has(id));
+    const rows = [...new Map(free.toReversed().map((plant) => [plant.id, plant])).values()];
+    rows.sort((one, other) => (one.id < other.id ? -1 : 1));
     const outcomes = await this.insertRows(client, rows);
     let isSessionUsable = !isLost(outcomes);
 
-    const refused = batch.filter(({ id, key }) => key !== undefined && outcomes.get(id) === false);
-    let stored = new Map<bigint, KeyedPlant>();
+    const refused = keyed.filter(({ id }) => outcomes.get(id) === false);
     if (refused.length > 0) {
       try {
         if (!isSessionUsable) throw new UnavailableError();
-        stored = await this.findStored(client, refused);
+        const found = await this.findStored(client, refused);
+        stored = new Map([...stored, ...found]);
       } catch (error) {
         isSessionUsable = false;
         for (const { id } of refused) outcomes.set(id, error as UnavailableError);
       }
     }
     client.release(!isSessionUsable);
+    if (keyed.length > 0) this.expectsReplays = stored.size >= keyed.length / 2;
 
     return batch.map((plant) => {
       const { id } = plant;
@@ -320,7 +340,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   /**
    * Finds the plants that have the ids of other plants, and the same keys.
    *
-   * It is a statement of its own, so that it sees those whose commit the insert has waited for.
+   * It is a statement of its own, so that after an insert it sees those whose commit that has waited for.
    *
    * @returns by id, once they are as durable as plants that this session has inserted
    * @throws UnavailableError when the database does not answer
@@ -371,6 +391,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
       new Map(rows.map(({ id }) => [id, outcome]));
     const { election } = this.hosts;
 
+    if (rows.length === 0) return new Map();
     for (let attempt = 1; ; attempt++) {
       const { usesPreparedStatement } = this;
       try {
@@ -452,10 +473,12 @@ function toPlant({ id, name, tag }: PlantRow): Plant {
   return { id: BigInt(id), name, ...(tag === null ? {} : { tag }) };
 }
 
-/** The keys of plants as PostgreSQL writes an array of bytea: the driver would escape each one. */
+/** The digests of keys as PostgreSQL writes an array of bytea: the driver would escape each one. */
 function toByteaArray(plants: readonly KeyedPlant[]): string {
-  const keys = plants.map(({ key }) => (key === undefined ? 'NULL' : `"\\\\x${key}"`));
-  return `{${keys.join(',')}}`;
+  const digests = plants.map(({ key }) =>
+    key === undefined ? 'NULL' : `"\\\\x${hash('sha256', key)}"`,
+  );
+  return `{${digests.join(',')}}`;
 }
 
 /** Whether the session was lost while it had a statement to answer. */

@@ -65,8 +65,8 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     return (await this.commits.submit(plant)) === 'created';
   }
 
-  override insertOnce(plant: Plant, key: string): Promise<Insertion> {
-    return this.commits.submit({ ...plant, key });
+  override insertOnce({ id, name, tag }: Plant, key: string): Promise<Insertion> {
+    return this.commits.submit({ id, name, tag, key });
   }
 
   async find(id: bigint): Promise<Plant | undefined> {

@@ -19,7 +19,7 @@ export interface SqliteBatch {
   readonly ids: BigInt64Array;
   readonly names: readonly string[];
   readonly tags: readonly (string | undefined)[];
-  /** Digests of idempotency keys in hexadecimal; absent when no plant of the batch has one. */
+  /** What names callers and idempotency keys; absent when no plant of the batch has a key. */
   readonly keys?: readonly (string | undefined)[];
 }
 

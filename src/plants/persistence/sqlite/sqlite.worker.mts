@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import {
   accessSync,
   closeSync,
@@ -140,7 +141,7 @@ function commit({ ids, names, tags, keys }: SqliteBatch): SqliteCommitReply {
       insertions[at] =
         key === undefined
           ? Number(insert.run(id, name, tag).changes)
-          : insertOnce(opened, id, name, tag, Buffer.from(key, 'hex'));
+          : insertOnce(opened, id, name, tag, hash('sha256', key, 'buffer'));
     }
     phase = 'during';
     database.exec('COMMIT');
