@@ -129,10 +129,10 @@ export class SqlitePlantsArchive extends PlantsArchive {
       const page = (last === undefined ? first : next).get(from, length) as unknown as {
         readonly count: bigint;
         readonly last: bigint;
-        readonly text: string;
+        readonly bytes: Uint8Array;
       };
       if (page.count === 0n) return;
-      yield { count: Number(page.count), text: page.text };
+      yield { count: Number(page.count), bytes: page.bytes };
       last = page.last;
       await setImmediate();
     }
@@ -147,7 +147,7 @@ export class SqlitePlantsArchive extends PlantsArchive {
       ? `|| iif(idempotency_key IS NULL, '', ',"idempotencyKey":"' || lower(hex(idempotency_key)) || '"')`
       : '';
     return this.database.prepare(
-      `SELECT count(*) AS count, max(id) AS last, group_concat(line, '') AS text
+      `SELECT count(*) AS count, max(id) AS last, CAST(group_concat(line, '') AS BLOB) AS bytes
        FROM (SELECT id, '{"id":' || id || ',"name":' || json_quote(name) ||
                         iif(tag IS NULL, '', ',"tag":' || json_quote(tag)) ${key} || '}' || char(10) AS line
              FROM plants WHERE id ${comparison} ? ORDER BY id LIMIT ?)`,
