@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { Client } from 'pg';
@@ -354,11 +354,15 @@ describe('backup and restore', () => {
     );
     const copy = join(folder, 'copy.db');
     const interrupt = async (signal: NodeJS.Signals): Promise<[number, string, string[]]> => {
-      const command = new CommandProcess(['backup', copy], environment);
-      await until(() => readdirSync(folder).some((name) => name.endsWith('.part')), 60_000);
-      command.child.kill(signal);
-      const { code, stderr } = await command.ended;
-      return [code, stderr, readdirSync(folder)];
+      for (;;) {
+        const command = new CommandProcess(['backup', copy], environment);
+        await until(() => readdirSync(folder).length > 0, 60_000);
+        command.child.kill(signal);
+        const { code, stderr } = await command.ended;
+        if (code !== 0) return [code, stderr, readdirSync(folder)];
+        // This process was held up, and the copy was there before the signal.
+        rmSync(copy);
+      }
     };
 
     const interrupted = await interrupt('SIGINT');

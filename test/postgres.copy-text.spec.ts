@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import type { PlantLines } from '../src/plants/archives';
 import { CopyTextReader } from '../src/plants/persistence/postgres/postgres.copy-text';
 
 const text = fc
@@ -29,6 +30,11 @@ const LETTERS: Record<string, string> = {
   '\\': '\\',
 };
 
+/** Lines as they were given, before others are. */
+function kept(lines: PlantLines | undefined): { count: number; text: string } | undefined {
+  return lines && { count: lines.count, text: Buffer.from(lines.bytes).toString() };
+}
+
 /** What the server sends for a value. */
 function copied(value: string | undefined): string {
   if (value === undefined) return '\\N';
@@ -49,9 +55,9 @@ it.each([true, false])('reads plants in whatever pieces they come; with keys: %s
       const lines = ends.flatMap((end, at) => {
         const chunk = bytes.subarray(ends[at - 1] ?? 0, end);
         // Every second time, as when there are many.
-        return [reader.read(chunk), ...(at % 2 ? [reader.take()] : [])];
+        return [kept(reader.read(chunk)), ...(at % 2 ? [kept(reader.take())] : [])];
       });
-      lines.push(reader.take());
+      lines.push(kept(reader.take()));
 
       const expected = plants.map(({ id, idempotencyKey, ...rest }) => {
         const strings = hasKeys && idempotencyKey ? { ...rest, idempotencyKey } : rest;

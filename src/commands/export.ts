@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { readDatabase } from '../config/database';
 import { openArchive } from '../plants/archives';
-import { csvHeader, type Format, toCsv } from '../transfer';
+import { csvHeader, CsvWriter, type Format } from '../transfer';
 import { orAborted } from './interrupt';
 import { NewFile } from './new-file';
 import { Progress } from './progress';
@@ -26,10 +25,10 @@ export async function exportPlants(
     const archive = await openArchive(readDatabase(process.env), 'read');
     try {
       const total = await archive.estimateCount();
-      if (format === 'csv') await orAborted(target.write(csvHeader), signal);
+      const csv = format === 'csv' ? new CsvWriter() : undefined;
+      if (csv) await orAborted(target.write(Buffer.from(csvHeader)), signal);
       for await (const page of archive.lines()) {
-        const text = format === 'csv' ? toCsv(page.text) : page.text;
-        await orAborted(target.write(text), signal);
+        await orAborted(target.write(csv?.write(page.bytes) ?? page.bytes), signal);
         count += page.count;
         if (!target.isTerminal) progress.show(count, total > 0 ? count / total : undefined);
       }
@@ -47,7 +46,8 @@ export async function exportPlants(
 
 interface Output {
   readonly isTerminal: boolean;
-  write(text: string): Promise<void>;
+  /** Resolves when the bytes may be overwritten. */
+  write(bytes: Uint8Array): Promise<void>;
   finish(): Promise<void>;
   discard(): void;
 }
@@ -65,8 +65,8 @@ class FileOutput implements Output {
     return new FileOutput(file, await file.create());
   }
 
-  async write(text: string): Promise<void> {
-    await this.handle.writeFile(text);
+  async write(bytes: Uint8Array): Promise<void> {
+    await this.handle.writeFile(bytes);
   }
 
   async finish(): Promise<void> {
@@ -82,28 +82,24 @@ class FileOutput implements Output {
 
 class StandardOutput implements Output {
   readonly isTerminal = process.stdout.isTTY;
-  private readonly failed = Promise.withResolvers<never>();
 
   constructor() {
-    this.failed.promise.catch(() => undefined);
-    process.stdout.on('error', this.failed.reject);
+    // What fails is told to the write that it fails.
+    process.stdout.on('error', () => undefined);
   }
 
-  /** Resolves when the stream wants more, so that a slow reader does not fill the memory. */
-  async write(text: string): Promise<void> {
-    const isFree = process.stdout.write(text);
-    // An error of a file or a closed pipe arrives with the next turn.
-    if (!isFree) await Promise.race([once(process.stdout, 'drain'), this.failed.promise]);
-  }
-
-  async finish(): Promise<void> {
-    const flushed = new Promise<void>((resolve, reject) => {
-      process.stdout.write('', (error) => {
+  /** Resolves when the bytes are written, so that a slow reader does not fill the memory. */
+  write(bytes: Uint8Array): Promise<void> {
+    return new Promise((resolve, reject) => {
+      process.stdout.write(bytes, (error) => {
         if (error) reject(error);
         else resolve();
       });
     });
-    await Promise.race([flushed, this.failed.promise]);
+  }
+
+  finish(): Promise<void> {
+    return Promise.resolve();
   }
 
   discard(): void {

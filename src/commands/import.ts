@@ -5,6 +5,7 @@ import { openArchive } from '../plants/archives';
 import { type Format, type ImportCounts, importPlants, type Rejection } from '../transfer';
 import { NewFile } from './new-file';
 import { Progress } from './progress';
+import { keepHeapSmall } from './small-heap';
 import { UsageError } from './usage.error';
 
 /** The options of `import`. */
@@ -77,6 +78,7 @@ export async function importFile(
         },
         onBatch: (now) => {
           Object.assign(counts, now);
+          keepHeapSmall();
           signal.throwIfAborted();
           if (options.onConflict === 'fail' && counts.conflicting > 0) throw new ConflictError();
           const share = size === undefined ? undefined : bytes / size;

@@ -1,7 +1,10 @@
 import { existsSync, rmSync } from 'node:fs';
-import { type FileHandle, open, rename } from 'node:fs/promises';
+import { type FileHandle, link, open, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { sync } from './sync';
+
+/** What link(2) fails with on a file system without hard links, FAT for example. */
+const LINKLESS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
 /**
  * A file that appears under its name only when all of it is on the disk. Until then it has another
@@ -24,11 +27,14 @@ export class NewFile {
     return open(this.draft, 'wx', 0o600);
   }
 
-  /** Syncs the draft and gives it its name. */
+  /**
+   * Syncs the draft and gives it its name.
+   *
+   * @throws Error when another file has got that name meanwhile; that file stays
+   */
   async finish(): Promise<void> {
     await sync(this.draft);
-    this.assertFree();
-    await rename(this.draft, this.path);
+    await this.giveName();
     if (process.platform !== 'win32') await sync(dirname(this.path));
   }
 
@@ -37,7 +43,27 @@ export class NewFile {
     rmSync(this.draft, { force: true });
   }
 
+  /** By a link, which fails where a file is: renaming would overwrite that one. */
+  private async giveName(): Promise<void> {
+    try {
+      await link(this.draft, this.path);
+    } catch (error) {
+      const { code = '' } = error as NodeJS.ErrnoException;
+      if (code === 'EEXIST') throw this.existsAlready();
+      if (!LINKLESS.has(code)) throw error;
+      // Here a file that appears between the two calls is overwritten.
+      this.assertFree();
+      await rename(this.draft, this.path);
+      return;
+    }
+    await unlink(this.draft);
+  }
+
   private assertFree(): void {
-    if (existsSync(this.path)) throw new Error(`${this.path} exists already. Name a new file.`);
+    if (existsSync(this.path)) throw this.existsAlready();
+  }
+
+  private existsAlready(): Error {
+    return new Error(`${this.path} exists already. Name a new file.`);
   }
 }

@@ -16,7 +16,9 @@ export async function restore(path: string, signal: AbortSignal): Promise<void> 
   }
   const file = resolve(store.sqlite);
   const draft = `${file}.${process.pid}.part`;
-  const kept = `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '').slice(0, 14)}`;
+  const kept = findFree(
+    `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '').slice(0, 14)}`,
+  );
   if (existsSync(`${path}-wal`)) {
     throw new UsageError(
       `${path} has a write-ahead log beside it, so it is in use or incomplete. Restore a file that "plant-store backup" has made.`,
@@ -36,4 +38,11 @@ export async function restore(path: string, signal: AbortSignal): Promise<void> 
   if (process.platform !== 'win32') await sync(dirname(file));
   console.error(`Restored ${file} from ${resolve(path)}.`);
   if (isReplaced) console.error(`The old file is now ${kept}.`);
+}
+
+/** The name, or that with a number when another restore of this second has taken it. */
+function findFree(name: string): string {
+  let free = name;
+  for (let number = 2; existsSync(free); number++) free = `${name}-${number}`;
+  return free;
 }

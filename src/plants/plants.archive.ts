@@ -9,16 +9,16 @@ export interface ArchivedPlant extends Plant {
   readonly idempotencyKey?: string | undefined;
 }
 
-/** Some plants as JSON Lines, in UTF-8. */
+/** Some plants as JSON Lines. */
 export interface PlantLines {
   /** How many plants. */
   readonly count: number;
   /**
    * One JSON object per line, each line with its end: `{"id":1,"name":"Fern","tag":"shade"}`. Members
    * are in the order id, name, tag, idempotencyKey; those that are absent are left out. Equal plants
-   * give equal bytes, whatever the store.
+   * give equal bytes, whatever the store. In UTF-8; valid until the next plants are asked for.
    */
-  readonly text: string;
+  readonly bytes: Uint8Array;
 }
 
 /** The outcome of a batch of plants. */

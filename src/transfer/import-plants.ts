@@ -1,6 +1,6 @@
 import type { ArchivedPlant, PlantsArchive } from '../plants/archives';
 import { plantReader, type ReadPlant, RecordError } from './plant-reader';
-import { type Format, readRecords, type SourceRecord } from './records';
+import { type Format, readRecords } from './records';
 
 /** Plants that are handed to the store at once, and characters of text after which they are fewer. */
 const BATCH_LENGTH = 5000;
@@ -26,7 +26,8 @@ export interface ImportCounts {
 }
 
 interface Entry {
-  readonly record: SourceRecord;
+  readonly line: number;
+  readonly raw: string | Buffer;
   readonly plant: ArchivedPlant;
 }
 
@@ -83,10 +84,11 @@ export async function importPlants(
     counts.conflicting += conflicts.length;
     counts.invalid += rejections.length;
     for (const index of conflicts) {
-      const { record } = batch[index] ?? {};
-      if (record === undefined) continue;
+      const entry = batch[index];
+      if (entry === undefined) continue;
+      const { line, raw } = entry;
       const reason = 'A plant with this id exists already, with another name or tag.';
-      rejections.push({ line: record.line, raw: record.raw, reason, kind: 'conflicting' });
+      rejections.push({ line, raw, reason, kind: 'conflicting' });
     }
     for (const rejection of rejections.sort((one, other) => one.line - other.line)) {
       await onRejection(rejection);
@@ -104,14 +106,14 @@ export async function importPlants(
             continue;
           }
         }
+        const { line, raw } = record;
         try {
-          batch.push({ record, plant: read(record) });
+          batch.push({ line, raw, plant: read(record) });
         } catch (error) {
           if (!(error instanceof RecordError)) throw error;
-          const { line, raw } = record;
           rejections.push({ line, raw, reason: await error.explain(), kind: 'invalid' });
         }
-        text += record.raw.length;
+        text += raw.length;
         if (batch.length + rejections.length >= BATCH_LENGTH || text >= BATCH_TEXT) await flush();
       }
     }

@@ -1,3 +1,3 @@
-export { csvHeader, toCsv } from './csv';
+export { csvHeader, CsvWriter } from './csv';
 export { type ImportCounts, importPlants, type Rejection } from './import-plants';
 export { FileError, type Format, formats } from './records';

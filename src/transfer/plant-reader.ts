@@ -18,11 +18,13 @@ export class RecordError extends Error {
   }
 }
 
+type Candidate = Readonly<Record<'id' | 'name' | 'tag', unknown>>;
+
 /** A record breaks the rules of a creation. */
 class RuleError extends RecordError {
   override readonly name = 'RuleError';
 
-  constructor(private readonly candidate: Partial<Record<keyof ArchivedPlant, unknown>>) {
+  constructor(private readonly candidate: Candidate) {
     super('Not a NewPlant.');
   }
 
@@ -78,12 +80,8 @@ const readJsonPlant: ReadPlant = ({ raw, fault }) => {
     throw new RecordError('Not a NewPlant: the line must be a JSON object.');
   }
   const { id, name, tag, idempotencyKey } = value as Record<string, unknown>;
-  return validPlant({
-    id: typeof id === 'number' ? (parseInt64(sourceOfMember(raw, 'id') ?? '') ?? id) : id,
-    name,
-    tag,
-    idempotencyKey,
-  });
+  const exact = typeof id === 'number' ? (parseInt64(sourceOfMember(raw, 'id') ?? '') ?? id) : id;
+  return validPlant({ id: exact, name, tag }, idempotencyKey);
 };
 
 function csvPlantReader(header: SourceRecord | undefined): ReadPlant {
@@ -108,21 +106,15 @@ function csvPlantReader(header: SourceRecord | undefined): ReadPlant {
       );
     }
     const digits = at(fields, id);
-    return validPlant({
-      id: digits === undefined ? undefined : (parseInt64(digits) ?? digits),
-      name: at(fields, name),
-      tag: at(fields, tag),
-      idempotencyKey: at(fields, key),
-    });
+    const exact = digits === undefined ? undefined : (parseInt64(digits) ?? digits);
+    const candidate = { id: exact, name: at(fields, name), tag: at(fields, tag) };
+    return validPlant(candidate, at(fields, key));
   };
 }
 
 const KEY = /^[0-9a-f]{64}$/;
 
-function validPlant({
-  idempotencyKey,
-  ...candidate
-}: Partial<Record<keyof ArchivedPlant, unknown>>): ArchivedPlant {
+function validPlant(candidate: Candidate, idempotencyKey: unknown): ArchivedPlant {
   if (!isValidNewPlant(candidate)) throw new RuleError(candidate);
   const { id, name, tag } = candidate;
   const plant = tag === undefined ? { id, name } : { id, name, tag };

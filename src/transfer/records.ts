@@ -42,14 +42,15 @@ type FindRecord = (text: string, start: number, isLast: boolean) => FoundRecord 
 const finders: Record<Format, FindRecord> = { ndjson: findLine, csv: readCsvRecord };
 
 /**
- * Reads the records of a file as its bytes arrive, in groups. Empty lines are no records.
+ * Reads the records of a file as its bytes arrive, in groups. Empty lines are no records. A group is read
+ * while it is iterated, to its end, before the next one is asked for.
  *
  * @throws FileError when a record is longer than any plant can be
  */
 export async function* readRecords(
   chunks: AsyncIterable<Buffer>,
   format: Format,
-): AsyncGenerator<SourceRecord[]> {
+): AsyncGenerator<Iterable<SourceRecord>> {
   const find = finders[format];
   let line = 1;
   let isStart = true;
@@ -58,7 +59,7 @@ export async function* readRecords(
   let length = 0;
   let seen = 0;
 
-  function take(isLast: boolean): SourceRecord[] {
+  function* take(isLast: boolean): Generator<SourceRecord> {
     let block = Buffer.concat(waiting);
     if (isStart && block.subarray(0, MARK.length).equals(MARK)) block = block.subarray(MARK.length);
     isStart = false;
@@ -68,18 +69,15 @@ export async function* readRecords(
     const encoding = isUtf8(whole) ? 'utf8' : 'latin1';
     const text = whole.toString(encoding);
 
-    const records: SourceRecord[] = [];
     let at = 0;
     for (;;) {
       const found = at < text.length ? find(text, at, isLast) : undefined;
       if (found === undefined) break;
       const raw = text.slice(at, withoutLineEnd(text, at, found.end));
       if (raw !== '') {
-        records.push(
-          encoding === 'utf8'
-            ? { line, raw, fields: found.fields, fault: found.fault }
-            : fromBytes(line, Buffer.from(raw, encoding), find),
-        );
+        yield encoding === 'utf8'
+          ? { line, raw, fields: found.fields, fault: found.fault }
+          : fromBytes(line, Buffer.from(raw, encoding), find);
       }
       line += countLineEnds(text, at, found.end);
       at = found.end;
@@ -87,7 +85,6 @@ export async function* readRecords(
     const begun = Buffer.from(text.slice(at), encoding);
     waiting = [begun, block.subarray(whole.length)];
     length = seen = begun.length + block.length - whole.length;
-    return records;
   }
 
   for await (const chunk of chunks) {

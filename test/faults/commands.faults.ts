@@ -290,7 +290,9 @@ describe('off a terminal', () => {
     const seconds = (performance.now() - began) / 1000;
 
     const progress = stderr.split('\n').filter((line) => line.includes('/s'));
-    expect(progress).toHaveLength(Math.floor((seconds - 0.5) / 10));
+    // A line comes with the first batch after ten seconds, whenever that is.
+    expect(progress.length).toBeGreaterThanOrEqual(1);
+    expect(progress.length).toBeLessThanOrEqual(seconds / 10);
     for (const line of progress) expect(line).toMatch(/^[\d,]+ plants, [\d,]+\/s$/);
     expect(stderr.endsWith('Stored 120000, already present 0, conflicting 0, invalid 0.\n')).toBe(
       true,

@@ -39,6 +39,8 @@ const UNESCAPED = new Map(
  */
 export class CopyTextReader {
   private output = Buffer.allocUnsafe(2 * BLOCK_SIZE);
+  /** The other one is with whoever was given the last lines. */
+  private nextOutput = Buffer.allocUnsafe(2 * BLOCK_SIZE);
   /** Bytes in the output, and those of them that are whole lines. */
   private length = 0;
   private whole = 0;
@@ -50,7 +52,7 @@ export class CopyTextReader {
   /** Whether the last byte was the backslash of an escape. */
   private isEscape = false;
 
-  /** Takes the next bytes, and gives lines once there are many. */
+  /** Takes the next bytes, and gives lines once there are many. They are valid until others are given. */
   read(chunk: Buffer): PlantLines | undefined {
     this.reserve(chunk.length * MAX_GROWTH);
     const { output } = this;
@@ -97,11 +99,14 @@ export class CopyTextReader {
     return this.whole >= BLOCK_SIZE ? this.take() : undefined;
   }
 
-  /** Gives the whole lines that there are. */
+  /** Gives the whole lines that there are. They are valid until others are given. */
   take(): PlantLines | undefined {
     if (this.count === 0) return undefined;
-    const lines = { count: this.count, text: this.output.toString('utf8', 0, this.whole) };
-    this.output.copyWithin(0, this.whole, this.length);
+    const { output } = this;
+    const lines = { count: this.count, bytes: output.subarray(0, this.whole) };
+    if (this.nextOutput.length < output.length) this.nextOutput = Buffer.allocUnsafe(output.length);
+    output.copy(this.nextOutput, 0, this.whole, this.length);
+    [this.output, this.nextOutput] = [this.nextOutput, output];
     this.length -= this.whole;
     this.start -= this.whole;
     this.whole = this.count = 0;

@@ -23,6 +23,8 @@ const PAGE_SIZE = 4 * 2 ** 20;
 /** Plants that one statement inserts: several are faster than one, and many no faster than several. */
 const ROWS = 25;
 
+/** Milliseconds that opening waits for the lock of another process, which may look whether it is alone. */
+const OPEN_TIMEOUT = 5000;
 /** Milliseconds that writing waits for the lock of another process. */
 const LOCK_TIMEOUT = 60_000;
 /** Milliseconds between two attempts to get the lock. */
@@ -80,7 +82,11 @@ export class SqlitePlantsArchive extends PlantsArchive {
     const file = resolve(path);
     return opened(file, () => {
       if (!existsSync(file)) throw new Error('it does not exist');
-      const database = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5000 });
+      const database = new DatabaseSync(file, {
+        readOnly: true,
+        readBigInts: true,
+        timeout: OPEN_TIMEOUT,
+      });
       return closedOnError(database, () => new SqlitePlantsArchive(database, true, true));
     });
   }
@@ -95,12 +101,15 @@ export class SqlitePlantsArchive extends PlantsArchive {
     await (await openSqlite(file)).close();
     return opened(file, () => {
       const isShared = isInUse(file);
-      const database = new DatabaseSync(file, { readBigInts: true });
+      const database = new DatabaseSync(file, { readBigInts: true, timeout: OPEN_TIMEOUT });
       return closedOnError(database, () => {
         // What is written is synced at the end, and a crash before that is followed by another run.
         database.exec('PRAGMA synchronous = NORMAL');
         database.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
-        return new SqlitePlantsArchive(database, false, isShared);
+        const archive = new SqlitePlantsArchive(database, false, isShared);
+        // From now on it has locks to wait for that would keep others of this thread waiting.
+        database.exec('PRAGMA busy_timeout = 0');
+        return archive;
       });
     });
   }
@@ -129,10 +138,10 @@ export class SqlitePlantsArchive extends PlantsArchive {
       const page = (last === undefined ? first : next).get(from, length) as unknown as {
         readonly count: bigint;
         readonly last: bigint;
-        readonly text: string;
+        readonly bytes: Uint8Array;
       };
       if (page.count === 0n) return;
-      yield { count: Number(page.count), text: page.text };
+      yield { count: Number(page.count), bytes: page.bytes };
       last = page.last;
       await setImmediate();
     }
@@ -147,7 +156,7 @@ export class SqlitePlantsArchive extends PlantsArchive {
       ? `|| iif(idempotency_key IS NULL, '', ',"idempotencyKey":"' || lower(hex(idempotency_key)) || '"')`
       : '';
     return this.database.prepare(
-      `SELECT count(*) AS count, max(id) AS last, group_concat(line, '') AS text
+      `SELECT count(*) AS count, max(id) AS last, CAST(group_concat(line, '') AS BLOB) AS bytes
        FROM (SELECT id, '{"id":' || id || ',"name":' || json_quote(name) ||
                         iif(tag IS NULL, '', ',"tag":' || json_quote(tag)) ${key} || '}' || char(10) AS line
              FROM plants WHERE id ${comparison} ? ORDER BY id LIMIT ?)`,

@@ -8,18 +8,19 @@ import { DatabaseSync } from 'node:sqlite';
  * @throws Error when the file is not a database
  */
 export function isInUse(file: string): boolean {
+  // It does not wait: who has the file locked uses it.
   const database = new DatabaseSync(file);
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
     database.exec('BEGIN EXCLUSIVE; ROLLBACK');
     return false;
   } catch (error) {
-    if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return true;
+    if (((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY) return true;
     throw error;
   } finally {
     database.close();
   }
 }
 
-/** https://sqlite.org/rescode.html */
+/** The primary result code, https://sqlite.org/rescode.html. */
 const SQLITE_BUSY = 5;

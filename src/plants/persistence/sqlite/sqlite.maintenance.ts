@@ -8,7 +8,10 @@ import { sqliteMigrations } from './sqlite.migrations';
 /** The program for long work, beside this file. */
 const TASK = join(__dirname, `sqlite.task.${__filename.endsWith('.ts') ? 'mts' : 'mjs'}`);
 
-/** https://sqlite.org/rescode.html */
+/** Milliseconds to wait for a command that looks whether it is alone. A service never gives the file free. */
+const LOCK_TIMEOUT = 1000;
+
+/** The primary result code, https://sqlite.org/rescode.html. */
 const SQLITE_BUSY = 5;
 
 /** A file cannot be copied, checked or replaced. The message is one sentence. */
@@ -102,7 +105,7 @@ export function replaceSqlite(draft: string, file: string, kept: string): boolea
     renameSync(draft, file);
     return false;
   }
-  const database = new DatabaseSync(file);
+  const database = new DatabaseSync(file, { timeout: LOCK_TIMEOUT });
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
     // This empties the log and removes it, which needs exclusive use of the file.
@@ -117,7 +120,7 @@ export function replaceSqlite(draft: string, file: string, kept: string): boolea
     renameSync(draft, file);
     return true;
   } catch (error) {
-    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
+    if (((error as { errcode?: number }).errcode ?? 0) % 256 !== SQLITE_BUSY) throw error;
     throw new MaintenanceError(`${file} is in use: stop the service first.`, { cause: error });
   } finally {
     database.close();
