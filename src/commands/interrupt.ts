@@ -9,7 +9,7 @@ export class InterruptedError extends Error {
 
 /**
  * Runs work that SIGINT and SIGTERM end cleanly, by aborting the signal given to it. A second SIGINT or
- * SIGTERM ends the process at once.
+ * SIGTERM ends the process at once. Work that is done although the signal came counts as done.
  *
  * @throws InterruptedError when it was ended
  */
@@ -21,7 +21,6 @@ export async function withInterrupts(work: (signal: AbortSignal) => Promise<void
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   try {
     await work(controller.signal);
-    controller.signal.throwIfAborted();
   } catch (error) {
     controller.signal.throwIfAborted();
     throw error;

@@ -2,7 +2,7 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /** Bytes of V8's young generation that are enough for the plants in work. */
-const YOUNG_SIZE = 8 * 2 ** 20;
+const YOUNG_SIZE = 16 * 2 ** 20;
 
 let isOldLimited = false;
 let isYoungLimited = false;
