@@ -9,7 +9,8 @@ export class InterruptedError extends Error {
 
 /**
  * Runs work that SIGINT and SIGTERM end cleanly, by aborting the signal given to it. A second SIGINT or
- * SIGTERM ends the process at once. Work that is done although the signal came counts as done.
+ * SIGTERM ends the process at once. Work that is done when the signal comes counts as done, also while the
+ * process ends.
  *
  * @throws InterruptedError when it was ended
  */
@@ -24,8 +25,6 @@ export async function withInterrupts(work: (signal: AbortSignal) => Promise<void
   } catch (error) {
     controller.signal.throwIfAborted();
     throw error;
-  } finally {
-    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
   }
 }
 
