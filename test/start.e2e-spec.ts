@@ -1,5 +1,5 @@
-import { cpSync, existsSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, existsSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { makeFolder, removeFolder } from './support/folder';
 import { run } from './support/run';
 
@@ -14,10 +14,13 @@ describe('the start of the program', () => {
   let folder: string;
   beforeEach(() => {
     folder = makeFolder();
-    cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true });
+    cpSync(join(ROOT, 'dist'), join(folder, 'dist'), {
+      recursive: true,
+      // Programs of other suites may write their compiled code there at this moment.
+      filter: (path) => basename(path) !== '.compile-cache',
+    });
     cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-    rmSync(join(folder, 'dist/program/.compile-cache'), { recursive: true, force: true });
   });
   afterEach(() => {
     removeFolder(folder);

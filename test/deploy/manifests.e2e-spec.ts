@@ -1,24 +1,22 @@
-import { chmodSync, chownSync, mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { loadAll } from 'js-yaml';
 import { readEnvironment } from '../../src/config';
 import { TOKEN } from '../support/application';
 import { makeFolder, removeFolder } from '../support/folder';
-import { freePort } from '../support/free-port';
 import { PostgresServer } from '../support/postgres';
 import { run } from '../support/run';
 import { ServiceProcess } from '../support/service-process';
 
 /**
  * Starts the program as the Kubernetes manifests and the Compose file would: in the environment of the
- * Dockerfile and theirs, as the user that they name, with a volume as it is mounted, asked by their
- * probes and ended by their signal. A read-only root file system is what `npm run test:image` has.
+ * Dockerfile and theirs, asked by their probes and ended by their signal. The user that they name and a
+ * read-only root file system are what `npm run test:image` has.
  */
 
 const ROOT = join(__dirname, '../..');
 const PROGRAM = join(ROOT, 'dist/program/plant-store.js');
-const IS_ROOT = process.getuid?.() === 0;
 
 interface Variable {
   readonly name: string;
@@ -88,7 +86,6 @@ beforeAll(async () => {
 }, 60_000);
 beforeEach(() => {
   folder = makeFolder();
-  chmodSync(folder, 0o755);
 });
 afterEach(async () => {
   service?.kill('SIGKILL');
@@ -101,17 +98,15 @@ afterAll(() => postgres.remove());
 /** Starts the program in an environment, but for what the tests cannot have: port and path. */
 async function start(
   env: Record<string, string | undefined>,
-  wrapper: string[] = [],
 ): Promise<{ service: ServiceProcess; settings: NodeJS.ProcessEnv }> {
   const settings: NodeJS.ProcessEnv = {
     ...image,
     ...env,
     HOST: '127.0.0.1',
-    PORT: String(await freePort()),
-    NODE_COMPILE_CACHE: undefined,
+    PORT: '0',
   };
   settings.DATABASE_URL = settings.DATABASE_URL?.replace('sqlite:/data/', `sqlite:${folder}/data/`);
-  service = await ServiceProcess.start(folder, settings, wrapper);
+  service = await ServiceProcess.start(folder, settings);
   return { service, settings };
 }
 
@@ -180,14 +175,9 @@ describe.each(['docs/deploy/kubernetes.yaml', 'docs/deploy/kubernetes-postgresql
     });
 
     it('starts a program that its probes find, and that serves on until it is not ready', async () => {
-      const { runAsUser, runAsGroup, fsGroup } = pod.securityContext;
       mkdirSync(join(folder, 'data'));
-      // A volume belongs to root, and to the group that is given.
-      if (IS_ROOT) chownSync(join(folder, 'data'), 0, fsGroup ?? 0);
-      if (IS_ROOT) chmodSync(join(folder, 'data'), 0o2770);
-      const asUser = ['setpriv', `--reuid=${runAsUser}`, `--regid=${runAsGroup}`, '--clear-groups'];
 
-      const started = await start(environment(), IS_ROOT ? asUser : []);
+      const started = await start(environment());
       await expectToStore(started.service);
 
       const probes = [container.startupProbe, container.livenessProbe, container.readinessProbe];
@@ -197,7 +187,7 @@ describe.each(['docs/deploy/kubernetes.yaml', 'docs/deploy/kubernetes-postgresql
         expect(names).toContain(httpGet.port);
       }
       const health = await run(process.execPath, [PROGRAM, 'health', '--ready'], {
-        env: started.settings,
+        env: { ...started.settings, PORT: (await started.service.url()).port },
       });
       expect(health).toMatchObject({ code: 0 });
       expectNoWarning(started.service);
