@@ -3,7 +3,7 @@ import { ClientProject, example } from '../support/client-project';
 
 /** What docs/clients.md says of generators, which are no part of the project: so not in npm test. */
 
-jest.setTimeout(120_000);
+jest.setTimeout(300_000);
 
 /** Programs that use what the generators make, as it comes. Each prints the answer. */
 const AS_IT_COMES = {

@@ -51,7 +51,7 @@ describe('a client that orval generates', () => {
       { cwd: project, env },
     );
     if (code !== 0) throw new Error(stdout + stderr);
-  }, 120_000);
+  }, 300_000);
   afterAll(async () => {
     await application.stop();
     removeFolder(project);
