@@ -67,6 +67,8 @@ module.exports = defineConfig(
           ],
         },
       ],
+      // As TypeScript has it: a parameter that only subclasses use begins with an underscore.
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
     },
   },

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import type { Plant } from '../src/plants';
-import { TestApplication, TOKEN } from './support/application';
-import { ClientProject, example } from './support/client-project';
+import type { TestApplication } from './support/application';
+import { ClientProject, example, startForClients } from './support/client-project';
 import { makeUnreliable, type UnreliableProxy } from './support/unreliable-proxy';
 import { python, type Run, shell } from './support/run';
 
@@ -22,9 +22,7 @@ describe('docs/clients.md', () => {
   let compiled: Run;
   let env: NodeJS.ProcessEnv;
   beforeAll(async () => {
-    application = await TestApplication.start();
-    const { origin } = await application.listen();
-    env = { ...process.env, PLANT_STORE: origin, TOKEN };
+    ({ application, env } = await startForClients());
     const sources = {
       'create.ts': example('TypeScript', 'ts'),
       'retry.ts': example('TypeScript', 'ts retry'),

@@ -84,7 +84,7 @@ class StandardOutput implements Output {
   readonly isTerminal = process.stdout.isTTY;
 
   constructor() {
-    // What fails is told to the write that it fails.
+    // Each write gets its own error; without a listener the process would end.
     process.stdout.on('error', () => undefined);
   }
 

@@ -34,7 +34,6 @@ export abstract class PlantsRepository {
    * @throws UnavailableError when nothing was stored by this call
    * @throws OutcomeUnknownError when the plant may or may not be stored
    */
-  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- for repositories that keep keys
   async insertOnce(plant: Plant, _key: string): Promise<Insertion> {
     return (await this.insert(plant)) ? 'created' : 'taken';
   }

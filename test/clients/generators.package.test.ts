@@ -1,5 +1,5 @@
-import { TestApplication, TOKEN } from '../support/application';
-import { ClientProject, example } from '../support/client-project';
+import type { TestApplication } from '../support/application';
+import { ClientProject, example, startForClients } from '../support/client-project';
 
 /** What docs/clients.md says of generators, which are no part of the project: so not in npm test. */
 
@@ -41,9 +41,7 @@ describe('docs/clients.md says what generators make of an int64:', () => {
   let project: ClientProject;
   let env: NodeJS.ProcessEnv;
   beforeAll(async () => {
-    application = await TestApplication.start();
-    const { origin } = await application.listen();
-    env = { ...process.env, PLANT_STORE: origin, TOKEN };
+    ({ application, env } = await startForClients());
     const sources = {
       'openapi-fetch.ts': example('TypeScript', 'ts openapi-fetch'),
       'to-json.ts': `${example('TypeScript', 'ts toJSON')}export {};`,

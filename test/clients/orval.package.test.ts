@@ -1,7 +1,7 @@
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { TestApplication, TOKEN } from '../support/application';
-import { example } from '../support/client-project';
+import type { TestApplication } from '../support/application';
+import { example, startForClients } from '../support/client-project';
 import { makeFolder, removeFolder } from '../support/folder';
 import { run, type Run, shell } from '../support/run';
 
@@ -36,9 +36,7 @@ describe('a client that orval generates', () => {
   let project: string;
   let env: NodeJS.ProcessEnv;
   beforeAll(async () => {
-    application = await TestApplication.start();
-    const { origin } = await application.listen();
-    env = { ...process.env, PLANT_STORE: origin, TOKEN };
+    ({ application, env } = await startForClients());
     project = makeFolder();
     for (const name of ['package.json', 'package-lock.json']) {
       copyFileSync(join(__dirname, 'orval', name), join(project, name));

@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { TestApplication, TOKEN } from './application';
 import { makeFolder, removeFolder } from './folder';
 import { type Run, run, shell } from './run';
 
@@ -13,6 +14,16 @@ export function example(heading: string, language: string): string {
   const [, code] = new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 's').exec(section) ?? [];
   if (code === undefined) throw new Error(`No ${language} under "${heading}".`);
   return code;
+}
+
+/** Starts the service in this process, and gives the variables that the examples read. */
+export async function startForClients(): Promise<{
+  application: TestApplication;
+  env: NodeJS.ProcessEnv;
+}> {
+  const application = await TestApplication.start();
+  const { origin } = await application.listen();
+  return { application, env: { ...process.env, PLANT_STORE: origin, TOKEN } };
 }
 
 /** A TypeScript project of ES modules with our node_modules, in a folder of its own. */

@@ -11,6 +11,7 @@ import {
   type WriteResult,
 } from '../../plants.archive';
 import { StoreOpenError } from '../store-open.error';
+import { isBusy } from './sqlite.errors';
 import { isInUse } from './sqlite.files';
 import { sqliteMigrations } from './sqlite.migrations';
 import { openSqlite } from './sqlite.open';
@@ -23,7 +24,7 @@ const PAGE_SIZE = 4 * 2 ** 20;
 /** Plants that one statement inserts: several are faster than one, and many no faster than several. */
 const ROWS = 25;
 
-/** Milliseconds that opening waits for the lock of another process, which may look whether it is alone. */
+/** Milliseconds that opening waits for a lock, as a command holds one that looks whether others use the file. */
 const OPEN_TIMEOUT = 5000;
 /** Milliseconds that writing waits for the lock of another process. */
 const LOCK_TIMEOUT = 60_000;
@@ -40,9 +41,6 @@ const TURN_ALONE = 50;
 const TURN = 2;
 const PAUSE_FACTOR = 4;
 const SHORTEST_PAUSE = 8;
-
-/** SQLite's primary result code for a locked file, https://sqlite.org/rescode.html. */
-const SQLITE_BUSY = 5;
 
 /** A SQLite file as an archive, on a connection of its own in the present thread. */
 export class SqlitePlantsArchive extends PlantsArchive {
@@ -107,7 +105,7 @@ export class SqlitePlantsArchive extends PlantsArchive {
         database.exec('PRAGMA synchronous = NORMAL');
         database.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
         const archive = new SqlitePlantsArchive(database, false, isShared);
-        // From now on it has locks to wait for that would keep others of this thread waiting.
+        // From now on begin() waits for locks: SQLite's own waiting would stop the event loop.
         database.exec('PRAGMA busy_timeout = 0');
         return archive;
       });
@@ -262,10 +260,6 @@ export class SqlitePlantsArchive extends PlantsArchive {
     if (this.dataVersion !== undefined && version !== this.dataVersion) this.isShared = true;
     this.dataVersion = version;
   }
-}
-
-function isBusy(error: unknown): boolean {
-  return ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
 }
 
 function opened(file: string, open: () => SqlitePlantsArchive): SqlitePlantsArchive {

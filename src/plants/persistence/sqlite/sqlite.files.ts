@@ -1,4 +1,5 @@
 import { DatabaseSync } from 'node:sqlite';
+import { isBusy } from './sqlite.errors';
 
 /**
  * Whether any connection has a database file open, in this process or another one. A connection to a
@@ -8,19 +9,16 @@ import { DatabaseSync } from 'node:sqlite';
  * @throws Error when the file is not a database
  */
 export function isInUse(file: string): boolean {
-  // It does not wait: who has the file locked uses it.
+  // It does not wait: whoever holds a lock uses the file.
   const database = new DatabaseSync(file);
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
     database.exec('BEGIN EXCLUSIVE; ROLLBACK');
     return false;
   } catch (error) {
-    if (((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY) return true;
+    if (isBusy(error)) return true;
     throw error;
   } finally {
     database.close();
   }
 }
-
-/** The primary result code, https://sqlite.org/rescode.html. */
-const SQLITE_BUSY = 5;

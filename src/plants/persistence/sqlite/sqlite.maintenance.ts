@@ -3,16 +3,14 @@ import { once } from 'node:events';
 import { existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { isBusy } from './sqlite.errors';
 import { sqliteMigrations } from './sqlite.migrations';
 
 /** The program for long work, beside this file. */
 const TASK = join(__dirname, `sqlite.task.${__filename.endsWith('.ts') ? 'mts' : 'mjs'}`);
 
-/** Milliseconds to wait for a command that looks whether it is alone. A service never gives the file free. */
+/** Milliseconds to wait for a command that looks whether others use the file. A service keeps it open. */
 const LOCK_TIMEOUT = 1000;
-
-/** The primary result code, https://sqlite.org/rescode.html. */
-const SQLITE_BUSY = 5;
 
 /** A file cannot be copied, checked or replaced. The message is one sentence. */
 export class MaintenanceError extends Error {
@@ -120,7 +118,7 @@ export function replaceSqlite(draft: string, file: string, kept: string): boolea
     renameSync(draft, file);
     return true;
   } catch (error) {
-    if (((error as { errcode?: number }).errcode ?? 0) % 256 !== SQLITE_BUSY) throw error;
+    if (!isBusy(error)) throw error;
     throw new MaintenanceError(`${file} is in use: stop the service first.`, { cause: error });
   } finally {
     database.close();
