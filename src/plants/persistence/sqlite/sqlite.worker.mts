@@ -84,6 +84,9 @@ interface Store {
   files: Files;
 }
 
+/** See {@link digestOf}. */
+const digest = Buffer.alloc(32);
+
 /** Undefined after a failure. The next request opens it again. */
 let store: Store | undefined;
 
@@ -141,7 +144,7 @@ function commit({ ids, names, tags, keys }: SqliteBatch): SqliteCommitReply {
       insertions[at] =
         key === undefined
           ? Number(insert.run(id, name, tag).changes)
-          : insertOnce(opened, id, name, tag, hash('sha256', key, 'buffer'));
+          : insertOnce(opened, id, name, tag, digestOf(key));
     }
     phase = 'during';
     database.exec('COMMIT');
@@ -158,6 +161,12 @@ function commit({ ids, names, tags, keys }: SqliteBatch): SqliteCommitReply {
     if (!isLocked || !tryRollback()) discardStore();
     return { result: isRefused ? 'refused' : 'unknown', reason: describe(error) };
   }
+}
+
+/** The SHA-256 of a key, in a buffer that the next call overwrites: a new one would cost as much again. */
+function digestOf(key: string): Buffer {
+  digest.write(hash('sha256', key, 'latin1'), 'latin1');
+  return digest;
 }
 
 /** Inserts a plant with its key. If its id is taken, compares the stored plant and key. */
