@@ -22,7 +22,7 @@ import { SqliteThread } from '../src/plants/persistence/sqlite/sqlite.thread';
 import { StoreOpenError } from '../src/plants/persistence/store-open.error';
 import { describeRepository } from './repository.contract';
 import { makeFolder, removeFolder } from './support/folder';
-import { execute, readPlants } from './support/sqlite';
+import { execute, integrity, query, readPlants } from './support/sqlite';
 import { until } from './support/until';
 
 describeRepository('SqlitePlantsRepository', async () => {
@@ -496,7 +496,7 @@ describe('SqlitePlantsRepository', () => {
       previous = join(folder, 'previous.db');
       execute(
         previous,
-        `${sqliteMigrations[0]}; PRAGMA user_version = 1;
+        `${sqliteMigrations[0]?.statements}; PRAGMA user_version = 1;
          WITH RECURSIVE ids (id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM ids WHERE id < 100000)
          INSERT INTO plants SELECT id, 'Fern', 'shade' FROM ids`,
       );
@@ -532,6 +532,64 @@ describe('SqlitePlantsRepository', () => {
       expect(before.length).toBeGreaterThan(400);
       // The first page, which has the schema, and the new table for the identity.
       expect(written).toHaveLength(2);
+    });
+
+    it('reads no row', async () => {
+      // The statement that adds a column to a table would find this row and fail.
+      const database = new DatabaseSync(previous, { defensive: false });
+      const redefine = (from: string, to: string): void => {
+        database.exec(
+          `PRAGMA writable_schema = ON;
+           UPDATE sqlite_schema SET sql = replace(sql, '${from}', '${to}') WHERE name = 'plants';
+           PRAGMA writable_schema = RESET`,
+        );
+      };
+      redefine('TEXT NOT NULL', 'TEXT');
+      database.exec('UPDATE plants SET name = NULL WHERE id = 50000');
+      redefine('name TEXT', 'name TEXT NOT NULL');
+      expect(() => {
+        database.exec('ALTER TABLE plants ADD COLUMN idempotency_key BLOB');
+      }).toThrow('NOT NULL constraint failed');
+      database.close();
+
+      const other = await SqlitePlantsRepository.open(previous);
+
+      expect(other.isReady()).toBe(true);
+      await other.onApplicationShutdown();
+    });
+
+    it('has the same schema as a new file afterwards, and no fault', async () => {
+      const schema = (path: string): object[] =>
+        query(path, 'SELECT type, name, sql FROM sqlite_schema ORDER BY name');
+
+      await (await SqlitePlantsRepository.open(previous)).onApplicationShutdown();
+
+      expect(schema(previous)).toEqual(schema(file));
+      expect(integrity(previous)).toBe('ok');
+    });
+
+    it('keeps a column that an operator has added', async () => {
+      execute(previous, "ALTER TABLE plants ADD COLUMN note TEXT; UPDATE plants SET note = 'a'");
+
+      const other = await SqlitePlantsRepository.open(previous);
+
+      expect(await other.insertOnce({ id: 0n, name: 'Fern' }, 'ab')).toBe('created');
+      expect(query(previous, 'SELECT DISTINCT note FROM plants WHERE id > 0')).toEqual([
+        { note: 'a' },
+      ]);
+      await other.onApplicationShutdown();
+    });
+
+    it('is noticed by a connection that was open before', async () => {
+      const open = new DatabaseSync(previous);
+      open.prepare('SELECT * FROM plants LIMIT 1').get();
+
+      await (await SqlitePlantsRepository.open(previous)).onApplicationShutdown();
+
+      expect(open.prepare('SELECT idempotency_key FROM plants LIMIT 1').get()).toEqual({
+        idempotency_key: null,
+      });
+      open.close();
     });
 
     it('migrates once when several repositories open it at the same time', async () => {

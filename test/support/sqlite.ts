@@ -22,6 +22,14 @@ export function execute(file: string, statement: string): void {
   database.close();
 }
 
+/** The rows that a query of a SQLite file gives, on a connection of its own. */
+export function query(file: string, statement: string): object[] {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: TIMEOUT });
+  const rows = database.prepare(statement).all();
+  database.close();
+  return rows.map((row) => ({ ...row }));
+}
+
 /** Takes the lock of who writes to a SQLite file, and holds it until the connection is closed. */
 export function lockDatabase(file: string): DatabaseSync {
   const database = new DatabaseSync(file, { timeout: TIMEOUT });
@@ -31,8 +39,6 @@ export function lockDatabase(file: string): DatabaseSync {
 
 /** What SQLite's integrity check says of a file: "ok" when it is sound. */
 export function integrity(file: string): unknown {
-  const database = new DatabaseSync(file, { readOnly: true, timeout: TIMEOUT });
-  const result = database.prepare('PRAGMA integrity_check').get();
-  database.close();
-  return result?.integrity_check;
+  const [row] = query(file, 'PRAGMA integrity_check');
+  return (row as { integrity_check?: unknown } | undefined)?.integrity_check;
 }

@@ -1,10 +1,20 @@
 import type { Plant } from '../../plant';
 
+/** A change of the schema from one version to the next. */
+export interface SqliteMigration {
+  readonly statements: string;
+  /**
+   * The same change as an edit of a table's definition in the schema, which takes no longer for a large
+   * table. Only a table that is defined exactly `from` can be changed so; others take the statements.
+   */
+  readonly definition?: { readonly from: string; readonly to: string };
+}
+
 /** The worker's settings. */
 export interface SqliteWorkerData {
   /** The database file, absolute. */
   readonly path: string;
-  readonly migrations: readonly string[];
+  readonly migrations: readonly SqliteMigration[];
   /** Milliseconds to wait for another process's lock. */
   readonly busyTimeout: number;
   /**

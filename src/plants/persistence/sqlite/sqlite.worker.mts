@@ -21,6 +21,7 @@ import type { Plant } from '../../plant.js';
 import type {
   SqliteBatch,
   SqliteCommitReply,
+  SqliteMigration,
   SqlitePlants,
   SqliteQuery,
   SqliteRequest,
@@ -330,9 +331,32 @@ function describeOpenFailure(error: Error): string {
 /** Brings the schema to its newest version, in one transaction that locks out other processes. */
 function migrate(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE');
-  for (const migration of migrations.slice(readVersion(database))) database.exec(migration);
+  for (const migration of migrations.slice(readVersion(database))) {
+    if (!editDefinition(database, migration)) database.exec(migration.statements);
+  }
   database.exec(`PRAGMA user_version = ${migrations.length}`);
   database.exec('COMMIT');
+}
+
+/**
+ * Changes a table by its definition alone, https://sqlite.org/lang_altertable.html#otheralter.
+ *
+ * @returns whether a table had that definition
+ */
+function editDefinition(database: DatabaseSync, { definition }: SqliteMigration): boolean {
+  if (definition === undefined) return false;
+  // An older Node.js has no such method, nor the protection that it switches off.
+  (database as Partial<DatabaseSync>).enableDefensive?.(false);
+  database.exec('PRAGMA writable_schema = ON');
+  const { changes } = database
+    .prepare('UPDATE sqlite_schema SET sql = ? WHERE sql = ?')
+    .run(definition.to, definition.from);
+  const { schema_version: version } = database.prepare('PRAGMA schema_version').get() ?? {};
+  // Connections of other processes read the schema again when its version has changed.
+  database.exec(`PRAGMA schema_version = ${Number(version) + 1}`);
+  database.exec('PRAGMA writable_schema = RESET');
+  (database as Partial<DatabaseSync>).enableDefensive?.(true);
+  return Number(changes) === 1;
 }
 
 /** @throws Error when the schema is newer than this program */
