@@ -11,12 +11,13 @@ const tseslint = require('typescript-eslint');
  */
 const ROOMS = [
   ...['auth', 'commands', 'config', 'errors', 'files', 'http', 'openapi', 'persistence'],
-  ...['plants', 'server', 'spelling', 'transfer'],
+  ...['plants', 'server', 'spelling', 'transfer', 'v8'],
   ...['health', 'limits', 'logging', 'metrics', 'process', 'tracing'],
 ].join('|');
 
 /** What the program is made of, which the package of the module must not import. */
-const PROGRAM = 'app\\.module|application|commands|config|main|openapi|operations|server|transfer';
+const PROGRAM =
+  'app\\.module|application|commands|config|main|openapi|operations|server|transfer|v8';
 
 const doors = {
   regex: `^\\.{1,2}/(?:[^/]+/)*(?:${ROOMS})/(?!(?:standalone|archives|database)$).`,

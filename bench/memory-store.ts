@@ -4,9 +4,9 @@ import { equip } from '../src/application';
 import { AppModule } from '../src/app.module';
 import { readEnvironment } from '../src/config/environment';
 import { createFastifyAdapter } from '../src/server/fastify-adapter';
-import { tuneV8 } from '../src/operations/process/v8';
 import { createLogger } from '../src/operations/logging/logger';
 import { PlantsRepository } from '../src/plants/standalone';
+import { limitYoungGeneration, tuneV8 } from '../src/v8';
 
 /** Our service over a store that forgets: the pipeline alone, everything but the commit. */
 async function main(): Promise<void> {
@@ -26,6 +26,7 @@ async function main(): Promise<void> {
     logger: false,
   });
   equip(app, settings, createLogger(settings.logLevel));
+  limitYoungGeneration(app.getHttpServer());
   await app.listen(settings.port, settings.host);
 }
 

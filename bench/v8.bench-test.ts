@@ -2,6 +2,7 @@
 
 import { makeFolder, removeFolder } from '../test/support/folder';
 import { creation, putLoad } from '../test/support/load';
+import { readMetric } from '../test/support/metrics';
 import { ServiceProcess } from '../test/support/service-process';
 import { until } from '../test/support/until';
 
@@ -39,19 +40,19 @@ describe('the service on V8', () => {
   });
 
   /** Starts the service with a module loaded before its own. */
-  async function start(module: string): Promise<void> {
+  async function start(module = ''): Promise<void> {
     folder = makeFolder();
     service = await ServiceProcess.start(folder, {
       NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(module)}`,
     });
   }
 
-  async function create(count: number): Promise<void> {
+  async function create(count: number, connections = 64, name?: string): Promise<void> {
     const end = lastId + count;
     await putLoad({
       url: await service.url(),
-      connections: 64,
-      next: () => (lastId < end ? creation(++lastId) : undefined),
+      connections,
+      next: () => (lastId < end ? creation(++lastId, name) : undefined),
       onAnswer: (_id, { status }) => {
         expect(status).toBe(200);
       },
@@ -84,5 +85,17 @@ describe('the service on V8', () => {
     await create(3000);
 
     expect(await tellShapes()).toMatch(/^(MONOMORPHIC ?){5}$/);
+  }, 60_000);
+
+  it('has V8 stop at half of its young generation', async () => {
+    await start();
+
+    await create(16_000, 250, 'Fern'.padEnd(3000));
+
+    const size = await readMetric(
+      await service.url(),
+      'nodejs_heap_space_size_total_bytes{space="new"}',
+    );
+    expect(size / 2 ** 20).toBeLessThanOrEqual(32);
   }, 60_000);
 });

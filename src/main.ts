@@ -8,9 +8,10 @@ import { createApplication } from './application';
 import { isAuthConfigured, makeToken, TokenFileError } from './auth';
 import { EnvironmentError, readEnvironment, type Settings } from './config';
 import { TlsError } from './server';
-import { closeOnSignal, tuneV8 } from './operations/process';
+import { closeOnSignal } from './operations/process';
 import { TracingError } from './operations/tracing';
 import { StoreOpenError } from './plants/standalone';
+import { limitYoungGeneration, tuneV8 } from './v8';
 
 /** Runs the standalone service: reads the environment, starts the host, handles signals. */
 async function main(): Promise<void> {
@@ -31,6 +32,7 @@ async function main(): Promise<void> {
 async function serve(settings: Settings): Promise<NestFastifyApplication> {
   const app = await createApplication(settings);
   closeOnSignal(app, settings, fail);
+  limitYoungGeneration(app.getHttpServer());
   await listen(app, settings);
   const logger = new Logger('PlantStore');
   const url = await app.getUrl();

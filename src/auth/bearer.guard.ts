@@ -17,7 +17,7 @@ type Handler = ReturnType<ExecutionContext['getHandler']>;
  */
 @Injectable()
 export class BearerGuard implements CanActivate {
-  private readonly required = new WeakMap<object, { readonly scope: Scope | undefined }>();
+  private latest: { readonly handler: Handler; readonly scope: Scope | undefined } | undefined;
 
   constructor(
     private readonly verifier: TokenVerifier,
@@ -40,14 +40,12 @@ export class BearerGuard implements CanActivate {
       : admit(request, caller);
   }
 
-  /** The scope that a route requires: its metadata, which are looked up once. */
+  /** The scope that a route requires: its metadata, not looked up again for requests to the same route. */
   private scopeOf(handler: Handler): Scope | undefined {
-    let required = this.required.get(handler);
-    if (required === undefined) {
-      required = { scope: this.reflector.get(RequiredScope, handler) };
-      this.required.set(handler, required);
+    if (this.latest?.handler !== handler) {
+      this.latest = { handler, scope: this.reflector.get(RequiredScope, handler) };
     }
-    return required.scope;
+    return this.latest.scope;
   }
 
   /**

@@ -3,9 +3,9 @@ import type { FileHandle } from 'node:fs/promises';
 import { readDatabase } from '../config/database';
 import { openArchive } from '../plants/archives';
 import { type Format, type ImportCounts, importPlants, type Rejection } from '../transfer';
+import { keepHeapSmall } from '../v8';
 import { NewFile } from './new-file';
 import { Progress } from './progress';
-import { keepHeapSmall } from './small-heap';
 import { UsageError } from './usage.error';
 
 /** The options of `import`. */

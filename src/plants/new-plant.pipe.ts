@@ -11,9 +11,8 @@ import {
   wasRead,
 } from '../http';
 import type { NewPlantDto } from './dto/new-plant.dto';
-import { parseInt64 } from './int64';
+import { exactId } from './exact-id';
 import { findJsonFault } from './json-fault';
-import { sourceOfMember } from './json-member';
 import { validationChannel } from './plants.channels';
 import type { NewPlantCandidate } from './new-plant.rules';
 import { validateNewPlant } from './new-plant.validation';
@@ -85,7 +84,8 @@ function assertJsonContent(message: IncomingMessage): void {
 }
 
 /** RFC 9110 section 8.4: a list of codings. `identity` stands for no coding. */
-function isEncoded(codings = ''): boolean {
+function isEncoded(codings: string | undefined): boolean {
+  if (codings === undefined) return false;
   return codings.split(',').some((coding) => !/^(?:identity)?$/i.test(coding.trim()));
 }
 
@@ -96,11 +96,6 @@ function readBytes(bytes: Buffer): NewPlantCandidate {
 
   const { id, name, tag } = membersOf(parse(text));
   return { id: typeof id === 'number' ? exactId(id, text) : id, name, tag };
-}
-
-/** The id as a bigint when it is written as an int64; otherwise the number, which the rules refuse. */
-function exactId(id: number, text: string): bigint | number {
-  return parseInt64(sourceOfMember(text, 'id') ?? '') ?? id;
 }
 
 /** Reads a body that the host's parser has already parsed, so that ids above 2^53 may be rounded. */

@@ -1,9 +1,9 @@
 import {
   type ArchivedPlant,
+  exactId,
   findJsonFault,
   isValidNewPlant,
   parseInt64,
-  sourceOfMember,
 } from '../plants/archives';
 import type { Field } from './csv';
 import { FileError, type Format, type SourceRecord } from './records';
@@ -80,7 +80,7 @@ const readJsonPlant: ReadPlant = ({ raw, fault }) => {
     throw new RecordError('Not a NewPlant: the line must be a JSON object.');
   }
   const { id, name, tag, idempotencyKey } = value as Record<string, unknown>;
-  const exact = typeof id === 'number' ? (parseInt64(sourceOfMember(raw, 'id') ?? '') ?? id) : id;
+  const exact = typeof id === 'number' ? exactId(id, raw) : id;
   return validPlant({ id: exact, name, tag }, idempotencyKey);
 };
 

@@ -18,6 +18,9 @@ const SAMPLE_INTERVAL = 250;
 /** Milliseconds between the timers that measure the delay. The measured delay includes it. */
 const RESOLUTION = 20;
 
+/** The most that may be measured while the event loop is not late, in nanoseconds. */
+const MOST = (RESOLUTION + MAX_DELAY) * 1e6;
+
 /**
  * Refuses creations with 503 while too many plants wait, or while the event loop is late and too many
  * creations are in progress. Neither the token nor the body of a refused creation is read. Call it
@@ -61,8 +64,9 @@ function watchEventLoop(instance: FastifyInstance): () => boolean {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION });
   delay.enable();
   const sampling = setInterval(() => {
-    // In nanoseconds; NaN if no timer fired since the last sample.
-    isLate = !(delay.mean / 1e6 - RESOLUTION <= MAX_DELAY);
+    // In nanoseconds. The mean takes Node a millisecond, so it is read only if it can be late.
+    const { count, max } = delay;
+    isLate = count === 0 || (max > MOST && delay.mean > MOST);
     delay.reset();
   }, SAMPLE_INTERVAL).unref();
   instance.addHook('onClose', (_instance, done) => {
