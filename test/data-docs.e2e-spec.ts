@@ -5,7 +5,7 @@ import { shell } from './support/run';
 import { ServiceProcess } from './support/service-process';
 
 const PAGE = readFileSync(join(__dirname, '../docs/data.md'), 'utf8');
-const PROGRAM = join(__dirname, '../dist/plant-store.js');
+const PROGRAM = join(__dirname, '../dist/program/plant-store.js');
 
 /** The commands that docs/data.md shows with their output, in order. */
 const examples = [...PAGE.matchAll(/```sh\n([^`]*)```\n\n```\n([^`]*)```/g)].map(
