@@ -2,8 +2,8 @@ import { parseInt64 } from './int64';
 import { sourceOfMember } from './json-member';
 
 /**
- * A number of up to 15 digits is exact as a double, unless it is too small for one and becomes 0: then no
- * other number of up to 15 digits has the same double.
+ * No two numbers of up to 15 digits have the same double, so that one whose double is an integer is that
+ * integer. The exception is 0, which stands for all numbers that are too small for a double.
  */
 const LONGEST_EXACT = 15;
 
@@ -16,7 +16,7 @@ const LONGEST_EXACT = 15;
  */
 export function exactId(id: number, json: string): bigint | number {
   const literal = sourceOfMember(json, 'id') ?? '';
-  // Several times as fast as parsing it again. Most ids are so short.
+  // Several times as fast as parsing the text, and most ids are that short.
   if (literal.length <= LONGEST_EXACT && Number.isSafeInteger(id) && id !== 0) return BigInt(id);
   return parseInt64(literal) ?? id;
 }

@@ -18,8 +18,8 @@ const SAMPLE_INTERVAL = 250;
 /** Milliseconds between the timers that measure the delay. The measured delay includes it. */
 const RESOLUTION = 20;
 
-/** The most that may be measured while the event loop is not late, in nanoseconds. */
-const MOST = (RESOLUTION + MAX_DELAY) * 1e6;
+/** The event loop is late if more than this is measured, in nanoseconds as Node measures it. */
+const LATE = (RESOLUTION + MAX_DELAY) * 1e6;
 
 /**
  * Refuses creations with 503 while too many plants wait, or while the event loop is late and too many
@@ -64,9 +64,10 @@ function watchEventLoop(instance: FastifyInstance): () => boolean {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION });
   delay.enable();
   const sampling = setInterval(() => {
-    // In nanoseconds. The mean takes Node a millisecond, so it is read only if it can be late.
+    // Nothing was measured if no timer fired at all. The mean takes Node long to compute, and is not late
+    // unless the largest is.
     const { count, max } = delay;
-    isLate = count === 0 || (max > MOST && delay.mean > MOST);
+    isLate = count === 0 || (max > LATE && delay.mean > LATE);
     delay.reset();
   }, SAMPLE_INTERVAL).unref();
   instance.addHook('onClose', (_instance, done) => {
