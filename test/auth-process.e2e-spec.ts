@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { formatTokenEntry, hashToken } from '../src/auth';
 import { TOKEN } from './support/application';
 import { makeFolder, removeFolder } from './support/folder';
@@ -36,8 +37,10 @@ describe('the service with a token file or an issuer', () => {
     writeFileSync(file, 'kept\nadded\n');
     const start = performance.now();
     const kept: number[] = [];
-    do kept.push(await post('Bearer kept'), await post(`Bearer ${TOKEN}`));
-    while ((await post('Bearer removed')) === 200);
+    do {
+      await setTimeout(20);
+      kept.push(await post('Bearer kept'), await post(`Bearer ${TOKEN}`));
+    } while ((await post('Bearer removed')) === 200);
 
     expect(performance.now() - start).toBeLessThan(5000);
     expect(await post('Bearer added')).toBe(200);

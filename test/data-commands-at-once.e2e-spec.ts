@@ -10,7 +10,7 @@ import { SqliteStore } from './support/stores';
 
 jest.setTimeout(240_000);
 
-const ROUNDS = 3;
+const ROUNDS = 1;
 const PLANTS = 2000;
 
 /** Lines of some plants, with ids that no other part has. */

@@ -2,11 +2,18 @@ import { InMemoryPlantsRepository, type Plant } from '../src/plants';
 import { describeRepository } from './repository.contract';
 
 describeRepository('the repository in memory', () => {
-  const repository = new InMemoryPlantsRepository();
+  let repository = new InMemoryPlantsRepository();
   return Promise.resolve({
-    repository,
-    second: repository,
+    get repository() {
+      return repository;
+    },
+    get second() {
+      return repository;
+    },
     plants: (): Promise<Plant[]> => repository.page(undefined, Infinity),
+    removePlants() {
+      repository = new InMemoryPlantsRepository();
+    },
     close: () => Promise.resolve(),
   });
 });

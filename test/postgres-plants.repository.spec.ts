@@ -5,9 +5,9 @@ import { Client, type ClientConfig, Pool, types } from 'pg';
 import { OutcomeUnknownError, UnavailableError } from '../src/plants';
 import { PostgresPlantsRepository } from '../src/plants/persistence/postgres/postgres-plants.repository';
 import { StoreOpenError } from '../src/plants/persistence/store-open.error';
-import { describeRepository, type StoreUnderTest } from './repository.contract';
+import { describeRepository } from './repository.contract';
 import { pass, releaseClock, stopClock } from './support/clock';
-import { PostgresServer } from './support/postgres';
+import { PostgresServer, readPostgresPlants } from './support/postgres';
 import { until } from './support/until';
 
 jest.setTimeout(30_000);
@@ -45,32 +45,55 @@ function nameOf(url: string): string {
   return new URL(url).pathname.slice(1);
 }
 
-async function openStore(url: string): Promise<StoreUnderTest> {
-  const repository = await PostgresPlantsRepository.open(url);
-  const second = await PostgresPlantsRepository.open(url);
-  return {
-    repository,
-    second,
-    plants: () => server.plants(nameOf(url)),
-    async close() {
-      await repository.onApplicationShutdown();
-      await second.onApplicationShutdown();
-    },
-  };
+/** The contract of a repository, in a database that is emptied after each test. */
+function describeOn(
+  table: string,
+  prepare: (database: string) => Promise<void>,
+  options?: Parameters<typeof describeRepository>[2],
+): void {
+  describe(`on ${table}`, () => {
+    let url: string;
+    beforeAll(async () => {
+      url = await makeDatabase();
+      await prepare(nameOf(url));
+    });
+
+    describeRepository(
+      'PostgresPlantsRepository',
+      async () => {
+        const repository = await PostgresPlantsRepository.open(url);
+        const second = await PostgresPlantsRepository.open(url);
+        const other = new Client(url);
+        await other.connect();
+        return {
+          repository,
+          second,
+          plants: () => readPostgresPlants(other),
+          async removePlants() {
+            await other.query('DELETE FROM plants');
+          },
+          async close() {
+            await repository.onApplicationShutdown();
+            await second.onApplicationShutdown();
+            await other.end();
+          },
+        };
+      },
+      options,
+    );
+  });
 }
 
-describeRepository('PostgresPlantsRepository', async () => openStore(await makeDatabase()));
+describeOn('a table of its own', () => Promise.resolve());
 
-describe('a table sharded by id over two further servers', () => {
+describe('with two further servers', () => {
   let shards: PostgresServer[];
   beforeAll(async () => {
     shards = [await PostgresServer.start(), await PostgresServer.start()];
   });
   afterAll(() => Promise.all(shards.map((shard) => shard.remove())));
 
-  describeRepository('PostgresPlantsRepository, sharded', async () => {
-    const url = await makeDatabase();
-    const database = nameOf(url);
+  describeOn('a table sharded by id over them', async (database) => {
     await server.execute(
       `CREATE EXTENSION postgres_fdw;
        CREATE TABLE plants (id bigint NOT NULL, name text NOT NULL, tag text, idempotency_key bytea)
@@ -78,15 +101,13 @@ describe('a table sharded by id over two further servers', () => {
       database,
     );
     for (const [at, shard] of shards.entries()) {
-      await shard.execute(`CREATE DATABASE ${database}`);
       await shard.execute(
         `CREATE TABLE plants
            (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)`,
-        database,
       );
       await server.execute(
         `CREATE SERVER shard_${at} FOREIGN DATA WRAPPER postgres_fdw
-           OPTIONS (host '127.0.0.1', port '${shard.port}', dbname '${database}');
+           OPTIONS (host '127.0.0.1', port '${shard.port}', dbname 'postgres');
          CREATE USER MAPPING FOR postgres SERVER shard_${at} OPTIONS (user 'postgres');
          CREATE FOREIGN TABLE plants_${at} PARTITION OF plants
            FOR VALUES WITH (MODULUS 2, REMAINDER ${at})
@@ -94,19 +115,16 @@ describe('a table sharded by id over two further servers', () => {
         database,
       );
     }
-    return openStore(url);
   });
 });
 
-describeRepository(
-  "PostgresPlantsRepository, on an operator's table without keys",
-  async () => {
-    const url = await makeDatabase();
+describeOn(
+  "an operator's table without keys",
+  async (database) => {
     await server.execute(
       'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
-      nameOf(url),
+      database,
     );
-    return openStore(url);
   },
   { keepsKeys: false },
 );

@@ -7,6 +7,7 @@ export interface StoreUnderTest {
   /** Another repository on the same store, as in a second instance of the service. */
   readonly second: PlantsRepository;
   plants(): Plant[] | Promise<Plant[]>;
+  removePlants(): void | Promise<void>;
   close(): Promise<void>;
 }
 
@@ -52,10 +53,11 @@ export function describeRepository(
 ): void {
   describe(`${name}, as a PlantsRepository`, () => {
     let store: StoreUnderTest;
-    beforeEach(async () => {
+    beforeAll(async () => {
       store = await open();
     });
-    afterEach(() => store.close());
+    afterEach(() => store.removePlants());
+    afterAll(() => store.close());
 
     it('stores a plant', async () => {
       const inserted = await store.repository.insert({ id: 1n, name: 'Fern', tag: 'shade' });

@@ -34,6 +34,9 @@ describeRepository('SqlitePlantsRepository', async () => {
     repository,
     second,
     plants: () => readPlants(file),
+    removePlants() {
+      execute(file, 'DELETE FROM plants');
+    },
     async close() {
       await repository.onApplicationShutdown();
       await second.onApplicationShutdown();

@@ -92,19 +92,21 @@ describe('Swagger UI in Chromium', () => {
     application = await TestApplication.start();
     url = await application.listen();
     browser = await TestBrowser.start();
-  });
-  beforeEach(async () => {
-    application.store.removePlants();
     context = await browser.newContext({ viewport: DESKTOP });
     page = await context.newPage();
-    pageErrors = [];
-    requested = [];
     page.on('console', (message) => pageErrors.push(message.text()));
     page.on('pageerror', (error) => pageErrors.push(error.message));
     page.on('request', (request) => requested.push(new URL(request.url())));
+  });
+  beforeEach(async () => {
+    application.store.removePlants();
+    pageErrors = [];
+    requested = [];
+    await page.setViewportSize(DESKTOP);
+    await page.emulateMedia({ colorScheme: null });
     await open();
   });
-  afterEach(() => context.close());
+  afterEach(() => page.evaluate('localStorage.clear(), sessionStorage.clear()'));
   afterAll(async () => {
     await browser.stop();
     await application.stop();
@@ -115,7 +117,7 @@ describe('Swagger UI in Chromium', () => {
   const requestBody = () => page.locator('textarea');
   /** The buttons that unfold the declared answers. */
   const folds = () => page.locator('.responses-table button[aria-expanded]');
-  const executeButton = () => page.getByRole('button', { name: 'Execute' });
+  const executeButton = () => page.locator('button.execute');
 
   const keepBox = () => dialog().getByLabel('Keep the token in this browser');
   const storage = () => page.evaluate('({ ...localStorage, ...sessionStorage })');
@@ -389,12 +391,11 @@ describe('Swagger UI in Chromium', () => {
     ['light', [200, 255], 'dark', '< 60'],
     ['dark', [0, 60], 'light', '> 200'],
   ] as const)('in a browser that prefers %s', (colorScheme, range, other, otherGround) => {
-    beforeEach(async () => {
-      await page.emulateMedia({ colorScheme });
-      await open();
-    });
+    beforeEach(() => page.emulateMedia({ colorScheme }));
 
-    it('has a ground of that kind', async () => {
+    it('has a ground of that kind from the start', async () => {
+      await open();
+
       const brightness = Number(await page.evaluate(GROUND));
 
       expect(brightness).toBeGreaterThanOrEqual(range[0]);

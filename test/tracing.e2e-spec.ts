@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { Client } from 'pg';
 import { commitChannel, validationChannel } from '../src/plants/plants.channels';
 import { TestApplication, TOKEN } from './support/application';
@@ -317,6 +318,7 @@ describe('a collector that refuses', () => {
 
     for (let id = 0; !service.stdout.includes('Repeated'); id++) {
       await post(`{"id":${id},"name":"Fern"}`);
+      await setTimeout(10);
     }
     await terminate();
 

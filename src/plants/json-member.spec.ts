@@ -31,7 +31,7 @@ describe('sourceOfMember', () => {
 
         expect(source === undefined ? undefined : JSON.parse(source)).toEqual(id);
       }),
-      { numRuns: 10_000, verbose: true },
+      { numRuns: 3_000, verbose: true },
     );
   });
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** A folder of the test's own. */
-export function makeFolder(): string {
-  return mkdtempSync(join(tmpdir(), 'plant-store-'));
+export function makeFolder(parent = tmpdir()): string {
+  return mkdtempSync(join(parent, 'plant-store-'));
 }
 
 export function removeFolder(folder: string): void {

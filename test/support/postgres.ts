@@ -11,12 +11,11 @@ import {
   renameSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Client, type Pool } from 'pg';
 import type { Plant } from '../../src/plants';
 import { makeFolder, removeFolder } from './folder';
-import { recordProcess } from './run-folder';
+import { memoryFolder, recordProcess } from './run-folder';
 import { until } from './until';
 import { freePort } from './free-port';
 
@@ -73,7 +72,7 @@ export class PostgresServer {
 
   /** Makes a server that starts with a copy of a data directory that no server uses. */
   private static async copy(data: string, settings: ServerSettings): Promise<PostgresServer> {
-    const folder = makeFolder();
+    const folder = makeFolder(memoryFolder());
     if (USER) chmodSync(folder, 0o755);
     const server = new PostgresServer(folder, await freePort(), settings);
     execFileSync('cp', ['-a', data, server.data]);
@@ -95,6 +94,8 @@ export class PostgresServer {
     const settings = {
       listen_addresses: '127.0.0.1',
       unix_socket_directories: '',
+      // In the data directory, so that a server that is killed leaves nothing elsewhere.
+      dynamic_shared_memory_type: 'mmap',
       ...this.settings,
     };
     const child = spawn(
@@ -199,10 +200,10 @@ export class PostgresServer {
  * each starts with a copy of, and `native`, the programs, where their user may not run them in place.
  */
 function shared(): string {
-  const folder = join(tmpdir(), 'postgres');
+  const folder = join(memoryFolder(), 'postgres');
   if (existsSync(folder)) return folder;
 
-  const made = makeFolder();
+  const made = makeFolder(memoryFolder());
   const data = join(made, 'data');
   if (USER) chmodSync(made, 0o755);
   if (!REACHABLE) {

@@ -1,10 +1,24 @@
 import type { ChildProcess } from 'node:child_process';
-import { chmodSync, globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statfsSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** Signals that end a run early, and the exit codes that a shell gives them. */
 const EARLY_ENDS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
+
+/** Where Linux keeps files in memory. */
+const MEMORY = '/dev/shm';
+/** What a run has in {@link memoryFolder} at most, in bytes. */
+const ROOM = 2 ** 30;
 
 /**
  * Gives a run a temporary folder of its own, before its first test (Jest's `globalSetup`). All that
@@ -16,8 +30,16 @@ export default function makeRunFolder(): void {
   // PostgreSQL, which does not run as root, has its data in it.
   chmodSync(folder, 0o755);
   process.env.TMPDIR = folder;
+  const memory = hasRoom(MEMORY) ? mkdtempSync(join(MEMORY, 'plant-store-run-')) : undefined;
+  if (memory === undefined) {
+    mkdirSync(memoryFolder());
+  } else {
+    chmodSync(memory, 0o755);
+    symlinkSync(memory, memoryFolder());
+  }
   process.once('exit', () => {
     cleanUp(folder);
+    if (memory !== undefined) removeFolder(memory);
   });
   for (const [signal, code] of Object.entries(EARLY_ENDS)) {
     process.once(signal, () => process.exit(code));
@@ -32,6 +54,14 @@ export function programEnvironment(): NodeJS.ProcessEnv {
   return { PATH: process.env.PATH, NODE_COMPILE_CACHE: join(tmpdir(), 'compiled') };
 }
 
+/**
+ * A folder in memory, if the system has one with enough room, for the many files of databases that
+ * promise no durability.
+ */
+export function memoryFolder(): string {
+  return join(tmpdir(), 'memory');
+}
+
 /** Has a process that a test started end with the run, should the test not end it. */
 export function recordProcess(child: ChildProcess): void {
   const file = join(tmpdir(), `${String(child.pid)}.pid`);
@@ -39,6 +69,15 @@ export function recordProcess(child: ChildProcess): void {
   child.once('exit', () => {
     rmSync(file, { force: true });
   });
+}
+
+function hasRoom(folder: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize > ROOM;
+  } catch {
+    return false;
+  }
 }
 
 function cleanUp(folder: string): void {
@@ -50,6 +89,10 @@ function cleanUp(folder: string): void {
       // It has ended by itself.
     }
   }
+  removeFolder(folder);
+}
+
+function removeFolder(folder: string): void {
   // A process that is ending may still write.
   rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 }
