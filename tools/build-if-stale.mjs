@@ -1,6 +1,6 @@
 /**
  * Builds `dist` without checking types, unless it is newer than everything that it is made from:
- * `npm start` and `npm run plant-store` answer at once then.
+ * `npm start`, `npm run plant-store` and `npm test` begin at once then.
  */
 import { execSync } from 'node:child_process';
 import { globSync, statSync } from 'node:fs';
