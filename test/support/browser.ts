@@ -34,6 +34,8 @@ export class TestBrowser {
       executablePath: stdout.trim(),
       // Chromium's own sandbox needs what neither root nor a container has.
       chromiumSandbox: false,
+      // V8's last compiler: pages live for a second, too short to gain from it.
+      args: ['--js-flags=--no-turbofan'],
       env: {
         ...process.env,
         HOME: folder,
