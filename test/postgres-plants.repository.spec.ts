@@ -34,10 +34,10 @@ beforeAll(async () => {
 afterAll(() => server.remove());
 
 /** The URL of a new, empty database. */
-async function makeDatabase(on = server): Promise<string> {
+async function makeDatabase(): Promise<string> {
   const name = `plants_${++databases}`;
-  await on.execute(`CREATE DATABASE ${name}`);
-  return on.url(name);
+  await server.execute(`CREATE DATABASE ${name}`);
+  return server.url(name);
 }
 
 /** The name of the database in a URL. */

@@ -117,7 +117,7 @@ describe('Swagger UI in Chromium', () => {
   const requestBody = () => page.locator('textarea');
   /** The buttons that unfold the declared answers. */
   const folds = () => page.locator('.responses-table button[aria-expanded]');
-  const executeButton = () => page.locator('button.execute');
+  const executeButton = () => page.getByRole('button', { name: 'Execute' });
 
   const keepBox = () => dialog().getByLabel('Keep the token in this browser');
   const storage = () => page.evaluate('({ ...localStorage, ...sessionStorage })');

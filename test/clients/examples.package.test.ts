@@ -5,7 +5,7 @@ import { ClientProject, example, startForClients } from '../support/client-proje
 import { makeUnreliable, type UnreliableProxy } from '../support/unreliable-proxy';
 import { python, type Run, shell } from '../support/run';
 
-/** The programs of docs/clients.md. They run other people's languages, so not in npm test. */
+/** The programs of docs/clients.md. They need languages and generators of others, so not in npm test. */
 
 jest.setTimeout(120_000);
 

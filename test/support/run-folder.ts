@@ -55,8 +55,8 @@ export function programEnvironment(): NodeJS.ProcessEnv {
 }
 
 /**
- * A folder in memory, if the system has one with enough room, for the many files of databases that
- * promise no durability.
+ * A folder in memory, if the system has one with enough room, for the many files of PostgreSQL. It
+ * outlasts processes, not the machine.
  */
 export function memoryFolder(): string {
   return join(tmpdir(), 'memory');
