@@ -11,6 +11,7 @@ import {
   renameSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Client, type Pool } from 'pg';
 import type { Plant } from '../../src/plants';
@@ -72,7 +73,8 @@ export class PostgresServer {
 
   /** Makes a server that starts with a copy of a data directory that no server uses. */
   private static async copy(data: string, settings: ServerSettings): Promise<PostgresServer> {
-    const folder = makeFolder(memoryFolder());
+    // Without fsync it promises no more than memory keeps.
+    const folder = makeFolder(settings.fsync === 'off' ? memoryFolder() : tmpdir());
     if (USER) chmodSync(folder, 0o755);
     const server = new PostgresServer(folder, await freePort(), settings);
     execFileSync('cp', ['-a', data, server.data]);
@@ -200,10 +202,10 @@ export class PostgresServer {
  * each starts with a copy of, and `native`, the programs, where their user may not run them in place.
  */
 function shared(): string {
-  const folder = join(memoryFolder(), 'postgres');
+  const folder = join(tmpdir(), 'postgres');
   if (existsSync(folder)) return folder;
 
-  const made = makeFolder(memoryFolder());
+  const made = makeFolder();
   const data = join(made, 'data');
   if (USER) chmodSync(made, 0o755);
   if (!REACHABLE) {

@@ -17,8 +17,8 @@ const EARLY_ENDS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 
 /** Where Linux keeps files in memory. */
 const MEMORY = '/dev/shm';
-/** What a run has in {@link memoryFolder} at most, in bytes. */
-const ROOM = 2 ** 30;
+/** The room that a run must find there, in bytes: twice what it was seen to use. */
+const ROOM = 2 ** 31;
 
 /**
  * Gives a run a temporary folder of its own, before its first test (Jest's `globalSetup`). All that
@@ -55,8 +55,8 @@ export function programEnvironment(): NodeJS.ProcessEnv {
 }
 
 /**
- * A folder in memory, if the system has one with enough room, for the many files of PostgreSQL. It
- * outlasts processes, not the machine.
+ * A folder in memory, if the system has one with enough room, for the many files of PostgreSQL servers
+ * that do not synchronise them. It outlasts processes, not the machine.
  */
 export function memoryFolder(): string {
   return join(tmpdir(), 'memory');
