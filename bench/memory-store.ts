@@ -3,14 +3,12 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { equip } from '../src/application';
 import { AppModule } from '../src/app.module';
 import { readEnvironment } from '../src/config/environment';
-import { createFastifyAdapter } from '../src/server/fastify-adapter';
+import { type Admission, createFastifyAdapter } from '../src/server';
 import { createLogger } from '../src/operations/logging/logger';
 import { PlantsRepository } from '../src/plants/standalone';
-import { limitYoungGeneration, tuneV8 } from '../src/v8';
 
 /** Our service over a store that forgets: the pipeline alone, everything but the commit. */
 async function main(): Promise<void> {
-  tuneV8();
   const settings = readEnvironment(process.env);
   const module = await Test.createTestingModule({ imports: [AppModule.register(settings)] })
     .overrideProvider(PlantsRepository)
@@ -21,12 +19,12 @@ async function main(): Promise<void> {
       queueLength: () => 0,
     })
     .compile();
-  const app = module.createNestApplication<NestFastifyApplication>(createFastifyAdapter(settings), {
-    bodyParser: false,
-    logger: false,
-  });
-  equip(app, settings, createLogger(settings.logLevel));
-  limitYoungGeneration(app.getHttpServer());
+  let admission: Admission | undefined;
+  const app = module.createNestApplication<NestFastifyApplication>(
+    createFastifyAdapter(settings, () => admission),
+    { bodyParser: false, logger: false },
+  );
+  admission = equip(app, settings, createLogger(settings.logLevel));
   await app.listen(settings.port, settings.host);
 }
 

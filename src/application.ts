@@ -5,11 +5,11 @@ import type { Logger as PinoLogger } from 'pino';
 import { AppModule } from './app.module';
 import { BearerGuard, TokenVerifier } from './auth';
 import type { Settings } from './config';
-import { createFastifyAdapter } from './server';
+import { type Admission, createFastifyAdapter } from './server';
 import type * as documentRoutes from './openapi';
 import { createLogger, identifyFailedRequests, logAccess, NestLogger } from './operations/logging';
 import { Readiness, serveHealth } from './operations/health';
-import { judgeBeforeContinue, shedLoad } from './operations/limits';
+import { shedLoad } from './operations/limits';
 import { Metrics } from './operations/metrics';
 import { Tracing } from './operations/tracing';
 import { PlantsRepository } from './plants/standalone';
@@ -22,9 +22,10 @@ import { PlantsRepository } from './plants/standalone';
  */
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
   const logger = createLogger(settings.logLevel);
+  let admission: Admission | undefined;
   const app = await NestFactory.create<NestFastifyApplication>(
     AppModule.register(settings),
-    createFastifyAdapter(settings),
+    createFastifyAdapter(settings, () => admission),
     {
       bodyParser: false,
       abortOnError: false,
@@ -32,22 +33,33 @@ export async function createApplication(settings: Settings): Promise<NestFastify
     },
   );
   for (const warning of settings.warnings) new Logger('Environment').warn(warning);
-  equip(app, settings, logger);
+  admission = equip(app, settings, logger);
   return app;
 }
 
-/** Adds what operators need: metrics, traces, logs, load shedding, health, the OpenAPI document. */
-export function equip(app: NestFastifyApplication, settings: Settings, logger: PinoLogger): void {
+/**
+ * Adds what operators need: metrics, traces, logs, load shedding, health, the OpenAPI document.
+ *
+ * @returns what decides about creations before their bodies are read
+ */
+export function equip(
+  app: NestFastifyApplication,
+  settings: Settings,
+  logger: PinoLogger,
+): Admission {
   const instance = app.getHttpAdapter().getInstance();
   app.get(Metrics).measure(instance);
   if (settings.tracing) app.get(Tracing).start(instance);
   identifyFailedRequests();
-  shedLoad(instance, app.get(PlantsRepository, { strict: false }));
-  judgeBeforeContinue(instance, new BearerGuard(app.get(TokenVerifier), app.get(Reflector)));
   if (settings.accessLog) logAccess(instance, logger);
   serveHealth(instance, app.get(Readiness));
   if (settings.docs) {
     const { serveDocument } = require('./openapi') as typeof documentRoutes;
     serveDocument(app);
   }
+  const guard = new BearerGuard(app.get(TokenVerifier), app.get(Reflector));
+  return {
+    admit: shedLoad(instance, app.get(PlantsRepository, { strict: false })),
+    authenticate: (request) => guard.authenticate(request),
+  };
 }

@@ -8,14 +8,12 @@ import { createApplication } from './application';
 import { isAuthConfigured, makeToken, TokenFileError } from './auth';
 import { EnvironmentError, readEnvironment, type Settings } from './config';
 import { TlsError } from './server';
-import { closeOnSignal } from './operations/process';
+import { closeOnSignal } from './operations/health';
 import { TracingError } from './operations/tracing';
 import { StoreOpenError } from './plants/standalone';
-import { limitYoungGeneration, tuneV8 } from './v8';
 
 /** Runs the standalone service: reads the environment, starts the host, handles signals. */
 async function main(): Promise<void> {
-  tuneV8();
   const settings = readEnvironment(process.env);
   if (isAuthConfigured(settings.auth)) {
     await serve(settings);
@@ -32,7 +30,6 @@ async function main(): Promise<void> {
 async function serve(settings: Settings): Promise<NestFastifyApplication> {
   const app = await createApplication(settings);
   closeOnSignal(app, settings, fail);
-  limitYoungGeneration(app.getHttpServer());
   await listen(app, settings);
   const logger = new Logger('PlantStore');
   const url = await app.getUrl();

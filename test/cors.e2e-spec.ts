@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core';
 import { TestApplication, TOKEN } from './support/application';
 import { TestBrowser } from './support/browser';
 import { errorBodies } from './support/error-bodies';
+import { exchange } from './support/wire';
 
 const ORIGIN = 'https://app.example.org';
 const OTHER = 'https://other.example.org';
@@ -38,7 +39,6 @@ describe('CORS', () => {
       'access-control-allow-methods': 'POST',
       'access-control-max-age': '600',
       vary: 'Origin',
-      'x-content-type-options': 'nosniff',
       'x-request-id': expect.any(String) as string,
     });
     expect(String(headers['access-control-allow-headers']).toLowerCase().split(', ')).toEqual(
@@ -111,6 +111,21 @@ describe('CORS', () => {
       expect(response.statusCode).toBe(status);
       expect(response.json()).toEqual(body);
     }
+  });
+
+  it('lets an allowed origin read what is refused before any router', async () => {
+    const url = await application.listen();
+    const request = (origin: string) =>
+      exchange(url, `GET /%zz HTTP/1.1\r\nHost: x\r\nOrigin: ${origin}\r\n\r\n`);
+
+    const [allowed] = await request(ORIGIN);
+    const [other] = await request(OTHER);
+
+    expect(allowed).toMatchObject({ status: 400, headers: { vary: 'Origin' } });
+    expect(allowed?.headers['access-control-allow-origin']).toBe(ORIGIN);
+    expect(allowed?.headers['access-control-expose-headers']).toContain('X-Request-Id');
+    expect(other).toMatchObject({ status: 400, headers: { vary: 'Origin' } });
+    expect(other?.headers).not.toHaveProperty('access-control-allow-origin');
   });
 
   it('is closed by default', async () => {

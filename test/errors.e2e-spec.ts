@@ -69,7 +69,7 @@ describe('a failing store', () => {
       .compile();
     const error = jest.fn();
     const app = module.createNestApplication<NestFastifyApplication>(
-      createFastifyAdapter(settings),
+      createFastifyAdapter(settings, () => undefined),
       { bodyParser: false, logger: { error, log: jest.fn(), warn: jest.fn() } },
     );
     await app.init();

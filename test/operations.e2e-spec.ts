@@ -100,7 +100,7 @@ describe.each(stores)('operations of a service with plants in %s', (_name, start
         'http_request_duration_seconds_count{method="POST",route="/plants",status="200"} 1\n',
       );
       expect(body).toContain(
-        'http_request_duration_seconds_bucket{method="POST",route="/plants",status="200",le="+Inf"} 1\n',
+        'http_request_duration_seconds_bucket{le="+Inf",method="POST",route="/plants",status="200"} 1\n',
       );
       expect(body).toContain(
         'http_request_duration_seconds_count{method="any",route="none",status="404"} 3\n',
@@ -141,11 +141,17 @@ describe.each(stores)('operations of a service with plants in %s', (_name, start
         .spyOn(application.app.get(PlantsRepository, { strict: false }), 'isFull')
         .mockReturnValue(true);
 
-      const response = await application.post('{', { authorization: undefined });
+      const url = await application.listen();
+      const head = 'POST /plants?x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n';
 
-      expect(response.statusCode).toBe(503);
-      expect(response.json()).toEqual(errorBodies.unavailable);
-      expect(response.headers['retry-after']).toBe('1');
+      const answers = await exchange(url, `${head}\r\n${head}Connection: close\r\n\r\n`);
+
+      const refusal = {
+        status: 503,
+        body: errorBodies.unavailable,
+        headers: { 'retry-after': '1', 'x-request-id': expect.any(String) as string },
+      };
+      expect(answers).toMatchObject([refusal, refusal]);
     });
   });
 });

@@ -37,7 +37,7 @@ describe('security headers', () => {
     });
   });
 
-  it('are left out where no browser could act on them: on the answer to a creation', async () => {
+  it('are not on the answer to a creation, which no browser acts on', async () => {
     const [answer] = await exchange(url, creation('{"id":1,"name":"Fern"}'));
 
     expect(answer?.status).toBe(200);

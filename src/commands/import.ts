@@ -3,7 +3,6 @@ import type { FileHandle } from 'node:fs/promises';
 import { readDatabase } from '../config/database';
 import { openArchive } from '../plants/archives';
 import { type Format, type ImportCounts, importPlants, type Rejection } from '../transfer';
-import { keepHeapSmall } from '../v8';
 import { NewFile } from './new-file';
 import { Progress } from './progress';
 import { UsageError } from './usage.error';
@@ -78,7 +77,6 @@ export async function importFile(
         },
         onBatch: (now) => {
           Object.assign(counts, now);
-          keepHeapSmall();
           signal.throwIfAborted();
           if (options.onConflict === 'fail' && counts.conflicting > 0) throw new ConflictError();
           const share = size === undefined ? undefined : bytes / size;

@@ -11,7 +11,7 @@ import {
 } from '../auth';
 import type { HttpOptions } from '../server';
 import type { RateLimitOptions } from '../operations/limits';
-import type { ShutdownOptions } from '../operations/process';
+import type { ShutdownOptions } from '../operations/health';
 import { isTracingEnabled } from '../operations/tracing';
 import { DEFAULT_DATABASE, type DatabaseSettings, readDatabase } from './database';
 import { EnvironmentError } from './environment.error';

@@ -1,8 +1,12 @@
+import type { IncomingMessage } from 'node:http';
+
 /** Where a module is mounted unless its host says otherwise: specification, "Create plant". */
 export const PLANTS_PATH = 'plants';
 
-/** The contract's one operation, as routers have it. */
-export const createPlantRoute = { method: 'POST', url: `/${PLANTS_PATH}` } as const;
+/** Whether a request to the service, with a target in origin form, is a creation: the contract's operation. */
+export function isCreation({ method, url }: Pick<IncomingMessage, 'method' | 'url'>): boolean {
+  return method === 'POST' && url?.split('?', 1)[0] === `/${PLANTS_PATH}`;
+}
 
 /** The injection token of the largest body that the module reads, in bytes. */
 export const BODY_LIMIT = Symbol('PlantsModule.bodyLimit');

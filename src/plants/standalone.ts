@@ -18,5 +18,5 @@ export {
 export { PlantsModule } from './plants.module';
 export { GUARDED_BY_HOST } from './plants.options';
 export { PlantsRepository } from './plants.repository';
-export { createPlantRoute } from './plants.route';
+export { isCreation } from './plants.route';
 export { loadSwagger, SCHEMA_PREFIX } from './swagger-decorators';

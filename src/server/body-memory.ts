@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { totalmem } from 'node:os';
 import { UnavailableError } from '../errors';
-import { delayBody } from './refused-bodies';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -10,16 +9,13 @@ const MIB = 1024 * KIB;
 const SMALLEST = 4 * KIB;
 
 /** Bytes of memory that the process uses without bodies. */
-const BASE = 128 * MIB;
+const BASE = 150 * MIB;
 
 /**
  * How much memory a byte of an admitted body takes at worst: received, decoded, copied for the store,
- * written into the answer, and all of these not collected yet. Measured by small-memory.faults.ts.
+ * written into the answer, and all of these not collected yet. `small-memory` in `test/faults` measures it.
  */
 const FACTOR = 16;
-
-/** Milliseconds for which a body counts after it was answered: it is not collected at once. */
-const COLLECTION_TIME = 250;
 
 /** Bytes that bodies may have in any memory. */
 const LEAST = 2 * MIB;
@@ -29,7 +25,7 @@ const LEAST = 2 * MIB;
  * the process may use: that of its control group (container), or else of the machine.
  */
 export class BodyMemory {
-  private held = 0;
+  private reserved = 0;
   private readonly limit: number;
   // Created once, so that refusals do not each capture a stack trace.
   private readonly full = new UnavailableError({
@@ -48,31 +44,19 @@ export class BodyMemory {
   }
 
   /**
-   * Reserves memory for the body of a request until it is answered, and a moment longer. A single body
-   * may exceed the bound.
+   * Reserves memory for the body of a request until its answer is closed. A single body may exceed the
+   * bound.
    *
-   * @returns why the request must be refused; undefined if it may be read
+   * @throws UnavailableError when there is no room for it
    */
-  hold(request: IncomingMessage, response: ServerResponse): UnavailableError | undefined {
+  reserve(request: IncomingMessage, response: ServerResponse): void {
     const size = this.sizeOf(request);
-    if (size < SMALLEST) return undefined;
-    if (this.held > 0 && this.held + size > this.limit) return this.full;
-    this.held += size;
+    if (size < SMALLEST) return;
+    if (this.reserved > 0 && this.reserved + size > this.limit) throw this.full;
+    this.reserved += size;
     response.once('close', () => {
-      setTimeout(() => {
-        this.held -= size;
-      }, COLLECTION_TIME);
+      this.reserved -= size;
     });
-    return undefined;
-  }
-
-  /** Reads the body of a refused request, if that counts, at a pace that bounds its memory too. */
-  refuse(request: IncomingMessage): void {
-    const { headers, complete, socket } = request;
-    if (complete) return;
-    const length = Number(headers['content-length'] ?? 0);
-    const size = length > this.bodyLimit ? this.bodyLimit : this.sizeOf(request);
-    if (size >= SMALLEST) delayBody(socket, size);
   }
 
   /** The bytes that a body may have: the limit of all if its length is not declared. */

@@ -1,8 +1,19 @@
+import type { IncomingMessage } from 'node:http';
 import type { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyRequest } from 'fastify';
 
 /** How long a browser may remember the answer to a preflight, in seconds. */
 const MAX_AGE = 600;
+
+/** The fields that a page may send, and those of an answer that it may read. */
+const ALLOWED_FIELDS = [
+  ...['Authorization', 'Content-Type', 'Idempotency-Key'],
+  ...['X-Request-Id', 'traceparent', 'tracestate'],
+];
+const EXPOSED_FIELDS = [
+  ...['Retry-After', 'WWW-Authenticate', 'X-Request-Id', 'Idempotent-Replayed'],
+  ...['RateLimit', 'RateLimit-Policy'],
+];
 
 /**
  * Lets pages of these origins use the service from a browser: the CORS protocol of the Fetch standard.
@@ -15,19 +26,27 @@ export function allowOrigins(adapter: FastifyAdapter, origins: readonly string[]
   adapter.enableCors({
     origin: [...origins],
     methods: ['POST'],
-    allowedHeaders: [
-      ...['Authorization', 'Content-Type', 'Idempotency-Key'],
-      ...['X-Request-Id', 'traceparent', 'tracestate'],
-    ],
-    exposedHeaders: [
-      ...['Retry-After', 'WWW-Authenticate', 'X-Request-Id', 'Idempotent-Replayed'],
-      ...['RateLimit', 'RateLimit-Policy'],
-    ],
+    allowedHeaders: ALLOWED_FIELDS,
+    exposedHeaders: EXPOSED_FIELDS,
     maxAge: MAX_AGE,
     // The answer to a preflight passes the hooks of all answers. They refuse any other OPTIONS.
     preflightContinue: true,
     strictPreflight: false,
   });
+}
+
+/** The CORS fields of an answer that is given before the plugin sees the request. */
+export function corsFields(
+  { headers: { origin } }: IncomingMessage,
+  origins: readonly string[],
+): Record<string, string> {
+  if (origins.length === 0) return {};
+  if (origin === undefined || !origins.includes(origin)) return { Vary: 'Origin' };
+  return {
+    Vary: 'Origin',
+    'Access-Control-Allow-Origin': origin,
+    'Access-Control-Expose-Headers': EXPOSED_FIELDS.join(', '),
+  };
 }
 
 /** Whether a request is a CORS preflight, Fetch standard section 3.2.2. */

@@ -38,14 +38,12 @@ export function createServer(options: HttpOptions): Server {
     requestTimeout: options.requestTimeout,
     keepAliveTimeout: options.keepAliveTimeout,
     connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
-    // Node answers a missing Host with an empty body; faultOfHead() answers with the Error body.
+    // Node answers a missing Host with an empty body; findHeadFault() answers with the Error body.
     requireHostHeader: false,
   };
   const server = options.tls
     ? createTlsServer(options.tls, settings, options.headersTimeout)
     : createHttpServer(settings);
-  // Answers a client that has ended its side. Node does not document the member.
-  Object.assign(server, { httpAllowHalfOpen: true });
   // Our rules see all fields. The size of the header section bounds their number.
   server.maxHeadersCount = 0;
   limitConnections(server, options.maxConnections);

@@ -1,16 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
 import {
   MalformedRequestError,
-  MethodNotAllowedError,
   NotFoundError,
   NotImplementedError,
   type PlantStoreError,
 } from '../errors';
-import { fieldValues, pathOf } from '../http';
-import { isPreflight } from './cors';
+import { fieldValues } from '../http';
 
 /** RFC 3986 section 3.2.2: a registered name or an IPv4 address, which may be empty, and a port. */
 const NAMED_HOST = /^(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*(?::\d*)?$/;
@@ -24,11 +21,14 @@ const ORIGIN_FORM = /^\/(?:[\w.~!$&'()*+,;=:@/?-]|%[\dA-Fa-f]{2})*$/;
 /** RFC 9112 section 3.2.2: scheme, authority, path and query. */
 const ABSOLUTE_FORM = /^(https?):\/\/([^/?#]+)([/?].*)?$/i;
 
+/** RFC 3986 section 2.3: the escapes of characters that mean the same without one. */
+const UNRESERVED = /%(?:[46][1-9A-F]|[57][\dA]|3\d|2D|2E|5F|7E)/gi;
+
 /**
  * Finds a fault in the head of a request after which its connection must close: rules of HTTP that
  * Node leaves to the application, or answers with an empty body.
  */
-export function faultOfHead(request: IncomingMessage): PlantStoreError | undefined {
+export function findHeadFault(request: IncomingMessage): PlantStoreError | undefined {
   const { httpVersionMajor, httpVersionMinor, headers } = request;
   if (httpVersionMajor !== 1) {
     return new MalformedRequestError('The request line must name HTTP/1.1 or HTTP/1.0.');
@@ -41,20 +41,22 @@ export function faultOfHead(request: IncomingMessage): PlantStoreError | undefin
   if (host !== undefined && !isHost(host)) {
     return new MalformedRequestError('The Host header must be a host, or a host and a port.');
   }
-  const codings = headers['transfer-encoding']?.toLowerCase();
-  return codings === undefined ? undefined : faultOfCodings(codings, httpVersionMinor);
+  const codings = headers['transfer-encoding'];
+  return codings === undefined ? undefined : findCodingFault(membersOf(codings), httpVersionMinor);
 }
 
 /** RFC 9112 sections 6.1 and 6.3. */
-function faultOfCodings(codings: string, httpVersionMinor: number): PlantStoreError | undefined {
+function findCodingFault(
+  codings: readonly string[],
+  httpVersionMinor: number,
+): PlantStoreError | undefined {
   if (httpVersionMinor === 0) {
     return new MalformedRequestError(
       'An HTTP/1.0 request must not have a Transfer-Encoding header.',
     );
   }
-  const members = membersOf(codings);
-  if (members.length === 1 && members[0] === 'chunked') return undefined;
-  return members.at(-1) === 'chunked'
+  if (codings.length === 1 && codings[0] === 'chunked') return undefined;
+  return codings.at(-1) === 'chunked'
     ? new NotImplementedError('The only transfer coding supported is chunked.')
     : new MalformedRequestError('The last transfer coding must be chunked.');
 }
@@ -66,44 +68,41 @@ function isHost(value: string): boolean {
 }
 
 /**
- * Finds a fault in the target of a request: a malformed one, an unknown path, or a method that it does
- * not answer.
+ * Brings the target of a request into origin form with no needless escape, RFC 9112 section 3.2 and
+ * RFC 3986 section 6.2.2.2. Routers have rules of their own about all others.
+ *
+ * @throws MalformedRequestError when it is malformed, or of a form that its method must not have
+ * @throws NotFoundError when it is the server as a whole (`OPTIONS *`), which has nothing to say
  */
-export function faultOfTarget(
-  request: FastifyRequest,
-  instance: FastifyInstance,
-): PlantStoreError | undefined {
-  const { url, raw } = request;
-  if (!ORIGIN_FORM.test(url) && !isOtherTarget(url, raw)) {
-    return new MalformedRequestError('The request target is malformed.');
+export function normalizeTarget({ url = '', method, socket }: IncomingMessage): string {
+  if (url === '*' && method === 'OPTIONS') throw new NotFoundError();
+  const target = url.startsWith('/') ? url : toOriginForm(url, socket instanceof TLSSocket);
+  if (target === undefined || !ORIGIN_FORM.test(target)) throw malformedTarget();
+  if (!target.includes('%')) return target;
+  const [path = '', ...query] = target.split(/(?=\?)/);
+  try {
+    // Escapes that are no UTF-8 name no path.
+    decodeURIComponent(path);
+  } catch {
+    throw malformedTarget();
   }
-  // With CORS, every OPTIONS has a route.
-  const isRouted = !request.is404 && (request.method !== 'OPTIONS' || isPreflight(request));
-  if (isRouted) return undefined;
-  // There is nothing at the root, although it leads a browser to the documentation.
-  if (pathOf(url) === '/') return new NotFoundError();
-  // Not hasRoute(), which would read the client's path as a route pattern.
-  const allowed = instance.supportedMethods.filter(
-    // Every path has the route of preflights, and no other answers OPTIONS.
-    (method) => method !== 'OPTIONS' && Boolean(instance.findRoute({ method, url })),
-  );
-  return allowed.length > 0 ? new MethodNotAllowedError(allowed) : new NotFoundError();
+  return path.replace(UNRESERVED, decodeURIComponent) + query.join('');
 }
 
-/** Whether a target is in absolute or asterisk form, RFC 9112 section 3.2. */
-function isOtherTarget(target: string, { method, socket }: IncomingMessage): boolean {
-  if (target === '*') return method === 'OPTIONS';
+/** The path and query of a target in absolute form; undefined when it has another form. */
+function toOriginForm(target: string, isSecure: boolean): string | undefined {
   const [, scheme, authority, rest = ''] = ABSOLUTE_FORM.exec(target) ?? [];
-  return (
-    scheme !== undefined &&
-    authority !== undefined &&
-    // RFC 9110 sections 4.2.1 and 4.2.4: a host is required, and user information refused.
-    !authority.startsWith(':') &&
-    isHost(authority) &&
-    // RFC 9110 section 7.4: an https resource needs a secured connection.
-    (scheme.length === 4 || socket instanceof TLSSocket) &&
-    ORIGIN_FORM.test(rest.startsWith('/') ? rest : `/${rest}`)
-  );
+  if (scheme === undefined || authority === undefined) return undefined;
+  // RFC 9110 sections 4.2.1 and 4.2.4: a host is required, and user information refused.
+  if (authority.startsWith(':') || !isHost(authority)) return undefined;
+  // RFC 9110 section 7.4: an https resource needs a secured connection.
+  if (scheme.length === 5 && !isSecure) return undefined;
+  // RFC 9110 section 4.2.3: an empty path is that of the root.
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+function malformedTarget(): MalformedRequestError {
+  return new MalformedRequestError('The request target is malformed.');
 }
 
 /** The members of a list in a header field, RFC 9110 section 5.6.1, in lower case. */

@@ -114,7 +114,6 @@ const requests: readonly Piece[] = [
     404,
   ),
   piece('no such method', (id) => creation(id, '', undefined, 'PATCH /plants'), 405),
-  piece('malformed target', (id) => creation(id, '', undefined, 'POST /%zz'), 400),
 ];
 
 /** What a connection does not survive. */
@@ -153,6 +152,13 @@ const endings: readonly Piece[] = [
     (id) => creation(id, expects, undefined, 'PUT /plants'),
     405,
     ends,
+  ),
+  piece('malformed target', (id) => creation(id, '', undefined, 'POST /%zz'), 400, ends),
+  piece(
+    'creation that closes in a trailer',
+    (id) => chunked(bodyOf(id)).replace('X: y', 'Connection: close'),
+    200,
+    createsAndEnds,
   ),
   piece('unknown expectation', (id) => creation(id, 'Expect: 200-ok\r\n'), 417, ends),
   piece('no host', (id) => creation(id).replace('Host: x', 'Host: [zz]'), 400, ends),

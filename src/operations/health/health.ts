@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { UnavailableError } from '../../errors';
+import { securityHeaders } from '../../http';
 import type { Readiness } from './readiness';
 
 const OK = JSON.stringify({ status: 'ok' });
@@ -14,11 +15,16 @@ export function serveHealth(instance: FastifyInstance, readiness: Readiness): vo
   instance.get('/health/live', (_request, reply) => answer(reply, OK));
   instance.get('/health/ready', (_request, reply) => {
     if (readiness.isReady()) return answer(reply, OK);
-    void reply.code(unavailable.getStatus()).headers(unavailable.headers);
+    void reply
+      .code(unavailable.getStatus())
+      .headers({ ...securityHeaders, ...unavailable.headers });
     return answer(reply, JSON.stringify(unavailable.body));
   });
 }
 
 function answer(reply: FastifyReply, body: string): FastifyReply {
-  return reply.type('application/json; charset=utf-8').send(body);
+  return reply
+    .header('Cache-Control', 'no-store')
+    .type('application/json; charset=utf-8')
+    .send(body);
 }

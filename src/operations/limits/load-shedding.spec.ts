@@ -16,7 +16,11 @@ describe('load shedding', () => {
       doNotFake: ['hrtime', 'nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate'],
     });
     instance = fastify();
-    shedLoad(instance, { isFull: () => false } as PlantsRepository, 1);
+    const admit = shedLoad(instance, { isFull: () => false } as PlantsRepository, 1);
+    instance.addHook('onRequest', (_request, reply, done) => {
+      admit(reply.raw);
+      done();
+    });
     held = Promise.withResolvers();
     reached = Promise.withResolvers();
     instance.post('/plants', ({ headers }) => {

@@ -1,7 +1,8 @@
+import type { ServerResponse } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { FastifyInstance, onRequestHookHandler } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { UnavailableError } from '../../errors';
-import { createPlantRoute, type PlantsRepository } from '../../plants/standalone';
+import type { PlantsRepository } from '../../plants/standalone';
 
 /** The mean delay of the event loop from which it counts as late, in milliseconds. */
 const MAX_DELAY = 500;
@@ -23,14 +24,15 @@ const LATE = (RESOLUTION + MAX_DELAY) * 1e6;
 
 /**
  * Refuses creations with 503 while too many plants wait, or while the event loop is late and too many
- * creations are in progress. Neither the token nor the body of a refused creation is read. Call it
- * before routes are added.
+ * creations are in progress. Neither the token nor the body of a refused creation is read.
+ *
+ * @returns what to call for each creation; it throws UnavailableError
  */
 export function shedLoad(
   instance: FastifyInstance,
   plants: PlantsRepository,
   lateLimit = LATE_LIMIT,
-): void {
+): (response: ServerResponse) => void {
   const isLate = watchEventLoop(instance);
   // Created once, so that thousands of refusals a second do not each capture a stack trace.
   const late = new UnavailableError({ cause: new Error('overloaded: the event loop is delayed') });
@@ -42,21 +44,12 @@ export function shedLoad(
   const release = (): void => {
     inProgress--;
   };
-  const admit: onRequestHookHandler = (_request, reply, done) => {
-    if (plants.isFull()) {
-      done(full);
-    } else if (inProgress >= lateLimit && isLate()) {
-      done(late);
-    } else {
-      inProgress++;
-      reply.raw.on('close', release);
-      done();
-    }
+  return (response) => {
+    if (plants.isFull()) throw full;
+    if (inProgress >= lateLimit && isLate()) throw late;
+    inProgress++;
+    response.on('close', release);
   };
-  instance.addHook('onRoute', (options) => {
-    if (options.url !== createPlantRoute.url || options.method !== createPlantRoute.method) return;
-    options.onRequest = [admit, options.onRequest ?? []].flat();
-  });
 }
 
 function watchEventLoop(instance: FastifyInstance): () => boolean {
@@ -64,10 +57,8 @@ function watchEventLoop(instance: FastifyInstance): () => boolean {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION });
   delay.enable();
   const sampling = setInterval(() => {
-    // Nothing was measured if no timer fired at all. The mean takes Node long to compute, and is not late
-    // unless the largest is.
-    const { count, max } = delay;
-    isLate = count === 0 || (max > LATE && delay.mean > LATE);
+    // Nothing was measured if no timer fired at all.
+    isLate = delay.count === 0 || delay.mean > LATE;
     delay.reset();
   }, SAMPLE_INTERVAL).unref();
   instance.addHook('onClose', (_instance, done) => {

@@ -1,17 +1,18 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Caller } from '../../auth';
 import { pathOf } from '../../http';
 import {
-  createPlantRoute,
   type CreationEvent,
   creationChannel,
   type CreationOutcome,
+  isCreation,
 } from '../../plants/standalone';
-import { requestFields } from './request-context';
+import { type Refusal, refusalChannel } from '../../server';
+import { type LoggedRequest, requestFields } from './request-context';
 
-/** Outcomes of the creations that are answered before the operation sees them, by status. */
-const earlyOutcomes: Partial<Record<number, CreationOutcome>> = { 400: 'invalid', 503: 'refused' };
+const EARLY_OUTCOMES: Partial<Record<number, CreationOutcome>> = { 400: 'invalid', 503: 'refused' };
 
 /**
  * Writes one line a request, once it is answered. That of a creation says who created what, and with
@@ -24,24 +25,29 @@ export function logAccess(instance: FastifyInstance, logger: Logger): void {
     creations.set(event.request, event);
   };
   creationChannel.subscribe(remember);
-  instance.addHook('onClose', (_instance, done) => {
-    creationChannel.unsubscribe(remember);
-    done();
-  });
-  instance.addHook('onResponse', (request, reply, done) => {
-    const { method, url } = request;
+  const write = (request: LoggedRequest, status: number, fields: object): void => {
+    const { method = '', url = '' } = request.raw;
     logger.info(
-      {
-        ...requestFields(request),
-        method,
-        path: pathOf(url),
-        status: reply.statusCode,
-        ms: reply.elapsedTime,
-        ...callerFields(request),
-        ...creationFields(creations.get(request), request, reply),
-      },
+      { ...requestFields(request), method, path: pathOf(url), status, ...fields },
       'request',
     );
+  };
+  const writeRefusal = (message: unknown): void => {
+    const { request: raw, requestId: id, status } = message as Refusal;
+    write({ id, raw }, status, { ms: 0, ...earlyOutcome(raw, status) });
+  };
+  refusalChannel.subscribe(writeRefusal);
+  instance.addHook('onResponse', (request, reply, done) => {
+    write(request, reply.statusCode, {
+      ms: reply.elapsedTime,
+      ...callerFields(request),
+      ...(creationFields(creations.get(request)) ?? earlyOutcome(request.raw, reply.statusCode)),
+    });
+    done();
+  });
+  instance.addHook('onClose', (_instance, done) => {
+    creationChannel.unsubscribe(remember);
+    refusalChannel.unsubscribe(writeRefusal);
     done();
   });
 }
@@ -52,13 +58,11 @@ function callerFields({ caller }: FastifyRequest & { caller?: Caller }): object 
 }
 
 /** The id is a string, because programs that read logs round numbers beyond 2^53. */
-function creationFields(
-  event: CreationEvent | undefined,
-  { method, routeOptions }: FastifyRequest,
-  { statusCode }: FastifyReply,
-): object {
-  if (event) return { id: event.id?.toString(), outcome: event.outcome };
-  const isCreation =
-    method === createPlantRoute.method && routeOptions.url === createPlantRoute.url;
-  return isCreation ? { outcome: earlyOutcomes[statusCode] } : {};
+function creationFields(event: CreationEvent | undefined): object | undefined {
+  return event && { id: event.id?.toString(), outcome: event.outcome };
+}
+
+/** The outcome of a creation that is answered before the operation sees it. */
+function earlyOutcome(request: IncomingMessage, status: number): object {
+  return isCreation(request) ? { outcome: EARLY_OUTCOMES[status] } : {};
 }

@@ -1,10 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
-import type { FastifyRequest } from 'fastify';
 import { failureChannel } from '../../errors';
 
+/** What log lines need of a request. Fastify's requests have it. */
+export interface LoggedRequest {
+  readonly id: string;
+  readonly raw: IncomingMessage;
+}
+
 /** The request whose failure is being logged. */
-const current = new AsyncLocalStorage<FastifyRequest>();
+const current = new AsyncLocalStorage<LoggedRequest>();
 
 /** W3C Trace Context section 3.2: version 00, with neither id all zeros. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
@@ -39,7 +44,7 @@ export function requestFields(
   request = current.getStore(),
 ): (RequestFields & Partial<TraceFields>) | undefined {
   if (request === undefined) return undefined;
-  const { traceparent } = request.headers;
+  const { traceparent } = request.raw.headers;
   const trace = traceFields.get(request.raw);
   return typeof traceparent === 'string' && TRACEPARENT.test(traceparent)
     ? { requestId: request.id, traceparent, ...trace }

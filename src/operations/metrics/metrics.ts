@@ -4,16 +4,21 @@ import { ModuleRef } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { errorCatalogue, errorChannel, type ErrorKind, type PlantStoreError } from '../../errors';
+import { packageVersion } from '../../package-version';
 import {
   type BatchEvent,
   batchChannel,
-  createPlantRoute,
-  IDEMPOTENT_REPLAYED,
+  type CreationEvent,
+  creationChannel,
   PlantsRepository,
 } from '../../plants/standalone';
-import { durationBuckets } from './duration-series';
-import { packageVersion } from '../../package-version';
-import { RequestDurations } from './request-durations';
+import { type Refusal, refusalChannel } from '../../server';
+
+/** Upper bounds of the buckets of durations, in seconds. */
+const DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** The labels of requests that reached no route. A client must not choose a label. */
+const UNMATCHED = { method: 'any', route: 'none' };
 
 /** The errors that count as each outcome of a failed creation. */
 const failedOutcomes: Readonly<Record<string, readonly ErrorKind[]>> = {
@@ -26,20 +31,23 @@ const failedOutcomes: Readonly<Record<string, readonly ErrorKind[]>> = {
   unknown: ['outcomeUnknown'],
 };
 
-/**
- * The metrics of the service, for Prometheus. A request only increments counters; the rest is
- * computed when the metrics are read.
- */
+/** The metrics of the service, for Prometheus. */
 @Injectable()
 export class Metrics implements OnModuleInit, OnApplicationShutdown {
   private readonly registry = new Registry();
-  private readonly requests = new RequestDurations();
   /** How often each error was answered, by number. */
   private readonly errors = new Map<number, number>(
     Object.values(errorCatalogue).map(({ error }) => [error, 0]),
   );
-  /** How many creations were answered as repetitions. */
-  private replays = 0;
+  /** How many creations succeeded, by outcome. */
+  private readonly successes = { created: 0, replayed: 0 };
+  private readonly requestDuration = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Seconds from receiving the head of a request to sending its answer.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: DURATIONS,
+    registers: [this.registry],
+  });
   private readonly batchSize = new Histogram({
     name: 'plant_store_batch_size',
     help: 'Plants handed to the database in one commit.',
@@ -49,20 +57,18 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
   private readonly commitDuration = new Histogram({
     name: 'plant_store_commit_duration_seconds',
     help: 'How long a commit took, the sync to the disk included, in seconds.',
-    buckets: [...durationBuckets],
+    buckets: DURATIONS,
     registers: [this.registry],
   });
 
   constructor(private readonly moduleRef: ModuleRef) {
     collectDefaultMetrics({ register: this.registry });
-    this.requests.register(this.registry);
   }
 
   onModuleInit(): void {
     const plants = this.moduleRef.get(PlantsRepository, { strict: false });
     const registers = [this.registry];
-    const { requests, errors } = this;
-    const replays = (): number => this.replays;
+    const { successes, errors } = this;
 
     new Counter({
       name: 'plant_store_creations_total',
@@ -71,11 +77,7 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
       registers,
       collect() {
         this.reset();
-        this.inc(
-          { outcome: 'created' },
-          requests.count(createPlantRoute.method, createPlantRoute.url, 200) - replays(),
-        );
-        this.inc({ outcome: 'replayed' }, replays());
+        for (const [outcome, count] of Object.entries(successes)) this.inc({ outcome }, count);
         for (const [outcome, kinds] of Object.entries(failedOutcomes)) {
           const counts = kinds.map((kind) => errors.get(errorCatalogue[kind].error) ?? 0);
           this.inc(
@@ -120,21 +122,27 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
 
     errorChannel.subscribe(this.countError);
     batchChannel.subscribe(this.countBatch);
+    creationChannel.subscribe(this.countCreation);
+    refusalChannel.subscribe(this.countRefusal);
   }
 
   onApplicationShutdown(): void {
     errorChannel.unsubscribe(this.countError);
     batchChannel.unsubscribe(this.countBatch);
+    creationChannel.unsubscribe(this.countCreation);
+    refusalChannel.unsubscribe(this.countRefusal);
   }
 
   /** Measures every answered request, and counts connections. Call it before routes are added. */
   measure(instance: FastifyInstance): void {
-    this.requests.measure(instance);
-    // In lower case, as Fastify keeps it: V8 would make and look up another text for each request.
-    const field = IDEMPOTENT_REPLAYED.toLowerCase();
-    // When the duration is counted, so that "created" never falls.
-    instance.addHook('onResponse', (_request, reply, done) => {
-      if (reply.statusCode === 200 && reply.hasHeader(field)) this.replays++;
+    instance.addHook('onResponse', (request, reply, done) => {
+      const { url: route } = request.routeOptions;
+      const labels =
+        request.is404 || route === undefined ? UNMATCHED : { method: request.method, route };
+      this.requestDuration.observe(
+        { ...labels, status: reply.statusCode },
+        reply.elapsedTime / 1000,
+      );
       done();
     });
     const connections = promisify(instance.server.getConnections.bind(instance.server));
@@ -164,6 +172,16 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
   private readonly countError = (message: unknown): void => {
     const { error } = message as PlantStoreError;
     this.errors.set(error, (this.errors.get(error) ?? 0) + 1);
+  };
+
+  private readonly countCreation = (message: unknown): void => {
+    const { outcome } = message as CreationEvent;
+    if (outcome === 'created' || outcome === 'replayed') this.successes[outcome]++;
+  };
+
+  private readonly countRefusal = (message: unknown): void => {
+    const { status } = message as Refusal;
+    this.requestDuration.observe({ ...UNMATCHED, status }, 0);
   };
 
   private readonly countBatch = (message: unknown): void => {

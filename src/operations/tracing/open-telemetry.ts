@@ -106,18 +106,18 @@ export function traceRequests(instance: FastifyInstance): void {
   const tracer = trace.getTracer(SERVICE, packageVersion());
   const contexts = new WeakMap<IncomingMessage, Context>();
 
-  // Not a hook: earlier hooks could answer a request before it has a span.
-  instance.server.prependListener(
-    'request',
-    (request: IncomingMessage, response: ServerResponse) => {
-      const caller = propagation.extract(ROOT_CONTEXT, request.headers);
-      const span = startRequest(tracer, request, caller);
-      contexts.set(request, trace.setSpan(caller, span));
-      response.once('close', () => {
-        endRequest(span, response);
-      });
-    },
-  );
+  const startSpan = (request: IncomingMessage, response: ServerResponse): void => {
+    const caller = propagation.extract(ROOT_CONTEXT, request.headers);
+    const span = startRequest(tracer, request, caller);
+    contexts.set(request, trace.setSpan(caller, span));
+    response.once('close', () => {
+      endRequest(span, response);
+    });
+  };
+  // Not a hook: some requests are answered before any hook sees them.
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) {
+    instance.server.prependListener(event, startSpan);
+  }
   instance.addHook('onRequest', ({ raw, method, routeOptions: { url } }, _reply, done) => {
     const span = trace.getSpan(contexts.get(raw) ?? ROOT_CONTEXT);
     if (url !== undefined) span?.updateName(`${method} ${url}`).setAttribute('http.route', url);

@@ -1,9 +1,17 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MalformedRequestError } from '../errors';
-import { rawErrorAnswer } from './raw-answer';
-import { isBodyDelayed } from './refused-bodies';
+import { MalformedRequestError } from '../../errors';
+import { rawErrorAnswer } from '../refusal';
+
+/**
+ * Depends on what Node.js 24 and 26 do and do not document: `_last` of a response; that a socket's
+ * `destroySoon` closes it behind the last response; that the parser reads by the socket's `data`
+ * listener and its `resume` listener starts the reading again; that an HTTP server closes idle
+ * connections in `close` but not in that of its base class; `httpAllowHalfOpen`; and that Node closes
+ * only the response that it was writing when a connection breaks. `connections.spec.ts` fails when
+ * that changes.
+ */
 
 /** How long an idle connection stays open while draining, in milliseconds. */
 const LINGER = 500;
@@ -47,6 +55,8 @@ export class Connections {
   private readonly allClosed = Promise.withResolvers<undefined>();
 
   constructor(private readonly server: Server) {
+    // Answers a client that has ended its side.
+    Object.assign(server, { httpAllowHalfOpen: true });
     server.on('connection', (socket: Socket) => {
       this.sockets.add(socket);
       socket.once('close', () => {
@@ -114,6 +124,12 @@ export class Connections {
     connection.unanswered.push(response);
     response.on('close', connection.onClose);
     if (closesConnection(request)) response.shouldKeepAlive = false;
+    if (request.headers['transfer-encoding'] !== undefined) {
+      // Node's parser takes nothing behind a close in a trailer, so the answer must say it.
+      request.once('end', () => {
+        if (hasClosingTrailer(response)) response.shouldKeepAlive = false;
+      });
+    }
     // RFC 9112 section 9.6: only the last answer on a connection may say that it closes.
     if (this.draining) {
       if (connection.latest?.headersSent === false) connection.latest.removeHeader('Connection');
@@ -139,8 +155,9 @@ export class Connections {
     if (hasEnded(connection) && !awaitsBody(connection)) return;
     connection.end ??= () => {
       connection.end = nothing;
-      const isAnswered = connection.latest?.req.complete === false && connection.latest.headersSent;
-      if (answer && !isAnswered) socket.write(answer());
+      const { latest } = connection;
+      const isAnswered = latest?.req.complete === false && latest.headersSent;
+      if (answer && !isAnswered && !hasClosingTrailer(latest)) socket.write(answer());
       close(socket);
     };
     if (isSettled(connection)) connection.end();
@@ -185,6 +202,11 @@ function hasEnded({ latest, end }: Connection): boolean {
   return end !== undefined || (latest !== undefined && (!latest.shouldKeepAlive || !!latest._last));
 }
 
+/** Whether Node's parser takes nothing behind the request of a response, because of a trailer. */
+function hasClosingTrailer(response: Response | undefined): boolean {
+  return CLOSE_OPTION.test(response?.req.trailers.connection ?? '');
+}
+
 /** Whether the latest request is neither received completely nor answered. */
 function awaitsBody({ latest }: Connection): boolean {
   return latest !== undefined && !latest.req.complete && !latest.headersSent;
@@ -214,12 +236,5 @@ function close(socket: Socket): void {
 
 /** Keeps Node's HTTP parser from whatever else arrives. */
 function ignoreInput(socket: Socket): void {
-  const ignore = (): void => {
-    // Node's own listener, which goes with the parser, has to start the reading again first.
-    if (isBodyDelayed(socket)) return;
-    socket.off('resume', ignore).removeAllListeners('data').on('data', nothing);
-  };
-  socket.on('resume', ignore);
-  ignore();
-  socket.resume();
+  socket.removeAllListeners('data').on('data', nothing).resume();
 }

@@ -1,7 +1,6 @@
 /**
- * The security header fields of every answer but that to a successful creation: no sniffing, no
- * caching, no scripts and no frames. The service answers programs; a page of its own, such as Swagger
- * UI, replaces `Content-Security-Policy`.
+ * The security header fields of errors and pages: no sniffing, no caching, no scripts and no frames. A
+ * page of our own, such as Swagger UI, replaces `Content-Security-Policy`.
  *
  * `Strict-Transport-Security`, which OWASP also lists for REST services, is left to the operator: it
  * commits a whole host name to HTTPS, with everything else that the host serves.

@@ -1,8 +1,8 @@
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { INestApplication } from '@nestjs/common';
-import { Readiness } from '../health';
 import { Tracing } from '../tracing';
+import { Readiness } from './readiness';
 
 /** The share of the shutdown timeout for sending the last spans, after everything else has closed. */
 const TRACING_SHARE = 0.1;

@@ -1,1 +1,0 @@
-export { closeOnSignal, type ShutdownOptions } from './shutdown';

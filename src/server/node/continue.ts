@@ -1,0 +1,21 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+/** RFC 9112 section 6.3 */
+function hasContent({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** Sends 100 Continue once the body is read, RFC 9110 section 10.1.1, and never after an answer. */
+export function continueOnceRead(request: IncomingMessage, response: ServerResponse): void {
+  const sendContinue = (): void => {
+    if (!response.headersSent) response.writeContinue();
+  };
+  if (request.readableFlowing || !hasContent(request)) {
+    sendContinue();
+  } else {
+    // An answer without 100 Continue closes the connection. Whether that comes must be known before
+    // the next request is parsed, so this one is the last.
+    response.shouldKeepAlive = false;
+    request.once('resume', sendContinue);
+  }
+}
