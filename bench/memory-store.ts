@@ -19,12 +19,12 @@ async function main(): Promise<void> {
       queueLength: () => 0,
     })
     .compile();
-  let admission: Admission | undefined;
+  const program: { admission?: Admission } = {};
   const app = module.createNestApplication<NestFastifyApplication>(
-    createFastifyAdapter(settings, () => admission),
+    createFastifyAdapter(settings, () => program.admission),
     { bodyParser: false, logger: false },
   );
-  admission = equip(app, settings, createLogger(settings.logLevel));
+  program.admission = equip(app, settings, createLogger(settings.logLevel));
   await app.listen(settings.port, settings.host);
 }
 

@@ -22,10 +22,10 @@ import { PlantsRepository } from './plants/standalone';
  */
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
   const logger = createLogger(settings.logLevel);
-  let admission: Admission | undefined;
+  const program: { admission?: Admission } = {};
   const app = await NestFactory.create<NestFastifyApplication>(
     AppModule.register(settings),
-    createFastifyAdapter(settings, () => admission),
+    createFastifyAdapter(settings, () => program.admission),
     {
       bodyParser: false,
       abortOnError: false,
@@ -33,7 +33,7 @@ export async function createApplication(settings: Settings): Promise<NestFastify
     },
   );
   for (const warning of settings.warnings) new Logger('Environment').warn(warning);
-  admission = equip(app, settings, logger);
+  program.admission = equip(app, settings, logger);
   return app;
 }
 

@@ -1,0 +1,235 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+import { answerClientError, answerConnect } from './client-errors';
+import { Connections } from './connections';
+import { continueOnceRead } from './continue';
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+const LAST = GET.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n');
+
+/** What this folder needs of Node.js, each on a plain server. */
+describe('connections of a Node.js server', () => {
+  let server: Server;
+  let connections: Connections;
+  let handle: Handler;
+  let admitted: number;
+  let sockets: Socket[];
+  beforeEach(async () => {
+    admitted = 0;
+    sockets = [];
+    handle = (request, response) => {
+      request.resume();
+      response.end('answer');
+    };
+    server = createServer({ maxHeaderSize: 1024 });
+    connections = new Connections(server);
+    const receive: Handler = (request, response) => {
+      if (!connections.admit(request, response)) return;
+      admitted++;
+      handle(request, response);
+    };
+    server.on('request', receive).on('checkContinue', (request, response) => {
+      receive(request, response);
+      continueOnceRead(request, response);
+    });
+    server.on('clientError', (error, socket) => {
+      answerClientError(error, socket as Socket, connections);
+    });
+    answerConnect(server, connections);
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+  });
+  afterEach(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+
+  function open(): Socket {
+    const { port } = server.address() as AddressInfo;
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    socket.on('error', () => undefined);
+    sockets.push(socket);
+    return socket;
+  }
+
+  /** All that a server sends until it ends its side. */
+  async function received(socket: Socket): Promise<string> {
+    let text = '';
+    socket.on('data', (chunk) => (text += String(chunk)));
+    await once(socket, 'end');
+    return text;
+  }
+
+  async function exchange(text: string): Promise<string> {
+    const socket = open();
+    socket.write(text);
+    return received(socket);
+  }
+
+  /** The status lines of answers. */
+  const statuses = (text: string) => text.match(/HTTP\/1\.1 \d+/g)?.map((line) => line.slice(9));
+
+  it('processes nothing behind an answer that was told to close', async () => {
+    handle = (_request, response) => {
+      response.setHeader('Connection', 'close').end();
+    };
+
+    expect(statuses(await exchange(GET + GET))).toEqual(['200']);
+    expect(admitted).toBe(1);
+  });
+
+  it('reads on after the last answer, so that a client that still sends can read it', async () => {
+    handle = (_request, response) => {
+      response.shouldKeepAlive = false;
+      response.end('answer');
+    };
+    const [accepted] = (await Promise.all([
+      once(server, 'connection').then(([socket]: Socket[]) => socket),
+      exchange('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n'),
+    ])) as [Socket, string];
+
+    expect(accepted.destroyed).toBe(false);
+    sockets[0]?.write('x'.repeat(100_000));
+    sockets[0]?.end();
+    await once(accepted, 'close');
+    expect(accepted.bytesRead).toBeGreaterThan(100_000);
+  });
+
+  it('gives the parser nothing behind the end of a connection', async () => {
+    handle = (request, response) => {
+      setImmediate(() => {
+        connections.end(request.socket);
+        sockets[0]?.write(GET);
+      });
+      void setTimeout(20).then(() => response.end('answer'));
+    };
+    const socket = open();
+    socket.write(GET);
+    const answers = received(socket);
+
+    expect(statuses(await answers)).toEqual(['200']);
+    expect(admitted).toBe(1);
+  });
+
+  it('answers a client that has ended its side, and closes', async () => {
+    handle = (_request, response) => void setTimeout(20).then(() => response.end('answer'));
+    const socket = open();
+    socket.end(GET);
+
+    expect(await received(socket)).toMatch(/connection: close/i);
+  });
+
+  it('answers 400 to a client that ends its side in the middle of a body', async () => {
+    handle = (request) => request.resume();
+    const socket = open();
+    socket.end('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx');
+
+    expect(statuses(await received(socket))).toEqual(['400']);
+  });
+
+  it('answers a request that was on its way when draining began', async () => {
+    const socket = open();
+    socket.write(GET);
+    const answers = received(socket);
+    await once(socket, 'data');
+
+    const drained = connections.drain(5000);
+    socket.write(GET);
+
+    expect(await answers).toMatch(/answer.*connection: close.*answer$/is);
+    socket.end();
+    await drained;
+  });
+
+  it('closes every response when a connection breaks', async () => {
+    const closed: number[] = [];
+    let pending = 0;
+    handle = (_request, response) => {
+      const number = ++pending;
+      response.once('close', () => closed.push(number));
+      if (number === 3) sockets[0]?.resetAndDestroy();
+    };
+    open().write(GET + GET + GET);
+
+    await once(server, 'connection');
+    while (closed.length < 3) await setTimeout(5);
+    expect(closed.sort()).toEqual([1, 2, 3]);
+  });
+
+  it('destroys a connection whose client does not read', async () => {
+    server.setTimeout(50);
+    handle = (_request, response) => response.end('x'.repeat(2 ** 24));
+    const accepted = once(server, 'connection') as Promise<[Socket]>;
+    open().pause().write(GET);
+    const [peer] = await accepted;
+
+    await once(peer, 'close');
+
+    expect(peer.destroyed).toBe(true);
+  });
+
+  it('says close when a trailer says it, and processes nothing behind', async () => {
+    handle = (request, response) => {
+      request.resume().once('end', () => response.end('answer'));
+    };
+    const chunked =
+      'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nConnection: close\r\n\r\n';
+
+    const answers = await exchange(chunked + GET);
+
+    expect(statuses(answers)).toEqual(['200']);
+    expect(answers).toMatch(/connection: close/i);
+  });
+
+  it.each([
+    ['garbage', 'garbage\r\n\r\n', '400'],
+    ['an unknown method', 'BREW / HTTP/1.1\r\nHost: x\r\n\r\n', '501'],
+    ['an unknown method behind a request', `${GET}BREW / HTTP/1.1\r\nHost: x\r\n\r\n`, '501'],
+    ['a large head', `GET / HTTP/1.1\r\nX: ${'x'.repeat(2000)}\r\n\r\n`, '431'],
+    ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', '501'],
+  ])('answers %s, which Node refuses, with the Error body', async (_what, text, status) => {
+    const answers = await exchange(text);
+
+    expect(statuses(answers)?.at(-1)).toBe(status);
+    expect(answers).toMatch(/\r\n\r\n\{"error":\d{5},"message":"[^"]+"\}$/);
+  });
+
+  it('answers a HEAD that Node refuses without a body', async () => {
+    expect(await exchange(`${GET}HEAD / HTTP/1.1\r\nnonsense\r\n\r\n`)).toMatch(
+      / 400 .*\r\n\r\n$/s,
+    );
+  });
+
+  it('survives a client that resets after CONNECT', async () => {
+    const accepted = once(server, 'connection') as Promise<[Socket]>;
+    const socket = open();
+    socket.write('CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n');
+    const [peer] = await accepted;
+    await once(server, 'connect');
+    const left = new Promise((resolve) => peer.once('close', resolve));
+    socket.resetAndDestroy();
+    await left;
+
+    expect(statuses(await exchange(LAST))).toEqual(['200']);
+  });
+
+  it('asks for a body once it is read, and not after an answer', async () => {
+    const expecting =
+      'POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n';
+    handle = (request, response) => {
+      setImmediate(() => request.resume().once('end', () => response.end('answer')));
+    };
+    const socket = open();
+    socket.write(expecting);
+    const answers = received(socket);
+    await once(socket, 'data');
+    socket.write('x');
+    expect(statuses(await answers)).toEqual(['100', '200']);
+
+    handle = (_request, response) => setImmediate(() => response.end('answer'));
+    expect(statuses(await exchange(expecting))).toEqual(['200']);
+  });
+});
