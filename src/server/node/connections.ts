@@ -6,11 +6,10 @@ import { rawErrorAnswer } from '../refusal';
 
 /**
  * Depends on what Node.js 24 and 26 do and do not document: `_last` of a response; that a socket's
- * `destroySoon` closes it behind the last response; that the parser reads by the socket's `data`
- * listener and its `resume` listener starts the reading again; that an HTTP server closes idle
- * connections in `close` but not in that of its base class; `httpAllowHalfOpen`; and that Node closes
- * only the response that it was writing when a connection breaks. `connections.spec.ts` fails when
- * that changes.
+ * `destroySoon` closes it behind the last response; that an HTTP server closes idle connections in
+ * `close` but not in that of its base class; `httpAllowHalfOpen`; that the parser takes nothing behind
+ * a close in a trailer; and what Node leaves open when a connection breaks behind a CONNECT.
+ * `connections.spec.ts` fails when that changes.
  */
 
 /** How long an idle connection stays open while draining, in milliseconds. */
@@ -103,7 +102,7 @@ export class Connections {
     });
     socket.once('close', () => {
       this.open.delete(socket);
-      // Node closes only the response that it was writing. Others wait for it to release what they hold.
+      // Behind a CONNECT, Node does not close the responses before it, which hold what they use.
       setImmediate(() => {
         for (const response of [...connection.unanswered]) response.emit('close');
       });
@@ -236,5 +235,5 @@ function close(socket: Socket): void {
 
 /** Keeps Node's HTTP parser from whatever else arrives. */
 function ignoreInput(socket: Socket): void {
-  socket.removeAllListeners('data').on('data', nothing).resume();
+  socket.resume();
 }
