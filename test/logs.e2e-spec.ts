@@ -261,6 +261,20 @@ describe('the log with ACCESS_LOG=true', () => {
     expect(lines[0]).not.toHaveProperty('traceparent');
   });
 
+  it('has a line for what is refused before any router', async () => {
+    const url = await service.url();
+    await exchange(url, 'GET /%zz?secret HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-1\r\n\r\n');
+    await exchange(
+      url,
+      'POST /plants HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-2\r\nExpect: x\r\n\r\n',
+    );
+
+    expect(await requestLines()).toMatchObject([
+      { requestId: 'r-1', method: 'GET', path: '/%zz', status: 400 },
+      { requestId: 'r-2', method: 'POST', path: '/plants', status: 417 },
+    ]);
+  });
+
   it('contains no password from a target in absolute form', async () => {
     const target = 'http://user:hunter2@x/plants?access_token=hunter3';
 

@@ -110,6 +110,17 @@ describe.each(stores)('operations of a service with plants in %s', (_name, start
       expect(body).toContain('plant_store_commit_duration_seconds_count 1\n');
     });
 
+    it('measure what is refused before any router, and count its error', async () => {
+      await exchange(await application.listen(), 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n');
+
+      const { body } = await get('/metrics', authorized);
+
+      expect(body).toContain(
+        'http_request_duration_seconds_count{method="any",route="none",status="400"} 1\n',
+      );
+      expect(body).toContain('plant_store_errors_total{error="40000"} 1\n');
+    });
+
     it('report the queue, the readiness, the event loop, the process and the version', async () => {
       const { body } = await get('/metrics', authorized);
 

@@ -13,6 +13,7 @@ import { PostgresServer } from './support/postgres';
 import { ServiceProcess } from './support/service-process';
 import { lockDatabase } from './support/sqlite';
 import { until } from './support/until';
+import { exchange } from './support/wire';
 
 jest.setTimeout(60_000);
 
@@ -94,6 +95,25 @@ describe('traces', () => {
     expect(validation).toMatchObject({ ...child, name: 'validate plant', attributes: {} });
     expect(commit).toMatchObject({ ...child, name: 'commit plant' });
     expect(commit?.attributes).toEqual({ 'plant_store.batch.size': 1 });
+    expect(new Set(collector.spans.map(({ traceId }) => traceId)).size).toBe(1);
+  });
+
+  it.each([
+    ['100-continue', 200],
+    ['x', 417],
+  ])('have a span for a request with the expectation %s', async (expectation, status) => {
+    const body = '{"id":200,"name":"Fern"}';
+    await exchange(
+      await service.url(),
+      `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\nExpect: ${expectation}\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+
+    const isRequest = ({ kind }: CollectedSpan) => kind === SERVER;
+    await until(() => collector.spans.some(isRequest));
+    const [request, ...others] = collector.spans.filter(isRequest);
+    expect(request?.attributes['http.response.status_code']).toBe(status);
+    expect(others).toEqual([]);
+    await until(() => status !== 200 || collector.spans.length === 3);
     expect(new Set(collector.spans.map(({ traceId }) => traceId)).size).toBe(1);
   });
 

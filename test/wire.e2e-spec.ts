@@ -5,7 +5,6 @@ import type { ErrorBody } from '../src/plants';
 import { TestApplication, TOKEN } from './support/application';
 import { errorBodies } from './support/error-bodies';
 import { readMetric } from './support/metrics';
-import { stores, type TestStore } from './support/stores';
 import { until } from './support/until';
 import { exchange, open, readAnswers } from './support/wire';
 
@@ -31,19 +30,15 @@ const alive = { status: 200, body: { status: 'ok' } };
 const ALIVE = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
 const refused = (status: number, body: ErrorBody) => ({ status, body });
 
-describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) => {
-  let application: TestApplication<TestStore>;
+describe('HTTP on the wire', () => {
+  let application: TestApplication;
   let url: URL;
   beforeAll(async () => {
-    application = await TestApplication.start(
-      { HEADERS_TIMEOUT: '500ms', REQUEST_TIMEOUT: '1s' },
-      await startStore(),
-    );
+    application = await TestApplication.start({ HEADERS_TIMEOUT: '500ms', REQUEST_TIMEOUT: '1s' });
     url = await application.listen();
   });
   afterAll(() => application.stop());
-  const plantIds = async (): Promise<number[]> =>
-    (await application.store.plants()).map(({ id }) => Number(id));
+  const plantIds = (): number[] => application.store.plants().map(({ id }) => Number(id));
 
   it.each<[string, string | Buffer, number, ErrorBody]>([
     ['garbage', 'garbage\r\n\r\n', 400, errorBodies.malformedRequest],
@@ -253,7 +248,7 @@ describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) =
       if (later) setTimeout(() => socket.write(creation(30)), 150);
       expect(await readAnswers(socket)).toMatchObject([answer]);
     }
-    expect(await plantIds()).not.toContain(30);
+    expect(plantIds()).not.toContain(30);
   });
 
   it('takes the body of a request behind an upgrade for no request', async () => {
@@ -266,7 +261,7 @@ describe.each(stores)('HTTP on the wire, to plants in %s', (_name, startStore) =
     setTimeout(() => socket.write(body), 50);
 
     expect(await readAnswers(socket)).toMatchObject([{ status: 200 }]);
-    expect(await plantIds()).not.toContain(31);
+    expect(plantIds()).not.toContain(31);
   });
 
   it('gives one answer to a request that breaks when it has been answered', async () => {
