@@ -115,7 +115,7 @@ describe.each([
     expect(await post(new URL('/plants', url), { authorization: 'Bearer change-me' })).toBe(
       '200 {"name":"Fern"}',
     );
-    const plant = await fetch(new URL('/known-plants/9007199254740993', url));
+    const plant = await fetch(new URL('/stored-plants/9007199254740993', url));
     expect(await plant.json()).toEqual({ id: '9007199254740993', name: 'Fern' });
   }, 60_000);
 

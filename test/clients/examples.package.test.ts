@@ -27,6 +27,7 @@ describe('docs/clients.md', () => {
     ({ application, env } = await startForClients());
     const sources = {
       'create.ts': example('TypeScript', 'ts'),
+      'to-json.ts': example('TypeScript', 'ts toJSON'),
       'retry.ts': example('TypeScript', 'ts retry'),
       'mistakes.ts': MISTAKES,
     };
@@ -42,12 +43,12 @@ describe('docs/clients.md', () => {
     project.remove();
   });
 
-  const pythonOf = (language: string): Promise<Run> =>
-    python(project.write('program.py', example('Python', language)), env);
+  const runPython = (): Promise<Run> =>
+    python(project.write('program.py', example('Python', 'python')), env);
 
   it.each([
     ['curl', () => shell(example('curl', 'sh'), { env })],
-    ['Python', () => pythonOf('python')],
+    ['Python', runPython],
     ['TypeScript with a generated client', () => project.run('create.js', env)],
   ])(
     'has a program that creates a plant, and tells when it is there already: %s',
@@ -78,7 +79,7 @@ describe('docs/clients.md', () => {
 
     it.each([
       ['curl', () => shell(example('curl', 'sh retry'), { env })],
-      ['Python', () => pythonOf('python retry')],
+      ['Python', runPython],
       ['TypeScript', () => project.run('retry.js', env)],
     ])('%s', async (_name, create) => {
       const outcome = await create();

@@ -29,6 +29,16 @@ const AS_IT_COMES = {
     console.log(await createPlant({ id: 9007199254741003, name: 'Fern' }));`,
 };
 
+/** An exact id by the types that the script generates. */
+const CREATE_WITH_OPENAPI_FETCH = `import './to-json.js';
+  import createClient from 'openapi-fetch';
+  import type { paths } from './schema.js';
+  const client = createClient<paths>({
+    baseUrl: process.env.PLANT_STORE,
+    headers: { Authorization: 'Bearer ' + process.env.TOKEN },
+  });
+  console.log(await client.POST('/plants', { body: { id: 9007199254741003n, name: 'Fern' } }));`;
+
 /** What a bigint does in a client that calls JSON.stringify. */
 const CREATE_WITH_OAZAPFTS = `import { createPlant, defaults } from './oazapfts.js';
   defaults.baseUrl = String(process.env.PLANT_STORE);
@@ -43,7 +53,7 @@ describe('docs/clients.md says what generators make of an int64:', () => {
   beforeAll(async () => {
     ({ application, env } = await startForClients());
     const sources = {
-      'openapi-fetch.ts': example('TypeScript', 'ts openapi-fetch'),
+      'openapi-fetch.ts': CREATE_WITH_OPENAPI_FETCH,
       'to-json.ts': `${example('TypeScript', 'ts toJSON')}export {};`,
       'oazapfts-bigint.ts': CREATE_WITH_OAZAPFTS,
       'oazapfts-to-json.ts': `import './to-json.js';\n${CREATE_WITH_OAZAPFTS}`,
