@@ -10,6 +10,7 @@ import {
   batchChannel,
   type CreationEvent,
   creationChannel,
+  type CreationOutcome,
   PlantsRepository,
 } from '../../plants/standalone';
 import { type Refusal, refusalChannel } from '../../server';
@@ -20,83 +21,74 @@ const DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
 /** The labels of requests that reached no route. A client must not choose a label. */
 const UNMATCHED = { method: 'any', route: 'none' };
 
-/** The errors that count as each outcome of a failed creation. */
-const failedOutcomes: Readonly<Record<string, readonly ErrorKind[]>> = {
-  invalid: [
-    ...(['notJson', 'invalidPlant', 'unsupportedMediaType', 'bodyTooLarge'] as const),
-    'invalidIdempotencyKey',
-  ],
-  taken: ['idTaken', 'idempotencyKeyReused'],
-  refused: ['unavailable'],
-  unknown: ['outcomeUnknown'],
+/** The outcomes of failed creations. Nothing else is answered with these errors. */
+const OUTCOMES: Partial<Record<ErrorKind, CreationOutcome>> = {
+  notJson: 'invalid',
+  invalidPlant: 'invalid',
+  unsupportedMediaType: 'invalid',
+  bodyTooLarge: 'invalid',
+  invalidIdempotencyKey: 'invalid',
+  idTaken: 'taken',
+  idempotencyKeyReused: 'taken',
+  unavailable: 'refused',
+  outcomeUnknown: 'unknown',
 };
+const outcomeOfError = new Map(
+  Object.entries(OUTCOMES).map(([kind, outcome]) => [
+    errorCatalogue[kind as ErrorKind].error as number,
+    outcome,
+  ]),
+);
 
 /** The metrics of the service, for Prometheus. */
 @Injectable()
 export class Metrics implements OnModuleInit, OnApplicationShutdown {
   private readonly registry = new Registry();
-  /** How often each error was answered, by number. */
-  private readonly errors = new Map<number, number>(
-    Object.values(errorCatalogue).map(({ error }) => [error, 0]),
-  );
-  /** How many creations succeeded, by outcome. */
-  private readonly successes = { created: 0, replayed: 0 };
+  private readonly registers = [this.registry];
+  private readonly creations = new Counter({
+    name: 'plant_store_creations_total',
+    help: 'Creations by outcome.',
+    labelNames: ['outcome'],
+    registers: this.registers,
+  });
+  private readonly errors = new Counter({
+    name: 'plant_store_errors_total',
+    help: 'Errors answered, by number.',
+    labelNames: ['error'],
+    registers: this.registers,
+  });
   private readonly requestDuration = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Seconds from receiving the head of a request to sending its answer.',
     labelNames: ['method', 'route', 'status'],
     buckets: DURATIONS,
-    registers: [this.registry],
+    registers: this.registers,
   });
   private readonly batchSize = new Histogram({
     name: 'plant_store_batch_size',
     help: 'Plants handed to the database in one commit.',
     buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
-    registers: [this.registry],
+    registers: this.registers,
   });
   private readonly commitDuration = new Histogram({
     name: 'plant_store_commit_duration_seconds',
     help: 'How long a commit took, the sync to the disk included, in seconds.',
     buckets: DURATIONS,
-    registers: [this.registry],
+    registers: this.registers,
   });
 
   constructor(private readonly moduleRef: ModuleRef) {
     collectDefaultMetrics({ register: this.registry });
+    // A counter that begins at its first event has no increase from zero.
+    for (const { error } of Object.values(errorCatalogue)) this.errors.inc({ error }, 0);
+    for (const outcome of ['created', 'replayed', ...outcomeOfError.values()]) {
+      this.creations.inc({ outcome }, 0);
+    }
   }
 
   onModuleInit(): void {
     const plants = this.moduleRef.get(PlantsRepository, { strict: false });
-    const registers = [this.registry];
-    const { successes, errors } = this;
-
-    new Counter({
-      name: 'plant_store_creations_total',
-      help: 'Creations by outcome.',
-      labelNames: ['outcome'],
-      registers,
-      collect() {
-        this.reset();
-        for (const [outcome, count] of Object.entries(successes)) this.inc({ outcome }, count);
-        for (const [outcome, kinds] of Object.entries(failedOutcomes)) {
-          const counts = kinds.map((kind) => errors.get(errorCatalogue[kind].error) ?? 0);
-          this.inc(
-            { outcome },
-            counts.reduce((sum, count) => sum + count),
-          );
-        }
-      },
-    });
-    new Counter({
-      name: 'plant_store_errors_total',
-      help: 'Errors answered, by number.',
-      labelNames: ['error'],
-      registers,
-      collect() {
-        this.reset();
-        for (const [error, count] of errors) this.inc({ error }, count);
-      },
-    });
+    const { registers } = this;
     new Gauge({
       name: 'plant_store_queue_length',
       help: 'Plants that wait to be handed to the database.',
@@ -122,34 +114,33 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
 
     errorChannel.subscribe(this.countError);
     batchChannel.subscribe(this.countBatch);
-    creationChannel.subscribe(this.countCreation);
+    creationChannel.subscribe(this.countSuccess);
     refusalChannel.subscribe(this.countRefusal);
   }
 
   onApplicationShutdown(): void {
     errorChannel.unsubscribe(this.countError);
     batchChannel.unsubscribe(this.countBatch);
-    creationChannel.unsubscribe(this.countCreation);
+    creationChannel.unsubscribe(this.countSuccess);
     refusalChannel.unsubscribe(this.countRefusal);
   }
 
   /** Measures every answered request, and counts connections. Call it before routes are added. */
   measure(instance: FastifyInstance): void {
+    const { registers } = this;
     instance.addHook('onResponse', (request, reply, done) => {
+      const { method, is404 } = request;
       const { url: route } = request.routeOptions;
-      const labels =
-        request.is404 || route === undefined ? UNMATCHED : { method: request.method, route };
-      this.requestDuration.observe(
-        { ...labels, status: reply.statusCode },
-        reply.elapsedTime / 1000,
-      );
+      const labels = is404 || route === undefined ? UNMATCHED : { method, route };
+      const seconds = reply.elapsedTime / 1000;
+      this.requestDuration.observe({ ...labels, status: reply.statusCode }, seconds);
       done();
     });
     const connections = promisify(instance.server.getConnections.bind(instance.server));
     new Gauge({
       name: 'http_open_connections',
       help: 'Connections that are open.',
-      registers: [this.registry],
+      registers,
       async collect() {
         this.set(await connections());
       },
@@ -157,7 +148,7 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
     const dropped = new Counter({
       name: 'http_dropped_connections_total',
       help: 'New connections closed because too many were open.',
-      registers: [this.registry],
+      registers,
     });
     instance.server.on('drop', () => {
       dropped.inc();
@@ -171,12 +162,14 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
 
   private readonly countError = (message: unknown): void => {
     const { error } = message as PlantStoreError;
-    this.errors.set(error, (this.errors.get(error) ?? 0) + 1);
+    this.errors.inc({ error });
+    const outcome = outcomeOfError.get(error);
+    if (outcome !== undefined) this.creations.inc({ outcome });
   };
 
-  private readonly countCreation = (message: unknown): void => {
+  private readonly countSuccess = (message: unknown): void => {
     const { outcome } = message as CreationEvent;
-    if (outcome === 'created' || outcome === 'replayed') this.successes[outcome]++;
+    if (outcome === 'created' || outcome === 'replayed') this.creations.inc({ outcome });
   };
 
   private readonly countRefusal = (message: unknown): void => {
