@@ -6,19 +6,15 @@ import { INT64_MAX, INT64_MIN } from '../../int64';
 import type { Plant } from '../../plant';
 import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { GroupCommit } from '../group-commit';
-import { hasKeys, type KeyedPlant, plantBatches } from '../plant-batches';
-import { openSqlite, startThread } from './sqlite.open';
-import type { SqliteCommitReply } from './sqlite.protocol';
-import type { SqliteThread } from './sqlite.thread';
+import { type KeyedPlant, plantBatches, repetitionOutcome } from '../plant-batches';
+import { openSqlite } from './sqlite.open';
+import { SqliteThread } from './sqlite.thread';
 
 /** Characters of text after which a page ends early, to bound its memory. */
 const PAGE_TEXT_LIMIT = 2 ** 20;
 
 /** Milliseconds between two probes of a store that is not ready. */
 const PROBE_INTERVAL = 500;
-
-/** What became of a plant, by its number in the worker's reply. */
-const INSERTIONS: readonly Insertion[] = ['taken', 'created', 'replayed', 'keyReused'];
 
 /**
  * Stores plants in a SQLite file, with `node:sqlite` in a worker thread. Each batch is one
@@ -61,8 +57,8 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     return new SqlitePlantsRepository(resolve(path), await openSqlite(path));
   }
 
-  async insert(plant: Plant): Promise<boolean> {
-    return (await this.commits.submit(plant)) === 'created';
+  async insert({ id, name, tag }: Plant): Promise<boolean> {
+    return (await this.commits.submit({ id, name, tag })) === 'created';
   }
 
   override insertOnce({ id, name, tag }: Plant, key: string): Promise<Insertion> {
@@ -103,30 +99,21 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     try {
       const thread = await this.liveThread();
       const reply = await thread
-        .commit({
-          ids: BigInt64Array.from(batch, ({ id }) => id),
-          names: batch.map(({ name }) => name),
-          tags: batch.map(({ tag }) => tag),
-          ...(hasKeys(batch) ? { keys: batch.map(({ key }) => key) } : {}),
-        })
+        .commit({ plants: batch })
         .catch((error: unknown) => ({ result: 'unknown', reason: String(error) }) as const);
-      const insertions = this.readInsertions(reply);
+      if (reply.result !== 'committed') {
+        const cause = this.fault(reply.reason);
+        throw reply.result === 'refused'
+          ? new UnavailableError({ cause })
+          : new OutcomeUnknownError({ cause });
+      }
       this.markReady();
-      return Array.from(insertions, (number) => INSERTIONS[number] ?? 'taken');
+      return batch.map((plant, at) =>
+        reply.inserted[at] === 1 ? 'created' : repetitionOutcome(reply.stored.get(at), plant),
+      );
     } catch (error) {
       this.markUnready((error as Error).cause as Error);
       throw error;
-    }
-  }
-
-  private readInsertions(reply: SqliteCommitReply): Uint8Array {
-    switch (reply.result) {
-      case 'committed':
-        return reply.insertions;
-      case 'refused':
-        throw new UnavailableError({ cause: this.fault(reply.reason) });
-      case 'unknown':
-        throw new OutcomeUnknownError({ cause: this.fault(reply.reason) });
     }
   }
 
@@ -153,7 +140,8 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   }
 
   private async restart(): Promise<SqliteThread> {
-    this.thread = this.watch(await startThread(this.path, this.thread.identity));
+    const { identity } = this.thread;
+    this.thread = this.watch(await SqliteThread.start({ path: this.path, identity }));
     return this.thread;
   }
 

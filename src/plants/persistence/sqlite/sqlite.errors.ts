@@ -1,8 +1,47 @@
-/** The primary result code, https://sqlite.org/rescode.html. */
-const SQLITE_BUSY = 5;
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** SQLite's primary result codes, https://sqlite.org/rescode.html. */
+export const SQLITE_ERROR = 1;
+export const SQLITE_BUSY = 5;
+export const SQLITE_READONLY = 8;
+export const SQLITE_CORRUPT = 11;
+export const SQLITE_FULL = 13;
+export const SQLITE_CANTOPEN = 14;
+export const SQLITE_NOTADB = 26;
+
+/** What to do about a damaged file. */
+export const DAMAGE_ADVICE =
+  'run `plant-store check --deep` and restore a backup, as docs/data.md describes';
+
+/** The primary result code of an error. Undefined if the error is not SQLite's. */
+export function resultCodeOf(error: unknown): number | undefined {
+  const code = (error as { errcode?: number }).errcode;
+  // The lower byte of an extended result code is the primary one.
+  return code === undefined ? undefined : code & 0xff;
+}
 
 /** Whether a statement failed because another connection holds a lock. */
 export function isBusy(error: unknown): boolean {
-  // The lower byte of an extended result code is the primary one.
-  return ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
+  return resultCodeOf(error) === SQLITE_BUSY;
+}
+
+/** An error in one line, with advice where there is some. */
+export function describeError(error: unknown): string {
+  const { message } = error as Error;
+  return resultCodeOf(error) === SQLITE_CORRUPT ? `${message}: ${DAMAGE_ADVICE}` : message;
+}
+
+/** The same for an error in opening a file: the operating system says why it refused it. */
+export function describeOpenError(path: string, error: unknown): string {
+  if (![SQLITE_CANTOPEN, SQLITE_READONLY].includes(resultCodeOf(error) ?? 0)) {
+    return describeError(error);
+  }
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return 'it is a directory';
+  try {
+    accessSync(existsSync(path) ? path : dirname(path), constants.R_OK | constants.W_OK);
+  } catch (cause) {
+    return (cause as Error).message;
+  }
+  return describeError(error);
 }

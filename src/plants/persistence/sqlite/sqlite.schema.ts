@@ -1,28 +1,34 @@
-import type { SqliteMigration } from './sqlite.protocol';
+import type { DatabaseSync } from 'node:sqlite';
+import { assertSupportedSchema } from '../store-open.error';
 
-const PLANTS = 'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT';
+/** The newest version of the schema, which a file has as its `user_version`. */
+export const SCHEMA_VERSION = 3;
 
 /**
- * The versions of the SQLite schema: migration N brings a database from `user_version` N to N + 1.
- * A migration that has been released is never changed; a change is a further one.
- *
- * `INTEGER PRIMARY KEY` is SQLite's bigint: 64 bits, and the row's own key instead of a second
- * index. `STRICT` refuses a value of another type, which plain SQLite would convert.
- *
- * `plants_store` has one row: the identity by which a running service recognises its store.
+ * `INTEGER PRIMARY KEY` is SQLite's bigint: 64 bits, and the row's own key instead of a second index.
+ * `STRICT` refuses a value of another type, which plain SQLite would convert.
  */
-export const sqliteMigrations: readonly SqliteMigration[] = [
-  { statements: PLANTS },
-  {
-    statements: 'ALTER TABLE plants ADD COLUMN idempotency_key BLOB',
-    // ALTER TABLE changes no row either, but reads them all when the table is STRICT.
-    definition: {
-      from: PLANTS,
-      to: PLANTS.replace('tag TEXT', 'tag TEXT, idempotency_key BLOB'),
-    },
-  },
-  {
-    statements: `CREATE TABLE plants_store (identity TEXT NOT NULL) STRICT;
-      INSERT INTO plants_store VALUES (lower(hex(randomblob(16))))`,
-  },
-];
+const CREATE_PLANTS =
+  'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT, idempotency_key BLOB) STRICT';
+
+/** Has one row: the identity by which a running service recognises its store. */
+const CREATE_STORE = `
+  CREATE TABLE plants_store (identity TEXT NOT NULL) STRICT;
+  INSERT INTO plants_store VALUES (lower(hex(randomblob(16))))`;
+
+/** Brings the schema to its newest version, in one transaction that locks out other processes. */
+export function migrate(database: DatabaseSync): void {
+  database.exec('BEGIN IMMEDIATE');
+  const version = readSchemaVersion(database);
+  if (version === 0) database.exec(CREATE_PLANTS);
+  if (version === 1) database.exec('ALTER TABLE plants ADD COLUMN idempotency_key BLOB');
+  if (version < 3) database.exec(CREATE_STORE);
+  database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+}
+
+/** @throws Error when the schema is newer than this program */
+export function readSchemaVersion(database: DatabaseSync): number {
+  const version = Number(database.prepare('PRAGMA user_version').get()?.user_version);
+  assertSupportedSchema(version, SCHEMA_VERSION);
+  return version;
+}

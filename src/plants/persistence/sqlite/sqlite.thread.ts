@@ -16,32 +16,36 @@ import type {
 
 /** The folder of this file, or of the bundle that a host has made of it. */
 const FOLDER = typeof __dirname === 'string' ? __dirname : dirname(process.argv[1] ?? '');
-/** TypeScript in tests, where Node strips the types. */
-const WORKER = `sqlite.worker.${existsSync(join(FOLDER, 'sqlite.worker.mts')) ? 'mts' : 'mjs'}`;
-/** Where the package has it. */
-const WORKER_IN_PACKAGE = `plant-store/dist/plants/persistence/sqlite/${WORKER}`;
+
+/** Where the package has the worker's file. */
+const WORKER_IN_PACKAGE = 'dist/plants/persistence/sqlite/sqlite.worker.js';
 
 /**
- * Finds the worker's file: beside this one, or in the package, when a host is bundled.
+ * Finds the worker's file: beside this one, or in the package. A host that is bundled needs the latter,
+ * and so do the tests: they run this file from `src`, where the package's name leads to this
+ * repository, and the thread runs what was built into `dist`.
+ *
+ * A host of ES modules calls its copy `.cjs`.
  *
  * @throws Error saying what to copy
  */
 function findWorker(): string {
-  const beside = join(FOLDER, WORKER);
-  if (existsSync(beside)) return beside;
+  const beside = ['js', 'cjs'].map((suffix) => join(FOLDER, `sqlite.worker.${suffix}`));
+  const found = beside.find((file) => existsSync(file));
+  if (found) return found;
   try {
     const manifest = createRequire(join(FOLDER, 'bundle.js')).resolve('plant-store/package.json');
-    return join(dirname(manifest), '..', WORKER_IN_PACKAGE);
+    return join(dirname(manifest), WORKER_IN_PACKAGE);
   } catch (cause) {
     throw new Error(
-      `the file of its thread is missing: copy node_modules/${WORKER_IN_PACKAGE} to ${FOLDER}`,
+      `the file of its thread is missing: copy node_modules/plant-store/${WORKER_IN_PACKAGE} to ${FOLDER}`,
       { cause },
     );
   }
 }
 
 interface PendingRequest {
-  readonly resolve: (reply: unknown) => void;
+  readonly resolve: (reply: never) => void;
   readonly reject: (reason: Error) => void;
 }
 
@@ -57,7 +61,7 @@ export class SqliteThread {
   private constructor(private readonly worker: Worker) {
     this.ended = this.whenEnded.promise;
     worker.on('message', (reply: unknown) => {
-      this.pending.shift()?.resolve(reply);
+      this.pending.shift()?.resolve(reply as never);
       // Pending requests keep the process alive. An idle store does not.
       if (this.pending.length === 0) worker.unref();
     });
@@ -101,8 +105,7 @@ export class SqliteThread {
    * @throws Error when the thread ends before it replies
    */
   commit(batch: SqliteBatch): Promise<SqliteCommitReply> {
-    this.post(batch);
-    return this.nextReply();
+    return this.request(batch);
   }
 
   /**
@@ -111,8 +114,7 @@ export class SqliteThread {
    * @throws Error when the thread ends before it replies
    */
   read(query: SqliteQuery): Promise<SqlitePlants> {
-    this.post(query);
-    return this.nextReply();
+    return this.request(query);
   }
 
   /**
@@ -121,31 +123,27 @@ export class SqliteThread {
    * @throws Error when the thread ends before it replies
    */
   probe(): Promise<SqliteStatusReply> {
-    this.post('probe');
-    return this.nextReply();
+    return this.request('probe');
   }
 
   /** Closes the database and ends the thread. */
   async close(): Promise<void> {
     if (this.hasEnded) return;
-    this.post('close');
+    this.worker.ref();
+    this.worker.postMessage('close' satisfies SqliteRequest);
     await once(this.worker, 'exit');
   }
 
-  private post(request: SqliteRequest): void {
+  private request<Reply>(request: SqliteRequest): Promise<Reply> {
     this.worker.ref();
     this.worker.postMessage(request);
+    return this.nextReply();
   }
 
   private nextReply<Reply>(): Promise<Reply> {
     if (this.endedBy) return Promise.reject(this.endedBy);
-    return new Promise((resolve, reject) => {
-      this.pending.push({
-        resolve: (reply) => {
-          resolve(reply as Reply);
-        },
-        reject,
-      });
+    return new Promise<Reply>((resolve, reject) => {
+      this.pending.push({ resolve, reject });
     });
   }
 
