@@ -36,7 +36,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   private isWritable = true;
   /** The reasons logged since the store was last ready. */
   private readonly reported = new Set<string>();
-  private probing: Promise<void> | undefined;
+  private isProbing = false;
   private readonly closing = new AbortController();
 
   private constructor(
@@ -167,15 +167,13 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   private markUnready(fault: Error): void {
     this.isWritable = false;
     this.report(fault);
-    this.probing ??= this.probeUntilReady().finally(() => {
-      this.probing = undefined;
-      if (!this.isClosedOrReady) this.markUnready(fault);
-    });
+    if (!this.isProbing) void this.probeUntilReady();
   }
 
   private async probeUntilReady(): Promise<void> {
     const { signal } = this.closing;
-    while (!this.isClosedOrReady) {
+    this.isProbing = true;
+    while (!this.isWritable && !signal.aborted) {
       try {
         await setTimeout(PROBE_INTERVAL, undefined, { ref: false, signal });
         const thread = await this.liveThread();
@@ -187,15 +185,12 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
         if (error instanceof UnavailableError) this.report(error.cause as Error);
       }
     }
+    this.isProbing = false;
   }
 
   private report({ message }: Error): void {
     if (this.closing.signal.aborted || this.reported.has(message)) return;
     this.reported.add(message);
     this.logger.error(`${message}.`);
-  }
-
-  private get isClosedOrReady(): boolean {
-    return this.isWritable || this.closing.signal.aborted;
   }
 }

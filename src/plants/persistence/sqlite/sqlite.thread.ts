@@ -49,27 +49,34 @@ interface PendingRequest {
   readonly reject: (reason: Error) => void;
 }
 
-/** A handle on the worker thread that owns a SQLite connection. The worker replies in order. */
+/**
+ * A handle on the worker thread that owns a SQLite connection. The worker replies in order. A request
+ * is rejected when the thread ends before it replies.
+ */
 export class SqliteThread {
+  /** The identity of the store that the thread has opened. */
+  identity = '';
   /** Resolves to the reason once the thread has ended. */
   readonly ended: Promise<Error>;
   private readonly pending: PendingRequest[] = [];
-  private readonly whenEnded = Promise.withResolvers<Error>();
   private endedBy: Error | undefined;
-  private storeIdentity = '';
 
   private constructor(private readonly worker: Worker) {
-    this.ended = this.whenEnded.promise;
-    worker.on('message', (reply: unknown) => {
+    this.ended = new Promise((resolve) => {
+      const end = (reason: Error): void => {
+        this.endedBy ??= reason;
+        for (const { reject } of this.pending.splice(0)) reject(this.endedBy);
+        resolve(this.endedBy);
+      };
+      worker.on('error', end);
+      worker.on('exit', (code) => {
+        end(new Error(`the SQLite thread ended with code ${code}`));
+      });
+    });
+    worker.on('message', (reply) => {
       this.pending.shift()?.resolve(reply as never);
       // Pending requests keep the process alive. An idle store does not.
       if (this.pending.length === 0) worker.unref();
-    });
-    worker.on('error', (error: Error) => {
-      this.end(error);
-    });
-    worker.on('exit', (code) => {
-      this.end(new Error(`the SQLite thread ended with code ${code}`));
     });
   }
 
@@ -81,17 +88,12 @@ export class SqliteThread {
   static async start(data: SqliteWorkerData): Promise<SqliteThread> {
     const thread = new SqliteThread(new Worker(findWorker(), { workerData: data, name: 'sqlite' }));
     const reply = await thread.nextReply<SqliteStartReply>();
-    if (reply.result === 'ok') {
-      thread.storeIdentity = reply.identity;
-      return thread;
+    if (reply.result === 'failed') {
+      await thread.worker.terminate();
+      throw new Error(reply.reason);
     }
-    await thread.worker.terminate();
-    throw new Error(reply.reason);
-  }
-
-  /** The identity of the store that the thread has opened. */
-  get identity(): string {
-    return this.storeIdentity;
+    thread.identity = reply.identity;
+    return thread;
   }
 
   /** Whether the thread has ended, so that a new one may be started. */
@@ -99,29 +101,15 @@ export class SqliteThread {
     return this.endedBy !== undefined;
   }
 
-  /**
-   * Commits a batch.
-   *
-   * @throws Error when the thread ends before it replies
-   */
   commit(batch: SqliteBatch): Promise<SqliteCommitReply> {
     return this.request(batch);
   }
 
-  /**
-   * Reads plants.
-   *
-   * @throws Error when the thread ends before it replies
-   */
   read(query: SqliteQuery): Promise<SqlitePlants> {
     return this.request(query);
   }
 
-  /**
-   * Checks whether the database can be written to.
-   *
-   * @throws Error when the thread ends before it replies
-   */
+  /** Checks whether the database can be written to. */
   probe(): Promise<SqliteStatusReply> {
     return this.request('probe');
   }
@@ -129,27 +117,24 @@ export class SqliteThread {
   /** Closes the database and ends the thread. */
   async close(): Promise<void> {
     if (this.hasEnded) return;
-    this.worker.ref();
-    this.worker.postMessage('close' satisfies SqliteRequest);
+    this.post('close');
     await once(this.worker, 'exit');
   }
 
   private request<Reply>(request: SqliteRequest): Promise<Reply> {
+    this.post(request);
+    return this.nextReply();
+  }
+
+  private post(request: SqliteRequest): void {
     this.worker.ref();
     this.worker.postMessage(request);
-    return this.nextReply();
   }
 
   private nextReply<Reply>(): Promise<Reply> {
     if (this.endedBy) return Promise.reject(this.endedBy);
-    return new Promise<Reply>((resolve, reject) => {
+    return new Promise((resolve, reject) => {
       this.pending.push({ resolve, reject });
     });
-  }
-
-  private end(reason: Error): void {
-    this.endedBy ??= reason;
-    this.whenEnded.resolve(this.endedBy);
-    for (const { reject } of this.pending.splice(0)) reject(this.endedBy);
   }
 }
