@@ -88,7 +88,7 @@ describe('SqlitePlantsRepository', () => {
   async function waitForProbe(): Promise<void> {
     const probe = jest.spyOn(SqliteThread.prototype, 'probe');
     await until(() => probe.mock.calls.length > 0);
-    await probe.mock.results[0]?.value;
+    await Promise.allSettled([probe.mock.results[0]?.value]);
     probe.mockRestore();
   }
 

@@ -8,7 +8,7 @@ import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { GroupCommit } from '../group-commit';
 import { type KeyedPlant, plantBatches, repetitionOutcome } from '../plant-batches';
 import { openSqlite } from './sqlite.open';
-import { SqliteThread } from './sqlite.thread';
+import { RefusedError, SqliteThread } from './sqlite.thread';
 
 /** Characters of text after which a page ends early, to bound its memory. */
 const PAGE_TEXT_LIMIT = 2 ** 20;
@@ -98,45 +98,36 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   private async commit(batch: readonly KeyedPlant[]): Promise<Insertion[]> {
     try {
       const thread = await this.liveThread();
-      const reply = await thread
-        .commit({ plants: batch })
-        .catch((error: unknown) => ({ result: 'unknown', reason: String(error) }) as const);
-      if (reply.result !== 'committed') {
-        const cause = this.fault(reply.reason);
-        throw reply.result === 'refused'
-          ? new UnavailableError({ cause })
-          : new OutcomeUnknownError({ cause });
-      }
+      const { inserted, stored } = await thread.commit({ plants: batch });
       this.markReady();
       return batch.map((plant, at) =>
-        reply.inserted[at] === 1 ? 'created' : repetitionOutcome(reply.stored.get(at), plant),
+        inserted[at] === 1 ? 'created' : repetitionOutcome(stored.get(at), plant),
       );
     } catch (error) {
-      this.markUnready((error as Error).cause as Error);
-      throw error;
+      const cause = this.fault(error);
+      this.markUnready(cause);
+      throw error instanceof RefusedError
+        ? new UnavailableError({ cause })
+        : new OutcomeUnknownError({ cause });
     }
   }
 
-  private async read(from: bigint, to: bigint, limit: number): Promise<readonly Plant[]> {
-    const thread = await this.liveThread();
-    const plants = await thread
-      .read({ from, to, limit, textLimit: PAGE_TEXT_LIMIT })
-      .catch((error: unknown) => ({ reason: String(error) }));
-    if (!('reason' in plants)) return plants;
-    throw new UnavailableError({ cause: this.fault(plants.reason) });
+  private async read(from: bigint, to: bigint, limit: number): Promise<Plant[]> {
+    try {
+      const thread = await this.liveThread();
+      return await thread.read({ from, to, limit, textLimit: PAGE_TEXT_LIMIT });
+    } catch (error) {
+      throw new UnavailableError({ cause: this.fault(error) });
+    }
   }
 
-  /** @throws UnavailableError, with its cause, when the thread has ended and no other can be started */
+  /** @throws RefusedError when the thread has ended and no other can be started */
   private async liveThread(): Promise<SqliteThread> {
     if (!this.thread.hasEnded) return this.thread;
     this.restarting ??= this.restart().finally(() => {
       this.restarting = undefined;
     });
-    try {
-      return await this.restarting;
-    } catch (error) {
-      throw new UnavailableError({ cause: this.fault((error as Error).message) });
-    }
+    return this.restarting;
   }
 
   private async restart(): Promise<SqliteThread> {
@@ -147,13 +138,13 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
 
   private watch(thread: SqliteThread): SqliteThread {
     void thread.ended.then((reason) => {
-      this.markUnready(this.fault(String(reason)));
+      this.markUnready(this.fault(reason));
     });
     return thread;
   }
 
-  private fault(reason: string): Error {
-    return new Error(`${this.path}: ${reason}`);
+  private fault(error: unknown): Error {
+    return new Error(`${this.path}: ${(error as Error).message}`, { cause: error });
   }
 
   private markReady(): void {
@@ -177,12 +168,10 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
       try {
         await setTimeout(PROBE_INTERVAL, undefined, { ref: false, signal });
         const thread = await this.liveThread();
-        const reply = await thread.probe();
-        if (reply.result === 'ok') this.markReady();
-        else this.report(this.fault(reply.reason));
+        await thread.probe();
+        this.markReady();
       } catch (error) {
-        // Without a cause when the thread ends: that is reported elsewhere.
-        if (error instanceof UnavailableError) this.report(error.cause as Error);
+        this.report(this.fault(error));
       }
     }
     this.isProbing = false;

@@ -26,22 +26,17 @@ export function isBusy(error: unknown): boolean {
   return resultCodeOf(error) === SQLITE_BUSY;
 }
 
-/** An error in one line, with advice where there is some. */
-export function describeError(error: unknown): string {
+/** An error in one line: with advice, or with why the operating system refused the file. */
+export function describeError(error: unknown, path: string): string {
   const { message } = error as Error;
-  return resultCodeOf(error) === SQLITE_CORRUPT ? `${message}: ${DAMAGE_ADVICE}` : message;
-}
-
-/** The same for an error in opening a file: the operating system says why it refused it. */
-export function describeOpenError(path: string, error: unknown): string {
-  if (![SQLITE_CANTOPEN, SQLITE_READONLY].includes(resultCodeOf(error) ?? 0)) {
-    return describeError(error);
-  }
+  const code = resultCodeOf(error);
+  if (code === SQLITE_CORRUPT) return `${message}: ${DAMAGE_ADVICE}`;
+  if (code !== SQLITE_CANTOPEN && code !== SQLITE_READONLY) return message;
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return 'it is a directory';
   try {
     accessSync(existsSync(path) ? path : dirname(path), constants.R_OK | constants.W_OK);
-  } catch (cause) {
-    return (cause as Error).message;
+    return message;
+  } catch (refusal) {
+    return (refusal as Error).message;
   }
-  return describeError(error);
 }

@@ -10,14 +10,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import {
-  DAMAGE_ADVICE,
-  describeError,
-  isBusy,
-  resultCodeOf,
-  SQLITE_ERROR,
-  SQLITE_NOTADB,
-} from './sqlite.errors';
+import { DAMAGE_ADVICE, isBusy, resultCodeOf, SQLITE_ERROR, SQLITE_NOTADB } from './sqlite.errors';
 import { readSchemaVersion, SCHEMA_VERSION } from './sqlite.schema';
 
 /** The files of a store, as last seen. */
@@ -121,9 +114,8 @@ export function assertSameStore(database: DatabaseSync, identity: string): void 
     found = readIdentity(database);
   } catch (error) {
     const code = resultCodeOf(error);
-    throw code === SQLITE_ERROR || code === SQLITE_NOTADB
-      ? otherStore(describeError(error))
-      : error;
+    const isOther = code === SQLITE_ERROR || code === SQLITE_NOTADB;
+    throw isOther ? otherStore((error as Error).message) : error;
   }
   if (found !== identity) throw otherStore('its identity differs');
 }

@@ -3,14 +3,13 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import type { Plant } from '../../plant';
 import type {
   SqliteBatch,
-  SqliteCommitReply,
-  SqlitePlants,
+  SqliteInsertion,
   SqliteQuery,
+  SqliteReply,
   SqliteRequest,
-  SqliteStartReply,
-  SqliteStatusReply,
   SqliteWorkerData,
 } from './sqlite.protocol';
 
@@ -44,14 +43,18 @@ function findWorker(): string {
   }
 }
 
+/** Nothing of a request is stored, nor will be. */
+export class RefusedError extends Error {}
+
 interface PendingRequest {
-  readonly resolve: (reply: never) => void;
+  readonly resolve: (value: never) => void;
   readonly reject: (reason: Error) => void;
 }
 
 /**
  * A handle on the worker thread that owns a SQLite connection. The worker replies in order. A request
- * is rejected when the thread ends before it replies.
+ * is rejected with the reason when it fails, or when the thread ends before it replies: with a
+ * {@link RefusedError}, or else its outcome is unknown.
  */
 export class SqliteThread {
   /** The identity of the store that the thread has opened. */
@@ -73,8 +76,11 @@ export class SqliteThread {
         end(new Error(`the SQLite thread ended with code ${code}`));
       });
     });
-    worker.on('message', (reply) => {
-      this.pending.shift()?.resolve(reply as never);
+    worker.on('message', (reply: SqliteReply) => {
+      const request = this.pending.shift();
+      if (reply.result === 'done') request?.resolve(reply.value as never);
+      else if (reply.result === 'refused') request?.reject(new RefusedError(reply.reason));
+      else request?.reject(new Error(reply.reason));
       // Pending requests keep the process alive. An idle store does not.
       if (this.pending.length === 0) worker.unref();
     });
@@ -83,17 +89,17 @@ export class SqliteThread {
   /**
    * Starts a thread, which opens the database.
    *
-   * @throws Error with the reason when that fails
+   * @throws RefusedError with the reason when that fails
    */
   static async start(data: SqliteWorkerData): Promise<SqliteThread> {
     const thread = new SqliteThread(new Worker(findWorker(), { workerData: data, name: 'sqlite' }));
-    const reply = await thread.nextReply<SqliteStartReply>();
-    if (reply.result === 'failed') {
+    try {
+      thread.identity = await thread.nextReply();
+      return thread;
+    } catch (cause) {
       await thread.worker.terminate();
-      throw new Error(reply.reason);
+      throw new RefusedError((cause as Error).message, { cause });
     }
-    thread.identity = reply.identity;
-    return thread;
   }
 
   /** Whether the thread has ended, so that a new one may be started. */
@@ -101,16 +107,16 @@ export class SqliteThread {
     return this.endedBy !== undefined;
   }
 
-  commit(batch: SqliteBatch): Promise<SqliteCommitReply> {
+  commit(batch: SqliteBatch): Promise<SqliteInsertion> {
     return this.request(batch);
   }
 
-  read(query: SqliteQuery): Promise<SqlitePlants> {
+  read(query: SqliteQuery): Promise<Plant[]> {
     return this.request(query);
   }
 
   /** Checks whether the database can be written to. */
-  probe(): Promise<SqliteStatusReply> {
+  probe(): Promise<void> {
     return this.request('probe');
   }
 
@@ -121,7 +127,7 @@ export class SqliteThread {
     await once(this.worker, 'exit');
   }
 
-  private request<Reply>(request: SqliteRequest): Promise<Reply> {
+  private request<Value>(request: SqliteRequest): Promise<Value> {
     this.post(request);
     return this.nextReply();
   }
@@ -131,7 +137,7 @@ export class SqliteThread {
     this.worker.postMessage(request);
   }
 
-  private nextReply<Reply>(): Promise<Reply> {
+  private nextReply<Value>(): Promise<Value> {
     if (this.endedBy) return Promise.reject(this.endedBy);
     return new Promise((resolve, reject) => {
       this.pending.push({ resolve, reject });

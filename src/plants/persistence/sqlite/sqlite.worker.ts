@@ -5,14 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Plant } from '../../plant';
 import type { KeyedPlant } from '../plant-batches';
-import {
-  describeError,
-  describeOpenError,
-  isBusy,
-  resultCodeOf,
-  SQLITE_CORRUPT,
-  SQLITE_FULL,
-} from './sqlite.errors';
+import { describeError, isBusy, resultCodeOf, SQLITE_CORRUPT, SQLITE_FULL } from './sqlite.errors';
 import {
   assertIntact,
   assertOpenable,
@@ -26,12 +19,10 @@ import {
 } from './sqlite.integrity';
 import type {
   SqliteBatch,
-  SqliteCommitReply,
-  SqlitePlants,
+  SqliteInsertion,
   SqliteQuery,
+  SqliteReply,
   SqliteRequest,
-  SqliteStartReply,
-  SqliteStatusReply,
   SqliteWorkerData,
 } from './sqlite.protocol';
 import { makeLogDurable } from './sqlite.recovery';
@@ -53,6 +44,8 @@ interface Store {
   /** The path of the log. */
   readonly log: string;
   files: StoreFiles;
+  /** How far the commit of the present batch is. */
+  phase: 'before' | 'during' | 'after';
 }
 
 interface Row {
@@ -61,10 +54,11 @@ interface Row {
   readonly tag: string | null;
 }
 
-const { path, ...settings } = workerData as SqliteWorkerData;
+const data = workerData as SqliteWorkerData;
+const { path } = data;
 
 /** The identity of the store in use. Undefined until it is opened for the first time. */
-let { identity } = settings;
+let { identity } = data;
 
 /** Undefined after a failure. The next request opens it again. */
 let store: Store | undefined;
@@ -75,105 +69,90 @@ let lastFiles: StoreFiles | undefined;
 /** The id at which the table turned out to be damaged. The store is usable once that id can be inserted. */
 let damagedAt: bigint | undefined;
 
-reply(start());
+reply(() => {
+  if (identity === undefined) makeDirectory(dirname(path));
+  store = open();
+  return identity;
+});
 
 parentPort?.on('message', (request: SqliteRequest) => {
   if (request === 'close') {
     discardStore();
     parentPort?.close();
-  } else if (request === 'probe') {
-    reply(probe());
   } else {
-    reply('plants' in request ? commit(request) : read(request));
+    reply(() => handle(request));
   }
 });
 
-function reply(
-  message: SqliteCommitReply | SqliteStartReply | SqliteStatusReply | SqlitePlants,
-): void {
+function handle(request: Exclude<SqliteRequest, 'close'>): unknown {
+  store ??= open();
+  if (request !== 'probe') {
+    return 'plants' in request ? commit(store, request) : read(store, request);
+  }
+  checkFiles(store);
+  checkWritable(store.database);
+  return undefined;
+}
+
+function reply(perform: () => unknown): void {
+  let message: SqliteReply;
+  try {
+    message = { result: 'done', value: perform() };
+  } catch (error) {
+    // On a full disk the commit record itself could not be written. Any other failed COMMIT may have
+    // written it: after a failed sync that is unknown.
+    const phase = store?.phase ?? 'before';
+    const isFull = resultCodeOf(error) === SQLITE_FULL;
+    const isRefused = phase === 'before' || (phase === 'during' && isFull);
+    // Nothing is wrong with the store where another process holds a lock.
+    if (phase !== 'before' || !isBusy(error) || !tryRollback()) discardStore();
+    message = { result: isRefused ? 'refused' : 'unknown', reason: describeError(error, path) };
+  }
   parentPort?.postMessage(message);
 }
 
-function start(): SqliteStartReply {
-  try {
-    if (identity === undefined) makeDirectory(dirname(path));
-    store = open();
-    return { result: 'ok', identity: readIdentity(store.database) };
-  } catch (error) {
-    return { result: 'failed', reason: describeOpenError(path, error) };
-  }
-}
-
-function commit({ plants }: SqliteBatch): SqliteCommitReply {
+function commit(current: Store, { plants }: SqliteBatch): SqliteInsertion {
+  const { database, insert, selectKeyed } = current;
   const inserted = new Uint8Array(plants.length);
   const stored = new Map<number, KeyedPlant>();
-  let phase: 'before' | 'during' | 'after' = 'before';
   let lastId: bigint | undefined;
   try {
-    store ??= open();
-    checkFiles(store);
-    store.database.exec('BEGIN IMMEDIATE');
+    checkFiles(current);
+    database.exec('BEGIN IMMEDIATE');
     for (const [at, { id, name, tag = null, key }] of plants.entries()) {
       lastId = id;
       const digest = key === undefined ? null : hash('sha256', key, 'buffer');
-      inserted[at] = Number(store.insert.run(id, name, tag, digest).changes);
+      inserted[at] = Number(insert.run(id, name, tag, digest).changes);
       if (inserted[at] === 1 || key === undefined) continue;
-      const row = store.selectKeyed.get(id, digest);
+      const row = selectKeyed.get(id, digest);
       if (row) stored.set(at, { ...toPlant(row as unknown as Row), key });
     }
-    phase = 'during';
-    store.database.exec('COMMIT');
-    phase = 'after';
-    checkFiles(store);
-    return { result: 'committed', inserted, stored };
+    current.phase = 'during';
+    database.exec('COMMIT');
+    current.phase = 'after';
+    checkFiles(current);
+    current.phase = 'before';
+    return { inserted, stored };
   } catch (error) {
-    const code = resultCodeOf(error);
-    if (code === SQLITE_CORRUPT) damagedAt = lastId ?? damagedAt;
-    // On a full disk the commit record itself could not be written. Any other failed COMMIT may have
-    // written it: after a failed sync that is unknown.
-    const isRefused = phase === 'before' || (phase === 'during' && code === SQLITE_FULL);
-    if (phase === 'before') recoverFrom(error);
-    else discardStore();
-    return { result: isRefused ? 'refused' : 'unknown', reason: describeError(error) };
+    if (resultCodeOf(error) === SQLITE_CORRUPT) damagedAt = lastId ?? damagedAt;
+    throw error;
   }
 }
 
-function read({ from, to, limit, textLimit }: SqliteQuery): SqlitePlants {
-  try {
-    store ??= open();
-    const plants: Plant[] = [];
-    let text = 0;
-    for (const row of store.select.iterate(from, to, limit)) {
-      const plant = toPlant(row as unknown as Row);
-      plants.push(plant);
-      text += plant.name.length + (plant.tag?.length ?? 0);
-      if (text > textLimit) break;
-    }
-    return plants;
-  } catch (error) {
-    discardStore();
-    return { reason: describeError(error) };
+function read({ select }: Store, { from, to, limit, textLimit }: SqliteQuery): Plant[] {
+  const plants: Plant[] = [];
+  let text = 0;
+  for (const row of select.iterate(from, to, limit)) {
+    const plant = toPlant(row as unknown as Row);
+    plants.push(plant);
+    text += plant.name.length + (plant.tag?.length ?? 0);
+    if (text > textLimit) break;
   }
+  return plants;
 }
 
 function toPlant({ id, name, tag }: Row): Plant {
   return tag === null ? { id, name } : { id, name, tag };
-}
-
-/** Checks whether the store can be written to. Opens it again if an earlier request failed. */
-function probe(): SqliteStatusReply {
-  try {
-    if (store === undefined) {
-      store = open();
-    } else {
-      checkFiles(store);
-      checkWritable(store.database);
-    }
-    return { result: 'ok' };
-  } catch (error) {
-    recoverFrom(error);
-    return { result: 'failed', reason: describeError(error) };
-  }
 }
 
 /**
@@ -212,7 +191,8 @@ function open(): Store {
     // and then throws because it cannot return it.
     for (const each of [insert, selectKeyed, select]) each.setReadBigInts(true);
     identity = readIdentity(database);
-    return { database, insert, selectKeyed, select, log, files: readFiles(path, log) };
+    const files = readFiles(path, log);
+    return { database, insert, selectKeyed, select, log, files, phase: 'before' };
   } catch (error) {
     database.close();
     throw error;
@@ -230,13 +210,12 @@ function checkWritable(database: DatabaseSync): void {
   damagedAt = undefined;
 }
 
-/** Another connection's lock needs no more than a rollback. After any other error the store is opened again. */
-function recoverFrom(error: unknown): void {
+function tryRollback(): boolean {
   try {
-    if (!isBusy(error)) throw error;
     if (store?.database.isTransaction) store.database.exec('ROLLBACK');
+    return true;
   } catch {
-    discardStore();
+    return false;
   }
 }
 
