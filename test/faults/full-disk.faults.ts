@@ -78,7 +78,7 @@ describe('a full disk', () => {
     disk.fill();
     await createUntilRefused(url, 20);
     const whileFull: number[] = [];
-    for (let look = 0; look < 20; look++) {
+    for (let probe = 0; probe < 20; probe++) {
       whileFull.push(await statusOf(url, '/health/ready'));
       await setTimeout(100);
     }

@@ -30,7 +30,7 @@ describe('the recovery from a failed sync', () => {
     folder = makeFolder();
     file = join(folder, 'plants.db');
     log = `${file}-wal`;
-    database = new DatabaseSync(file, { readBigInts: true });
+    database = new DatabaseSync(file, { readBigInts: true, timeout: 1000 });
     database.exec('PRAGMA journal_mode = WAL');
     migrate(database);
     database.exec("INSERT INTO plants (id, name) VALUES (1, 'Fern')");
@@ -62,6 +62,7 @@ describe('the recovery from a failed sync', () => {
 
     expect(statSync(log).mtimeMs).toBeGreaterThan(0);
     expect(readFileSync(log).equals(before)).toBe(true);
+    expect(database.prepare('PRAGMA busy_timeout').get()).toEqual({ timeout: 1000n });
     expect(readPlants(file)).toEqual(plants);
   });
 
