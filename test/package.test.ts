@@ -150,7 +150,7 @@ describe.each([
     );
     copyFileSync(
       join(home, 'node_modules/plant-store/dist/plants/persistence/sqlite/sqlite.worker.js'),
-      join(lonely, 'dist/sqlite.worker.js'),
+      join(lonely, 'dist/sqlite.worker.cjs'),
     );
     const url = await start(lonely, 'default');
     const [, token = ''] = /Bearer ([\w-]+)/.exec(output) ?? [];

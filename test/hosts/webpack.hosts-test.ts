@@ -112,7 +112,7 @@ describe.each([11, 12] as const)('a host on Nest %d, bundled with webpack', (nes
     await expect(Host.startProgram(lonely, 'dist/main.js')).rejects.toThrow(
       `copy ${WORKER} to ${join(lonely, 'dist')}`,
     );
-    copyFileSync(join(home, WORKER), join(lonely, 'dist/sqlite.worker.js'));
+    copyFileSync(join(home, WORKER), join(lonely, 'dist/sqlite.worker.cjs'));
 
     await expectContract(lonely);
   }, 120_000);

@@ -14,7 +14,8 @@ import { syncDirectory } from './sqlite.integrity';
  * - SQLite sets no POSIX lock on the log, so closing a descriptor of it drops none. Closing one of the
  *   database file or of its `-shm` would drop those of the whole process.
  *
- * Tried with SQLite 3.49 to 3.53 and Linux 5.15 to 6.8. `sqlite.recovery.spec.ts` fails when SQLite changes.
+ * Tried with SQLite 3.49.1, 3.53.0 and 3.53.4 (Node.js 22.16, 24.16 and 26.10) on Linux 6.18.
+ * `sqlite.recovery.spec.ts` fails when SQLite changes.
  */
 
 /** Bytes of the log that are written again at a time. */

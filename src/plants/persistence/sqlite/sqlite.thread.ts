@@ -22,9 +22,8 @@ const WORKER_IN_PACKAGE = 'dist/plants/persistence/sqlite/sqlite.worker.js';
 /**
  * Finds the worker's file: beside this one, or in the package. A host that is bundled needs the latter,
  * and so do the tests: they run this file from `src`, where the package's name leads to this
- * repository, and the thread runs what was built into `dist`.
- *
- * A host of ES modules calls its copy `.cjs`.
+ * repository, and the thread runs what was built into `dist`. A host of one file has a copy that ends
+ * in `.cjs`, because `.js` may mean an ES module there.
  *
  * @throws Error saying what to copy
  */
@@ -37,7 +36,7 @@ function findWorker(): string {
     return join(dirname(manifest), WORKER_IN_PACKAGE);
   } catch (cause) {
     throw new Error(
-      `the file of its thread is missing: copy node_modules/plant-store/${WORKER_IN_PACKAGE} to ${FOLDER}`,
+      `the file of its thread is missing: copy node_modules/plant-store/${WORKER_IN_PACKAGE} to ${join(FOLDER, 'sqlite.worker.cjs')}`,
       { cause },
     );
   }
@@ -53,8 +52,8 @@ interface PendingRequest {
 
 /**
  * A handle on the worker thread that owns a SQLite connection. The worker replies in order. A request
- * is rejected with the reason when it fails, or when the thread ends before it replies: with a
- * {@link RefusedError}, or else its outcome is unknown.
+ * that fails is rejected, with a {@link RefusedError} when nothing is stored. Otherwise the outcome is
+ * unknown, as when the thread ends before it replies.
  */
 export class SqliteThread {
   /** The identity of the store that the thread has opened. */
