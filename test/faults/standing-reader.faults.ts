@@ -5,7 +5,7 @@ import { DiskModel } from '../support/disk-model';
 import { printFigures } from '../support/figures';
 import { makeFolder, removeFolder } from '../support/folder';
 import { creation, putLoad } from '../support/load';
-import { judgeOutcomes } from '../support/outcomes';
+import { reportOutcomes } from '../support/outcomes';
 import { ServiceProcess } from '../support/service-process';
 import { strace, tracee } from '../support/strace';
 
@@ -61,7 +61,7 @@ describe('beside a process that reads all the time', () => {
     const copy = join(folder, 'copy.db');
     model.copyDisk(file, copy);
     reader.close();
-    return { ...judgeOutcomes(outcomes, copy), 'bytes lost': model.lost };
+    return { ...reportOutcomes(outcomes, copy), 'bytes lost': model.lost };
   }
 
   it('a service recovers from a failed sync, and loses nothing at a power cut', async () => {
