@@ -63,7 +63,7 @@ module.exports = defineConfig(
         {
           allow: [
             '^@nestjs/swagger$',
-            '^\\./(?:openapi|open-telemetry|postgres/postgres-plants\\.(?:repository|archive))$',
+            '^\\./(?:openapi|open-telemetry|(?:postgres|sqlite)/(?:postgres|sqlite)-plants\\.(?:repository|archive))$',
             '^\\.\\./package\\.json$',
           ],
         },

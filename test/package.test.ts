@@ -146,11 +146,11 @@ describe.each([
     });
 
     await expect(start(lonely, 'default')).rejects.toThrow(
-      /copy node_modules\/plant-store\/dist\/plants\/persistence\/sqlite\/sqlite\.worker\.mjs to .*bundled/,
+      /copy node_modules\/plant-store\/dist\/plants\/persistence\/sqlite\/sqlite\.worker\.js to .*bundled/,
     );
     copyFileSync(
-      join(home, 'node_modules/plant-store/dist/plants/persistence/sqlite/sqlite.worker.mjs'),
-      join(lonely, 'dist/sqlite.worker.mjs'),
+      join(home, 'node_modules/plant-store/dist/plants/persistence/sqlite/sqlite.worker.js'),
+      join(lonely, 'dist/sqlite.worker.cjs'),
     );
     const url = await start(lonely, 'default');
     const [, token = ''] = /Bearer ([\w-]+)/.exec(output) ?? [];

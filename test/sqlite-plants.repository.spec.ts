@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import {
   closeSync,
   existsSync,
+  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -17,12 +18,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { Logger } from '@nestjs/common';
 import { UnavailableError } from '../src/plants';
 import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite/sqlite-plants.repository';
-import { sqliteMigrations } from '../src/plants/persistence/sqlite/sqlite.migrations';
 import { SqliteThread } from '../src/plants/persistence/sqlite/sqlite.thread';
 import { StoreOpenError } from '../src/plants/persistence/store-open.error';
 import { describeRepository } from './repository.contract';
 import { makeFolder, removeFolder } from './support/folder';
-import { execute, integrity, query, readPlants } from './support/sqlite';
+import { execute, lockDatabase, query, readPlants } from './support/sqlite';
 import { until } from './support/until';
 
 describeRepository('SqlitePlantsRepository', async () => {
@@ -76,10 +76,19 @@ describe('SqlitePlantsRepository', () => {
     return reader;
   }
 
+  const suffixes = ['', '-wal', '-shm'];
+
+  /** Moves the files of the store away, or back. */
+  function moveStore(from: string, to: string): void {
+    for (const suffix of suffixes) {
+      if (existsSync(from + suffix)) renameSync(from + suffix, to + suffix);
+    }
+  }
+
   async function waitForProbe(): Promise<void> {
     const probe = jest.spyOn(SqliteThread.prototype, 'probe');
     await until(() => probe.mock.calls.length > 0);
-    await probe.mock.results[0]?.value;
+    await Promise.allSettled([probe.mock.results[0]?.value]);
     probe.mockRestore();
   }
 
@@ -90,21 +99,13 @@ describe('SqlitePlantsRepository', () => {
   }
 
   function removeStore(): void {
-    for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true });
-  }
-
-  /** The pages of a database that is closed, of 4096 bytes each. */
-  function readPages(path: string): Buffer[] {
-    const bytes = readFileSync(path);
-    return Array.from({ length: bytes.length / 4096 }, (_, at) =>
-      bytes.subarray(at * 4096, (at + 1) * 4096),
-    );
+    for (const suffix of suffixes) rmSync(file + suffix, { force: true });
   }
 
   const errors = () => logged.filter((line) => line.startsWith('error'));
 
-  it('creates the folder and the file', () => {
-    expect(statSync(file).isFile()).toBe(true);
+  it('creates the folder and the file, with a write-ahead log', () => {
+    expect(query(file, 'PRAGMA journal_mode')).toEqual([{ journal_mode: 'wal' }]);
   });
 
   it('finds its plants after it was closed and opened again', async () => {
@@ -116,82 +117,57 @@ describe('SqlitePlantsRepository', () => {
     expect(await insert(1n)).toBe(false);
   });
 
-  it('commits the accepted plants before it closes', async () => {
+  it('commits the accepted plants before it closes, and accepts no more', async () => {
     const inserts = Array.from({ length: 100 }, (_, at) => insert(BigInt(at)));
 
-    await repository.onApplicationShutdown();
+    const closing = repository.onApplicationShutdown();
 
+    await expect(insert(100n)).rejects.toThrow(UnavailableError);
+    await closing;
     expect(await Promise.all(inserts)).toEqual(Array(100).fill(true));
     expect(readPlants(file)).toHaveLength(100);
   });
 
-  it('refuses plants once it is closing', async () => {
-    const closing = repository.onApplicationShutdown();
+  it.each([
+    ['', false],
+    ['and another one reads, ', true],
+  ])(
+    'is not ready while another process writes, %sand recovers without traffic',
+    async (_what, isRead) => {
+      await insert(1n);
+      const reader = isRead ? openReader() : undefined;
+      const writer = lockDatabase(file);
+      expect(repository.isReady()).toBe(true);
 
-    await expect(insert(1n)).rejects.toThrow(UnavailableError);
-    await closing;
-  });
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
 
-  it('uses a write-ahead log', () => {
-    const database = new DatabaseSync(file);
-    expect(database.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
-    database.close();
-  });
+      expect(repository.isReady()).toBe(false);
+      writer.close();
+      await until(() => repository.isReady());
+      expect(await insert(2n)).toBe(true);
+      reader?.close();
+    },
+  );
 
-  it('refuses plants while another process holds the lock, and accepts them afterwards', async () => {
-    const other = new DatabaseSync(file);
-    other.exec('BEGIN IMMEDIATE');
-
-    await expect(insert(1n)).rejects.toThrow(UnavailableError);
-    other.exec('COMMIT');
-    other.close();
-
-    expect(await insert(1n)).toBe(true);
-  });
-
-  it('refuses plants while the file is missing, and accepts them when it is back', async () => {
+  it.each([
+    ['', false],
+    ['and another process reads, ', true],
+  ])('is not ready while the file is missing, %sand creates no other', async (_what, isRead) => {
     await insert(1n);
-    for (const suffix of ['', '-wal', '-shm']) renameSync(file + suffix, `${file}.away${suffix}`);
+    const reader = isRead ? openReader() : undefined;
+    moveStore(file, `${file}.away`);
 
     await expect(insert(2n)).rejects.toThrow(UnavailableError);
     await expect(insert(2n)).rejects.toThrow(UnavailableError);
-    for (const suffix of ['', '-wal', '-shm']) {
-      if (statSync(`${file}.away${suffix}`, { throwIfNoEntry: false })) {
-        renameSync(`${file}.away${suffix}`, file + suffix);
-      }
-    }
+    await waitForProbe();
+    expect(repository.isReady()).toBe(false);
+    expect(existsSync(file)).toBe(false);
 
+    moveStore(`${file}.away`, file);
+    await until(() => repository.isReady());
     expect(await insert(2n)).toBe(true);
     expect(readPlants(file).map(({ id }) => id)).toEqual([1n, 2n]);
-  });
-
-  it('is not ready after a refusal, and recovers without traffic once the cause is gone', async () => {
-    const other = new DatabaseSync(file);
-    other.exec('BEGIN IMMEDIATE');
-    expect(repository.isReady()).toBe(true);
-
-    await expect(insert(1n)).rejects.toThrow(UnavailableError);
-
-    expect(repository.isReady()).toBe(false);
-    other.exec('COMMIT');
-    other.close();
-    await until(() => repository.isReady());
-    expect(await insert(1n)).toBe(true);
-  });
-
-  it('becomes ready again after one write, even while another process reads', async () => {
-    await insert(1n);
-    const reader = new DatabaseSync(file);
-    reader.exec('BEGIN; SELECT * FROM plants');
-    const other = new DatabaseSync(file);
-    other.exec('BEGIN IMMEDIATE');
-    await expect(insert(2n)).rejects.toThrow(UnavailableError);
-    other.close();
-
-    await until(() => repository.isReady());
-
-    expect(await insert(2n)).toBe(true);
-    reader.close();
+    reader?.close();
   });
 
   it('starts while another process reads', async () => {
@@ -204,30 +180,6 @@ describe('SqlitePlantsRepository', () => {
     expect(await insert(3n)).toBe(true);
     await second.onApplicationShutdown();
     reader.close();
-  });
-
-  it('recovers from a failure while another process reads', async () => {
-    await insert(1n);
-    const reader = openReader();
-    for (const suffix of ['', '-wal', '-shm']) renameSync(file + suffix, `${file}.away${suffix}`);
-    await expect(insert(2n)).rejects.toThrow(UnavailableError);
-    for (const suffix of ['', '-wal', '-shm']) renameSync(`${file}.away${suffix}`, file + suffix);
-
-    await until(() => repository.isReady());
-
-    expect(await insert(2n)).toBe(true);
-    reader.close();
-  });
-
-  it('is not ready while the file is missing', async () => {
-    await insert(1n);
-    for (const suffix of ['', '-wal', '-shm']) renameSync(file + suffix, `${file}.away${suffix}`);
-    await expect(insert(2n)).rejects.toThrow(UnavailableError);
-
-    await waitForProbe();
-
-    expect(repository.isReady()).toBe(false);
-    expect(existsSync(file)).toBe(false);
   });
 
   describe.each<[string, RegExp, () => void | Promise<void>]>([
@@ -252,6 +204,13 @@ describe('SqlitePlantsRepository', () => {
       /the database file was truncated: run `plant-store check --deep` and restore a backup/,
       () => {
         truncateSync(file);
+      },
+    ],
+    [
+      'cut to its first page',
+      /the database file was truncated: run `plant-store check --deep` and restore a backup/,
+      () => {
+        truncateSync(file, 4096);
       },
     ],
     [
@@ -343,33 +302,16 @@ describe('SqlitePlantsRepository', () => {
   });
 
   describe('when a file becomes shorter', () => {
-    it.each([0, 100, 8240])('refuses plants if the log was cut to %d bytes', async (size) => {
-      for (let id = 1n; id <= 3n; id++) await insert(id);
-      truncateSync(`${file}-wal`, size);
+    it.each(['', 'DELETE FROM plants WHERE id = 1'])(
+      'accepts plants if another process has emptied the log, and then did "%s"',
+      async (statement) => {
+        for (let id = 1n; id <= 9n; id++) await insert(id);
+        execute(file, `PRAGMA wal_checkpoint(TRUNCATE); ${statement}`);
 
-      await expect(insert(4n)).rejects.toThrow(UnavailableError);
-
-      expect(errors()).toEqual([
-        expect.stringMatching(/-wal was truncated, and plants were lost: run `/),
-      ]);
-    });
-
-    it('accepts plants if another process has emptied the log', async () => {
-      await insert(1n);
-      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
-      expect(statSync(`${file}-wal`).size).toBe(0);
-
-      expect(await insert(2n)).toBe(true);
-      expect(errors()).toEqual([]);
-    });
-
-    it('accepts plants if another process has emptied the log and written to it', async () => {
-      for (let id = 1n; id <= 9n; id++) await insert(id);
-      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE); DELETE FROM plants WHERE id = 1');
-
-      expect(await insert(1n)).toBe(true);
-      expect(errors()).toEqual([]);
-    });
+        expect(await insert(10n)).toBe(true);
+        expect(errors()).toEqual([]);
+      },
+    );
 
     it('accepts plants if another process has shrunk the database', async () => {
       for (let id = 1n; id <= 9n; id++) {
@@ -384,17 +326,13 @@ describe('SqlitePlantsRepository', () => {
       expect(errors()).toEqual([]);
     });
 
-    it('looks at the log where a symbolic link leads', async () => {
+    it('accepts plants, but not after the log was deleted where a symbolic link leads', async () => {
       await repository.onApplicationShutdown();
       const link = join(folder, 'link.db');
       symlinkSync(file, link);
       repository = await SqlitePlantsRepository.open(link);
-      await insert(1n);
-      const reader = openReader();
-      const second = await SqlitePlantsRepository.open(link);
-      await second.onApplicationShutdown();
-      reader.close();
-      truncateSync(`${file}-wal`);
+      expect(await insert(1n)).toBe(true);
+      rmSync(`${file}-wal`);
 
       await expect(insert(2n)).rejects.toThrow(UnavailableError);
     });
@@ -404,12 +342,8 @@ describe('SqlitePlantsRepository', () => {
     const PAGE = 4096;
 
     const rootPage = (): number => {
-      const database = new DatabaseSync(file);
-      const row = database
-        .prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'plants'")
-        .get();
-      database.close();
-      return Number(row?.rootpage);
+      const [row] = query(file, "SELECT rootpage FROM sqlite_schema WHERE name = 'plants'");
+      return (row as { rootpage: number }).rootpage;
     };
 
     /** Overwrites a page, and makes the other connections forget what they know of it. */
@@ -423,8 +357,18 @@ describe('SqlitePlantsRepository', () => {
 
     const advice = /malformed: run `plant-store check --deep` and restore a backup/;
 
-    async function expectUnreadyUntilRestored(id: bigint, backup: string): Promise<void> {
-      await expect(insert(id)).rejects.toThrow(UnavailableError);
+    it.each<[string, number, () => number]>([
+      ['the root page', 1, rootPage],
+      // The right-most child of an interior page, https://sqlite.org/fileformat2.html#b_tree_pages.
+      ['another page', 50, () => readFileSync(file).readUInt32BE((rootPage() - 1) * PAGE + 8)],
+    ])('is not ready if %s is damaged, and says once what to do', async (_what, count, page) => {
+      const last = BigInt(count);
+      for (let id = 1n; id <= last; id++) await repository.insert({ id, name: 'x'.repeat(1000) });
+      const backup = makeBackup();
+      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
+      damage(page());
+
+      await expect(insert(last + 1n)).rejects.toThrow(UnavailableError);
       await waitForProbe();
       await waitForProbe();
       expect(repository.isReady()).toBe(false);
@@ -433,26 +377,7 @@ describe('SqlitePlantsRepository', () => {
       removeStore();
       renameSync(backup, file);
       await until(() => repository.isReady());
-      expect(await insert(id)).toBe(true);
-    }
-
-    it('is not ready if the root page is damaged, and says once what to do', async () => {
-      await insert(1n);
-      const backup = makeBackup();
-      damage(rootPage());
-
-      await expectUnreadyUntilRestored(2n, backup);
-    });
-
-    it('is not ready if another page is damaged and was met', async () => {
-      for (let id = 1n; id <= 50n; id++) await repository.insert({ id, name: 'x'.repeat(1000) });
-      const backup = makeBackup();
-      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
-      // The right-most child of an interior page, https://sqlite.org/fileformat2.html#b_tree_pages.
-      const last = readFileSync(file).readUInt32BE((rootPage() - 1) * PAGE + 8);
-      damage(last);
-
-      await expectUnreadyUntilRestored(51n, backup);
+      expect(await insert(last + 1n)).toBe(true);
     });
 
     it('does not start', async () => {
@@ -471,20 +396,6 @@ describe('SqlitePlantsRepository', () => {
     expect(await repository.page(undefined, 10)).toHaveLength(3);
   });
 
-  it('migrates once when several repositories open an empty file at the same time', async () => {
-    const fresh = join(folder, 'fresh.db');
-
-    const repositories = await Promise.all(
-      Array.from({ length: 4 }, () => SqlitePlantsRepository.open(fresh)),
-    );
-    const inserted = await Promise.all(
-      repositories.map((each) => each.insert({ id: 1n, name: 'Fern' })),
-    );
-    await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
-
-    expect(inserted.filter(Boolean)).toHaveLength(1);
-  });
-
   it.each([':memory:', 'file::memory:', ''])(
     'refuses the path %j, which is no file',
     async (path) => {
@@ -493,106 +404,30 @@ describe('SqlitePlantsRepository', () => {
     },
   );
 
-  describe('on a file of the previous version', () => {
+  describe.each([0, 1, 2])('on a file of version %d', (version) => {
     let previous: string;
     beforeEach(() => {
       previous = join(folder, 'previous.db');
+      if (version === 0) return;
       execute(
         previous,
-        `${sqliteMigrations[0]?.statements}; PRAGMA user_version = 1;
-         WITH RECURSIVE ids (id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM ids WHERE id < 100000)
-         INSERT INTO plants SELECT id, 'Fern', 'shade' FROM ids`,
+        `CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT;
+         INSERT INTO plants VALUES (1, 'Fern', 'shade'); PRAGMA user_version = ${version}`,
       );
+      if (version === 2) execute(previous, 'ALTER TABLE plants ADD COLUMN idempotency_key BLOB');
     });
 
-    it('keeps the SHA-256 of a key', async () => {
-      const key = '["name",null,"b\u00f6b","abc"]';
-      const other = await SqlitePlantsRepository.open(previous);
-      execute(
-        previous,
-        `INSERT INTO plants VALUES (0, 'Fern', NULL, x'${createHash('sha256').update(key).digest('hex')}')`,
-      );
-
-      expect(await other.insertOnce({ id: 0n, name: 'Fern' }, key)).toBe('replayed');
-      await other.onApplicationShutdown();
-    });
-
-    it('adds the column for keys', async () => {
-      const other = await SqlitePlantsRepository.open(previous);
-
-      expect(await other.insertOnce({ id: 1n, name: 'Fern', tag: 'shade' }, 'ab')).toBe('taken');
-      expect(await other.insertOnce({ id: 0n, name: 'Fern' }, 'ab')).toBe('created');
-      expect(await other.insertOnce({ id: 0n, name: 'Fern' }, 'ab')).toBe('replayed');
-      await other.onApplicationShutdown();
-    });
-
-    it('writes hardly a page, however large the table is', async () => {
-      const before = readPages(previous);
-
-      await (await SqlitePlantsRepository.open(previous)).onApplicationShutdown();
-
-      const written = readPages(previous).filter((page, at) => !before[at]?.equals(page));
-      expect(before.length).toBeGreaterThan(400);
-      // The first page, which has the schema, and the new table for the identity.
-      expect(written).toHaveLength(2);
-    });
-
-    it('reads no row', async () => {
-      // The statement that adds a column to a table would find this row and fail.
-      const database = new DatabaseSync(previous, { defensive: false });
-      const redefine = (from: string, to: string): void => {
-        database.exec(
-          `PRAGMA writable_schema = ON;
-           UPDATE sqlite_schema SET sql = replace(sql, '${from}', '${to}') WHERE name = 'plants';
-           PRAGMA writable_schema = RESET`,
-        );
-      };
-      redefine('TEXT NOT NULL', 'TEXT');
-      database.exec('UPDATE plants SET name = NULL WHERE id = 50000');
-      redefine('name TEXT', 'name TEXT NOT NULL');
-      expect(() => {
-        database.exec('ALTER TABLE plants ADD COLUMN idempotency_key BLOB');
-      }).toThrow('NOT NULL constraint failed');
-      database.close();
-
-      const other = await SqlitePlantsRepository.open(previous);
-
-      expect(other.isReady()).toBe(true);
-      await other.onApplicationShutdown();
-    });
-
-    it('has the same schema as a new file afterwards, and no fault', async () => {
+    it('has the same schema as a new file afterwards, and the plants it had', async () => {
       const schema = (path: string): object[] =>
         query(path, 'SELECT type, name, sql FROM sqlite_schema ORDER BY name');
 
       await (await SqlitePlantsRepository.open(previous)).onApplicationShutdown();
 
       expect(schema(previous)).toEqual(schema(file));
-      expect(integrity(previous)).toBe('ok');
-    });
-
-    it('keeps a column that an operator has added', async () => {
-      execute(previous, "ALTER TABLE plants ADD COLUMN note TEXT; UPDATE plants SET note = 'a'");
-
-      const other = await SqlitePlantsRepository.open(previous);
-
-      expect(await other.insertOnce({ id: 0n, name: 'Fern' }, 'ab')).toBe('created');
-      expect(query(previous, 'SELECT DISTINCT note FROM plants WHERE id > 0')).toEqual([
-        { note: 'a' },
-      ]);
-      await other.onApplicationShutdown();
-    });
-
-    it('is noticed by a connection that was open before', async () => {
-      const open = new DatabaseSync(previous);
-      open.prepare('SELECT * FROM plants LIMIT 1').get();
-
-      await (await SqlitePlantsRepository.open(previous)).onApplicationShutdown();
-
-      expect(open.prepare('SELECT idempotency_key FROM plants LIMIT 1').get()).toEqual({
-        idempotency_key: null,
-      });
-      open.close();
+      expect(query(previous, 'PRAGMA user_version')).toEqual([{ user_version: 3 }]);
+      expect(readPlants(previous)).toEqual(
+        version === 0 ? [] : [{ id: 1n, name: 'Fern', tag: 'shade' }],
+      );
     });
 
     it('migrates once when several repositories open it at the same time', async () => {
@@ -606,54 +441,52 @@ describe('SqlitePlantsRepository', () => {
 
       expect(insertions.toSorted()).toEqual(['created', 'replayed', 'replayed', 'replayed']);
     });
-
-    it('is refused to the previous program afterwards, in a clear sentence', async () => {
-      await (await SqlitePlantsRepository.open(previous)).onApplicationShutdown();
-
-      const old = SqliteThread.start({
-        path: previous,
-        identity: undefined,
-        busyTimeout: 1000,
-        migrations: sqliteMigrations.slice(0, 1),
-      });
-
-      await expect(old).rejects.toThrow(
-        `the database has schema version ${sqliteMigrations.length}, but this program supports only up to 1: run a newer version of the program`,
-      );
-    });
   });
 
-  it.each([
-    ['a folder', () => folder],
-    ['inside a file', () => join(file, 'plants.db')],
-    [
-      'not a database',
-      () => {
-        const path = join(folder, 'text');
-        writeFileSync(path, 'no database '.repeat(1000));
-        return path;
-      },
-    ],
+  it('keeps the SHA-256 of a key, beside a column that an operator has added', async () => {
+    execute(file, "ALTER TABLE plants ADD COLUMN note TEXT DEFAULT 'a'");
+    const key = '["name",null,"b\u00f6b","abc"]';
+
+    expect(await repository.insertOnce({ id: 2n, name: 'Fern' }, key)).toBe('created');
+
+    expect(query(file, 'SELECT note, lower(hex(idempotency_key)) AS key FROM plants')).toEqual([
+      { note: 'a', key: createHash('sha256').update(key).digest('hex') },
+    ]);
+  });
+
+  const makeText = (path: string): void => {
+    writeFileSync(path, 'no database '.repeat(1000));
+  };
+  it.each<[string, string, (path: string) => void]>([
+    ['a folder', 'it is a directory', mkdirSync],
+    ['not a database', 'file is not a database', makeText],
     [
       'of a newer version',
-      () => {
-        const path = join(folder, 'newer.db');
+      'the database has schema version 1000, but this program supports only up to 3: run a newer version of the program',
+      (path) => {
         execute(path, 'PRAGMA user_version = 1000');
-        return path;
       },
     ],
     [
       'a database of another program with a table of the same name',
-      () => {
-        const path = join(folder, 'other.db');
+      'table plants already exists',
+      (path) => {
         execute(path, 'CREATE TABLE plants (anything)');
-        return path;
       },
     ],
-  ])('does not open a path that is %s', async (_what, makePath) => {
-    const path = makePath();
+  ])('does not open a path that is %s', async (_what, why, make) => {
+    const path = join(folder, 'other');
+    make(path);
 
-    await expect(SqlitePlantsRepository.open(path)).rejects.toThrow(StoreOpenError);
-    await expect(SqlitePlantsRepository.open(path)).rejects.toThrow(path);
+    const opening = SqlitePlantsRepository.open(path);
+
+    await expect(opening).rejects.toThrow(StoreOpenError);
+    await expect(opening).rejects.toThrow(`The database file ${path} cannot be used: ${why}.`);
+  });
+
+  it('does not open a path inside a file', async () => {
+    await expect(SqlitePlantsRepository.open(join(file, 'plants.db'))).rejects.toThrow(
+      StoreOpenError,
+    );
   });
 });

@@ -122,9 +122,7 @@ require('./bundle.js');
 `,
 );
 
-for (const name of ['worker', 'task']) {
-  cpSync(`dist/plants/persistence/sqlite/sqlite.${name}.mjs`, `${PROGRAM}/sqlite.${name}.mjs`);
-}
+cpSync('dist/plants/persistence/sqlite/sqlite.task.mjs', `${PROGRAM}/sqlite.task.mjs`);
 cpSync('dist/openapi/ui', `${PROGRAM}/ui`, { recursive: true });
 for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
   cpSync(`node_modules/swagger-ui-dist/${name}`, `${PROGRAM}/ui/${name}`);

@@ -7,7 +7,7 @@ import { errorBodies } from '../support/error-bodies';
 import { printFigures } from '../support/figures';
 import { makeFolder, removeFolder } from '../support/folder';
 import { creation, putLoad } from '../support/load';
-import { judgeOutcomes } from '../support/outcomes';
+import { reportOutcomes } from '../support/outcomes';
 import { ServiceProcess } from '../support/service-process';
 import { SmallDisk } from '../support/small-disk';
 import { until } from '../support/until';
@@ -78,7 +78,7 @@ describe('a full disk', () => {
     disk.fill();
     await createUntilRefused(url, 20);
     const whileFull: number[] = [];
-    for (let look = 0; look < 20; look++) {
+    for (let probe = 0; probe < 20; probe++) {
       whileFull.push(await statusOf(url, '/health/ready'));
       await setTimeout(100);
     }
@@ -98,7 +98,7 @@ describe('a full disk', () => {
     const { code } = await service.ended;
 
     const report = {
-      ...judgeOutcomes(outcomes, databaseFile()),
+      ...reportOutcomes(outcomes, databaseFile()),
       'readiness while full': [...new Set(whileFull)].join(),
       'liveness while full': live,
       'ready again after (ms)': Math.round(recovery),
@@ -157,7 +157,7 @@ describe('a full disk', () => {
     service.kill('SIGTERM');
     await service.ended;
 
-    const report = { rounds: ROUNDS, ...judgeOutcomes(outcomes, databaseFile()) };
+    const report = { rounds: ROUNDS, ...reportOutcomes(outcomes, databaseFile()) };
     printFigures(`a full disk, then kill -9 (SEED=${seed})`, report);
     expect(report).toMatchObject({
       'acknowledged and lost': 0,

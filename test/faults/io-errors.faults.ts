@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { printFigures } from '../support/figures';
 import { makeFolder, removeFolder } from '../support/folder';
 import { creation, putLoad } from '../support/load';
-import { judgeOutcomes } from '../support/outcomes';
+import { reportOutcomes } from '../support/outcomes';
 import { ServiceProcess } from '../support/service-process';
 import { strace, tracee } from '../support/strace';
 import { until } from '../support/until';
@@ -41,7 +41,7 @@ describe('a disk that fails for a while', () => {
       process.kill(tracee(service.pid), 'SIGKILL');
       await service.ended;
 
-      const report = judgeOutcomes(outcomes, join(folder, 'data/plants.db'));
+      const report = reportOutcomes(outcomes, join(folder, 'data/plants.db'));
       printFigures(what, report);
       expect(report).toMatchObject({
         'acknowledged and lost': 0,

@@ -8,7 +8,7 @@ const ROUNDS = 50;
 describe(`${ROUNDS} times kill -9 under load`, () => {
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
 
-  it('lose nothing acknowledged, keep nothing refused, and the service is ready in 2 s', async () => {
+  it('lose nothing acknowledged, and keep nothing refused', async () => {
     const folder = makeFolder();
 
     const report = await killUnderLoad(folder, ROUNDS, seed);
@@ -19,7 +19,6 @@ describe(`${ROUNDS} times kill -9 under load`, () => {
       refusedButStored: 0,
       integrity: 'ok',
     });
-    expect(report.slowestStart).toBeLessThan(2000);
     removeFolder(folder);
   }, 300_000);
 });

@@ -5,7 +5,7 @@ import { DiskModel } from '../support/disk-model';
 import { printFigures } from '../support/figures';
 import { makeFolder, removeFolder } from '../support/folder';
 import { creation, putLoad } from '../support/load';
-import { judgeOutcomes } from '../support/outcomes';
+import { reportOutcomes } from '../support/outcomes';
 import { ServiceProcess } from '../support/service-process';
 import { strace, tracee } from '../support/strace';
 
@@ -57,11 +57,11 @@ describe('beside a process that reads all the time', () => {
   }
 
   /** What a power cut would leave. Closing the reader, who is now the last, would empty the log. */
-  function judgeDisk(model: DiskModel) {
+  function reportOnDisk(model: DiskModel) {
     const copy = join(folder, 'copy.db');
     model.copyDisk(file, copy);
     reader.close();
-    return { ...judgeOutcomes(outcomes, copy), 'bytes lost': model.lost };
+    return { ...reportOutcomes(outcomes, copy), 'bytes lost': model.lost };
   }
 
   it('a service recovers from a failed sync, and loses nothing at a power cut', async () => {
@@ -79,7 +79,7 @@ describe('beside a process that reads all the time', () => {
     await kill();
 
     model.follow(trace);
-    const report = judgeDisk(model);
+    const report = reportOnDisk(model);
     printFigures('a failed sync beside a reader', report);
     expect(report).toMatchObject({
       'acknowledged and lost': 0,
@@ -107,7 +107,7 @@ describe('beside a process that reads all the time', () => {
     await kill();
 
     model.follow(second);
-    const report = { ...judgeDisk(model), 'bytes lost before': lostBefore };
+    const report = { ...reportOnDisk(model), 'bytes lost before': lostBefore };
     printFigures('a start on a partly lost log, beside a reader', report);
     expect(lostBefore).toBeGreaterThan(0);
     expect(report).toMatchObject({
@@ -152,14 +152,14 @@ describe('the system calls of the store', () => {
     );
   }, 60_000);
 
-  it('look at the files four times a batch', async () => {
+  it('examine the files four times a batch', async () => {
     const idle = await traceOf('%%stat', 'plants.db', 0);
     const busy = await traceOf('%%stat', 'busy.db', 200);
 
-    const looks = (lines: string[]) =>
+    const examinations = (lines: string[]) =>
       lines.filter((line) => /"[^"]*\.db(?:-wal)?"/.test(line)).length;
-    const perBatch = (looks(busy) - looks(idle)) / 200;
-    printFigures('looks at the files', { 'per batch': perBatch });
+    const perBatch = (examinations(busy) - examinations(idle)) / 200;
+    printFigures('examinations of the files', { 'per batch': perBatch });
     expect(perBatch).toBeLessThan(4.1);
   }, 60_000);
 });

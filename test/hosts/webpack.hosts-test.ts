@@ -49,7 +49,7 @@ const ONE_FILE = `module.exports = (options) => ({
 });
 `;
 
-const WORKER = 'node_modules/plant-store/dist/plants/persistence/sqlite/sqlite.worker.mjs';
+const WORKER = 'node_modules/plant-store/dist/plants/persistence/sqlite/sqlite.worker.js';
 
 let folder: string;
 let tarball: string;
@@ -112,7 +112,7 @@ describe.each([11, 12] as const)('a host on Nest %d, bundled with webpack', (nes
     await expect(Host.startProgram(lonely, 'dist/main.js')).rejects.toThrow(
       `copy ${WORKER} to ${join(lonely, 'dist')}`,
     );
-    copyFileSync(join(home, WORKER), join(lonely, 'dist/sqlite.worker.mjs'));
+    copyFileSync(join(home, WORKER), join(lonely, 'dist/sqlite.worker.cjs'));
 
     await expectContract(lonely);
   }, 120_000);

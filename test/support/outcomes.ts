@@ -17,7 +17,7 @@ export interface OutcomeReport {
  * @param outcomes of each id: 200, or the number of the error
  * @param file the database, closed
  */
-export function judgeOutcomes(outcomes: ReadonlyMap<number, number>, file: string): OutcomeReport {
+export function reportOutcomes(outcomes: ReadonlyMap<number, number>, file: string): OutcomeReport {
   const stored = new Set(readPlants(file).map(({ id }) => id));
   const idsWith = (outcome: number): bigint[] =>
     [...outcomes].filter(([, each]) => each === outcome).map(([id]) => BigInt(id));

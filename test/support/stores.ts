@@ -5,7 +5,7 @@ import { makeFolder, removeFolder } from './folder';
 import { PostgresServer, readPostgresPlants } from './postgres';
 import { execute, readPlants } from './sqlite';
 
-/** A real database for the application, and a look at it that does not use the application. */
+/** A real database for the application, and a way to read it without the application. */
 export interface TestStore {
   /** What an operator sets as `DATABASE_URL`. */
   readonly url: string;

@@ -57,7 +57,7 @@ describe('GroupCommit', () => {
     expect(await outcome).toBe(10);
   });
 
-  it('gathers items while a batch commits', async () => {
+  it('queues items while a batch commits, and commits them together', async () => {
     const { commits, batches } = makeGroupCommit();
 
     const outcomes = [commits.submit(1)];
@@ -66,9 +66,11 @@ describe('GroupCommit', () => {
     await turn();
 
     expect(batches).toHaveLength(1);
+    expect(commits.queueLength).toBe(2);
     batches[0]?.succeed();
     await turn();
     expect(batches.map(({ items }) => items)).toEqual([[1], [2, 3]]);
+    expect(commits.queueLength).toBe(0);
     batches[1]?.succeed();
     expect(await Promise.all(outcomes)).toEqual([10, 20, 30]);
   });
@@ -133,20 +135,6 @@ describe('GroupCommit', () => {
       batches[at]?.succeed();
     }
     expect(await Promise.all(accepted)).toEqual(accepted.map(() => 20));
-  });
-
-  it('reports how many items are queued', async () => {
-    const { commits, batches } = makeGroupCommit();
-    const outcomes = [commits.submit(1)];
-    await turn();
-    outcomes.push(commits.submit(2), commits.submit(3));
-
-    expect(commits.queueLength).toBe(2);
-    batches[0]?.succeed();
-    await turn();
-    expect(commits.queueLength).toBe(0);
-    batches[1]?.succeed();
-    await Promise.all(outcomes);
   });
 
   it('publishes the size and the duration of each batch', async () => {

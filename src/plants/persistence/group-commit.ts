@@ -139,7 +139,7 @@ export class GroupCommit<Item, Outcome> {
     const timer = setTimeout(() => {
       this.timedOut.add(batch);
       fail(batch, new OutcomeUnknownError());
-      if (this.isStuck) fail(this.takeAll(), new UnavailableError());
+      if (this.isStuck) fail(this.takeBatch(Infinity), new UnavailableError());
       else if (this.queue.length > 0) this.schedule();
     }, this.options.deadline);
 
@@ -165,21 +165,16 @@ export class GroupCommit<Item, Outcome> {
     else if (this.isIdle) this.onIdle?.();
   }
 
-  private takeBatch(): QueuedItem<Item, Outcome>[] {
+  private takeBatch(maxWeight = this.options.batchWeight): QueuedItem<Item, Outcome>[] {
     let weight = 0;
     let count = 0;
     for (const item of this.queue) {
-      if (weight >= this.options.batchWeight) break;
+      if (weight >= maxWeight) break;
       weight += item.weight;
       count++;
     }
     this.totalQueueWeight -= weight;
     return this.queue.splice(0, count);
-  }
-
-  private takeAll(): QueuedItem<Item, Outcome>[] {
-    this.totalQueueWeight = 0;
-    return this.queue.splice(0);
   }
 }
 

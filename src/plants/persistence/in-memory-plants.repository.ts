@@ -1,39 +1,36 @@
 import type { Plant } from '../plant';
 import { type Insertion, PlantsRepository } from '../plants.repository';
-
-interface Row {
-  readonly plant: Plant;
-  readonly key: string | undefined;
-}
+import { type KeyedPlant, repetitionOutcome } from './plant-batches';
 
 /** Keeps plants as long as the process lives: for the tests of a host. */
 export class InMemoryPlantsRepository extends PlantsRepository {
-  private readonly rows = new Map<bigint, Row>();
+  private readonly rows = new Map<bigint, KeyedPlant>();
 
   override async insert(plant: Plant): Promise<boolean> {
     return (await this.insertOnce(plant)) === 'created';
   }
 
   override insertOnce({ id, name, tag }: Plant, key?: string): Promise<Insertion> {
-    const row = this.rows.get(id);
-    if (row === undefined) {
-      this.rows.set(id, { plant: tag === undefined ? { id, name } : { id, name, tag }, key });
-      return Promise.resolve('created');
-    }
-    if (key === undefined || row.key !== key) return Promise.resolve('taken');
-    const isSame = row.plant.name === name && row.plant.tag === tag;
-    return Promise.resolve(isSame ? 'replayed' : 'keyReused');
+    const plant = { id, name, tag, key };
+    const stored = this.rows.get(id);
+    if (stored) return Promise.resolve(repetitionOutcome(stored, plant));
+    this.rows.set(id, plant);
+    return Promise.resolve('created');
   }
 
   override find(id: bigint): Promise<Plant | undefined> {
-    return Promise.resolve(this.rows.get(id)?.plant);
+    const row = this.rows.get(id);
+    return Promise.resolve(row && toPlant(row));
   }
 
   override page(after: bigint | undefined, limit: number): Promise<Plant[]> {
-    const plants = [...this.rows.values()]
-      .map(({ plant }) => plant)
+    const rows = [...this.rows.values()]
       .filter(({ id }) => after === undefined || id > after)
       .sort((one, other) => (one.id < other.id ? -1 : 1));
-    return Promise.resolve(plants.slice(0, limit));
+    return Promise.resolve(rows.slice(0, limit).map(toPlant));
   }
+}
+
+function toPlant({ id, name, tag }: KeyedPlant): Plant {
+  return tag === undefined ? { id, name } : { id, name, tag };
 }

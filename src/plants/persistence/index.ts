@@ -1,2 +1,6 @@
+/** Loads neither Nest nor a driver, until a store is opened. */
 export { InMemoryPlantsRepository } from './in-memory-plants.repository';
 export { openRepository } from './open-repository';
+export { hasSameContent } from './plant-batches';
+export { describeUnknownParameter, urlPerHost } from './postgres/postgres.url';
+export { assertSupportedSchema, StoreOpenError } from './store-open.error';

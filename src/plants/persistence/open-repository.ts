@@ -1,8 +1,7 @@
 import type { PostgresOptions } from '../plants.options';
 import type { PlantsRepository } from '../plants.repository';
-import { loadDriver } from './load-driver';
 import type * as postgresStore from './postgres/postgres-plants.repository';
-import { SqlitePlantsRepository } from './sqlite/sqlite-plants.repository';
+import type * as sqliteStore from './sqlite/sqlite-plants.repository';
 
 /**
  * Opens the store of a module.
@@ -16,9 +15,19 @@ export async function openRepository(
   sqlite: string,
   postgres: string | PostgresOptions | undefined,
 ): Promise<PlantsRepository> {
-  if (postgres === undefined) return SqlitePlantsRepository.open(sqlite);
-  const { PostgresPlantsRepository } = loadDriver(
-    () => require('./postgres/postgres-plants.repository') as typeof postgresStore,
-  );
-  return PostgresPlantsRepository.open(postgres);
+  if (postgres !== undefined) return loadPostgres().PostgresPlantsRepository.open(postgres);
+  // Loads Nest, which a command does without.
+  const { SqlitePlantsRepository } =
+    require('./sqlite/sqlite-plants.repository') as typeof sqliteStore;
+  return SqlitePlantsRepository.open(sqlite);
+}
+
+/** Loads the driver. Hosts that use SQLite need not install it. */
+function loadPostgres(): typeof postgresStore {
+  try {
+    return require('./postgres/postgres-plants.repository') as typeof postgresStore;
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw cause;
+    throw new Error('The PostgreSQL driver is not installed. Run: npm install pg', { cause });
+  }
 }

@@ -14,13 +14,18 @@ export function hasKeys(batch: readonly KeyedPlant[]): boolean {
 }
 
 /**
- * What becomes of a plant whose id is taken.
+ * The outcome for a plant whose id is taken.
  *
- * @param stored the plant that has the id, or undefined when it is known to have another key or none
+ * @param stored the plant that has the id; undefined when that one has another key or none
  */
-export function judgeRepetition(stored: KeyedPlant | undefined, plant: KeyedPlant): Insertion {
+export function repetitionOutcome(stored: KeyedPlant | undefined, plant: KeyedPlant): Insertion {
   if (plant.key === undefined || plant.key !== stored?.key) return 'taken';
-  return plant.name === stored.name && plant.tag === stored.tag ? 'replayed' : 'keyReused';
+  return hasSameContent(stored, plant) ? 'replayed' : 'keyReused';
+}
+
+/** Whether two plants are the same but for their ids. */
+export function hasSameContent(one: Plant, other: Plant): boolean {
+  return one.name === other.name && one.tag === other.tag;
 }
 
 /** A plant weighs 1, and 1 more for each full 4096 characters of its text. */

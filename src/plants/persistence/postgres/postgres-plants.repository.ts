@@ -6,7 +6,7 @@ import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../..
 import type { Plant } from '../../plant';
 import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { GroupCommit } from '../group-commit';
-import { hasKeys, judgeRepetition, type KeyedPlant, plantBatches } from '../plant-batches';
+import { hasKeys, type KeyedPlant, plantBatches, repetitionOutcome } from '../plant-batches';
 import { StoreOpenError } from '../store-open.error';
 import { CircuitBreaker } from './circuit-breaker';
 import {
@@ -325,7 +325,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     return batch.map((plant) => {
       const { id } = plant;
       const outcome = outcomes.get(id) ?? false;
-      if (outcome === false) return judgeRepetition(stored.get(id), plant);
+      if (outcome === false) return repetitionOutcome(stored.get(id), plant);
       if (outcome === true) {
         outcomes.set(id, false);
         stored.set(id, plant);

@@ -1,4 +1,5 @@
 import type { ClientBase } from 'pg';
+import { assertSupportedSchema } from '../store-open.error';
 
 /**
  * The versions of the PostgreSQL schema: statement N brings a database from version N to N + 1. A
@@ -150,10 +151,6 @@ async function readVersion(client: ClientBase): Promise<number> {
     'SELECT max(version)::text AS version FROM plants_migrations',
   );
   const version = Number(rows[0]?.version);
-  if (version > migrations.length) {
-    throw new Error(
-      `the database has schema version ${version}, but this program supports only up to ${migrations.length}: run a newer version of the program`,
-    );
-  }
+  assertSupportedSchema(version, migrations.length);
   return version;
 }

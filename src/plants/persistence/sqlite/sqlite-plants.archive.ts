@@ -12,9 +12,9 @@ import {
 } from '../../plants.archive';
 import { StoreOpenError } from '../store-open.error';
 import { isBusy } from './sqlite.errors';
-import { isInUse } from './sqlite.files';
-import { sqliteMigrations } from './sqlite.migrations';
+import { isInUse } from './sqlite.integrity';
 import { openSqlite } from './sqlite.open';
+import { readSchemaVersion, SCHEMA_VERSION } from './sqlite.schema';
 
 /** The most plants that one query reads. */
 const PAGE_LENGTH = 1000;
@@ -55,12 +55,7 @@ export class SqlitePlantsArchive extends PlantsArchive {
     private isShared: boolean,
   ) {
     super();
-    const version = Number(database.prepare('PRAGMA user_version').get()?.user_version);
-    if (version > sqliteMigrations.length) {
-      throw new Error(
-        `it has schema version ${version}, but this program supports only up to ${sqliteMigrations.length}: run a newer version of the program`,
-      );
-    }
+    readSchemaVersion(database);
     const columns = database.prepare("SELECT name FROM pragma_table_info('plants')").all();
     if (columns.length === 0) throw new Error('it has no table plants');
     this.hasKeys = columns.some(({ name }) => name === 'idempotency_key');
@@ -207,7 +202,7 @@ export class SqlitePlantsArchive extends PlantsArchive {
       // A commit that writes and syncs makes all commits before it durable.
       this.database.exec('PRAGMA synchronous = FULL');
       await this.begin();
-      this.database.exec(`PRAGMA user_version = ${sqliteMigrations.length}; COMMIT`);
+      this.database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
     }
     this.database.close();
   }

@@ -6,19 +6,15 @@ import { INT64_MAX, INT64_MIN } from '../../int64';
 import type { Plant } from '../../plant';
 import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { GroupCommit } from '../group-commit';
-import { hasKeys, type KeyedPlant, plantBatches } from '../plant-batches';
-import { openSqlite, startThread } from './sqlite.open';
-import type { SqliteCommitReply } from './sqlite.protocol';
-import type { SqliteThread } from './sqlite.thread';
+import { type KeyedPlant, plantBatches, repetitionOutcome } from '../plant-batches';
+import { openSqlite } from './sqlite.open';
+import { RefusedError, SqliteThread } from './sqlite.thread';
 
 /** Characters of text after which a page ends early, to bound its memory. */
 const PAGE_TEXT_LIMIT = 2 ** 20;
 
 /** Milliseconds between two probes of a store that is not ready. */
 const PROBE_INTERVAL = 500;
-
-/** What became of a plant, by its number in the worker's reply. */
-const INSERTIONS: readonly Insertion[] = ['taken', 'created', 'replayed', 'keyReused'];
 
 /**
  * Stores plants in a SQLite file, with `node:sqlite` in a worker thread. Each batch is one
@@ -40,7 +36,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   private isWritable = true;
   /** The reasons logged since the store was last ready. */
   private readonly reported = new Set<string>();
-  private probing: Promise<void> | undefined;
+  private isProbing = false;
   private readonly closing = new AbortController();
 
   private constructor(
@@ -61,8 +57,8 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     return new SqlitePlantsRepository(resolve(path), await openSqlite(path));
   }
 
-  async insert(plant: Plant): Promise<boolean> {
-    return (await this.commits.submit(plant)) === 'created';
+  async insert({ id, name, tag }: Plant): Promise<boolean> {
+    return (await this.commits.submit({ id, name, tag })) === 'created';
   }
 
   override insertOnce({ id, name, tag }: Plant, key: string): Promise<Insertion> {
@@ -102,70 +98,53 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   private async commit(batch: readonly KeyedPlant[]): Promise<Insertion[]> {
     try {
       const thread = await this.liveThread();
-      const reply = await thread
-        .commit({
-          ids: BigInt64Array.from(batch, ({ id }) => id),
-          names: batch.map(({ name }) => name),
-          tags: batch.map(({ tag }) => tag),
-          ...(hasKeys(batch) ? { keys: batch.map(({ key }) => key) } : {}),
-        })
-        .catch((error: unknown) => ({ result: 'unknown', reason: String(error) }) as const);
-      const insertions = this.readInsertions(reply);
+      const { inserted, stored } = await thread.commit({ plants: batch });
       this.markReady();
-      return Array.from(insertions, (number) => INSERTIONS[number] ?? 'taken');
+      return batch.map((plant, at) =>
+        inserted[at] === 1 ? 'created' : repetitionOutcome(stored.get(at), plant),
+      );
     } catch (error) {
-      this.markUnready((error as Error).cause as Error);
-      throw error;
+      const cause = this.fault(error);
+      this.markUnready(cause);
+      throw error instanceof RefusedError
+        ? new UnavailableError({ cause })
+        : new OutcomeUnknownError({ cause });
     }
   }
 
-  private readInsertions(reply: SqliteCommitReply): Uint8Array {
-    switch (reply.result) {
-      case 'committed':
-        return reply.insertions;
-      case 'refused':
-        throw new UnavailableError({ cause: this.fault(reply.reason) });
-      case 'unknown':
-        throw new OutcomeUnknownError({ cause: this.fault(reply.reason) });
+  private async read(from: bigint, to: bigint, limit: number): Promise<Plant[]> {
+    try {
+      const thread = await this.liveThread();
+      return await thread.read({ from, to, limit, textLimit: PAGE_TEXT_LIMIT });
+    } catch (error) {
+      throw new UnavailableError({ cause: this.fault(error) });
     }
   }
 
-  private async read(from: bigint, to: bigint, limit: number): Promise<readonly Plant[]> {
-    const thread = await this.liveThread();
-    const plants = await thread
-      .read({ from, to, limit, textLimit: PAGE_TEXT_LIMIT })
-      .catch((error: unknown) => ({ reason: String(error) }));
-    if (!('reason' in plants)) return plants;
-    throw new UnavailableError({ cause: this.fault(plants.reason) });
-  }
-
-  /** @throws UnavailableError, with its cause, when the thread has ended and no other can be started */
+  /** @throws RefusedError when the thread has ended and no other can be started */
   private async liveThread(): Promise<SqliteThread> {
     if (!this.thread.hasEnded) return this.thread;
     this.restarting ??= this.restart().finally(() => {
       this.restarting = undefined;
     });
-    try {
-      return await this.restarting;
-    } catch (error) {
-      throw new UnavailableError({ cause: this.fault((error as Error).message) });
-    }
+    return this.restarting;
   }
 
   private async restart(): Promise<SqliteThread> {
-    this.thread = this.watch(await startThread(this.path, this.thread.identity));
+    const { identity } = this.thread;
+    this.thread = this.watch(await SqliteThread.start({ path: this.path, identity }));
     return this.thread;
   }
 
   private watch(thread: SqliteThread): SqliteThread {
     void thread.ended.then((reason) => {
-      this.markUnready(this.fault(String(reason)));
+      this.markUnready(this.fault(reason));
     });
     return thread;
   }
 
-  private fault(reason: string): Error {
-    return new Error(`${this.path}: ${reason}`);
+  private fault(error: unknown): Error {
+    return new Error(`${this.path}: ${(error as Error).message}`, { cause: error });
   }
 
   private markReady(): void {
@@ -179,35 +158,28 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   private markUnready(fault: Error): void {
     this.isWritable = false;
     this.report(fault);
-    this.probing ??= this.probeUntilReady().finally(() => {
-      this.probing = undefined;
-      if (!this.isClosedOrReady) this.markUnready(fault);
-    });
+    if (!this.isProbing) void this.probeUntilReady();
   }
 
   private async probeUntilReady(): Promise<void> {
     const { signal } = this.closing;
-    while (!this.isClosedOrReady) {
+    this.isProbing = true;
+    while (!this.isWritable && !signal.aborted) {
       try {
         await setTimeout(PROBE_INTERVAL, undefined, { ref: false, signal });
         const thread = await this.liveThread();
-        const reply = await thread.probe();
-        if (reply.result === 'ok') this.markReady();
-        else this.report(this.fault(reply.reason));
+        await thread.probe();
+        this.markReady();
       } catch (error) {
-        // Without a cause when the thread ends: that is reported elsewhere.
-        if (error instanceof UnavailableError) this.report(error.cause as Error);
+        this.report(this.fault(error));
       }
     }
+    this.isProbing = false;
   }
 
   private report({ message }: Error): void {
     if (this.closing.signal.aborted || this.reported.has(message)) return;
     this.reported.add(message);
     this.logger.error(`${message}.`);
-  }
-
-  private get isClosedOrReady(): boolean {
-    return this.isWritable || this.closing.signal.aborted;
   }
 }

@@ -1,8 +1,42 @@
-/** The primary result code, https://sqlite.org/rescode.html. */
-const SQLITE_BUSY = 5;
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** SQLite's primary result codes, https://sqlite.org/rescode.html. */
+export const SQLITE_ERROR = 1;
+export const SQLITE_BUSY = 5;
+export const SQLITE_READONLY = 8;
+export const SQLITE_CORRUPT = 11;
+export const SQLITE_FULL = 13;
+export const SQLITE_CANTOPEN = 14;
+export const SQLITE_NOTADB = 26;
+
+/** What to do about a damaged file. */
+export const DAMAGE_ADVICE =
+  'run `plant-store check --deep` and restore a backup, as docs/data.md describes';
+
+/** The primary result code of an error. Undefined if the error is not SQLite's. */
+export function resultCodeOf(error: unknown): number | undefined {
+  const code = (error as { errcode?: number }).errcode;
+  // The lower byte of an extended result code is the primary one.
+  return code === undefined ? undefined : code & 0xff;
+}
 
 /** Whether a statement failed because another connection holds a lock. */
 export function isBusy(error: unknown): boolean {
-  // The lower byte of an extended result code is the primary one.
-  return ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
+  return resultCodeOf(error) === SQLITE_BUSY;
+}
+
+/** An error in one line: with advice, or with why the operating system refused the file. */
+export function describeError(error: unknown, path: string): string {
+  const { message } = error as Error;
+  const code = resultCodeOf(error);
+  if (code === SQLITE_CORRUPT) return `${message}: ${DAMAGE_ADVICE}`;
+  if (code !== SQLITE_CANTOPEN && code !== SQLITE_READONLY) return message;
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return 'it is a directory';
+  try {
+    accessSync(existsSync(path) ? path : dirname(path), constants.R_OK | constants.W_OK);
+    return message;
+  } catch (refusal) {
+    return (refusal as Error).message;
+  }
 }

@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { assertSupportedSchema } from '../store-open.error';
 import { isBusy } from './sqlite.errors';
-import { sqliteMigrations } from './sqlite.migrations';
+import { SCHEMA_VERSION } from './sqlite.schema';
 
 /** The program for long work, beside this file. */
 const TASK = join(__dirname, `sqlite.task.${__filename.endsWith('.ts') ? 'mts' : 'mjs'}`);
@@ -47,11 +48,7 @@ export async function checkSqlite(file: string, signal: AbortSignal): Promise<vo
   try {
     const { version, hasPlants } = describeSqlite(file);
     if (!hasPlants) throw new Error('it has no table plants');
-    if (version > sqliteMigrations.length) {
-      throw new Error(
-        `it has schema version ${version}, but this program supports only up to ${sqliteMigrations.length}: run a newer version of the program`,
-      );
-    }
+    assertSupportedSchema(version, SCHEMA_VERSION);
   } catch (cause) {
     throw new MaintenanceError(`${file} is not a store: ${(cause as Error).message}.`, { cause });
   }
@@ -77,7 +74,7 @@ export function describeSqlite(file: string): SqliteDescription {
   try {
     const version = Number(database.prepare('PRAGMA user_version').get()?.user_version);
     const plants = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'plants'").get();
-    return { version, newest: sqliteMigrations.length, hasPlants: plants !== undefined };
+    return { version, newest: SCHEMA_VERSION, hasPlants: plants !== undefined };
   } finally {
     database.close();
   }

@@ -1,11 +1,6 @@
 import { resolve } from 'node:path';
 import { StoreOpenError } from '../store-open.error';
-import { sqliteMigrations } from './sqlite.migrations';
-import { describeUnusablePath } from './sqlite.path';
 import { SqliteThread } from './sqlite.thread';
-
-/** Milliseconds that a batch waits for another process's lock before it is refused. */
-const BUSY_TIMEOUT = 1000;
 
 /**
  * Opens a database file in a thread of its own. Creates it and its directory when missing, and brings
@@ -19,23 +14,22 @@ export async function openSqlite(path: string): Promise<SqliteThread> {
   if (fault) throw new StoreOpenError(`The database file ${path} cannot be used`, `it ${fault}`);
   const absolute = resolve(path);
   try {
-    return await startThread(absolute);
+    return await SqliteThread.start({ path: absolute, identity: undefined });
   } catch (cause) {
     throw new StoreOpenError(`The database file ${absolute} cannot be used`, cause);
   }
 }
 
 /**
- * Starts a thread with a database file.
+ * Describes why a path cannot name the file of a store, although SQLite would accept it.
  *
- * @param identity of the store that it must be; undefined for any, which is created or migrated then
- * @throws Error with the reason when that fails
+ * @returns undefined when it can
  */
-export function startThread(path: string, identity?: string): Promise<SqliteThread> {
-  return SqliteThread.start({
-    path,
-    identity,
-    busyTimeout: BUSY_TIMEOUT,
-    migrations: sqliteMigrations,
-  });
+export function describeUnusablePath(path: string): string | undefined {
+  if (path === '') return 'must name a file, such as data/plants.db';
+  if (path.startsWith(':memory:') || /^file:.*[?&]mode=memory/s.test(path)) {
+    return 'must name a file: a database in memory loses all plants when the service stops';
+  }
+  if (path.startsWith('file:')) return 'must name a file by its path, not by a URI';
+  return undefined;
 }

@@ -3,91 +3,102 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import type { Plant } from '../../plant';
 import type {
   SqliteBatch,
-  SqliteCommitReply,
-  SqlitePlants,
+  SqliteInsertion,
   SqliteQuery,
+  SqliteReply,
   SqliteRequest,
-  SqliteStartReply,
-  SqliteStatusReply,
   SqliteWorkerData,
 } from './sqlite.protocol';
 
 /** The folder of this file, or of the bundle that a host has made of it. */
 const FOLDER = typeof __dirname === 'string' ? __dirname : dirname(process.argv[1] ?? '');
-/** TypeScript in tests, where Node strips the types. */
-const WORKER = `sqlite.worker.${existsSync(join(FOLDER, 'sqlite.worker.mts')) ? 'mts' : 'mjs'}`;
-/** Where the package has it. */
-const WORKER_IN_PACKAGE = `plant-store/dist/plants/persistence/sqlite/${WORKER}`;
+
+/** Where the package has the worker's file. */
+const WORKER_IN_PACKAGE = 'dist/plants/persistence/sqlite/sqlite.worker.js';
 
 /**
- * Finds the worker's file: beside this one, or in the package, when a host is bundled.
+ * Finds the worker's file: beside this one, or in the package. A host that is bundled needs the latter,
+ * and so do the tests: they run this file from `src`, where the package's name leads to this
+ * repository, and the thread runs what was built into `dist`. A host of one file has a copy that ends
+ * in `.cjs`, because `.js` may mean an ES module there.
  *
  * @throws Error saying what to copy
  */
 function findWorker(): string {
-  const beside = join(FOLDER, WORKER);
-  if (existsSync(beside)) return beside;
+  const beside = ['js', 'cjs'].map((suffix) => join(FOLDER, `sqlite.worker.${suffix}`));
+  const found = beside.find((file) => existsSync(file));
+  if (found) return found;
   try {
     const manifest = createRequire(join(FOLDER, 'bundle.js')).resolve('plant-store/package.json');
-    return join(dirname(manifest), '..', WORKER_IN_PACKAGE);
+    return join(dirname(manifest), WORKER_IN_PACKAGE);
   } catch (cause) {
     throw new Error(
-      `the file of its thread is missing: copy node_modules/${WORKER_IN_PACKAGE} to ${FOLDER}`,
+      `the file of its thread is missing: copy node_modules/plant-store/${WORKER_IN_PACKAGE} to ${join(FOLDER, 'sqlite.worker.cjs')}`,
       { cause },
     );
   }
 }
 
+/** Nothing of a request is stored, nor will be. */
+export class RefusedError extends Error {}
+
 interface PendingRequest {
-  readonly resolve: (reply: unknown) => void;
+  readonly resolve: (value: never) => void;
   readonly reject: (reason: Error) => void;
 }
 
-/** A handle on the worker thread that owns a SQLite connection. The worker replies in order. */
+/**
+ * A handle on the worker thread that owns a SQLite connection. The worker replies in order. A request
+ * that fails is rejected, with a {@link RefusedError} when nothing is stored. Otherwise the outcome is
+ * unknown, as when the thread ends before it replies.
+ */
 export class SqliteThread {
+  /** The identity of the store that the thread has opened. */
+  identity = '';
   /** Resolves to the reason once the thread has ended. */
   readonly ended: Promise<Error>;
   private readonly pending: PendingRequest[] = [];
-  private readonly whenEnded = Promise.withResolvers<Error>();
   private endedBy: Error | undefined;
-  private storeIdentity = '';
 
   private constructor(private readonly worker: Worker) {
-    this.ended = this.whenEnded.promise;
-    worker.on('message', (reply: unknown) => {
-      this.pending.shift()?.resolve(reply);
+    this.ended = new Promise((resolve) => {
+      const end = (reason: Error): void => {
+        this.endedBy ??= reason;
+        for (const { reject } of this.pending.splice(0)) reject(this.endedBy);
+        resolve(this.endedBy);
+      };
+      worker.on('error', end);
+      worker.on('exit', (code) => {
+        end(new Error(`the SQLite thread ended with code ${code}`));
+      });
+    });
+    worker.on('message', (reply: SqliteReply) => {
+      const request = this.pending.shift();
+      if (reply.result === 'done') request?.resolve(reply.value as never);
+      else if (reply.result === 'refused') request?.reject(new RefusedError(reply.reason));
+      else request?.reject(new Error(reply.reason));
       // Pending requests keep the process alive. An idle store does not.
       if (this.pending.length === 0) worker.unref();
-    });
-    worker.on('error', (error: Error) => {
-      this.end(error);
-    });
-    worker.on('exit', (code) => {
-      this.end(new Error(`the SQLite thread ended with code ${code}`));
     });
   }
 
   /**
    * Starts a thread, which opens the database.
    *
-   * @throws Error with the reason when that fails
+   * @throws RefusedError with the reason when that fails
    */
   static async start(data: SqliteWorkerData): Promise<SqliteThread> {
     const thread = new SqliteThread(new Worker(findWorker(), { workerData: data, name: 'sqlite' }));
-    const reply = await thread.nextReply<SqliteStartReply>();
-    if (reply.result === 'ok') {
-      thread.storeIdentity = reply.identity;
+    try {
+      thread.identity = await thread.nextReply();
       return thread;
+    } catch (cause) {
+      await thread.worker.terminate();
+      throw new RefusedError((cause as Error).message, { cause });
     }
-    await thread.worker.terminate();
-    throw new Error(reply.reason);
-  }
-
-  /** The identity of the store that the thread has opened. */
-  get identity(): string {
-    return this.storeIdentity;
   }
 
   /** Whether the thread has ended, so that a new one may be started. */
@@ -95,34 +106,17 @@ export class SqliteThread {
     return this.endedBy !== undefined;
   }
 
-  /**
-   * Commits a batch.
-   *
-   * @throws Error when the thread ends before it replies
-   */
-  commit(batch: SqliteBatch): Promise<SqliteCommitReply> {
-    this.post(batch);
-    return this.nextReply();
+  commit(batch: SqliteBatch): Promise<SqliteInsertion> {
+    return this.request(batch);
   }
 
-  /**
-   * Reads plants.
-   *
-   * @throws Error when the thread ends before it replies
-   */
-  read(query: SqliteQuery): Promise<SqlitePlants> {
-    this.post(query);
-    return this.nextReply();
+  read(query: SqliteQuery): Promise<Plant[]> {
+    return this.request(query);
   }
 
-  /**
-   * Checks whether the database can be written to.
-   *
-   * @throws Error when the thread ends before it replies
-   */
-  probe(): Promise<SqliteStatusReply> {
-    this.post('probe');
-    return this.nextReply();
+  /** Checks whether the database can be written to. */
+  probe(): Promise<void> {
+    return this.request('probe');
   }
 
   /** Closes the database and ends the thread. */
@@ -132,26 +126,20 @@ export class SqliteThread {
     await once(this.worker, 'exit');
   }
 
+  private request<Value>(request: SqliteRequest): Promise<Value> {
+    this.post(request);
+    return this.nextReply();
+  }
+
   private post(request: SqliteRequest): void {
     this.worker.ref();
     this.worker.postMessage(request);
   }
 
-  private nextReply<Reply>(): Promise<Reply> {
+  private nextReply<Value>(): Promise<Value> {
     if (this.endedBy) return Promise.reject(this.endedBy);
     return new Promise((resolve, reject) => {
-      this.pending.push({
-        resolve: (reply) => {
-          resolve(reply as Reply);
-        },
-        reject,
-      });
+      this.pending.push({ resolve, reject });
     });
-  }
-
-  private end(reason: Error): void {
-    this.endedBy ??= reason;
-    this.whenEnded.resolve(this.endedBy);
-    for (const { reject } of this.pending.splice(0)) reject(this.endedBy);
   }
 }

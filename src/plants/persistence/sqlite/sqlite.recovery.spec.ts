@@ -1,0 +1,88 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, readFileSync, statSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { makeFolder, removeFolder } from '../../../../test/support/folder';
+import { query } from '../../../../test/support/sqlite';
+import { makeLogDurable } from './sqlite.recovery';
+import { migrate } from './sqlite.schema';
+
+/** Prints how another process finds the file: 1 for a log that it cannot empty, and its failure to get exclusive use. */
+const OTHER_PROCESS = `
+  const { DatabaseSync } = require('node:sqlite');
+  const database = new DatabaseSync(process.argv[1]);
+  const { busy } = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
+  database.exec('PRAGMA locking_mode = EXCLUSIVE');
+  try {
+    database.exec('BEGIN EXCLUSIVE');
+    console.log(busy, 'exclusive');
+  } catch (error) {
+    console.log(busy, error.message);
+  }`;
+
+describe('the recovery from a failed sync', () => {
+  let folder: string;
+  let file: string;
+  let log: string;
+  let database: DatabaseSync;
+  let other: DatabaseSync;
+  beforeEach(() => {
+    folder = makeFolder();
+    file = join(folder, 'plants.db');
+    log = `${file}-wal`;
+    database = new DatabaseSync(file, { timeout: 1000 });
+    database.exec('PRAGMA journal_mode = WAL');
+    migrate(database);
+    database.exec("INSERT INTO plants (id, name) VALUES (1, 'Fern')");
+    other = new DatabaseSync(file, { timeout: 0 });
+  });
+  afterEach(() => {
+    other.close();
+    database.close();
+    removeFolder(folder);
+  });
+
+  const plants = [{ id: 1, name: 'Fern' }];
+
+  it('writes all of the log to the database file and empties the log', () => {
+    makeLogDurable(database, log);
+
+    const copy = join(folder, 'copy.db');
+    copyFileSync(file, copy);
+    expect(statSync(log).size).toBe(0);
+    expect(query(copy, 'SELECT id, name FROM plants')).toEqual(plants);
+  });
+
+  it('writes the same log again while somebody reads', () => {
+    other.exec('BEGIN; SELECT * FROM plants');
+    const before = readFileSync(log);
+    utimesSync(log, 0, 0);
+
+    makeLogDurable(database, log);
+
+    expect(statSync(log).mtimeMs).toBeGreaterThan(0);
+    expect(readFileSync(log).equals(before)).toBe(true);
+    expect(database.prepare('PRAGMA busy_timeout').get()).toEqual({ timeout: 1000 });
+    expect(query(file, 'SELECT id, name FROM plants')).toEqual(plants);
+  });
+
+  it('drops no lock of its process by that', () => {
+    other.exec('BEGIN; SELECT * FROM plants');
+
+    makeLogDurable(database, log);
+
+    const found = execFileSync(process.execPath, ['-e', OTHER_PROCESS, file], { encoding: 'utf8' });
+    expect(found).toBe('1 database is locked\n');
+  });
+
+  it('is disturbed by no other connection once it has begun to write', () => {
+    const { size } = statSync(log);
+    database.exec('BEGIN IMMEDIATE');
+
+    expect(other.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()).toMatchObject({ busy: 1 });
+    expect(() => {
+      other.exec("INSERT INTO plants (id, name) VALUES (2, 'Moss')");
+    }).toThrow('database is locked');
+    expect(statSync(log).size).toBe(size);
+  });
+});

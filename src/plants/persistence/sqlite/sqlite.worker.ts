@@ -1,0 +1,231 @@
+import { hash } from 'node:crypto';
+import { dirname } from 'node:path';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+import { parentPort, workerData } from 'node:worker_threads';
+import type { Plant } from '../../plant';
+import type { KeyedPlant } from '../plant-batches';
+import { describeError, isBusy, resultCodeOf, SQLITE_CORRUPT, SQLITE_FULL } from './sqlite.errors';
+import {
+  assertIntact,
+  assertOpenable,
+  assertSameStore,
+  assertWritable,
+  logPath,
+  makeDirectory,
+  readFiles,
+  readIdentity,
+  type StoreFiles,
+} from './sqlite.integrity';
+import type {
+  SqliteBatch,
+  SqliteInsertion,
+  SqliteQuery,
+  SqliteReply,
+  SqliteRequest,
+  SqliteWorkerData,
+} from './sqlite.protocol';
+import { makeLogDurable } from './sqlite.recovery';
+import { migrate } from './sqlite.schema';
+
+/**
+ * The worker thread that owns the SQLite connection: requests in, replies out, in order. It is a
+ * thread because a sync blocks.
+ */
+
+/** Milliseconds to wait for another process's lock, before a batch is refused. */
+const BUSY_TIMEOUT = 1000;
+
+interface Store {
+  readonly database: DatabaseSync;
+  readonly insert: StatementSync;
+  readonly selectKeyed: StatementSync;
+  readonly select: StatementSync;
+  /** The path of the log. */
+  readonly log: string;
+  files: StoreFiles;
+  /** How far the commit of the present batch is. */
+  phase: 'before' | 'during' | 'after';
+}
+
+interface Row {
+  readonly id: bigint;
+  readonly name: string;
+  readonly tag: string | null;
+}
+
+const data = workerData as SqliteWorkerData;
+const { path } = data;
+
+/** The identity of the store in use. Undefined until it is opened for the first time. */
+let { identity } = data;
+
+/** Undefined after a failure. The next request opens it again. */
+let store: Store | undefined;
+
+/** The files of the store when it was last in order. */
+let lastFiles: StoreFiles | undefined;
+
+/** The id at which the table turned out to be damaged. The store is usable once that id can be inserted. */
+let damagedAt: bigint | undefined;
+
+reply(() => {
+  if (identity === undefined) makeDirectory(dirname(path));
+  store = open();
+  return identity;
+});
+
+parentPort?.on('message', (request: SqliteRequest) => {
+  if (request === 'close') {
+    discardStore();
+    parentPort?.close();
+  } else {
+    reply(() => handle(request));
+  }
+});
+
+function handle(request: Exclude<SqliteRequest, 'close'>): unknown {
+  store ??= open();
+  if (request !== 'probe') {
+    return 'plants' in request ? commit(store, request) : read(store, request);
+  }
+  checkFiles(store);
+  checkWritable(store.database);
+  return undefined;
+}
+
+function reply(perform: () => unknown): void {
+  let message: SqliteReply;
+  try {
+    message = { result: 'done', value: perform() };
+  } catch (error) {
+    // On a full disk the commit record itself could not be written. Any other failed COMMIT may have
+    // written it: after a failed sync that is unknown.
+    const phase = store?.phase ?? 'before';
+    const isFull = resultCodeOf(error) === SQLITE_FULL;
+    const isRefused = phase === 'before' || (phase === 'during' && isFull);
+    // Nothing is wrong with the store where another process holds a lock.
+    if (phase !== 'before' || !isBusy(error) || !tryRollback()) discardStore();
+    message = { result: isRefused ? 'refused' : 'unknown', reason: describeError(error, path) };
+  }
+  parentPort?.postMessage(message);
+}
+
+function commit(current: Store, { plants }: SqliteBatch): SqliteInsertion {
+  const { database, insert, selectKeyed } = current;
+  const inserted = new Uint8Array(plants.length);
+  const stored = new Map<number, KeyedPlant>();
+  let lastId: bigint | undefined;
+  try {
+    checkFiles(current);
+    database.exec('BEGIN IMMEDIATE');
+    for (const [at, { id, name, tag = null, key }] of plants.entries()) {
+      lastId = id;
+      const digest = key === undefined ? null : hash('sha256', key, 'buffer');
+      inserted[at] = Number(insert.run(id, name, tag, digest).changes);
+      if (inserted[at] === 1 || key === undefined) continue;
+      const row = selectKeyed.get(id, digest);
+      if (row) stored.set(at, { ...toPlant(row as unknown as Row), key });
+    }
+    current.phase = 'during';
+    database.exec('COMMIT');
+    current.phase = 'after';
+    checkFiles(current);
+    current.phase = 'before';
+    return { inserted, stored };
+  } catch (error) {
+    if (resultCodeOf(error) === SQLITE_CORRUPT) damagedAt = lastId ?? damagedAt;
+    throw error;
+  }
+}
+
+function read({ select }: Store, { from, to, limit, textLimit }: SqliteQuery): Plant[] {
+  const plants: Plant[] = [];
+  let text = 0;
+  for (const row of select.iterate(from, to, limit)) {
+    const plant = toPlant(row as unknown as Row);
+    plants.push(plant);
+    text += plant.name.length + (plant.tag?.length ?? 0);
+    if (text > textLimit) break;
+  }
+  return plants;
+}
+
+function toPlant({ id, name, tag }: Row): Plant {
+  return tag === null ? { id, name } : { id, name, tag };
+}
+
+/**
+ * Opens the database and makes all that it holds durable. A missing store is created, and an old one
+ * migrated, only when it is opened for the first time.
+ *
+ * @throws Error when it cannot be used, or is not the store that was in use before
+ */
+function open(): Store {
+  const isFirst = identity === undefined;
+  const log = logPath(path);
+  assertOpenable(readFiles(path, log), log, isFirst, lastFiles);
+  const location = pathToFileURL(path);
+  location.searchParams.set('mode', isFirst ? 'rwc' : 'rw');
+  const database = new DatabaseSync(location, { timeout: BUSY_TIMEOUT, readBigInts: true });
+  try {
+    if (identity !== undefined) assertSameStore(database, identity);
+    const { journal_mode: mode } = database.prepare('PRAGMA journal_mode = WAL').get() ?? {};
+    if (mode !== 'wal') throw new Error('the file system does not support a write-ahead log');
+    // FULL syncs the log at every commit. fullfsync asks macOS for a sync that reaches the disk.
+    database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON');
+    database.exec('PRAGMA checkpoint_fullfsync = ON');
+    if (isFirst) migrate(database);
+    checkWritable(database);
+    makeLogDurable(database, log);
+    const insert = database.prepare(
+      'INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
+    );
+    const selectKeyed = database.prepare(
+      'SELECT id, name, tag FROM plants WHERE id = ? AND idempotency_key = ?',
+    );
+    const select = database.prepare(
+      'SELECT id, name, tag FROM plants WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?',
+    );
+    // Node before 22.18 and 24.4 does not know the option. Without it, run() inserts an id beyond 2^53
+    // and then throws because it cannot return it.
+    for (const each of [insert, selectKeyed, select]) each.setReadBigInts(true);
+    identity = readIdentity(database);
+    const files = readFiles(path, log);
+    return { database, insert, selectKeyed, select, log, files, phase: 'before' };
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function checkFiles(current: Store): void {
+  const now = readFiles(path, current.log);
+  assertIntact(current.database, current.files, now);
+  current.files = now;
+}
+
+function checkWritable(database: DatabaseSync): void {
+  assertWritable(database, damagedAt);
+  damagedAt = undefined;
+}
+
+function tryRollback(): boolean {
+  try {
+    if (store?.database.isTransaction) store.database.exec('ROLLBACK');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Closes the database, so that the next request opens it again. */
+function discardStore(): void {
+  lastFiles = store?.files ?? lastFiles;
+  try {
+    store?.database.close();
+  } catch {
+    // A broken connection may fail to close too.
+  }
+  store = undefined;
+}
