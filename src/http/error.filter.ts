@@ -4,21 +4,40 @@ import {
   Catch,
   type ExceptionFilter,
   HttpException,
+  Logger,
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { type HostRequest, nodeRequest } from './node-request';
 import {
   errorCatalogue,
   errorChannel,
   type ErrorKind,
+  failureChannel,
   InvalidTokenError,
   MalformedRequestError,
   MissingCredentialsError,
   PlantStoreError,
   UnavailableError,
 } from '../errors';
-import { FailureLog } from './failure-log';
+import { LogThrottle } from './log-throttle';
+import { type HostRequest, nodeRequest } from './node-request';
+
+/**
+ * The security header fields of errors, and of pages and documents: no sniffing, no caching, no scripts
+ * and no frames. A page of its own, such as Swagger UI, replaces `Content-Security-Policy`. No browser
+ * could act on them in the answer to a creation, which only a script can ask for.
+ *
+ * `Strict-Transport-Security`, which OWASP also lists for REST services, is left to the operator: it
+ * commits a whole host name to HTTPS, with everything else that the host serves.
+ */
+export const securityHeaders = {
+  'X-Content-Type-Options': 'nosniff',
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+} as const;
+
+/** Log lines a second in full for each error number. */
+const FULL_LINES = 10;
 
 /** The catalogue entry for a status that Nest, Fastify or a guard of the host has set. */
 const kindOfStatus: Partial<Record<number, ErrorKind>> = {
@@ -42,12 +61,16 @@ const kindOfStatus: Partial<Record<number, ErrorKind>> = {
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
-  private readonly failures = new FailureLog();
+  private readonly logger = new Logger('Errors');
+  /** An unavailable store can fail thousands of requests a second, all for one reason. */
+  private readonly throttle = new LogThrottle<number>(FULL_LINES, (error, count) => {
+    this.logger.error(`Error ${error} occurred ${count} more times within a second.`);
+  });
 
   constructor(private readonly adapterHost: HttpAdapterHost) {}
 
   onApplicationShutdown(): void {
-    this.failures.flush();
+    this.throttle.flush();
   }
 
   catch(exception: unknown, host: ArgumentsHost): void {
@@ -60,19 +83,28 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
     const failure = toPlantStoreError(exception, nodeRequest(request));
     if (!isAborted(exception, nodeRequest(request))) {
       errorChannel.publish(failure);
-      if (isServerFault(failure)) this.failures.write(failure, request);
+      if (isServerFault(failure)) this.log(failure, request);
     }
 
     const { httpAdapter } = this.adapterHost;
     // A timeout interceptor of the host may have answered.
     if (httpAdapter.isHeadersSent(response)) return;
-    for (const [name, value] of Object.entries(failure.headers)) {
-      // A guard of the host may have set a challenge of its own.
+    for (const [name, value] of Object.entries({ ...securityHeaders, ...failure.headers })) {
+      // The host may have set fields of its own, a guard its challenge.
       if (httpAdapter.getHeader(response, name) === undefined) {
         httpAdapter.setHeader(response, name, value);
       }
     }
     httpAdapter.reply(response, failure.body, failure.getStatus());
+  }
+
+  /** Logs an error with its cause, in one line. */
+  private log(failure: PlantStoreError, request: HostRequest): void {
+    const { error, message, cause = failure } = failure;
+    if (!this.throttle.admit(error)) return;
+    failureChannel.runStores(request, () => {
+      this.logger.error(cause, `${error} ${message}`);
+    });
   }
 }
 

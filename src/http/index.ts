@@ -1,12 +1,4 @@
-export { ErrorFilter } from './error.filter';
+export { ErrorFilter, securityHeaders } from './error.filter';
 export { LogThrottle } from './log-throttle';
 export { isJsonMediaType } from './media-type';
 export { fieldValues, type HostRequest, nodeRequest, pathOf } from './node-request';
-export {
-  collectBytes,
-  declareBytes,
-  keepBodiesUnread,
-  readBody,
-  ReadsBody,
-  wasRead,
-} from './unread-body';
