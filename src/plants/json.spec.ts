@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { sourceOfMember } from './json-member';
+import { sourceOfMember } from './json';
 
 const name = fc.constantFrom('id', '\\u0069d', 'i', '', '\\\\', 'id\\"', '{', ':', ',');
 const key = fc.oneof(

@@ -5,8 +5,8 @@ import { NewPlantDto } from './dto/new-plant.dto';
 import { assertIdempotencyKey, scopeIdempotencyKey } from './idempotency-key';
 import { toStoredPlant, validateNewPlant } from './new-plant.validation';
 import type { Plant, StoredPlant } from './plant';
+import { MOUNTING_PATH, PLANTS_PATH } from './plants.options';
 import { PlantsRepository } from './plants.repository';
-import { MOUNTING_PATH, PLANTS_PATH } from './plants.route';
 
 /** The most plants on a page of {@link PlantsService.all}. */
 const PAGE = 200;

@@ -1,6 +1,6 @@
 import type { PlantJson, StoredPlant } from '../plant';
 import { ApiProperty, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
-import { IsInt64 } from './is-int64.decorator';
+import { IsInt64 } from './new-plant.decorators';
 import { PlantDto } from './plant.dto';
 
 /** The request body of a creation: specification, "NewPlant". Its decorators are the rules. */

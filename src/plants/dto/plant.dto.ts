@@ -1,6 +1,6 @@
+import { ValidateIf } from 'class-validator';
 import { ApiProperty, ApiPropertyOptional, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
-import { ValidateIf } from '../class-validator';
-import { IsExactText } from './is-exact-text.decorator';
+import { IsExactText } from './new-plant.decorators';
 
 /** The answer to a successful creation: specification, "Plant". */
 @ApiSchema({ name: `${SCHEMA_PREFIX}Plant` })
