@@ -5,7 +5,7 @@ import { AppModule } from '../src/app.module';
 import { readEnvironment } from '../src/config/environment';
 import { createFastifyAdapter } from '../src/server/fastify-adapter';
 import { createLogger } from '../src/operations/logging/logger';
-import { PlantsRepository } from '../src/plants/standalone';
+import { PlantsRepository } from '../src/plants';
 import { limitYoungGeneration, tuneV8 } from '../src/v8';
 
 /** Our service over a store that forgets: the pipeline alone, everything but the commit. */

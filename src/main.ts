@@ -10,7 +10,7 @@ import { EnvironmentError, readEnvironment, type Settings } from './config';
 import { TlsError } from './server';
 import { closeOnSignal } from './operations/process';
 import { TracingError } from './operations/tracing';
-import { StoreOpenError } from './plants/standalone';
+import { StoreOpenError } from './plants';
 import { limitYoungGeneration, tuneV8 } from './v8';
 
 /** Runs the standalone service: reads the environment, starts the host, handles signals. */

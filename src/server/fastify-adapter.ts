@@ -8,8 +8,7 @@ import type {
   onSendHookHandler,
 } from 'fastify';
 import { errorChannel, MalformedRequestError, PlantStoreError } from '../errors';
-import { collectBytes, declareBytes } from '../http';
-import { createPlantRoute } from '../plants/standalone';
+import { collectBytes, createPlantRoute, declareBytes } from '../plants';
 import { BodyMemory } from './body-memory';
 import { answerClientError, handleRequests } from './client-errors';
 import { Connections } from './connections';

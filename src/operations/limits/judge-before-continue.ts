@@ -1,6 +1,6 @@
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import type { BearerGuard } from '../../auth';
-import { createPlantRoute } from '../../plants/standalone';
+import { createPlantRoute } from '../../plants';
 
 /**
  * Refuses a creation without a valid token before its body is requested, when its client waits for

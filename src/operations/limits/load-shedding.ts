@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import { UnavailableError } from '../../errors';
-import { createPlantRoute, type PlantsRepository } from '../../plants/standalone';
+import { createPlantRoute, type PlantsRepository } from '../../plants';
 
 /** The mean delay of the event loop from which it counts as late, in milliseconds. */
 const MAX_DELAY = 500;

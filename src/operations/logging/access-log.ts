@@ -7,7 +7,7 @@ import {
   type CreationEvent,
   creationChannel,
   type CreationOutcome,
-} from '../../plants/standalone';
+} from '../../plants';
 import { requestFields } from './request-context';
 
 /** Outcomes of the creations that are answered before the operation sees them, by status. */

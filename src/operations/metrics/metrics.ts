@@ -10,7 +10,7 @@ import {
   createPlantRoute,
   IDEMPOTENT_REPLAYED,
   PlantsRepository,
-} from '../../plants/standalone';
+} from '../../plants';
 import { durationBuckets } from './duration-series';
 import { packageVersion } from '../../package-version';
 import { RequestDurations } from './request-durations';
