@@ -17,7 +17,8 @@ export function skipParsers(application: ExpressLike): ExpressHandler {
   return function leavePlantsUnread(request, _response, next) {
     if (request.method === 'POST' && !request.readableDidRead) {
       own ??= findOwnRoutes(application.router.stack);
-      if (own.some((layer) => isMatch(layer, request.path))) {
+      // Throws for a malformed escape, which Express answers in either place.
+      if (own.some((layer) => layer.match(request.path))) {
         request._body = true;
         request.finished = true;
       }
@@ -65,15 +66,6 @@ function findOwnRoutes(stack: readonly Layer[]): Layer[] {
   // One path may have several versions, which a header distinguishes.
   const shared = new Set(routes.filter((each) => !isOwn(each)).map(({ route }) => route?.path));
   return routes.filter((each) => isOwn(each) && !shared.has(each.route?.path));
-}
-
-function isMatch(layer: Layer, path: string): boolean {
-  try {
-    return layer.match(path);
-  } catch {
-    // A malformed escape, which Express answers.
-    return false;
-  }
 }
 
 const MARK = Symbol('plant-store:reads-body');

@@ -67,7 +67,7 @@ export function readBody(request: HostRequest, limit: number): Promise<Buffer> {
       throw new PlantStoreError('bodyTooLarge');
     }
     collectBytes(source, limit, (error, bytes) => {
-      if (bytes === undefined) reject(error as Error);
+      if (bytes === undefined) reject(error);
       else resolve(bytes);
     });
     if (source !== message) message.once('error', reject);
