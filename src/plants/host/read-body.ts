@@ -66,8 +66,8 @@ export function readBody(request: HostRequest, limit: number): Promise<Buffer> {
     if (Number(message.headers['content-length'] ?? 0) > limit) {
       throw new PlantStoreError('bodyTooLarge');
     }
-    collectBytes(source, limit, (error, bytes) => {
-      if (bytes === undefined) reject(error);
+    collectBytes(source, limit, (error, bytes = Buffer.of()) => {
+      if (error) reject(error);
       else resolve(bytes);
     });
     if (source !== message) message.once('error', reject);
