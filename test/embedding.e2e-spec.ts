@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { PassThrough, type Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { json as parseJson } from 'node:stream/consumers';
 import {
   BadGatewayException,
@@ -18,7 +18,6 @@ import {
 import { type AbstractHttpAdapter, APP_INTERCEPTOR, HttpAdapterHost } from '@nestjs/core';
 import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
-import type { FastifyInstance } from 'fastify';
 import {
   GUARDED_BY_HOST,
   IdempotencyKeyReusedError,
@@ -628,19 +627,6 @@ describe('when the host reads the body first', () => {
         /^Middleware of the application parses the bodies of requests to \/api\/v1\/plants before/,
       ),
     ]);
-  });
-
-  it('reads what a hook of Fastify makes of the body', async () => {
-    const copyEarly = early((adapter) => {
-      adapter
-        .getInstance<FastifyInstance>()
-        .addHook('preParsing', (_request, _reply, payload, done) => {
-          done(null, payload.pipe(new PassThrough()));
-        });
-    });
-    const url = await start('Fastify', [copyEarly, mountings.forRoot()]);
-
-    expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
   });
 });
 

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable, Logger, Optional, type PipeTransform } from '@nestjs/common';
 import { InvalidPlantError, NotJsonError, UnsupportedMediaTypeError } from '../errors';
 import { fieldValues, type HostRequest, isJsonMediaType, nodeRequest } from '../http';
-import type { NewPlantDto } from './dto/new-plant.dto';
+import type { NewPlantDto } from './dto/plant.dto';
 import { readBody, wasRead } from './host/read-body';
 import { describeJsonError, exactId } from './json';
 import { type NewPlantCandidate, validateNewPlant } from './new-plant.validation';

@@ -1,7 +1,7 @@
 import { validateSync } from 'class-validator';
 import { InvalidPlantError } from '../errors';
 import { isExactText } from './dto/new-plant.decorators';
-import { NewPlantDto } from './dto/new-plant.dto';
+import { NewPlantDto } from './dto/plant.dto';
 import { isInt64 } from './int64';
 import type { Plant, StoredPlant } from './plant';
 

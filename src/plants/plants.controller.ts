@@ -8,8 +8,7 @@ import {
   UnavailableError,
 } from '../errors';
 import { ErrorFilter, type HostRequest, nodeRequest } from '../http';
-import { NewPlantDto, newPlantExamples } from './dto/new-plant.dto';
-import { PlantDto, plantExamples } from './dto/plant.dto';
+import { NewPlantDto, newPlantExamples, PlantDto, plantExamples } from './dto/plant.dto';
 import { keepBodiesUnread, ReadsBody } from './host/read-body';
 import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, idempotencyKeyOf } from './idempotency-key';
 import { NewPlantPipe } from './new-plant.pipe';

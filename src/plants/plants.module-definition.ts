@@ -14,7 +14,7 @@ import {
   makeToken,
   TokenVerifier,
 } from '../auth';
-import { ApiErrorResponses } from './api-error-responses.decorator';
+import { ApiErrorResponses } from './dto/error.dto';
 import { openRepository } from './persistence';
 import { PlantsController } from './plants.controller';
 import {

@@ -1,7 +1,7 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import type { Caller } from '../auth';
 import { IdempotencyKeyReusedError, IdTakenError } from '../errors';
-import { NewPlantDto } from './dto/new-plant.dto';
+import { NewPlantDto } from './dto/plant.dto';
 import { assertIdempotencyKey, scopeIdempotencyKey } from './idempotency-key';
 import { toStoredPlant, validateNewPlant } from './new-plant.validation';
 import type { Plant, StoredPlant } from './plant';
