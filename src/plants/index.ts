@@ -29,10 +29,10 @@ export { type CreationOptions, PlantsService } from './plants.service';
 // @internal What only the program uses. It may change with any version.
 export { collectBytes, declareBytes } from './host/read-body';
 export { IDEMPOTENT_REPLAYED } from './idempotency-key';
-export { parseInt64 } from './int64';
+export { INT64_MAX, INT64_MIN, parseInt64 } from './int64';
 export { describeJsonError, exactId } from './json';
 export { isValidNewPlant, validateNewPlant } from './new-plant.validation';
-export { StoreOpenError } from './persistence/archives';
+export { StoreOpenError } from './persistence';
 export {
   type BatchEvent,
   batchChannel,
