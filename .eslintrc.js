@@ -6,11 +6,11 @@ const { defineConfig } = require('eslint/config');
 const tseslint = require('typescript-eslint');
 
 /**
- * The rooms of src that are entered by their door, index.ts. Some have others: `plants/standalone` for
- * the program, and what the commands need and no more: `archives` and `config/database`.
+ * The rooms of src that are entered by their door, index.ts. Two have others, of what the commands need
+ * and no more: `plants/archives` and `config/database`.
  */
 const ROOMS = [
-  ...['auth', 'commands', 'config', 'errors', 'files', 'http', 'openapi', 'persistence'],
+  ...['auth', 'commands', 'config', 'errors', 'http', 'openapi', 'persistence'],
   ...['plants', 'server', 'spelling', 'transfer', 'v8'],
   ...['health', 'limits', 'logging', 'metrics', 'process', 'tracing'],
 ].join('|');
@@ -20,11 +20,11 @@ const PROGRAM =
   'app\\.module|application|commands|config|main|openapi|operations|server|transfer|v8';
 
 const doors = {
-  regex: `^\\.{1,2}/(?:[^/]+/)*(?:${ROOMS})/(?!(?:standalone|archives|database)$).`,
+  regex: `^\\.{1,2}/(?:[^/]+/)*(?:${ROOMS})/(?!(?:archives|database)$).`,
   message: 'Enter a room by its door, index.ts.',
 };
 const program = {
-  regex: `^(?:\\.\\./)+(?:(?:${PROGRAM})(?:/|$)|plants/(?:standalone|archives)$)`,
+  regex: `^(?:\\.\\./)+(?:(?:${PROGRAM})(?:/|$)|plants/archives$)`,
   message: 'The module must not import the program.',
 };
 const outside = { regex: '^\\.\\./', message: 'The catalogue imports nothing of the project.' };
@@ -74,7 +74,7 @@ module.exports = defineConfig(
     },
   },
   restrictImports(['src/**'], doors),
-  restrictImports(['src/{auth,files,http,plants,spelling}/**'], doors, program),
+  restrictImports(['src/{auth,http,plants,spelling}/**'], doors, program),
   restrictImports(['src/errors/**'], outside),
   {
     files: ['**/*.js', '**/*.cjs'],

@@ -5,7 +5,7 @@ import { AppModule } from '../src/app.module';
 import { readEnvironment } from '../src/config/environment';
 import { type Admission, createFastifyAdapter } from '../src/server';
 import { createLogger } from '../src/operations/logging/logger';
-import { PlantsRepository } from '../src/plants/standalone';
+import { PlantsRepository } from '../src/plants';
 
 /** Our service over a store that forgets: the pipeline alone, everything but the commit. */
 async function main(): Promise<void> {

@@ -8,7 +8,7 @@ import { Metrics, MetricsController } from './operations/metrics';
 import { RateLimitGuard } from './operations/limits';
 import { Readiness } from './operations/health';
 import { Tracing } from './operations/tracing';
-import { GUARDED_BY_HOST, PlantsModule } from './plants/standalone';
+import { GUARDED_BY_HOST, PlantsModule } from './plants';
 
 /** The standalone service: the first host of {@link PlantsModule}. */
 @Module({

@@ -12,7 +12,7 @@ import { Readiness, serveHealth } from './operations/health';
 import { shedLoad } from './operations/limits';
 import { Metrics } from './operations/metrics';
 import { Tracing } from './operations/tracing';
-import { PlantsRepository } from './plants/standalone';
+import { PlantsRepository } from './plants';
 
 /**
  * The standalone service, ready to listen.

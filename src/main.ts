@@ -10,7 +10,7 @@ import { EnvironmentError, readEnvironment, type Settings } from './config';
 import { TlsError } from './server';
 import { closeOnSignal } from './operations/health';
 import { TracingError } from './operations/tracing';
-import { StoreOpenError } from './plants/standalone';
+import { StoreOpenError } from './plants';
 
 /** Runs the standalone service: reads the environment, starts the host, handles signals. */
 async function main(): Promise<void> {

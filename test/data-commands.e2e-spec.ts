@@ -122,7 +122,7 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
       stderr:
         'Line 2: A plant with this id exists already, with another name or tag.\n' +
         'Line 3: Not a NewPlant: name is required.\n' +
-        'Line 6: Not JSON: expected a value at column 1.\n' +
+        "Line 6: Not JSON: Unexpected token 'o'.\n" +
         'Line 7: A plant with this id exists already, with another name or tag.\n' +
         counts(1, 1, 2, 2),
     });

@@ -5,11 +5,6 @@ import { run } from './support/run';
 
 const ROOT = join(__dirname, '..');
 
-/** Prints which files are loaded once the program's modules are. */
-const TELL_LOADED = `
-  require(process.argv[1]);
-  console.log(Object.keys(require.cache).join('\\n'));`;
-
 describe('the start of the program', () => {
   let folder: string;
   beforeEach(() => {
@@ -29,15 +24,6 @@ describe('the start of the program', () => {
   const cache = (): string => join(folder, 'dist/program/.compile-cache');
   const start = () =>
     run(process.execPath, [join(folder, 'dist/program/plant-store.js'), '--help']);
-
-  it('loads neither the OpenAPI tools nor what explains refusals', async () => {
-    const application = join(ROOT, 'dist/application.js');
-
-    const { stdout } = await run(process.execPath, ['-e', TELL_LOADED, application]);
-
-    expect(stdout).toContain('dist/plants/plants.controller.js');
-    expect(stdout).not.toMatch(/node_modules\/(@nestjs\/swagger|class-validator)\//);
-  });
 
   it('keeps compiled code beside the program', async () => {
     await start();

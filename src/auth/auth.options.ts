@@ -1,4 +1,4 @@
-import { isTrustworthyUrl } from './issuer-url';
+import { isTrustworthyUrl } from './fetch-json';
 
 /** Which bearer tokens are accepted. The sources can be combined. */
 export interface AuthOptions {

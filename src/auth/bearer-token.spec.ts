@@ -4,7 +4,7 @@ import { BearerToken } from './bearer-token';
 describe('BearerToken', () => {
   it('stays hidden when it is logged or serialised', () => {
     const token = new BearerToken('a-secret');
-    expect(token.digest).toHaveLength(32);
+    expect(token.digest).toHaveLength(64);
 
     const shown = inspect(token, { showHidden: true }) + JSON.stringify({ token });
 

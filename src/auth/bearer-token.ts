@@ -1,20 +1,12 @@
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import { InvalidTokenError, MissingCredentialsError } from '../errors';
 import { fieldValues } from '../http';
 import { hashToken } from './token-digest';
-import { isSameText } from './same-text';
 
-/** RFC 9110 section 11.4: the scheme, white space and the rest. */
-const CREDENTIALS = /^([^ \t]*)[ \t]*(.*)$/s;
+/** RFC 9110 section 11.4: the scheme, which white space may follow. */
+const BEARER_SCHEME = /^bearer(?:[ \t]|$)/i;
 /** RFC 6750 section 2.1: exactly one token, after one or more spaces. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
-
-/**
- * The field of the latest request of each connection, and the token in it. A client sends the same one
- * again and again, which then need not be parsed and hashed. Whether it is valid is judged each time.
- */
-const latest = new WeakMap<Socket, { readonly field: string; readonly token: BearerToken }>();
 
 /** The bearer token of a request. It stays hidden when this object is logged or serialised. */
 export class BearerToken {
@@ -35,27 +27,19 @@ export class BearerToken {
    */
   static fromRequest(request: IncomingMessage): BearerToken {
     const fields = fieldValues(request, 'authorization');
-    const [field = ''] = fields;
-    const known = latest.get(request.socket);
-    // In constant time: behind a proxy, the field before may be another client's.
-    const isKnown = known !== undefined && fields.length === 1 && isSameText(field, known.field);
-    const token = isKnown ? known.token : BearerToken.fromFields(fields);
+    const text = fields.length === 1 ? BEARER.exec(fields[0] ?? '')?.[1] : undefined;
+    if (text === undefined) {
+      if (!fields.some((field) => BEARER_SCHEME.test(field))) throw new MissingCredentialsError();
+      throw new InvalidTokenError(
+        'The request must have exactly one Authorization header, of the form "Bearer TOKEN".',
+      );
+    }
     if (hasTokenInQuery(request.url ?? '')) {
       throw new InvalidTokenError(
         'The token must be in the Authorization header only, not in the query.',
       );
     }
-    if (!isKnown) latest.set(request.socket, { field, token });
-    return token;
-  }
-
-  private static fromFields(fields: readonly string[]): BearerToken {
-    const text = fields.length === 1 ? BEARER.exec(fields[0] ?? '')?.[1] : undefined;
-    if (text !== undefined) return new BearerToken(text);
-    if (!fields.some(hasBearerScheme)) throw new MissingCredentialsError();
-    throw new InvalidTokenError(
-      'The request must have exactly one Authorization header, of the form "Bearer TOKEN".',
-    );
+    return new BearerToken(text);
   }
 
   /** The token itself. */
@@ -67,10 +51,6 @@ export class BearerToken {
   get digest(): string {
     return (this.#digest ??= hashToken(this.#text));
   }
-}
-
-function hasBearerScheme(field: string): boolean {
-  return CREDENTIALS.exec(field)?.[1]?.toLowerCase() === 'bearer';
 }
 
 function hasTokenInQuery(target: string): boolean {

@@ -1,6 +1,7 @@
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import { type ServiceAuthOptions, validateAuthOptions } from './auth.options';
 import type { BearerToken } from './bearer-token';
+import { IssuerKeys } from './issuer-keys';
 import { JwtVerifier } from './jwt.verifier';
 import { TokenFileVerifier } from './token-file.verifier';
 import { parseTokenEntry } from './token-digest';
@@ -33,7 +34,7 @@ export function createTokenVerifier(options: ServiceAuthOptions): TokenVerifier 
   );
 }
 
-/** Tries one verifier after the other until one knows the token. */
+/** Tries one verifier after the other until one accepts the token. */
 class ConfiguredVerifier extends TokenVerifier implements OnModuleInit, OnApplicationShutdown {
   constructor(
     private readonly list: TokenList,
@@ -59,6 +60,26 @@ class ConfiguredVerifier extends TokenVerifier implements OnModuleInit, OnApplic
   onApplicationShutdown(): void {
     this.file?.onApplicationShutdown();
     this.jwt?.onApplicationShutdown();
+  }
+}
+
+/**
+ * Fetches the keys of an issuer once, as the verifier does.
+ *
+ * @internal
+ * @throws Error saying why the verifier could not use them
+ */
+export async function assertKeysOfIssuer(
+  issuer: string,
+  jwksUrl: string | undefined,
+): Promise<void> {
+  const keys = new IssuerKeys(issuer, jwksUrl);
+  try {
+    await keys.fetchLatest();
+  } catch (error) {
+    throw (error as Error).cause ?? error;
+  } finally {
+    keys.onApplicationShutdown();
   }
 }
 

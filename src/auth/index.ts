@@ -6,8 +6,8 @@ export {
 } from './auth.options';
 export { BearerGuard } from './bearer.guard';
 export { BearerToken } from './bearer-token';
-export { identityOf } from './caller-identity';
-export { createTokenVerifier } from './create-token-verifier';
+export { assertKeysOfIssuer, createTokenVerifier } from './create-token-verifier';
+export { type Contents, FileFollower, type FollowerEvents } from './file-follower';
 export {
   formatScopes,
   isScope,
@@ -19,4 +19,4 @@ export {
 } from './scope';
 export { isTokenName, parseTokenFile, TokenFileError } from './token-file';
 export { parseTokenEntry, formatTokenEntry, makeToken, hashToken } from './token-digest';
-export { type Caller, TokenVerifier } from './token-verifier';
+export { type Caller, identityOf, TokenVerifier } from './token-verifier';

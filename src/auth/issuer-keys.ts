@@ -1,9 +1,7 @@
 import { Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import type { JSONWebKeySet, JWK } from 'jose';
+import type * as jose from 'jose';
 import { UnavailableError } from '../errors';
-import { fetchJson } from './fetch-json';
-import { isTrustworthyUrl } from './issuer-url';
-import { type Jose, loadJose } from './jose';
+import { fetchJson, isTrustworthyUrl } from './fetch-json';
 
 /** How often the keys are fetched, in milliseconds. A withdrawn key stays valid for this long. */
 const REFRESH_INTERVAL = 5 * 60_000;
@@ -11,6 +9,9 @@ const REFRESH_INTERVAL = 5 * 60_000;
 const COOLDOWN = 10_000;
 /** How long the last keys are used while the issuer does not respond, in milliseconds. */
 const GRACE_PERIOD = 60 * 60_000;
+
+/** The library for JWTs. */
+export type Jose = typeof jose;
 
 /** Finds the key of a JWT in one version of the issuer's key set. */
 export type KeySet = ReturnType<Jose['createLocalJWKSet']>;
@@ -92,7 +93,10 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
       const json = JSON.stringify(jwks);
       if (json !== this.keys?.json) {
         const { createLocalJWKSet } = await loadJose();
-        this.keys = { json, set: createLocalJWKSet(this.withoutWeakKeys(jwks as JSONWebKeySet)) };
+        this.keys = {
+          json,
+          set: createLocalJWKSet(this.withoutWeakKeys(jwks as jose.JSONWebKeySet)),
+        };
         this.logger.log(`Fetched new keys of ${this.issuer}.`);
       } else if (this.fault !== undefined) {
         this.logger.log(`The keys of ${this.issuer} can be fetched again.`);
@@ -125,10 +129,10 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** The key set without RSA keys that must not be used, each of which is logged. */
-  private withoutWeakKeys(jwks: JSONWebKeySet): JSONWebKeySet {
+  private withoutWeakKeys(jwks: jose.JSONWebKeySet): jose.JSONWebKeySet {
     // jose refuses what is not a key set.
     if (!Array.isArray(jwks.keys)) return jwks;
-    const keys = jwks.keys.filter((key: JWK | null) => {
+    const keys = jwks.keys.filter((key: jose.JWK | null) => {
       const weakness = key?.kty === 'RSA' ? findRsaWeakness(key) : undefined;
       if (weakness !== undefined) {
         this.logger.warn(
@@ -151,8 +155,25 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
   }
 }
 
+/**
+ * Loads the library for JWTs. Only whoever trusts an issuer installs it; besides, some hosts run in test
+ * runners that cannot load ES modules.
+ *
+ * @throws Error naming the command that installs it
+ */
+export async function loadJose(): Promise<Jose> {
+  try {
+    return await import('jose');
+  } catch (cause) {
+    if (!/^(?:ERR_)?MODULE_NOT_FOUND$/.test(String((cause as NodeJS.ErrnoException).code))) {
+      throw cause;
+    }
+    throw new Error('An issuer of JWTs needs a library: npm install jose', { cause });
+  }
+}
+
 /** RFC 8017 section 3.1 and RFC 7518 section 3.3: why an RSA key must not be used. */
-function findRsaWeakness({ n, e }: JWK): string | undefined {
+function findRsaWeakness({ n, e }: jose.JWK): string | undefined {
   const exponent = toInteger(e);
   if (exponent < 3n || exponent % 2n === 0n) return 'its exponent must be odd and at least 3';
   if (toInteger(n) < 1n << 2047n) return 'its modulus must have at least 2048 bits';

@@ -3,11 +3,9 @@ import type { JWTHeaderParameters, JWTPayload } from 'jose';
 import { LruMap } from 'toad-cache';
 import { InsufficientScopeError, InvalidTokenError, PlantStoreError } from '../errors';
 import type { BearerToken } from './bearer-token';
-import { identifyByToken } from './caller-identity';
-import { IssuerKeys, type KeySet } from './issuer-keys';
-import { type Jose, loadJose } from './jose';
+import { IssuerKeys, type Jose, type KeySet, loadJose } from './issuer-keys';
 import { type Scope, scopes } from './scope';
-import { type Caller, TokenVerifier } from './token-verifier';
+import { type Caller, identifyByToken, TokenVerifier } from './token-verifier';
 
 /** Which JWTs a {@link JwtVerifier} accepts. */
 export interface JwtOptions {

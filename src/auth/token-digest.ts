@@ -8,12 +8,9 @@ export function makeToken(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/**
- * Makes the SHA-256 digest of a token, one character per byte. Tokens are kept and compared as digests
- * only.
- */
+/** The SHA-256 digest of a token, in hexadecimal. Tokens are stored and compared as digests only. */
 export function hashToken(token: string): string {
-  return hash('sha256', token, 'latin1');
+  return hash('sha256', token);
 }
 
 /**
@@ -23,11 +20,11 @@ export function hashToken(token: string): string {
  */
 export function parseTokenEntry(entry: string): string | undefined {
   const [, hex] = /^sha256:([0-9a-f]{64})$/i.exec(entry) ?? [];
-  if (hex !== undefined) return Buffer.from(hex, 'hex').toString('latin1');
+  if (hex !== undefined) return hex.toLowerCase();
   return TOKEN.test(entry) ? hashToken(entry) : undefined;
 }
 
 /** Writes a digest as an entry of a token list: `sha256:HEX`. */
 export function formatTokenEntry(digest: string): string {
-  return `sha256:${Buffer.from(digest, 'latin1').toString('hex')}`;
+  return `sha256:${digest}`;
 }

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { FileFollower } from '../files';
+import { FileFollower } from './file-follower';
 import type { BearerToken } from './bearer-token';
 import type { Scope } from './scope';
 import { parseTokenFile, TokenFileError } from './token-file';

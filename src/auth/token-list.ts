@@ -1,13 +1,12 @@
 import { timingSafeEqual } from 'node:crypto';
 import { InsufficientScopeError, InvalidTokenError } from '../errors';
 import type { BearerToken } from './bearer-token';
-import { identifyByToken } from './caller-identity';
 import type { Scope } from './scope';
-import { type Caller, TokenVerifier } from './token-verifier';
+import { type Caller, identifyByToken, TokenVerifier } from './token-verifier';
 
 /** An accepted token in a list of the operator. */
 export interface ListedToken {
-  /** Its SHA-256 digest, one character per byte. */
+  /** Its SHA-256 digest, in hexadecimal. */
   readonly digest: string;
   /** Name of the caller who uses it, or a description of the token. */
   readonly name: string;
@@ -32,8 +31,6 @@ export class TokenList extends TokenVerifier {
   /** Number of tokens. */
   readonly size: number;
   private readonly byPrefix: ReadonlyMap<string, readonly Entry[]>;
-  /** The entries of tokens that were verified before: requests of a connection share one object. */
-  private readonly found = new WeakMap<BearerToken, Entry>();
 
   constructor(tokens: readonly ListedToken[]) {
     super();
@@ -44,7 +41,7 @@ export class TokenList extends TokenVerifier {
       scopes,
       caller: isUnnamed ? identifyByToken({ name }, digest) : { name },
     }));
-    this.byPrefix = Map.groupBy(entries, ({ digest }) => toPrefix(digest.toString('latin1')));
+    this.byPrefix = Map.groupBy(entries, ({ digest }) => toPrefix(digest.toString('hex')));
   }
 
   /**
@@ -52,23 +49,17 @@ export class TokenList extends TokenVerifier {
    * are compared in constant time.
    */
   verify(token: BearerToken, scope: Scope = 'create'): Caller | undefined {
-    const listed = this.found.get(token) ?? this.find(token);
+    const bytes = toBytes(token.digest);
+    const listed = this.byPrefix
+      .get(toPrefix(token.digest))
+      ?.find(({ digest }) => timingSafeEqual(digest, bytes));
     if (listed !== undefined && listed.expires <= Date.now()) {
       throw new InvalidTokenError('The token has expired.');
     }
     if (listed?.scopes?.includes(scope) === false) throw new InsufficientScopeError(scope);
     return listed?.caller;
   }
-
-  private find(token: BearerToken): Entry | undefined {
-    const candidates = this.byPrefix.get(toPrefix(token.digest));
-    if (candidates === undefined) return undefined;
-    const bytes = toBytes(token.digest);
-    const listed = candidates.find((entry) => timingSafeEqual(entry.digest, bytes));
-    if (listed !== undefined) this.found.set(token, listed);
-    return listed;
-  }
 }
 
-const toBytes = (digest: string): Buffer => Buffer.from(digest, 'latin1');
-const toPrefix = (digest: string): string => digest.slice(0, 4);
+const toBytes = (digest: string): Buffer => Buffer.from(digest, 'hex');
+const toPrefix = (digest: string): string => digest.slice(0, 8);

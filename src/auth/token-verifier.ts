@@ -12,8 +12,6 @@ export interface Caller {
 /** Decides which bearer tokens are valid. The class is the injection token, too. */
 export abstract class TokenVerifier {
   /**
-   * Returns without a promise where it can, so that the guard does not wait for the event loop.
-   *
    * @param scope what the caller wants to do; by default, create plants
    * @returns the caller, or undefined when the token is unknown
    * @throws InvalidTokenError when the token is invalid for a reason that the caller may know
@@ -24,4 +22,26 @@ export abstract class TokenVerifier {
     token: BearerToken,
     scope?: Scope,
   ): Caller | undefined | Promise<Caller | undefined>;
+}
+
+/** The token digests of callers that have no name of their own. */
+const digests = new WeakMap<Caller, string>();
+
+/**
+ * Marks a caller as one without a name of its own. A description such as "token 1" takes the place of
+ * its name, and may describe another token tomorrow. Its digest stays out of the caller, which hosts
+ * may log.
+ */
+export function identifyByToken(caller: Caller, tokenDigest: string): Caller {
+  digests.set(caller, tokenDigest);
+  return caller;
+}
+
+/**
+ * What identifies a caller over time and across instances: issuer and name, or the digest of a token
+ * without a name. No two callers have the same.
+ */
+export function identityOf(caller: Caller): readonly (string | null)[] {
+  const digest = digests.get(caller);
+  return digest === undefined ? ['name', caller.issuer ?? null, caller.name] : ['token', digest];
 }

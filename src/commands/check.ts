@@ -1,8 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
-import { parseTokenFile } from '../auth';
-import { IssuerKeys } from '../auth/standalone';
+import { assertKeysOfIssuer, parseTokenFile } from '../auth';
 import { readEnvironment, type Settings } from '../config';
 import { checkSqlite, describeSqlite, openArchive } from '../plants/archives';
 import { readTls } from '../server';
@@ -113,13 +112,6 @@ function describeTokens({ tokens = [], tokensFile, issuer }: Settings['auth']): 
 }
 
 async function fetchKeys(issuer: string, jwksUrl: string | undefined): Promise<string> {
-  const keys = new IssuerKeys(issuer, jwksUrl);
-  try {
-    await keys.fetchLatest();
-  } catch (error) {
-    throw (error as Error).cause ?? error;
-  } finally {
-    keys.onApplicationShutdown();
-  }
+  await assertKeysOfIssuer(issuer, jwksUrl);
   return `the keys of ${issuer} were fetched`;
 }

@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel';
 import { HttpException, type HttpExceptionOptions } from '@nestjs/common';
 
 /**
@@ -283,3 +284,12 @@ export class OutcomeUnknownError extends PlantStoreError {
     super('outcomeUnknown', undefined, options);
   }
 }
+
+/** Node's diagnostics channel of the errors answered; its messages are `PlantStoreError`s. */
+export const errorChannel = channel('plant-store:error');
+
+/**
+ * Node's diagnostics channel of the requests answered with 5xx, while their line is logged; its
+ * messages are the requests. Bind a store to it to know the request of the line.
+ */
+export const failureChannel = channel('plant-store:failure');

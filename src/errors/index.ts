@@ -1,2 +1,1 @@
-export * from './error.channels';
 export * from './errors';

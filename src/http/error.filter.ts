@@ -7,7 +7,6 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { type HostRequest, nodeRequest } from './node-request';
 import {
   errorCatalogue,
   errorChannel,
@@ -19,6 +18,21 @@ import {
   UnavailableError,
 } from '../errors';
 import { FailureLog } from './failure-log';
+import { type HostRequest, nodeRequest } from './node-request';
+
+/**
+ * The security header fields of errors, and of pages and documents: no sniffing, no caching, no scripts
+ * and no frames. A page of its own, such as Swagger UI, replaces `Content-Security-Policy`. No browser
+ * could act on them in the answer to a creation, which only a script can ask for.
+ *
+ * `Strict-Transport-Security`, which OWASP also lists for REST services, is left to the operator: it
+ * commits a whole host name to HTTPS, with everything else that the host serves.
+ */
+export const securityHeaders = {
+  'X-Content-Type-Options': 'nosniff',
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+} as const;
 
 /** The catalogue entry for a status that Nest, Fastify or a guard of the host has set. */
 const kindOfStatus: Partial<Record<number, ErrorKind>> = {
@@ -66,8 +80,8 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
     const { httpAdapter } = this.adapterHost;
     // A timeout interceptor of the host may have answered.
     if (httpAdapter.isHeadersSent(response)) return;
-    for (const [name, value] of Object.entries(failure.headers)) {
-      // A guard of the host may have set a challenge of its own.
+    for (const [name, value] of Object.entries({ ...securityHeaders, ...failure.headers })) {
+      // The host may have set fields of its own, a guard its challenge.
       if (httpAdapter.getHeader(response, name) === undefined) {
         httpAdapter.setHeader(response, name, value);
       }

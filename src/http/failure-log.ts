@@ -1,6 +1,46 @@
 import { Logger } from '@nestjs/common';
 import { failureChannel, type PlantStoreError } from '../errors';
-import { LogThrottle } from './log-throttle';
+
+/** Milliseconds. */
+const SECOND = 1000;
+
+/**
+ * Keeps repeated log lines from flooding the log: of each kind, the first few in a second may be
+ * written, and the others are counted.
+ */
+export class LogThrottle<Kind> {
+  /** How many lines there were in the current second. */
+  private readonly counts = new Map<Kind, number>();
+
+  /**
+   * @param limit lines a second of each kind; 0 only counts them
+   * @param report logs, once a second, how many lines of a kind exceeded the limit
+   */
+  constructor(
+    private readonly limit: number,
+    private readonly report: (kind: Kind, exceeding: number) => void,
+  ) {}
+
+  /** Counts a line of a kind, and tells whether it may be written. */
+  admit(kind: Kind): boolean {
+    if (this.counts.size === 0) {
+      setTimeout(() => {
+        this.flush();
+      }, SECOND).unref();
+    }
+    const count = (this.counts.get(kind) ?? 0) + 1;
+    this.counts.set(kind, count);
+    return count <= this.limit;
+  }
+
+  /** Reports what has been counted so far, and starts anew. */
+  flush(): void {
+    for (const [kind, count] of this.counts) {
+      if (count > this.limit) this.report(kind, count - this.limit);
+    }
+    this.counts.clear();
+  }
+}
 
 /** Lines a second in full for each error number. */
 const FULL_LINES = 10;

@@ -1,14 +1,4 @@
-export { ErrorFilter } from './error.filter';
-export { FailureLog } from './failure-log';
-export { LogThrottle } from './log-throttle';
+export { ErrorFilter, securityHeaders } from './error.filter';
+export { FailureLog, LogThrottle } from './failure-log';
 export { isJsonMediaType } from './media-type';
 export { fieldValues, type HostRequest, nodeRequest, pathOf } from './node-request';
-export { securityHeaders } from './security-headers';
-export {
-  collectBytes,
-  declareBytes,
-  keepBodiesUnread,
-  readBody,
-  ReadsBody,
-  wasRead,
-} from './unread-body';

@@ -2,9 +2,11 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { OpenAPIObject } from '@nestjs/swagger';
 import type { FastifyInstance } from 'fastify';
 import { dump } from 'js-yaml';
 import { NotFoundError } from '../errors';
+import { securityHeaders } from '../http';
 import { createDocument, withLargeId } from './document';
 
 const UI = join(__dirname, 'ui');
@@ -32,34 +34,31 @@ const CONTENT_SECURITY_POLICY =
  * leads a browser. All are public.
  */
 export function serveDocument(app: NestFastifyApplication): void {
-  let texts: Promise<DocumentTexts> | undefined;
-  const instance = app.getHttpAdapter().getInstance();
-  instance.get('/openapi.json', async (_request, reply) => {
-    const { json } = await (texts ??= writeDocument(app));
-    return reply.type('application/json').send(json);
-  });
-  instance.get('/openapi.yaml', async (_request, reply) => {
-    const { yaml } = await (texts ??= writeDocument(app));
-    return reply.type('text/yaml').send(yaml);
-  });
-  void instance.register(serveSwaggerUi);
+  void app
+    .getHttpAdapter()
+    .getInstance()
+    .register(async (instance: FastifyInstance) => {
+      instance.addHook('onRequest', (_request, reply, done) => {
+        void reply.headers(securityHeaders);
+        done();
+      });
+      serveTexts(instance, app);
+      await serveSwaggerUi(instance);
+    });
 }
 
-/** The document in both of its forms. */
-interface DocumentTexts {
-  readonly json: string;
-  readonly yaml: string;
-}
-
-/** Writes the document at the first request for it: what that needs takes long to load. */
-async function writeDocument(app: NestFastifyApplication): Promise<DocumentTexts> {
-  // Asynchronously, so that other requests are answered meanwhile.
-  await import('@nestjs/swagger');
-  const document = createDocument(app);
-  return {
-    json: withLargeId(JSON.stringify(document)),
-    yaml: withLargeId(dump(document, { skipInvalid: true, noRefs: true })),
-  };
+/** Serves the document in both of its forms, which are written at the first request. */
+function serveTexts(instance: FastifyInstance, app: NestFastifyApplication): void {
+  let document: OpenAPIObject | undefined;
+  instance.get('/openapi.json', (_request, reply) => {
+    document ??= createDocument(app);
+    return reply.type('application/json').send(withLargeId(JSON.stringify(document)));
+  });
+  instance.get('/openapi.yaml', (_request, reply) => {
+    document ??= createDocument(app);
+    const yaml = dump(document, { skipInvalid: true, noRefs: true });
+    return reply.type('text/yaml').send(withLargeId(yaml));
+  });
 }
 
 /**

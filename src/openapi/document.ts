@@ -1,13 +1,10 @@
 import type { INestApplication } from '@nestjs/common';
-import type { OpenAPIObject } from '@nestjs/swagger';
+import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { type CatalogueEntry, errorCatalogue } from '../errors';
-import { loadSwagger, PlantsModule, SCHEMA_PREFIX } from '../plants/standalone';
+import { PlantsModule, SCHEMA_PREFIX } from '../plants';
 
 /** Creates the OpenAPI document of the contract from the decorators. */
 export function createDocument(app: INestApplication): OpenAPIObject {
-  const swagger = loadSwagger();
-  if (swagger === undefined) throw new Error('@nestjs/swagger is not installed.');
-  const { DocumentBuilder, SwaggerModule } = swagger;
   const config = new DocumentBuilder()
     .setOpenAPIVersion('3.1.0')
     .setTitle('OpenAPI Plant Store')

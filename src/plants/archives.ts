@@ -2,10 +2,9 @@
  * The module's third door: what moves plants in and out of the stores. It loads neither Nest nor the
  * driver of a database, so that a command is small and starts fast.
  */
-export { exactId } from './exact-id';
 export { parseInt64 } from './int64';
-export { findJsonFault } from './json-fault';
-export { isValidNewPlant } from './new-plant.rules';
+export { describeJsonError, exactId } from './json';
+export { isValidNewPlant } from './new-plant.validation';
 export {
   checkSqlite,
   copySqlite,

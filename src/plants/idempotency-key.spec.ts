@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { identifyByToken } from '../auth/caller-identity';
 import { hashToken } from '../auth/token-digest';
+import { identifyByToken } from '../auth/token-verifier';
 import { scopeIdempotencyKey } from './idempotency-key';
 
 /** Plants that are stored keep a digest of the text, so it never changes. */

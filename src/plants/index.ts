@@ -1,5 +1,3 @@
-import { loadSwagger } from './swagger-decorators';
-
 /** What a host imports: the package's one entry. */
 import './supported-node';
 
@@ -28,5 +26,22 @@ export {
 export { type Insertion, PlantsRepository } from './plants.repository';
 export { type CreationOptions, PlantsService } from './plants.service';
 
-// A host may create its OpenAPI document at any time.
-loadSwagger();
+// @internal What only the program uses. It may change with any version.
+export { collectBytes, declareBytes } from './host/read-body';
+export { IDEMPOTENT_REPLAYED } from './idempotency-key';
+export { INT64_MAX, INT64_MIN, parseInt64 } from './int64';
+export { describeJsonError, exactId } from './json';
+export { isValidNewPlant, validateNewPlant } from './new-plant.validation';
+export { StoreOpenError } from './persistence';
+export {
+  type BatchEvent,
+  batchChannel,
+  type CommitEvent,
+  commitChannel,
+  type CreationEvent,
+  creationChannel,
+  type CreationOutcome,
+  validationChannel,
+} from './plants.channels';
+export { isCreation } from './plants.options';
+export { SCHEMA_PREFIX } from './swagger-decorators';

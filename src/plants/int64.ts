@@ -6,14 +6,13 @@ export const INT64_MAX = 2n ** 63n - 1n;
 /** The number grammar of RFC 8259 section 6, in parts: sign, integer, fraction, exponent. */
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
-/** An integer of up to 18 digits is always an int64. Most ids are. */
-const SURELY_INT64 = /^-?\d{1,18}$/;
-
-/** An integer of so many characters is exact as a double. */
-const LONGEST_DOUBLE = 15;
-
 /** The most decimal digits of an int64. */
 const MOST_DIGITS = 19;
+
+/** Whether a value is an int64, as a bigint. */
+export function isInt64(value: unknown): value is bigint {
+  return typeof value === 'bigint' && value >= INT64_MIN && value <= INT64_MAX;
+}
 
 /**
  * Reads a JSON number as an int64, by its exact mathematical value and not by the nearest double: `1.0`, `1E6` and `9007199254740993` are integers, `1.000000000000000005` is not.
@@ -22,10 +21,8 @@ const MOST_DIGITS = 19;
  * @returns undefined when the value is not an integer or does not fit 64 bits
  */
 export function parseInt64(literal: string): bigint | undefined {
-  if (SURELY_INT64.test(literal)) {
-    // BigInt() takes several times as long for a text as for a number.
-    return BigInt(literal.length <= LONGEST_DOUBLE ? Number(literal) : literal);
-  }
+  // Most ids: an integer of up to 18 digits is always an int64.
+  if (/^-?\d{1,18}$/.test(literal)) return BigInt(literal);
   const [, sign = '', integer = '', fraction = '', exponent = '0'] = NUMBER.exec(literal) ?? [];
 
   // The value is digits × 10^scale, with no zero at either end of digits.
@@ -37,7 +34,7 @@ export function parseInt64(literal: string): bigint | undefined {
   // The length comes first, so that no client can make us write out 10^400.
   if (scale < 0 || digits.text.length + scale > MOST_DIGITS) return undefined;
   const value = BigInt(sign + digits.text + '0'.repeat(scale));
-  return value >= INT64_MIN && value <= INT64_MAX ? value : undefined;
+  return isInt64(value) ? value : undefined;
 }
 
 /** A loop, because a regular expression for trailing zeros takes quadratic time. */

@@ -2,21 +2,13 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable, Logger, Optional, type PipeTransform } from '@nestjs/common';
 import { InvalidPlantError, NotJsonError, UnsupportedMediaTypeError } from '../errors';
-import {
-  fieldValues,
-  type HostRequest,
-  isJsonMediaType,
-  nodeRequest,
-  readBody,
-  wasRead,
-} from '../http';
-import type { NewPlantDto } from './dto/new-plant.dto';
-import { exactId } from './exact-id';
-import { findJsonFault } from './json-fault';
+import { fieldValues, type HostRequest, isJsonMediaType, nodeRequest } from '../http';
+import type { NewPlantDto } from './dto/plant.dto';
+import { readBody, wasRead } from './host/read-body';
+import { describeJsonError, exactId } from './json';
+import { type NewPlantCandidate, validateNewPlant } from './new-plant.validation';
 import { validationChannel } from './plants.channels';
-import type { NewPlantCandidate } from './new-plant.rules';
-import { validateNewPlant } from './new-plant.validation';
-import { BODY_LIMIT, DEFAULT_BODY_LIMIT } from './plants.route';
+import { BODY_LIMIT, DEFAULT_BODY_LIMIT } from './plants.options';
 
 /**
  * Reads the content of a request as a {@link NewPlantDto}, exactly, or refuses it.
@@ -112,8 +104,8 @@ function readParsed(value: unknown, { headers }: IncomingMessage): NewPlantCandi
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
-  } catch {
-    throw new NotJsonError(`The body is not JSON: ${findJsonFault(text)}.`);
+  } catch (error) {
+    throw new NotJsonError(`The body is not JSON: ${describeJsonError(error)}.`);
   }
 }
 

@@ -1,8 +1,21 @@
-import { validateSync } from './class-validator';
+import { validateSync } from 'class-validator';
 import { InvalidPlantError } from '../errors';
-import { NewPlantDto } from './dto/new-plant.dto';
-import { isValidNewPlant, type NewPlantCandidate } from './new-plant.rules';
+import { isExactText } from './dto/new-plant.decorators';
+import { NewPlantDto } from './dto/plant.dto';
+import { isInt64 } from './int64';
 import type { Plant, StoredPlant } from './plant';
+
+/** Values that stand where a NewPlant has its members, of any type. */
+export type NewPlantCandidate = { readonly [Member in keyof Plant]?: unknown };
+
+/**
+ * Whether a candidate meets the rules on {@link NewPlantDto}: the verdict of class-validator, which
+ * needs some twenty times as long for it and is asked only to explain a refusal.
+ */
+export function isValidNewPlant(candidate: NewPlantCandidate): candidate is Plant {
+  const { id, name, tag } = candidate;
+  return isInt64(id) && isExactText(name) && (tag === undefined || isExactText(tag));
+}
 
 /**
  * Validates a candidate by the rules on {@link NewPlantDto}.
@@ -23,11 +36,5 @@ export function toStoredPlant(plant: Plant): StoredPlant {
 }
 
 function copyOf({ id, name, tag }: NewPlantCandidate): NewPlantDto & NewPlantCandidate {
-  // Each by itself: Object.assign() takes ten times as long.
-  const plant = new NewPlantDto();
-  const members: { -readonly [Member in keyof NewPlantCandidate]: unknown } = plant;
-  members.id = id;
-  members.name = name;
-  if (tag !== undefined) members.tag = tag;
-  return plant;
+  return Object.assign(new NewPlantDto(), { id, name }, tag === undefined ? undefined : { tag });
 }

@@ -7,8 +7,13 @@ import {
   PlantStoreError,
   UnavailableError,
 } from '../errors';
-import { ErrorFilter, type HostRequest, keepBodiesUnread, nodeRequest, ReadsBody } from '../http';
-import { NewPlantDto, newPlantExamples } from './dto/new-plant.dto';
+import { ErrorFilter, type HostRequest, nodeRequest } from '../http';
+import { NewPlantDto, newPlantExamples, PlantDto, plantExamples } from './dto/plant.dto';
+import { keepBodiesUnread, ReadsBody } from './host/read-body';
+import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, idempotencyKeyOf } from './idempotency-key';
+import { NewPlantPipe } from './new-plant.pipe';
+import { type CreationEvent, creationChannel, type CreationOutcome } from './plants.channels';
+import { PlantsService } from './plants.service';
 import {
   ApiBody,
   ApiExtraModels,
@@ -18,11 +23,6 @@ import {
   ApiTags,
   schemaOf,
 } from './swagger-decorators';
-import { PlantDto, plantExamples } from './dto/plant.dto';
-import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, idempotencyKeyOf } from './idempotency-key';
-import { NewPlantPipe } from './new-plant.pipe';
-import { type CreationEvent, creationChannel, type CreationOutcome } from './plants.channels';
-import { PlantsService } from './plants.service';
 
 /**
  * `POST /plants`: specification, "Create plant".

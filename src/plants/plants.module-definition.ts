@@ -1,23 +1,33 @@
 import {
   ConfigurableModuleBuilder,
   Controller,
+  Logger,
   type Provider,
   type Type,
   UseGuards,
 } from '@nestjs/common';
-import { BearerGuard, TokenVerifier } from '../auth';
-import { ApiErrorResponses } from './api-error-responses.decorator';
-import { createDefaultVerifier } from './default-token-verifier';
-import { ApiBearerAuth } from './swagger-decorators';
+import {
+  type AuthOptions,
+  BearerGuard,
+  createTokenVerifier,
+  isAuthConfigured,
+  makeToken,
+  TokenVerifier,
+} from '../auth';
+import { ApiErrorResponses } from './dto/error.dto';
 import { openRepository } from './persistence';
 import { PlantsController } from './plants.controller';
 import {
+  BODY_LIMIT,
+  DEFAULT_BODY_LIMIT,
   GUARDED_BY_HOST,
+  MOUNTING_PATH,
+  PLANTS_PATH,
   type PlantsModuleMounting,
   type PlantsModuleOptions,
 } from './plants.options';
 import { PlantsRepository } from './plants.repository';
-import { BODY_LIMIT, DEFAULT_BODY_LIMIT, MOUNTING_PATH, PLANTS_PATH } from './plants.route';
+import { ApiBearerAuth } from './swagger-decorators';
 
 const defaults: PlantsModuleMounting = {
   path: PLANTS_PATH,
@@ -95,10 +105,24 @@ function repositoryFor({ repository, guard }: PlantsModuleMounting): Provider {
 function verifierFor({ guard }: PlantsModuleMounting): Provider[] {
   if (guard) return [];
   return [
-    {
-      provide: TokenVerifier,
-      inject: [MODULE_OPTIONS_TOKEN],
-      useFactory: createDefaultVerifier,
-    },
+    { provide: TokenVerifier, inject: [MODULE_OPTIONS_TOKEN], useFactory: createDefaultVerifier },
   ];
+}
+
+/** @throws Error when the options are invalid, or in production when they accept no token */
+function createDefaultVerifier({ auth = {} }: PlantsModuleOptions): TokenVerifier {
+  return createTokenVerifier(isAuthConfigured(auth) ? auth : { ...auth, ...randomToken() });
+}
+
+function randomToken(): AuthOptions {
+  if (process.env.NODE_ENV === 'production') {
+    throw new Error(
+      'PlantsModule: in production (NODE_ENV), set "auth" or "guard" to say who may create plants.',
+    );
+  }
+  const token = makeToken();
+  new Logger('PlantsModule').warn(
+    `Neither "auth" nor "guard" is set. This token is valid until shutdown: Bearer ${token}`,
+  );
+  return { tokens: [token] };
 }

@@ -1,9 +1,30 @@
+import type { IncomingMessage } from 'node:http';
 import type { CanActivate, ControllerOptions, ModuleMetadata, Type } from '@nestjs/common';
 import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import type { AuthOptions } from '../auth';
 import type { ErrorKind } from '../errors';
 import type { PlantsRepository } from './plants.repository';
+
+/** Where a module is mounted unless its host says otherwise: specification, "Create plant". */
+export const PLANTS_PATH = 'plants';
+
+/** Whether a request to the service, with a target in origin form, is a creation: the contract's operation. */
+export function isCreation({ method, url }: Pick<IncomingMessage, 'method' | 'url'>): boolean {
+  return method === 'POST' && url?.split('?', 1)[0] === `/${PLANTS_PATH}`;
+}
+
+/** The injection token of the largest body that the module reads, in bytes. */
+export const BODY_LIMIT = Symbol('PlantsModule.bodyLimit');
+
+/** What {@link BODY_LIMIT} is unless the host says otherwise. */
+export const DEFAULT_BODY_LIMIT = 2 ** 20;
+
+/** The injection token of the path at which the host has mounted the module. */
+export const MOUNTING_PATH = Symbol('PlantsModule.path');
+
+/** Declares that the host guards `POST /plants` itself, with a global guard for example. */
+export const GUARDED_BY_HOST = 'guarded-by-host';
 
 /** The settings of a {@link PlantsModule} that a factory may provide. */
 export interface PlantsModuleOptions {
@@ -115,6 +136,3 @@ export interface PlantsModuleMounting {
   /** Modules that export what `guard` and `repository` inject. */
   imports: NonNullable<ModuleMetadata['imports']>;
 }
-
-/** Declares that the host guards `POST /plants` itself, with a global guard for example. */
-export const GUARDED_BY_HOST = 'guarded-by-host';

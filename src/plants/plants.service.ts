@@ -1,12 +1,12 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import type { Caller } from '../auth';
 import { IdempotencyKeyReusedError, IdTakenError } from '../errors';
-import { NewPlantDto } from './dto/new-plant.dto';
+import { NewPlantDto } from './dto/plant.dto';
 import { assertIdempotencyKey, scopeIdempotencyKey } from './idempotency-key';
 import { toStoredPlant, validateNewPlant } from './new-plant.validation';
 import type { Plant, StoredPlant } from './plant';
+import { MOUNTING_PATH, PLANTS_PATH } from './plants.options';
 import { PlantsRepository } from './plants.repository';
-import { MOUNTING_PATH, PLANTS_PATH } from './plants.route';
 
 /** The most plants on a page of {@link PlantsService.all}. */
 const PAGE = 200;

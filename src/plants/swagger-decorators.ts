@@ -1,49 +1,33 @@
 import type * as swagger from '@nestjs/swagger';
-import { deferDecorators } from './deferred-decorators';
-
-const deferred = deferDecorators(load);
-
-/**
- * The decorators of `@nestjs/swagger`, which take effect with {@link loadSwagger}. Where it is
- * not installed they do nothing: a host without an OpenAPI document needs none.
- */
-export const {
-  ApiBearerAuth,
-  ApiBody,
-  ApiExtraModels,
-  ApiHeader,
-  ApiOkResponse,
-  ApiOperation,
-  ApiProperty,
-  ApiPropertyOptional,
-  ApiResponse,
-  ApiSchema,
-  ApiTags,
-} = deferred.decorators;
-
-/**
- * Loads `@nestjs/swagger`, and applies the decorators. The entry for hosts calls it at once. The
- * program calls it when somebody asks for the document, because loading takes a sixth of its start.
- *
- * @returns undefined where it is not installed
- */
-export function loadSwagger(): typeof swagger | undefined {
-  return deferred.apply();
-}
-
-/** A reference to the schema of a class, for use in one of the decorators. */
-export function schemaOf(type: new () => unknown): { readonly $ref: string } {
-  return {
-    get $ref() {
-      return deferred.apply()?.getSchemaPath(type) ?? '';
-    },
-  };
-}
 
 /** The prefix of our schema names in a host's document, where the host may have an `Error` of its own. */
 export const SCHEMA_PREFIX = 'PlantStore.';
 
-function load(): typeof swagger | undefined {
+/**
+ * The decorators of `@nestjs/swagger`. Where it is not installed they do nothing: a host without an
+ * OpenAPI document needs none.
+ */
+const installed = loadSwagger();
+const none = () => (): void => undefined;
+
+export const ApiBearerAuth = installed?.ApiBearerAuth ?? none;
+export const ApiBody = installed?.ApiBody ?? none;
+export const ApiExtraModels = installed?.ApiExtraModels ?? none;
+export const ApiHeader = installed?.ApiHeader ?? none;
+export const ApiOkResponse = installed?.ApiOkResponse ?? none;
+export const ApiOperation = installed?.ApiOperation ?? none;
+export const ApiProperty = installed?.ApiProperty ?? none;
+export const ApiPropertyOptional = installed?.ApiPropertyOptional ?? none;
+export const ApiResponse = installed?.ApiResponse ?? none;
+export const ApiSchema = installed?.ApiSchema ?? none;
+export const ApiTags = installed?.ApiTags ?? none;
+
+/** A reference to the schema of a class, for use in one of the decorators. */
+export function schemaOf(type: new () => unknown): { readonly $ref: string } {
+  return { $ref: installed?.getSchemaPath(type) ?? '' };
+}
+
+function loadSwagger(): typeof swagger | undefined {
   try {
     // Not createRequire(), which bundlers do not follow.
     return require('@nestjs/swagger') as typeof swagger;

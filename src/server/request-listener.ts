@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { PlantStoreError } from '../errors';
 import { FailureLog } from '../http';
-import { isCreation } from '../plants/standalone';
+import { isCreation } from '../plants';
 import type { BodyMemory } from './body-memory';
 import type { Connections } from './node/connections';
 import { continueOnceRead } from './node/continue';

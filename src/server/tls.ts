@@ -1,7 +1,7 @@
 import type { Server } from 'node:https';
 import { createSecureContext } from 'node:tls';
 import { Logger } from '@nestjs/common';
-import { type Contents, FileFollower } from '../files';
+import { type Contents, FileFollower } from '../auth';
 
 /** Paths of the certificate and its key, both PEM. */
 export interface TlsFiles {

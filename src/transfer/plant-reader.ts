@@ -1,7 +1,7 @@
 import {
   type ArchivedPlant,
+  describeJsonError,
   exactId,
-  findJsonFault,
   isValidNewPlant,
   parseInt64,
 } from '../plants/archives';
@@ -30,7 +30,7 @@ class RuleError extends RecordError {
 
   /** Loads what explains it only now: most files have no such record. */
   override async explain(): Promise<string> {
-    const { validateNewPlant } = await import('../plants/standalone.js');
+    const { validateNewPlant } = await import('../plants/index.js');
     try {
       validateNewPlant(this.candidate);
     } catch (error) {
@@ -72,9 +72,9 @@ const readJsonPlant: ReadPlant = ({ raw, fault }) => {
   let value: unknown;
   try {
     value = JSON.parse(raw);
-  } catch {
+  } catch (error) {
     // The record is one line, whose number in the file is reported beside this.
-    throw new RecordError(`Not JSON: ${findJsonFault(raw)?.replace('line 1, ', '')}.`);
+    throw new RecordError(`Not JSON: ${describeJsonError(error).replace('line 1 ', '')}.`);
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new RecordError('Not a NewPlant: the line must be a JSON object.');

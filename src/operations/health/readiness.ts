@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { PlantsRepository } from '../../plants/standalone';
+import { PlantsRepository } from '../../plants';
 
 /** Tells load balancers whether the service is ready for traffic. */
 @Injectable()

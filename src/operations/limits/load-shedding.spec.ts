@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { fastify, type FastifyInstance } from 'fastify';
-import type { PlantsRepository } from '../../plants/standalone';
+import type { PlantsRepository } from '../../plants';
 import { shedLoad } from './load-shedding';
 
 /** Milliseconds. Long enough for a late mean even if a busy machine adds a few turns of the loop. */

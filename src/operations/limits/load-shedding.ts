@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FastifyInstance } from 'fastify';
 import { UnavailableError } from '../../errors';
-import type { PlantsRepository } from '../../plants/standalone';
+import type { PlantsRepository } from '../../plants';
 
 /** The mean delay of the event loop from which it counts as late, in milliseconds. */
 const MAX_DELAY = 500;

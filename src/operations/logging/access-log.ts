@@ -8,7 +8,7 @@ import {
   creationChannel,
   type CreationOutcome,
   isCreation,
-} from '../../plants/standalone';
+} from '../../plants';
 import { type Refusal, refusalChannel } from '../../server';
 import { type LoggedRequest, requestFields } from './request-context';
 

@@ -12,7 +12,7 @@ import {
   creationChannel,
   type CreationOutcome,
   PlantsRepository,
-} from '../../plants/standalone';
+} from '../../plants';
 import { type Refusal, refusalChannel } from '../../server';
 
 /** Upper bounds of the buckets of durations, in seconds. */

@@ -27,7 +27,7 @@ import {
   type CommitEvent,
   IDEMPOTENT_REPLAYED,
   validationChannel,
-} from '../../plants/standalone';
+} from '../../plants';
 import { packageVersion } from '../../package-version';
 import { traceFields } from '../logging';
 

@@ -1,4 +1,8 @@
-import { ApiProperty, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
+import { STATUS_CODES } from 'node:http';
+import { applyDecorators } from '@nestjs/common';
+import type { ApiResponseExamples, ApiResponseOptions } from '@nestjs/swagger';
+import { type CatalogueEntry, errorCatalogue, type ErrorKind } from '../../errors';
+import { ApiProperty, ApiResponse, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
 
 /** The body of every answer that is not a success: specification, "Error". */
 @ApiSchema({ name: `${SCHEMA_PREFIX}Error` })
@@ -13,4 +17,87 @@ export class ErrorDto {
 
   @ApiProperty({ description: 'Error text', example: 'A plant with this id exists already.' })
   readonly message!: string;
+}
+
+/** The statuses that have a response of their own in the document; the others share `default`. */
+const SEPARATE_STATUSES = [400, 401, 403, 429, 503, 504];
+
+/** What the operation answers with in any host. */
+const OWN_KINDS: readonly ErrorKind[] = [
+  ...(['notJson', 'invalidPlant', 'idTaken', 'unsupportedMediaType', 'bodyTooLarge'] as const),
+  ...(['invalidIdempotencyKey', 'idempotencyKeyReused'] as const),
+  ...(['missingCredentials', 'invalidToken', 'forbidden'] as const),
+  ...(['internal', 'unavailable', 'outcomeUnknown'] as const),
+];
+
+const challenge: ApiResponseOptions['headers'] = {
+  'WWW-Authenticate': {
+    description: 'The bearer challenge, RFC 6750 section 3',
+    required: true,
+    schema: { type: 'string' },
+    example: 'Bearer realm="plants"',
+  },
+};
+
+const delay: ApiResponseOptions['headers'] = {
+  'Retry-After': {
+    description: 'After how many seconds to try again, RFC 9110 section 10.2.3',
+    required: true,
+    schema: { type: 'integer' },
+    example: 1,
+  },
+};
+
+const headersOfStatus: Partial<Record<number, ApiResponseOptions['headers']>> = {
+  401: challenge,
+  403: challenge,
+  429: delay,
+  503: delay,
+};
+
+/** Example messages of the errors whose message says more than the catalogue. */
+const messageOfKind: Partial<Record<ErrorKind, string>> = {
+  notJson: 'The body is empty.',
+  invalidPlant: 'Not a NewPlant: name is required.',
+  unsupportedMediaType: 'The Content-Type must be application/json, in UTF-8.',
+  invalidIdempotencyKey:
+    'The Idempotency-Key must be 1 to 255 visible ASCII characters, as they are or as a quoted string.',
+};
+
+/**
+ * Declares the errors of the catalogue that the operation of a controller answers with: one response
+ * for each separate status and one for the rest, with an example and the meaning of each number.
+ *
+ * @param hostErrors what the host answers it with besides
+ */
+export function ApiErrorResponses(hostErrors: readonly ErrorKind[]): ClassDecorator {
+  const all = Object.entries(errorCatalogue) as [ErrorKind, CatalogueEntry][];
+  const kinds = all.filter(([kind]) => OWN_KINDS.includes(kind) || hostErrors.includes(kind));
+  const kindsByStatus = Map.groupBy(kinds, ([, { status }]) =>
+    SEPARATE_STATUSES.includes(status) ? status : 'default',
+  );
+  const responses = [...kindsByStatus].map(([status, kindsOfStatus]) =>
+    ApiResponse({
+      status,
+      description: descriptionOf(status),
+      headers: status === 'default' ? undefined : headersOfStatus[status],
+      type: ErrorDto,
+      examples: Object.fromEntries(kindsOfStatus.map(exampleOf)),
+    }),
+  );
+  return applyDecorators(...responses);
+}
+
+/** The specification has 400, and names it "Error". */
+function descriptionOf(status: number | 'default'): string {
+  if (status === 400) return 'Error';
+  return status === 'default' ? 'Any other failure' : (STATUS_CODES[status] ?? String(status));
+}
+
+function exampleOf([kind, { error, meaning }]: [ErrorKind, CatalogueEntry]): [
+  string,
+  ApiResponseExamples,
+] {
+  const message = messageOfKind[kind] ?? meaning;
+  return [String(error), { summary: `${error}: ${meaning}`, value: { error, message } }];
 }

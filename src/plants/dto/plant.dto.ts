@@ -1,6 +1,7 @@
+import { ValidateIf } from 'class-validator';
+import type { PlantJson, StoredPlant } from '../plant';
 import { ApiProperty, ApiPropertyOptional, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
-import { ValidateIf } from '../class-validator';
-import { IsExactText } from './is-exact-text.decorator';
+import { IsExactText, IsInt64 } from './new-plant.decorators';
 
 /** The answer to a successful creation: specification, "Plant". */
 @ApiSchema({ name: `${SCHEMA_PREFIX}Plant` })
@@ -25,4 +26,36 @@ export class PlantDto {
 export const plantExamples = {
   tagged: { summary: 'A plant with a tag', value: { name: 'Fern', tag: 'shade' } },
   untagged: { summary: 'A plant without a tag', value: { name: 'Moss' } },
+};
+
+/** The request body of a creation: specification, "NewPlant". Its decorators are the rules. */
+@ApiSchema({ name: `${SCHEMA_PREFIX}NewPlant` })
+export class NewPlantDto extends PlantDto implements StoredPlant {
+  /** The exact integer, -2^63 to 2^63 - 1. A JSON number on the wire. */
+  @ApiProperty({
+    type: 'integer',
+    format: 'int64',
+    description: 'Identification number of the plant',
+    example: 1,
+  })
+  @IsInt64()
+  readonly id!: bigint;
+
+  toJSON(): PlantJson {
+    const { name, tag } = this;
+    return { id: String(this.id), name, ...(tag === undefined ? {} : { tag }) };
+  }
+}
+
+/**
+ * Example requests. The large id is above 2^53 and yet exact as a double, so that the document of a
+ * host has it as it is written here. Our own document has one that no double holds.
+ */
+export const newPlantExamples = {
+  tagged: { summary: 'A plant with a tag', value: { id: 1, name: 'Fern', tag: 'shade' } },
+  untagged: { summary: 'A plant without a tag', value: { id: 2, name: 'Moss' } },
+  largeId: {
+    summary: 'An id above 2^53, which is kept exactly',
+    value: { id: 9_007_199_254_740_994, name: 'Ginkgo', tag: 'tree' },
+  },
 };

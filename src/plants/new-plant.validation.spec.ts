@@ -1,7 +1,7 @@
 import { validateSync } from 'class-validator';
 import fc from 'fast-check';
-import { NewPlantDto } from './dto/new-plant.dto';
-import { isValidNewPlant } from './new-plant.rules';
+import { NewPlantDto } from './dto/plant.dto';
+import { isValidNewPlant } from './new-plant.validation';
 
 const anyValue = fc.oneof(
   fc.anything(),

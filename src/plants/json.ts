@@ -1,3 +1,29 @@
+import { parseInt64 } from './int64';
+
+/**
+ * The id of a JSON object, exactly.
+ *
+ * @param id what `JSON.parse` made of it
+ * @param json the text of the object
+ * @returns a bigint when the id is written as an int64; otherwise the number, which the rules refuse
+ */
+export function exactId(id: number, json: string): bigint | number {
+  return parseInt64(sourceOfMember(json, 'id') ?? '') ?? id;
+}
+
+/**
+ * Says why a text is not JSON: the message of `JSON.parse` without its quotation from the text, which
+ * may hold secrets, and without characters that are not visible ASCII.
+ *
+ * @param error what `JSON.parse` threw
+ */
+export function describeJsonError(error: unknown): string {
+  // V8 quotes at the end: `Unexpected token 'x', ..."1,"a":x,"b"... is not valid JSON`.
+  const fault = (error as Error).message.replace(/(?:^|, )(?:\.{3})?".*/s, '');
+  if (fault === '') return 'invalid syntax';
+  return fault.replace(/[^ -~]/g, (c) => `U+${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
 /**
  * The source text of a member of the outermost object of a JSON text.
  *
@@ -6,7 +32,7 @@
  *
  * @param json a JSON text, RFC 8259, whose value is an object
  * @param name the member's name, after unescaping
- * @returns the last member of that name, which is the one that `JSON.parse` keeps; undefined when there is none
+ * @returns the last member of that name, which is the one that `JSON.parse` takes; undefined when there is none
  */
 export function sourceOfMember(json: string, name: string): string | undefined {
   let source: string | undefined;

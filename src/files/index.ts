@@ -1,1 +1,0 @@
-export { type Contents, FileFollower, type FollowerEvents } from './file-follower';

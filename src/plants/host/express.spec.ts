@@ -1,0 +1,92 @@
+import {
+  Body,
+  Controller,
+  type INestApplication,
+  Module,
+  Post,
+  Req,
+  Version,
+  VersioningType,
+} from '@nestjs/common';
+import { HttpAdapterHost, NestFactory } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { type HostRequest, nodeRequest } from '../../http';
+import { keepBodiesUnread, readBody, ReadsBody, wasRead } from './read-body';
+
+@Controller()
+class Routes {
+  constructor(host: HttpAdapterHost) {
+    keepBodiesUnread(host);
+  }
+
+  @Post('own/:place')
+  @ReadsBody()
+  async own(@Req() request: HostRequest & { readonly _body?: boolean }): Promise<object> {
+    const isUnread = !wasRead(nodeRequest(request));
+    const isMarked = request._body;
+    const text = String(await readBody(request, 100));
+    return { isUnread, isMarked, text, isMarkedAfterwards: '_body' in request };
+  }
+
+  @Post('other')
+  other(@Body() body: object): object {
+    return { body };
+  }
+
+  @Post('shared')
+  @Version('1')
+  @ReadsBody()
+  shared(@Body() body: object): object {
+    return { body };
+  }
+
+  @Post('shared')
+  @Version('2')
+  sharedOfHost(@Body() body: object): object {
+    return { body };
+  }
+}
+
+@Module({ controllers: [Routes] })
+class Host {}
+
+/** What `express.ts` says that it depends on. */
+describe('a host on Express', () => {
+  let app: INestApplication;
+  beforeEach(async () => {
+    app = await NestFactory.create(Host, new ExpressAdapter(), { logger: false });
+    app.enableVersioning({ type: VersioningType.HEADER, header: 'version', defaultVersion: '1' });
+    await app.listen(0, '127.0.0.1');
+  });
+  afterEach(() => app.close());
+
+  const post = async (path: string, version = '1') => {
+    const response = await fetch(new URL(path, await app.getUrl()), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', version },
+      body: '{"id": 1.0}',
+    });
+    return [response.status, await response.json()];
+  };
+
+  it('hands out a body unread, and marked as read only until then', async () => {
+    expect(await post('/own/a%20b')).toEqual([
+      201,
+      { isUnread: true, isMarked: true, text: '{"id": 1.0}', isMarkedAfterwards: false },
+    ]);
+  });
+
+  it('parses the bodies of other routes', async () => {
+    expect(await post('/other')).toEqual([201, { body: { id: 1 } }]);
+  });
+
+  it('parses the bodies of a path that a route of the host shares', async () => {
+    expect(await post('/shared', '2')).toEqual([201, { body: { id: 1 } }]);
+  });
+
+  it('answers a path with a malformed escape itself', async () => {
+    const response = await fetch(`${await app.getUrl()}/own/%zz`, { method: 'POST' });
+
+    expect(response.status).toBe(400);
+  });
+});

@@ -1,0 +1,75 @@
+import { PassThrough } from 'node:stream';
+import { Body, Controller, Module, Post, Req } from '@nestjs/common';
+import { HttpAdapterHost, NestFactory } from '@nestjs/core';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { type HostRequest, nodeRequest } from '../../http';
+import { keepBodiesUnread, readBody, ReadsBody, wasRead } from './read-body';
+
+@Controller()
+class Routes {
+  constructor(host: HttpAdapterHost) {
+    keepBodiesUnread(host);
+  }
+
+  @Post('own')
+  @ReadsBody()
+  async own(@Req() request: HostRequest): Promise<object> {
+    const message = nodeRequest(request);
+    const before = { wasRead: wasRead(message), type: message.headers['content-type'] };
+    return { ...before, text: String(await readBody(request, 100)) };
+  }
+
+  @Post('other')
+  other(@Body() body: object): object {
+    return { body };
+  }
+}
+
+@Module({ controllers: [Routes] })
+class Host {}
+
+/** What `fastify.ts` says that it depends on. */
+describe('a host on Fastify', () => {
+  let app: NestFastifyApplication;
+  beforeEach(async () => {
+    app = await NestFactory.create<NestFastifyApplication>(Host, new FastifyAdapter(), {
+      logger: false,
+    });
+  });
+  afterEach(() => app.close());
+
+  const post = async (url: string, type: string) => {
+    const headers = { 'content-type': type };
+    const { body } = await app.inject({ method: 'POST', url, headers, payload: '{"id": 1.0}' });
+    return JSON.parse(body) as unknown;
+  };
+
+  it.each(['application/json', 'application/json; malformed', 'text/plain', ''])(
+    'hands out a body of type "%s" unread, and its type as it was',
+    async (type) => {
+      await app.init();
+
+      expect(await post('/own', type)).toEqual({ wasRead: false, type, text: '{"id": 1.0}' });
+    },
+  );
+
+  it('hands out what its hooks have put in the place of the body', async () => {
+    app
+      .getHttpAdapter()
+      .getInstance()
+      .addHook('preParsing', (_request, _reply, payload, done) => {
+        const other = new PassThrough();
+        payload.resume().on('end', () => other.end('other'));
+        done(null, other);
+      });
+    await app.init();
+
+    expect(await post('/own', 'application/json')).toMatchObject({ wasRead: false, text: 'other' });
+  });
+
+  it('parses the bodies of other routes', async () => {
+    await app.init();
+
+    expect(await post('/other', 'application/json')).toEqual({ body: { id: 1 } });
+  });
+});

@@ -1,0 +1,124 @@
+import fc from 'fast-check';
+import { parseInt64 } from './int64';
+import { describeJsonError, exactId, sourceOfMember } from './json';
+
+const name = fc.constantFrom('id', '\\u0069d', 'i', '', '\\\\', 'id\\"', '{', ':', ',');
+const key = fc.oneof(
+  name,
+  fc.string().map((string) => JSON.stringify(string).slice(1, -1)),
+);
+const space = fc.constantFrom('', ' ', '\n\t');
+const number = fc.constantFrom('0', '-1.50', '1e5', '9007199254740993');
+const value = fc.oneof(
+  number,
+  fc.json(),
+  fc.constantFrom('{"id":7}', '[{"id":8},"id"]', '"\\\\\\""', '{"a":{"id":[9,{}]}}', '[]', '{}'),
+);
+
+/** The texts of members with any keys, escaped and repeated ones included. */
+const members = fc.array(
+  fc.tuple(space, key, space, value).map(([s, k, t, v]) => `${s}"${k}"${t}:${s}${v}${t}`),
+  { maxLength: 8 },
+);
+
+describe('sourceOfMember', () => {
+  it('finds the member that JSON.parse finds', () => {
+    fc.assert(
+      fc.property(members, (texts) => {
+        const json = `{${texts.join(',')}}`;
+        const { id } = JSON.parse(json) as { id?: unknown };
+
+        const source = sourceOfMember(json, 'id');
+
+        expect(source === undefined ? undefined : JSON.parse(source)).toEqual(id);
+      }),
+      { numRuns: 3_000, verbose: true },
+    );
+  });
+
+  it('gives a number as it was written, whatever stands before', () => {
+    fc.assert(
+      fc.property(members, number, space, (texts, literal, white) => {
+        const last = `"\\u0069d"${white}:${white}${literal}${white}`;
+
+        expect(sourceOfMember(`{${[...texts, last].join(',')}}`, 'id')).toBe(literal);
+      }),
+      { numRuns: 2_000, verbose: true },
+    );
+  });
+});
+
+describe('exactId', () => {
+  it.each(['1', '-0', '1E3', '9007199254740993', '9223372036854775807', '10.0e-1'])(
+    'reads %s to the last digit',
+    (literal) => {
+      expect(exactId(JSON.parse(literal) as number, `{"id":${literal}}`)).toBe(parseInt64(literal));
+    },
+  );
+
+  it.each(['1E-999', '0.5', '1E400', '1.0000000000000001', '9007199254740991.5'])(
+    'leaves %s a number',
+    (literal) => {
+      expect(exactId(JSON.parse(literal) as number, `{"id":${literal}}`)).toBe(JSON.parse(literal));
+    },
+  );
+});
+
+describe('describeJsonError', () => {
+  const SECRET = 'secret-7f3a';
+  /** JSON with a secret in it, and a few characters put in, left out or replaced. */
+  const almostJson = fc
+    .tuple(
+      fc.json().map((json) => `{"a":"${SECRET}","b":${json},"c":["${SECRET}"]}`),
+      fc.array(
+        fc.tuple(
+          fc.nat(),
+          fc.nat({ max: 2 }),
+          fc.constantFrom(...Array.from('{}[]",:\\/u019-+.eEtfn \r\n\u0000\u202eä🌿')),
+        ),
+        { minLength: 1, maxLength: 3 },
+      ),
+    )
+    .map(([json, edits]) =>
+      edits.reduce((text, [at, removed, added]) => {
+        const index = at % (text.length + 1);
+        return text.slice(0, index) + added + text.slice(index + removed);
+      }, json),
+    );
+
+  const describeText = (text: string): string | undefined => {
+    try {
+      JSON.parse(text);
+      return undefined;
+    } catch (error) {
+      return describeJsonError(error);
+    }
+  };
+
+  it('quotes at most a character of the text, and is visible ASCII', () => {
+    fc.assert(
+      fc.property(fc.oneof(almostJson, fc.string({ unit: 'binary' })), (text) => {
+        const description = describeText(text) ?? 'none';
+
+        expect(description).toMatch(/^[ -~]+$/);
+        expect(description).not.toMatch(/sec|ecr|cre|ret|7f3|f3a/);
+        expect(description.length).toBeLessThan(100);
+      }),
+      { numRuns: 5_000, verbose: true },
+    );
+  });
+
+  it.each([
+    ['{"id":7', /^Expected ',' or '}' after property value in JSON at position 7/],
+    ['{"id":secret}', /^Unexpected token 's'$/],
+    [
+      `${'{"secret":1,'.repeat(9)}x}`,
+      /^Expected double-quoted property name in JSON at position 12 /,
+    ],
+    ['[,,"secret",', /^Unexpected token ','$/],
+    ['{"id":\u202e}', /^Unexpected token 'U\+202e'$/],
+    ['undefined', /^invalid syntax$/],
+  ])('says of %j what is wrong', (text, expected) => {
+    expect(describeText(text)).toMatch(expected);
+  });
+});
