@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { FileFollower } from '../src/files';
-import { pass, releaseClock, stopClock } from './support/clock';
-import { makeFolder, removeFolder } from './support/folder';
+import { FileFollower } from '../files';
+import { pass, releaseClock, stopClock } from '../../test/support/clock';
+import { makeFolder, removeFolder } from '../../test/support/folder';
 
 describe('a follower of files', () => {
   let folder: string;

@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
-import { BearerToken, TokenFileError, hashToken, formatTokenEntry } from '../src/auth';
-import { TokenFileVerifier } from '../src/auth/token-file.verifier';
-import { InvalidTokenError } from '../src/errors';
-import { pass, releaseClock, stopClock } from './support/clock';
-import { makeFolder, removeFolder } from './support/folder';
+import { BearerToken, TokenFileError, hashToken, formatTokenEntry } from '.';
+import { TokenFileVerifier } from './token-file.verifier';
+import { InvalidTokenError } from '../errors';
+import { pass, releaseClock, stopClock } from '../../test/support/clock';
+import { makeFolder, removeFolder } from '../../test/support/folder';
 
 const SECOND = 1000;
 

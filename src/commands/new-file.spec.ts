@@ -1,7 +1,7 @@
 import { linkSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { NewFile } from '../src/commands/new-file';
-import { makeFolder, removeFolder } from './support/folder';
+import { NewFile } from './new-file';
+import { makeFolder, removeFolder } from '../../test/support/folder';
 
 let folder: string;
 beforeEach(() => {

@@ -10,10 +10,10 @@ import {
   type Caller,
   createTokenVerifier,
   TokenVerifier,
-} from '../src/auth';
-import { releaseClock, stopClock } from './support/clock';
-import { makeFolder, removeFolder } from './support/folder';
-import { AUDIENCE, makeKey, OpenIdProvider } from './support/openid-provider';
+} from '../../src/auth';
+import { releaseClock, stopClock } from '../support/clock';
+import { makeFolder, removeFolder } from '../support/folder';
+import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
 
 @Controller('who')
 class WhoController {

@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { formatTokenEntry, hashToken } from '../src/auth';
-import { TOKEN } from './support/application';
-import { makeFolder, removeFolder } from './support/folder';
-import { AUDIENCE, makeKey, OpenIdProvider } from './support/openid-provider';
-import { ServiceProcess } from './support/service-process';
+import { formatTokenEntry, hashToken } from '../../src/auth';
+import { TOKEN } from '../support/application';
+import { makeFolder, removeFolder } from '../support/folder';
+import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { ServiceProcess } from '../support/service-process';
 
 describe('the service with a token file or an issuer', () => {
   let folder: string;

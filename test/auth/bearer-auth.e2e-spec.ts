@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import type { ErrorBody } from '../src/plants';
-import { answerOf, TestApplication, TOKEN } from './support/application';
-import { expectAsDeclared } from './support/contract';
-import { errorBodies } from './support/error-bodies';
-import { stores, type TestStore } from './support/stores';
+import type { ErrorBody } from '../../src/plants';
+import { answerOf, TestApplication, TOKEN } from '../support/application';
+import { expectAsDeclared } from '../support/contract';
+import { errorBodies } from '../support/error-bodies';
+import { stores, type TestStore } from '../support/stores';
 
 const OTHER_TOKEN = 'another/valid+token==';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
-import type { ErrorBody } from '../src/plants';
-import { TestApplication, TOKEN } from './support/application';
-import { exchange } from './support/wire';
+import type { ErrorBody } from '../../src/plants';
+import { TestApplication, TOKEN } from '../support/application';
+import { exchange } from '../support/wire';
 
 /** Not JSON: who is told so has passed the guard. */
 const BODY = '{';

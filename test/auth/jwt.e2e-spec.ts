@@ -24,10 +24,10 @@ import {
   type JWTHeaderParameters,
   SignJWT,
 } from 'jose';
-import type { ErrorBody } from '../src/plants';
-import { TestApplication, TOKEN } from './support/application';
-import { pass, releaseClock, stopClock } from './support/clock';
-import { errorBodies } from './support/error-bodies';
+import type { ErrorBody } from '../../src/plants';
+import { TestApplication, TOKEN } from '../support/application';
+import { pass, releaseClock, stopClock } from '../support/clock';
+import { errorBodies } from '../support/error-bodies';
 import {
   AUDIENCE,
   type Draft,
@@ -35,7 +35,7 @@ import {
   OpenIdProvider,
   publicPart,
   type SigningKey,
-} from './support/openid-provider';
+} from '../support/openid-provider';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

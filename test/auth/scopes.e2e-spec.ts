@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LightMyRequestResponse } from 'fastify';
-import { answerOf, TestApplication } from './support/application';
-import { expectAsDeclared } from './support/contract';
-import { errorBodies } from './support/error-bodies';
-import { makeFolder, removeFolder } from './support/folder';
-import { AUDIENCE, makeKey, OpenIdProvider } from './support/openid-provider';
+import { answerOf, TestApplication } from '../support/application';
+import { expectAsDeclared } from '../support/contract';
+import { errorBodies } from '../support/error-bodies';
+import { makeFolder, removeFolder } from '../support/folder';
+import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
 
 describe('the scopes of a token', () => {
   let folder: string;

@@ -1,12 +1,12 @@
 import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { BearerToken } from '../src/auth';
-import { TokenFileVerifier } from '../src/auth/token-file.verifier';
-import { makeFolder, removeFolder } from './support/folder';
-import { programEnvironment } from './support/run-folder';
-import { type Run, run as runProgram } from './support/run';
+import { BearerToken } from '../../src/auth';
+import { TokenFileVerifier } from '../../src/auth/token-file.verifier';
+import { makeFolder, removeFolder } from '../support/folder';
+import { programEnvironment } from '../support/run-folder';
+import { type Run, run as runProgram } from '../support/run';
 
-const PROGRAM = join(__dirname, '../dist/program/plant-store.js');
+const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 
 describe('plant-store', () => {
   let folder: string;

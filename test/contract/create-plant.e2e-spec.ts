@@ -1,7 +1,7 @@
-import type { ErrorBody } from '../src/plants';
-import { TestApplication } from './support/application';
-import { errorBodies } from './support/error-bodies';
-import { stores, type TestStore } from './support/stores';
+import type { ErrorBody } from '../../src/plants';
+import { TestApplication } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
+import { stores, type TestStore } from '../support/stores';
 
 describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
   let application: TestApplication<TestStore>;

@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { Test } from '@nestjs/testing';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { AppModule } from '../src/app.module';
-import { readEnvironment } from '../src/config/environment';
-import { createFastifyAdapter } from '../src/server/fastify-adapter';
-import { errorCatalogue, OutcomeUnknownError, PlantsRepository } from '../src/plants';
-import { answerOf, TestApplication, TOKEN } from './support/application';
-import { expectAsDeclared } from './support/contract';
-import { errorBodies } from './support/error-bodies';
-import { lockDatabase } from './support/sqlite';
+import { AppModule } from '../../src/app.module';
+import { readEnvironment } from '../../src/config/environment';
+import { createFastifyAdapter } from '../../src/server/fastify-adapter';
+import { errorCatalogue, OutcomeUnknownError, PlantsRepository } from '../../src/plants';
+import { answerOf, TestApplication, TOKEN } from '../support/application';
+import { expectAsDeclared } from '../support/contract';
+import { errorBodies } from '../support/error-bodies';
+import { lockDatabase } from '../support/sqlite';
 
 describe('the error catalogue', () => {
   const lines = Object.values(errorCatalogue);
@@ -24,7 +24,7 @@ describe('the error catalogue', () => {
   });
 
   it('is the same as the table of the README', () => {
-    const readme = readFileSync(join(__dirname, '../README.md'), 'utf8');
+    const readme = readFileSync(join(__dirname, '../../README.md'), 'utf8');
     const rows = [...readme.matchAll(/^\| `(\d{5})` +\| (\d{3}) +\| (.*?) +\|$/gm)];
 
     expect(

@@ -1,13 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite/sqlite-plants.repository';
-import { type Headers, TestApplication, TOKEN } from './support/application';
-import { errorBodies } from './support/error-bodies';
-import { makeFolder, removeFolder } from './support/folder';
-import { AUDIENCE, makeKey, OpenIdProvider } from './support/openid-provider';
-import { lockDatabase } from './support/sqlite';
-import { stores, type TestStore } from './support/stores';
+import { SqlitePlantsRepository } from '../../src/plants/persistence/sqlite/sqlite-plants.repository';
+import { type Headers, TestApplication, TOKEN } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
+import { makeFolder, removeFolder } from '../support/folder';
+import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { lockDatabase } from '../support/sqlite';
+import { stores, type TestStore } from '../support/stores';
 
 jest.setTimeout(60_000);
 

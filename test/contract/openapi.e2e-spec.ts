@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { type RulesetDefinition, Spectral } from '@stoplight/spectral-core';
 import { oas } from '@stoplight/spectral-rulesets';
 import { load } from 'js-yaml';
-import { errorCatalogue } from '../src/plants';
-import { TestApplication } from './support/application';
-import { type Content, createPlant, document, validatorOf } from './support/contract';
-import { errorBodies } from './support/error-bodies';
+import { errorCatalogue } from '../../src/plants';
+import { TestApplication } from '../support/application';
+import { type Content, createPlant, document, validatorOf } from '../support/contract';
+import { errorBodies } from '../support/error-bodies';
 
 const schemas = document.components?.schemas ?? {};
 
@@ -272,7 +272,7 @@ describe('the OpenAPI document', () => {
 
     it('include an id that no double holds, to the last digit', async () => {
       const id = /"id":9007199254740993,/;
-      const committed = readFileSync(join(__dirname, '../openapi.json'), 'utf8');
+      const committed = readFileSync(join(__dirname, '../../openapi.json'), 'utf8');
 
       expect((await get('/openapi.json')).body).toMatch(id);
       expect((await get('/openapi.yaml')).body).toMatch(/ id: 9007199254740993\n/);

@@ -1,4 +1,4 @@
-import { TestApplication } from './support/application';
+import { TestApplication } from '../support/application';
 
 describe('the files of Swagger UI', () => {
   let application: TestApplication;

@@ -1,8 +1,8 @@
 import { type BrowserContext, type Locator, type Page } from 'playwright-core';
-import { TestApplication, TOKEN } from './support/application';
-import { TestBrowser } from './support/browser';
-import { errorBodies } from './support/error-bodies';
-import { until } from './support/until';
+import { TestApplication, TOKEN } from '../support/application';
+import { TestBrowser } from '../support/browser';
+import { errorBodies } from '../support/error-bodies';
+import { until } from '../support/until';
 
 jest.setTimeout(60_000);
 

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
-import { makeFolder, removeFolder } from './support/folder';
-import { plantStore } from './support/plant-store';
-import type { Run } from './support/run';
-import { ServiceProcess } from './support/service-process';
-import { integrity } from './support/sqlite';
-import { SqliteStore } from './support/stores';
+import { makeFolder, removeFolder } from '../support/folder';
+import { plantStore } from '../support/plant-store';
+import type { Run } from '../support/run';
+import { ServiceProcess } from '../support/service-process';
+import { integrity } from '../support/sqlite';
+import { SqliteStore } from '../support/stores';
 
 jest.setTimeout(240_000);
 

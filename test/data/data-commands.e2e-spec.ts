@@ -3,17 +3,17 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { Client } from 'pg';
-import { TOKEN } from './support/application';
-import { makeFolder, removeFolder } from './support/folder';
-import { CommandProcess, plantStore, plantStoreOnTerminal } from './support/plant-store';
-import { shell } from './support/run';
-import { ServiceProcess } from './support/service-process';
-import { execute, integrity, lockDatabase, readPlants } from './support/sqlite';
-import { PostgresStore, SqliteStore, stores, type TestStore } from './support/stores';
-import { until } from './support/until';
-import { brokenPromises, Writers } from './support/writers';
+import { TOKEN } from '../support/application';
+import { makeFolder, removeFolder } from '../support/folder';
+import { CommandProcess, plantStore, plantStoreOnTerminal } from '../support/plant-store';
+import { shell } from '../support/run';
+import { ServiceProcess } from '../support/service-process';
+import { execute, integrity, lockDatabase, readPlants } from '../support/sqlite';
+import { PostgresStore, SqliteStore, stores, type TestStore } from '../support/stores';
+import { until } from '../support/until';
+import { brokenPromises, Writers } from '../support/writers';
 
-const PROGRAM = join(__dirname, '../dist/program/plant-store.js');
+const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 
 const KEY = 'ab'.repeat(32);
 const LINES = [
@@ -481,8 +481,8 @@ describe('beside a service', () => {
 
   it('health knows TLS', async () => {
     const tls = {
-      TLS_CERT: join(__dirname, 'support/tls/server.crt'),
-      TLS_KEY: join(__dirname, 'support/tls/server.key'),
+      TLS_CERT: join(__dirname, '../support/tls/server.crt'),
+      TLS_KEY: join(__dirname, '../support/tls/server.key'),
     };
     const secure = await ServiceProcess.start(makeFolder(), { DATABASE_URL: store.url, ...tls });
     const { port } = await secure.url();

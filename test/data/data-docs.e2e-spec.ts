@@ -1,11 +1,11 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder, removeFolder } from './support/folder';
-import { shell } from './support/run';
-import { ServiceProcess } from './support/service-process';
+import { makeFolder, removeFolder } from '../support/folder';
+import { shell } from '../support/run';
+import { ServiceProcess } from '../support/service-process';
 
-const PAGE = readFileSync(join(__dirname, '../docs/data.md'), 'utf8');
-const PROGRAM = join(__dirname, '../dist/program/plant-store.js');
+const PAGE = readFileSync(join(__dirname, '../../docs/data.md'), 'utf8');
+const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 
 /** The commands that docs/data.md shows with their output, in order. */
 const examples = [...PAGE.matchAll(/```sh\n([^`]*)```\n\n```\n([^`]*)```/g)].map(

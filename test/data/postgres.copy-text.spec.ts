@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import type { PlantLines } from '../src/plants/archives';
-import { CopyTextReader } from '../src/plants/persistence/postgres/postgres.copy-text';
+import type { PlantLines } from '../../src/plants/archives';
+import { CopyTextReader } from '../../src/plants/persistence/postgres/postgres.copy-text';
 
 const text = fc
   .array(

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
-import type { ArchivedPlant, PlantsArchive } from '../src/plants/archives';
+import type { ArchivedPlant, PlantsArchive } from '../../src/plants/archives';
 import {
   csvHeader,
   CsvWriter,
@@ -8,7 +8,7 @@ import {
   formats,
   importPlants,
   type Rejection,
-} from '../src/transfer';
+} from '../../src/transfer';
 
 const text = fc
   .string({ unit: 'binary', maxLength: 12 })

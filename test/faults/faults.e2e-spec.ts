@@ -1,10 +1,10 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expectAsDeclared } from './support/contract';
-import { makeFolder, removeFolder } from './support/folder';
-import { ServiceProcess } from './support/service-process';
-import { readPlants } from './support/sqlite';
-import { until } from './support/until';
+import { expectAsDeclared } from '../support/contract';
+import { makeFolder, removeFolder } from '../support/folder';
+import { ServiceProcess } from '../support/service-process';
+import { readPlants } from '../support/sqlite';
+import { until } from '../support/until';
 
 let folder: string;
 let service: ServiceProcess;

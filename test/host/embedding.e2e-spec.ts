@@ -31,15 +31,15 @@ import {
   type PlantsModuleOptions,
   PlantsRepository,
   PlantsService,
-} from '../src/plants';
-import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite/sqlite-plants.repository';
+} from '../../src/plants';
+import { SqlitePlantsRepository } from '../../src/plants/persistence/sqlite/sqlite-plants.repository';
 import { catchError, type Observable, throwError, timeout } from 'rxjs';
-import { errorBodies } from './support/error-bodies';
-import { makeFolder, removeFolder } from './support/folder';
-import { adapters, KeyGuard, startHost } from './support/orchard';
-import { PostgresServer } from './support/postgres';
-import { lockDatabase, readPlants } from './support/sqlite';
-import { until } from './support/until';
+import { errorBodies } from '../support/error-bodies';
+import { makeFolder, removeFolder } from '../support/folder';
+import { adapters, KeyGuard, startHost } from '../support/orchard';
+import { PostgresServer } from '../support/postgres';
+import { lockDatabase, readPlants } from '../support/sqlite';
+import { until } from '../support/until';
 
 const TOKEN = 'host-token';
 const LARGE_ID = '{"id":9007199254740993,"name":" Fern "}';

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
-import { TestApplication, TOKEN } from './support/application';
-import { TestBrowser } from './support/browser';
-import { errorBodies } from './support/error-bodies';
+import { TestApplication, TOKEN } from '../support/application';
+import { TestBrowser } from '../support/browser';
+import { errorBodies } from '../support/error-bodies';
 
 const ORIGIN = 'https://app.example.org';
 const OTHER = 'https://other.example.org';

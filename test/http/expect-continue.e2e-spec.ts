@@ -1,8 +1,8 @@
 import { once } from 'node:events';
-import { TestApplication, TOKEN } from './support/application';
-import { errorBodies } from './support/error-bodies';
-import { AUDIENCE, makeKey, OpenIdProvider } from './support/openid-provider';
-import { exchange, open, readAnswers } from './support/wire';
+import { TestApplication, TOKEN } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
+import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { exchange, open, readAnswers } from '../support/wire';
 
 const BODY = '{"id":1,"name":"Fern"}';
 

@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
-import { TestApplication } from './support/application';
-import { errorBodies } from './support/error-bodies';
-import { makeFolder, removeFolder } from './support/folder';
-import { until } from './support/until';
+import { TestApplication } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
+import { makeFolder, removeFolder } from '../support/folder';
+import { until } from '../support/until';
 
 /** The token of a connection is parsed and hashed once. Each request of the connection is judged all the same. */
 describe('the token of a kept connection', () => {

@@ -1,6 +1,6 @@
-import { TestApplication, TOKEN } from './support/application';
-import { errorBodies } from './support/error-bodies';
-import { exchange } from './support/wire';
+import { TestApplication, TOKEN } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
+import { exchange } from '../support/wire';
 
 describe('paths and methods', () => {
   let application: TestApplication;

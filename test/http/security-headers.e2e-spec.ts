@@ -1,5 +1,5 @@
-import { TestApplication, TOKEN } from './support/application';
-import { exchange } from './support/wire';
+import { TestApplication, TOKEN } from '../support/application';
+import { exchange } from '../support/wire';
 
 describe('security headers', () => {
   let application: TestApplication;

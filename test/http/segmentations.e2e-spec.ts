@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
-import { TestApplication } from './support/application';
-import { BODY_LIMIT, playScripts } from './support/connection-model';
+import { TestApplication } from '../support/application';
+import { BODY_LIMIT, playScripts } from '../support/connection-model';
 
 /** `npm run test:faults` plays a hundred thousand. */
 const CONNECTIONS = 4_000;

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { connect, type TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
-import { TOKEN } from './support/application';
-import { errorBodies } from './support/error-bodies';
-import { makeFolder, removeFolder } from './support/folder';
-import { creation } from './support/load';
-import { ServiceProcess } from './support/service-process';
-import { until } from './support/until';
-import { readAnswers } from './support/wire';
+import { TOKEN } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
+import { makeFolder, removeFolder } from '../support/folder';
+import { creation } from '../support/load';
+import { ServiceProcess } from '../support/service-process';
+import { until } from '../support/until';
+import { readAnswers } from '../support/wire';
 
 describe('HTTPS', () => {
   let folder: string;

@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ErrorBody } from '../src/plants';
-import { TestApplication, TOKEN } from './support/application';
-import { errorBodies } from './support/error-bodies';
-import { readMetric } from './support/metrics';
-import { stores, type TestStore } from './support/stores';
-import { until } from './support/until';
-import { exchange, open, readAnswers } from './support/wire';
+import type { ErrorBody } from '../../src/plants';
+import { TestApplication, TOKEN } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
+import { readMetric } from '../support/metrics';
+import { stores, type TestStore } from '../support/stores';
+import { until } from '../support/until';
+import { exchange, open, readAnswers } from '../support/wire';
 
 /** A good creation as it goes over the wire. */
 function creation(id: number, fields: string[] = []): string {

@@ -1,11 +1,11 @@
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
-import { programEnvironment } from './support/run-folder';
-import { type Run, run } from './support/run';
+import { programEnvironment } from '../support/run-folder';
+import { type Run, run } from '../support/run';
 
-const PROGRAM = join(__dirname, '../dist/program/plant-store.js');
+const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 /** The program before it is bundled, which shows what it loads. */
-const UNBUNDLED = join(__dirname, '../dist/plant-store.js');
+const UNBUNDLED = join(__dirname, '../../dist/plant-store.js');
 
 /** Prints, at the end of a process, every file that it loaded. */
 const LIST_LOADED = `data:text/javascript,${encodeURIComponent(`

@@ -3,17 +3,17 @@ import { once } from 'node:events';
 import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { join } from 'node:path';
-import { createLogger } from '../src/operations/logging/logger';
-import { NestLogger } from '../src/operations/logging/nest-logger';
-import { TestApplication, TOKEN } from './support/application';
-import { makeFolder, removeFolder } from './support/folder';
-import { freePort } from './support/free-port';
-import { AUDIENCE, makeKey, OpenIdProvider } from './support/openid-provider';
-import { programEnvironment } from './support/run-folder';
-import { ServiceProcess } from './support/service-process';
-import { lockDatabase } from './support/sqlite';
-import { until } from './support/until';
-import { exchange } from './support/wire';
+import { createLogger } from '../../src/operations/logging/logger';
+import { NestLogger } from '../../src/operations/logging/nest-logger';
+import { TestApplication, TOKEN } from '../support/application';
+import { makeFolder, removeFolder } from '../support/folder';
+import { freePort } from '../support/free-port';
+import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { programEnvironment } from '../support/run-folder';
+import { ServiceProcess } from '../support/service-process';
+import { lockDatabase } from '../support/sqlite';
+import { until } from '../support/until';
+import { exchange } from '../support/wire';
 
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
@@ -309,7 +309,7 @@ describe('a log output', () => {
       const port = await freePort();
       child = spawn(
         process.execPath,
-        [join(__dirname, '../dist/program/plant-store.js'), 'serve'],
+        [join(__dirname, '../../dist/program/plant-store.js'), 'serve'],
         {
           cwd: folder,
           env: {

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parser } from '@prometheus-io/lezer-promql';
 import { load } from 'js-yaml';
-import { evaluate, parseMetrics, type Sample } from '../bench/promql';
-import { TestApplication, TOKEN } from './support/application';
+import { evaluate, parseMetrics, type Sample } from '../../bench/promql';
+import { TestApplication, TOKEN } from '../support/application';
 
-const FOLDER = join(__dirname, '../docs/monitoring');
+const FOLDER = join(__dirname, '../../docs/monitoring');
 
 const { groups } = load(readFileSync(join(FOLDER, 'alerts.yml'), 'utf8')) as {
   groups: { rules: { alert: string; expr: string }[] }[];

@@ -1,14 +1,14 @@
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
-import { Readiness } from '../src/operations/health/readiness';
-import { PlantsRepository } from '../src/plants';
-import { TestApplication, TOKEN } from './support/application';
-import { errorBodies } from './support/error-bodies';
-import { creation } from './support/load';
-import { lockDatabase } from './support/sqlite';
-import { stores, type TestStore } from './support/stores';
-import { until } from './support/until';
-import { exchange, open, readAnswers } from './support/wire';
+import { Readiness } from '../../src/operations/health/readiness';
+import { PlantsRepository } from '../../src/plants';
+import { TestApplication, TOKEN } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
+import { creation } from '../support/load';
+import { lockDatabase } from '../support/sqlite';
+import { stores, type TestStore } from '../support/stores';
+import { until } from '../support/until';
+import { exchange, open, readAnswers } from '../support/wire';
 
 describe.each(stores)('operations of a service with plants in %s', (_name, startStore) => {
   let store: TestStore;

@@ -2,15 +2,15 @@ import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { TOKEN } from './support/application';
-import { makeFolder, removeFolder } from './support/folder';
-import { creation } from './support/load';
-import { readMetric } from './support/metrics';
-import { shell } from './support/run';
-import { ServiceProcess } from './support/service-process';
-import { lockDatabase, readPlants } from './support/sqlite';
-import { until } from './support/until';
-import { open, readAnswers } from './support/wire';
+import { TOKEN } from '../support/application';
+import { makeFolder, removeFolder } from '../support/folder';
+import { creation } from '../support/load';
+import { readMetric } from '../support/metrics';
+import { shell } from '../support/run';
+import { ServiceProcess } from '../support/service-process';
+import { lockDatabase, readPlants } from '../support/sqlite';
+import { until } from '../support/until';
+import { open, readAnswers } from '../support/wire';
 
 /** A creation that waits to be asked for its body. */
 const [HEAD = '', BODY = ''] = creation(1)

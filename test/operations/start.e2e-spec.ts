@@ -1,9 +1,9 @@
 import { cpSync, existsSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { makeFolder, removeFolder } from './support/folder';
-import { run } from './support/run';
+import { makeFolder, removeFolder } from '../support/folder';
+import { run } from '../support/run';
 
-const ROOT = join(__dirname, '..');
+const ROOT = join(__dirname, '../..');
 
 /** Prints which files are loaded once the program's modules are. */
 const TELL_LOADED = `

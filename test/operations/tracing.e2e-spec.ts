@@ -5,21 +5,21 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { Client } from 'pg';
-import { commitChannel, validationChannel } from '../src/plants/plants.channels';
-import { TestApplication, TOKEN } from './support/application';
-import { type CollectedSpan, Collector } from './support/collector';
-import { makeFolder, removeFolder } from './support/folder';
-import { PostgresServer } from './support/postgres';
-import { ServiceProcess } from './support/service-process';
-import { lockDatabase } from './support/sqlite';
-import { until } from './support/until';
+import { commitChannel, validationChannel } from '../../src/plants/plants.channels';
+import { TestApplication, TOKEN } from '../support/application';
+import { type CollectedSpan, Collector } from '../support/collector';
+import { makeFolder, removeFolder } from '../support/folder';
+import { PostgresServer } from '../support/postgres';
+import { ServiceProcess } from '../support/service-process';
+import { lockDatabase } from '../support/sqlite';
+import { until } from '../support/until';
 
 jest.setTimeout(60_000);
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const CALLER_ID = 'b7ad6b7169203331';
 
-const TLS_FILES = join(__dirname, 'support/tls');
+const TLS_FILES = join(__dirname, '../support/tls');
 
 /** OTLP's numbers. */
 const INTERNAL = 1;

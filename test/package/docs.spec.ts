@@ -1,8 +1,8 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { VARIABLES } from '../src/config/variables';
+import { VARIABLES } from '../../src/config/variables';
 
-const ROOT = join(__dirname, '..');
+const ROOT = join(__dirname, '../..');
 
 /** The pages that people read, by their path in the repository. */
 const pages = new Map(

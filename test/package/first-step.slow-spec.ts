@@ -2,14 +2,14 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { printFigures } from './support/figures';
-import { makeFolder, removeFolder } from './support/folder';
-import { recordProcess } from './support/run-folder';
-import { shell } from './support/run';
+import { printFigures } from '../support/figures';
+import { makeFolder, removeFolder } from '../support/folder';
+import { recordProcess } from '../support/run-folder';
+import { shell } from '../support/run';
 
 /** What a newcomer types first, in a clean copy. It asks the registry, so it is no part of npm test. */
 
-const PROJECT = join(__dirname, '..');
+const PROJECT = join(__dirname, '../..');
 /** Without the Node.js that npm puts first for scripts: a newcomer has the machine's. */
 const PATH = process.env.PATH?.split(delimiter).filter((part) => !part.includes('node_modules'));
 

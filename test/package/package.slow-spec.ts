@@ -5,17 +5,17 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { buildSync } from 'esbuild';
 import { Client } from 'pg';
-import { makeFolder, removeFolder } from './support/folder';
-import { PostgresServer } from './support/postgres';
-import { packPackage } from './hosts/hosts';
-import { freePort } from './support/free-port';
+import { makeFolder, removeFolder } from '../support/folder';
+import { PostgresServer } from '../support/postgres';
+import { packPackage } from '../host/hosts';
+import { freePort } from '../support/free-port';
 
 /**
  * Installs the package as a user would, beside hosts that are not built with our configuration, and
  * runs the recipes of docs/embedding.md in them. It asks the registry, so it is no part of npm test.
  */
 
-const PROJECT = join(__dirname, '..');
+const PROJECT = join(__dirname, '../..');
 const FASTIFY = '@nestjs/platform-fastify';
 const PLANT = '{"id":9007199254740993,"name":"Fern"}';
 

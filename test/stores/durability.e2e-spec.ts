@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
-import { makeFolder, removeFolder } from './support/folder';
-import { killUnderLoad } from './support/kill-rounds';
+import { makeFolder, removeFolder } from '../support/folder';
+import { killUnderLoad } from '../support/kill-rounds';
 
 describe('the service under kill -9', () => {
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));

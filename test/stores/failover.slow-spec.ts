@@ -1,15 +1,15 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
-import { TOKEN } from './support/application';
-import { makeFolder, removeFolder } from './support/folder';
-import { PostgresPlantsRepository } from '../src/plants/persistence/postgres/postgres-plants.repository';
-import { PersistentClients } from './support/persistent-clients';
-import { PostgresServer } from './support/postgres';
-import { Proxy } from './support/proxy';
-import { ServiceProcess } from './support/service-process';
-import { until } from './support/until';
-import { brokenPromises, Writers } from './support/writers';
+import { TOKEN } from '../support/application';
+import { makeFolder, removeFolder } from '../support/folder';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { PersistentClients } from '../support/persistent-clients';
+import { PostgresServer } from '../support/postgres';
+import { Proxy } from '../support/proxy';
+import { ServiceProcess } from '../support/service-process';
+import { until } from '../support/until';
+import { brokenPromises, Writers } from '../support/writers';
 
 const ROUNDS = 3;
 const INSTANCES = 3;

@@ -1,4 +1,4 @@
-import { InMemoryPlantsRepository, type Plant } from '../src/plants';
+import { InMemoryPlantsRepository, type Plant } from '../../src/plants';
 import { describeRepository } from './repository.contract';
 
 describeRepository('the repository in memory', () => {

@@ -3,10 +3,10 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { Client } from 'pg';
-import { OutcomeUnknownError, UnavailableError } from '../src/plants';
-import { PostgresPlantsRepository } from '../src/plants/persistence/postgres/postgres-plants.repository';
-import { PostgresServer } from './support/postgres';
-import { until } from './support/until';
+import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { PostgresServer } from '../support/postgres';
+import { until } from '../support/until';
 
 jest.setTimeout(30_000);
 

@@ -2,13 +2,13 @@ import { hash } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { Socket } from 'node:net';
 import { Client, type ClientConfig, Pool, types } from 'pg';
-import { OutcomeUnknownError, UnavailableError } from '../src/plants';
-import { PostgresPlantsRepository } from '../src/plants/persistence/postgres/postgres-plants.repository';
-import { StoreOpenError } from '../src/plants/persistence/store-open.error';
+import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
 import { describeRepository } from './repository.contract';
-import { pass, releaseClock, stopClock } from './support/clock';
-import { PostgresServer, readPostgresPlants } from './support/postgres';
-import { until } from './support/until';
+import { pass, releaseClock, stopClock } from '../support/clock';
+import { PostgresServer, readPostgresPlants } from '../support/postgres';
+import { until } from '../support/until';
 
 jest.setTimeout(30_000);
 

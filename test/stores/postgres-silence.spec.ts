@@ -1,10 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { OutcomeUnknownError, UnavailableError } from '../src/plants';
-import { PostgresPlantsRepository } from '../src/plants/persistence/postgres/postgres-plants.repository';
-import { PostgresServer } from './support/postgres';
-import { Proxy } from './support/proxy';
-import { until } from './support/until';
+import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { PostgresServer } from '../support/postgres';
+import { Proxy } from '../support/proxy';
+import { until } from '../support/until';
 
 jest.setTimeout(60_000);
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { Logger } from '@nestjs/common';
 import type { ClientConfig } from 'pg';
-import { PostgresPlantsRepository } from '../src/plants/persistence/postgres/postgres-plants.repository';
-import { CERTIFICATE, PostgresServer } from './support/postgres';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { CERTIFICATE, PostgresServer } from '../support/postgres';
 
 jest.setTimeout(30_000);
 

@@ -1,11 +1,11 @@
-import { TestApplication } from './support/application';
-import { errorBodies } from './support/error-bodies';
-import { makeFolder, removeFolder } from './support/folder';
-import { PostgresServer } from './support/postgres';
-import { ServiceProcess } from './support/service-process';
-import { PostgresStore } from './support/stores';
-import { until } from './support/until';
-import { brokenPromises, Writers } from './support/writers';
+import { TestApplication } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
+import { makeFolder, removeFolder } from '../support/folder';
+import { PostgresServer } from '../support/postgres';
+import { ServiceProcess } from '../support/service-process';
+import { PostgresStore } from '../support/stores';
+import { until } from '../support/until';
+import { brokenPromises, Writers } from '../support/writers';
 
 jest.setTimeout(60_000);
 

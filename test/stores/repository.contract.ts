@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Insertion, Plant, PlantsRepository } from '../src/plants';
+import type { Insertion, Plant, PlantsRepository } from '../../src/plants';
 
 /** A store under test: two repositories on it, and a way to read it without them. */
 export interface StoreUnderTest {

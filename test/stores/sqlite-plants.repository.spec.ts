@@ -15,15 +15,15 @@ import {
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Logger } from '@nestjs/common';
-import { UnavailableError } from '../src/plants';
-import { SqlitePlantsRepository } from '../src/plants/persistence/sqlite/sqlite-plants.repository';
-import { sqliteMigrations } from '../src/plants/persistence/sqlite/sqlite.migrations';
-import { SqliteThread } from '../src/plants/persistence/sqlite/sqlite.thread';
-import { StoreOpenError } from '../src/plants/persistence/store-open.error';
+import { UnavailableError } from '../../src/plants';
+import { SqlitePlantsRepository } from '../../src/plants/persistence/sqlite/sqlite-plants.repository';
+import { sqliteMigrations } from '../../src/plants/persistence/sqlite/sqlite.migrations';
+import { SqliteThread } from '../../src/plants/persistence/sqlite/sqlite.thread';
+import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
 import { describeRepository } from './repository.contract';
-import { makeFolder, removeFolder } from './support/folder';
-import { execute, integrity, query, readPlants } from './support/sqlite';
-import { until } from './support/until';
+import { makeFolder, removeFolder } from '../support/folder';
+import { execute, integrity, query, readPlants } from '../support/sqlite';
+import { until } from '../support/until';
 
 describeRepository('SqlitePlantsRepository', async () => {
   const folder = makeFolder();

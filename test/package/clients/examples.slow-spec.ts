@@ -1,9 +1,9 @@
 import { basename } from 'node:path';
-import type { Plant } from '../../src/plants';
-import type { TestApplication } from '../support/application';
-import { ClientProject, example, startForClients } from '../support/client-project';
-import { makeUnreliable, type UnreliableProxy } from '../support/unreliable-proxy';
-import { python, type Run, shell } from '../support/run';
+import type { Plant } from '../../../src/plants';
+import type { TestApplication } from '../../support/application';
+import { ClientProject, example, startForClients } from '../../support/client-project';
+import { makeUnreliable, type UnreliableProxy } from '../../support/unreliable-proxy';
+import { python, type Run, shell } from '../../support/run';
 
 /** The programs of docs/clients.md. They need languages and generators of others, so not in npm test. */
 

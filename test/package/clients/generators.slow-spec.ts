@@ -1,5 +1,5 @@
-import type { TestApplication } from '../support/application';
-import { ClientProject, example, startForClients } from '../support/client-project';
+import type { TestApplication } from '../../support/application';
+import { ClientProject, example, startForClients } from '../../support/client-project';
 
 /** What docs/clients.md says of generators, which are no part of the project: so not in npm test. */
 

@@ -1,9 +1,9 @@
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { TestApplication } from '../support/application';
-import { example, startForClients } from '../support/client-project';
-import { makeFolder, removeFolder } from '../support/folder';
-import { run, type Run, shell } from '../support/run';
+import type { TestApplication } from '../../support/application';
+import { example, startForClients } from '../../support/client-project';
+import { makeFolder, removeFolder } from '../../support/folder';
+import { run, type Run, shell } from '../../support/run';
 
 /**
  * The generator of docs/clients.md that is too large to come with the other dependencies of the tests.

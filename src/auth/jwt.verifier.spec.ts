@@ -1,10 +1,8 @@
-/** @alone because it measures memory. */
-
 import { Logger } from '@nestjs/common';
-import { BearerToken } from '../src/auth';
-import { JwtVerifier } from '../src/auth/jwt.verifier';
-import { pass, releaseClock, stopClock } from './support/clock';
-import { AUDIENCE, makeKey, OpenIdProvider } from './support/openid-provider';
+import { BearerToken } from '.';
+import { JwtVerifier } from './jwt.verifier';
+import { pass, releaseClock, stopClock } from '../../test/support/clock';
+import { AUDIENCE, makeKey, OpenIdProvider } from '../../test/support/openid-provider';
 
 /** The verifier returns a cached result at once, and a promise when it verifies a token. */
 describe('a JWT that was accepted', () => {
