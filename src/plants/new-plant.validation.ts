@@ -1,4 +1,4 @@
-import { validateSync } from './class-validator';
+import { validateSync } from 'class-validator';
 import { InvalidPlantError } from '../errors';
 import { NewPlantDto } from './dto/new-plant.dto';
 import { isValidNewPlant, type NewPlantCandidate } from './new-plant.rules';

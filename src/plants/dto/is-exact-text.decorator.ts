@@ -1,4 +1,4 @@
-import { ValidateBy } from '../class-validator';
+import { ValidateBy } from 'class-validator';
 import { isExactText } from '../new-plant.rules';
 
 /** The property is a string that every store keeps to the character. */

@@ -1,4 +1,4 @@
-import { ValidateBy } from '../class-validator';
+import { ValidateBy } from 'class-validator';
 import { INT64_MAX, INT64_MIN } from '../int64';
 import { isInt64 } from '../new-plant.rules';
 

@@ -1,5 +1,5 @@
 import { ApiProperty, ApiPropertyOptional, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
-import { ValidateIf } from '../class-validator';
+import { ValidateIf } from 'class-validator';
 import { IsExactText } from './is-exact-text.decorator';
 
 /** The answer to a successful creation: specification, "Plant". */
