@@ -24,6 +24,7 @@ export class TestBrowser {
   static async start(): Promise<TestBrowser> {
     const folder = makeFolder();
     const { stdout } = await promisify(execFile)(process.execPath, ['-e', UNPACK], {
+      cwd: __dirname,
       // The package unpacks into the temporary folder, and the libraries that a bare system lacks
       // only for AWS Lambda.
       env: { ...process.env, TMPDIR: folder, AWS_LAMBDA_JS_RUNTIME: 'nodejs24.x' },
