@@ -27,11 +27,11 @@ export function testHosts(kinds: readonly HostKind[]): void {
     removeFolder(folder);
   });
 
-  it('add at most 6 MB and 15 packages by it', () => {
+  it('add at most 10 MB and 10 packages by it', () => {
     for (const [nest, { packages, kib }] of installations) {
       printFigures(`added to a host on Nest ${nest}`, { packages, MB: (kib / 1024).toFixed(1) });
-      expect(packages).toBeLessThanOrEqual(15);
-      expect(kib).toBeLessThanOrEqual(6 * 1024);
+      expect(packages).toBeLessThanOrEqual(10);
+      expect(kib).toBeLessThanOrEqual(10 * 1024);
     }
   });
 

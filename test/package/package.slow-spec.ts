@@ -134,7 +134,7 @@ describe.each([
         '@nestjs/microservices',
         '@nestjs/websockets',
         platform === FASTIFY ? '@nestjs/platform-express' : FASTIFY,
-        'class-*',
+        'class-transformer',
         '@fastify/static',
         '@fastify/view',
         '@fastify/multipart',
@@ -177,6 +177,7 @@ function makeHost(home: string, type: string, platform: string, withSwagger: boo
     'reflect-metadata',
     'rxjs',
     '@types/node',
+    'class-validator',
     'pg',
   ];
   if (withSwagger) pinned.push('@nestjs/swagger');
