@@ -24,6 +24,15 @@ const OPTIONAL = [
   ...['@opentelemetry/resources', '@opentelemetry/sdk-node', 'swagger-ui-dist'],
 ];
 
+/** ES modules among the packages ask where they are. */
+const COMMONJS = {
+  format: 'cjs',
+  define: { 'import.meta.url': 'fileUrl' },
+  banner: {
+    js: '"use strict"; const fileUrl = require("node:url").pathToFileURL(__filename).href;',
+  },
+};
+
 function bundle(entry, outfile) {
   return build({
     entryPoints: [entry],
@@ -31,7 +40,7 @@ function bundle(entry, outfile) {
     allowOverwrite: true,
     bundle: true,
     platform: 'node',
-    format: extname(entry) === '.mjs' ? 'esm' : 'cjs',
+    ...(extname(entry) === '.mjs' ? { format: 'esm' } : COMMONJS),
     external: OPTIONAL.flatMap((name) => [name, `${name}/*`]),
     metafile: true,
     minifyWhitespace: true,
