@@ -3,5 +3,5 @@ import { enableCompileCache } from 'node:module';
 import { runIfStale } from './if-stale.mjs';
 
 runIfStale('build');
-enableCompileCache('dist/.compile-cache');
+enableCompileCache('node_modules/.cache/compiled');
 await import('../dist/program/plant-store.js');
