@@ -11,8 +11,7 @@ import {
 import { makeFolder, removeFolder } from './folder';
 
 /** Unpacks the Chromium that the package carries, and prints where it is. */
-const UNPACK =
-  "import('@sparticuz/chromium').then(async (m) => console.log(await m.default.executablePath()))";
+const UNPACK = "require('@sparticuz/chromium').default.executablePath().then(console.log)";
 
 /** A real Chromium, headless, unpacked from its npm package into a folder of its own. */
 export class TestBrowser {
