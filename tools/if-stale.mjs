@@ -25,22 +25,27 @@ const SCRIPTS = {
   },
 };
 
-// npm runs scripts on the Node.js from node_modules, unless packages were not allowed to install it.
+// npm runs scripts on the Node.js from node_modules, unless that package could not install it.
 if (Number.parseInt(process.versions.node, 10) < 24) {
-  process.stderr.write(
-    `This needs a newer Node.js than ${process.version}, which npm installs when scripts of packages are allowed: npm rebuild node --ignore-scripts=false\n`,
-  );
-  process.exit(1);
+  stop(`This needs a newer Node.js than ${process.version}, which is installed by`, 'rebuild node');
 }
 if (import.meta.main) process.argv.slice(2).forEach(runIfStale);
 
 export function runIfStale(name) {
   const { result, sources } = SCRIPTS[name];
   const madeAt = timeOf(result);
-  if (sources.flatMap(filesIn).some((file) => timeOf(file) > madeAt)) {
-    // The standard output is the program's.
-    execSync(`npm run --silent ${name}`, { stdio: ['ignore', 2, 2] });
+  if (sources.flatMap(filesIn).every((file) => timeOf(file) <= madeAt)) return;
+  if (name === 'test:install' && process.env.npm_config_ignore_scripts === 'true') {
+    stop('The tests need packages with scripts, which are installed by', 'ci --prefix test');
   }
+  // The standard output is the program's.
+  execSync(`npm run --silent ${name}`, { stdio: ['ignore', 2, 2] });
+}
+
+/** Where npm does not run scripts of packages. */
+function stop(reason, command) {
+  process.stderr.write(`${reason}: npm ${command} --ignore-scripts=false\n`);
+  process.exit(1);
 }
 
 function timeOf(file) {
