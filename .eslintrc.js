@@ -101,7 +101,7 @@ module.exports = defineConfig(
     },
   },
   {
-    files: ['**/*spec.ts', 'test/**/*{test,faults}.ts'],
+    files: ['**/*spec.ts'],
     extends: [jest.configs['flat/recommended']],
     rules: {
       // Assertions may live in helpers that compare whole Error bodies.

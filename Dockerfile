@@ -4,20 +4,19 @@
 FROM node:26-slim AS build
 ARG TRACING=false
 WORKDIR /opt/plant-store
-COPY package.json package-lock.json .npmrc ./
-COPY test/package.json test/
-RUN npm ci --ignore-scripts --no-audit --no-fund && npm rebuild esbuild
-COPY nest-cli.json tsconfig.json tsconfig.build.json tsconfig.start.json ./
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY nest-cli.json tsconfig.json tsconfig.build.json ./
 COPY tools/bundle.mjs tools/
 COPY src src
-RUN node node_modules/@nestjs/cli/bin/nest.js build --path tsconfig.start.json \
-  && node tools/bundle.mjs
+RUN npm run build
 # OpenTelemetry when it is asked for, in the versions that the tests have.
+COPY test/package.json test/
 RUN mkdir -p /opt/opentelemetry/node_modules \
   && if [ "$TRACING" = true ]; then \
     cd /opt/opentelemetry \
     && npm install --no-save --ignore-scripts --no-audit --no-fund $(node --print 'Object.entries( \
-      require("/opt/plant-store/test/package.json").optionalDependencies).flatMap( \
+      require("/opt/plant-store/test/package.json").dependencies).flatMap( \
       ([name, version]) => name.startsWith("@opentelemetry/") ? [`${name}@${version}`] : []).join(" ")') \
     && find node_modules \( -name '*.map' -o -name '*.d.ts' -o -name '*.md' \) -type f -delete; \
   fi
@@ -35,6 +34,7 @@ COPY --from=build /usr/local/bin/node /usr/local/bin/
 COPY --from=build /opt/opentelemetry/node_modules /opt/plant-store/node_modules
 COPY --from=build /opt/plant-store/dist/program /opt/plant-store
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 DATABASE_URL=sqlite:/data/plants.db
+ENV NODE_COMPILE_CACHE=/opt/plant-store/.compile-cache
 USER 10001:10001
 # Code that is compiled here need not be compiled at each start, where the file system is read-only.
 RUN export AUTH_TOKENS=none DATABASE_URL=sqlite:/tmp/plants.db LOG_LEVEL=silent; plant-store serve & \

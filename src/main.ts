@@ -1,5 +1,4 @@
 import './node-version';
-import './compile-cache';
 import { lookup } from 'node:dns/promises';
 import { getSystemErrorMessage } from 'node:util';
 import { Logger } from '@nestjs/common';

@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 import './node-version';
-import './compile-cache';
 import { CommanderError } from 'commander';
 import { createProgram, UsageError } from './commands';
 

@@ -11,8 +11,7 @@ import {
 import { makeFolder, removeFolder } from './folder';
 
 /** Unpacks the Chromium that the package carries, and prints where it is. */
-const UNPACK =
-  "import('@sparticuz/chromium').then(async (m) => console.log(await m.default.executablePath()))";
+const UNPACK = "require('@sparticuz/chromium').default.executablePath().then(console.log)";
 
 /** A real Chromium, headless, unpacked from its npm package into a folder of its own. */
 export class TestBrowser {
@@ -24,6 +23,7 @@ export class TestBrowser {
   static async start(): Promise<TestBrowser> {
     const folder = makeFolder();
     const { stdout } = await promisify(execFile)(process.execPath, ['-e', UNPACK], {
+      cwd: __dirname,
       // The package unpacks into the temporary folder, and the libraries that a bare system lacks
       // only for AWS Lambda.
       env: { ...process.env, TMPDIR: folder, AWS_LAMBDA_JS_RUNTIME: 'nodejs24.x' },

@@ -5,7 +5,7 @@ import { makeFolder, removeFolder } from './folder';
 import { type Run, run, shell } from './run';
 
 const ROOT = join(__dirname, '../..');
-const MODULES = join(ROOT, 'node_modules');
+const MODULES = join(ROOT, 'test/node_modules');
 const MARKDOWN = readFileSync(join(ROOT, 'docs/clients.md'), 'utf8');
 
 /** The example of docs/clients.md in a language, under a heading. */
@@ -26,7 +26,7 @@ export async function startForClients(): Promise<{
   return { application, env: { ...process.env, PLANT_STORE: origin, TOKEN } };
 }
 
-/** A TypeScript project of ES modules with our node_modules, in a folder of its own. */
+/** A TypeScript project of ES modules with the packages of the tests, in a folder of its own. */
 export class ClientProject {
   readonly folder = makeFolder();
 

@@ -7,12 +7,15 @@ import type { Run } from './run';
 
 const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 
-/** A command of the built `plant-store` as a process, with pipes. */
-export class CommandProcess {
+/** The built `plant-store` as a process, with pipes. */
+export class ProgramProcess {
   readonly child: ChildProcess;
-  readonly ended: Promise<Run & { readonly signal: NodeJS.Signals | null }>;
+  /** Everything it has printed to the standard output. */
   stdout = '';
+  /** Everything it has printed to the standard error. */
   stderr = '';
+  /** The exit code and signal, once it has ended and all its output has been read. */
+  protected readonly closed: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 
   /**
    * @param wrapper a program, with its arguments, that runs the command
@@ -36,13 +39,23 @@ export class CommandProcess {
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
     this.child.stdin?.on('error', () => undefined);
-    this.ended = once(this.child, 'close').then(([code, signal]) => ({
-      code: (code as number | null) ?? NaN,
+    this.closed = once(this.child, 'close').then(([code, signal]) => ({
+      code: code as number | null,
       signal: signal as NodeJS.Signals | null,
-      stdout: this.stdout,
-      stderr: this.stderr,
     }));
   }
+}
+
+/** A command of `plant-store` that ends by itself. */
+export class CommandProcess extends ProgramProcess {
+  readonly ended: Promise<Run & { readonly signal: NodeJS.Signals | null }> = this.closed.then(
+    ({ code, signal }) => ({
+      code: code ?? NaN,
+      signal,
+      stdout: this.stdout,
+      stderr: this.stderr,
+    }),
+  );
 }
 
 /** Runs a command to its end. */

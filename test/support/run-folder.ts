@@ -47,11 +47,16 @@ export default function makeRunFolder(): void {
 }
 
 /**
- * What a program under test finds in its environment: how to find others, and a place for compiled
- * code, since most of the run's processor time is hundreds of processes that compile the same files.
+ * What a program under test finds in its environment: how to find others, OpenTelemetry, and a place for
+ * compiled code, since most of the run's processor time is hundreds of processes that compile the same
+ * files.
  */
 export function programEnvironment(): NodeJS.ProcessEnv {
-  return { PATH: process.env.PATH, NODE_COMPILE_CACHE: join(tmpdir(), 'compiled') };
+  return {
+    PATH: process.env.PATH,
+    NODE_PATH: join(__dirname, '../node_modules'),
+    NODE_COMPILE_CACHE: join(tmpdir(), 'compiled'),
+  };
 }
 
 /**

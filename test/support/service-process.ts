@@ -1,38 +1,17 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { TOKEN } from './application';
-import { programEnvironment, recordProcess } from './run-folder';
-
-const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
+import { ProgramProcess } from './plant-store';
 
 /** The built service as a process of its own, as an operator runs it. */
-export class ServiceProcess {
-  /** Everything it has printed to the standard output. */
-  stdout = '';
-  /** Everything it has printed to the standard error. */
-  stderr = '';
-  /** The exit code and signal, once it has ended and all its output has been read. */
-  readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
-  private readonly child: ChildProcess;
+export class ServiceProcess extends ProgramProcess {
+  readonly ended = this.closed;
 
   /**
    * @param folder the working directory
    * @param wrapper a program, with its arguments, that runs the service
    */
   constructor(folder: string, environment: NodeJS.ProcessEnv = {}, wrapper: string[] = []) {
-    const [program, ...rest] = [...wrapper, process.execPath, PROGRAM, 'serve'];
-    this.child = spawn(program, rest, {
-      cwd: folder,
-      env: { ...programEnvironment(), PORT: '0', ...environment },
-    });
-    recordProcess(this.child);
-    this.child.stdout?.on('data', (chunk) => (this.stdout += String(chunk)));
-    this.child.stderr?.on('data', (chunk) => (this.stderr += String(chunk)));
-    this.ended = once(this.child, 'close').then(([code, signal]) => ({
-      code: code as number | null,
-      signal: signal as NodeJS.Signals | null,
-    }));
+    super(['serve'], { PORT: '0', ...environment }, { cwd: folder, wrapper });
   }
 
   /** Starts the service with {@link TOKEN} and waits until it listens. */

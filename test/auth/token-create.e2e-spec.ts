@@ -1,0 +1,166 @@
+import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { BearerToken } from '../../src/auth';
+import { TokenFileVerifier } from '../../src/auth/token-file.verifier';
+import { makeFolder, removeFolder } from '../support/folder';
+import { programEnvironment } from '../support/run-folder';
+import { type Run, run as runProgram } from '../support/run';
+
+const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
+
+describe('plant-store', () => {
+  let folder: string;
+  let file: string;
+  beforeEach(() => {
+    folder = makeFolder();
+    file = join(folder, 'tokens.txt');
+  });
+  afterEach(() => {
+    removeFolder(folder);
+  });
+
+  function run(args: string[], environment: NodeJS.ProcessEnv = {}): Promise<Run> {
+    const env = { ...programEnvironment(), ...environment };
+    return runProgram(process.execPath, [PROGRAM, ...args], { cwd: folder, env });
+  }
+
+  const callerOf = (token: string) =>
+    new TokenFileVerifier(file).verify(new BearerToken(token))?.name;
+
+  describe('token create', () => {
+    it('prints a new token and adds its digest to a file that only its owner can read', async () => {
+      const { stdout, stderr } = await run(['token', 'create', '--file', 'tokens.txt']);
+
+      expect(stdout).toMatch(/^[\w-]{43}\n$/);
+      expect(stderr).toBe('');
+      expect(readFileSync(file, 'utf8')).toMatch(/^sha256:[0-9a-f]{64}\n$/);
+      expect(statSync(file).mode & 0o777).toBe(0o600);
+      expect(callerOf(stdout.trim())).toBe('line 1');
+    });
+
+    it('adds a name and an expiry', async () => {
+      const start = Date.now();
+      const { stdout } = await run(['token', 'create', '--name', 'ci', '--expires', '90d'], {
+        AUTH_TOKENS_FILE: file,
+      });
+
+      const [, , name, time = ''] =
+        /^(sha256:\w+) (\S+) (\S+)\n$/.exec(readFileSync(file, 'utf8')) ?? [];
+      expect(name).toBe('ci');
+      expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+      expect((Date.parse(time) - start) / 86_400_000).toBeCloseTo(90, 2);
+      expect(callerOf(stdout.trim())).toBe('ci');
+    });
+
+    it('adds scopes', async () => {
+      await run(['token', 'create', '--file', file, '--name', 'prometheus', '--scope', 'metrics']);
+
+      expect(readFileSync(file, 'utf8')).toMatch(/^sha256:\w{64} prometheus scope=metrics\n$/);
+    });
+
+    it('keeps the content and the place of the file', async () => {
+      const before = '# mine\r\nold laptop # of May';
+      writeFileSync(join(folder, 'elsewhere'), before, { mode: 0o640 });
+      symlinkSync('elsewhere', file);
+
+      const { stdout } = await run(['token', 'create', '--file', file]);
+
+      expect(readFileSync(join(folder, 'elsewhere'), 'utf8')).toMatch(
+        /^# mine\r\nold laptop # of May\nsha256:\w{64}\n$/,
+      );
+      expect(statSync(file).mode & 0o777).toBe(0o640);
+      expect([callerOf('old'), callerOf(stdout.trim())]).toEqual(['laptop', 'line 3']);
+    });
+
+    it('keeps every token when several are created at once', async () => {
+      const outcomes = await Promise.all(
+        Array.from({ length: 5 }, () => run(['token', 'create', '--file', file])),
+      );
+
+      const callers = outcomes.map(({ stdout }) => callerOf(stdout.trim()));
+      expect(callers.toSorted()).toEqual(['line 1', 'line 2', 'line 3', 'line 4', 'line 5']);
+    });
+
+    it('refuses an invalid file, and names the line', async () => {
+      writeFileSync(file, 'valid\nnot valid at all\n');
+
+      const { code, stdout, stderr } = await run(['token', 'create', '--file', 'tokens.txt']);
+
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toMatch(
+        /^The token file tokens\.txt is invalid: line 2 has an invalid field: .*\.\n$/,
+      );
+      expect(readFileSync(file, 'utf8')).toBe('valid\nnot valid at all\n');
+    });
+
+    it.each([
+      [[], 'Name the file with --file, or set AUTH_TOKENS_FILE.'],
+      [
+        ['--name', '2027', '--file', 'f'],
+        '--name must be a letter, then up to 63 letters, digits or _.@-',
+      ],
+      [
+        ['--name', '', '--file', 'f'],
+        '--name must be a letter, then up to 63 letters, digits or _.@-',
+      ],
+      [
+        ['--expires', '90', '--file', 'f'],
+        '--expires must be a number of hours or days, such as 12h or 90d.',
+      ],
+      [
+        ['--expires', '', '--file', 'f'],
+        '--expires must be a number of hours or days, such as 12h or 90d.',
+      ],
+      [
+        ['--expire', '90d'],
+        "error: unknown option '--expire'\n(Did you mean --expires?)\n(use --help to see the valid commands and options)",
+      ],
+      [
+        ['ci', '--file', 'f'],
+        "error: too many arguments for 'create'. Expected 0 arguments but got 1: ci.\n(use --help to see the valid commands and options)",
+      ],
+      [['--scope', 'read', '--file', 'f'], '--scope must be create or metrics.'],
+    ])('refuses %j with a sentence', async (args, sentence) => {
+      const outcome = await run(['token', 'create', ...args]);
+
+      expect(outcome).toEqual({ code: 2, stdout: '', stderr: `${sentence}\n` });
+      expect(existsSync(join(folder, 'f'))).toBe(false);
+    });
+  });
+
+  it('serves with the variables of a file', async () => {
+    writeFileSync(join(folder, 'service.env'), 'PORT=x\nDOCS=x\n');
+
+    const { code, stderr } = await run(['serve', '--env-file', 'service.env'], { DOCS: 'true' });
+
+    expect(code).toBe(1);
+    expect(stderr).toBe('PORT must be a port from 0 to 65535\n');
+  });
+
+  it('ends with a sentence when the file of variables is invalid', async () => {
+    writeFileSync(join(folder, 'service.env'), 'PORT 1\n');
+
+    const { code, stderr } = await run(['serve', '--env-file', 'service.env']);
+
+    expect(code).toBe(1);
+    expect(stderr).toBe('--env-file service.env: line 1 must be NAME=VALUE\n');
+  });
+
+  it.each(['--env-file nowhere', '--env-file=nowhere'])(
+    'ends with a sentence, of Node.js or of its own, with %s',
+    async (args) => {
+      const { code, stdout, stderr } = await run(['serve', ...args.split(' ')]);
+
+      expect(code).toBeGreaterThan(0);
+      expect(stdout).toBe('');
+      expect(stderr).toMatch(/^.*nowhere.*not found.*\n$|^.*nowhere.*no such file.*\n$/);
+    },
+  );
+
+  it.each([[[]], [['serve']]])('serves when it is called as %j', async (args) => {
+    const { code, stderr } = await run(args, { PORT: 'x' });
+
+    expect(code).toBe(1);
+    expect(stderr).toBe('PORT must be a port from 0 to 65535\n');
+  });
+});

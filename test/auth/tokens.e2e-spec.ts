@@ -1,0 +1,366 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { Controller, Get, Logger, Module, Req } from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { Test } from '@nestjs/testing';
+import type { LightMyRequestResponse } from 'fastify';
+import {
+  type AuthOptions,
+  BearerGuard,
+  type Caller,
+  createTokenVerifier,
+  formatTokenEntry,
+  hashToken,
+  TokenVerifier,
+} from '../../src/auth';
+import { answerOf, TestApplication, TOKEN } from '../support/application';
+import { releaseClock, stopClock } from '../support/clock';
+import { expectAsDeclared } from '../support/contract';
+import { errorBodies } from '../support/error-bodies';
+import { makeFolder, removeFolder } from '../support/folder';
+import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { ServiceProcess } from '../support/service-process';
+
+describe('the service with a token file or an issuer', () => {
+  let folder: string;
+  let file: string;
+  let service: ServiceProcess;
+  let nextId = 1;
+  beforeEach(() => {
+    folder = makeFolder();
+    file = join(folder, 'tokens.txt');
+  });
+  afterEach(async () => {
+    service.kill('SIGKILL');
+    await service.ended;
+    removeFolder(folder);
+  });
+
+  async function post(authorization: string, query = ''): Promise<number> {
+    const body = `{"id":${nextId++},"name":"Fern"}`;
+    const response = await service.post(body, { authorization }, query);
+    await response.arrayBuffer();
+    return response.status;
+  }
+
+  it('refuses a token soon after its removal, and serves the others without interruption', async () => {
+    writeFileSync(file, 'kept\nremoved\n');
+    service = await ServiceProcess.start(folder, { AUTH_TOKENS_FILE: 'tokens.txt' });
+    expect(await post('Bearer removed')).toBe(200);
+
+    writeFileSync(file, 'kept\nadded\n');
+    const kept: number[] = [];
+    do {
+      await setTimeout(20);
+      kept.push(await post('Bearer kept'), await post(`Bearer ${TOKEN}`));
+    } while ((await post('Bearer removed')) === 200);
+
+    expect(await post('Bearer added')).toBe(200);
+    expect(new Set(kept)).toEqual(new Set([200]));
+  });
+
+  it('starts in production with the tokens of a file alone', async () => {
+    writeFileSync(file, 'valid');
+    service = await ServiceProcess.start(folder, {
+      NODE_ENV: 'production',
+      AUTH_TOKENS: '',
+      AUTH_TOKENS_FILE: file,
+    });
+
+    expect(await post('Bearer valid')).toBe(200);
+    expect(service.stdout).not.toContain('curl');
+  });
+
+  it.each([
+    [
+      'does not exist',
+      undefined,
+      /^The token file \S+ cannot be used: ENOENT[^\n]* \(AUTH_TOKENS_FILE\)\.\n$/,
+    ],
+    [
+      'is invalid',
+      'a\nb c d\n',
+      /^The token file \S+ cannot be used: line 2 has an invalid field: [^\n]* \(AUTH_TOKENS_FILE\)\.\n$/,
+    ],
+  ])('ends with one sentence when the file %s', async (_what, content, sentence) => {
+    if (content !== undefined) writeFileSync(file, content);
+    service = new ServiceProcess(folder, { AUTH_TOKENS_FILE: file });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toMatch(sentence);
+  });
+
+  it('starts while its issuer is down, logs that, and stops at once on SIGTERM', async () => {
+    const provider = await OpenIdProvider.start(makeKey('ES256'));
+    const { issuer } = provider;
+    const jwt = await provider.accessToken();
+    await provider.stop();
+    service = await ServiceProcess.start(folder, {
+      AUTH_ISSUER: issuer,
+      AUTH_AUDIENCE: AUDIENCE,
+      LOG_LEVEL: 'trace',
+    });
+
+    expect(await post(`Bearer ${jwt}`)).toBe(503);
+    service.kill('SIGTERM');
+
+    expect(await service.ended).toEqual({ code: 0, signal: null });
+    expect(service.stdout).toContain(
+      `The keys of ${issuer} cannot be fetched: connect ECONNREFUSED`,
+    );
+    expect(service.stdout).toContain(
+      `The keys of ${issuer} are not available: connect ECONNREFUSED`,
+    );
+    for (const part of jwt.split('.')) expect(service.stdout).not.toContain(part);
+  });
+
+  it('never logs a token, at any level', async () => {
+    const provider = await OpenIdProvider.start(makeKey('ES256'));
+    const listed = 'listed-in-the-environment';
+    const inFile = 'listed-in-the-file';
+    const expired = 'expired-in-the-file';
+    const unknown = 'unknown-to-everybody';
+    writeFileSync(file, `${inFile} ci\n${expired} old 2020-01-01T00:00:00Z\n`);
+    service = await ServiceProcess.start(folder, {
+      AUTH_TOKENS: listed,
+      AUTH_TOKENS_FILE: file,
+      AUTH_ISSUER: provider.issuer,
+      AUTH_AUDIENCE: AUDIENCE,
+      LOG_LEVEL: 'trace',
+      ACCESS_LOG: 'true',
+    });
+    const jwt = await provider.accessToken();
+    const badJwt = await provider.accessToken({
+      redraft: ({ header, payload }) => {
+        payload.aud = 'other';
+        header.kid = 'unknown-kid';
+      },
+    });
+
+    const answers = [];
+    for (const token of [listed, inFile, expired, unknown, jwt, `${jwt}x`, badJwt]) {
+      answers.push(await post(`Bearer ${token}`));
+      await post(`Bearer ${token}`, `?access_token=${token}`);
+      await post(`Bearer ${token}, Bearer ${token}`);
+      await post(`Basic ${token}`);
+    }
+    writeFileSync(file, `${inFile} 2027 broken\n`);
+    await provider.stop();
+    service.kill('SIGTERM');
+    await service.ended;
+
+    expect(answers).toEqual([200, 200, 401, 401, 200, 401, 401]);
+    const written = service.stdout + service.stderr;
+    expect(written.match(/"path":"\/plants"/g)).toHaveLength(28);
+    for (const token of [
+      listed,
+      inFile,
+      expired,
+      unknown,
+      ...jwt.split('.'),
+      ...badJwt.split('.'),
+    ]) {
+      expect(written).not.toContain(token);
+      expect(written).not.toContain(formatTokenEntry(hashToken(token)).slice('sha256:'.length));
+    }
+  });
+});
+
+describe('the scopes of a token', () => {
+  let folder: string;
+  let provider: OpenIdProvider;
+  let application: TestApplication;
+  let nextId = 1;
+  beforeAll(async () => {
+    folder = makeFolder();
+    const file = join(folder, 'tokens.txt');
+    writeFileSync(
+      file,
+      'file-creator ci scope=create\nfile-scraper 2100-01-01T00:00:00Z scope=metrics\n' +
+        'file-both ci 2100-01-01T00:00:00Z scope=metrics scope=create\nfile-all\n',
+    );
+    provider = await OpenIdProvider.start(makeKey('ES256'));
+    application = await TestApplication.start({
+      AUTH_TOKENS:
+        'creator scope=create, scraper,scope=metrics both scope=create scope=metrics all',
+      AUTH_TOKENS_FILE: file,
+      AUTH_ISSUER: provider.issuer,
+      AUTH_AUDIENCE: AUDIENCE,
+      AUTH_SCOPE: 'plants:create',
+      AUTH_SCOPE_METRICS: 'plants:read',
+    });
+  });
+  afterAll(async () => {
+    await application.stop();
+    await provider.stop();
+    removeFolder(folder);
+  });
+
+  const create = (token: string) =>
+    application.post(`{"id":${nextId++},"name":"Fern"}`, { authorization: `Bearer ${token}` });
+  const readMetrics = (token: string) =>
+    application.app.inject({ url: '/metrics', headers: { authorization: `Bearer ${token}` } });
+
+  function expectForbidden(response: LightMyRequestResponse, scope: string): void {
+    expectAsDeclared(answerOf(response));
+    expect(response.statusCode).toBe(403);
+    expect(response.json()).toEqual(errorBodies.forbidden);
+    expect(response.headers['www-authenticate']).toBe(
+      `Bearer realm="plants", error="insufficient_scope", scope="${scope}"`,
+    );
+  }
+
+  it.each(['creator', 'file-creator'])('let %s create plants and nothing else', async (token) => {
+    expect((await create(token)).statusCode).toBe(200);
+    expectForbidden(await readMetrics(token), 'metrics');
+  });
+
+  it.each(['scraper', 'file-scraper'])(
+    'let %s read the metrics and nothing else',
+    async (token) => {
+      expect((await readMetrics(token)).statusCode).toBe(200);
+      expectForbidden(await create(token), 'create');
+    },
+  );
+
+  it.each(['both', 'file-both', 'all', 'file-all'])('let %s do both', async (token) => {
+    expect((await create(token)).statusCode).toBe(200);
+    expect((await readMetrics(token)).statusCode).toBe(200);
+  });
+
+  it('are judged before the body', async () => {
+    expectForbidden(await application.post('{', { authorization: 'Bearer scraper' }), 'create');
+  });
+
+  it.each([
+    ['plants:create', 200, 403],
+    ['plants:read', 403, 200],
+    ['', 403, 403],
+    ['plants:read plants:create', 200, 200],
+  ])('of an issuer decide: %s', async (scope, creation, metrics) => {
+    const token = await provider.accessToken({ scope });
+
+    // The second time from the cache.
+    for (let time = 0; time < 2; time++) {
+      expect((await create(token)).statusCode).toBe(creation);
+      expect((await readMetrics(token)).statusCode).toBe(metrics);
+    }
+  });
+
+  it('of an issuer are named in the challenge', async () => {
+    const token = await provider.accessToken({ scope: '' });
+
+    expectForbidden(await create(token), 'plants:create');
+    expectForbidden(await readMetrics(token), 'plants:read');
+  });
+
+  it('of an issuer are those of AUTH_SCOPE for the metrics too, unless set', async () => {
+    const other = await TestApplication.start({
+      AUTH_ISSUER: provider.issuer,
+      AUTH_AUDIENCE: AUDIENCE,
+      AUTH_SCOPE: 'plants:create',
+    });
+    const authorization = `Bearer ${await provider.accessToken({ scope: '' })}`;
+
+    const response = await other.app.inject({ url: '/metrics', headers: { authorization } });
+
+    expectForbidden(response, 'plants:create');
+    await other.stop();
+  });
+});
+
+@Controller('who')
+class WhoController {
+  @Get()
+  who(@Req() request: { caller?: Caller }): Caller | undefined {
+    return request.caller;
+  }
+}
+
+describe('a Nest application that mounts guard and verifier', () => {
+  let folder: string;
+  let app: NestFastifyApplication | undefined;
+  beforeEach(() => {
+    stopClock();
+    jest.spyOn(Logger.prototype, 'log').mockImplementation();
+    folder = makeFolder();
+  });
+  afterEach(async () => {
+    await app?.close();
+    app = undefined;
+    jest.restoreAllMocks();
+    releaseClock();
+    removeFolder(folder);
+  });
+
+  async function start(options: AuthOptions): Promise<void> {
+    @Module({
+      controllers: [WhoController],
+      providers: [
+        { provide: APP_GUARD, useClass: BearerGuard },
+        { provide: TokenVerifier, useFactory: () => createTokenVerifier(options) },
+      ],
+    })
+    class HostModule {}
+
+    const module = await Test.createTestingModule({ imports: [HostModule] }).compile();
+    app = module.createNestApplication<NestFastifyApplication>(new FastifyAdapter());
+    await app.init();
+  }
+
+  async function who(token: string): Promise<unknown> {
+    const response = await app?.inject({
+      url: '/who',
+      headers: { authorization: `Bearer ${token}` },
+    });
+    return response?.json();
+  }
+
+  it('finds the caller on the request, whatever the source of the token, and never the token', async () => {
+    const provider = await OpenIdProvider.start(makeKey('ES256'));
+    const tokensFile = join(folder, 'tokens.txt');
+    writeFileSync(tokensFile, 'from-the-file laptop');
+    await start({ tokens: ['as-it-is'], tokensFile, issuer: provider.issuer, audience: AUDIENCE });
+
+    const jwt = await provider.accessToken();
+
+    expect(await who('as-it-is')).toEqual({ name: 'token 1' });
+    expect(await who('from-the-file')).toEqual({ name: 'laptop' });
+    expect(await who(jwt)).toEqual({ name: AUDIENCE, issuer: provider.issuer });
+    expect(await who('unknown')).toMatchObject({ error: 40101 });
+    await provider.stop();
+  });
+
+  it('stops following file and issuer when it is closed', async () => {
+    const provider = await OpenIdProvider.start(makeKey('ES256'));
+    const tokensFile = join(folder, 'tokens.txt');
+    writeFileSync(tokensFile, '');
+    await start({ tokensFile, issuer: provider.issuer, audience: AUDIENCE });
+    expect(await who(await provider.accessToken())).toMatchObject({ name: AUDIENCE });
+    expect(jest.getTimerCount()).toBe(2);
+
+    await app?.close();
+
+    expect(jest.getTimerCount()).toBe(0);
+    await provider.stop();
+  });
+
+  it('refuses every token without options', async () => {
+    await start({});
+
+    expect(await who('anything')).toMatchObject({ error: 40101 });
+  });
+
+  it.each<[AuthOptions, string]>([
+    [
+      { tokens: ['valid', 'a secret'] },
+      'tokens[1] must be a token or sha256:HEX, which scope=create or scope=metrics may follow',
+    ],
+    [{ issuer: 'https://id.example' }, 'issuer requires audience'],
+    [{ audience: 'x', scope: 'y' }, 'audience requires issuer; scope requires issuer'],
+  ])('does not start with %j', async (options, message) => {
+    await expect(start(options)).rejects.toThrow(new TypeError(message));
+  });
+});

@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { Test } from '@nestjs/testing';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { AppModule } from '../../src/app.module';
+import { readEnvironment } from '../../src/config/environment';
+import { createFastifyAdapter } from '../../src/server/fastify-adapter';
+import { errorCatalogue, OutcomeUnknownError, PlantsRepository } from '../../src/plants';
+import { answerOf, TestApplication, TOKEN } from '../support/application';
+import { expectAsDeclared } from '../support/contract';
+import { errorBodies } from '../support/error-bodies';
+import { lockDatabase } from '../support/sqlite';
+
+describe('the error catalogue', () => {
+  const lines = Object.values(errorCatalogue);
+
+  it('has no number twice', () => {
+    expect(new Set(lines.map(({ error }) => error)).size).toBe(lines.length);
+  });
+
+  it('begins every number with its status', () => {
+    for (const { error, status } of lines) expect(Math.floor(error / 100)).toBe(status);
+  });
+
+  it('is the same as the table of the README', () => {
+    const readme = readFileSync(join(__dirname, '../../README.md'), 'utf8');
+    const rows = [...readme.matchAll(/^\| `(\d{5})` +\| (\d{3}) +\| (.*?) +\|$/gm)];
+
+    expect(
+      rows.map(([, error, status, meaning]) => ({
+        error: Number(error),
+        status: Number(status),
+        meaning,
+      })),
+    ).toEqual(lines.map(({ error, status, meaning }) => ({ error, status, meaning })));
+  });
+});
+
+describe('a store that is locked', () => {
+  let application: TestApplication;
+  let lock: DatabaseSync;
+  beforeEach(async () => {
+    application = await TestApplication.start();
+    lock = lockDatabase(application.store.file);
+  });
+  afterEach(async () => {
+    lock.close();
+    await application.stop();
+  });
+
+  it('is answered 503 with Retry-After', async () => {
+    const response = await application.post('{"id":1,"name":"Fern"}');
+
+    expect(response.statusCode).toBe(503);
+    expect(response.json()).toEqual(errorBodies.unavailable);
+    expect(response.headers['retry-after']).toBe('1');
+  });
+});
+
+describe('a failing store', () => {
+  /** What the application answers, and logs, when the store throws. */
+  async function answerTo(failure: Error) {
+    const store = { insert: () => Promise.reject(failure) };
+    const settings = readEnvironment({ AUTH_TOKENS: TOKEN });
+    const module = await Test.createTestingModule({ imports: [AppModule.register(settings)] })
+      .overrideProvider(PlantsRepository)
+      .useValue(store)
+      .compile();
+    const error = jest.fn();
+    const app = module.createNestApplication<NestFastifyApplication>(
+      createFastifyAdapter(settings, () => undefined),
+      { bodyParser: false, logger: { error, log: jest.fn(), warn: jest.fn() } },
+    );
+    await app.init();
+    const response = await app.inject({
+      method: 'POST',
+      url: '/plants',
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      payload: '{"id":1,"name":"Fern"}',
+    });
+    await app.close();
+    expectAsDeclared(answerOf(response));
+    return { response, logged: error.mock.calls };
+  }
+
+  it('whose outcome is unknown is answered 504', async () => {
+    const { response } = await answerTo(new OutcomeUnknownError());
+
+    expect(response.statusCode).toBe(504);
+    expect(response.json()).toEqual(errorBodies.outcomeUnknown);
+  });
+
+  it('that throws an unexpected error is answered 500, and the log has the cause', async () => {
+    const failure = new Error('a secret of the inside');
+
+    const { response, logged } = await answerTo(failure);
+
+    expect(response.statusCode).toBe(500);
+    expect(response.json()).toEqual(errorBodies.internal);
+    expect(logged).toEqual([[failure, expect.stringContaining('50000'), 'Errors']]);
+  });
+});

@@ -1,0 +1,348 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { SqlitePlantsRepository } from '../../src/plants/persistence/sqlite/sqlite-plants.repository';
+import { type Headers, TestApplication, TOKEN } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
+import { makeFolder, removeFolder } from '../support/folder';
+import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { lockDatabase } from '../support/sqlite';
+import { stores, type TestStore } from '../support/stores';
+
+jest.setTimeout(60_000);
+
+const FERN = '{"id":1,"name":"Fern","tag":"shade"}';
+const MOSS = '{"id":1,"name":"Moss"}';
+
+/** What a creation was answered: the number of the error, or whether it was created or replayed. */
+async function create(
+  application: TestApplication<TestStore>,
+  key: string | string[] | undefined,
+  body = FERN,
+  headers: Headers = {},
+): Promise<string | number> {
+  const response = await application.post(body, { 'idempotency-key': key, ...headers });
+  if (response.statusCode !== 200) return response.json<{ error: number }>().error;
+  return response.headers['idempotent-replayed'] === 'true' ? 'replayed' : 'created';
+}
+
+describe.each(stores)('a creation with Idempotency-Key, stored in %s', (_name, startStore) => {
+  let store: TestStore;
+  let application: TestApplication<TestStore>;
+  /** Another instance on the same store. */
+  let second: TestApplication<TestStore>;
+  beforeAll(async () => {
+    store = await startStore();
+    application = await TestApplication.start({}, store);
+    second = await TestApplication.start({}, store);
+  });
+  beforeEach(() => store.removePlants());
+  afterAll(async () => {
+    await second.app.close();
+    await application.stop();
+  });
+
+  it('is answered as without it the first time, and again with a header that says so', async () => {
+    const first = await application.post(FERN, { 'idempotency-key': 'abc' });
+    const again = await second.post(FERN, { 'idempotency-key': 'abc' });
+
+    for (const { statusCode, body } of [first, again]) {
+      expect([statusCode, body]).toEqual([200, '{"name":"Fern","tag":"shade"}']);
+    }
+    expect(first.headers).not.toHaveProperty('idempotent-replayed');
+    expect(again.headers['idempotent-replayed']).toBe('true');
+    expect(await store.plants()).toHaveLength(1);
+  });
+
+  it('is refused when the plant was created with other content', async () => {
+    await create(application, 'abc');
+
+    const response = await second.post(MOSS, { 'idempotency-key': 'abc' });
+
+    expect(response.statusCode).toBe(400);
+    expect(response.json()).toEqual(errorBodies.keyReused);
+    expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern', tag: 'shade' }]);
+  });
+
+  it('is refused as any taken id when the plant has another key or none', async () => {
+    await create(application, 'abc');
+    await create(application, undefined, '{"id":2,"name":"Fern"}');
+
+    const answers = [
+      await application.post(FERN, { 'idempotency-key': 'abcd' }),
+      await application.post(FERN),
+      await application.post('{"id":2,"name":"Fern"}', { 'idempotency-key': 'abc' }),
+    ];
+
+    expect(answers.map((answer) => answer.json<object>())).toEqual(
+      Array(3).fill(errorBodies.idTaken),
+    );
+  });
+
+  it.each([
+    ['another form of the id', '{"id":1.0,"name":"Fern","tag":"shade"}'],
+    ['an exponent', '{"id":10e-1,"name":"Fern","tag":"shade"}'],
+    ['escapes', '{"id":1,"n\\u0061me":"F\\u0065rn","tag":"sh\\u0061de"}'],
+    ['another order and white space', ' { "tag" : "shade", "name" : "Fern", "id" : 1 } '],
+    ['ignored members', '{"id":1,"name":"Fern","tag":"shade","colour":"green"}'],
+    ['a member twice', '{"id":2,"name":"Fern","tag":"shade","id":1}'],
+  ])('is a repetition with %s', async (_what, body) => {
+    await create(application, 'abc');
+
+    expect(await create(application, 'abc', body)).toBe('replayed');
+  });
+
+  it('tells ids apart that are equal as doubles', async () => {
+    await create(application, 'abc', '{"id":9007199254740993,"name":"Fern"}');
+
+    expect(await create(application, 'abc', '{"id":9007199254740992,"name":"Fern"}')).toBe(
+      'created',
+    );
+  });
+
+  it('is answered 200 ten times, and stored once, when sent ten times at once to two instances', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, at) => create(at % 2 ? application : second, 'abc')),
+    );
+
+    expect(answers.toSorted()).toEqual(['created', ...Array<string>(9).fill('replayed')]);
+    expect(await store.plants()).toHaveLength(1);
+  });
+
+  it('is answered 200 only for the content that is stored, when two are sent at once', async () => {
+    const bodies = Array.from({ length: 10 }, (_, at) => (at % 2 ? FERN : MOSS));
+
+    const answers = await Promise.all(
+      bodies.map((body, at) => create(at % 4 < 2 ? application : second, 'abc', body)),
+    );
+
+    const [stored] = await store.plants();
+    const isStored = bodies.map((body) => body.includes(`"${stored?.name}"`));
+    expect(answers.map((answer) => answer !== 40007)).toEqual(isStored);
+    expect(answers.filter((answer) => answer === 'replayed')).toHaveLength(4);
+    expect(answers.filter((answer) => answer === 'created')).toHaveLength(1);
+  });
+
+  it('may be repeated after a refusal, until it is stored', async () => {
+    expect(await create(application, 'abc', '{"id":1}')).toBe(40002);
+    expect(await create(application, 'abc')).toBe('created');
+    expect(await create(application, 'abc', '{"id":1}')).toBe(40002);
+    expect(await create(application, 'abc')).toBe('replayed');
+  });
+
+  describe('the key', () => {
+    it.each([
+      ['"abc"', 'abc'],
+      ['abc', '"abc"'],
+      ['"a\\"b\\\\c"', '"a\\"b\\\\c"'],
+      ['f81d4fae-7dec-11d0-a765-00a0c91e6bf6', '"f81d4fae-7dec-11d0-a765-00a0c91e6bf6"'],
+      ['"a,b;c"', '"a,b;c"'],
+      ['~'.repeat(255), `"${'~'.repeat(255)}"`],
+      [`"${'\\\\'.repeat(255)}"`, `"${'\\\\'.repeat(255)}"`],
+      ['\\', '"\\\\"'],
+    ])('%s is the same as %s', async (one, other) => {
+      expect(await create(application, one)).toBe('created');
+      expect(await create(application, other)).toBe('replayed');
+    });
+
+    it.each([
+      ['abc', 'ABC'],
+      ['abc', "'abc'"],
+      ['abc', '"abc;"'],
+    ])('%s is another than %s', async (one, other) => {
+      await create(application, one);
+
+      expect(await create(application, other)).toBe(40003);
+    });
+
+    it.each([
+      '""',
+      'a b',
+      '"a b"',
+      'a,b',
+      '"a", "b"',
+      '"a',
+      'a"',
+      'a"b',
+      '"a"b"',
+      '"a\\b"',
+      '"a\\"',
+      '"a";b=1',
+      'caf\u00e9',
+      '"\u00e9"',
+      'a\tb',
+      'x'.repeat(256),
+      `"${'x'.repeat(256)}"`,
+    ])('%s is refused', async (key) => {
+      const response = await application.post(FERN, { 'idempotency-key': key });
+
+      expect(response.statusCode).toBe(400);
+      expect(response.json()).toEqual(errorBodies.keyMalformed);
+      expect(await store.plants()).toEqual([]);
+    });
+
+    it('is refused when sent twice, even with the same value', async () => {
+      const response = await application.post(FERN, { 'idempotency-key': ['abc', 'abc'] });
+
+      expect(response.statusCode).toBe(400);
+      expect(response.json()).toEqual(errorBodies.keyTwice);
+    });
+
+    it('is judged after the token', async () => {
+      expect(await create(application, 'a b', FERN, { authorization: undefined })).toBe(40100);
+    });
+  });
+});
+
+describe('Idempotency-Key', () => {
+  let application: TestApplication;
+  let folder: string;
+  beforeEach(() => {
+    folder = makeFolder();
+  });
+  afterEach(async () => {
+    await application.stop();
+    removeFolder(folder);
+  });
+
+  it('is empty: it is refused', async () => {
+    application = await TestApplication.start();
+    const response = await application.app.inject({
+      method: 'POST',
+      url: '/plants',
+      headers: {
+        authorization: `Bearer ${TOKEN}`,
+        'content-type': 'application/json',
+        'idempotency-key': '',
+      },
+      payload: FERN,
+    });
+
+    expect(response.json()).toEqual(errorBodies.keyMalformed);
+  });
+
+  it('any text is either a key as it is, a quoted key, or refused', async () => {
+    application = await TestApplication.start();
+    const piece = fc.oneof(
+      fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 3 }),
+      fc.constantFrom('"', '\\', '\\"', '\\\\', ',', ' ', ';'),
+    );
+    let id = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(piece, { minLength: 1, maxLength: 6 }), async (pieces) => {
+        // HTTP leaves out white space around a value.
+        const value = pieces.join('').trim();
+        if (value === '') return;
+        const body = `{"id":${++id},"name":"Fern"}`;
+
+        const unquoted = parseByHand(value);
+        const quoted = `"${unquoted?.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+        const answers = [await create(application, value, body)];
+        if (unquoted !== undefined) answers.push(await create(application, quoted, body));
+
+        expect(answers).toEqual(unquoted === undefined ? [40006] : ['created', 'replayed']);
+      }),
+      { numRuns: 300, verbose: true },
+    );
+  });
+
+  it('of one caller is not that of another', async () => {
+    const tokensFile = join(folder, 'tokens.txt');
+    writeFileSync(tokensFile, `old ${AUDIENCE}\nnew ${AUDIENCE}\nof-bob bob\nunnamed`);
+    const provider = await OpenIdProvider.start(makeKey('ES256'));
+    application = await TestApplication.start({
+      AUTH_TOKENS: `${TOKEN},other-token`,
+      AUTH_TOKENS_FILE: tokensFile,
+      AUTH_ISSUER: provider.issuer,
+      AUTH_AUDIENCE: AUDIENCE,
+    });
+    const as = (token: string) =>
+      create(application, 'abc', FERN, { authorization: `Bearer ${token}` });
+
+    expect(await as('old')).toBe('created');
+    expect(await as('of-bob')).toBe(40003);
+    expect(await as('unnamed')).toBe(40003);
+    expect(await as(TOKEN)).toBe(40003);
+    // Its subject is the audience too.
+    expect(await as(await provider.accessToken())).toBe(40003);
+    expect(await as('new')).toBe('replayed');
+    await provider.stop();
+  });
+
+  it('of a token without a name goes with the token, not with its place in the list', async () => {
+    application = await TestApplication.start({ AUTH_TOKENS: 'one-token,other-token' });
+    const as = (token: string) =>
+      create(application, 'abc', FERN, { authorization: `Bearer ${token}` });
+    expect(await as('one-token')).toBe('created');
+
+    const { store } = application;
+    await application.app.close();
+    application = await TestApplication.start({ AUTH_TOKENS: 'other-token,one-token' }, store);
+
+    expect(await as('other-token')).toBe(40003);
+    expect(await as('one-token')).toBe('replayed');
+  });
+
+  it('may be sent again after 50300, and the plant is stored once', async () => {
+    application = await TestApplication.start();
+    const lock = lockDatabase(application.store.file);
+
+    expect(await create(application, 'abc')).toBe(50300);
+    lock.close();
+
+    expect(await create(application, 'abc')).toBe('created');
+    expect(await create(application, 'abc')).toBe('replayed');
+  });
+
+  it('may be sent again after 50300 because too many plants wait', async () => {
+    application = await TestApplication.start();
+    const isFull = jest.spyOn(SqlitePlantsRepository.prototype, 'isFull').mockReturnValue(true);
+    expect(await create(application, 'abc')).toBe(50300);
+    isFull.mockRestore();
+
+    expect(await create(application, 'abc')).toBe('created');
+  });
+
+  it('repetitions count towards the rate limit', async () => {
+    application = await TestApplication.start({ RATE_LIMIT: '2/h' });
+
+    const answers = [
+      await create(application, 'abc'),
+      await create(application, 'abc'),
+      await create(application, 'abc'),
+    ];
+
+    expect(answers).toEqual(['created', 'replayed', 42900]);
+  });
+
+  it('repetitions are an outcome of their own in the metrics', async () => {
+    application = await TestApplication.start();
+    for (const key of ['abc', 'abc', 'abc', 'other', 'a b']) await create(application, key);
+    await create(application, 'abc', MOSS);
+
+    const { body } = await application.app.inject({
+      url: '/metrics',
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
+
+    for (const [outcome, count] of Object.entries({
+      ...{ created: 1, replayed: 2, taken: 2, invalid: 1 },
+    })) {
+      expect(body).toContain(`plant_store_creations_total{outcome="${outcome}"} ${count}\n`);
+    }
+  });
+});
+
+/** The key that a field value stands for; undefined when it stands for none. */
+function parseByHand(value: string): string | undefined {
+  if (!value.startsWith('"')) return /[ ",]/.test(value) ? undefined : value;
+  let key = '';
+  for (let at = 1; at < value.length; at++) {
+    if (value[at] === '"') {
+      return at === value.length - 1 && key !== '' && !key.includes(' ') ? key : undefined;
+    }
+    if (value[at] === '\\' && !['"', '\\'].includes(value[++at] ?? '')) return undefined;
+    key += value[at] ?? '';
+  }
+  return undefined;
+}

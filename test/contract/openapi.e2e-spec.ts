@@ -1,0 +1,300 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type RulesetDefinition, Spectral } from '@stoplight/spectral-core';
+import { oas } from '@stoplight/spectral-rulesets';
+import { load } from 'js-yaml';
+import { errorCatalogue } from '../../src/plants';
+import { TestApplication } from '../support/application';
+import { type Content, createPlant, document, validatorOf } from '../support/contract';
+import { errorBodies } from '../support/error-bodies';
+
+const schemas = document.components?.schemas ?? {};
+
+/** The schema of each media type. */
+function schemasOf(content: Content): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(content).map(([type, { schema }]) => [type, schema]));
+}
+
+/** A schema without its examples, which the specification does not have. */
+function withoutExamples(schema: unknown): unknown {
+  return JSON.parse(
+    JSON.stringify(schema, (key, value: unknown) => (key === 'example' ? undefined : value)),
+  );
+}
+
+describe('the OpenAPI document', () => {
+  let application: TestApplication;
+  beforeAll(async () => {
+    application = await TestApplication.start();
+  });
+  afterAll(() => application.stop());
+
+  const get = (url: string) => application.app.inject({ method: 'GET', url });
+
+  it('is served as JSON, as it is committed', async () => {
+    const response = await get('/openapi.json');
+
+    expect(response.statusCode).toBe(200);
+    expect(response.headers['content-type']).toMatch(/^application\/json/);
+    expect(response.json()).toEqual(document);
+  });
+
+  it('is served as YAML', async () => {
+    const response = await get('/openapi.yaml');
+
+    expect(response.headers['content-type']).toMatch(/^text\/yaml/);
+    expect(load(response.body)).toEqual(document);
+  });
+
+  it("passes Spectral's rules for OpenAPI", async () => {
+    const spectral = new Spectral();
+    spectral.setRuleset({ extends: [oas as RulesetDefinition] });
+
+    expect(await spectral.run((await get('/openapi.json')).body)).toEqual([]);
+  });
+
+  describe('equals the specification:', () => {
+    it('version and license', () => {
+      expect(document).toMatchObject({
+        openapi: '3.1.0',
+        info: { title: 'OpenAPI Plant Store', version: '1.0.0', license: { name: 'MIT' } },
+      });
+    });
+
+    it('a bearer token secures the whole interface', () => {
+      expect(document.components?.securitySchemes).toEqual({
+        bearerAuth: { type: 'http', scheme: 'bearer', description: expect.any(String) as string },
+      });
+      expect(document.security).toEqual([{ bearerAuth: [] }]);
+      expect(createPlant).not.toHaveProperty('security');
+    });
+
+    it('one operation, POST /plants', () => {
+      expect(Object.keys(document.paths)).toEqual(['/plants']);
+      expect(Object.keys(document.paths['/plants'])).toEqual(['post']);
+      expect(createPlant).toMatchObject({
+        operationId: 'createPlant',
+        summary: 'Creates a new plant in the store',
+      });
+    });
+
+    it('its request body is required, JSON, a NewPlant', () => {
+      expect(createPlant.requestBody.required).toBe(true);
+      expect(schemasOf(createPlant.requestBody.content)).toEqual({
+        'application/json': { $ref: '#/components/schemas/NewPlant' },
+      });
+    });
+
+    it.each([
+      ['200', 'Plant response', 'Plant'],
+      ['400', 'Error', 'Error'],
+    ])('status %s is "%s", JSON, of shape %s', (status, description, shape) => {
+      const response = createPlant.responses[status];
+
+      expect(response?.description).toBe(description);
+      expect(schemasOf(response?.content ?? {})).toEqual({
+        'application/json': { $ref: `#/components/schemas/${shape}` },
+      });
+    });
+
+    it.each([
+      [
+        'Plant',
+        {
+          type: 'object',
+          properties: {
+            name: { type: 'string', description: 'The name of the plant' },
+            tag: { type: 'string', description: 'Tag that specifies the type of the plant' },
+          },
+          required: ['name'],
+        },
+      ],
+      [
+        'NewPlant',
+        {
+          allOf: [
+            { $ref: '#/components/schemas/Plant' },
+            {
+              type: 'object',
+              properties: {
+                id: {
+                  type: 'integer',
+                  format: 'int64',
+                  description: 'Identification number of the plant',
+                },
+              },
+              required: ['id'],
+            },
+          ],
+        },
+      ],
+      [
+        'Error',
+        {
+          type: 'object',
+          properties: {
+            error: { type: 'integer', format: 'int32', description: 'Numeric error value' },
+            message: { type: 'string', description: 'Error text' },
+          },
+          required: ['error', 'message'],
+        },
+      ],
+    ])('the fields of %s, without further constraints', (name, expected) => {
+      expect(withoutExamples(schemas[name])).toEqual(expected);
+    });
+
+    it('no other schema', () => {
+      expect(Object.keys(schemas).toSorted()).toEqual(['Error', 'NewPlant', 'Plant']);
+    });
+  });
+
+  describe('beyond the specification', () => {
+    const additions = Object.entries(createPlant.responses).filter(
+      ([status]) => !['200', '400'].includes(status),
+    );
+
+    it('lists the statuses that a caller must distinguish, and the others as one', () => {
+      const statuses = additions.map(([status]) => status);
+
+      expect(statuses.join(' ')).toBe('401 403 429 503 504 default');
+    });
+
+    it.each(additions)('gives status %s the Error body', (_status, response) => {
+      expect(schemasOf(response.content)).toEqual({
+        'application/json': { $ref: '#/components/schemas/Error' },
+      });
+    });
+
+    it("says once which parts are this implementation's", () => {
+      expect(JSON.stringify(document).match(/this implementation/g)).toHaveLength(1);
+      expect(document.info.description).toContain(
+        'The specification has the statuses 200 and 400; this implementation adds the others, and the `Idempotency-Key`.',
+      );
+    });
+
+    it('names the headers of each', () => {
+      const headers = Object.fromEntries(
+        additions.map(([status, response]) => [status, Object.keys(response.headers ?? {})]),
+      );
+
+      expect(headers).toEqual({
+        401: ['WWW-Authenticate'],
+        403: ['WWW-Authenticate'],
+        429: ['Retry-After'],
+        503: ['Retry-After'],
+        504: [],
+        default: [],
+      });
+    });
+
+    it('has one parameter, an optional header, and a header that answers it', () => {
+      expect(createPlant.parameters).toEqual([
+        {
+          name: 'Idempotency-Key',
+          in: 'header',
+          required: false,
+          description: expect.stringContaining('safe to repeat') as string,
+          schema: { type: 'string' },
+        },
+      ]);
+      expect(createPlant.responses['200']?.headers).toEqual({
+        'Idempotent-Replayed': {
+          required: false,
+          description: expect.any(String) as string,
+          schema: { type: 'string', enum: ['true'] },
+        },
+      });
+    });
+
+    it('gives the meaning of every error number', () => {
+      for (const { error, status, meaning } of Object.values(errorCatalogue)) {
+        expect(document.info.description).toContain(`| ${error} | ${status} | ${meaning} |`);
+      }
+    });
+
+    it('has an example of each error of the operation, under its status', () => {
+      const shown = Object.entries(createPlant.responses).flatMap(([status, { content }]) =>
+        Object.keys(content['application/json']?.examples ?? {}).map((number) => ({
+          status,
+          number,
+        })),
+      );
+
+      for (const { error, status } of Object.values(errorCatalogue)) {
+        const places = shown.filter(({ number }) => number === String(error));
+        const place = String(status) in createPlant.responses ? String(status) : 'default';
+        expect(places).toEqual(
+          [404, 405].includes(status) ? [] : [{ status: place, number: String(error) }],
+        );
+      }
+    });
+  });
+
+  describe('its examples', () => {
+    const content = [createPlant.requestBody, ...Object.values(createPlant.responses)].flatMap(
+      (part) => Object.values(part.content),
+    );
+
+    it('match their schemas', () => {
+      for (const { schema, examples } of content) {
+        const validate = validatorOf(schema);
+        for (const { value } of Object.values(examples)) {
+          validate(value);
+          expect(validate.errors).toBeNull();
+        }
+      }
+    });
+
+    it('of errors equal the answers of the service', () => {
+      const answered: { error: number }[] = Object.values(errorBodies);
+      const shown = Object.values(createPlant.responses)
+        .flatMap((response) => Object.values(response.content['application/json']?.examples ?? {}))
+        .map(({ value }) => value as { error: number });
+
+      const known = shown.filter(({ error }) => answered.some((body) => body.error === error));
+      expect(known.length).toBeGreaterThan(10);
+      expect(answered).toEqual(expect.arrayContaining(known));
+    });
+
+    it('of requests are accepted unchanged', async () => {
+      const plants = Object.values(
+        createPlant.requestBody.content['application/json']?.examples ?? {},
+      ).map(({ value }) => value as { id: number });
+
+      for (const plant of plants) {
+        expect((await application.post(JSON.stringify(plant))).statusCode).toBe(200);
+      }
+
+      expect(application.store.plants().map(({ id }) => id)).toEqual(
+        plants.map(({ id }) => BigInt(id)),
+      );
+    });
+
+    it('include an id that no double holds, to the last digit', async () => {
+      const id = /"id":9007199254740993,/;
+      const committed = readFileSync(join(__dirname, '../../openapi.json'), 'utf8');
+
+      expect((await get('/openapi.json')).body).toMatch(id);
+      expect((await get('/openapi.yaml')).body).toMatch(/ id: 9007199254740993\n/);
+      expect(committed.replaceAll(/\s/g, '')).toMatch(id);
+    });
+  });
+});
+
+describe('DOCS=false', () => {
+  let application: TestApplication;
+  beforeAll(async () => {
+    application = await TestApplication.start({ DOCS: 'false' });
+  });
+  afterAll(() => application.stop());
+
+  it.each(['/openapi.json', '/openapi.yaml', '/docs', '/docs/', '/docs/docs.js'])(
+    'removes %s',
+    async (url) => {
+      const response = await application.app.inject({ method: 'GET', url });
+
+      expect(response.statusCode).toBe(404);
+      expect(response.json()).toEqual(errorBodies.notFound);
+    },
+  );
+});

@@ -1,0 +1,60 @@
+import { TestApplication } from '../support/application';
+
+describe('the files of Swagger UI', () => {
+  let application: TestApplication;
+  beforeAll(async () => {
+    application = await TestApplication.start();
+  });
+  afterAll(() => application.stop());
+
+  const get = (url: string) => application.app.inject({ method: 'GET', url });
+
+  it.each([
+    ['/docs', 'text/html; charset=utf-8'],
+    ['/docs/docs.css', 'text/css; charset=utf-8'],
+    ['/docs/docs.js', 'application/javascript; charset=utf-8'],
+    ['/docs/favicon.svg', 'image/svg+xml'],
+    ['/docs/swagger-ui-bundle.js', 'application/javascript; charset=utf-8'],
+    ['/docs/swagger-ui.css', 'text/css; charset=utf-8'],
+  ])('include %s as %s', async (url, type) => {
+    const response = await get(url);
+
+    expect(response.statusCode).toBe(200);
+    expect(response.headers['content-type']).toBe(type);
+    expect(response.rawPayload.length).toBeGreaterThan(0);
+  });
+
+  it('include everything that the page links to', async () => {
+    const { body } = await get('/docs');
+    const links = [...body.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, link]) => `/${link}`);
+
+    const statuses = await Promise.all(links.map(async (link) => (await get(link)).statusCode));
+
+    expect(links).toHaveLength(6);
+    expect(new Set(statuses)).toEqual(new Set([200]));
+  });
+
+  it('are sent whole, even when a range is requested', async () => {
+    const { statusCode } = await application.app.inject({
+      url: '/docs/docs.css',
+      headers: { range: 'bytes=99999999-' },
+    });
+
+    expect(statusCode).toBe(200);
+  });
+
+  it('include a redirect from /docs/ to the page', async () => {
+    const response = await get('/docs/');
+
+    expect([response.statusCode, response.headers.location]).toEqual([308, '../docs']);
+  });
+
+  it.each([
+    '/docs/index.html',
+    '/docs/package.json',
+    '/docs/../package.json',
+    '/docs/%2e%2e/main.js',
+  ])('do not include %s', async (url) => {
+    expect((await get(url)).statusCode).toBe(404);
+  });
+});

@@ -1,0 +1,360 @@
+import { type BrowserContext, type Locator, type Page } from 'playwright-core';
+import { TestApplication, TOKEN } from '../support/application';
+import { TestBrowser } from '../support/browser';
+import { errorBodies } from '../support/error-bodies';
+import { until } from '../support/until';
+
+jest.setTimeout(60_000);
+
+const DESKTOP = { width: 1280, height: 900 };
+const PHONE = { width: 375, height: 740 };
+
+/** What reaches out of the window or of the operation's box. Runs in the page. */
+const OUTSIDE = `(() => {
+  const outside = [];
+  const { scrollWidth, clientWidth } = document.documentElement;
+  if (scrollWidth > clientWidth) outside.push('the page: ' + scrollWidth);
+  for (const element of document.querySelectorAll('button, input, select, textarea, pre, table, p')) {
+    const box = element.closest('.opblock, .modal-ux, body').getBoundingClientRect();
+    const { left, right, width } = element.getBoundingClientRect();
+    if (width > 0 && (left < box.left || right > box.right))
+      outside.push(element.tagName + '.' + element.className + ' ' + left + '-' + right);
+  }
+  return outside;
+})()`;
+
+/** The buttons that lie on text of an answer or of the curl line. Runs in the page. */
+const COVERED = `(() => {
+  const covered = [];
+  for (const pre of document.querySelectorAll('.responses-inner pre')) {
+    const range = document.createRange();
+    range.selectNodeContents(pre);
+    const text = range.getBoundingClientRect();
+    for (const button of document.querySelectorAll('.responses-inner button, .download-contents')) {
+      const { left, right, top, bottom, width } = button.getBoundingClientRect();
+      if (width > 0 && left < text.right && right > text.left && top < text.bottom && bottom > text.top)
+        covered.push(button.className + ' on ' + pre.innerText.slice(0, 20));
+    }
+  }
+  return covered;
+})()`;
+
+/** Functions of colours, for the page. */
+const COLOURS = `
+  const parse = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
+  const groundOf = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const { backgroundColor } = getComputedStyle(at);
+      const [red, green, blue, alpha = 1] = parse(backgroundColor);
+      if (alpha === 1) return [red, green, blue];
+    }
+    return getComputedStyle(document.documentElement).colorScheme === 'dark' ? [18, 18, 18] : [255, 255, 255];
+  };
+  const luminance = (colour) => {
+    const [red, green, blue] = colour.map((part) =>
+      part <= 10 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };`;
+
+/** How bright the ground of the page is, 0 to 255. Runs in the page. */
+const GROUND = `(() => {
+  ${COLOURS}
+  return Math.max(...groundOf(document.querySelector('.opblock-description-wrapper')), ...groundOf(document.body));
+})()`;
+
+/** Texts whose contrast is less than 3 to 1 (WCAG 2.2: the least for large text). Runs in the page. */
+const FAINT = `(() => {
+  ${COLOURS}
+  const faint = new Set();
+  const texts = document.createTreeWalker(document.querySelector('#swagger-ui'), NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const { data, parentElement } = texts.currentNode;
+    const style = getComputedStyle(parentElement);
+    if (data.trim() === '' || !parentElement.checkVisibility()) continue;
+    const light = luminance(parse(style.color).slice(0, 3));
+    const ground = luminance(groundOf(parentElement));
+    const contrast = (Math.max(light, ground) + 0.05) / (Math.min(light, ground) + 0.05);
+    if (contrast < 3) faint.add(data.trim().slice(0, 30) + ': ' + contrast.toFixed(1));
+  }
+  return [...faint];
+})()`;
+
+describe('Swagger UI in Chromium', () => {
+  let application: TestApplication;
+  let url: URL;
+  let browser: TestBrowser;
+  let context: BrowserContext;
+  let page: Page;
+  /** What the page wrote to the console or threw. */
+  let pageErrors: string[];
+  let requested: URL[];
+  beforeAll(async () => {
+    application = await TestApplication.start();
+    url = await application.listen();
+    browser = await TestBrowser.start();
+    context = await browser.newContext({ viewport: DESKTOP });
+    page = await context.newPage();
+    page.on('console', (message) => pageErrors.push(message.text()));
+    page.on('pageerror', (error) => pageErrors.push(error.message));
+    page.on('request', (request) => requested.push(new URL(request.url())));
+  });
+  beforeEach(async () => {
+    application.store.removePlants();
+    pageErrors = [];
+    requested = [];
+    await page.setViewportSize(DESKTOP);
+    await page.emulateMedia({ colorScheme: null });
+    await open();
+  });
+  afterEach(() => page.evaluate('localStorage.clear(), sessionStorage.clear()'));
+  afterAll(async () => {
+    await browser.stop();
+    await application.stop();
+  });
+
+  const authorizeButton = () => page.locator('.scheme-container .authorize');
+  const dialog = () => page.locator('.modal-ux');
+  const requestBody = () => page.locator('textarea');
+  const executeButton = () => page.getByRole('button', { name: 'Execute' });
+
+  const storage = () => page.evaluate('({ ...localStorage, ...sessionStorage })');
+
+  async function open(): Promise<void> {
+    await page.goto(new URL('/docs', url).href);
+    await executeButton().waitFor();
+  }
+
+  async function authorize(): Promise<void> {
+    await authorizeButton().click();
+    await dialog().getByRole('textbox').fill(TOKEN);
+    await dialog().getByRole('button', { name: 'Apply credentials' }).click();
+    await page.keyboard.press('Escape');
+    await dialog().waitFor({ state: 'detached' });
+  }
+
+  /** The status and the body that the page shows when the request is answered. */
+  async function shownAnswer(): Promise<{ status: string; body: unknown }> {
+    const answer = page.locator('.live-responses-table .response');
+    const status = await answer.locator('.response-col_status').innerText();
+    const body = await answer.locator('.microlight').first().innerText();
+    return { status: status.trim(), body: JSON.parse(body) };
+  }
+
+  async function pressTabUntil(isFocused: Locator): Promise<void> {
+    for (let presses = 0; presses < 50 && (await isFocused.count()) === 0; presses++) {
+      await page.keyboard.press('Tab');
+    }
+    expect(await isFocused.count()).toBe(1);
+  }
+
+  function expectNoErrors(): void {
+    const elsewhere = requested.filter(
+      ({ origin, protocol }) => origin !== url.origin && protocol !== 'data:',
+    );
+
+    expect(pageErrors).toEqual([]);
+    expect(elsewhere).toEqual([]);
+  }
+
+  it('opens without errors and without requests to other origins', async () => {
+    expect(await page.title()).toBe('Plant Store');
+    expectNoErrors();
+  });
+
+  it('explains how to get a token and what the error numbers mean', async () => {
+    const information = page.locator('.information-container');
+    await page.getByText('What the error numbers mean').click();
+
+    const text = await information.innerText();
+
+    expect(text).toContain('An access token that the operator of this service');
+    expect(text).toMatch(/40003\s+400\s+A plant with this id exists already\./);
+  });
+
+  it('creates a plant from the prefilled example', async () => {
+    await authorize();
+
+    await executeButton().click();
+
+    expect(await shownAnswer()).toEqual({ status: '200', body: { name: 'Fern', tag: 'shade' } });
+    expect(application.store.plants()).toHaveLength(1);
+    expectNoErrors();
+  });
+
+  it('sends an id above 2^53 exactly as typed', async () => {
+    await authorize();
+    await requestBody().fill('{"id": 9007199254740993, "name": "Fern"}');
+
+    await executeButton().click();
+
+    expect(await shownAnswer()).toEqual({ status: '200', body: { name: 'Fern' } });
+    expect(application.store.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
+  });
+
+  it('shows and sends the example with an id that no double holds, to the last digit', async () => {
+    await authorize();
+    await page
+      .locator('.opblock-section-request-body .examples-select select')
+      .selectOption('largeId');
+    const [, id = ''] = /"id": (\d+)/.exec(await requestBody().inputValue()) ?? [];
+
+    await executeButton().click();
+
+    expect((await shownAnswer()).status).toBe('200');
+    expect(id).toBe('9007199254740993');
+    expect(String(Number(id))).not.toBe(id);
+    expect(await page.locator('.curl').innerText()).toContain(id);
+    expect(application.store.plants()).toMatchObject([{ id: BigInt(id) }]);
+  });
+
+  it('has a field for the Idempotency-Key, empty at first', async () => {
+    await authorize();
+    await executeButton().click();
+    expect((await shownAnswer()).status).toBe('200');
+    application.store.removePlants();
+    await page.locator('tr[data-param-name="Idempotency-Key"] input').fill('"abc"');
+
+    for (const isReplay of [false, true]) {
+      const answered = page.waitForResponse(/plants/);
+      await executeButton().click();
+      const answer = await answered;
+      expect([answer.status(), 'idempotent-replayed' in answer.headers()]).toEqual([200, isReplay]);
+    }
+  });
+
+  it('shows the Error body when the request body is wrong', async () => {
+    await authorize();
+    await requestBody().fill('{"id": 1}');
+
+    await executeButton().click();
+
+    expect(await shownAnswer()).toEqual({
+      status: expect.stringMatching(/^400\b/) as string,
+      body: errorBodies.nameMissing,
+    });
+  });
+
+  it('shows a 401 and its Error body without a token', async () => {
+    await executeButton().click();
+
+    expect(await shownAnswer()).toEqual({
+      status: expect.stringMatching(/^401\b/) as string,
+      body: errorBodies.missingCredentials,
+    });
+    expect(application.store.plants()).toEqual([]);
+  });
+
+  it('forgets the token with the page', async () => {
+    await authorize();
+    const stored = await storage();
+    await open();
+
+    await executeButton().click();
+
+    expect((await shownAnswer()).status).toMatch(/^401/);
+    expect([stored, await storage(), await context.cookies()]).toEqual([{}, {}, []]);
+  });
+
+  it('is usable by keyboard alone', async () => {
+    await pressTabUntil(page.locator('.scheme-container .authorize:focus'));
+    await page.keyboard.press('Enter');
+    await pressTabUntil(page.locator('.modal-ux input:focus'));
+    await page.keyboard.type(TOKEN);
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Escape');
+    await pressTabUntil(page.locator('textarea:focus'));
+    await page.keyboard.press('Control+A');
+    await page.keyboard.type('{"id": 1, "name": "Fern"}');
+    await pressTabUntil(page.locator('.execute:focus'));
+    await page.keyboard.press('Enter');
+
+    expect((await shownAnswer()).status).toBe('200');
+  });
+
+  describe.each([
+    ['a desktop', DESKTOP],
+    ['a phone', PHONE],
+  ])('on %s', (_device, viewport) => {
+    /** A body whose lines are too long for every screen. */
+    const LONG_BODY = JSON.stringify({ id: 1, name: 'Fern', tag: 'x'.repeat(500) });
+
+    beforeEach(() => page.setViewportSize(viewport));
+
+    it('fits the width in every state, with each button and field in its box', async () => {
+      await expectToFit();
+
+      await requestBody().fill(LONG_BODY);
+      await page.getByRole('button', { name: 'Reset' }).waitFor();
+      await expectToFit();
+
+      await executeButton().click();
+      await shownAnswer();
+      await expectToFit();
+
+      await page.getByText('What the error numbers mean').click();
+      await expectToFit();
+
+      await authorizeButton().click();
+      await expectToFit();
+    });
+
+    it('covers no text with a button', async () => {
+      await authorize();
+      await requestBody().fill(LONG_BODY);
+      await executeButton().click();
+      await shownAnswer();
+
+      expect(await page.evaluate(COVERED)).toEqual([]);
+    });
+
+    async function expectToFit(): Promise<void> {
+      expect(await page.evaluate(OUTSIDE)).toEqual([]);
+    }
+  });
+
+  it("gives most of a phone's width to the answer", async () => {
+    await page.setViewportSize(PHONE);
+
+    await executeButton().click();
+    await shownAnswer();
+
+    const box = await page.locator('.live-responses-table .microlight').first().boundingBox();
+    expect(box?.width).toBeGreaterThan(0.8 * PHONE.width);
+  });
+
+  describe.each([
+    ['light', [200, 255], 'dark', '< 60'],
+    ['dark', [0, 60], 'light', '> 200'],
+  ] as const)('in a browser that prefers %s', (colorScheme, range, other, otherGround) => {
+    beforeEach(() => page.emulateMedia({ colorScheme }));
+
+    it('has a ground of that kind from the start', async () => {
+      await open();
+
+      const brightness = Number(await page.evaluate(GROUND));
+
+      expect(brightness).toBeGreaterThanOrEqual(range[0]);
+      expect(brightness).toBeLessThanOrEqual(range[1]);
+    });
+
+    it('has text that stands out from its ground, in every state', async () => {
+      await authorize();
+      await requestBody().fill('{"id": 1, "name": "Fern"}');
+      await executeButton().click();
+      await shownAnswer();
+      await page.getByText('What the error numbers mean').click();
+      expect(await page.evaluate(FAINT)).toEqual([]);
+
+      await authorizeButton().click();
+      expect(await page.evaluate(FAINT)).toEqual([]);
+    });
+
+    it('changes with the preference', async () => {
+      await page.emulateMedia({ colorScheme: other });
+
+      const hasChanged = (): Promise<boolean> => page.evaluate(`${GROUND} ${otherGround}`);
+
+      await expect(until(hasChanged)).resolves.toBeUndefined();
+    });
+  });
+});

@@ -1,0 +1,118 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout } from 'node:timers/promises';
+import { makeFolder, removeFolder } from '../support/folder';
+import { plantStore } from '../support/plant-store';
+import type { Run } from '../support/run';
+import { ServiceProcess } from '../support/service-process';
+import { integrity } from '../support/sqlite';
+import { SqliteStore } from '../support/stores';
+
+jest.setTimeout(240_000);
+
+const PLANTS = 2000;
+
+/** Lines of some plants, with ids that no other part has. */
+function linesOf(part: number): string {
+  return Array.from(
+    { length: PLANTS },
+    (_, at) => `{"id":${part * PLANTS + at},"name":"Fern"}\n`,
+  ).join('');
+}
+
+let folder: string;
+let store: SqliteStore;
+let services: ServiceProcess[];
+beforeEach(() => {
+  folder = makeFolder();
+  store = new SqliteStore();
+  services = [];
+});
+afterEach(async () => {
+  for (const service of services) {
+    service.kill('SIGKILL');
+    await service.ended;
+  }
+  store.remove();
+  removeFolder(folder);
+});
+
+/** Starts a service, and rejects with what it prints when it does not start. */
+async function startService(): Promise<void> {
+  services.push(await ServiceProcess.start(folder, { DATABASE_URL: store.url }));
+}
+
+const importPart = (part: number): Promise<Run> =>
+  plantStore(['import'], { DATABASE_URL: store.url }, { input: linesOf(part) });
+
+const run = (...args: string[]): Promise<Run> => plantStore(args, { DATABASE_URL: store.url });
+
+/** What is wrong with commands. */
+const faultsOf = (runs: readonly Run[]): string[] =>
+  runs.filter(({ code }) => code !== 0).map(({ stdout, stderr }) => stdout + stderr);
+
+it('services that start and all commands wait for each other on one file', async () => {
+  await importPart(0);
+  const copies = [0, 1].map((at) => join(folder, `copy-${at}.db`));
+  const starts = [startService(), startService()];
+  const runs = await Promise.all([
+    ...[1, 2, 3, 4].map(importPart),
+    ...copies.map((copy) => run('backup', copy)),
+    run('export'),
+    run('export', '--format', 'csv'),
+    run('check', '--deep'),
+  ]);
+  await Promise.all(starts);
+
+  expect(faultsOf(runs)).toEqual([]);
+  for (const copy of copies) expect(integrity(copy)).toBe('ok');
+  for (const service of services) expect(service.stdout).not.toMatch(/locked|"level":[56]0/);
+  expect(store.plants()).toHaveLength(PLANTS * 5);
+});
+
+it('services and imports that find no file make one', async () => {
+  const starts = [startService(), startService(), startService()];
+  const runs = await Promise.all([0, 1, 2, 3].map(importPart));
+  await Promise.all(starts);
+
+  expect(faultsOf(runs)).toEqual([]);
+  expect(store.plants()).toHaveLength(PLANTS * 4);
+});
+
+it('every command and a service wait while a command that starts has the file alone', async () => {
+  await importPart(0);
+  const backup = join(folder, 'backup.db');
+  await run('backup', backup);
+  const done = new AbortController();
+  const holding = (async () => {
+    while (!done.signal.aborted) {
+      await holdFor(100);
+      await setTimeout(100);
+    }
+  })();
+
+  const runs: Run[] = [];
+  for (let part = 1; part <= 5; part++) runs.push(await importPart(part));
+  runs.push(await run('export'), await run('check', '--deep'));
+  runs.push(await run('backup', join(folder, 'other.db')));
+  await startService();
+  services[0]?.kill('SIGTERM');
+  await services[0]?.ended;
+  for (let time = 0; time < 3; time++) runs.push(await run('restore', backup));
+  done.abort();
+  await holding;
+
+  expect(faultsOf(runs)).toEqual([]);
+});
+
+/** Has the file alone for some milliseconds, as an import that looks whether others use it; if it can. */
+async function holdFor(time: number): Promise<void> {
+  const database = new DatabaseSync(store.file);
+  try {
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+    await setTimeout(time);
+  } catch {
+    // Another one uses it.
+  }
+  database.close();
+}

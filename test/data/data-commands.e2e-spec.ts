@@ -1,0 +1,511 @@
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { Client } from 'pg';
+import { TOKEN } from '../support/application';
+import { makeFolder, removeFolder } from '../support/folder';
+import { CommandProcess, plantStore, plantStoreOnTerminal } from '../support/plant-store';
+import { shell } from '../support/run';
+import { ServiceProcess } from '../support/service-process';
+import { execute, integrity, lockDatabase, readPlants } from '../support/sqlite';
+import { PostgresStore, SqliteStore, stores, type TestStore } from '../support/stores';
+import { until } from '../support/until';
+import { brokenPromises, Writers } from '../support/writers';
+
+const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
+
+const KEY = 'ab'.repeat(32);
+const LINES = [
+  '{"id":-9223372036854775808,"name":"","tag":""}\n',
+  `{"id":5,"name":"Fern","tag":"sh\\"ade,\\\\ \\u0001","idempotencyKey":"${KEY}"}\n`,
+  '{"id":9007199254740993,"name":"Moss 🌿\\r\\n"}\n',
+];
+const CSV = [
+  'id,name,tag,idempotencyKey\r\n',
+  '-9223372036854775808,"","",\r\n',
+  `5,"Fern","sh""ade,\\ \u0001",${KEY}\r\n`,
+  '9007199254740993,"Moss 🌿\r\n",,\r\n',
+];
+
+jest.setTimeout(120_000);
+
+let folder: string;
+beforeEach(() => {
+  folder = makeFolder();
+});
+afterEach(() => {
+  removeFolder(folder);
+});
+
+/** Many lines, with ids from 1. */
+function manyLines(count: number): string {
+  return Array.from({ length: count }, (_, at) => `{"id":${at + 1},"name":"Fern ${at}"}\n`).join(
+    '',
+  );
+}
+
+const counts = (stored: number, present = 0, conflicting = 0, invalid = 0): string =>
+  `Stored ${stored}, already present ${present}, conflicting ${conflicting}, invalid ${invalid}.\n`;
+
+describe.each(stores)('the commands for data, on %s', (name, startStore) => {
+  let store: TestStore;
+  let environment: NodeJS.ProcessEnv;
+  beforeAll(async () => {
+    store = await startStore();
+    environment = { DATABASE_URL: store.url };
+    await plantStore(['import'], environment);
+    await addKeys(store);
+  });
+  beforeEach(() => store.removePlants());
+  afterAll(() => store.remove());
+
+  it('export what was imported', async () => {
+    const imported = await plantStore(['import'], environment, {
+      input: LINES.toReversed().join(''),
+    });
+    const lines = await plantStore(['export'], environment);
+    const csv = await plantStore(['export', '--format', 'csv'], environment);
+    await store.removePlants();
+    const again = await plantStore(['import', '--format', 'csv'], environment, {
+      input: csv.stdout,
+    });
+    const second = await plantStore(['export'], environment);
+
+    expect(imported).toEqual({ code: 0, stdout: '', stderr: counts(3) });
+    expect(lines).toEqual({ code: 0, stdout: LINES.join(''), stderr: 'Exported 3 plants.\n' });
+    expect(csv).toEqual({ code: 0, stdout: CSV.join(''), stderr: 'Exported 3 plants.\n' });
+    expect(again).toEqual({ code: 0, stdout: '', stderr: counts(3) });
+    expect(second.stdout).toBe(LINES.join(''));
+  });
+
+  it('write to a new file, and never over another one', async () => {
+    const file = join(folder, 'plants.csv');
+    const first = await plantStore(['export', '--output', file], environment);
+    const second = await plantStore(['export', '--output', file], environment);
+
+    expect(first).toEqual({ code: 0, stdout: '', stderr: 'Exported 0 plants.\n' });
+    expect(second).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `${file} exists already. Name a new file.\n`,
+    });
+    expect(readFileSync(file, 'utf8')).toBe(CSV[0]);
+    expect(readdirSync(folder)).toEqual(['plants.csv']);
+  });
+
+  it('report what is not stored, and store the rest', async () => {
+    await plantStore(['import'], environment, { input: '{"id":1,"name":"Fern"}\n' });
+    const input = [
+      '{"id":1,"name":"Fern"}',
+      '{"id":1,"name":"Moss"}',
+      '{"id":2}',
+      '',
+      '{"id":3,"name":"Ginkgo"}',
+      'nonsense\r',
+      '{"id":3,"name":"Ginkgo","tag":""}',
+    ].join('\n');
+    const file = join(folder, 'rejects');
+    const args = ['import', '--on-conflict', 'skip', '--rejects', file];
+
+    const dry = await plantStore(['import', '--dry-run'], environment, { input: LINES.join('') });
+    const outcome = await plantStore(args, environment, { input });
+
+    expect(dry).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: 'Would store 3, already present 0, conflicting 0, invalid 0.\n',
+    });
+    expect(outcome).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        'Line 2: A plant with this id exists already, with another name or tag.\n' +
+        'Line 3: Not a NewPlant: name is required.\n' +
+        "Line 6: Not JSON: Unexpected token 'o'.\n" +
+        'Line 7: A plant with this id exists already, with another name or tag.\n' +
+        counts(1, 1, 2, 2),
+    });
+    expect(readFileSync(file, 'utf8')).toBe(
+      '{"id":1,"name":"Moss"}\n{"id":2}\nnonsense\n{"id":3,"name":"Ginkgo","tag":""}\n',
+    );
+    expect(await store.plants()).toEqual([
+      { id: 1n, name: 'Fern' },
+      { id: 3n, name: 'Ginkgo' },
+    ]);
+  });
+
+  it('stop at a conflict unless told otherwise', async () => {
+    const input = '{"id":1,"name":"a"}\n{"id":1,"name":"b"}\n';
+
+    const stopped = await plantStore(['import'], environment, { input });
+    const skipped = await plantStore(['import', '--on-conflict', 'skip'], environment, { input });
+
+    const report = 'Line 2: A plant with this id exists already, with another name or tag.\n';
+    expect(stopped).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `${report}${counts(1, 0, 1)}Stopped at a conflict. Use --on-conflict skip to skip such lines.\n`,
+    });
+    expect(skipped).toEqual({ code: 0, stdout: '', stderr: report + counts(0, 1, 1) });
+  });
+
+  it('end an import in order on SIGINT, and resume it when it is run again', async () => {
+    const input = manyLines(30_000);
+    const command = new CommandProcess(['import'], environment);
+    command.child.stdin?.write(input.slice(0, input.length / 2));
+    await until(async () => (await store.plants()).length > 0, 60_000);
+    command.child.kill('SIGINT');
+    const { code, stderr } = await command.ended;
+    const stored = (await store.plants()).length;
+    const again = await plantStore(['import'], environment, { input });
+
+    expect(code).toBe(1);
+    expect(stderr).toBe(`${counts(stored)}Interrupted.\n`);
+    expect(again).toEqual({ code: 0, stdout: '', stderr: counts(30_000 - stored, stored) });
+  });
+
+  it('leave nothing behind when an export is interrupted, or its reader has gone', async () => {
+    await plantStore(['import'], environment, { input: manyLines(20_000) });
+    const head = await shell(`"${process.execPath}" "${PROGRAM}" export | head -n 1`, {
+      env: { ...process.env, ...environment },
+    });
+    // Its standard output is never read, so that it is in the middle when the signal comes.
+    const piped = new CommandProcess(['export'], environment);
+    piped.child.stdout?.pause();
+    await once(piped.child.stdout ?? piped.child, 'readable');
+    piped.child.kill('SIGINT');
+    piped.child.stdout?.resume();
+    const interrupted = await piped.ended;
+
+    expect(head).toEqual({ code: 0, stdout: '{"id":1,"name":"Fern 0"}\n', stderr: '' });
+    expect([interrupted.code, interrupted.stderr]).toEqual([1, 'Interrupted.\n']);
+  });
+
+  it('show how far they are on a terminal', async () => {
+    const file = join(folder, 'many.ndjson');
+    writeFileSync(file, manyLines(60_000));
+
+    const { code, output } = await plantStoreOnTerminal(['import', file], environment);
+
+    expect(code).toBe(0);
+    expect(output).toMatch(/\d,\d{3} plants, [\d,]+\/s/);
+    expect(output).toContain('\u001b[2K');
+    expect(output.endsWith(counts(60_000).replace('\n', '\r\n'))).toBe(true);
+  });
+
+  it('check what the environment names, without a secret', async () => {
+    const outcome = await plantStore(['check', '--deep'], {
+      ...environment,
+      AUTH_TOKENS: TOKEN,
+      AUTH_ISSUER: 'http://127.0.0.1:9',
+      AUTH_AUDIENCE: 'plants',
+    });
+
+    const [file] = /(?<=sqlite:).*/.exec(store.url) ?? [];
+    const lines = outcome.stdout.split('\n');
+    expect(lines[0]).toBe('ok      settings: all variables are valid');
+    expect(lines[1]).toMatch(
+      name === 'SQLite'
+        ? `ok      store: SQLite file ${String(file)}, schema version `
+        : 'ok      store: PostgreSQL database, which accepts writes and has the table plants',
+    );
+    expect(lines[2]).toBe(
+      name === 'SQLite'
+        ? 'ok      plants: the integrity check found no fault'
+        : 'ok      plants: 0 were read',
+    );
+    expect(lines.slice(3)).toEqual([
+      'ok      tokens: 1 in AUTH_TOKENS',
+      expect.stringMatching(
+        /^FAILED {2}issuer: The keys of http:\/\/127\.0\.0\.1:9 are not available: /,
+      ),
+      '',
+    ]);
+    expect([outcome.code, outcome.stderr]).toEqual([1, 'One check failed.\n']);
+    expect(outcome.stdout).not.toContain(TOKEN);
+  });
+});
+
+describe('moving to the other database', () => {
+  it('keeps every byte, and brings it back', async () => {
+    const sqlite = new SqliteStore();
+    const back = new SqliteStore();
+    const postgres = await PostgresStore.start();
+    for (const store of [sqlite, back, postgres]) {
+      await plantStore(['import'], { DATABASE_URL: store.url });
+      await addKeys(store);
+    }
+    const special = fc.constantFrom(
+      '\\',
+      '"',
+      '\\N',
+      '\t',
+      '\n',
+      '\r',
+      '\v',
+      '\x01',
+      '\x7f',
+      '\u2028',
+    );
+    const characters = fc
+      .array(fc.oneof(fc.string({ unit: 'binary', maxLength: 10 }), special), { maxLength: 5 })
+      .map((parts) => parts.join(''))
+      .filter((text) => !text.includes('\0'));
+    const plant = fc.record(
+      {
+        id: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+        name: characters,
+        tag: characters,
+        idempotencyKey: fc.stringMatching(/^[0-9a-f]{64}$/),
+      },
+      { requiredKeys: ['id', 'name'] },
+    );
+    const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
+    const plants = fc.sample(plant, { numRuns: 2000, seed });
+    const input = plants
+      .map(({ id, ...rest }) => `{"id":${id},${JSON.stringify(rest).slice(1)}\n`)
+      .join('');
+    const pipe = (from: TestStore, format: string, to: TestStore) =>
+      shell(
+        `DATABASE_URL='${from.url}' "${process.execPath}" "${PROGRAM}" export --format ${format} |
+         DATABASE_URL='${to.url}' "${process.execPath}" "${PROGRAM}" import --format ${format} --on-conflict skip`,
+      );
+
+    await plantStore(['import', '--on-conflict', 'skip'], { DATABASE_URL: sqlite.url }, { input });
+    const there = await pipe(sqlite, 'ndjson', postgres);
+    const andBack = await pipe(postgres, 'csv', back);
+    const files = await Promise.all(
+      [sqlite, postgres, back].map((store) => plantStore(['export'], { DATABASE_URL: store.url })),
+    );
+    const expected = sqlite.plants();
+    const moved = await postgres.plants();
+    for (const store of [sqlite, postgres, back]) await store.remove();
+
+    expect([seed, there.code, andBack.code]).toEqual([seed, 0, 0]);
+    expect(expected.length).toBeGreaterThan(500);
+    expect(moved).toEqual(expected);
+    expect(files[1]?.stdout).toBe(files[0]?.stdout);
+    expect(files[2]?.stdout).toBe(files[0]?.stdout);
+    expect(files[0]?.stdout).toContain('"idempotencyKey":"');
+  });
+});
+
+describe('backup and restore', () => {
+  let store: SqliteStore;
+  let environment: NodeJS.ProcessEnv;
+  let service: ServiceProcess | undefined;
+  beforeEach(() => {
+    store = new SqliteStore();
+    environment = { DATABASE_URL: store.url };
+  });
+  afterEach(async () => {
+    service?.kill('SIGKILL');
+    await service?.ended;
+    store.remove();
+  });
+
+  it('copy the store of a busy service, and give it back', async () => {
+    service = await ServiceProcess.start(folder, environment);
+    const writers = new Writers([await service.url()], 16);
+    await until(() => writers.those('acknowledged').length > 500, 60_000);
+    const before = [...writers.those('acknowledged')];
+    const copy = join(folder, 'copy.db');
+    const backup = await plantStore(['backup', copy], environment);
+    const inUse = await plantStore(['restore', copy], environment);
+    await writers.stop();
+    service.kill('SIGTERM');
+    await service.ended;
+    const later = store.plants().length;
+    const restored = await plantStore(['restore', copy], environment);
+
+    expect(backup).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: `Backed up ${store.file} to ${copy}.\n`,
+    });
+    expect(inUse).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `${store.file} is in use: stop the service first.\n`,
+    });
+    expect(integrity(copy)).toBe('ok');
+    expect(brokenPromises(before, readPlants(copy)).lost).toEqual([]);
+    expect(restored.code).toBe(0);
+    expect(restored.stderr).toMatch(
+      `Restored ${store.file} from ${copy}.\nThe old file is now ${store.file}.before-`,
+    );
+    expect(store.plants()).toEqual(readPlants(copy));
+    const [kept = ''] = readdirSync(store.folder).filter((file) => file.includes('before'));
+    expect(readPlants(join(store.folder, kept))).toHaveLength(later);
+
+    service = await ServiceProcess.start(folder, environment);
+    const [first] = before;
+    const response = await service.post(JSON.stringify({ id: first?.id, name: 'other' }));
+    expect(await response.json()).toMatchObject({ error: 40003 });
+  });
+
+  it('leave no file under the final name when they are killed, and none at all on SIGINT', async () => {
+    await plantStore(['import'], environment);
+    execute(
+      store.file,
+      `INSERT INTO plants (id, name) WITH RECURSIVE ids(id) AS (VALUES (1) UNION ALL
+       SELECT id + 1 FROM ids WHERE id < 500000) SELECT id, printf('%0100d', id) FROM ids`,
+    );
+    const copy = join(folder, 'copy.db');
+    const interrupt = async (signal: NodeJS.Signals): Promise<[number, string, string[]]> => {
+      for (;;) {
+        const command = new CommandProcess(['backup', copy], environment);
+        await until(() => readdirSync(folder).length > 0, 60_000);
+        command.child.kill(signal);
+        const { code, stderr } = await command.ended;
+        if (code !== 0) return [code, stderr, readdirSync(folder)];
+        // This process was held up, and the copy was there before the signal.
+        rmSync(copy);
+      }
+    };
+
+    const interrupted = await interrupt('SIGINT');
+    await interrupt('SIGKILL');
+
+    expect(interrupted).toEqual([1, 'Interrupted.\n', []]);
+    expect(existsSync(copy)).toBe(false);
+  });
+
+  it('refuse a file that is not a whole store, and leave the store as it was', async () => {
+    await plantStore(['import'], environment, {
+      input: LINES.join('').replace(/,"idemp[^}]*/, ''),
+    });
+    const copy = join(folder, 'copy.db');
+    await plantStore(['backup', copy], environment);
+    const bytes = readFileSync(copy);
+    bytes.fill(0xff, 4096 + 8, 4096 + 200);
+    writeFileSync(join(folder, 'damaged.db'), bytes);
+    writeFileSync(join(folder, 'text.db'), 'not a database, by any means '.repeat(50));
+
+    const again = await plantStore(['backup', copy], environment);
+    const damaged = await plantStore(['restore', join(folder, 'damaged.db')], environment);
+    const text = await plantStore(['restore', join(folder, 'text.db')], environment);
+    const checked = await plantStore(['check', '--deep'], {
+      DATABASE_URL: `sqlite:${join(folder, 'damaged.db')}`,
+    });
+
+    expect(again).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `${copy} exists already. Name a new file.\n`,
+    });
+    expect(damaged.code).toBe(1);
+    expect(damaged.stderr).toMatch(/is damaged: /);
+    expect([checked.code, checked.stderr]).toEqual([1, 'One check failed.\n']);
+    expect(checked.stdout).toMatch(/^FAILED {2}plants: .* is damaged: /m);
+    expect(text.code).toBe(1);
+    expect(text.stderr).toMatch(/is not a store: file is not a database\.\n$/);
+    expect(store.plants()).toHaveLength(3);
+    expect(readdirSync(store.folder).filter((name) => /part|before/.test(name))).toEqual([]);
+  });
+
+  it.each([
+    ['backup', 'pg_dump --format=custom --file=FILE "$DATABASE_URL"'],
+    [
+      'restore',
+      'pg_restore --clean --if-exists --single-transaction --dbname="$DATABASE_URL" FILE',
+    ],
+  ])('%s names the program for PostgreSQL', async (command, line) => {
+    const { code, stdout, stderr } = await plantStore([command, 'FILE'], {
+      DATABASE_URL: 'postgres://user:secret@127.0.0.1:9/plants',
+    });
+
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(`:\n  ${line}\n`);
+    expect(stderr).not.toContain('secret');
+  });
+});
+
+describe('beside a service', () => {
+  let store: SqliteStore;
+  let service: ServiceProcess;
+  beforeEach(async () => {
+    store = new SqliteStore();
+    service = await ServiceProcess.start(folder, { DATABASE_URL: store.url });
+  });
+  afterEach(async () => {
+    service.kill('SIGKILL');
+    await service.ended;
+    store.remove();
+  });
+
+  it('import refuses no creation', async () => {
+    const writers = new Writers([await service.url()], 16);
+    const input = Array.from(
+      { length: 40_000 },
+      (_, at) => `{"id":${-1 - at},"name":"Fern ${at}"}\n`,
+    ).join('');
+    const outcome = await plantStore(['import'], { DATABASE_URL: store.url }, { input });
+    await writers.stop();
+    service.kill('SIGTERM');
+    await service.ended;
+
+    expect(outcome).toEqual({ code: 0, stdout: '', stderr: counts(40_000) });
+    const taken = writers.creations.filter(({ outcome: is }) => is === 'unknown');
+    expect(taken).toEqual([]);
+    expect(brokenPromises(writers.creations, store.plants()).lost).toEqual([]);
+    expect(service.stdout).not.toMatch(/locked|refused/);
+  });
+
+  it('health says whether the service is live and ready', async () => {
+    const { port } = await service.url();
+    const live = await plantStore(['health'], { PORT: port, HOST: '0.0.0.0' });
+    const ready = await plantStore(['health', '--ready'], { PORT: port });
+    const lock = lockDatabase(store.file);
+    await service.post('{"id":1,"name":"x"}');
+    const unready = await plantStore(['health', '--ready'], { PORT: port });
+    lock.close();
+    service.kill('SIGKILL');
+    await service.ended;
+    const gone = await plantStore(['health'], { PORT: port });
+
+    expect(live).toEqual({ code: 0, stdout: 'live\n', stderr: '' });
+    expect(ready).toEqual({ code: 0, stdout: 'ready\n', stderr: '' });
+    expect(unready).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'The service is not ready: it answered with status 503.\n',
+    });
+    expect(gone).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `The service at 127.0.0.1 port ${port} does not answer: ECONNREFUSED.\n`,
+    });
+  });
+
+  it('health knows TLS', async () => {
+    const tls = {
+      TLS_CERT: join(__dirname, '../support/tls/server.crt'),
+      TLS_KEY: join(__dirname, '../support/tls/server.key'),
+    };
+    const secure = await ServiceProcess.start(makeFolder(), { DATABASE_URL: store.url, ...tls });
+    const { port } = await secure.url();
+    const outcome = await plantStore(['health'], { PORT: port, ...tls });
+    secure.kill('SIGKILL');
+    await secure.ended;
+
+    expect(outcome).toEqual({ code: 0, stdout: 'live\n', stderr: '' });
+  });
+});
+
+/** Gives a store the column for idempotency keys, if its schema does not have it. */
+async function addKeys(store: TestStore): Promise<void> {
+  if (store instanceof SqliteStore) {
+    try {
+      execute(store.file, 'ALTER TABLE plants ADD COLUMN idempotency_key BLOB');
+    } catch {
+      // It has one.
+    }
+    return;
+  }
+  const client = new Client(store.url);
+  await client.connect();
+  await client.query('ALTER TABLE plants ADD COLUMN IF NOT EXISTS idempotency_key bytea');
+  await client.end();
+}

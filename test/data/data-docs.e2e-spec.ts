@@ -1,0 +1,61 @@
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeFolder, removeFolder } from '../support/folder';
+import { shell } from '../support/run';
+import { ServiceProcess } from '../support/service-process';
+
+const PAGE = readFileSync(join(__dirname, '../../docs/data.md'), 'utf8');
+const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
+
+/** The commands that docs/data.md shows with their output, in order. */
+const examples = [...PAGE.matchAll(/```sh\n([^`]*)```\n\n```\n([^`]*)```/g)].map(
+  ([, commands = '', output = '']) => ({ commands, output }),
+);
+
+describe('docs/data.md', () => {
+  let folder: string;
+  let service: ServiceProcess | undefined;
+  afterEach(async () => {
+    service?.kill('SIGKILL');
+    await service?.ended;
+    removeFolder(folder);
+  });
+
+  it('shows what the commands print', async () => {
+    folder = makeFolder();
+    const bin = join(folder, 'bin');
+    mkdirSync(bin);
+    writeFileSync(
+      join(bin, 'plant-store'),
+      `#!/bin/sh\nexec "${process.execPath}" "${PROGRAM}" "$@"\n`,
+    );
+    chmodSync(join(bin, 'plant-store'), 0o755);
+    const environment: NodeJS.ProcessEnv = { DATABASE_URL: 'sqlite:data/plants.db' };
+
+    const printed: string[] = [];
+    for (const { commands } of examples) {
+      if (commands.includes('health')) {
+        service = await ServiceProcess.start(folder, environment);
+        environment.PORT = (await service.url()).port;
+      }
+      const { stdout } = await shell(
+        `cd '${folder}'\nPATH='${bin}':$PATH\nexec 2>&1\n${commands}`,
+        {
+          env: environment,
+        },
+      );
+      printed.push(
+        stdout
+          .replaceAll(folder, '/srv')
+          // Where a command takes longer than usual, it shows how far it is.
+          .replaceAll(/^\d+ plants, .*\n/gm, '')
+          .replaceAll(/(?<=before-)\d{14}/g, '20270131120000')
+          // As CSV has them, and Markdown does not.
+          .replaceAll('\r\n', '\n'),
+      );
+    }
+
+    expect(examples.length).toBeGreaterThanOrEqual(6);
+    expect(printed).toEqual(examples.map(({ output }) => output));
+  }, 60_000);
+});

@@ -1,0 +1,154 @@
+import { Readable } from 'node:stream';
+import fc from 'fast-check';
+import type { ArchivedPlant, PlantsArchive } from '../../src/plants/archives';
+import {
+  csvHeader,
+  CsvWriter,
+  type Format,
+  formats,
+  importPlants,
+  type Rejection,
+} from '../../src/transfer';
+
+const text = fc
+  .string({ unit: 'binary', maxLength: 12 })
+  .filter((string) => !string.includes('\0'));
+const special = fc
+  .array(
+    fc.constantFrom('"', ',', '\n', '\r', '\r\n', '\\', ' ', '\u2028', '\uFEFF', 'é', '🌿', 'a'),
+  )
+  .map((parts) => parts.join(''));
+const plant = fc.record(
+  {
+    id: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+    name: fc.oneof(text, special),
+    tag: fc.oneof(text, special),
+    idempotencyKey: fc.stringMatching(/^[0-9a-f]{64}$/),
+  },
+  { requiredKeys: ['id', 'name'] },
+);
+
+/** What an archive would be given by an import of a file that comes in pieces. */
+async function imported(
+  file: Buffer,
+  format: Format,
+  cuts: readonly number[] = [],
+): Promise<{ plants: ArchivedPlant[]; rejections: Rejection[] }> {
+  const plants: ArchivedPlant[] = [];
+  const rejections: Rejection[] = [];
+  const ends = [...cuts.map((cut) => cut % (file.length + 1)).sort((a, b) => a - b), file.length];
+  const chunks = ends.map((end, at) => file.subarray(ends[at - 1] ?? 0, end));
+  await importPlants(Readable.from(chunks), {
+    format,
+    archive: {
+      write(batch: readonly ArchivedPlant[]) {
+        plants.push(...batch);
+        return Promise.resolve({ stored: batch.length, present: 0, conflicts: [] });
+      },
+    } as unknown as PlantsArchive,
+    isDryRun: false,
+    onRejection: (rejection) => void rejections.push(rejection),
+    onHeader: () => undefined,
+    onBatch: () => undefined,
+  });
+  return { plants, rejections };
+}
+
+function toLines(plants: readonly ArchivedPlant[]): string {
+  return plants
+    .map(({ id, ...rest }) => `{"id":${id}${JSON.stringify(rest).replace('{', ',')}\n`)
+    .join('');
+}
+
+/** By a writer that has written another plant before. */
+function toCsv(plants: readonly ArchivedPlant[]): Buffer {
+  const writer = new CsvWriter();
+  writer.write(Buffer.from(toLines([{ id: 1n, name: 'x'.repeat(100), tag: 'y' }])));
+  return Buffer.concat([Buffer.from(csvHeader), writer.write(Buffer.from(toLines(plants)))]);
+}
+
+describe.each(formats)('a file in the format %s', (format) => {
+  it('is read as it was written, in whatever pieces it comes', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(plant, { maxLength: 20 }),
+        fc.array(fc.nat(4000), { maxLength: 10 }),
+        async (plants, cuts) => {
+          const file = format === 'csv' ? toCsv(plants) : Buffer.from(toLines(plants));
+
+          const { plants: read, rejections } = await imported(file, format, cuts);
+
+          expect(rejections).toEqual([]);
+          expect(read.map((each) => ({ ...each }))).toEqual(plants);
+        },
+      ),
+    );
+  });
+
+  it('gives every record with a fault its line and its bytes, and goes on', async () => {
+    const good = format === 'csv' ? '1,"a\nb",' : '{"id":1,"name":"a\\nb"}';
+    const start = format === 'csv' ? 'id,name,tag\r\n' : '\uFEFF\r\n';
+    const invalid = Buffer.from([0x7b, 0xff, 0x7d]);
+    const file = Buffer.concat([
+      Buffer.from(`${start}${good}\r\n\n`),
+      invalid,
+      Buffer.from(`\n${good}`),
+    ]);
+
+    const { plants, rejections } = await imported(file, format, [1, 2, 20, 21, 22]);
+
+    const line = format === 'csv' ? 5 : 4;
+    expect(plants.map(({ id, name }) => [id, name])).toEqual([
+      [1n, 'a\nb'],
+      [1n, 'a\nb'],
+    ]);
+    const reason = `Not ${format === 'csv' ? 'CSV' : 'JSON'}: it is not UTF-8.`;
+    expect(rejections).toEqual([{ line, raw: invalid, reason, kind: 'invalid' }]);
+  });
+});
+
+it.each([
+  ['{"id":9007199254740993,"name":""}', 9007199254740993n],
+  ['{"name":"x","id":1E2}', 100n],
+  [
+    '{"id":"7","name":"x"}',
+    'Not a NewPlant: id must be an integer from -9223372036854775808 to 9223372036854775807.',
+  ],
+  [
+    '{"id":1.5}',
+    'Not a NewPlant: id must be an integer from -9223372036854775808 to 9223372036854775807; name is required.',
+  ],
+  ['{"id":1,"name":"x","tag":null}', 'Not a NewPlant: tag must be a string.'],
+  ['[1]', 'Not a NewPlant: the line must be a JSON object.'],
+  [
+    '{"id":1,"name":"x","idempotencyKey":"AB"}',
+    'Not a NewPlant: idempotencyKey must be 64 lowercase hexadecimal digits.',
+  ],
+])('the JSON line %s is read as %s', async (line, expected) => {
+  const { plants, rejections } = await imported(Buffer.from(line), 'ndjson');
+
+  expect(plants[0]?.id ?? rejections[0]?.reason).toBe(expected);
+});
+
+it.each([
+  ['1,x,', { id: 1n, name: 'x' }],
+  ['1,x,""', { id: 1n, name: 'x', tag: '' }],
+  ['1,"x ""y""\n,z",t', { id: 1n, name: 'x "y"\n,z', tag: 't' }],
+  ['1,x', 'Not CSV: the line has 2 fields, but the header has 3.'],
+  ['1,,t', 'Not a NewPlant: name is required.'],
+  ['1,5" pot,t', 'Not CSV: a field that contains a quotation mark must be quoted.'],
+  ['1,"x" y,t', 'Not CSV: a quoted field must be followed by a comma or the end of the line.'],
+  ['1,"x,t', 'Not CSV: a quoted field has no closing quotation mark.'],
+])('the CSV record %j is read as %j', async (record, expected) => {
+  const { plants, rejections } = await imported(Buffer.from(`id,name,tag\n${record}`), 'csv');
+
+  expect(plants[0] ?? rejections[0]?.reason).toEqual(expected);
+});
+
+it.each([
+  ['', 'The first line must be a header with the column "id".'],
+  ['id,tag\n', 'The first line must be a header with the column "name".'],
+  ['id,name,name\n', 'The header has the same column twice.'],
+])('the CSV file %j is refused', async (file, message) => {
+  await expect(imported(Buffer.from(file), 'csv')).rejects.toThrow(message);
+});

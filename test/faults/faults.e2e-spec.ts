@@ -1,0 +1,127 @@
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expectAsDeclared } from '../support/contract';
+import { makeFolder, removeFolder } from '../support/folder';
+import { ServiceProcess } from '../support/service-process';
+import { readPlants } from '../support/sqlite';
+import { until } from '../support/until';
+
+let folder: string;
+let service: ServiceProcess;
+beforeEach(() => {
+  folder = makeFolder();
+});
+afterEach(async () => {
+  service.kill('SIGKILL');
+  await service.ended;
+  removeFolder(folder);
+});
+
+describe('a full disk', () => {
+  it('is answered 503 or 504, keeps every acknowledged plant, and does not end the process', async () => {
+    const limit = ['sh', '-c', 'ulimit -f 400; exec "$@"', 'sh'];
+    service = await ServiceProcess.start(folder, {}, limit);
+
+    const acknowledged: bigint[] = [];
+    const failures: number[] = [];
+    for (let id = 1; id <= 100; id++) {
+      const response = await service.post(JSON.stringify({ id, name: 'x'.repeat(10_000) }));
+      const body = (await response.json()) as { error?: number };
+      expectAsDeclared({
+        status: response.status,
+        headers: Object.fromEntries(response.headers),
+        body,
+      });
+      const { error } = body;
+      if (response.ok) acknowledged.push(BigInt(id));
+      else failures.push(error ?? 0);
+    }
+
+    expect(acknowledged.length).toBeGreaterThan(0);
+    expect(failures.length).toBeGreaterThan(0);
+    expect(failures.filter((error) => error !== 50300 && error !== 50400)).toEqual([]);
+    service.kill('SIGTERM');
+    expect(await service.ended).toEqual({ code: 0, signal: null });
+    expect(readPlants(join(folder, 'data/plants.db')).map(({ id }) => id)).toEqual(
+      expect.arrayContaining(acknowledged),
+    );
+  });
+});
+
+describe('a running service', () => {
+  let nextId = 1;
+
+  /** Starts the service with a script that runs before it in its main thread. */
+  async function startWith(script: string): Promise<void> {
+    const preload = join(folder, 'preload.cjs');
+    writeFileSync(preload, `if (require('node:worker_threads').isMainThread) { ${script} }`);
+    service = await ServiceProcess.start(folder, { NODE_OPTIONS: `--require ${preload}` });
+  }
+
+  async function create(): Promise<number> {
+    return (await service.post(`{"id":${nextId++},"name":"Fern"}`)).status;
+  }
+
+  const isReady = async () =>
+    (await fetch(new URL('/health/ready', await service.url()))).status === 200;
+
+  it('whose database thread dies is not ready, and recovers by itself', async () => {
+    await startWith(`
+      const threads = require('node:worker_threads');
+      const { Worker } = threads;
+      const workers = [];
+      threads.Worker = class extends Worker { constructor(...args) { super(...args); workers.push(this); } };
+      process.on('SIGUSR2', () => workers.forEach((worker) => worker.terminate()));
+    `);
+    expect(await create()).toBe(200);
+
+    service.kill('SIGUSR2');
+    await until(async () => !(await isReady()));
+    await until(isReady);
+
+    expect(await create()).toBe(200);
+    expect(readPlants(join(folder, 'data/plants.db'))).toHaveLength(2);
+  });
+
+  it('works on when the clock jumps', async () => {
+    await startWith(`
+      const { now } = Date;
+      const jumps = [86_400_000, -86_400_000];
+      process.on('SIGUSR2', () => { const jump = jumps.shift(); Date.now = () => now() + jump; console.log('jumped'); });
+    `);
+    const statuses = [await create()];
+
+    for (let jump = 1; jump <= 2; jump++) {
+      service.kill('SIGUSR2');
+      await until(() => service.stdout.split('jumped').length === jump + 1);
+      statuses.push(await create());
+    }
+
+    expect(statuses).toEqual([200, 200, 200]);
+    expect(await isReady()).toBe(true);
+  });
+
+  it('ends with 1 on an unhandled rejection, and logs why', async () => {
+    await startWith(
+      `process.on('SIGUSR2', () => void Promise.reject(new Error('nobody foresaw this')));`,
+    );
+    expect(await create()).toBe(200);
+
+    service.kill('SIGUSR2');
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stdout).toMatch(/"level":60.*"message":"nobody foresaw this"/);
+    expect(readPlants(join(folder, 'data/plants.db'))).toHaveLength(1);
+  });
+
+  it('whose database file is deleted is not ready, and creates no empty one', async () => {
+    service = await ServiceProcess.start(folder);
+    expect(await create()).toBe(200);
+
+    for (const suffix of ['', '-wal', '-shm']) rmSync(join(folder, `data/plants.db${suffix}`));
+
+    expect(await create()).toBe(503);
+    expect(await isReady()).toBe(false);
+    expect(existsSync(join(folder, 'data/plants.db'))).toBe(false);
+  });
+});

@@ -1,0 +1,748 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { json as parseJson } from 'node:stream/consumers';
+import {
+  BadGatewayException,
+  type CallHandler,
+  type CanActivate,
+  type ExecutionContext,
+  type INestApplication,
+  Injectable,
+  Module,
+  type NestInterceptor,
+  RequestTimeoutException,
+  ServiceUnavailableException,
+  UnauthorizedException,
+} from '@nestjs/common';
+import { type AbstractHttpAdapter, APP_INTERCEPTOR, HttpAdapterHost } from '@nestjs/core';
+import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
+import { Test } from '@nestjs/testing';
+import {
+  GUARDED_BY_HOST,
+  IdempotencyKeyReusedError,
+  IdTakenError,
+  InvalidIdempotencyKeyError,
+  InvalidPlantError,
+  OutcomeUnknownError,
+  type Plant,
+  PlantsModule,
+  type PlantsModuleOptions,
+  PlantsRepository,
+  PlantsService,
+} from '../../src/plants';
+import { SqlitePlantsRepository } from '../../src/plants/persistence/sqlite/sqlite-plants.repository';
+import { catchError, type Observable, throwError, timeout } from 'rxjs';
+import { errorBodies } from '../support/error-bodies';
+import { makeFolder, removeFolder } from '../support/folder';
+import { adapters, KeyGuard, startHost } from '../support/orchard';
+import { PostgresServer } from '../support/postgres';
+import { lockDatabase, readPlants } from '../support/sqlite';
+import { until } from '../support/until';
+
+const TOKEN = 'host-token';
+const LARGE_ID = '{"id":9007199254740993,"name":" Fern "}';
+
+let folder: string;
+let file: string;
+let app: INestApplication | undefined;
+beforeEach(() => {
+  folder = makeFolder();
+  file = join(folder, 'plants.db');
+});
+afterEach(async () => {
+  await app?.close();
+  app = undefined;
+  removeFolder(folder);
+});
+
+/** Starts a host and keeps it for the end of the test. */
+async function start(...parameters: Parameters<typeof startHost>): Promise<URL> {
+  const host = await startHost(...parameters);
+  ({ app } = host);
+  return host.url;
+}
+
+async function send(url: URL, path: string, init: RequestInit = {}) {
+  const response = await fetch(new URL(path, url), init);
+  const text = await response.text();
+  return { status: response.status, type: response.headers.get('content-type'), text };
+}
+
+async function post(
+  url: URL,
+  body: string,
+  headers: Record<string, string> = {},
+  path = '/api/v1/plants',
+) {
+  const { status, text } = await send(url, path, {
+    method: 'POST',
+    body,
+    headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json', ...headers },
+  });
+  return { status, body: JSON.parse(text) as unknown };
+}
+
+@Injectable()
+class ChallengingGuard implements CanActivate {
+  constructor(private readonly host: HttpAdapterHost) {}
+
+  canActivate(context: ExecutionContext): never {
+    const response: unknown = context.switchToHttp().getResponse();
+    this.host.httpAdapter.setHeader(response, 'WWW-Authenticate', 'Key');
+    this.host.httpAdapter.setHeader(response, 'Cache-Control', 'private');
+    throw new UnauthorizedException();
+  }
+}
+
+/** As Nest's documentation has it for mapping exceptions. */
+class MappingInterceptor implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(catchError(() => throwError(() => new BadGatewayException())));
+  }
+}
+
+/** As Nest's documentation has it for time-outs. */
+class ImpatientInterceptor implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(
+      timeout(100),
+      catchError(() => throwError(() => new RequestTimeoutException())),
+    );
+  }
+}
+
+class AsyncOptions {
+  create(): PlantsModuleOptions {
+    return { sqlite: file, auth: { tokens: [TOKEN] } };
+  }
+}
+
+@Module({ providers: [AsyncOptions], exports: [AsyncOptions] })
+class AsyncOptionsModule {}
+
+const mountings = {
+  forRoot: () => PlantsModule.forRoot({ sqlite: file, auth: { tokens: [TOKEN] } }),
+  'forRootAsync with a factory': () =>
+    PlantsModule.forRootAsync({ useFactory: () => ({ sqlite: file, auth: { tokens: [TOKEN] } }) }),
+  'forRootAsync with injection': () =>
+    PlantsModule.forRootAsync({
+      imports: [AsyncOptionsModule],
+      inject: [AsyncOptions],
+      useFactory: (options: AsyncOptions) => options.create(),
+    }),
+  'forRootAsync with a class': () => PlantsModule.forRootAsync({ useClass: AsyncOptions }),
+  'forRootAsync with an existing class': () =>
+    PlantsModule.forRootAsync({ imports: [AsyncOptionsModule], useExisting: AsyncOptions }),
+};
+
+describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on %s', (adapter) => {
+  describe.each(Object.entries(mountings))('mounted by %s', (_how, mount) => {
+    it('creates a plant exactly, below the prefix and version of the host', async () => {
+      const url = await start(adapter, [mount()]);
+
+      const answer = await post(url, LARGE_ID);
+
+      expect(answer).toEqual({ status: 200, body: { name: ' Fern ' } });
+      expect(readPlants(file)).toEqual([{ id: 9_007_199_254_740_993n, name: ' Fern ' }]);
+    });
+  });
+
+  it("answers its refusals with the Error body, whatever the host's filter says", async () => {
+    const url = await start(adapter, [mountings.forRoot()]);
+
+    const answers = [
+      await post(url, LARGE_ID, { authorization: 'Basic YTpi' }),
+      await post(url, LARGE_ID, { authorization: 'Bearer x' }),
+      await post(url, '{"id":1.000000000000000005,"name":"Fern"}'),
+      await post(url, '{"id":1,"name":null}'),
+      await post(url, LARGE_ID, { 'content-type': 'application/json; charset=utf-8; x' }),
+      await post(url, LARGE_ID),
+      await post(url, LARGE_ID),
+    ];
+
+    expect(answers).toEqual([
+      { status: 401, body: errorBodies.missingCredentials },
+      { status: 401, body: errorBodies.invalidToken },
+      { status: 400, body: errorBodies.idNotInt64 },
+      { status: 400, body: errorBodies.nameNotString },
+      { status: 400, body: errorBodies.mediaType },
+      { status: 200, body: { name: ' Fern ' } },
+      { status: 400, body: errorBodies.idTaken },
+    ]);
+  });
+
+  it.each([{ rawBody: true }, { bodyParser: false }])(
+    'reads the body whatever the host does with others: %j',
+    async (options) => {
+      const url = await start(adapter, [mountings.forRoot()], options);
+
+      expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
+      expect(await post(url, '{"id":1')).toMatchObject({ status: 400, body: { error: 40001 } });
+      expect(readPlants(file)).toEqual([{ id: 9_007_199_254_740_993n, name: ' Fern ' }]);
+    },
+  );
+
+  it('refuses a bad token before the content, and the content by its own limit', async () => {
+    const url = await start(adapter, [
+      PlantsModule.forRoot({ sqlite: file, auth: { tokens: [TOKEN] }, bodyLimit: 100 }),
+    ]);
+    const large = `{"id":1,"name":"${'x'.repeat(5 * 2 ** 20)}"}`;
+
+    expect([
+      await post(url, '{', { authorization: 'Bearer x' }),
+      await post(url, large, { authorization: 'Bearer x' }),
+      await post(url, large),
+      await post(url, '{"id":1,"name":"Fern"}'),
+    ]).toEqual([
+      { status: 401, body: errorBodies.invalidToken },
+      { status: 401, body: errorBodies.invalidToken },
+      { status: 400, body: errorBodies.tooLarge },
+      { status: 200, body: { name: 'Fern' } },
+    ]);
+  });
+
+  it('works in a testing module, which has its adapter later', async () => {
+    const testing = await Test.createTestingModule({ imports: [mountings.forRoot()] }).compile();
+    app = testing.createNestApplication(adapters[adapter](), { logger: false });
+    await app.listen(0, '127.0.0.1');
+
+    expect(await post(new URL(await app.getUrl()), LARGE_ID, {}, '/plants')).toMatchObject({
+      status: 200,
+    });
+  });
+
+  it('leaves the routes of the host as they are', async () => {
+    const requests: [string, RequestInit][] = [
+      ['/api/v1/trees', json('{"id":9007199254740993,"name":" Oak "}')],
+      ['/api/v1/trees', json(`{"name":"${'x'.repeat(3 * 2 ** 20)}"}`)],
+      ['/api/v1/trees', json('{')],
+      ['/api/v1/trees', { method: 'POST', body: 'a=b', headers: form }],
+      ['/api/v1/trees/guarded', {}],
+      ['/api/v1/trees/guarded', { headers: { 'x-key': 'good' } }],
+      ['/api/v1/trees/broken', {}],
+      ['/api/v1/nothing', {}],
+      ['/api/v1/trees', { method: 'DELETE' }],
+      ['/%zz', {}],
+    ];
+    const answersOf = async (url: URL) => {
+      const answers = [];
+      for (const [path, init] of requests) answers.push(await send(url, path, init));
+      return answers;
+    };
+    const alone = await startHost(adapter, []);
+    const expected = await answersOf(alone.url);
+    await alone.app.close();
+    const listeners = process.eventNames().map((name) => process.listenerCount(name));
+
+    const url = await start(adapter, [mountings.forRoot()]);
+
+    expect(await answersOf(url)).toEqual(expected);
+    expect(process.eventNames().map((name) => process.listenerCount(name))).toEqual(listeners);
+    expect(expected.map(({ status }) => status)).toEqual([
+      201,
+      201,
+      400,
+      201,
+      403,
+      200,
+      500,
+      404,
+      404,
+      adapter === 'Fastify' ? 400 : 404,
+    ]);
+  });
+
+  it('keeps the routes of the host going while the store fails', async () => {
+    const url = await start(adapter, [mountings.forRoot()]);
+    removeFolder(folder);
+
+    expect(await post(url, '{"id":1,"name":"Fern"}')).toEqual({
+      status: 503,
+      body: errorBodies.unavailable,
+    });
+    expect(await send(url, '/api/v1/trees', json('{}'))).toMatchObject({ status: 201 });
+  });
+
+  it('accepts a guard of the host', async () => {
+    const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard: KeyGuard })]);
+
+    expect(await post(url, '{"id":1,"name":"Fern"}')).toEqual({
+      status: 403,
+      body: errorBodies.forbidden,
+    });
+    expect(await post(url, '{"id":1,"name":"Fern"}', { 'x-key': 'good' })).toMatchObject({
+      status: 200,
+    });
+  });
+
+  it.each([
+    [new UnauthorizedException(), {}, 401, errorBodies.missingCredentials],
+    [new UnauthorizedException(), { authorization: 'Key x' }, 401, errorBodies.missingCredentials],
+    [new UnauthorizedException(), { authorization: 'Bearer x' }, 401, errorBodies.invalidToken],
+    [new ServiceUnavailableException(), {}, 503, errorBodies.unavailable],
+  ])(
+    'answers for the guard of the host when it throws %s',
+    async (exception, headers, ...answer) => {
+      class Guard implements CanActivate {
+        canActivate(): never {
+          throw exception;
+        }
+      }
+      const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard: Guard })]);
+
+      const response = await fetch(new URL('/api/v1/plants', url), { method: 'POST', headers });
+
+      expect([response.status, await response.json()]).toEqual(answer);
+      const fields = ['www-authenticate', 'retry-after'].map((name) => response.headers.get(name));
+      expect(fields.filter((field) => field !== null)).toHaveLength(1);
+    },
+  );
+
+  it('answers its own errors, whatever an interceptor of the host does with them', async () => {
+    const url = await start(adapter, [
+      mountings.forRoot(),
+      {
+        module: AsyncOptionsModule,
+        providers: [{ provide: APP_INTERCEPTOR, useClass: MappingInterceptor }],
+      },
+    ]);
+    await post(url, '{"id":1,"name":"Fern"}');
+
+    expect(await post(url, '{"id":1,"name":"Fern"}')).toEqual({
+      status: 400,
+      body: errorBodies.idTaken,
+    });
+    expect(await post(url, '{"id":1}')).toEqual({ status: 400, body: errorBodies.nameMissing });
+  });
+
+  it('answers that the plant may be stored when a timeout interceptor of the host answers first', async () => {
+    const url = await start(adapter, [
+      mountings.forRoot(),
+      {
+        module: AsyncOptionsModule,
+        providers: [{ provide: APP_INTERCEPTOR, useClass: ImpatientInterceptor }],
+      },
+    ]);
+    const lock = lockDatabase(file);
+
+    const answer = await post(url, '{"id":1,"name":"Fern"}');
+    lock.close();
+
+    expect(answer).toEqual({ status: 504, body: errorBodies.outcomeUnknown });
+    await until(() => readPlants(file).length === 1);
+  });
+
+  it('has security header fields on errors alone, and leaves those that the host has set', async () => {
+    const url = await start(adapter, [
+      PlantsModule.forRoot({ sqlite: file, guard: ChallengingGuard }),
+      PlantsModule.forRoot({ sqlite: file, guard: GUARDED_BY_HOST, path: 'open' }),
+    ]);
+    const fieldsOf = async (path: string, body = '') => {
+      const { headers } = await fetch(new URL(path, url), json(body));
+      return ['www-authenticate', 'x-content-type-options', 'cache-control']
+        .concat('content-security-policy')
+        .map((name) => headers.get(name));
+    };
+
+    expect([
+      await fieldsOf('/api/v1/plants'),
+      await fieldsOf('/api/v1/open'),
+      await fieldsOf('/api/v1/open', '{"id":1,"name":"Fern"}'),
+    ]).toEqual([
+      ['Key', 'nosniff', 'private', "default-src 'none'; frame-ancestors 'none'"],
+      [null, 'nosniff', 'no-store', "default-src 'none'; frame-ancestors 'none'"],
+      [null, null, null, null],
+    ]);
+  });
+
+  it('requires no token when the host guards the route', async () => {
+    const url = await start(adapter, [
+      PlantsModule.forRoot({ sqlite: file, guard: GUARDED_BY_HOST }),
+    ]);
+
+    expect(await post(url, '{"id":1,"name":"Fern"}', { authorization: '' })).toMatchObject({
+      status: 200,
+    });
+  });
+
+  it('can be mounted twice, with another path, store and guard', async () => {
+    const url = await start(adapter, [
+      mountings.forRoot(),
+      PlantsModule.forRoot({
+        path: 'greenhouse/plants',
+        sqlite: join(folder, 'greenhouse.db'),
+        guard: KeyGuard,
+      }),
+    ]);
+
+    await post(url, '{"id":1,"name":"Fern"}');
+    await post(url, '{"id":1,"name":"Moss"}', { 'x-key': 'good' }, '/api/v1/greenhouse/plants');
+
+    expect(readPlants(file)).toEqual([{ id: 1n, name: 'Fern' }]);
+    expect(readPlants(join(folder, 'greenhouse.db'))).toEqual([{ id: 1n, name: 'Moss' }]);
+    expect(operationIdsOf(app)).toEqual(
+      expect.arrayContaining([
+        'PlantsController_create_v1',
+        'GreenhousePlantsController_create_v1',
+      ]),
+    );
+  });
+
+  it('closes its store when the host closes, after all accepted plants are stored', async () => {
+    await start(adapter, [mountings.forRoot()]);
+    const plants = plantsServiceOf(app);
+    const creations = Array.from({ length: 20 }, (_, id) =>
+      plants.create({ id: BigInt(id), name: 'Fern' }),
+    );
+
+    await app?.close();
+
+    expect(await Promise.all(creations)).toHaveLength(20);
+    expect(existsSync(`${file}-wal`)).toBe(false);
+    expect(readPlants(file)).toHaveLength(20);
+  });
+
+  it('takes the version that it is mounted with', async () => {
+    const url = await start(adapter, [
+      PlantsModule.forRoot({ sqlite: file, auth: { tokens: [TOKEN] }, version: '2' }),
+    ]);
+
+    expect(await post(url, LARGE_ID, {}, '/api/v2/plants')).toMatchObject({ status: 200 });
+    expect(await post(url, LARGE_ID)).toMatchObject({ status: 404 });
+  });
+
+  it("lists in the host's document what this host answers", async () => {
+    const path = 'limited';
+    await start(adapter, [
+      mountings.forRoot(),
+      PlantsModule.forRoot({
+        ...{ path, sqlite: file, auth: { tokens: [TOKEN] } },
+        hostErrors: ['tooManyRequests'],
+      }),
+    ]);
+    if (!app) throw new Error('no host');
+    const { paths } = SwaggerModule.createDocument(app, new DocumentBuilder().build());
+    const statusesOf = (url: string) => Object.keys(paths[url]?.post?.responses ?? {}).sort();
+
+    const own = ['200', '400', '401', '403', '503', '504', 'default'];
+    expect(statusesOf('/api/v1/plants')).toEqual(own);
+    expect(statusesOf('/api/v1/limited')).toEqual([...own, '429'].sort());
+    expect(JSON.stringify(paths['/api/v1/plants'])).not.toMatch(/40800|41700|43100|50100/);
+  });
+
+  it("describes itself in the host's document, beside schemas of the same name", async () => {
+    await start(adapter, [mountings.forRoot()]);
+    if (!app) throw new Error('no host');
+
+    const { paths, components } = SwaggerModule.createDocument(app, new DocumentBuilder().build());
+
+    expect(paths['/api/v1/plants']?.post).toMatchObject({
+      security: [{ bearerAuth: [] }],
+      requestBody: {
+        content: {
+          'application/json': { schema: { $ref: '#/components/schemas/PlantStore.NewPlant' } },
+        },
+      },
+    });
+    expect(components?.schemas).toMatchObject({
+      Plant: { properties: { rows: { type: 'number' } } },
+      'PlantStore.Plant': { properties: { name: { type: 'string' } } },
+      'PlantStore.Error': { properties: { error: { type: 'integer' } } },
+    });
+  });
+});
+
+describe('without auth and guard', () => {
+  const nodeEnv = process.env.NODE_ENV;
+  const folderBefore = process.cwd();
+  beforeEach(() => {
+    process.chdir(folder);
+  });
+  afterEach(() => {
+    process.env.NODE_ENV = nodeEnv;
+    process.chdir(folderBefore);
+  });
+
+  it('accepts a random token that it has logged', async () => {
+    const warn = jest.fn();
+    const url = await start('Fastify', [PlantsModule.forRoot()], {
+      logger: { warn, log: jest.fn(), error: jest.fn() },
+    });
+    const [, token = ''] = /Bearer (\S+)/.exec(String(warn.mock.calls[0])) ?? [];
+
+    expect(await post(url, '{"id":1,"name":"Fern"}')).toMatchObject({ status: 401 });
+    expect(
+      await post(url, '{"id":1,"name":"Fern"}', { authorization: `Bearer ${token.split(',')[0]}` }),
+    ).toMatchObject({ status: 200 });
+    expect(readPlants(join(folder, 'data/plants.db'))).toHaveLength(1);
+  });
+
+  it('does not start in production', async () => {
+    process.env.NODE_ENV = 'production';
+
+    await expect(startHost('Fastify', [PlantsModule.forRoot({ sqlite: file })])).rejects.toThrow(
+      'to say who may create plants',
+    );
+  });
+
+  it('does not start with a malformed token, and opens no store', async () => {
+    const open = jest.spyOn(SqlitePlantsRepository, 'open');
+
+    await expect(
+      startHost('Fastify', [
+        PlantsModule.forRoot({ sqlite: file, auth: { tokens: ['good', 'n ö'] } }),
+      ]),
+    ).rejects.toThrow('tokens[1]');
+    expect(open).not.toHaveBeenCalled();
+    open.mockRestore();
+  });
+});
+
+describe('with client settings for PostgreSQL', () => {
+  let server: PostgresServer;
+  beforeEach(async () => {
+    server = await PostgresServer.start();
+  });
+  afterEach(() => server.remove());
+
+  it('stores plants there, and closes its sessions', async () => {
+    const { port } = server;
+    const postgres = { host: '127.0.0.1', port, user: 'postgres', password: () => 'not needed' };
+    const url = await start('Fastify', [
+      PlantsModule.forRoot({ postgres, auth: { tokens: [TOKEN] } }),
+    ]);
+
+    const answer = await post(url, '{"id":1,"name":"Fern"}');
+    await app?.close();
+    app = undefined;
+
+    expect(answer.status).toBe(200);
+    expect(await server.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+    const sessions = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'plant-store'";
+    await until(async () => (await server.execute(sessions)).length === 0);
+  });
+});
+
+describe("with the host's own repository", () => {
+  @Injectable()
+  class MapRepository extends PlantsRepository {
+    readonly plants = new Map<bigint, Plant>();
+    readonly shutdown = jest.fn();
+    insert(plant: Plant): Promise<boolean> {
+      if (plant.name === 'lost') return Promise.reject(new OutcomeUnknownError());
+      const isFree = !this.plants.has(plant.id);
+      if (isFree) this.plants.set(plant.id, plant);
+      return Promise.resolve(isFree);
+    }
+    find(id: bigint): Promise<Plant | undefined> {
+      return Promise.resolve(this.plants.get(id));
+    }
+    page(): Promise<readonly Plant[]> {
+      return Promise.resolve([]);
+    }
+    onApplicationShutdown(): void {
+      this.shutdown();
+    }
+  }
+
+  @Module({ providers: [MapRepository], exports: [MapRepository] })
+  class MapModule {}
+
+  const mount = () =>
+    PlantsModule.forRoot({
+      imports: [MapModule],
+      repository: MapRepository,
+      auth: { tokens: [TOKEN] },
+    });
+
+  it('stores plants there, and opens no store of its own', async () => {
+    const url = await start('Fastify', [mount()]);
+
+    const answers = [
+      await post(url, '{"id":1,"name":"Fern"}'),
+      await post(url, '{"id":1,"name":"Fern"}'),
+      await post(url, '{"id":2,"name":"lost"}'),
+    ];
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 400, 504]);
+    expect(app?.get(MapRepository, { strict: false }).plants.size).toBe(1);
+  });
+
+  it('leaves closing it to the host, once', async () => {
+    await start('Fastify', [mount()]);
+    const repository = app?.get(MapRepository, { strict: false });
+
+    await app?.close();
+
+    expect(repository?.shutdown).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe('when the host reads the body first', () => {
+  @Module({})
+  class EarlyModule {}
+
+  /** A module of the host that comes before all others. */
+  const early = (prepare: (adapter: AbstractHttpAdapter) => void) => ({
+    module: EarlyModule,
+    providers: [
+      {
+        provide: 'early',
+        inject: [HttpAdapterHost],
+        useFactory: ({ httpAdapter }: HttpAdapterHost) => {
+          prepare(httpAdapter);
+        },
+      },
+    ],
+  });
+
+  it('refuses an id that may have been rounded, and says so in the log, once', async () => {
+    const warn = jest.fn();
+    const readEarly = early((adapter) => {
+      adapter.use(
+        (request: Readable & { body?: unknown }, _response: unknown, next: () => void) => {
+          void parseJson(request).then((body) => {
+            request.body = body;
+            next();
+          });
+        },
+      );
+    });
+    const logger = { log: jest.fn(), error: jest.fn(), warn };
+    const url = await start('Express', [readEarly, mountings.forRoot()], { logger });
+
+    expect(await post(url, LARGE_ID)).toEqual({ status: 400, body: errorBodies.idRounded });
+    expect(await post(url, '{"id":1e400,"name":"Fern"}')).toEqual({
+      status: 400,
+      body: errorBodies.idNotInt64,
+    });
+    expect(await post(url, '{"id":-9007199254740991,"name":"Fern"}')).toMatchObject({
+      status: 200,
+    });
+    expect(readPlants(file)).toEqual([{ id: -9_007_199_254_740_991n, name: 'Fern' }]);
+    const lines = warn.mock.calls.map(([line]) => String(line));
+    expect(lines.filter((line) => line.includes('PlantsModule can read'))).toEqual([
+      expect.stringMatching(
+        /^Middleware of the application parses the bodies of requests to \/api\/v1\/plants before/,
+      ),
+    ]);
+  });
+});
+
+describe("with keys of the host's callers", () => {
+  @Injectable()
+  class NamingGuard implements CanActivate {
+    canActivate(context: ExecutionContext): boolean {
+      const request = context
+        .switchToHttp()
+        .getRequest<{ headers: Record<string, string>; caller?: unknown }>();
+      const name = request.headers['x-caller'];
+      if (name !== undefined) request.caller = { name };
+      return true;
+    }
+  }
+
+  it.each(Object.keys(adapters) as (keyof typeof adapters)[])(
+    'tells callers apart as the guard names them, on %s and in process',
+    async (adapter) => {
+      const url = await start(adapter, [
+        PlantsModule.forRoot({ sqlite: file, guard: NamingGuard }),
+      ]);
+      const create = async (id: number, caller?: string) => {
+        const answer = await post(url, `{"id":${id},"name":"Fern"}`, {
+          'idempotency-key': 'abc',
+          ...(caller === undefined ? {} : { 'x-caller': caller }),
+        });
+        return answer.status;
+      };
+
+      expect([await create(1, 'ada'), await create(1, 'ada'), await create(1, 'bob')]).toEqual([
+        200, 200, 400,
+      ]);
+      expect([await create(2), await create(2), await create(2, 'ada')]).toEqual([200, 200, 400]);
+
+      const plants = plantsServiceOf(app);
+      const fern = { id: 1n, name: 'Fern' };
+      const options = { idempotencyKey: 'abc', caller: { name: 'ada' } };
+      expect(await plants.create(fern, options)).toEqual(fern);
+      await expect(plants.create({ ...fern, name: 'Moss' }, options)).rejects.toThrow(
+        IdempotencyKeyReusedError,
+      );
+      await expect(plants.create(fern, { idempotencyKey: 'abc' })).rejects.toThrow(IdTakenError);
+      await expect(plants.create(fern, { idempotencyKey: 'a b' })).rejects.toThrow(
+        InvalidIdempotencyKeyError,
+      );
+    },
+  );
+});
+
+describe('PlantsService, in process', () => {
+  let plants: PlantsService;
+  beforeEach(async () => {
+    await start('Fastify', [mountings.forRoot()]);
+    plants = plantsServiceOf(app);
+  });
+
+  it('creates the plant as given, although the object changes afterwards', async () => {
+    const plant = { id: 1n, name: 'Fern' };
+    const creation = plants.create(plant);
+    Object.assign(plant, { id: 2n ** 64n + 5n, name: 'Moss' });
+
+    expect(await creation).toEqual({ id: 1n, name: 'Fern' });
+    expect(readPlants(file)).toEqual([{ id: 1n, name: 'Fern' }]);
+  });
+
+  it('creates a plant and finds it', async () => {
+    const plant = { id: 2n ** 63n - 1n, name: 'Fern', tag: 'shade' };
+
+    expect(await plants.create(plant)).toEqual(plant);
+    expect(await plants.find(plant.id)).toEqual(plant);
+    expect(await plants.find(1n)).toBeUndefined();
+  });
+
+  it('returns plants that are JSON, with the id as a string', async () => {
+    const created = await plants.create({ id: 2n ** 63n - 1n, name: 'Fern' });
+    const json = '{"id":"9223372036854775807","name":"Fern"}';
+
+    expect(JSON.stringify(created)).toBe(json);
+    expect(JSON.stringify(await plants.find(created.id))).toBe(json);
+    for await (const plant of plants.all()) expect(JSON.stringify(plant)).toBe(json);
+  });
+
+  it('throws the errors of the catalogue', async () => {
+    await plants.create({ id: 1n, name: 'Fern' });
+
+    await expect(plants.create({ id: 1n, name: 'Moss' })).rejects.toThrow(IdTakenError);
+    await expect(plants.create({ id: 2n ** 63n, name: 'Fern' })).rejects.toThrow(InvalidPlantError);
+    await expect(plants.create({ id: 2n, name: '\ud800' })).rejects.toThrow(InvalidPlantError);
+  });
+
+  it('reads all plants in id order', async () => {
+    const ids = [-(2n ** 63n), -5n, 0n, 7n, 2n ** 53n + 1n, 2n ** 63n - 1n];
+    await Promise.all(ids.toReversed().map((id) => plants.create({ id, name: `Fern ${id}` })));
+
+    const read: Plant[] = [];
+    for await (const plant of plants.all()) read.push(plant);
+
+    expect(read).toEqual(ids.map((id) => ({ id, name: `Fern ${id}` })));
+  });
+});
+
+/** What the OpenAPI document of a host calls its operations of POST. */
+function operationIdsOf(host: INestApplication | undefined): (string | undefined)[] {
+  if (!host) throw new Error('no host was started');
+  const { paths } = SwaggerModule.createDocument(host, new DocumentBuilder().build());
+  return Object.values(paths).map(({ post: operation }) => operation?.operationId);
+}
+
+function plantsServiceOf(host: INestApplication | undefined): PlantsService {
+  if (!host) throw new Error('no host was started');
+  return host.get(PlantsService, { strict: false });
+}
+
+const form = { 'content-type': 'application/x-www-form-urlencoded' };
+
+function json(body: string): RequestInit {
+  return { method: 'POST', body, headers: { 'content-type': 'application/json' } };
+}

@@ -1,0 +1,56 @@
+import { once } from 'node:events';
+import { TestApplication, TOKEN } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
+import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { exchange, open, readAnswers } from '../support/wire';
+
+const BODY = '{"id":1,"name":"Fern"}';
+
+describe('a creation that waits for 100 Continue', () => {
+  let provider: OpenIdProvider;
+  let application: TestApplication;
+  let url: URL;
+  beforeAll(async () => {
+    provider = await OpenIdProvider.start(makeKey('ES256'));
+    application = await TestApplication.start({
+      AUTH_TOKENS: `${TOKEN},scraper scope=metrics`,
+      AUTH_ISSUER: provider.issuer,
+      AUTH_AUDIENCE: AUDIENCE,
+    });
+    url = await application.listen();
+  });
+  afterAll(async () => {
+    await application.stop();
+    await provider.stop();
+  });
+
+  const head = (authorization: string, length: number) =>
+    `POST /plants HTTP/1.1\r\nHost: x\r\n${authorization}Expect: 100-continue\r\n` +
+    `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+
+  it.each([
+    ['no token', '', 401, errorBodies.missingCredentials],
+    ['a bad token', 'Authorization: Bearer x\r\n', 401, errorBodies.invalidToken],
+    ['a bad JWT', 'Authorization: Bearer a.b.c\r\n', 401, errorBodies.invalidToken],
+    ['a token for something else', 'Authorization: Bearer scraper\r\n', 403, errorBodies.forbidden],
+  ])('is not asked for its body when it has %s', async (_what, authorization, status, body) => {
+    const answers = await exchange(url, head(authorization, 900_000));
+
+    expect(answers).toMatchObject([{ status, body, headers: { connection: 'close' } }]);
+  });
+
+  it.each([
+    ['token', () => TOKEN],
+    ['JWT', () => provider.accessToken()],
+  ])('is asked for it when it has a good %s', async (_what, makeToken) => {
+    application.store.removePlants();
+    const socket = open(url);
+    socket.write(
+      head(`Connection: close\r\nAuthorization: Bearer ${await makeToken()}\r\n`, BODY.length),
+    );
+    await once(socket, 'readable');
+    socket.write(BODY);
+
+    expect(await readAnswers(socket)).toMatchObject([{ status: 100 }, { status: 200 }]);
+  });
+});

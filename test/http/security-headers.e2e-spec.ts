@@ -1,0 +1,70 @@
+import { TestApplication, TOKEN } from '../support/application';
+import { exchange } from '../support/wire';
+
+describe('security headers', () => {
+  let application: TestApplication;
+  let url: URL;
+  beforeAll(async () => {
+    application = await TestApplication.start();
+    url = await application.listen();
+  });
+  afterAll(() => application.stop());
+
+  const creation = (body: string) =>
+    `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`;
+
+  it.each([
+    ['a refused body', creation('{}'), 400],
+    ['a missing token', 'POST /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 401],
+    ['an unknown path', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 404],
+    [
+      'a method that is not allowed',
+      'GET /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+      405,
+    ],
+    ['a malformed path', 'GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
+    ['an unknown expectation', 'POST / HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n', 417],
+    ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', 501],
+    ['bytes that are not HTTP', 'garbage\r\n\r\n', 400],
+  ])('are on the answer to %s', async (_what, request, status) => {
+    const [answer] = await exchange(url, request);
+
+    expect(answer?.status).toBe(status);
+    expect(answer?.headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+    });
+  });
+
+  it('are not on the answer to a creation, which no browser acts on', async () => {
+    const [answer] = await exchange(url, creation('{"id":1,"name":"Fern"}'));
+
+    expect(answer?.status).toBe(200);
+    expect(Object.keys(answer?.headers ?? {})).toEqual([
+      ...['x-request-id', 'content-type', 'content-length', 'date', 'connection'],
+    ]);
+  });
+
+  it('let Swagger UI load only its own files', async () => {
+    const { headers } = await application.app.inject({ method: 'GET', url: '/docs' });
+
+    expect(headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'content-security-policy':
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    });
+  });
+
+  it('let a browser reuse the files of Swagger UI while they are unchanged', async () => {
+    const file = { method: 'GET', url: '/docs/swagger-ui.css' } as const;
+    const { etag, 'cache-control': cacheControl } = (await application.app.inject(file)).headers;
+
+    const again = await application.app.inject({ ...file, headers: { 'if-none-match': etag } });
+
+    expect(cacheControl).toBe('public, max-age=0');
+    expect(again.statusCode).toBe(304);
+  });
+});

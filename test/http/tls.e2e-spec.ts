@@ -1,0 +1,161 @@
+import { once } from 'node:events';
+import { renameSync, writeFileSync } from 'node:fs';
+import { connect as connectPlainly } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { connect, type TLSSocket } from 'node:tls';
+import { generate } from 'selfsigned';
+import { TOKEN } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
+import { makeFolder, removeFolder } from '../support/folder';
+import { creation } from '../support/load';
+import { ServiceProcess } from '../support/service-process';
+import { until } from '../support/until';
+import { readAnswers } from '../support/wire';
+
+describe('HTTPS', () => {
+  let folder: string;
+  let service: ServiceProcess;
+  let url: URL;
+  beforeEach(async () => {
+    folder = makeFolder();
+    await writePair('first');
+    await start();
+  });
+  afterEach(async () => {
+    service.kill('SIGTERM');
+    await service.ended;
+    removeFolder(folder);
+  });
+
+  async function start(environment: NodeJS.ProcessEnv = {}): Promise<void> {
+    service = await ServiceProcess.start(folder, {
+      TLS_CERT: 'cert.pem',
+      TLS_KEY: 'key.pem',
+      ...environment,
+    });
+    url = await service.url();
+  }
+
+  async function writePair(commonName: string): Promise<void> {
+    const { cert, private: key } = await generate([{ name: 'commonName', value: commonName }]);
+    for (const [name, text] of Object.entries({ cert, key })) {
+      writeFileSync(join(folder, 'new'), text);
+      renameSync(join(folder, 'new'), join(folder, `${name}.pem`));
+    }
+  }
+
+  async function open(): Promise<TLSSocket> {
+    const socket = connect(Number(url.port), url.hostname, { rejectUnauthorized: false });
+    await once(socket, 'secureConnect');
+    return socket;
+  }
+
+  async function currentName(): Promise<string> {
+    const socket = await open();
+    const { subject } = socket.getPeerCertificate();
+    socket.destroy();
+    return String(subject.CN);
+  }
+
+  it('creates a plant', async () => {
+    const socket = await open();
+    socket.write(creation(1).text.replace('Host: x', 'Host: x\r\nConnection: close'));
+
+    expect(url.protocol).toBe('https:');
+    expect(await readAnswers(socket)).toMatchObject([{ status: 200, body: { name: 'Fern' } }]);
+  });
+
+  it('answers a client that has ended its side', async () => {
+    for (let id = 10; id < 30; id++) {
+      const plain = connectPlainly({
+        port: Number(url.port),
+        host: url.hostname,
+        allowHalfOpen: true,
+      });
+      const socket = connect({ socket: plain, rejectUnauthorized: false });
+      await once(socket, 'secureConnect');
+      // The creation, and close_notify and FIN behind it.
+      socket.end(creation(id).text);
+
+      expect(await readAnswers(socket)).toMatchObject([{ status: 200, body: { name: 'Fern' } }]);
+    }
+  });
+
+  it('answers malformed HTTP with the Error body', async () => {
+    const socket = await open();
+    socket.write('garbage\r\n\r\n');
+
+    expect(await readAnswers(socket)).toMatchObject([
+      { status: 400, body: errorBodies.malformedRequest },
+    ]);
+  });
+
+  it('uses a new certificate without a restart, and keeps the last valid one meanwhile', async () => {
+    writeFileSync(join(folder, 'cert.pem'), 'half written');
+    await until(() => service.stdout.includes('The last valid pair stays in use'));
+    expect(await currentName()).toBe('first');
+
+    await writePair('second');
+
+    await until(async () => (await currentName()) === 'second');
+  });
+
+  it('closes a connection without a handshake, and does not count it as a request', async () => {
+    service.kill('SIGKILL');
+    await service.ended;
+    await start({ HEADERS_TIMEOUT: '1s' });
+    const silent = connectPlainly(Number(url.port), url.hostname).resume();
+    silent.on('error', () => undefined);
+    await once(silent, 'connect');
+
+    await once(silent, 'close');
+
+    const socket = await open();
+    socket.end(
+      `GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nConnection: close\r\n\r\n`,
+    );
+    expect(await text(socket)).toContain('plant_store_errors_total{error="40000"} 0\n');
+  });
+
+  it('ends with 0 although connections are open, one of them before its handshake', async () => {
+    const used = await open();
+    used.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(used, 'data');
+    const silent = connectPlainly(Number(url.port), url.hostname);
+    await once(silent, 'connect');
+    silent.on('error', () => undefined);
+
+    service.kill('SIGTERM');
+
+    // Before the shutdown timeout cuts connections, and before the test times out.
+    expect(await service.ended).toEqual({ code: 0, signal: null });
+    used.destroy();
+    silent.destroy();
+  });
+});
+
+describe('HTTPS with invalid files', () => {
+  let folder: string;
+  let service: ServiceProcess;
+  beforeEach(() => {
+    folder = makeFolder();
+  });
+  afterEach(async () => {
+    service.kill('SIGKILL');
+    await service.ended;
+    removeFolder(folder);
+  });
+
+  it('ends the service with one sentence', async () => {
+    writeFileSync(join(folder, 'cert.pem'), 'no certificate');
+    service = new ServiceProcess(folder, {
+      AUTH_TOKENS: 'x',
+      TLS_CERT: 'cert.pem',
+      TLS_KEY: 'cert.pem',
+    });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toMatch(/^TLS_CERT and TLS_KEY cannot be used: .*\.\n$/);
+  });
+});

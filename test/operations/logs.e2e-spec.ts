@@ -1,0 +1,396 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+import { join } from 'node:path';
+import { createLogger } from '../../src/operations/logging/logger';
+import { NestLogger } from '../../src/operations/logging/nest-logger';
+import { TestApplication, TOKEN } from '../support/application';
+import { makeFolder, removeFolder } from '../support/folder';
+import { freePort } from '../support/free-port';
+import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { programEnvironment } from '../support/run-folder';
+import { ServiceProcess } from '../support/service-process';
+import { lockDatabase } from '../support/sqlite';
+import { until } from '../support/until';
+import { exchange } from '../support/wire';
+
+const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+
+describe('the log', () => {
+  let folder: string;
+  let service: ServiceProcess;
+  beforeEach(() => {
+    folder = makeFolder();
+  });
+  afterEach(async () => {
+    service.kill('SIGKILL');
+    await service.ended;
+    removeFolder(folder);
+  });
+
+  async function start(environment: NodeJS.ProcessEnv = {}): Promise<void> {
+    service = await ServiceProcess.start(folder, environment);
+  }
+
+  /** Ends the service and returns all lines that it wrote. */
+  async function lines(): Promise<Record<string, unknown>[]> {
+    service.kill('SIGTERM');
+    await service.ended;
+    return service.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  }
+
+  it('has one line for a 5xx, with its number, its cause, the request id and the trace', async () => {
+    await start();
+    const lock = lockDatabase(join(folder, 'data/plants.db'));
+    await service.post('{"id":1,"name":"Fern"}', {
+      'x-request-id': 'abc',
+      traceparent: TRACEPARENT,
+    });
+    lock.close();
+
+    const failures = (await lines()).filter(({ context }) => context === 'Errors');
+    expect(failures).toMatchObject([
+      {
+        level: 50,
+        requestId: 'abc',
+        traceparent: TRACEPARENT,
+        context: 'Errors',
+        msg: expect.stringMatching(/^50300 /) as string,
+        err: { message: expect.stringMatching(/plants\.db: .*database is locked/) as string },
+      },
+    ]);
+  });
+
+  it('counts the lines of an error number beyond ten a second', async () => {
+    await start();
+    const lock = lockDatabase(join(folder, 'data/plants.db'));
+    await Promise.all(
+      Array.from({ length: 50 }, (_, id) => service.post(`{"id":${id},"name":"Fern"}`)),
+    );
+    lock.close();
+    await until(() => service.stdout.includes('more times'));
+
+    const failures = (await lines()).filter(({ context }) => context === 'Errors');
+    const counted = failures.filter(({ msg }) => String(msg).includes('more times'));
+    const total = failures.length - counted.length;
+    const others = counted.map(({ msg }) => Number(/(\d+) more times/.exec(String(msg))?.[1]));
+    expect(total + others.reduce((sum, count) => sum + count, 0)).toBe(50);
+    expect(total).toBeLessThan(50);
+    expect(failures.filter(({ requestId }) => requestId === undefined)).toEqual(counted);
+  });
+
+  it('has no line for a request by default, unless it is answered with a 5xx', async () => {
+    await start();
+    await service.post('{"id":1,"name":"Fern"}');
+    await service.post('{');
+    await exchange(
+      await service.url(),
+      'POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
+    );
+
+    expect((await lines()).filter(({ requestId }) => requestId !== undefined)).toEqual([]);
+  });
+
+  describe('with ACCESS_LOG=true says of a creation', () => {
+    const BIG = '9007199254740993';
+
+    /** What the lines say of creations. */
+    async function creations(): Promise<unknown[]> {
+      return (await lines())
+        .filter(({ msg }) => msg === 'request')
+        .map(({ status, caller, issuer, id, outcome }) => ({
+          status,
+          caller,
+          issuer,
+          id,
+          outcome,
+        }));
+    }
+
+    it('who created what, and with which outcome', async () => {
+      writeFileSync(join(folder, 'tokens.txt'), 'valid ci\nscraper prometheus scope=metrics\n');
+      await start({ ACCESS_LOG: 'true', AUTH_TOKENS_FILE: 'tokens.txt', BODY_LIMIT: '1KiB' });
+      const post = (body: string, token = 'valid') =>
+        service.post(body, { authorization: `Bearer ${token}` });
+      await post(`{"id":${BIG},"name":"secret"}`);
+      await post(`{"id":${BIG}.0,"name":"secret"}`, TOKEN);
+      await post('{"id":1,"name":"secret');
+      await post(`{"id":1,"name":"${'secret'.repeat(200)}"}`);
+      await post('{}', 'bad-secret');
+      await post('{}', 'scraper');
+      const lock = lockDatabase(join(folder, 'data/plants.db'));
+      await post('{"id":-2,"name":"secret"}');
+      lock.close();
+
+      expect(await creations()).toEqual([
+        { status: 200, caller: 'ci', id: BIG, outcome: 'created' },
+        { status: 400, caller: 'token 1', id: BIG, outcome: 'taken' },
+        { status: 400, caller: 'ci', outcome: 'invalid' },
+        { status: 400, outcome: 'invalid' },
+        { status: 401 },
+        { status: 403 },
+        { status: 503, caller: 'ci', id: '-2', outcome: 'refused' },
+      ]);
+      expect(service.stdout).not.toContain('secret');
+    });
+
+    it('nothing at a preflight, which has a line and creates nothing', async () => {
+      const origin = 'https://app.example.org';
+      await start({ ACCESS_LOG: 'true', CORS_ORIGINS: origin });
+      for (const from of [origin, 'https://other.example.org']) {
+        const preflight = {
+          origin: from,
+          'access-control-request-method': 'POST',
+          'access-control-request-headers': 'authorization,content-type',
+        };
+        await fetch(new URL('/plants', await service.url()), {
+          method: 'OPTIONS',
+          headers: preflight,
+        });
+        await service.post('{"id":1,"name":"Fern"}', { origin: from });
+      }
+
+      const logged = (await lines()).filter(({ msg }) => msg === 'request');
+      expect(
+        logged.map(({ method, path, status, caller, outcome }) => [
+          ...[method, path, status],
+          ...[caller, outcome],
+        ]),
+      ).toEqual([
+        ['OPTIONS', '/plants', 200, undefined, undefined],
+        ['POST', '/plants', 200, 'token 1', 'created'],
+        ['OPTIONS', '/plants', 200, undefined, undefined],
+        ['POST', '/plants', 400, 'token 1', 'taken'],
+      ]);
+    });
+
+    it('which issuer knows the caller', async () => {
+      const provider = await OpenIdProvider.start(makeKey('ES256'));
+      await start({
+        ACCESS_LOG: 'true',
+        AUTH_ISSUER: provider.issuer,
+        AUTH_AUDIENCE: AUDIENCE,
+      });
+      await service.post('{"id":1,"name":"Fern"}', {
+        authorization: `Bearer ${await provider.accessToken()}`,
+      });
+
+      expect(await creations()).toEqual([
+        {
+          status: 200,
+          caller: expect.any(String) as string,
+          issuer: provider.issuer,
+          id: '1',
+          outcome: 'created',
+        },
+      ]);
+      await provider.stop();
+    });
+  });
+
+  it('contains no token and no body, even at the lowest level', async () => {
+    await start({ ACCESS_LOG: 'true', LOG_LEVEL: 'trace' });
+    const lock = lockDatabase(join(folder, 'data/plants.db'));
+    await service.post('{"id":1,"name":"secret"}');
+    await service.post('{"id":1,"name":"secret"', { authorization: 'Bearer secret' });
+    await service.post('{"id":"secret"');
+    lock.close();
+    await lines();
+
+    expect(service.stdout + service.stderr).not.toMatch(new RegExp(`secret|${TOKEN}`));
+  });
+});
+
+describe('the log with ACCESS_LOG=true', () => {
+  let folder: string;
+  let service: ServiceProcess;
+  let tests = 0;
+  beforeAll(async () => {
+    folder = makeFolder();
+    service = await ServiceProcess.start(folder, { ACCESS_LOG: 'true' });
+  });
+  afterAll(async () => {
+    service.kill('SIGKILL');
+    await service.ended;
+    removeFolder(folder);
+  });
+
+  /** The lines of all requests of the present test, and of no other. */
+  async function requestLines(): Promise<Record<string, unknown>[]> {
+    const last = `end-${++tests}`;
+    await fetch(await service.url(), { headers: { 'x-request-id': last } });
+    await until(() => service.stdout.includes(`"${last}"`));
+    const lines = service.stdout
+      .split('\n')
+      .filter((line) => line.includes('"requestId"'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    const endOf = (test: number) => lines.findIndex(({ requestId }) => requestId === `end-${test}`);
+    return lines.slice(endOf(tests - 1) + 1, endOf(tests));
+  }
+
+  it('has one line for each request', async () => {
+    await service.post('{"id":1,"name":"Fern"}', {
+      'x-request-id': 'abc',
+      traceparent: TRACEPARENT,
+    });
+
+    expect(await requestLines()).toMatchObject([
+      { requestId: 'abc', traceparent: TRACEPARENT, method: 'POST', path: '/plants', status: 200 },
+    ]);
+  });
+
+  it('has a repeated creation with its outcome, and no key', async () => {
+    for (let time = 0; time < 2; time++) {
+      await service.post('{"id":2,"name":"Fern"}', { 'idempotency-key': 'secret-key' });
+    }
+
+    const outcomes = (await requestLines()).map(({ outcome }) => outcome);
+    expect(outcomes).toEqual(['created', 'replayed']);
+    expect(service.stdout).not.toContain('secret-key');
+  });
+
+  it('leaves out a malformed traceparent', async () => {
+    await service.post('{"id":3,"name":"Fern"}', { traceparent: `${TRACEPARENT}x` });
+
+    const lines = await requestLines();
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).not.toHaveProperty('traceparent');
+  });
+
+  it('has a line for what is refused before any router', async () => {
+    const url = await service.url();
+    await exchange(url, 'GET /%zz?secret HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-1\r\n\r\n');
+    await exchange(
+      url,
+      'POST /plants HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-2\r\nExpect: x\r\n\r\n',
+    );
+
+    expect(await requestLines()).toMatchObject([
+      { requestId: 'r-1', method: 'GET', path: '/%zz', status: 400 },
+      { requestId: 'r-2', method: 'POST', path: '/plants', status: 417 },
+    ]);
+  });
+
+  it('contains no password from a target in absolute form', async () => {
+    const target = 'http://user:hunter2@x/plants?access_token=hunter3';
+
+    await exchange(
+      await service.url(),
+      `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+    );
+
+    expect(await requestLines()).toMatchObject([{ path: '/plants' }]);
+    expect(service.stdout).not.toContain('hunter');
+  });
+
+  it('cannot be forged: text from a caller stays within its line', async () => {
+    await fetch(new URL('/x%0a{"level":60}\u2028"', await service.url()), {
+      headers: { 'x-request-id': '{"level":60}' },
+    });
+
+    expect(await requestLines()).toHaveLength(1);
+    const lines = service.stdout.trimEnd().split('\n');
+    const levels = lines.map((line) => (JSON.parse(line) as { level: number }).level);
+    expect(levels).not.toContain(60);
+  });
+});
+
+describe('a log output', () => {
+  let folder: string;
+  let child: ChildProcess | undefined;
+  beforeEach(() => {
+    folder = makeFolder();
+  });
+  afterEach(() => {
+    child?.kill('SIGKILL');
+    removeFolder(folder);
+  });
+
+  it.each([
+    ['that is full', 'w', '/dev/full', 0],
+    // Node cannot cancel the write in progress.
+    ['that is a pipe without a reader', 'r+', undefined, 1],
+  ])(
+    '%s does not stop the service',
+    async (_what, flags, path, code) => {
+      const pipe = join(folder, 'pipe');
+      if (path === undefined) execFileSync('mkfifo', [pipe]);
+      const output = openSync(path ?? pipe, flags);
+      const port = await freePort();
+      child = spawn(
+        process.execPath,
+        [join(__dirname, '../../dist/program/plant-store.js'), 'serve'],
+        {
+          cwd: folder,
+          env: {
+            ...programEnvironment(),
+            PORT: String(port),
+            AUTH_TOKENS: TOKEN,
+            ACCESS_LOG: 'true',
+            SHUTDOWN_TIMEOUT: '2s',
+          },
+          stdio: ['ignore', output, 'ignore'],
+        },
+      );
+      const ended = once(child, 'close');
+      const url = new URL(`http://127.0.0.1:${port}/${'x'.repeat(4000)}`);
+      await until(() => fetch(url).then(Boolean, () => false));
+
+      for (let round = 0; round < 10; round++) {
+        const answers = await Promise.all(Array.from({ length: 10 }, () => fetch(url)));
+        expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(404));
+      }
+      // Longer than the time after which a reader counts as stalled.
+      await setTimeout(1100);
+      child.kill('SIGTERM');
+
+      expect(await ended).toEqual([code, null]);
+      closeSync(output);
+    },
+    20_000,
+  );
+});
+
+it('leaves nothing on the process when applications end', async () => {
+  await (await TestApplication.start()).stop();
+  const before = process.listenerCount('exit');
+
+  for (let count = 0; count < 12; count++) await (await TestApplication.start()).stop();
+
+  expect(process.listenerCount('exit')).toBe(before);
+}, 30_000);
+
+describe("the log of Nest's Logger", () => {
+  function written(isTTY: boolean): string {
+    let text = '';
+    const output = { isTTY, write: (line: string) => (text += line) };
+    new NestLogger(createLogger('info', output)).error(new Error('gone'), 'no store', 'Store');
+    return text;
+  }
+
+  it('is JSON unless the output is a terminal', () => {
+    expect(JSON.parse(written(false))).toMatchObject({
+      level: 50,
+      context: 'Store',
+      msg: 'no store',
+      err: { message: 'gone' },
+    });
+  });
+
+  it('adds nothing for a missing stack', () => {
+    let text = '';
+    const output = { write: (line: string) => (text += line) };
+    // Nest's Logger passes an error without a stack this way.
+    new NestLogger(createLogger('info', output)).error('gone', undefined, 'Store');
+
+    expect(JSON.parse(text)).toMatchObject({ context: 'Store', msg: 'gone' });
+  });
+
+  it('is readable on a terminal', () => {
+    expect(written(true)).toMatch(/^\d\d:\d\d:\d\d ERROR Store: no store\n {4}Error: gone\n/);
+  });
+});

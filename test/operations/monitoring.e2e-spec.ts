@@ -1,0 +1,145 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parser } from '@prometheus-io/lezer-promql';
+import { load } from 'js-yaml';
+import { evaluate, parseMetrics, type Sample } from '../../bench/promql';
+import { TestApplication, TOKEN } from '../support/application';
+
+const FOLDER = join(__dirname, '../../docs/monitoring');
+
+const { groups } = load(readFileSync(join(FOLDER, 'alerts.yml'), 'utf8')) as {
+  groups: { rules: { alert: string; expr: string }[] }[];
+};
+const { panels } = JSON.parse(readFileSync(join(FOLDER, 'dashboard.json'), 'utf8')) as {
+  panels: { title: string; targets: { expr: string }[] }[];
+};
+
+/** Each expression with the name of its rule or panel. */
+const expressions = [
+  ...groups.flatMap(({ rules }) => rules.map(({ alert, expr }) => [alert, expr] as const)),
+  ...panels.flatMap(({ title, targets }) =>
+    targets.map(({ expr }) => [title, expr.replaceAll('$__rate_interval', '5m')] as const),
+  ),
+];
+
+/** The values of each label of each metric. */
+type Metrics = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
+
+/** Labels that Prometheus adds to everything it scrapes. */
+const SCRAPED = ['job', 'instance'];
+
+describe('alert rules and dashboard', () => {
+  let metrics: Metrics;
+  beforeAll(async () => {
+    const application = await TestApplication.start();
+    await application.post('{"id":1,"name":"Fern"}');
+    const { body } = await application.app.inject({
+      url: '/metrics',
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
+    // The metric `up` comes from Prometheus itself.
+    metrics = new Map([['up', new Map()], ...readMetrics(body)]);
+    await application.stop();
+  });
+
+  it.each(expressions)('use metrics that the service has: %s', (_name, expression) => {
+    expect(faultsOf(expression, metrics)).toEqual([]);
+  });
+
+  it.each([
+    ['sum(', 'not PromQL'],
+    ['plant_store_red', 'no plant_store_red'],
+    ['plant_store_ready{colour="red"}', 'no plant_store_ready{colour}'],
+    ['plant_store_errors_total{error="1"}', 'no plant_store_errors_total{error="1"}'],
+    ['sum by (colour) (plant_store_ready)', 'nothing with colour'],
+  ])('are rejected by the check: %s', (expression, fault) => {
+    expect(faultsOf(expression, metrics)).toEqual([fault]);
+  });
+});
+
+describe('the picture of the dashboard', () => {
+  const sampleAt = (time: number, text: string): Sample => ({
+    time,
+    series: parseMetrics(text, 'one'),
+  });
+
+  it('shows each panel', () => {
+    const picture = readFileSync(join(FOLDER, 'dashboard.svg'), 'utf8');
+
+    for (const { title } of panels) expect(picture).toContain(`>${title}</text>`);
+  });
+
+  it.each(panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)))(
+    'is drawn by an expression that the benchmark can evaluate: %s',
+    (expression) => {
+      expect(() => evaluate(expression, [sampleAt(0, '')])).not.toThrow();
+    },
+  );
+
+  it.each([
+    ['level{}', [3]],
+    ['rate(done_total{}[$__rate_interval])', [10, 5]],
+    ['sum by (kind) (rate(done_total{kind="a"}[$__rate_interval])) > 0', [10]],
+    ['sum(rate(done_total{}[$__rate_interval])) / sum(level{})', [5]],
+    ['histogram_quantile(0.5, sum by (le) (took_bucket{}))', [1.5]],
+  ])('evaluates %s as Prometheus does', (expression, expected) => {
+    const samples = [0, 1, 2, 3, 4].map((time) =>
+      sampleAt(
+        time,
+        `level 3\ndone_total{kind="a"} ${time * 10}\ndone_total{kind="b"} ${time * 5}\n` +
+          'took_bucket{le="1"} 1\ntook_bucket{le="2"} 3\ntook_bucket{le="+Inf"} 4',
+      ),
+    );
+
+    expect(evaluate(expression, samples).map(({ value }) => value)).toEqual(expected);
+  });
+
+  it('is not drawn by an expression that the benchmark cannot evaluate', () => {
+    expect(() => evaluate('irate(done_total{}[1m])', [])).toThrow('Not among the expressions');
+  });
+});
+
+function readMetrics(text: string): Metrics {
+  const metrics = new Map<string, Map<string, Set<string>>>();
+  for (const [, name = '', labels = ''] of text.matchAll(/^(\w+)(?:\{(.*)\})? \S+$/gm)) {
+    const values = metrics.get(name) ?? new Map<string, Set<string>>();
+    metrics.set(name, values);
+    for (const [, label = '', value = ''] of labels.matchAll(/(\w+)="([^"]*)"/g)) {
+      values.set(label, (values.get(label) ?? new Set()).add(value));
+    }
+  }
+  return metrics;
+}
+
+/** What is wrong with an expression: a syntax error, or a metric, label or value that does not exist. */
+function faultsOf(expression: string, metrics: Metrics): string[] {
+  const faults: string[] = [];
+  const labels = new Set(SCRAPED);
+  const groupings: string[] = [];
+  let metric = '';
+  let label = '';
+  const cursor = parser.parse(expression).cursor();
+  do {
+    const text = expression.slice(cursor.from, cursor.to);
+    const values = metrics.get(metric)?.get(label);
+    if (cursor.type.isError) return ['not PromQL'];
+    if (cursor.name === 'Identifier') {
+      metric = text;
+      for (const name of metrics.get(metric)?.keys() ?? []) labels.add(name);
+      if (!metrics.has(metric)) faults.push(`no ${metric}`);
+    } else if (cursor.name === 'LabelName' && cursor.node.parent?.name === 'GroupingLabels') {
+      groupings.push(text);
+    } else if (cursor.name === 'LabelName') {
+      label = text;
+      if (!SCRAPED.includes(label) && !metrics.get(metric)?.has(label)) {
+        faults.push(`no ${metric}{${label}}`);
+      }
+    } else if (cursor.name === 'StringLiteral' && values?.has(text.slice(1, -1)) === false) {
+      faults.push(`no ${metric}{${label}=${text}}`);
+    }
+  } while (cursor.next());
+  return [
+    ...faults,
+    ...groupings.filter((name) => !labels.has(name)).map((name) => `nothing with ${name}`),
+  ];
+}

@@ -1,0 +1,71 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { VARIABLES } from '../../src/config/variables';
+
+const ROOT = join(__dirname, '../..');
+
+/** The pages that people read, by their path in the repository. */
+const pages = new Map(
+  globSync(['*.md', 'docs/**/*.md'], { cwd: ROOT }).map((path) => [
+    path,
+    readFileSync(join(ROOT, path), 'utf8'),
+  ]),
+);
+
+/** The relative links of a page, with their anchors. */
+function linksOf(text: string): string[] {
+  const prose = text.replaceAll(/^```[^]*?^```/gm, '');
+  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = '']) => target)
+    .filter((target) => !/^[a-z]+:/.test(target));
+}
+
+/** The anchors that GitHub gives the headings of a page. */
+function anchorsOf(text: string): string[] {
+  const prose = text.replaceAll(/^```[^]*?^```/gm, '');
+  return [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+describe('the documentation', () => {
+  it.each([...pages.keys()])('has in %s only links that lead somewhere', (page) => {
+    const broken = linksOf(pages.get(page) ?? '').filter((link) => {
+      const [path = '', anchor] = link.split('#');
+      const target = path === '' ? page : relative('', join(dirname(page), path));
+      if (!existsSync(join(ROOT, target))) return true;
+      return anchor !== undefined && !anchorsOf(pages.get(target) ?? '').includes(anchor);
+    });
+
+    expect(broken).toEqual([]);
+  });
+
+  it('has every page in its index', () => {
+    const index = linksOf(pages.get('docs/README.md') ?? '');
+    const decisions = linksOf(pages.get('docs/decisions/README.md') ?? '');
+    const linked = [...index, ...decisions.map((link) => `decisions/${link}`)];
+
+    const missing = [...pages.keys()]
+      .filter((page) => page.startsWith('docs/') && page !== 'docs/README.md')
+      .map((page) => relative('docs', page))
+      .filter((page) => !linked.includes(page));
+
+    expect(missing).toEqual([]);
+  });
+
+  it('has every variable in the tables of the configuration, and no other', () => {
+    const rows = [...(pages.get('docs/configuration.md') ?? '').matchAll(/^\| (`[A-Z][^|]*)\|/gm)];
+    const names = rows.flatMap(([, cell = '']) => cell.match(/[A-Z][A-Z_]+/g) ?? []);
+
+    expect(names.filter((name) => name !== 'OTEL_').sort()).toEqual([...VARIABLES].sort());
+  });
+
+  it('has a README of at most 900 words', () => {
+    const words = pages.get('README.md')?.split(/\s+/) ?? [];
+
+    expect(words.length).toBeLessThanOrEqual(900);
+  });
+});

@@ -1,0 +1,267 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { buildSync } from 'esbuild';
+import { Client } from 'pg';
+import { makeFolder, removeFolder } from '../support/folder';
+import { PostgresServer } from '../support/postgres';
+import { packPackage } from '../host/hosts';
+import { freePort } from '../support/free-port';
+
+/**
+ * Installs the package as a user would, beside hosts that are not built with our configuration, and
+ * runs the recipes of docs/embedding.md in them. It asks the registry, so it is no part of npm test.
+ */
+
+const PROJECT = join(__dirname, '../..');
+const FASTIFY = '@nestjs/platform-fastify';
+const PLANT = '{"id":9007199254740993,"name":"Fern"}';
+
+const { devDependencies } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8')) as {
+  devDependencies: Record<string, string>;
+};
+
+let folder: string;
+let tarball: string;
+let postgres: PostgresServer;
+let host: ChildProcess | undefined;
+let output = '';
+beforeAll(async () => {
+  postgres = await PostgresServer.start();
+  folder = makeFolder();
+  tarball = packPackage(folder);
+}, 120_000);
+afterEach(async () => {
+  if (host?.exitCode === null && host.kill()) await once(host, 'exit');
+});
+afterAll(async () => {
+  await postgres.remove();
+  removeFolder(folder);
+});
+
+describe('the package', () => {
+  it('holds what users need and no more', () => {
+    const files = run(folder, 'tar', '-tzf', tarball).trim().split('\n');
+
+    const strangers = files.filter(
+      (file) =>
+        !/^package\/(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/.*\.(md|svg|yml|yaml|json|conf|cfg|service)|dist\/.*\.(m?js|d\.m?ts)|dist\/program\/(LICENSES\.txt|ui\/.*))$/.test(
+          file,
+        ),
+    );
+    expect(strangers).toEqual([]);
+    expect(
+      files.filter((file) => /spec|test|bench|dist\/(commands|openapi|server)/.test(file)),
+    ).toEqual([]);
+  });
+});
+
+describe.each([
+  ['an ESM host on Fastify', 'module', FASTIFY, true],
+  ['a CommonJS host on Express', 'commonjs', '@nestjs/platform-express', false],
+] as const)('in %s', (_what, type, platform, withSwagger) => {
+  let home: string;
+  beforeAll(() => {
+    home = join(folder, type);
+    makeHost(home, type, platform, withSwagger);
+  }, 240_000);
+
+  it('type-checks, declarations included', () => {
+    expect(run(home, join(PROJECT, 'node_modules/.bin/tsc'), '-p', '.')).toBe('');
+  }, 120_000);
+
+  it('creates a plant by the default recipe', async () => {
+    const url = await start(home, 'default');
+    const [, token = ''] = /Bearer ([\w-]+)/.exec(output) ?? [];
+
+    expect(await post(new URL('/plants', url), { authorization: `Bearer ${token}` })).toBe(
+      '200 {"name":"Fern"}',
+    );
+    expect(await post(new URL('/plants', url), {})).toMatch(/^401 {"error":40100/);
+  }, 60_000);
+
+  it('creates a plant by the program that comes with it', async () => {
+    const url = await start(home, '../node_modules/plant-store/dist/program/plant-store');
+    const [, token = ''] = /^curl .*Bearer ([\w-]+)/m.exec(output) ?? [];
+
+    expect(await post(new URL('/plants', url), { authorization: `Bearer ${token}` })).toBe(
+      '200 {"name":"Fern"}',
+    );
+    const document = await fetch(new URL('/openapi.json', url));
+    expect(document.status).toBe(200);
+    expect(run(home, 'npx', '--no', '--', 'plant-store', '--version')).toBe('1.0.0\n');
+  }, 60_000);
+
+  it('creates a plant by the recipe with a guard and PostgreSQL', async () => {
+    await usingPostgres((database) =>
+      database.query('DROP TABLE IF EXISTS plants, plants_migrations'),
+    );
+    const url = new URL('/greenhouse/plants', await start(home, 'guard'));
+
+    expect(await post(url, { 'x-gardener': 'ada' })).toBe('200 {"name":"Fern"}');
+    expect(await post(url, { 'x-gardener': 'eve' })).toMatch(/^403 {"error":40300/);
+    expect(
+      await usingPostgres(
+        async (database) => (await database.query<object>('SELECT id, name, tag FROM plants')).rows,
+      ),
+    ).toEqual([{ id: '9007199254740993', name: 'Fern', tag: null }]);
+  }, 60_000);
+
+  it('creates a plant by the recipe with a repository in memory, and finds it in process', async () => {
+    const url = await start(home, 'in-process');
+
+    expect(await post(new URL('/plants', url), { authorization: 'Bearer change-me' })).toBe(
+      '200 {"name":"Fern"}',
+    );
+    const plant = await fetch(new URL('/stored-plants/9007199254740993', url));
+    expect(await plant.json()).toEqual({ id: '9007199254740993', name: 'Fern' });
+  }, 60_000);
+
+  it('starts from a bundle, once the file that it asks for is beside it', async () => {
+    const lonely = join(folder, `bundled-${type}`);
+    const outfile = join(lonely, 'dist/default.js');
+    buildSync({
+      entryPoints: [join(home, 'dist/default.js')],
+      outfile,
+      bundle: true,
+      platform: 'node',
+      format: 'cjs',
+      define: { 'import.meta.url': 'fileUrl' },
+      banner: { js: "const fileUrl = require('node:url').pathToFileURL(__filename).href;" },
+      external: [
+        '@nestjs/microservices',
+        '@nestjs/websockets',
+        platform === FASTIFY ? '@nestjs/platform-express' : FASTIFY,
+        'class-transformer',
+        '@fastify/static',
+        '@fastify/view',
+        '@fastify/multipart',
+        '@as-integrations/*',
+        'pg*',
+        '@nestjs/swagger',
+      ],
+      logLevel: 'silent',
+    });
+
+    await expect(start(lonely, 'default')).rejects.toThrow(
+      /copy node_modules\/plant-store\/dist\/plants\/persistence\/sqlite\/sqlite\.worker\.js to .*bundled/,
+    );
+    copyFileSync(
+      join(home, 'node_modules/plant-store/dist/plants/persistence/sqlite/sqlite.worker.js'),
+      join(lonely, 'dist/sqlite.worker.cjs'),
+    );
+    const url = await start(lonely, 'default');
+    const [, token = ''] = /Bearer ([\w-]+)/.exec(output) ?? [];
+    expect(await post(new URL('/plants', url), { authorization: `Bearer ${token}` })).toBe(
+      '200 {"name":"Fern"}',
+    );
+  }, 60_000);
+});
+
+function run(cwd: string, program: string, ...parameters: string[]): string {
+  return execFileSync(program, parameters, {
+    cwd,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+/** A small host of its own configuration, with the recipes as its programs. */
+function makeHost(home: string, type: string, platform: string, withSwagger: boolean): void {
+  mkdirSync(join(home, 'src'), { recursive: true });
+  const pinned = [
+    '@nestjs/common',
+    '@nestjs/core',
+    'reflect-metadata',
+    'rxjs',
+    '@types/node',
+    'class-validator',
+    'pg',
+  ];
+  if (withSwagger) pinned.push('@nestjs/swagger');
+  writeFileSync(
+    join(home, 'package.json'),
+    JSON.stringify({
+      type,
+      dependencies: {
+        'plant-store': `file:${tarball}`,
+        [platform]: '^12.0.0',
+        '@nestjs/testing': '^12.0.0',
+        ...Object.fromEntries(pinned.map((name) => [name, devDependencies[name]])),
+      },
+    }),
+  );
+  writeFileSync(
+    join(home, 'tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: {
+        module: 'nodenext',
+        target: 'es2022',
+        strict: true,
+        experimentalDecorators: true,
+        emitDecoratorMetadata: true,
+        outDir: 'dist',
+        rootDir: 'src',
+        types: ['node'],
+      },
+      include: ['src'],
+    }),
+  );
+  const guide = readFileSync(join(PROJECT, 'docs/embedding.md'), 'utf8');
+  for (const [, name = '', code = ''] of guide.matchAll(/```ts file=(\S+)\n(.*?)```/gs)) {
+    writeFileSync(join(home, 'src', name), platform === FASTIFY ? onFastify(code) : code);
+  }
+  run(home, 'npm', 'install', '--prefer-offline', '--no-audit', '--no-fund');
+}
+
+/** The recipes are for the Express adapter, which Nest takes unless told otherwise. */
+function onFastify(code: string): string {
+  const adapted = code
+    .replace('create(AppModule)', 'create(AppModule, new FastifyAdapter())')
+    .replace('createNestApplication()', 'createNestApplication(new FastifyAdapter())');
+  return `import { FastifyAdapter } from '${FASTIFY}';\n${adapted}`;
+}
+
+/** Starts a recipe and waits until it answers. */
+async function start(home: string, recipe: string): Promise<URL> {
+  const port = await freePort();
+  rmSync(join(home, 'data'), { recursive: true, force: true });
+  output = '';
+  host = spawn(process.execPath, [join('dist', `${recipe}.js`)], {
+    cwd: home,
+    env: {
+      PATH: process.env.PATH,
+      PORT: String(port),
+      DATABASE_URL: recipe === 'guard' ? postgres.url() : '',
+      NO_COLOR: '1',
+    },
+  });
+  host.stdout?.on('data', (chunk) => (output += String(chunk)));
+  host.stderr?.on('data', (chunk) => (output += String(chunk)));
+  const url = new URL(`http://127.0.0.1:${port}`);
+  for (let attempt = 0; host.exitCode === null && attempt < 300; attempt++) {
+    const answer = await fetch(url).catch(() => undefined);
+    if (answer) return url;
+    await setTimeout(100);
+  }
+  throw new Error(`the host does not answer:\n${output}`);
+}
+
+async function post(url: URL, headers: Record<string, string>): Promise<string> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: PLANT,
+  });
+  return `${response.status} ${await response.text()}`;
+}
+
+async function usingPostgres<Result>(use: (client: Client) => Promise<Result>): Promise<Result> {
+  const client = new Client(postgres.url());
+  await client.connect();
+  const result = await use(client);
+  await client.end();
+  return result;
+}

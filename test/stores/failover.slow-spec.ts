@@ -1,0 +1,183 @@
+import { randomInt } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
+import fc from 'fast-check';
+import { TOKEN } from '../support/application';
+import { makeFolder, removeFolder } from '../support/folder';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { PersistentClients } from '../support/persistent-clients';
+import { PostgresServer } from '../support/postgres';
+import { Proxy } from '../support/proxy';
+import { ServiceProcess } from '../support/service-process';
+import { until } from '../support/until';
+import { brokenPromises, Writers } from '../support/writers';
+
+const ROUNDS = 3;
+const INSTANCES = 3;
+const WRITERS = 48;
+
+/** Milliseconds from the promotion to service, at most. */
+const LONGEST_OUTAGE = 12_000;
+
+describe('three instances on a primary with a synchronous standby', () => {
+  const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
+  /** Milliseconds from the first success to the fault. */
+  const lifetimes = fc.sample(fc.integer({ min: 200, max: 2000 }), { seed, numRuns: ROUNDS });
+
+  let folder: string;
+  let primary: PostgresServer;
+  let standby: PostgresServer;
+  /** In front of the primary, for the instances alone. */
+  let network: Proxy;
+  let services: ServiceProcess[];
+  let writers: Writers;
+  beforeEach(async () => {
+    folder = makeFolder();
+    primary = await PostgresServer.make({ synchronous_standby_names: '*' });
+    standby = await primary.startStandby();
+    network = await Proxy.start(primary.port);
+    const hosts = [network, standby].map(({ port }) => `127.0.0.1:${port}`).join();
+    services = Array.from(
+      { length: INSTANCES },
+      () =>
+        new ServiceProcess(folder, {
+          AUTH_TOKENS: TOKEN,
+          DATABASE_URL: `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`,
+        }),
+    );
+    writers = new Writers(await Promise.all(services.map((service) => service.url())), WRITERS);
+  }, 60_000);
+  afterEach(async () => {
+    await writers.stop();
+    for (const service of services) service.kill('SIGKILL');
+    await network.stop();
+    await standby.remove();
+    await primary.remove();
+    removeFolder(folder);
+  }, 60_000);
+
+  /** Promotes the standby, and resolves to the milliseconds until a creation succeeds. */
+  async function promote(): Promise<number> {
+    await standby.execute('SELECT pg_promote()');
+    const promoted = Date.now();
+    await until(() => writers.hasSucceededSince(promoted), LONGEST_OUTAGE);
+    return Math.min(
+      ...writers.creations
+        .filter(({ outcome, answeredAt }) => outcome === 'acknowledged' && answeredAt > promoted)
+        .map(({ answeredAt }) => answeredAt - promoted),
+    );
+  }
+
+  async function expectPromisesKept(outage: number): Promise<void> {
+    await setTimeout(500);
+    await writers.stop();
+    const counts = (['acknowledged', 'refused', 'unknown'] as const).map(
+      (outcome) => `${writers.those(outcome).length} ${outcome}`,
+    );
+    console.log(`SEED=${seed}: ${counts.join(', ')}; ${outage} ms from promotion to service`);
+    expect(brokenPromises(writers.creations, await standby.plants())).toEqual({
+      lost: [],
+      refusedButStored: [],
+      acknowledgedTwice: [],
+    });
+    for (const service of services) service.kill('SIGTERM');
+    expect(await Promise.all(services.map(({ ended }) => ended))).toEqual(
+      Array(INSTANCES).fill({ code: 0, signal: null }),
+    );
+  }
+
+  it.each(lifetimes)(
+    `lose no acknowledged plant when the primary is killed after %i ms and the standby promoted (SEED=${seed})`,
+    async (lifetime) => {
+      await until(() => writers.hasSucceededSince(0));
+      await setTimeout(lifetime);
+
+      await primary.stop('SIGKILL');
+      await until(() => writers.those('refused').length > 0);
+
+      await expectPromisesKept(await promote());
+    },
+    60_000,
+  );
+
+  it.each(lifetimes)(
+    `lose no acknowledged plant when the primary falls silent after %i ms and the standby is promoted (SEED=${seed})`,
+    async (lifetime) => {
+      await until(() => writers.hasSucceededSince(0));
+      await setTimeout(lifetime);
+
+      network.silence();
+      await until(() => writers.those('refused').length > 0);
+      const outage = await promote();
+      // The old primary takes writes still, as far as it is concerned. Nobody must go back to it.
+      network.resume();
+
+      await expectPromisesKept(outage);
+    },
+    60_000,
+  );
+
+  it('answer 200 to every creation that is repeated with its Idempotency-Key, and store it once', async () => {
+    await writers.stop();
+    await primary.execute('TRUNCATE plants');
+    const clients = new PersistentClients(
+      await Promise.all(services.map((service) => service.url())),
+      WRITERS,
+    );
+    await until(() => clients.successes > 500);
+
+    await primary.stop('SIGKILL');
+    await setTimeout(500);
+    await standby.execute('SELECT pg_promote()');
+    const before = clients.successes;
+    await until(() => clients.successes > before + 500);
+    const report = await clients.stop();
+
+    console.log(report);
+    expect(report.unexpected).toEqual([]);
+    expect(clients.differencesFrom(await standby.plants())).toEqual([]);
+  }, 90_000);
+});
+
+describe('a repetition, when a primary crashed before its standby had the plant,', () => {
+  let primary: PostgresServer;
+  let standby: PostgresServer;
+  let repository: PostgresPlantsRepository;
+  beforeEach(async () => {
+    primary = await PostgresServer.make({ synchronous_standby_names: '*' });
+    standby = await primary.startStandby();
+    repository = await PostgresPlantsRepository.open(primary.url());
+  }, 60_000);
+  afterEach(async () => {
+    await standby.remove();
+    await primary.remove();
+    await repository.onApplicationShutdown();
+  }, 60_000);
+
+  const fern = { id: 1n, name: 'Fern' };
+  const insert = () =>
+    repository.insertOnce(fern, 'ab'.repeat(32)).catch((error: unknown) => error);
+  const isWaiting = async () =>
+    (await primary.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")).length >
+    0;
+
+  it('is not answered before the standby has it', async () => {
+    await repository.insert({ id: 0n, name: 'Moss' });
+    await standby.stop();
+    const first = insert();
+    await until(isWaiting);
+    await primary.stop('SIGKILL');
+    expect(await first).toMatchObject({ error: 50400 });
+    await primary.start();
+    await until(() => repository.isReady());
+    expect(await primary.plants()).toContainEqual(fern);
+
+    let isAnswered = false;
+    const repetition = insert().finally(() => (isAnswered = true));
+    await until(async () => isAnswered || (await isWaiting()));
+    expect(isAnswered).toBe(false);
+    await standby.start();
+
+    expect(await repetition).toBe('replayed');
+    expect(await standby.plants()).toContainEqual(fern);
+  }, 90_000);
+});

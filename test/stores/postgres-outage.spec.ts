@@ -1,0 +1,427 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
+import { Client } from 'pg';
+import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { PostgresServer } from '../support/postgres';
+import { until } from '../support/until';
+
+jest.setTimeout(30_000);
+
+/** Milliseconds from the recovery of the database to that of the repository, at most. */
+const RECOVERY_TIME = 2000;
+
+describe('PostgresPlantsRepository, when the database fails', () => {
+  let server: PostgresServer;
+  let repository: PostgresPlantsRepository;
+  let log: { level: 'error' | 'log'; line: string }[];
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+  });
+  beforeEach(async () => {
+    log = [];
+    Logger.overrideLogger({
+      error: (line: string) => log.push({ level: 'error', line }),
+      log: (line: string) => log.push({ level: 'log', line }),
+      warn: () => undefined,
+    });
+    repository = await PostgresPlantsRepository.open(server.url());
+    await server.execute('TRUNCATE plants');
+  });
+  afterEach(async () => {
+    await repository.onApplicationShutdown();
+    Logger.overrideLogger(['error']);
+  });
+  afterAll(() => server.remove());
+
+  const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
+  const errors = () => log.flatMap(({ level, line }) => (level === 'error' ? [line] : []));
+
+  async function reopen(url: string): Promise<void> {
+    await repository.onApplicationShutdown();
+    repository = await PostgresPlantsRepository.open(url);
+  }
+
+  async function expectRecovery(): Promise<void> {
+    await until(() => repository.isReady(), RECOVERY_TIME);
+    expect(await insert(1000n)).toBe(true);
+    expect(log.at(-1)).toEqual({
+      level: 'log',
+      line: expect.stringMatching(/^PostgreSQL at 127.0.0.1:\d+\/\w+: in use again\.$/) as string,
+    });
+  }
+
+  /** Starts an insert that the server executes for a minute. */
+  async function startSlowInsert(): Promise<{ outcome: Promise<unknown> }> {
+    await server.execute(
+      `CREATE OR REPLACE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$;
+       CREATE TRIGGER hold BEFORE INSERT ON plants
+         FOR EACH ROW WHEN (NEW.id = 1) EXECUTE FUNCTION hold()`,
+    );
+    const outcome = insert(1n).catch((error: unknown) => error);
+    await until(async () => {
+      const held = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+      return (await server.execute(held)).length === 1;
+    });
+    return { outcome };
+  }
+
+  it('starts without the server, refuses plants at once, and is ready once the server runs', async () => {
+    await repository.onApplicationShutdown();
+    log = [];
+    await server.stop();
+    repository = await PostgresPlantsRepository.open(server.url());
+
+    expect(repository.isReady()).toBe(false);
+    await expect(insert(1n)).rejects.toThrow(UnavailableError);
+    expect(errors()).toEqual([
+      expect.stringMatching(
+        /^PostgreSQL at .*: connect ECONNREFUSED .* Check that the server runs, and the host and the port\.$/,
+      ),
+    ]);
+    await server.start();
+
+    await expectRecovery();
+  });
+
+  it('closes while the server stops', async () => {
+    for (let round = 0; round < 3; round++) {
+      await Promise.all([repository.onApplicationShutdown(), server.stop('SIGINT')]);
+      await server.start();
+      repository = await PostgresPlantsRepository.open(server.url());
+    }
+
+    expect(await insert(1000n)).toBe(true);
+  });
+
+  it('notices without traffic that the server has gone, and that it is back', async () => {
+    await server.stop('SIGKILL');
+    await until(() => !repository.isReady());
+
+    await expect(insert(1n)).rejects.toThrow(UnavailableError);
+    await server.start();
+
+    await expectRecovery();
+  });
+
+  it.each(['SIGKILL', 'SIGQUIT', 'SIGINT'] as const)(
+    'reports an unknown outcome for a plant in flight at a %s, and refuses later plants',
+    async (signal) => {
+      const { outcome } = await startSlowInsert();
+
+      await server.stop(signal);
+
+      expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      await server.start();
+      await expectRecovery();
+      await server.execute('DROP TRIGGER hold ON plants');
+    },
+  );
+
+  it('abandons a statement without an answer, closes its session, and does not cancel it', async () => {
+    await reopen(`${server.url()}?query_timeout=300`);
+    const { outcome } = await startSlowInsert();
+
+    expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
+    await expectRecovery();
+    const held = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    expect(await server.execute(held)).toHaveLength(1);
+    await server.execute(held.replace('pid', 'pg_terminate_backend(pid)'));
+    await server.execute('DROP TRIGGER hold ON plants');
+  });
+
+  it('refuses plants while the server is read-only, like a demoted primary', async () => {
+    await server.reconfigure('SET default_transaction_read_only = on');
+    await until(async () => {
+      const outcome = await insert(BigInt(Date.now())).catch((error: unknown) => error);
+      return outcome instanceof UnavailableError;
+    });
+
+    // The probe checks the existing sessions again.
+    await until(() => errors().length === 2);
+    expect(repository.isReady()).toBe(false);
+    expect(errors()).toEqual([
+      expect.stringContaining('cannot execute INSERT in a read-only transaction (25006).'),
+      expect.stringContaining(
+        'the server is a standby, or read-only (25006). The store needs a server that accepts writes: name the primary in the URL, or all hosts of the cluster.',
+      ),
+    ]);
+    await server.reconfigure('RESET default_transaction_read_only');
+
+    await expectRecovery();
+  });
+
+  it('refuses plants while the disk of the server is full', async () => {
+    await server.execute(
+      `CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         RAISE disk_full USING MESSAGE = 'could not extend file: No space left on device';
+       END $$;
+       CREATE TRIGGER fill BEFORE INSERT ON plants EXECUTE FUNCTION fill()`,
+    );
+
+    for (const id of [1n, 2n]) await expect(insert(id)).rejects.toThrow(UnavailableError);
+    expect(repository.isReady()).toBe(false);
+    await until(() => repository.isReady());
+    await expect(insert(3n)).rejects.toThrow(UnavailableError);
+    expect(errors()).toEqual([
+      expect.stringMatching(/No space left on device \(53100\)\. Free disk space on the database/),
+    ]);
+    await server.execute('DROP FUNCTION fill CASCADE');
+
+    await expectRecovery();
+  });
+
+  it('waits for a missing database', async () => {
+    const url = server.url('not_yet');
+    await reopen(url);
+
+    await expect(insert(1n)).rejects.toThrow(UnavailableError);
+    expect(errors()).toEqual([
+      expect.stringContaining(
+        'database "not_yet" does not exist (3D000). Create the database, or correct its name.',
+      ),
+    ]);
+    await server.execute('CREATE DATABASE not_yet');
+
+    await expectRecovery();
+  });
+
+  describe('with a user of its own', () => {
+    let url: string;
+    beforeAll(async () => {
+      await server.execute(
+        `CREATE ROLE clerk LOGIN PASSWORD 'good-password' IN ROLE pg_write_all_data, pg_read_all_data`,
+      );
+      await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
+      url = server.url().replace('postgres@', 'clerk:good-password@');
+    });
+
+    it('reports a wrong password without showing it, and waits until it is corrected', async () => {
+      await reopen(url.replace('good', 'wrong'));
+
+      const refusal = await insert(1n).catch((error: unknown) => error);
+
+      expect(refusal).toBeInstanceOf(UnavailableError);
+      expect(errors()).toEqual([
+        expect.stringContaining(
+          'password authentication failed for user "clerk" (28P01). Check the user and the password.',
+        ),
+      ]);
+      await server.execute("ALTER ROLE clerk PASSWORD 'wrong-password'");
+      await expectRecovery();
+      await server.execute("ALTER ROLE clerk PASSWORD 'good-password'");
+    });
+
+    it('waits while the server has too many connections', async () => {
+      await server.execute('ALTER ROLE clerk CONNECTION LIMIT 0');
+      await reopen(url);
+
+      await expect(insert(1n)).rejects.toThrow(UnavailableError);
+      expect(errors()).toEqual([
+        expect.stringContaining(
+          '(53300). Raise max_connections of the server, or run fewer instances.',
+        ),
+      ]);
+      await server.execute('ALTER ROLE clerk CONNECTION LIMIT 2');
+
+      await expectRecovery();
+    });
+
+    it('reports which rights to grant', async () => {
+      await server.execute('REVOKE pg_write_all_data FROM clerk');
+      await reopen(url);
+
+      await expect(insert(1n)).rejects.toThrow(UnavailableError);
+      expect(errors()).toEqual([
+        expect.stringContaining('(42501). Grant the user SELECT and INSERT on plants'),
+      ]);
+      await server.execute('GRANT pg_write_all_data TO clerk');
+      await until(() => repository.isReady());
+
+      await expectRecovery();
+    });
+  });
+
+  describe('finds another store than it left', () => {
+    let database: string;
+    let others = 0;
+    beforeEach(async () => {
+      database = `store_${++others}`;
+      await server.execute(`CREATE DATABASE ${database}`);
+      await reopen(server.url(database));
+      await insert(1n);
+    });
+
+    /** Ends the sessions of a database and gives it another name. */
+    async function rename(from: string, to: string): Promise<void> {
+      await server.execute(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${from}';
+         ALTER DATABASE ${from} RENAME TO ${to}`,
+      );
+    }
+
+    const tables = () =>
+      server.execute(
+        "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY 1",
+        database,
+      );
+
+    async function expectRefusal(how: string): Promise<void> {
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      const fault = `this is not the store that was in use before (${how}). Restore that store, or restart the service to use this one.`;
+      await until(() => errors().some((line) => line.includes(fault)));
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      expect(repository.isReady()).toBe(false);
+      expect(errors().filter((line) => line.includes(fault))).toHaveLength(1);
+    }
+
+    it('if its table is gone, and waits until it is back', async () => {
+      await server.execute('ALTER TABLE plants RENAME TO away', database);
+
+      await expectRefusal('it has no table plants');
+      expect(await tables()).toEqual([{ name: 'away' }, { name: 'plants_migrations' }]);
+
+      await server.execute('ALTER TABLE away RENAME TO plants', database);
+      await expectRecovery();
+      expect(await insert(1n)).toBe(false);
+    });
+
+    it('if all its tables are gone', async () => {
+      await server.execute('DROP TABLE plants, plants_migrations', database);
+
+      await expectRefusal('it has no table plants');
+      expect(await tables()).toEqual([]);
+    });
+
+    it('if its record is gone', async () => {
+      await server.execute(
+        `DROP TABLE plants_migrations;
+         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE application_name = 'plant-store' AND datname = current_database()`,
+        database,
+      );
+      await until(() => !repository.isReady());
+
+      await expectRefusal('its identity differs');
+    });
+
+    it('if another database has its name, and waits until its own is back', async () => {
+      const other = await PostgresPlantsRepository.open(server.url('postgres'));
+      await other.onApplicationShutdown();
+      await rename(database, 'away');
+      await server.execute(`CREATE DATABASE ${database} TEMPLATE postgres`);
+
+      await expectRefusal('its identity differs');
+      expect(await server.plants(database)).toEqual([]);
+
+      await rename(database, `other_${database}`);
+      await rename('away', database);
+      await expectRecovery();
+      expect(await insert(1n)).toBe(false);
+    });
+
+    it('if another database has its name, and it is empty', async () => {
+      await rename(database, 'emptied');
+      await server.execute(`CREATE DATABASE ${database}`);
+
+      await expectRefusal('it has no table plants');
+      expect(await tables()).toEqual([]);
+    });
+
+    it('but not if it is a restored copy of its own', async () => {
+      await repository.onApplicationShutdown();
+      await server.execute(`CREATE DATABASE copy TEMPLATE ${database}`);
+      await reopen(server.url(database));
+      await insert(2n);
+      await rename(database, 'original');
+      await rename('copy', database);
+
+      await until(() => repository.isReady() && errors().length > 0);
+      await expectRecovery();
+      expect(await insert(2n)).toBe(true);
+    });
+
+    it('but not if it is a table that the operator has prepared, which has no identity', async () => {
+      const prepare = () =>
+        server.execute(
+          'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
+          database,
+        );
+      await server.execute('DROP TABLE plants, plants_migrations', database);
+      await prepare();
+      await reopen(server.url(database));
+      expect(await insert(1n)).toBe(true);
+
+      await server.execute('DROP TABLE plants', database);
+      await expectRefusal('it has no table plants');
+      await prepare();
+
+      await expectRecovery();
+      expect(await tables()).toEqual([{ name: 'plants' }]);
+    });
+
+    it('by a new session, though the others are in its own', async () => {
+      let port = server.port;
+      const proxy = createServer((socket) => {
+        const upstream = connect(port, '127.0.0.1');
+        socket.pipe(upstream).pipe(socket);
+        for (const each of [socket, upstream]) each.on('error', () => undefined);
+      });
+      await once(proxy.listen(0, '127.0.0.1'), 'listening');
+      const { port: proxyPort } = proxy.address() as AddressInfo;
+      const other = await PostgresServer.start();
+      await other.execute(`CREATE DATABASE ${database}`);
+      await (await PostgresPlantsRepository.open(other.url(database))).onApplicationShutdown();
+      await reopen(`postgres://postgres@127.0.0.1:${proxyPort}/${database}`);
+      const lock = new Client(server.url(database));
+      await lock.connect();
+      await lock.query('BEGIN; LOCK TABLE plants');
+      const waiting = repository.find(1n);
+      port = other.port;
+
+      await expect(repository.find(1n)).rejects.toThrow(UnavailableError);
+
+      expect(errors()).toEqual([expect.stringContaining('(its identity differs)')]);
+      await lock.end();
+      expect(await waiting).toMatchObject({ id: 1n });
+      proxy.close();
+      await other.remove();
+    });
+  });
+
+  it('ignores the loss of sessions on a host that is not in use', async () => {
+    const other = await PostgresServer.start();
+    await (await PostgresPlantsRepository.open(other.url())).onApplicationShutdown();
+    await reopen(`postgres://postgres@127.0.0.1:${server.port},127.0.0.1:${other.port}/postgres`);
+    await insert(1n);
+    const idle = (await other.plants()).length === 0 ? other : server;
+    const sessions = "FROM pg_stat_activity WHERE application_name = 'plant-store'";
+    await until(async () => (await idle.execute(`SELECT ${sessions}`)).length === 1);
+
+    await idle.execute(`SELECT pg_terminate_backend(pid) ${sessions}`);
+    // Nothing should happen; this gives it time to.
+    await setTimeout(200);
+
+    expect(errors()).toEqual([]);
+    expect(repository.isReady()).toBe(true);
+    await other.remove();
+  });
+
+  it('uses the host that accepts writes', async () => {
+    const [dead, other] = [await PostgresServer.make(), await PostgresServer.start()];
+    await other.reconfigure('SET default_transaction_read_only = on');
+    const hosts = [dead, other, server].map(({ port }) => `127.0.0.1:${port}`).join();
+
+    await reopen(`postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`);
+
+    expect(await insert(1n)).toBe(true);
+    expect(await server.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+    expect(errors()).toEqual([]);
+    await dead.remove();
+    await other.remove();
+  });
+});

@@ -1,0 +1,1145 @@
+import { hash } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import { Socket } from 'node:net';
+import { Client, type ClientConfig, Pool, types } from 'pg';
+import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
+import { describeRepository } from './repository.contract';
+import { pass, releaseClock, stopClock } from '../support/clock';
+import { PostgresServer, readPostgresPlants } from '../support/postgres';
+import { until } from '../support/until';
+
+jest.setTimeout(30_000);
+
+/** Milliseconds after which a batch has timed out. */
+const DEADLINE = 10_000;
+/** Milliseconds after which a statement is abandoned. */
+const STATEMENT_TIMEOUT = 30_000;
+
+const KEY = '["name",null,"bob","abc"]';
+/** What a row keeps of it. */
+const DIGEST = hash('sha256', KEY);
+
+let server: PostgresServer;
+let databases = 0;
+beforeAll(async () => {
+  Logger.overrideLogger(false);
+  server = await PostgresServer.start({
+    fsync: 'off',
+    max_connections: 200,
+    deadlock_timeout: 500,
+  });
+});
+afterAll(() => server.remove());
+
+/** The URL of a new, empty database. */
+async function makeDatabase(): Promise<string> {
+  const name = `plants_${++databases}`;
+  await server.execute(`CREATE DATABASE ${name}`);
+  return server.url(name);
+}
+
+/** The name of the database in a URL. */
+function nameOf(url: string): string {
+  return new URL(url).pathname.slice(1);
+}
+
+/** The contract of a repository, in a database that is emptied after each test. */
+function describeOn(
+  table: string,
+  prepare: (database: string) => Promise<void>,
+  options?: Parameters<typeof describeRepository>[2],
+): void {
+  describe(`on ${table}`, () => {
+    let url: string;
+    beforeAll(async () => {
+      url = await makeDatabase();
+      await prepare(nameOf(url));
+    });
+
+    describeRepository(
+      'PostgresPlantsRepository',
+      async () => {
+        const repository = await PostgresPlantsRepository.open(url);
+        const second = await PostgresPlantsRepository.open(url);
+        const other = new Client(url);
+        await other.connect();
+        return {
+          repository,
+          second,
+          plants: () => readPostgresPlants(other),
+          async removePlants() {
+            await other.query('DELETE FROM plants');
+          },
+          async close() {
+            await repository.onApplicationShutdown();
+            await second.onApplicationShutdown();
+            await other.end();
+          },
+        };
+      },
+      options,
+    );
+  });
+}
+
+describeOn('a table of its own', () => Promise.resolve());
+
+describe('with two further servers', () => {
+  let shards: PostgresServer[];
+  beforeAll(async () => {
+    shards = [await PostgresServer.start(), await PostgresServer.start()];
+  });
+  afterAll(() => Promise.all(shards.map((shard) => shard.remove())));
+
+  describeOn('a table sharded by id over them', async (database) => {
+    await server.execute(
+      `CREATE EXTENSION postgres_fdw;
+       CREATE TABLE plants (id bigint NOT NULL, name text NOT NULL, tag text, idempotency_key bytea)
+         PARTITION BY HASH (id)`,
+      database,
+    );
+    for (const [at, shard] of shards.entries()) {
+      await shard.execute(
+        `CREATE TABLE plants
+           (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)`,
+      );
+      await server.execute(
+        `CREATE SERVER shard_${at} FOREIGN DATA WRAPPER postgres_fdw
+           OPTIONS (host '127.0.0.1', port '${shard.port}', dbname 'postgres');
+         CREATE USER MAPPING FOR postgres SERVER shard_${at} OPTIONS (user 'postgres');
+         CREATE FOREIGN TABLE plants_${at} PARTITION OF plants
+           FOR VALUES WITH (MODULUS 2, REMAINDER ${at})
+           SERVER shard_${at} OPTIONS (table_name 'plants')`,
+        database,
+      );
+    }
+  });
+});
+
+describeOn(
+  "an operator's table without keys",
+  async (database) => {
+    await server.execute(
+      'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
+      database,
+    );
+  },
+  { keepsKeys: false },
+);
+
+describe('PostgresPlantsRepository', () => {
+  let url: string;
+  let repository: PostgresPlantsRepository;
+  beforeEach(async () => {
+    url = await makeDatabase();
+    repository = await PostgresPlantsRepository.open(url);
+  });
+  afterEach(async () => {
+    releaseClock();
+    jest.restoreAllMocks();
+    await repository.onApplicationShutdown();
+  });
+
+  const insert = (id: bigint, name = 'Fern') => repository.insert({ id, name });
+  const execute = (statements: string) => server.execute(statements, nameOf(url));
+  const plants = () => server.plants(nameOf(url));
+
+  async function reopen(where: string | ClientConfig): Promise<void> {
+    await repository.onApplicationShutdown();
+    repository = await PostgresPlantsRepository.open(where);
+  }
+
+  /** Opens another session with a transaction that has inserted plants. */
+  async function openTransaction(...ids: bigint[]): Promise<Client> {
+    const other = new Client(url);
+    await other.connect();
+    await other.query("SET deadlock_timeout = '60s'; BEGIN");
+    for (const id of ids) await other.query("INSERT INTO plants VALUES ($1, 'Moss')", [id]);
+    return other;
+  }
+
+  async function untilWaiting(sessions = 1): Promise<void> {
+    await until(async () => {
+      const [row] = await execute(
+        `SELECT count(*)::int AS count FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return row?.count === sessions;
+    });
+  }
+
+  async function connections(): Promise<unknown> {
+    const [row] = await server.execute(
+      `SELECT count(*)::int AS count FROM pg_stat_activity
+       WHERE application_name = 'plant-store' AND datname = '${nameOf(url)}'`,
+    );
+    return row?.count;
+  }
+
+  describe('when it starts', () => {
+    it('migrates once when ten repositories open an empty database at the same time', async () => {
+      const fresh = await makeDatabase();
+      const logged = server.log.length;
+
+      const repositories = await Promise.all(
+        Array.from({ length: 10 }, () => PostgresPlantsRepository.open(fresh)),
+      );
+      const ready = repositories.map((each) => each.isReady());
+      const inserted = await Promise.all(
+        repositories.map((each) => each.insert({ id: 1n, name: 'Fern' })),
+      );
+      await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
+
+      expect(ready).toEqual(Array(10).fill(true));
+      expect(server.log.slice(logged)).not.toContain('ERROR');
+      expect(inserted.filter(Boolean)).toHaveLength(1);
+    });
+
+    it('does not change a table that the operator has prepared, and needs only SELECT and INSERT', async () => {
+      const prepared = new URL(await makeDatabase());
+      const database = nameOf(prepared.href);
+      await server.execute(
+        `CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text, extra int DEFAULT 7);
+         DROP ROLE IF EXISTS clerk;
+         CREATE ROLE clerk LOGIN;
+         GRANT SELECT, INSERT ON plants TO clerk`,
+        database,
+      );
+      prepared.username = 'clerk';
+
+      await reopen(prepared.href);
+
+      expect(await insert(1n)).toBe(true);
+      const tables = await server.execute(
+        "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
+        database,
+      );
+      expect(tables).toEqual([{ tablename: 'plants' }]);
+      await server.execute('DROP OWNED BY clerk; DROP ROLE clerk', database);
+    });
+
+    it("ignores keys on an operator's table without the column, and warns once", async () => {
+      const prepared = await makeDatabase();
+      await server.execute(
+        'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
+        nameOf(prepared),
+      );
+      const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation();
+
+      await reopen(prepared);
+
+      expect(await repository.insertOnce({ id: 1n, name: 'Fern' }, KEY)).toBe('created');
+      expect(await repository.insertOnce({ id: 1n, name: 'Fern' }, KEY)).toBe('taken');
+      expect(warn.mock.calls).toEqual([
+        [expect.stringContaining('Idempotency-Key header is ignored') as string],
+      ]);
+    });
+
+    it("uses the column of an operator's table, with SELECT and INSERT alone", async () => {
+      const prepared = new URL(await makeDatabase());
+      await server.execute(
+        `CREATE TABLE plants
+           (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea);
+         DROP ROLE IF EXISTS warden;
+         CREATE ROLE warden LOGIN;
+         GRANT SELECT, INSERT ON plants TO warden`,
+        nameOf(prepared.href),
+      );
+      prepared.username = 'warden';
+      await reopen(prepared.href);
+
+      const insertions = [
+        await repository.insertOnce({ id: 1n, name: 'Fern' }, KEY),
+        await repository.insertOnce({ id: 1n, name: 'Fern' }, KEY),
+      ];
+
+      expect(insertions).toEqual(['created', 'replayed']);
+      await server.execute('DROP OWNED BY warden; DROP ROLE warden', nameOf(prepared.href));
+    });
+
+    describe('on a database of the previous version', () => {
+      let previous: string;
+      beforeEach(async () => {
+        previous = await makeDatabase();
+        await server.execute(
+          `CREATE TABLE plants_migrations (version integer PRIMARY KEY);
+           CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text);
+           INSERT INTO plants_migrations VALUES (1);
+           INSERT INTO plants SELECT id, 'Fern', 'shade' FROM generate_series(1, 100000) AS id`,
+          nameOf(previous),
+        );
+      });
+
+      const files = async (): Promise<unknown> => {
+        const [row] = await server.execute(
+          `SELECT pg_relation_filenode('plants') AS data, pg_relation_size('plants') AS size,
+                  pg_relation_filenode('plants_pkey') AS index`,
+          nameOf(previous),
+        );
+        return row;
+      };
+
+      it('adds the column without rewriting the table or reading it', async () => {
+        const before = await files();
+        const [scans] = await server.execute(
+          "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'plants'",
+          nameOf(previous),
+        );
+
+        await reopen(previous);
+
+        expect(repository.isReady()).toBe(true);
+        expect(await files()).toEqual(before);
+        expect(
+          await server.execute(
+            "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'plants'",
+            nameOf(previous),
+          ),
+        ).toEqual([scans]);
+        expect(await repository.insertOnce({ id: 1n, name: 'Fern', tag: 'shade' }, KEY)).toBe(
+          'taken',
+        );
+      });
+
+      it('leaves an instance of the previous version at work, whose statement is prepared', async () => {
+        const old = new Client(previous);
+        await old.connect();
+        const insertOld = async (ids: bigint[]): Promise<unknown[]> => {
+          const { rows } = await old.query<[string]>({
+            name: 'of-the-previous-version',
+            text: `INSERT INTO plants (id, name, tag)
+                   SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[])
+                   ON CONFLICT DO NOTHING RETURNING id::text`,
+            rowMode: 'array',
+            values: [ids, ids.map(() => 'Moss'), ids.map(() => null)],
+          });
+          return rows.flat();
+        };
+        expect(await insertOld([-1n, 1n])).toEqual(['-1']);
+
+        await reopen(previous);
+
+        const moss = { id: -3n, name: 'Moss' };
+        expect(await repository.insertOnce(moss, KEY)).toBe('created');
+        expect(await insertOld([-2n, -3n])).toEqual(['-2']);
+        expect(await repository.insertOnce(moss, KEY)).toBe('replayed');
+        expect(await repository.insertOnce({ id: -2n, name: 'Moss' }, KEY)).toBe('taken');
+        await old.end();
+      });
+
+      it('migrates once when ten repositories open it at the same time', async () => {
+        const repositories = await Promise.all(
+          Array.from({ length: 10 }, () => PostgresPlantsRepository.open(previous)),
+        );
+        await until(() => repositories.every((each) => each.isReady()));
+
+        const insertions = await Promise.all(
+          repositories.map((each) => each.insertOnce({ id: 0n, name: 'Moss' }, KEY)),
+        );
+        await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
+
+        expect(insertions.toSorted()).toEqual(['created', ...Array<string>(9).fill('replayed')]);
+      });
+
+      it('does not keep others waiting behind a long read, and is ready after it', async () => {
+        const reader = new Client(previous);
+        const writer = new Client(previous);
+        await Promise.all([reader.connect(), writer.connect()]);
+        await reader.query('BEGIN; SELECT count(*) FROM plants');
+        const failed = jest.spyOn(Logger.prototype, 'error').mockImplementation();
+
+        await repository.onApplicationShutdown();
+        repository = await PostgresPlantsRepository.open(previous);
+        expect(repository.isReady()).toBe(false);
+        const waits: number[] = [];
+        for (let id = -1; id >= -50; id--) {
+          const start = performance.now();
+          await writer.query("INSERT INTO plants VALUES ($1, 'Moss')", [id]);
+          waits.push(performance.now() - start);
+        }
+
+        // 100 ms for the lock, and as much again for a slow machine.
+        expect(waits.toSorted((one, other) => one - other)[25]).toBeLessThan(200);
+        expect(failed).toHaveBeenCalledWith(expect.stringContaining('A long transaction'));
+        await reader.query('COMMIT');
+        await until(() => repository.isReady());
+        await Promise.all([reader.end(), writer.end()]);
+      });
+    });
+
+    it('is not ready while the table is locked, but starts', async () => {
+      await repository.onApplicationShutdown();
+      const other = await openTransaction();
+      await other.query('LOCK TABLE plants');
+
+      repository = await PostgresPlantsRepository.open(url);
+
+      expect(repository.isReady()).toBe(false);
+      await other.end();
+      await until(() => repository.isReady());
+    });
+
+    it('is not ready while the schema is newer than the program', async () => {
+      await execute('INSERT INTO plants_migrations VALUES (1000)');
+      await reopen(url);
+
+      expect(repository.isReady()).toBe(false);
+      await expect(insert(1n)).rejects.toThrow(UnavailableError);
+      await execute('DELETE FROM plants_migrations WHERE version = 1000');
+
+      await until(() => repository.isReady());
+      expect(await insert(1n)).toBe(true);
+    });
+
+    it('is not ready while the table has other columns', async () => {
+      const other = await makeDatabase();
+      await server.execute('CREATE TABLE plants (id bigint)', nameOf(other));
+
+      await reopen(other);
+
+      expect(repository.isReady()).toBe(false);
+    });
+
+    it.each(['synchronous_commit%3Doff', 'client_min_messages%3Derror'])(
+      'is not ready with %s in the URL',
+      async (setting) => {
+        await reopen(`${url}?options=-c%20${setting}`);
+
+        expect(repository.isReady()).toBe(false);
+      },
+    );
+
+    it.each(['synchronous_commit', 'client_min_messages'])(
+      'is not ready while the role has an unsafe %s, and is ready when it is reset',
+      async (setting) => {
+        const value = setting === 'synchronous_commit' ? 'off' : 'error';
+        const role = `role_${nameOf(url)}`;
+        await execute(
+          `CREATE ROLE ${role} LOGIN SUPERUSER; ALTER ROLE ${role} SET ${setting} = ${value}`,
+        );
+        await reopen(url.replace('postgres@', `${role}@`));
+
+        expect(repository.isReady()).toBe(false);
+        await execute(`ALTER ROLE ${role} RESET ${setting}`);
+        await until(() => repository.isReady());
+      },
+    );
+
+    it('refuses a URL with a certificate file that does not exist', async () => {
+      await expect(
+        PostgresPlantsRepository.open(`${url}?sslmode=verify-full&sslrootcert=/nowhere`),
+      ).rejects.toThrow(StoreOpenError);
+    });
+  });
+
+  describe('when it closes', () => {
+    it('commits the accepted plants, refuses new ones, and closes its sessions', async () => {
+      const closing = await PostgresPlantsRepository.open(url);
+      const inserts = Array.from({ length: 100 }, (_, at) =>
+        closing.insert({ id: BigInt(at), name: 'Fern' }),
+      );
+      await repository.onApplicationShutdown();
+
+      const closed = closing.onApplicationShutdown();
+
+      await expect(closing.insert({ id: 100n, name: 'Fern' })).rejects.toThrow(UnavailableError);
+      await closed;
+      expect(await Promise.all(inserts)).toEqual(Array(100).fill(true));
+      await until(async () => (await connections()) === 0);
+      repository = await PostgresPlantsRepository.open(url);
+    });
+
+    it('does not wait for a probe', async () => {
+      await repository.onApplicationShutdown();
+      const other = await openTransaction();
+      await other.query('LOCK TABLE plants');
+      repository = await PostgresPlantsRepository.open(url);
+      const end = jest.spyOn(Pool.prototype, 'end');
+
+      await repository.onApplicationShutdown();
+
+      const pool = end.mock.contexts[0] as Pool;
+      expect([pool.totalCount, pool.idleCount]).toEqual([0, 0]);
+      await other.end();
+    });
+
+    it('does not wait for a session that does not answer', async () => {
+      const other = await openTransaction();
+      await other.query('LOCK TABLE plants');
+      const reading = repository.find(1n).catch((error: unknown) => error);
+      await untilWaiting();
+
+      const start = performance.now();
+      await repository.onApplicationShutdown();
+      expect(performance.now() - start).toBeLessThan(10_000);
+      await other.end();
+      await reading;
+      repository = await PostgresPlantsRepository.open(url);
+    });
+  });
+
+  it('abandons statements that are never answered, and recovers', async () => {
+    await reopen(`${url}?max=2`);
+    stopClock();
+    const other = await openTransaction(1n, 2n);
+    const first = insert(1n).catch((error: unknown) => error);
+    await untilWaiting();
+    pass(DEADLINE);
+    const second = insert(2n).catch((error: unknown) => error);
+    await untilWaiting(2);
+    pass(DEADLINE);
+    expect([await first, await second]).toEqual(Array(2).fill(expect.any(OutcomeUnknownError)));
+    expect(repository.isReady()).toBe(false);
+
+    pass(STATEMENT_TIMEOUT);
+    releaseClock();
+
+    await until(() => repository.isReady());
+    expect(await insert(3n)).toBe(true);
+    await other.end();
+  });
+
+  it('stays ready while all sessions are in use by readers', async () => {
+    await reopen(`${url}?max=1&connect_timeout=1`);
+    const other = await openTransaction();
+    await other.query('LOCK TABLE plants');
+    const reading = repository.find(1n);
+    await untilWaiting();
+
+    await expect(repository.find(2n)).rejects.toThrow(UnavailableError);
+
+    expect(repository.isReady()).toBe(true);
+    await other.end();
+    expect(await reading).toBeUndefined();
+  });
+
+  it('turns on TCP keep-alive', async () => {
+    const setKeepAlive = jest.spyOn(Socket.prototype, 'setKeepAlive');
+
+    await reopen(url);
+
+    expect(setKeepAlive).toHaveBeenCalledWith(true, 10_000);
+  });
+
+  describe('a batch', () => {
+    it('uses one session, however many plants there are', async () => {
+      await Promise.all(Array.from({ length: 5000 }, (_, at) => insert(BigInt(at))));
+
+      expect(await connections()).toBe(1);
+    });
+
+    it('stores the first of several plants with one id', async () => {
+      const inserted = await Promise.all([insert(1n, 'Fern'), insert(2n), insert(1n, 'Moss')]);
+
+      expect(inserted).toEqual([true, true, false]);
+      expect(await plants()).toEqual([
+        { id: 1n, name: 'Fern' },
+        { id: 2n, name: 'Fern' },
+      ]);
+    });
+
+    it('has each id once, in order, so that instances cannot deadlock', async () => {
+      await execute(
+        `CREATE TABLE attempts (id bigint);
+         CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+           $$ BEGIN INSERT INTO attempts VALUES (NEW.id); RETURN NEW; END $$;
+         CREATE TRIGGER note BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION note()`,
+      );
+
+      await Promise.all([insert(30n), insert(4n), insert(-5n), insert(4n)]);
+
+      expect(await execute('SELECT id FROM attempts')).toEqual([
+        { id: '-5' },
+        { id: '4' },
+        { id: '30' },
+      ]);
+    });
+
+    it('fails only the plant that the table refuses', async () => {
+      await execute("ALTER TABLE plants ADD CHECK (name <> 'Weed')");
+
+      const settled = await Promise.allSettled(
+        Array.from({ length: 50 }, (_, at) => insert(BigInt(at), at % 20 === 7 ? 'Weed' : 'Fern')),
+      );
+
+      const failed = settled.flatMap((each, at) => (each.status === 'rejected' ? [at] : []));
+      expect(failed).toEqual([7, 27, 47]);
+      expect((settled[7] as PromiseRejectedResult).reason).toMatchObject({ error: 50000 });
+      expect(await plants()).toHaveLength(47);
+      expect(repository.isReady()).toBe(true);
+    });
+
+    it('with keys looks only for those that were refused, and not without keys', async () => {
+      const sent = jest.spyOn(Client.prototype, 'query');
+      const texts = () =>
+        sent.mock.calls.map(([query]: unknown[]) =>
+          typeof query === 'string' ? query : (query as { text: string }).text,
+        );
+      await insert(1n);
+      await insert(1n);
+      await repository.insertOnce({ id: 2n, name: 'Fern' }, KEY);
+      const withoutRefusal = texts().filter((text) => text.includes('sought'));
+      const withoutKeys = texts().filter((text) => text.includes('idempotency_key'));
+
+      await repository.insertOnce({ id: 2n, name: 'Fern' }, KEY);
+
+      expect(withoutRefusal).toEqual([]);
+      expect(withoutKeys).toHaveLength(1);
+      expect(texts().filter((text) => text.includes('sought'))).toHaveLength(1);
+      sent.mockRestore();
+    });
+
+    describe('after repetitions', () => {
+      const fern = { id: 1n, name: 'Fern' };
+      beforeEach(async () => {
+        await repository.insertOnce(fern, KEY);
+        await repository.insertOnce(fern, KEY);
+      });
+
+      it('looks for plants with keys first, and inserts only the others', async () => {
+        const sent = jest.spyOn(Client.prototype, 'query');
+        const verbs = () =>
+          sent.mock.calls.map(([query]: unknown[]) => /\w+/.exec((query as { text: string }).text));
+        const outcomes = [await repository.insertOnce(fern, KEY)];
+        const ofReplay = verbs().join();
+        sent.mockClear();
+
+        outcomes.push(await repository.insertOnce({ id: 2n, name: 'Fern' }, KEY));
+        outcomes.push(await repository.insertOnce({ id: 3n, name: 'Fern' }, KEY));
+
+        expect(outcomes).toEqual(['replayed', 'created', 'created']);
+        expect(ofReplay).toBe('SELECT');
+        expect(verbs().join()).toBe('SELECT,INSERT,INSERT');
+        sent.mockRestore();
+      });
+
+      it('tells apart all that a batch may have', async () => {
+        const once = (id: bigint, name: string, key = KEY) =>
+          repository.insertOnce({ id, name }, key);
+        await insert(2n);
+
+        const outcomes = await Promise.all([
+          ...[once(1n, 'Fern'), once(1n, 'Moss'), once(1n, 'Fern', `${KEY}d`), insert(1n)],
+          ...[once(2n, 'Fern'), insert(2n)],
+          ...[once(3n, 'Fern'), once(3n, 'Fern'), once(3n, 'Moss'), insert(3n)],
+          ...[insert(4n), once(4n, 'Fern')],
+        ]);
+
+        expect(outcomes).toEqual([
+          ...['replayed', 'keyReused', 'taken', false],
+          ...['taken', false],
+          ...['created', 'replayed', 'keyReused', false],
+          ...[true, 'taken'],
+        ]);
+      });
+
+      it('looks again for what another instance has stored meanwhile', async () => {
+        const other = await openTransaction();
+        await other.query(`INSERT INTO plants VALUES (2, 'Fern', NULL, '\\x${DIGEST}')`);
+        const outcome = repository.insertOnce({ id: 2n, name: 'Fern' }, KEY);
+        await untilWaiting();
+
+        await other.query('COMMIT');
+
+        expect(await outcome).toBe('replayed');
+        await other.end();
+      });
+
+      it('refuses a batch whose plants it cannot look for, and stores nothing of it', async () => {
+        const other = await openTransaction();
+        await other.query('LOCK TABLE plants');
+        const outcomes = Promise.allSettled([
+          repository.insertOnce(fern, KEY),
+          repository.insertOnce({ id: 2n, name: 'Fern' }, KEY),
+        ]);
+        await untilWaiting();
+
+        await execute(
+          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+        );
+
+        expect(await outcomes).toMatchObject(Array(2).fill({ reason: { error: 50300 } }));
+        await other.end();
+        await until(() => repository.isReady());
+        expect(await repository.insertOnce({ id: 2n, name: 'Fern' }, KEY)).toBe('created');
+        expect(await repository.insertOnce(fern, KEY)).toBe('replayed');
+      });
+    });
+
+    it('fails only the plant with a key that the table refuses, and its repetitions', async () => {
+      await execute("ALTER TABLE plants ADD CHECK (name <> 'Weed')");
+      const once = (id: bigint, name: string) => repository.insertOnce({ id, name }, KEY);
+
+      const settled = await Promise.allSettled([
+        ...[once(1n, 'Fern'), once(2n, 'Weed'), once(1n, 'Fern')],
+        ...[once(2n, 'Weed'), once(2n, 'Fern'), once(3n, 'Fern')],
+      ]);
+
+      expect(settled).toMatchObject([
+        ...[{ value: 'created' }, { reason: { error: 50000 } }, { value: 'replayed' }],
+        ...[{ reason: { error: 50300 } }, { reason: { error: 50300 } }, { value: 'created' }],
+      ]);
+      expect(await once(2n, 'Fern')).toBe('created');
+    });
+
+    it('that is late is repeated beside itself, and both end as one plant', async () => {
+      stopClock();
+      const other = await openTransaction(1n);
+      const fern = { id: 1n, name: 'Fern' };
+      const late = repository.insertOnce(fern, KEY).catch((error: unknown) => error);
+      await untilWaiting();
+      pass(DEADLINE);
+      expect(await late).toBeInstanceOf(OutcomeUnknownError);
+
+      const repetition = repository.insertOnce(fern, KEY);
+      await untilWaiting(2);
+      await other.query('ROLLBACK');
+
+      expect(await repetition).toMatch(/replayed|created/);
+      releaseClock();
+      expect(await repository.insertOnce(fern, KEY)).toBe('replayed');
+      expect(await plants()).toEqual([fern]);
+      await other.end();
+    });
+
+    it('refuses a repetition that it cannot look up, and replays it afterwards', async () => {
+      const fern = { id: 1n, name: 'Fern' };
+      await repository.insertOnce(fern, KEY);
+      const other = new Client(url);
+      await other.connect();
+      // The insert waits for this transaction; the lookup then waits for the lock that is taken next.
+      await other.query("BEGIN; DELETE FROM plants; INSERT INTO plants VALUES (1, 'Fern')");
+      const outcome = repository.insertOnce(fern, KEY).catch((error: unknown) => error);
+      await untilWaiting();
+      const locker = new Client(url);
+      await locker.connect();
+      const locking = locker.query('BEGIN; LOCK TABLE plants');
+      await untilWaiting(2);
+      await other.query('ROLLBACK');
+      await locking;
+      await untilWaiting();
+      await execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+      );
+
+      expect(await outcome).toBeInstanceOf(UnavailableError);
+      await Promise.all([other.end(), locker.end()]);
+      await until(() => repository.isReady());
+      expect(await repository.insertOnce(fern, KEY)).toBe('replayed');
+    });
+
+    it.each(['UE001', '38000', '09000', 'P0001', '45000'])(
+      'fails only the plant that a trigger refuses with SQLSTATE %s',
+      async (code) => {
+        await execute(
+          `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE 'no weeds' USING ERRCODE = '${code}'; END $$;
+           CREATE TRIGGER refuse BEFORE INSERT ON plants FOR EACH ROW
+             WHEN (NEW.name = 'Weed') EXECUTE FUNCTION refuse()`,
+        );
+
+        const settled = await Promise.allSettled([insert(1n), insert(2n, 'Weed'), insert(3n)]);
+
+        expect(settled).toMatchObject([
+          { value: true },
+          { reason: { error: 50000 } },
+          { value: true },
+        ]);
+        expect(repository.isReady()).toBe(true);
+      },
+    );
+
+    it('fails only the plant that a row-level policy refuses', async () => {
+      await execute(
+        `DROP ROLE IF EXISTS gardener;
+         CREATE ROLE gardener LOGIN;
+         GRANT SELECT, INSERT ON plants, plants_migrations TO gardener;
+         ALTER TABLE plants ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY see ON plants FOR SELECT USING (true);
+         CREATE POLICY plant ON plants FOR INSERT WITH CHECK (name <> 'Weed')`,
+      );
+      await reopen(url.replace('postgres@', 'gardener@'));
+
+      const settled = await Promise.allSettled([insert(1n), insert(2n, 'Weed'), insert(3n)]);
+
+      expect(settled).toMatchObject([
+        { value: true },
+        { reason: { error: 50000 } },
+        { value: true },
+      ]);
+      await execute('DROP OWNED BY gardener; DROP ROLE gardener');
+    });
+
+    it('refuses a plant when the table refused an earlier one with its id', async () => {
+      await execute("ALTER TABLE plants ADD CHECK (name <> 'Weed')");
+
+      const settled = await Promise.allSettled([insert(1n, 'Weed'), insert(1n, 'Fern')]);
+
+      expect(settled).toMatchObject([{ reason: { error: 50000 } }, { reason: { error: 50300 } }]);
+    });
+
+    it('refuses the plants that were not sent when a session ends in the middle', async () => {
+      await execute(
+        `CREATE FUNCTION judge() RETURNS trigger LANGUAGE plpgsql AS
+           $$ BEGIN
+             IF NEW.name = 'Weed' THEN RAISE check_violation; END IF;
+             IF NEW.name = 'Axe' THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+             RETURN NEW;
+           END $$;
+         CREATE TRIGGER judge BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION judge()`,
+      );
+
+      const settled = await Promise.allSettled([
+        insert(1n, 'Weed'),
+        insert(2n, 'Axe'),
+        insert(3n),
+        insert(4n),
+      ]);
+
+      expect(settled).toMatchObject(
+        [50000, 50400, 50300, 50300].map((error) => ({ reason: { error } })),
+      );
+    });
+
+    it('is retried after a deadlock', async () => {
+      const other = await openTransaction(2n);
+      const inserts = Promise.all([insert(1n), insert(2n)]);
+      await untilWaiting();
+
+      // Deadlock: this waits for the batch, which waits for this transaction.
+      await other.query("INSERT INTO plants VALUES (1, 'Moss')");
+      await other.query('ROLLBACK');
+
+      expect(await inserts).toEqual([true, true]);
+      expect(server.log).toContain('deadlock detected');
+      await other.end();
+    });
+
+    it('is retried after a serialization failure', async () => {
+      await reopen(`${url}?options=-c%20default_transaction_isolation%3Dserializable`);
+      const other = await openTransaction(1n);
+      const inserts = Promise.all([insert(1n), insert(2n)]);
+      await untilWaiting();
+
+      await other.query('COMMIT');
+
+      expect(await inserts).toEqual([false, true]);
+      expect(server.log).toContain('could not serialize access');
+      await other.end();
+    });
+
+    describe('as a prepared statement', () => {
+      /** Runs SQL in the session of each batch, which records its prepared statements first. */
+      async function runInSession(statements: string): Promise<void> {
+        await execute(
+          `CREATE TABLE prepared (name text);
+           CREATE FUNCTION run() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN
+               DELETE FROM prepared;
+               INSERT INTO prepared SELECT name FROM pg_prepared_statements;
+               ${statements}
+               RETURN NULL;
+             END $$;
+           CREATE TRIGGER run AFTER INSERT ON plants EXECUTE FUNCTION run()`,
+        );
+      }
+
+      const preparedNames = async () =>
+        (await execute('SELECT name FROM prepared')).map(({ name }) => String(name));
+
+      it('is prepared once per session', async () => {
+        await runInSession('');
+
+        expect([await insert(1n), await insert(1n), await insert(2n)]).toEqual([true, false, true]);
+
+        expect(await preparedNames()).toEqual([expect.stringMatching(/^plants-/)]);
+      });
+
+      it('succeeds when a proxy has removed the prepared statement', async () => {
+        await runInSession("EXECUTE 'DEALLOCATE ALL';");
+
+        expect([await insert(1n), await insert(1n), await insert(2n)]).toEqual([true, false, true]);
+        expect(await preparedNames()).toEqual([]);
+      });
+
+      it('succeeds when a proxy gives it a session that has the prepared statement', async () => {
+        await runInSession('');
+        await insert(1n);
+        const [name] = await preparedNames();
+        await execute(
+          `CREATE FUNCTION prepare() RETURNS event_trigger LANGUAGE plpgsql AS
+             $$ BEGIN EXECUTE 'PREPARE "${name}" AS SELECT 1'; END $$;
+           CREATE EVENT TRIGGER prepare ON login EXECUTE FUNCTION prepare()`,
+        );
+        await reopen(url);
+
+        expect([await insert(1n), await insert(2n)]).toEqual([false, true]);
+        expect(await preparedNames()).toEqual([name]);
+      });
+    });
+
+    it('has an unknown outcome when its session is terminated, and the next one succeeds', async () => {
+      const other = await openTransaction(1n);
+      const outcome = insert(1n).catch((error: unknown) => error);
+      await untilWaiting();
+
+      await execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+      );
+
+      expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
+      await other.query('ROLLBACK');
+      await until(() => repository.isReady());
+      expect(await insert(1n)).toBe(true);
+      await other.end();
+    });
+
+    it('is refused when the server cancels it, and the next one succeeds', async () => {
+      const other = await openTransaction(1n);
+      const outcome = insert(1n).catch((error: unknown) => error);
+      await untilWaiting();
+
+      await execute(
+        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+      );
+
+      expect(await outcome).toBeInstanceOf(UnavailableError);
+      await other.query('ROLLBACK');
+      await until(() => repository.isReady());
+      expect(await insert(1n)).toBe(true);
+      await other.end();
+    });
+  });
+
+  describe('while the synchronous standby is missing', () => {
+    beforeEach(() => server.reconfigure("SET synchronous_standby_names = 'nobody'"));
+    afterEach(() => server.reconfigure('RESET synchronous_standby_names'));
+
+    const waiting = `FROM pg_stat_activity
+      WHERE wait_event = 'SyncRep' AND application_name = 'plant-store'`;
+
+    /** The server takes a moment to apply new settings. */
+    async function insertUntilFailure(): Promise<unknown> {
+      for (let id = 1n; ; id++) {
+        try {
+          await insert(id);
+        } catch (error) {
+          return error;
+        }
+      }
+    }
+
+    it('does not report success when the wait is cancelled', async () => {
+      const failure = insertUntilFailure();
+      await until(async () => (await execute(`SELECT pid ${waiting}`)).length > 0);
+
+      await execute(`SELECT pg_cancel_backend(pid) ${waiting}`);
+
+      expect(await failure).toMatchObject({
+        error: 50400,
+        cause: { message: expect.stringContaining('standby was cancelled') as string },
+      });
+    });
+
+    it.each([
+      ['after a creation', 1],
+      ['after another repetition', 2],
+    ])(
+      'does not answer a repetition before the standby has the plant, %s',
+      async (_when, times) => {
+        await server.reconfigure('RESET synchronous_standby_names');
+        const moss = { id: 2n, name: 'Moss' };
+        for (let time = 0; time < times; time++) await repository.insertOnce(moss, KEY);
+        await server.reconfigure("SET synchronous_standby_names = 'nobody'");
+        const fern = { id: 1n, name: 'Fern' };
+        const insertFern = `INSERT INTO plants (id, name, idempotency_key)
+        VALUES (1, 'Fern', '\\x${DIGEST}')`;
+        await execute(`SET synchronous_commit = local; ${insertFern}`);
+
+        let isAnswered = false;
+        let repetition: Promise<unknown> | undefined;
+        // The first ones may come before the session has the new settings.
+        await until(async () => {
+          isAnswered = false;
+          repetition = repository.insertOnce(fern, KEY).finally(() => (isAnswered = true));
+          await until(
+            async () => isAnswered || (await execute(`SELECT pid ${waiting}`)).length > 0,
+          );
+          return !isAnswered;
+        });
+        await server.reconfigure('RESET synchronous_standby_names');
+
+        expect(await repetition).toBe('replayed');
+      },
+    );
+  });
+
+  describe('reading', () => {
+    it('finds a plant by its id, exactly', async () => {
+      await repository.insert({ id: 9_007_199_254_740_993n, name: 'Fern', tag: '' });
+
+      expect(await repository.find(9_007_199_254_740_993n)).toEqual({
+        id: 9_007_199_254_740_993n,
+        name: 'Fern',
+        tag: '',
+      });
+      expect(await repository.find(9_007_199_254_740_992n)).toBeUndefined();
+    });
+
+    it('returns pages in id order', async () => {
+      const ids = [-(2n ** 63n), -1n, 0n, 2n, 10n, 2n ** 63n - 1n];
+      await Promise.all(ids.toReversed().map((id) => insert(id)));
+      const page = async (after?: bigint) => (await repository.page(after, 4)).map(({ id }) => id);
+
+      expect(await page()).toEqual(ids.slice(0, 4));
+      expect(await page(2n)).toEqual(ids.slice(4));
+      expect(await page(2n ** 63n - 1n)).toEqual([]);
+    });
+
+    it('is exact, whatever parsers the host program sets', async () => {
+      const { INT8, TEXT, BOOL, INT4 } = types.builtins;
+      const builtins = [INT8, TEXT, BOOL, INT4];
+      const parsers = builtins.map(
+        (type) => types.getTypeParser(type) as (value: string) => unknown,
+      );
+      for (const type of builtins) types.setTypeParser(type, () => 7);
+
+      await reopen({ connectionString: url, types: { getTypeParser: () => () => 7 } });
+      const inserted = [await insert(9_007_199_254_740_993n), await insert(9_007_199_254_740_993n)];
+      const found = await repository.page(undefined, 1);
+      builtins.forEach((type, at) => {
+        types.setTypeParser(type, parsers[at] ?? String);
+      });
+
+      expect(inserted).toEqual([true, false]);
+      expect(found).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
+    });
+
+    it('is exact when the driver asks for binary results', async () => {
+      await reopen(`${url}?binary=true`);
+
+      expect(await insert(-(2n ** 63n))).toBe(true);
+      const inserted = await Promise.all([insert(-(2n ** 63n)), insert(2n)]);
+
+      expect(inserted).toEqual([false, true]);
+      expect(await repository.page(undefined, 1)).toEqual([{ id: -(2n ** 63n), name: 'Fern' }]);
+    });
+  });
+
+  describe('by client settings', () => {
+    let settings: ClientConfig;
+    beforeEach(() => {
+      settings = { host: '127.0.0.1', port: server.port, database: nameOf(url), user: 'postgres' };
+    });
+
+    it('connects to the host, port and database as the user', async () => {
+      await reopen(settings);
+
+      expect(await insert(1n)).toBe(true);
+      expect(await plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+    });
+
+    it('connects by a Unix socket', async () => {
+      const local = await PostgresServer.start({ fsync: 'off', unix_socket_directories: '.' });
+
+      await reopen({ host: local.data, port: local.port, user: 'postgres' });
+
+      expect(await insert(1n)).toBe(true);
+      await repository.onApplicationShutdown();
+      await local.remove();
+      repository = await PostgresPlantsRepository.open(url);
+    });
+
+    it('takes hosts from a URL, and settings beside it, which win when defined', async () => {
+      await reopen({
+        connectionString: `postgres://nobody@127.0.0.1:1,127.0.0.1:${server.port}/${nameOf(url)}`,
+        user: 'postgres',
+        database: undefined,
+        application_name: 'orchard',
+      });
+
+      expect(await insert(1n)).toBe(true);
+      expect(
+        await execute(
+          `SELECT DISTINCT application_name AS name FROM pg_stat_activity
+           WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+        ),
+      ).toEqual([{ name: 'orchard' }]);
+    });
+
+    it.each<ClientConfig>([
+      { connectionString: 'mysql://localhost' },
+      { connectionString: 'postgres://localhost?sslmode=prefer' },
+      { connectionString: 'postgres://localhost?sslmod=require' },
+      { sslnegotiation: 'direct', ssl: false },
+    ])('refuses to start with %j', async (invalid) => {
+      await expect(PostgresPlantsRepository.open(invalid)).rejects.toThrow(StoreOpenError);
+    });
+
+    it('answers "outcome unknown" to a plant that outlasts query_timeout', async () => {
+      const other = await openTransaction(1n);
+      await reopen({ ...settings, query_timeout: 500 });
+
+      await expect(insert(1n)).rejects.toThrow(OutcomeUnknownError);
+      await other.end();
+    });
+
+    it('refuses a plant that outlasts statement_timeout', async () => {
+      const other = await openTransaction(1n);
+      await reopen({ ...settings, statement_timeout: 500 });
+
+      await expect(insert(1n)).rejects.toThrow(UnavailableError);
+      await other.query('ROLLBACK');
+      expect(await plants()).toEqual([]);
+      await other.end();
+    });
+
+    describe('with a password function', () => {
+      beforeAll(async () => {
+        await server.execute("CREATE ROLE clerk_with_password LOGIN SUPERUSER PASSWORD 'good'");
+        await server.admit('host all clerk_with_password 127.0.0.1/32 scram-sha-256');
+      });
+      beforeEach(() => {
+        settings = { ...settings, user: 'clerk_with_password' };
+      });
+
+      it('calls it for each new session', async () => {
+        const password = jest.fn(() => Promise.resolve('good'));
+        await reopen({ ...settings, password });
+        expect(await insert(1n)).toBe(true);
+        const calls = password.mock.calls.length;
+
+        await execute(
+          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plant-store'",
+        );
+        await until(() => !repository.isReady());
+        await until(() => repository.isReady());
+
+        expect(await insert(2n)).toBe(true);
+        expect(password.mock.calls.length).toBeGreaterThan(calls);
+      });
+
+      it('is not ready while it fails, keeps no sockets open, and recovers', async () => {
+        const password = jest.fn(() => Promise.reject<string>(new Error('no password today')));
+        await reopen({ ...settings, password });
+        await until(() => password.mock.calls.length > 3);
+
+        await expect(insert(1n)).rejects.toMatchObject({
+          cause: { message: expect.stringContaining('no password today') as string },
+        });
+        await until(async () => {
+          const starting = await execute(
+            "SELECT pid FROM pg_stat_activity WHERE state = 'starting'",
+          );
+          return starting.length <= 1;
+        });
+
+        password.mockImplementation(() => Promise.resolve('good'));
+        await until(() => repository.isReady());
+        expect(await insert(1n)).toBe(true);
+      });
+    });
+  });
+});

@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs';
+import { Logger } from '@nestjs/common';
+import type { ClientConfig } from 'pg';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { CERTIFICATE, PostgresServer } from '../support/postgres';
+
+jest.setTimeout(30_000);
+
+describe('PostgresPlantsRepository, over TLS', () => {
+  const errors: string[] = [];
+  let server: PostgresServer;
+  beforeAll(async () => {
+    Logger.overrideLogger({
+      error: (line: string) => errors.push(line),
+      log: () => undefined,
+      warn: () => undefined,
+    });
+    server = await PostgresServer.make({ fsync: 'off', ssl_ca_file: 'server.crt' });
+    server.offerTls();
+    await server.start();
+    await server.admit('hostnossl all clerk 127.0.0.1/32 reject');
+    await server.admit('hostssl all localhost 127.0.0.1/32 cert');
+    for (const role of ['clerk', 'localhost']) {
+      await server.execute(`CREATE ROLE ${role} LOGIN IN ROLE pg_write_all_data, pg_read_all_data`);
+    }
+    await (await PostgresPlantsRepository.open(server.url())).onApplicationShutdown();
+  });
+  beforeEach(() => {
+    errors.length = 0;
+  });
+  afterAll(async () => {
+    await server.remove();
+    Logger.overrideLogger(['error']);
+  });
+
+  /** Inserts a plant and says whether that succeeded, and whether the session was encrypted. */
+  async function insertBy(where: string | ClientConfig) {
+    const repository = await PostgresPlantsRepository.open(where);
+    const isInserted = await repository
+      .insert({ id: BigInt(Date.now()), name: 'Fern' })
+      .catch(() => false);
+    const sessions = await server.execute(
+      `SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+       WHERE application_name = 'plant-store'`,
+    );
+    await repository.onApplicationShutdown();
+    return { isInserted, isEncrypted: sessions.some(({ ssl }) => ssl === true) };
+  }
+
+  const connect = (host: string, parameters: string) =>
+    insertBy(`postgres://clerk@${host}:${server.port}/postgres?${parameters}`);
+
+  it.each([
+    ['require', '127.0.0.1', 'sslmode=require'],
+    ['ssl=true', 'localhost', `ssl=true&sslrootcert=${CERTIFICATE}`],
+    ['verify-ca', '127.0.0.1', `sslmode=verify-ca&sslrootcert=${CERTIFICATE}`],
+    ['verify-full', 'localhost', `sslmode=verify-full&sslrootcert=${CERTIFICATE}`],
+  ])('encrypts with sslmode %s', async (_mode, host, parameters) => {
+    expect(await connect(host, parameters)).toEqual({ isInserted: true, isEncrypted: true });
+  });
+
+  it('refuses the certificate of another host with verify-full', async () => {
+    const parameters = `sslmode=verify-full&sslrootcert=${CERTIFICATE}`;
+
+    expect(await connect('127.0.0.1', parameters)).toEqual({
+      isInserted: false,
+      isEncrypted: false,
+    });
+    expect(errors.join()).toMatch(/does not match certificate's altnames/);
+  });
+
+  it('refuses a certificate of an unknown authority with verify-full', async () => {
+    expect(await connect('localhost', 'sslmode=verify-full')).toMatchObject({ isInserted: false });
+    expect(errors.join()).toMatch(/self-signed certificate/);
+  });
+
+  it('does not encrypt with disable, and reports why the server refuses that', async () => {
+    expect(await connect('127.0.0.1', 'sslmode=disable')).toMatchObject({ isInserted: false });
+    expect(errors.join()).toMatch(
+      /no encryption \(28000\)\. Check the user and sslmode, and the server's pg_hba.conf\./,
+    );
+  });
+
+  describe('with an ssl object', () => {
+    const certificate = readFileSync(CERTIFICATE, 'utf8');
+    const key = readFileSync(CERTIFICATE.replace(/crt$/, 'key'), 'utf8');
+
+    it('encrypts, and verifies the server', async () => {
+      const settings = {
+        host: 'localhost',
+        port: server.port,
+        user: 'clerk',
+        database: 'postgres',
+      };
+
+      expect(await insertBy({ ...settings, ssl: { ca: certificate } })).toEqual({
+        isInserted: true,
+        isEncrypted: true,
+      });
+      expect(await insertBy({ ...settings, ssl: {} })).toMatchObject({ isInserted: false });
+      expect(errors.join()).toMatch(/self-signed certificate/);
+    });
+
+    it('sends the client certificate', async () => {
+      const settings = {
+        host: 'localhost',
+        port: server.port,
+        user: 'localhost',
+        database: 'postgres',
+      };
+
+      expect(await insertBy({ ...settings, ssl: { ca: certificate } })).toMatchObject({
+        isInserted: false,
+      });
+      expect(errors.join()).toMatch(/requires a valid client certificate/);
+      expect(
+        await insertBy({ ...settings, ssl: { ca: certificate, cert: certificate, key } }),
+      ).toEqual({ isInserted: true, isEncrypted: true });
+    });
+
+    it('is verified when a URL beside it asks for no verification', async () => {
+      const connectionString = `postgres://clerk@127.0.0.1:${server.port}/postgres?sslmode=require`;
+
+      expect(await insertBy({ connectionString })).toMatchObject({ isInserted: true });
+      expect(await insertBy({ connectionString, ssl: undefined })).toMatchObject({
+        isInserted: true,
+        isEncrypted: true,
+      });
+      expect(await insertBy({ connectionString, ssl: { ca: certificate } })).toMatchObject({
+        isInserted: false,
+      });
+    });
+  });
+});

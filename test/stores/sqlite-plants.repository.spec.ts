@@ -1,0 +1,492 @@
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { Logger } from '@nestjs/common';
+import { UnavailableError } from '../../src/plants';
+import { SqlitePlantsRepository } from '../../src/plants/persistence/sqlite/sqlite-plants.repository';
+import { SqliteThread } from '../../src/plants/persistence/sqlite/sqlite.thread';
+import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
+import { describeRepository } from './repository.contract';
+import { makeFolder, removeFolder } from '../support/folder';
+import { execute, lockDatabase, query, readPlants } from '../support/sqlite';
+import { until } from '../support/until';
+
+describeRepository('SqlitePlantsRepository', async () => {
+  const folder = makeFolder();
+  const file = join(folder, 'plants.db');
+  const repository = await SqlitePlantsRepository.open(file);
+  const second = await SqlitePlantsRepository.open(file);
+  return {
+    repository,
+    second,
+    plants: () => readPlants(file),
+    removePlants() {
+      execute(file, 'DELETE FROM plants');
+    },
+    async close() {
+      await repository.onApplicationShutdown();
+      await second.onApplicationShutdown();
+      removeFolder(folder);
+    },
+  };
+});
+
+describe('SqlitePlantsRepository', () => {
+  let folder: string;
+  let file: string;
+  let repository: SqlitePlantsRepository;
+  let logged: string[];
+  beforeEach(async () => {
+    logged = [];
+    Logger.overrideLogger({
+      log: (line: string) => logged.push(`info ${line}`),
+      error: (line: string) => logged.push(`error ${line}`),
+      warn: (line: string) => logged.push(`warn ${line}`),
+    });
+    folder = makeFolder();
+    file = join(folder, 'deep', 'er', 'plants ?#%.db');
+    repository = await SqlitePlantsRepository.open(file);
+  });
+  afterEach(async () => {
+    await repository.onApplicationShutdown();
+    removeFolder(folder);
+  });
+
+  const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
+
+  /** Opens a connection that stays in the middle of a read. */
+  function openReader(): DatabaseSync {
+    const reader = new DatabaseSync(file);
+    reader.exec('BEGIN');
+    reader.prepare('SELECT * FROM plants').all();
+    return reader;
+  }
+
+  const suffixes = ['', '-wal', '-shm'];
+
+  /** Moves the files of the store away, or back. */
+  function moveStore(from: string, to: string): void {
+    for (const suffix of suffixes) {
+      if (existsSync(from + suffix)) renameSync(from + suffix, to + suffix);
+    }
+  }
+
+  async function waitForProbe(): Promise<void> {
+    const probe = jest.spyOn(SqliteThread.prototype, 'probe');
+    await until(() => probe.mock.calls.length > 0);
+    await Promise.allSettled([probe.mock.results[0]?.value]);
+    probe.mockRestore();
+  }
+
+  function makeBackup(): string {
+    const backup = join(folder, 'backup.db');
+    execute(file, `VACUUM INTO '${backup}'`);
+    return backup;
+  }
+
+  function removeStore(): void {
+    for (const suffix of suffixes) rmSync(file + suffix, { force: true });
+  }
+
+  const errors = () => logged.filter((line) => line.startsWith('error'));
+
+  it('creates the folder and the file, with a write-ahead log', () => {
+    expect(query(file, 'PRAGMA journal_mode')).toEqual([{ journal_mode: 'wal' }]);
+  });
+
+  it('finds its plants after it was closed and opened again', async () => {
+    await insert(1n);
+    await repository.onApplicationShutdown();
+
+    repository = await SqlitePlantsRepository.open(file);
+
+    expect(await insert(1n)).toBe(false);
+  });
+
+  it('commits the accepted plants before it closes, and accepts no more', async () => {
+    const inserts = Array.from({ length: 100 }, (_, at) => insert(BigInt(at)));
+
+    const closing = repository.onApplicationShutdown();
+
+    await expect(insert(100n)).rejects.toThrow(UnavailableError);
+    await closing;
+    expect(await Promise.all(inserts)).toEqual(Array(100).fill(true));
+    expect(readPlants(file)).toHaveLength(100);
+  });
+
+  it.each([
+    ['', false],
+    ['and another one reads, ', true],
+  ])(
+    'is not ready while another process writes, %sand recovers without traffic',
+    async (_what, isRead) => {
+      await insert(1n);
+      const reader = isRead ? openReader() : undefined;
+      const writer = lockDatabase(file);
+      expect(repository.isReady()).toBe(true);
+
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+
+      expect(repository.isReady()).toBe(false);
+      writer.close();
+      await until(() => repository.isReady());
+      expect(await insert(2n)).toBe(true);
+      reader?.close();
+    },
+  );
+
+  it.each([
+    ['', false],
+    ['and another process reads, ', true],
+  ])('is not ready while the file is missing, %sand creates no other', async (_what, isRead) => {
+    await insert(1n);
+    const reader = isRead ? openReader() : undefined;
+    moveStore(file, `${file}.away`);
+
+    await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    await waitForProbe();
+    expect(repository.isReady()).toBe(false);
+    expect(existsSync(file)).toBe(false);
+
+    moveStore(`${file}.away`, file);
+    await until(() => repository.isReady());
+    expect(await insert(2n)).toBe(true);
+    expect(readPlants(file).map(({ id }) => id)).toEqual([1n, 2n]);
+    reader?.close();
+  });
+
+  it('starts while another process reads', async () => {
+    await insert(1n);
+    const reader = openReader();
+
+    const second = await SqlitePlantsRepository.open(file);
+
+    expect(await second.insert({ id: 2n, name: 'Fern' })).toBe(true);
+    expect(await insert(3n)).toBe(true);
+    await second.onApplicationShutdown();
+    reader.close();
+  });
+
+  describe.each<[string, RegExp, () => void | Promise<void>]>([
+    [
+      'replaced by an empty file',
+      /the file is empty: restore the database file/,
+      () => {
+        removeStore();
+        writeFileSync(file, '');
+      },
+    ],
+    [
+      'replaced by an empty file beside its log',
+      /the file is empty: restore the database file/,
+      () => {
+        rmSync(file);
+        writeFileSync(file, '');
+      },
+    ],
+    [
+      'cut to nothing',
+      /the database file was truncated: run `plant-store check --deep` and restore a backup/,
+      () => {
+        truncateSync(file);
+      },
+    ],
+    [
+      'cut to its first page',
+      /the database file was truncated: run `plant-store check --deep` and restore a backup/,
+      () => {
+        truncateSync(file, 4096);
+      },
+    ],
+    [
+      'replaced by a database of another program',
+      /not the store that was in use before \(no such table: plants_store\)/,
+      () => {
+        removeStore();
+        execute(file, 'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT, tag TEXT)');
+      },
+    ],
+    [
+      'replaced by a file that is no database',
+      /not the store that was in use before \(file is not a database\)/,
+      () => {
+        removeStore();
+        writeFileSync(file, 'no database '.repeat(1000));
+      },
+    ],
+    [
+      'replaced by another store',
+      /not the store that was in use before \(its identity differs\)/,
+      async () => {
+        removeStore();
+        const other = await SqlitePlantsRepository.open(file);
+        await other.onApplicationShutdown();
+      },
+    ],
+    [
+      'replaced by another store beside the log of the first',
+      /-wal still belongs to the previous file/,
+      async () => {
+        const elsewhere = join(folder, 'other.db');
+        const other = await SqlitePlantsRepository.open(elsewhere);
+        await other.onApplicationShutdown();
+        renameSync(elsewhere, file);
+      },
+    ],
+  ])('whose file is %s', (_what, fault, replace) => {
+    it('is not ready, changes nothing and says why, until its own store is back', async () => {
+      await insert(1n);
+      const backup = makeBackup();
+      await replace();
+
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      const found = readFileSync(file);
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      await waitForProbe();
+      await waitForProbe();
+      expect(repository.isReady()).toBe(false);
+      expect(readFileSync(file).equals(found)).toBe(true);
+      expect(errors().filter((line) => fault.test(line))).toHaveLength(1);
+
+      removeStore();
+      renameSync(backup, file);
+      await until(() => repository.isReady());
+      expect(logged.at(-1)).toBe(`info ${file}: in use again.`);
+      expect(await insert(1n)).toBe(false);
+      expect(await insert(2n)).toBe(true);
+    });
+  });
+
+  it('takes back its database with its log, after an empty file stood in its place', async () => {
+    await insert(1n);
+    renameSync(file, `${file}.away`);
+    writeFileSync(file, '');
+    await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    await waitForProbe();
+
+    renameSync(`${file}.away`, file);
+    await until(() => repository.isReady());
+
+    expect(await insert(1n)).toBe(false);
+  });
+
+  it('does not begin a new database beside the log of one that is gone', async () => {
+    await insert(1n);
+    const log = readFileSync(`${file}-wal`);
+    await repository.onApplicationShutdown();
+    rmSync(file);
+    writeFileSync(`${file}-wal`, log);
+
+    await expect(SqlitePlantsRepository.open(file)).rejects.toThrow(
+      /the file is missing, but its write-ahead log .*-wal has content/,
+    );
+
+    expect(readFileSync(`${file}-wal`).equals(log)).toBe(true);
+    rmSync(`${file}-wal`);
+    repository = await SqlitePlantsRepository.open(file);
+  });
+
+  describe('when a file becomes shorter', () => {
+    it.each(['', 'DELETE FROM plants WHERE id = 1'])(
+      'accepts plants if another process has emptied the log, and then did "%s"',
+      async (statement) => {
+        for (let id = 1n; id <= 9n; id++) await insert(id);
+        execute(file, `PRAGMA wal_checkpoint(TRUNCATE); ${statement}`);
+
+        expect(await insert(10n)).toBe(true);
+        expect(errors()).toEqual([]);
+      },
+    );
+
+    it('accepts plants if another process has shrunk the database', async () => {
+      for (let id = 1n; id <= 9n; id++) {
+        await repository.insert({ id, name: 'x'.repeat(100_000) });
+      }
+      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
+      expect(await insert(10n)).toBe(true);
+      execute(file, 'DELETE FROM plants; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)');
+      expect(statSync(file).size).toBeLessThan(100_000);
+
+      expect(await insert(1n)).toBe(true);
+      expect(errors()).toEqual([]);
+    });
+
+    it('accepts plants, but not after the log was deleted where a symbolic link leads', async () => {
+      await repository.onApplicationShutdown();
+      const link = join(folder, 'link.db');
+      symlinkSync(file, link);
+      repository = await SqlitePlantsRepository.open(link);
+      expect(await insert(1n)).toBe(true);
+      rmSync(`${file}-wal`);
+
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    });
+  });
+
+  describe('with a damaged table', () => {
+    const PAGE = 4096;
+
+    const rootPage = (): number => {
+      const [row] = query(file, "SELECT rootpage FROM sqlite_schema WHERE name = 'plants'");
+      return (row as { rootpage: number }).rootpage;
+    };
+
+    /** Overwrites a page, and makes the other connections forget what they know of it. */
+    function damage(page: number): void {
+      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
+      const descriptor = openSync(file, 'r+');
+      writeSync(descriptor, Buffer.alloc(PAGE, 0xff), 0, PAGE, (page - 1) * PAGE);
+      closeSync(descriptor);
+      execute(file, 'CREATE TABLE other (x); DROP TABLE other');
+    }
+
+    const advice = /malformed: run `plant-store check --deep` and restore a backup/;
+
+    it.each<[string, number, () => number]>([
+      ['the root page', 1, rootPage],
+      // The right-most child of an interior page, https://sqlite.org/fileformat2.html#b_tree_pages.
+      ['another page', 50, () => readFileSync(file).readUInt32BE((rootPage() - 1) * PAGE + 8)],
+    ])('is not ready if %s is damaged, and says once what to do', async (_what, count, page) => {
+      const last = BigInt(count);
+      for (let id = 1n; id <= last; id++) await repository.insert({ id, name: 'x'.repeat(1000) });
+      const backup = makeBackup();
+      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
+      damage(page());
+
+      await expect(insert(last + 1n)).rejects.toThrow(UnavailableError);
+      await waitForProbe();
+      await waitForProbe();
+      expect(repository.isReady()).toBe(false);
+      expect(errors()).toEqual([expect.stringMatching(advice)]);
+
+      removeStore();
+      renameSync(backup, file);
+      await until(() => repository.isReady());
+      expect(await insert(last + 1n)).toBe(true);
+    });
+
+    it('does not start', async () => {
+      await insert(1n);
+      await repository.onApplicationShutdown();
+      damage(rootPage());
+
+      await expect(SqlitePlantsRepository.open(file)).rejects.toThrow(advice);
+    });
+  });
+
+  it('ends a page early when texts are long, to bound its memory', async () => {
+    const name = 'x'.repeat(2 ** 19);
+    for (let id = 0n; id < 10n; id++) await repository.insert({ id, name });
+
+    expect(await repository.page(undefined, 10)).toHaveLength(3);
+  });
+
+  it.each([':memory:', 'file::memory:', ''])(
+    'refuses the path %j, which is no file',
+    async (path) => {
+      await expect(SqlitePlantsRepository.open(path)).rejects.toThrow(StoreOpenError);
+      expect(existsSync(':memory:')).toBe(false);
+    },
+  );
+
+  describe.each([0, 1, 2])('on a file of version %d', (version) => {
+    let previous: string;
+    beforeEach(() => {
+      previous = join(folder, 'previous.db');
+      if (version === 0) return;
+      execute(
+        previous,
+        `CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT;
+         INSERT INTO plants VALUES (1, 'Fern', 'shade'); PRAGMA user_version = ${version}`,
+      );
+      if (version === 2) execute(previous, 'ALTER TABLE plants ADD COLUMN idempotency_key BLOB');
+    });
+
+    it('has the same schema as a new file afterwards, and the plants it had', async () => {
+      const schema = (path: string): object[] =>
+        query(path, 'SELECT type, name, sql FROM sqlite_schema ORDER BY name');
+
+      await (await SqlitePlantsRepository.open(previous)).onApplicationShutdown();
+
+      expect(schema(previous)).toEqual(schema(file));
+      expect(query(previous, 'PRAGMA user_version')).toEqual([{ user_version: 3 }]);
+      expect(readPlants(previous)).toEqual(
+        version === 0 ? [] : [{ id: 1n, name: 'Fern', tag: 'shade' }],
+      );
+    });
+
+    it('migrates once when several repositories open it at the same time', async () => {
+      const repositories = await Promise.all(
+        Array.from({ length: 4 }, () => SqlitePlantsRepository.open(previous)),
+      );
+      const insertions = await Promise.all(
+        repositories.map((each) => each.insertOnce({ id: 0n, name: 'Fern' }, 'ab')),
+      );
+      await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
+
+      expect(insertions.toSorted()).toEqual(['created', 'replayed', 'replayed', 'replayed']);
+    });
+  });
+
+  it('keeps the SHA-256 of a key, beside a column that an operator has added', async () => {
+    execute(file, "ALTER TABLE plants ADD COLUMN note TEXT DEFAULT 'a'");
+    const key = '["name",null,"b\u00f6b","abc"]';
+
+    expect(await repository.insertOnce({ id: 2n, name: 'Fern' }, key)).toBe('created');
+
+    expect(query(file, 'SELECT note, lower(hex(idempotency_key)) AS key FROM plants')).toEqual([
+      { note: 'a', key: createHash('sha256').update(key).digest('hex') },
+    ]);
+  });
+
+  const makeText = (path: string): void => {
+    writeFileSync(path, 'no database '.repeat(1000));
+  };
+  it.each<[string, string, (path: string) => void]>([
+    ['a folder', 'it is a directory', mkdirSync],
+    ['not a database', 'file is not a database', makeText],
+    [
+      'of a newer version',
+      'the database has schema version 1000, but this program supports only up to 3: run a newer version of the program',
+      (path) => {
+        execute(path, 'PRAGMA user_version = 1000');
+      },
+    ],
+    [
+      'a database of another program with a table of the same name',
+      'table plants already exists',
+      (path) => {
+        execute(path, 'CREATE TABLE plants (anything)');
+      },
+    ],
+  ])('does not open a path that is %s', async (_what, why, make) => {
+    const path = join(folder, 'other');
+    make(path);
+
+    const opening = SqlitePlantsRepository.open(path);
+
+    await expect(opening).rejects.toThrow(StoreOpenError);
+    await expect(opening).rejects.toThrow(`The database file ${path} cannot be used: ${why}.`);
+  });
+
+  it('does not open a path inside a file', async () => {
+    await expect(SqlitePlantsRepository.open(join(file, 'plants.db'))).rejects.toThrow(
+      StoreOpenError,
+    );
+  });
+});
