@@ -43,5 +43,4 @@ export {
   type CreationOutcome,
   validationChannel,
 } from './plants.channels';
-export { createPlantRoute } from './plants.options';
-export { SCHEMA_PREFIX } from './swagger-decorators';
+export { createPlantRoute, SCHEMA_PREFIX } from './plants.options';
