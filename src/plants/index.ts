@@ -43,5 +43,4 @@ export {
   type CreationOutcome,
   validationChannel,
 } from './plants.channels';
-export { isCreation } from './plants.options';
-export { SCHEMA_PREFIX } from './swagger-decorators';
+export { isCreation, SCHEMA_PREFIX } from './plants.options';

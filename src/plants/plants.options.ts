@@ -23,6 +23,9 @@ export const DEFAULT_BODY_LIMIT = 2 ** 20;
 /** The injection token of the path at which the host has mounted the module. */
 export const MOUNTING_PATH = Symbol('PlantsModule.path');
 
+/** The prefix of our schema names in a host's document, where the host may have an `Error` of its own. */
+export const SCHEMA_PREFIX = 'PlantStore.';
+
 /** Declares that the host guards `POST /plants` itself, with a global guard for example. */
 export const GUARDED_BY_HOST = 'guarded-by-host';
 

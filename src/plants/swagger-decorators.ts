@@ -1,8 +1,5 @@
 import type * as swagger from '@nestjs/swagger';
 
-/** The prefix of our schema names in a host's document, where the host may have an `Error` of its own. */
-export const SCHEMA_PREFIX = 'PlantStore.';
-
 /**
  * The decorators of `@nestjs/swagger`. Where it is not installed they do nothing: a host without an
  * OpenAPI document needs none.

@@ -2,7 +2,8 @@ import { STATUS_CODES } from 'node:http';
 import { applyDecorators } from '@nestjs/common';
 import type { ApiResponseExamples, ApiResponseOptions } from '@nestjs/swagger';
 import { type CatalogueEntry, errorCatalogue, type ErrorKind } from '../../errors';
-import { ApiProperty, ApiResponse, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
+import { SCHEMA_PREFIX } from '../plants.options';
+import { ApiProperty, ApiResponse, ApiSchema } from '../swagger-decorators';
 
 /** The body of every answer that is not a success: specification, "Error". */
 @ApiSchema({ name: `${SCHEMA_PREFIX}Error` })

@@ -1,6 +1,7 @@
 import { ValidateIf } from 'class-validator';
 import type { PlantJson, StoredPlant } from '../plant';
-import { ApiProperty, ApiPropertyOptional, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
+import { SCHEMA_PREFIX } from '../plants.options';
+import { ApiProperty, ApiPropertyOptional, ApiSchema } from '../swagger-decorators';
 import { IsExactText, IsInt64 } from './new-plant.decorators';
 
 /** The answer to a successful creation: specification, "Plant". */
