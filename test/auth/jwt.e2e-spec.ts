@@ -356,57 +356,6 @@ describe('the algorithm of a JWT', () => {
   });
 });
 
-describe('the scope of a JWT', () => {
-  let provider: OpenIdProvider;
-  beforeAll(async () => {
-    provider = await OpenIdProvider.start(makeKey('ES256'));
-    application = await TestApplication.start({
-      AUTH_ISSUER: provider.issuer,
-      AUTH_AUDIENCE: AUDIENCE,
-      AUTH_SCOPE: 'plants:create plants:read',
-    });
-  });
-  afterAll(async () => {
-    await application.stop();
-    await provider.stop();
-  });
-
-  it.each<[string, (draft: Draft) => void]>([
-    ['as the provider issues it', () => undefined],
-    [
-      'as an array called scp',
-      ({ payload }) => {
-        payload.scp = ['plants:read', 'plants:create'];
-        delete payload.scope;
-      },
-    ],
-  ])('is valid %s', async (_how, redraft) => {
-    const scope = 'plants:read plants:create';
-
-    expect(await statusOf(await provider.accessToken({ scope, redraft }))).toBe(200);
-  });
-
-  it.each([
-    ['nothing', ''],
-    ['a part', 'plants:create'],
-  ])('is answered 403 each time when it has %s of what is required', async (_what, scope) => {
-    const token = await provider.accessToken({ scope });
-
-    for (let time = 0; time < 2; time++) {
-      const response = await post(token);
-      expect(response.statusCode).toBe(403);
-      expect(response.json()).toEqual(errorBodies.forbidden);
-      expect(response.headers['www-authenticate']).toBe(
-        'Bearer realm="plants", error="insufficient_scope", scope="plants:create plants:read"',
-      );
-    }
-  });
-
-  it('is not required of the tokens of the list', async () => {
-    expect(await statusOf(TOKEN)).toBe(200);
-  });
-});
-
 describe('the keys of an issuer', () => {
   const key = makeKey('ES256');
   let provider: OpenIdProvider;

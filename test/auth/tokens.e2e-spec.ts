@@ -188,7 +188,7 @@ describe('the scopes of a token', () => {
       AUTH_TOKENS_FILE: file,
       AUTH_ISSUER: provider.issuer,
       AUTH_AUDIENCE: AUDIENCE,
-      AUTH_SCOPE: 'plants:create',
+      AUTH_SCOPE: 'plants:create plants:read',
       AUTH_SCOPE_METRICS: 'plants:read',
     });
   });
@@ -235,10 +235,10 @@ describe('the scopes of a token', () => {
   });
 
   it.each([
-    ['plants:create', 200, 403],
+    ['plants:read plants:create', 200, 200],
+    ['plants:create', 403, 403],
     ['plants:read', 403, 200],
     ['', 403, 403],
-    ['plants:read plants:create', 200, 200],
   ])('of an issuer decide: %s', async (scope, creation, metrics) => {
     const token = await provider.accessToken({ scope });
 
@@ -249,10 +249,19 @@ describe('the scopes of a token', () => {
     }
   });
 
+  it('of an issuer may be an array called scp', async () => {
+    const token = await provider.accessToken({
+      scope: '',
+      redraft: ({ payload }) => (payload.scp = ['plants:read', 'plants:create']),
+    });
+
+    expect((await create(token)).statusCode).toBe(200);
+  });
+
   it('of an issuer are named in the challenge', async () => {
     const token = await provider.accessToken({ scope: '' });
 
-    expectForbidden(await create(token), 'plants:create');
+    expectForbidden(await create(token), 'plants:create plants:read');
     expectForbidden(await readMetrics(token), 'plants:read');
   });
 
