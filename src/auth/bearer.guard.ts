@@ -34,14 +34,19 @@ export class BearerGuard implements CanActivate {
   }
 
   /**
-   * Finds the caller of a request by its bearer token.
+   * Finds the caller of a request by its bearer token. Without a promise where that is possible: the
+   * server must know it before the next request on the connection is parsed.
    *
    * @param scope what the caller wants to do; by default, create plants
    * @throws the same errors as {@link canActivate}
    */
-  async authenticate(request: IncomingMessage, scope?: Scope): Promise<Caller> {
-    const caller = await this.verifier.verify(BearerToken.fromRequest(request), scope);
-    if (caller === undefined) throw new InvalidTokenError();
-    return caller;
+  authenticate(request: IncomingMessage, scope?: Scope): Caller | Promise<Caller> {
+    const caller = this.verifier.verify(BearerToken.fromRequest(request), scope);
+    return caller instanceof Promise ? caller.then(assertFound) : assertFound(caller);
   }
+}
+
+function assertFound(caller: Caller | undefined): Caller {
+  if (caller === undefined) throw new InvalidTokenError();
+  return caller;
 }
