@@ -94,8 +94,8 @@ async function measureOn(
       turns.push(await makeTurn('an earlier version', '1', program));
     }
     turns.push(
-      await makeTurn('with a key each', '≥ 0.9', 'dist/program/plant-store.js', { isKeyed: true }),
-      await makeTurn('replays', '≥ 0.7', 'dist/program/plant-store.js', {
+      await makeTurn('with a key each', '≥ 0.8', 'dist/program/plant-store.js', { isKeyed: true }),
+      await makeTurn('replays', '≥ 0.5', 'dist/program/plant-store.js', {
         isKeyed: true,
         isReplay: true,
       }),
