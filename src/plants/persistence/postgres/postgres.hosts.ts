@@ -3,7 +3,7 @@ import { Client, type ClientConfig, type CustomTypesConfig, Pool, type PoolClien
 import { parse, toClientConfig } from 'pg-connection-string';
 import { isOutOfResources, toOperatorError } from './postgres.errors';
 import { describeUnknownParameter, urlPerHost } from './postgres.url';
-import { withTimeout } from './with-timeout';
+import { withTimeout } from './statement-watch';
 
 /** Milliseconds to open a session, and again to check it. */
 const CONNECT_TIMEOUT = 2000;

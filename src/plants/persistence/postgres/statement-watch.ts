@@ -1,13 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { withTimeout } from './with-timeout';
-
 /**
  * Milliseconds until a statement without an answer is abandoned and its session closed. TCP alone
  * would take a quarter of an hour to notice a dead server. The statement is not cancelled.
  */
 const STATEMENT_TIMEOUT = 30_000;
 
-/** Milliseconds after which a statement without an answer is late, and between two looks then. */
+/** Milliseconds after which a statement without an answer is late, and between two checks. */
 const LATE = 1000;
 
 /** Milliseconds after which a statement is overdue: the host may answer others, but commits nothing. */
@@ -27,12 +24,15 @@ export class AbandonedError extends Error {
 
 /** The options of a {@link StatementWatch}. */
 export interface StatementWatchOptions {
-  /** How often the host in use has changed. */
-  readonly election: () => number;
-  /** When the host in use last answered a look, on the clock of `performance.now()`. */
-  readonly heardAt: () => number;
-  /** Called every second while a statement is late, and told if it is overdue. Never rejects. */
-  readonly look: (isOverdue: boolean) => Promise<void>;
+  /** The host in use. */
+  readonly hosts: {
+    /** Another number for each change of the host in use. */
+    readonly election: number;
+    /** When the host in use last answered a check, on the clock of `performance.now()`. */
+    readonly heardAt: number;
+  };
+  /** Checks the hosts, every second while a statement is late. Never rejects. */
+  readonly checkHosts: (isOverdue: boolean) => Promise<void>;
   /** Called while a statement waits for a host that has been silent for too long. */
   readonly onSilence: () => void;
 }
@@ -54,7 +54,11 @@ export class StatementWatch {
   /** In the order in which they began. */
   private readonly waiting = new Set<WaitingStatement>();
   private answeredAt = 0;
-  private isWatching = false;
+  /** Runs while statements wait. */
+  private timer: NodeJS.Timeout | undefined;
+  /** Whether a statement was late a second ago already. */
+  private wasLate = false;
+  private isChecking = false;
 
   constructor(private readonly options: StatementWatchOptions) {}
 
@@ -62,65 +66,88 @@ export class StatementWatch {
    * Waits for the answer to a statement.
    *
    * @throws AbandonedError when the statement was abandoned
-   * @throws TimeoutError when there is no answer within 30 s
+   * @throws Error when there is no answer within 30 s
    */
   async answerTo<T>(statement: Promise<T>): Promise<T> {
     const waiting: WaitingStatement = {
       since: performance.now(),
-      election: this.options.election(),
+      election: this.options.hosts.election,
       abandonment: new AbortController(),
       isSuspect: false,
     };
     this.waiting.add(waiting);
-    const late = setTimeout(() => void this.watch(), LATE).unref();
+    this.timer ??= setInterval(() => {
+      this.checkLate();
+    }, LATE).unref();
     try {
       const answer = await withTimeout(statement, STATEMENT_TIMEOUT, waiting.abandonment.signal);
       this.answeredAt = performance.now();
       return answer;
-    } catch (error) {
-      throw waiting.abandonment.signal.aborted ? new AbandonedError() : error;
     } finally {
-      clearTimeout(late);
       this.waiting.delete(waiting);
+      if (this.waiting.size === 0) {
+        clearInterval(this.timer);
+        this.timer = undefined;
+        this.wasLate = false;
+      }
     }
   }
 
   /** Abandons the statements of a host that is no longer in use, or that had stopped answering. */
   abandonLost(): void {
-    const election = this.options.election();
-    for (const statement of this.waiting) {
-      if (statement.isSuspect || statement.election !== election) statement.abandonment.abort();
+    for (const { isSuspect, election, abandonment } of this.waiting) {
+      if (isSuspect || election !== this.options.hosts.election) {
+        abandonment.abort(new AbandonedError());
+      }
     }
   }
 
-  private async watch(): Promise<void> {
-    if (this.isWatching) return;
-    this.isWatching = true;
-    let look: Promise<void> | undefined;
-    let waited = LATE;
-    do {
-      // A look may take longer than a second.
-      look ??= this.options.look(waited >= OVERDUE).then(() => {
-        look = undefined;
-      });
-      await sleep(LATE, undefined, { ref: false });
-      waited = this.longestWait();
-      if (Math.min(waited, this.silence()) >= LONGEST_SILENCE) {
-        for (const statement of this.waiting) statement.isSuspect = true;
-        this.options.onSilence();
-      }
-    } while (waited >= LATE);
-    this.isWatching = false;
-  }
-
-  /** For how long the oldest statement has waited, in milliseconds; 0 when none waits. */
-  private longestWait(): number {
+  private checkLate(): void {
     const [oldest] = this.waiting;
-    return oldest ? performance.now() - oldest.since : 0;
+    const now = performance.now();
+    const waited = oldest ? now - oldest.since : 0;
+    const { wasLate } = this;
+    this.wasLate = waited >= LATE;
+    if (!this.wasLate) return;
+    // Not at once: after a busy event loop, the answer may be here but not read yet.
+    const silence = now - Math.max(this.answeredAt, this.options.hosts.heardAt);
+    if (wasLate && Math.min(waited, silence) >= LONGEST_SILENCE) {
+      for (const statement of this.waiting) statement.isSuspect = true;
+      this.options.onSilence();
+    }
+    // A check may take longer than a second.
+    if (this.isChecking) return;
+    this.isChecking = true;
+    void this.options.checkHosts(waited >= OVERDUE).finally(() => {
+      this.isChecking = false;
+    });
   }
+}
 
-  /** For how long nothing has been heard of the host, in milliseconds. */
-  private silence(): number {
-    return performance.now() - Math.max(this.answeredAt, this.options.heardAt());
+/**
+ * Waits for a promise up to a time limit. The work behind the promise is not cancelled.
+ *
+ * @param signal ends the wait early, with its reason
+ * @throws Error when the time limit is reached
+ */
+export async function withTimeout<T>(
+  work: Promise<T>,
+  milliseconds: number,
+  signal?: AbortSignal,
+): Promise<T> {
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  const onTimeout = (): void => {
+    reject(new Error('there was no answer within the time limit'));
+  };
+  const onAbort = (): void => {
+    reject(signal?.reason);
+  };
+  const timer = setTimeout(onTimeout, milliseconds).unref();
+  signal?.addEventListener('abort', onAbort);
+  try {
+    return await Promise.race([work, ended]);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
   }
 }
