@@ -1,36 +1,23 @@
+import { hash } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
-import { Logger, type OnApplicationShutdown } from '@nestjs/common';
-import type { ClientBase, ClientConfig, PoolClient } from 'pg';
+import type { OnApplicationShutdown } from '@nestjs/common';
+import type { ClientBase, ClientConfig } from 'pg';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../../errors';
+import { INT64_MAX, INT64_MIN } from '../../int64';
 import type { Plant } from '../../plant';
 import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { GroupCommit } from '../group-commit';
 import { judgeRepetition, type KeyedPlant, plantBatches } from '../plant-batches';
 import { StoreOpenError } from '../store-open.error';
-import { CircuitBreaker } from './circuit-breaker';
 import {
   isAmbiguous,
-  isMomentary,
-  isPoolExhausted,
   isPreparedStatementFault,
   isRetryable,
   isRowFault,
   isServerError,
-  toOperatorError,
 } from './postgres.errors';
-import { PostgresHosts } from './postgres.hosts';
-import { assertReadable, assertSameStore, migrate, type Schema } from './postgres.migrations';
-import { digestOf, findKeyed, findPlant, insertPlants, readPage } from './postgres.statements';
-import { AbandonedError, StatementWatch, withTimeout } from './statement-watch';
-
-/** Milliseconds that bringing the schema up to date may take, locks included. */
-const MIGRATION_TIMEOUT = 30_000;
-
-/** Milliseconds that a check of the hosts may take, while a statement is late. */
-const CHECK_TIMEOUT = 5000;
-
-/** Milliseconds to check that a new session is in the store in use. */
-const VERIFY_TIMEOUT = 2000;
+import { PostgresSessions } from './postgres.sessions';
+import { findKeyed, insertPlants, readPlants } from './postgres.statements';
 
 /** How often a batch is tried that other transactions cause to be rolled back. */
 const MAX_ATTEMPTS = 10;
@@ -49,28 +36,11 @@ type StoredPlants = ReadonlyMap<bigint, KeyedPlant>;
  * statement, which is one transaction.
  */
 export class PostgresPlantsRepository extends PlantsRepository implements OnApplicationShutdown {
-  private readonly logger = new Logger('PlantStore');
   private readonly commits = new GroupCommit<KeyedPlant, Outcome>({
     ...plantBatches,
     commit: (batch) => this.commit(batch),
     timedOutLimit: 2,
   });
-  private readonly breaker = new CircuitBreaker({
-    probe: (signal) => this.prepare(signal),
-    onFault: (fault) => {
-      this.logger.error(fault.message);
-    },
-    onRecovery: () => {
-      this.logger.log(`${this.hosts.name}: in use again.`);
-    },
-  });
-  private readonly hosts: PostgresHosts;
-  private readonly statements: StatementWatch;
-
-  /** The store in use, once there is one. */
-  private store: Schema | undefined;
-  /** The sessions that turned out to be in that store. */
-  private readonly verified = new WeakSet<PoolClient>();
 
   /**
    * Whether sessions prepare the statement, which saves the server a quarter of its time. A proxy that
@@ -78,19 +48,8 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
    */
   private usesPreparedStatement = true;
 
-  private constructor(where: string | ClientConfig) {
+  private constructor(private readonly sessions: PostgresSessions) {
     super();
-    this.hosts = PostgresHosts.of(where, (fault) => {
-      this.breaker.open(fault);
-    });
-    this.statements = new StatementWatch({
-      hosts: this.hosts,
-      checkHosts: (isOverdue) => this.checkHosts(isOverdue),
-      onSilence: () => {
-        const fault = 'the host has stopped answering while a statement waits for it.';
-        this.breaker.open(new Error(`${this.hosts.name}: ${fault}`));
-      },
-    });
   }
 
   /**
@@ -101,18 +60,18 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
    * @throws StoreOpenError when the URL or the settings are invalid
    */
   static async open(where: string | ClientConfig): Promise<PostgresPlantsRepository> {
-    let repository;
+    let sessions;
     try {
-      repository = new PostgresPlantsRepository(where);
+      sessions = new PostgresSessions(where);
     } catch (cause) {
       throw new StoreOpenError('The PostgreSQL settings cannot be used', cause);
     }
-    await repository.breaker.start();
-    return repository;
+    await sessions.start();
+    return new PostgresPlantsRepository(sessions);
   }
 
   override isReady(): boolean {
-    return this.breaker.fault === undefined && !this.commits.isStuck;
+    return this.sessions.fault === undefined && !this.commits.isStuck;
   }
 
   override queueLength(): number {
@@ -129,124 +88,37 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
 
   override insertOnce(plant: Plant, key: string): Promise<Insertion> {
     const { id, name, tag } = plant;
-    return this.submit(this.store?.hasKeys ? { id, name, tag, key: digestOf(key) } : plant);
+    return this.submit(this.sessions.hasKeys ? { id, name, tag, key: hash('sha256', key) } : plant);
   }
 
-  find(id: bigint): Promise<Plant | undefined> {
-    return this.read((client) => findPlant(client, id));
+  async find(id: bigint): Promise<Plant | undefined> {
+    const [plant] = await this.sessions.read((session) => readPlants(session, id, id, 1));
+    return plant;
   }
 
-  page(after: bigint | undefined, limit: number): Promise<Plant[]> {
-    return this.read((client) => readPage(client, after, limit));
+  async page(after: bigint | undefined, limit: number): Promise<Plant[]> {
+    if (after === INT64_MAX) return [];
+    const from = after === undefined ? INT64_MIN : after + 1n;
+    return this.sessions.read((session) => readPlants(session, from, INT64_MAX, limit));
   }
 
   /** Commits the plants accepted so far, then closes all sessions. Nest calls it once HTTP has stopped. */
   async onApplicationShutdown(): Promise<void> {
     await this.commits.close();
-    this.breaker.stop();
-    await this.hosts.close();
+    await this.sessions.close();
   }
 
   private async submit(plant: KeyedPlant): Promise<Insertion> {
-    this.assertUsable();
+    this.sessions.assertUsable();
     const outcome = await this.commits.submit(plant);
     if (outcome instanceof PlantStoreError) throw outcome;
     return outcome;
   }
 
-  /** Finds a host to use, whose store has to be the one that was in use before. */
-  private async prepare(signal: AbortSignal, prefersOthers = false): Promise<void> {
-    await this.hosts.selectWritable(prefersOthers);
-    const client = await this.hosts.connect();
-    await this.releaseAfter(client, withTimeout(this.useStore(client), MIGRATION_TIMEOUT, signal));
-    this.statements.abandonLost();
-  }
-
-  /**
-   * Called while a statement is late: its host may have stopped answering, and another one may have
-   * taken over. A host that answers but does not commit may be a former primary that waits for its
-   * standby.
-   */
-  private async checkHosts(isOverdue: boolean): Promise<void> {
-    // While there is a fault, the breaker probes the hosts.
-    if (this.breaker.fault) return;
-    const { name, election } = this.hosts;
-    try {
-      await this.prepare(AbortSignal.timeout(CHECK_TIMEOUT), isOverdue);
-      if (this.hosts.election === election) return;
-      this.logger.warn(`${this.hosts.name}: in use now, because ${name} does not commit.`);
-    } catch {
-      // A late statement alone is not a fault. A host that stops answering becomes one soon.
-    }
-  }
-
-  /** Creates and migrates the first store that is found. Later it has to be the same one. */
-  private async useStore(client: PoolClient): Promise<void> {
-    const { store } = this;
-    const schema = store ? await assertSameStore(client, store.identity) : await migrate(client);
-    await assertReadable(client, schema);
-    if (!schema.hasKeys && store?.hasKeys !== false) {
-      this.logger.warn(
-        `${this.hosts.name}: the Idempotency-Key header is ignored, because the table plants has no column idempotency_key of type bytea.`,
-      );
-    }
-    this.store = { ...schema, identity: store ? store.identity : schema.identity };
-    this.verified.add(client);
-  }
-
-  private assertUsable(): void {
-    if (this.breaker.fault) throw new UnavailableError({ cause: this.breaker.fault });
-  }
-
-  /** @throws UnavailableError when there is no session that accepts writes */
-  private async connect(): Promise<PoolClient> {
-    this.assertUsable();
-    try {
-      const client = await this.hosts.connect();
-      if (!this.verified.has(client)) await this.verify(client);
-      return client;
-    } catch (cause) {
-      if (!isPoolExhausted(cause)) this.breaker.open(cause as Error);
-      throw new UnavailableError({ cause });
-    }
-  }
-
-  /** A new session may lead to another database: behind a name or a proxy it can be replaced. */
-  private async verify(client: PoolClient): Promise<void> {
-    try {
-      await withTimeout(assertSameStore(client, this.store?.identity), VERIFY_TIMEOUT);
-    } catch (error) {
-      client.release(true);
-      throw toOperatorError(this.hosts.name, error);
-    }
-    this.verified.add(client);
-  }
-
-  private async read<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
-    const client = await this.connect();
-    try {
-      return await this.releaseAfter(client, this.statements.answerTo(work(client)));
-    } catch (cause) {
-      throw new UnavailableError({ cause });
-    }
-  }
-
-  /** Releases a session after work on it. A failure closes it, and is described for an operator. */
-  private async releaseAfter<T>(client: PoolClient, work: Promise<T>): Promise<T> {
-    try {
-      const result = await work;
-      client.release();
-      return result;
-    } catch (error) {
-      client.release(true);
-      throw toOperatorError(this.hosts.name, error);
-    }
-  }
-
   private async commit(batch: readonly KeyedPlant[]): Promise<Outcome[]> {
-    const client = await this.connect();
+    const session = await this.sessions.connect();
     const rows = firstOfEachId(batch);
-    const outcomes = await this.insertRows(client, rows);
+    const outcomes = await this.insertRows(session, rows);
     const tried = new Map(
       rows.map((plant, at) => [plant.id, { plant, outcome: outcomes[at] ?? false }]),
     );
@@ -255,36 +127,39 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     );
     const stored = isLost(outcomes)
       ? new UnavailableError()
-      : await this.findStored(client, repetitions);
-    client.release(isLost(outcomes) || stored instanceof UnavailableError);
+      : await this.findStored(session, repetitions);
+    session.release(isLost(outcomes) || stored instanceof UnavailableError);
     return batch.map((plant) => compare(plant, tried.get(plant.id), stored));
   }
 
   /** Commits rows with different ids. A row that the database refuses fails alone. */
-  private async insertRows(client: ClientBase, rows: readonly KeyedPlant[]): Promise<RowOutcome[]> {
+  private async insertRows(
+    session: ClientBase,
+    rows: readonly KeyedPlant[],
+  ): Promise<RowOutcome[]> {
     const all = (outcome: RowOutcome): RowOutcome[] => rows.map(() => outcome);
-    const { election } = this.hosts;
 
     for (let attempt = 1; ; attempt++) {
       try {
-        const inserted = await this.statements.answerTo(
-          insertPlants(client, rows, this.usesPreparedStatement),
+        const inserted = await this.sessions.answerTo(
+          session,
+          insertPlants(session, rows, this.usesPreparedStatement),
         );
-        this.breaker.confirm();
+        this.sessions.confirm();
         return rows.map(({ id }) => inserted.has(id));
       } catch (error) {
-        if (!isServerError(error) || isAmbiguous(error) || !(await this.isAlive(client))) {
-          return all(new OutcomeUnknownError({ cause: this.report(error, election, true) }));
+        if (!isServerError(error) || isAmbiguous(error) || !(await this.isAlive(session))) {
+          const cause = this.sessions.report(error, session, true);
+          return all(new OutcomeUnknownError({ cause }));
         }
         if (attempt < MAX_ATTEMPTS && isPreparedStatementFault(error)) {
           this.usesPreparedStatement = false;
         } else if (attempt < MAX_ATTEMPTS && isRetryable(error)) {
           await setTimeout(Math.random() * 2 ** attempt);
-        } else if (!isRowFault(error)) {
-          return all(new UnavailableError({ cause: this.report(error, election) }));
         } else {
-          const cause = toOperatorError(this.hosts.name, error);
-          if (rows.length > 1) return this.insertHalves(client, rows, cause);
+          const cause = this.sessions.report(error, session);
+          if (!isRowFault(error)) return all(new UnavailableError({ cause }));
+          if (rows.length > 1) return this.insertHalves(session, rows, cause);
           return all(new PlantStoreError('internal', undefined, { cause }));
         }
       }
@@ -292,17 +167,17 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 
   private async insertHalves(
-    client: ClientBase,
+    session: ClientBase,
     rows: readonly KeyedPlant[],
     cause: Error,
   ): Promise<RowOutcome[]> {
     const middle = rows.length >> 1;
-    const outcomes = await this.insertRows(client, rows.slice(0, middle));
+    const outcomes = await this.insertRows(session, rows.slice(0, middle));
     const others = rows.slice(middle);
     // If the session was lost meanwhile, the other half was never sent.
     const rest = isLost(outcomes)
       ? others.map(() => new UnavailableError({ cause }))
-      : await this.insertRows(client, others);
+      : await this.insertRows(session, others);
     return [...outcomes, ...rest];
   }
 
@@ -310,8 +185,8 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
    * Whether a session survived an error. If so, the server has rolled back. An error that ends the
    * session may follow a commit.
    */
-  private isAlive(client: ClientBase): Promise<boolean> {
-    return this.statements.answerTo(client.query('SELECT 1')).then(
+  private isAlive(session: ClientBase): Promise<boolean> {
+    return this.sessions.answerTo(session, session.query('SELECT 1')).then(
       () => true,
       () => false,
     );
@@ -325,30 +200,15 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
    * @returns them by id, or why they could not be found
    */
   private async findStored(
-    client: ClientBase,
+    session: ClientBase,
     plants: readonly KeyedPlant[],
   ): Promise<StoredPlants | UnavailableError> {
     if (plants.length === 0) return new Map();
-    const { election } = this.hosts;
     try {
-      return await this.statements.answerTo(findKeyed(client, plants));
+      return await this.sessions.answerTo(session, findKeyed(session, plants));
     } catch (error) {
-      return new UnavailableError({ cause: this.report(error, election) });
+      return new UnavailableError({ cause: this.sessions.report(error, session) });
     }
-  }
-
-  /**
-   * Takes the store out of use, if the error of a statement says something about the host in use.
-   *
-   * @param election the one in which the statement began; another host may be in use since then
-   * @returns the error for an operator
-   */
-  private report(error: unknown, election: number, isSessionLost = !isServerError(error)): Error {
-    const fault = toOperatorError(this.hosts.name, error);
-    const isPast = error instanceof AbandonedError || election !== this.hosts.election;
-    const saysNothing = !isSessionLost && isServerError(error) && isMomentary(error);
-    if (!isPast && !saysNothing) this.breaker.open(fault, isSessionLost);
-    return fault;
   }
 }
 

@@ -13,10 +13,7 @@ const INSERT_KEYED = insertStatement(
  * No conflict target, so that a table may enforce unique ids in any way. Ids come back as text, since
  * `binary` in the URL or in the driver's process-wide defaults asks for binary results.
  */
-function insertStatement(
-  columns: string,
-  arrays: string,
-): Required<Pick<QueryConfig, 'name'>> & QueryConfig {
+function insertStatement(columns: string, arrays: string): { name: string; text: string } {
   const text = `
     INSERT INTO plants (${columns}) SELECT * FROM unnest(${arrays})
     ON CONFLICT DO NOTHING RETURNING id::text`;
@@ -31,9 +28,9 @@ const FIND_KEYED = `
   FROM plants JOIN unnest($1::bigint[], $2::bytea[]) AS sought (id, key)
     ON plants.id = sought.id AND idempotency_key = sought.key`;
 
-const READ_PAGE = `
+const READ = `
   SELECT id::text, name, tag FROM plants
-  WHERE $1::bigint IS NULL OR id > $1 ORDER BY plants.id LIMIT $2`;
+  WHERE id BETWEEN $1 AND $2 ORDER BY plants.id LIMIT $3`;
 
 /**
  * Writes a commit record and nothing else. So the commit waits until the standbys have all that was
@@ -52,11 +49,6 @@ interface KeyedRow extends PlantRow {
   readonly key: string;
   /** Null where the server has no such setting. */
   readonly standbys: string | null;
-}
-
-/** What a row has of an idempotency key. */
-export function digestOf(key: string): string {
-  return hash('sha256', key);
 }
 
 /**
@@ -107,19 +99,14 @@ export async function findKeyed(
   return new Map(rows.map((row) => [BigInt(row.id), { ...toPlant(row), key: row.key }]));
 }
 
-export async function findPlant(client: ClientBase, id: bigint): Promise<Plant | undefined> {
-  const text = 'SELECT id::text, name, tag FROM plants WHERE id = $1';
-  const { rows } = await client.query<PlantRow>(text, [id]);
-  return rows.map(toPlant)[0];
-}
-
-/** The plants with the smallest ids, of those above an id if there is one. */
-export async function readPage(
+/** The first plants of a range of ids, in id order. */
+export async function readPlants(
   client: ClientBase,
-  after: bigint | undefined,
+  from: bigint,
+  to: bigint,
   limit: number,
 ): Promise<Plant[]> {
-  const { rows } = await client.query<PlantRow>(READ_PAGE, [after, limit]);
+  const { rows } = await client.query<PlantRow>(READ, [from, to, limit]);
   return rows.map(toPlant);
 }
 
@@ -141,15 +128,17 @@ async function commitOn<Row extends object>(
   client: ClientBase,
   query: QueryConfig,
 ): Promise<Row[]> {
-  let isCancelled = false;
+  const routines: unknown[] = [];
   const onNotice = ({ routine }: { routine?: string | undefined }): void => {
-    // If the wait for the standby is cancelled, the server warns and reports success.
-    if (routine === 'SyncRepWaitForLSN') isCancelled = true;
+    routines.push(routine);
   };
   client.on('notice', onNotice);
   try {
     const { rows } = await client.query<Row>(query);
-    if (isCancelled) throw new Error('the wait for the synchronous standby was cancelled');
+    // If the wait for the standby is cancelled, the server warns and reports success.
+    if (routines.includes('SyncRepWaitForLSN')) {
+      throw new Error('the wait for the synchronous standby was cancelled');
+    }
     return rows;
   } finally {
     client.off('notice', onNotice);

@@ -1,3 +1,5 @@
+import type { ClientBase } from 'pg';
+
 /**
  * Milliseconds until a statement without an answer is abandoned and its session closed. TCP alone
  * would take a quarter of an hour to notice a dead server. The statement is not cancelled.
@@ -26,9 +28,9 @@ export class AbandonedError extends Error {
 export interface StatementWatchOptions {
   /** The host in use. */
   readonly hosts: {
-    /** Another number for each change of the host in use. */
-    readonly election: number;
-    /** When the host in use last answered a check, on the clock of `performance.now()`. */
+    /** Whether a session is from after it was selected. */
+    isCurrent(session: ClientBase): boolean;
+    /** When it last answered a check, on the clock of `performance.now()`. */
     readonly heardAt: number;
   };
   /** Checks the hosts, every second while a statement is late. Never rejects. */
@@ -39,8 +41,8 @@ export interface StatementWatchOptions {
 
 interface WaitingStatement {
   readonly since: number;
-  readonly election: number;
   readonly abandonment: AbortController;
+  readonly session: ClientBase;
   /** Whether its host stopped answering. The connection may be lost even if the host is back. */
   isSuspect: boolean;
 }
@@ -68,11 +70,11 @@ export class StatementWatch {
    * @throws AbandonedError when the statement was abandoned
    * @throws Error when there is no answer within 30 s
    */
-  async answerTo<T>(statement: Promise<T>): Promise<T> {
+  async answerTo<T>(session: ClientBase, statement: Promise<T>): Promise<T> {
     const waiting: WaitingStatement = {
       since: performance.now(),
-      election: this.options.hosts.election,
       abandonment: new AbortController(),
+      session,
       isSuspect: false,
     };
     this.waiting.add(waiting);
@@ -95,8 +97,8 @@ export class StatementWatch {
 
   /** Abandons the statements of a host that is no longer in use, or that had stopped answering. */
   abandonLost(): void {
-    for (const { isSuspect, election, abandonment } of this.waiting) {
-      if (isSuspect || election !== this.options.hosts.election) {
+    for (const { session, isSuspect, abandonment } of this.waiting) {
+      if (isSuspect || !this.options.hosts.isCurrent(session)) {
         abandonment.abort(new AbandonedError());
       }
     }
