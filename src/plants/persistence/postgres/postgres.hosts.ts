@@ -10,7 +10,7 @@ import {
 import { parse, toClientConfig } from 'pg-connection-string';
 import { isOutOfResources, toOperatorError } from './postgres.errors';
 import { describeUnknownParameter, urlPerHost } from './postgres.url';
-import { withTimeout } from './statement-watch';
+import { withTimeout } from './with-timeout';
 
 /** Milliseconds to open a session, and again to check it. */
 const CONNECT_TIMEOUT = 2000;
@@ -45,11 +45,12 @@ interface Host {
 /** The hosts of a PostgreSQL cluster. One of them is in use: one that accepts writes. */
 export class PostgresHosts {
   private current: Host;
-  /** Incremented at each search for a writable host. */
+  /** Numbers the searches for a writable host. */
   private searches = 0;
-  /** The search that put the present host in use. */
+  /** The number at which the host in use was selected. */
   private electedBy = 0;
-  private lastAnswerAt = 0;
+  /** When the host in use last answered a check, on the clock of `performance.now()`. */
+  heardAt = 0;
   /** The search that was the latest when a session was last checked. */
   private readonly checked = new WeakMap<ClientBase, number>();
 
@@ -71,7 +72,7 @@ export class PostgresHosts {
   /**
    * @param where a connection URL, or settings of the driver, whose `connectionString` may be one
    * @param onLost called when an idle session on the host in use is lost
-   * @param checkStore rejects if a session is in another store than before
+   * @param checkStore rejects when a session is in another store than before
    * @throws Error when the URL or the settings are invalid
    */
   static of(
@@ -99,17 +100,9 @@ export class PostgresHosts {
     return this.current.name;
   }
 
-  /**
-   * Whether a session is from after the host in use was selected. If not, it says nothing about it, even
-   * if the host was in use then too.
-   */
+  /** Whether a session is from after the host in use was selected. If not, it says nothing about it. */
   isCurrent(session: ClientBase): boolean {
     return (this.checked.get(session) ?? 0) >= this.electedBy;
-  }
-
-  /** When the host in use last answered a question of ours, on the clock of `performance.now()`. */
-  get heardAt(): number {
-    return this.lastAnswerAt;
   }
 
   /**
@@ -124,7 +117,8 @@ export class PostgresHosts {
     const host = await this.findWritable(prefersOthers);
     if (host === this.current) return;
     this.current = host;
-    this.electedBy = this.searches;
+    // All sessions are from before, those too that were checked in this search.
+    this.electedBy = ++this.searches;
   }
 
   /**
@@ -214,7 +208,7 @@ export class PostgresHosts {
   }
 
   private noteAnswer(host: Host): void {
-    if (host === this.current) this.lastAnswerAt = performance.now();
+    if (host === this.current) this.heardAt = performance.now();
   }
 }
 

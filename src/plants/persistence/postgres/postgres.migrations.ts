@@ -75,8 +75,12 @@ export async function assertSameStore(
   identity: string | undefined,
 ): Promise<Schema> {
   const schema = await readSchema(client);
-  const difference = describeDifference(schema, identity);
-  if (difference === undefined) return schema;
+  const difference =
+    (!schema.hasPlants && 'it has no table plants') ||
+    (schema.version < VERSION && `its schema has version ${schema.version}`) ||
+    // A table that the operator has prepared has no identity.
+    (identity !== undefined && schema.identity !== identity && 'its identity differs');
+  if (!difference) return schema;
   throw new Error(
     `this is not the store that was in use before (${difference}). Restore that store, or restart the service to use this one`,
   );
@@ -87,14 +91,6 @@ export async function assertReadable(client: ClientBase, { hasKeys }: Schema): P
   await client.query(
     `SELECT id, name, tag${hasKeys ? ', idempotency_key' : ''} FROM plants LIMIT 0`,
   );
-}
-
-function describeDifference(schema: Schema, identity: string | undefined): string | undefined {
-  if (!schema.hasPlants) return 'it has no table plants';
-  if (schema.version < VERSION) return `its schema has version ${schema.version}`;
-  // A table that the operator has prepared has no identity.
-  const isOther = identity !== undefined && schema.identity !== identity;
-  return isOther ? 'its identity differs' : undefined;
 }
 
 /** @throws Error when the schema is newer than this program */

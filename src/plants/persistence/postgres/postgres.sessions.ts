@@ -11,7 +11,8 @@ import {
 } from './postgres.errors';
 import { PostgresHosts } from './postgres.hosts';
 import { assertReadable, assertSameStore, migrate, type Schema } from './postgres.migrations';
-import { AbandonedError, StatementWatch, withTimeout } from './statement-watch';
+import { AbandonedError, StatementWatch } from './statement-watch';
+import { withTimeout } from './with-timeout';
 
 /** Milliseconds that bringing the schema up to date may take, locks included. */
 const MIGRATION_TIMEOUT = 30_000;
@@ -26,35 +27,38 @@ const CHECK_TIMEOUT = 5000;
 export class PostgresSessions {
   private readonly logger = new Logger('PlantStore');
   private readonly hosts: PostgresHosts;
-  private readonly breaker = new CircuitBreaker({
-    probe: (signal) => this.prepare(signal),
-    onFault: (fault) => {
-      this.logger.error(fault.message);
+  private readonly breaker = new CircuitBreaker(
+    (signal) => this.prepare(signal),
+    ({ message }) => {
+      this.logger.error(message);
     },
-    onRecovery: () => {
+    () => {
       this.logger.log(`${this.hosts.name}: in use again.`);
     },
-  });
+  );
   private readonly watch: StatementWatch;
   /** That of the store in use, once there is one. */
   private schema: Schema | undefined;
-  /** Whether the log says so. */
+  /** Whether the log says that keys are ignored. */
   private ignoresKeys = false;
 
   /** @throws Error when the URL or the settings are invalid */
   constructor(where: string | ClientConfig) {
-    const onLost = (fault: Error): void => {
-      this.breaker.open(fault);
-    };
-    this.hosts = PostgresHosts.of(where, onLost, (session) => this.checkStore(session));
-    this.watch = new StatementWatch({
-      hosts: this.hosts,
-      checkHosts: (isOverdue) => this.checkHosts(isOverdue),
-      onSilence: () => {
+    this.hosts = PostgresHosts.of(
+      where,
+      (fault) => {
+        this.breaker.open(fault);
+      },
+      (session) => this.checkStore(session),
+    );
+    this.watch = new StatementWatch(
+      this.hosts,
+      (isOverdue) => this.checkHosts(isOverdue),
+      () => {
         const fault = 'the host has stopped answering while a statement waits for it.';
         this.breaker.open(new Error(`${this.hosts.name}: ${fault}`));
       },
-    });
+    );
   }
 
   /** Looks for the store, and brings its schema up to date. Returns when that takes long. */
@@ -106,7 +110,7 @@ export class PostgresSessions {
     return this.watch.answerTo(session, statement);
   }
 
-  /** Records that a plant or a batch was stored. */
+  /** Records that plants were stored. */
   confirm(): void {
     this.breaker.confirm();
   }

@@ -38,7 +38,6 @@ const READ = `
  */
 const WAIT_FOR_STANDBYS = "SELECT pg_logical_emit_message(true, 'plant-store', '')";
 
-/** A row as the driver returns it. */
 interface PlantRow {
   readonly id: string;
   readonly name: string;

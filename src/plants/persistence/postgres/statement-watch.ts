@@ -1,4 +1,6 @@
 import type { ClientBase } from 'pg';
+import type { PostgresHosts } from './postgres.hosts';
+import { withTimeout } from './with-timeout';
 
 /**
  * Milliseconds until a statement without an answer is abandoned and its session closed. TCP alone
@@ -24,21 +26,6 @@ export class AbandonedError extends Error {
   }
 }
 
-/** The options of a {@link StatementWatch}. */
-export interface StatementWatchOptions {
-  /** The host in use. */
-  readonly hosts: {
-    /** Whether a session is from after it was selected. */
-    isCurrent(session: ClientBase): boolean;
-    /** When it last answered a check, on the clock of `performance.now()`. */
-    readonly heardAt: number;
-  };
-  /** Checks the hosts, every second while a statement is late. Never rejects. */
-  readonly checkHosts: (isOverdue: boolean) => Promise<void>;
-  /** Called while a statement waits for a host that has been silent for too long. */
-  readonly onSilence: () => void;
-}
-
 interface WaitingStatement {
   readonly since: number;
   readonly abandonment: AbortController;
@@ -62,7 +49,15 @@ export class StatementWatch {
   private wasLate = false;
   private isChecking = false;
 
-  constructor(private readonly options: StatementWatchOptions) {}
+  /**
+   * @param checkHosts called every second while a statement is late; never rejects
+   * @param onSilence called while a statement waits for a host that has been silent for too long
+   */
+  constructor(
+    private readonly hosts: PostgresHosts,
+    private readonly checkHosts: (isOverdue: boolean) => Promise<void>,
+    private readonly onSilence: () => void,
+  ) {}
 
   /**
    * Waits for the answer to a statement.
@@ -98,7 +93,7 @@ export class StatementWatch {
   /** Abandons the statements of a host that is no longer in use, or that had stopped answering. */
   abandonLost(): void {
     for (const { session, isSuspect, abandonment } of this.waiting) {
-      if (isSuspect || !this.options.hosts.isCurrent(session)) {
+      if (isSuspect || !this.hosts.isCurrent(session)) {
         abandonment.abort(new AbandonedError());
       }
     }
@@ -112,44 +107,16 @@ export class StatementWatch {
     this.wasLate = waited >= LATE;
     if (!this.wasLate) return;
     // Not at once: after a busy event loop, the answer may be here but not read yet.
-    const silence = now - Math.max(this.answeredAt, this.options.hosts.heardAt);
+    const silence = now - Math.max(this.answeredAt, this.hosts.heardAt);
     if (wasLate && Math.min(waited, silence) >= LONGEST_SILENCE) {
       for (const statement of this.waiting) statement.isSuspect = true;
-      this.options.onSilence();
+      this.onSilence();
     }
     // A check may take longer than a second.
     if (this.isChecking) return;
     this.isChecking = true;
-    void this.options.checkHosts(waited >= OVERDUE).finally(() => {
+    void this.checkHosts(waited >= OVERDUE).finally(() => {
       this.isChecking = false;
     });
-  }
-}
-
-/**
- * Waits for a promise up to a time limit. The work behind the promise is not cancelled.
- *
- * @param signal ends the wait early, with its reason
- * @throws Error when the time limit is reached
- */
-export async function withTimeout<T>(
-  work: Promise<T>,
-  milliseconds: number,
-  signal?: AbortSignal,
-): Promise<T> {
-  const { promise: ended, reject } = Promise.withResolvers<never>();
-  const onTimeout = (): void => {
-    reject(new Error('there was no answer within the time limit'));
-  };
-  const onAbort = (): void => {
-    reject(signal?.reason);
-  };
-  const timer = setTimeout(onTimeout, milliseconds).unref();
-  signal?.addEventListener('abort', onAbort);
-  try {
-    return await Promise.race([work, ended]);
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener('abort', onAbort);
   }
 }

@@ -1,0 +1,27 @@
+/**
+ * Waits for a promise up to a time limit. The work behind the promise is not cancelled.
+ *
+ * @param signal ends the wait early, with its reason
+ * @throws Error when the time limit is reached
+ */
+export async function withTimeout<T>(
+  work: Promise<T>,
+  milliseconds: number,
+  signal?: AbortSignal,
+): Promise<T> {
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  const onTimeout = (): void => {
+    reject(new Error('there was no answer within the time limit'));
+  };
+  const onAbort = (): void => {
+    reject(signal?.reason);
+  };
+  const timer = setTimeout(onTimeout, milliseconds).unref();
+  signal?.addEventListener('abort', onAbort);
+  try {
+    return await Promise.race([work, ended]);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
