@@ -115,6 +115,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     return outcome;
   }
 
+  /** Inserts the first plant of each id, finds the repetitions of stored ones, and compares. */
   private async commit(batch: readonly KeyedPlant[]): Promise<Outcome[]> {
     const session = await this.sessions.connect();
     const rows = firstOfEachId(batch);

@@ -4,10 +4,8 @@ import type { ClientBase } from 'pg';
 const VERSION = 3;
 
 /**
- * Creates the schema. What a database has already from an earlier version stays as it is: a column is
- * added in the catalogue alone, however many rows there are.
- *
- * The identity is that of the store, by which a running service recognises it.
+ * The whole schema. Of an earlier version, it leaves what is there: a column is added in the catalogue
+ * alone, however many rows there are. A running service recognises its store by the identity.
  */
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS plants
@@ -97,7 +95,7 @@ export async function assertReadable(client: ClientBase, { hasKeys }: Schema): P
 async function readSchema(client: ClientBase): Promise<Schema> {
   // Not to_regclass(): it may use what the session had cached before it waited for the lock.
   const { rows } = await client.query<{ column: string }>(
-    `SELECT concat(relname, '.', attname, ' ', atttypid::regtype) AS column
+    `SELECT relname::text || '.' || attname::text || ' ' || atttypid::regtype::text AS column
      FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
      WHERE relname IN ('plants', 'plants_migrations') AND pg_table_is_visible(attrelid)
        AND NOT attisdropped`,
@@ -109,10 +107,9 @@ async function readSchema(client: ClientBase): Promise<Schema> {
     return { hasPlants, hasKeys, version: hasPlants ? VERSION : 0, identity: undefined };
   }
 
-  const ofStore = has('plants_migrations.identity ') ? 'identity::text' : 'NULL';
+  const identityText = has('plants_migrations.identity ') ? 'identity::text' : 'NULL';
   const { rows: versions } = await client.query<{ version: string; identity: string | null }>(
-    `SELECT coalesce(max(version), 0)::text AS version,
-            max(${ofStore}) AS identity
+    `SELECT coalesce(max(version), 0)::text AS version, max(${identityText}) AS identity
      FROM plants_migrations`,
   );
   const { version, identity } = versions[0] ?? { version: 0, identity: null };

@@ -61,7 +61,7 @@ export class PostgresSessions {
     );
   }
 
-  /** Looks for the store, and brings its schema up to date. Returns when that takes long. */
+  /** Finds the store, and brings its schema up to date. Goes on after this if that takes long. */
   start(): Promise<void> {
     return this.breaker.start();
   }
