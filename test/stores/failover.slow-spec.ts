@@ -67,7 +67,7 @@ describe('three instances on a primary with a synchronous standby', () => {
     );
   }
 
-  async function expectPromisesKept(outage: number): Promise<void> {
+  async function expectPromises(outage: number): Promise<void> {
     await setTimeout(500);
     await writers.stop();
     const counts = (['acknowledged', 'refused', 'unknown'] as const).map(
@@ -94,7 +94,7 @@ describe('three instances on a primary with a synchronous standby', () => {
       await primary.stop('SIGKILL');
       await until(() => writers.those('refused').length > 0);
 
-      await expectPromisesKept(await promote());
+      await expectPromises(await promote());
     },
     60_000,
   );
@@ -111,7 +111,7 @@ describe('three instances on a primary with a synchronous standby', () => {
       // The old primary takes writes still, as far as it is concerned. Nobody must go back to it.
       network.resume();
 
-      await expectPromisesKept(outage);
+      await expectPromises(outage);
     },
     60_000,
   );

@@ -258,10 +258,13 @@ describe('PostgresPlantsRepository, when the database fails', () => {
 
     /** Ends the sessions of a database and gives it another name. */
     async function rename(from: string, to: string): Promise<void> {
+      // Otherwise the repository may be back before the name is.
+      await server.execute(`ALTER DATABASE ${from} ALLOW_CONNECTIONS false`);
       await server.execute(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${from}';
          ALTER DATABASE ${from} RENAME TO ${to}`,
       );
+      await server.execute(`ALTER DATABASE ${to} ALLOW_CONNECTIONS true`);
     }
 
     const tables = () =>

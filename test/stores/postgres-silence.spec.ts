@@ -52,7 +52,7 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
   async function createStore(server: PostgresServer): Promise<void> {
     const created = await PostgresPlantsRepository.open(server.url());
     await created.onApplicationShutdown();
-    await server.execute(`UPDATE plants_migrations SET identity = '${IDENTITY}' WHERE version = 1`);
+    await server.execute(`UPDATE plants_migrations SET identity = '${IDENTITY}'`);
   }
 
   const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });

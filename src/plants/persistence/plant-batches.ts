@@ -8,11 +8,6 @@ export interface KeyedPlant extends Plant {
   readonly key?: string | undefined;
 }
 
-/** Whether any plant of a batch has a key. Most have none, and then the key costs nothing. */
-export function hasKeys(batch: readonly KeyedPlant[]): boolean {
-  return batch.some(({ key }) => key !== undefined);
-}
-
 /**
  * The outcome for a plant whose id is taken.
  *

@@ -8,19 +8,6 @@ const PAUSE = 1000;
 /** Milliseconds that the start waits for the first probe. */
 const START_TIMEOUT = 5000;
 
-/** The options of a {@link CircuitBreaker}. */
-export interface CircuitBreakerOptions {
-  /**
-   * Checks whether the store is usable. Rejects if not, with a reason for the operator, and rejects
-   * as soon as the signal is aborted.
-   */
-  readonly probe: (signal: AbortSignal) => Promise<void>;
-  /** Called once for each new reason why the store is not usable. */
-  readonly onFault: (fault: Error) => void;
-  /** Called when the store is usable again. */
-  readonly onRecovery: () => void;
-}
-
 /**
  * Keeps callers from a store that does not work. It probes the store until it works again, and needs
  * no traffic for that.
@@ -34,7 +21,17 @@ export class CircuitBreaker {
   private isProbeProof = true;
   private readonly stopping = new AbortController();
 
-  constructor(private readonly options: CircuitBreakerOptions) {}
+  /**
+   * @param check rejects when the store is not usable, with a reason for the operator, and as soon as
+   *   the signal is aborted
+   * @param onFault called once for each new reason
+   * @param onRecovery called when the store is usable again
+   */
+  constructor(
+    private readonly check: (signal: AbortSignal) => Promise<void>,
+    private readonly onFault: (fault: Error) => void,
+    private readonly onRecovery: () => void,
+  ) {}
 
   /** Why the store is not usable; undefined while it is. */
   get fault(): Error | undefined {
@@ -68,7 +65,7 @@ export class CircuitBreaker {
   confirm(): void {
     if (this.openedBy || this.reported === undefined) return;
     this.reported = undefined;
-    this.options.onRecovery();
+    this.onRecovery();
   }
 
   /** Ends all probing. */
@@ -91,7 +88,7 @@ export class CircuitBreaker {
 
   private async probe(): Promise<boolean> {
     try {
-      await this.options.probe(this.stopping.signal);
+      await this.check(this.stopping.signal);
     } catch (error) {
       this.openedBy = error as Error;
       this.isProbeProof = true;
@@ -106,6 +103,6 @@ export class CircuitBreaker {
   private report(fault: Error): void {
     if (fault.message === this.reported) return;
     this.reported = fault.message;
-    this.options.onFault(fault);
+    this.onFault(fault);
   }
 }

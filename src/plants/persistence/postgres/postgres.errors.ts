@@ -25,17 +25,13 @@ export function isServerError(error: unknown): error is DatabaseError & { code: 
 }
 
 /** Whether other transactions caused a rollback, so that a retry may succeed: serialization, deadlock. */
-export function isRetryable({ code }: { code: string }): boolean {
-  return code === '40001' || code === '40P01';
-}
+export const isRetryable = hasCode(/^40(001|P01)$/);
 
 /**
  * Whether a prepared statement is missing, or exists already. Either means that a proxy has put us on
  * a session that is not the one we prepared it in.
  */
-export function isPreparedStatementFault({ code }: { code: string }): boolean {
-  return code === '26000' || code === '42P05';
-}
+export const isPreparedStatementFault = hasCode(/^(26000|42P05)$/);
 
 /**
  * Whether one row caused the error, by SQLSTATE class: its data (21, 22), a constraint or a missing
@@ -69,13 +65,13 @@ export function isOutOfResources(error: unknown): boolean {
  * Whether the server itself does not know if the transaction was committed: it lost a connection to
  * another server (08), says so (40003), or had an internal error (XX).
  */
-export function isAmbiguous({ code }: { code: string }): boolean {
-  return /^(08|40003|XX)/.test(code);
-}
+export const isAmbiguous = hasCode(/^(08|40003|XX)/);
 
 /** Whether the error says nothing about the next statement: a conflict, a lock, a cancellation. */
-export function isMomentary({ code }: { code: string }): boolean {
-  return /^(40|55|57)/.test(code);
+export const isMomentary = hasCode(/^(40|55|57)/);
+
+function hasCode(codes: RegExp): (error: { code: string }) => boolean {
+  return ({ code }) => codes.test(code);
 }
 
 /** Describes an error for an operator, in one line and without secrets, with advice where there is some. */

@@ -1,5 +1,12 @@
 import { setTimeout } from 'node:timers/promises';
-import { Client, type ClientConfig, type CustomTypesConfig, Pool, type PoolClient } from 'pg';
+import {
+  Client,
+  type ClientBase,
+  type ClientConfig,
+  type CustomTypesConfig,
+  Pool,
+  type PoolClient,
+} from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
 import { isOutOfResources, toOperatorError } from './postgres.errors';
 import { describeUnknownParameter, urlPerHost } from './postgres.url';
@@ -38,25 +45,24 @@ interface Host {
 /** The hosts of a PostgreSQL cluster. One of them is in use: one that accepts writes. */
 export class PostgresHosts {
   private current: Host;
-  /** Incremented at each search for a writable host. */
+  /** Numbers the searches for a writable host. */
   private searches = 0;
-  /** The search that put the present host in use. */
+  /** The number at which the host in use was selected. */
   private electedBy = 0;
-  private elections = 0;
-  private lastHeardAt = 0;
+  /** When the host in use last answered a check, on the clock of `performance.now()`. */
+  heardAt = 0;
   /** The search that was the latest when a session was last checked. */
-  private readonly checked = new WeakMap<PoolClient, number>();
+  private readonly checked = new WeakMap<ClientBase, number>();
 
   private constructor(
     private readonly hosts: readonly [Host, ...Host[]],
     onLost: (error: Error) => void,
+    private readonly checkStore: (session: PoolClient) => Promise<void>,
   ) {
     this.current = hosts[0];
     for (const host of hosts) {
       host.pool.on('error', (error, session) => {
-        if (host !== this.current) return;
-        // A session from when this host was last in use says nothing about it now.
-        if ((this.checked.get(session) ?? 0) < this.electedBy) return;
+        if (host !== this.current || !this.isCurrent(session)) return;
         // A new error: the driver attaches its client to the original, and a log would print it.
         onLost(new Error(toOperatorError(host.name, error).message));
       });
@@ -66,9 +72,14 @@ export class PostgresHosts {
   /**
    * @param where a connection URL, or settings of the driver, whose `connectionString` may be one
    * @param onLost called when an idle session on the host in use is lost
+   * @param checkStore rejects when a session is in another store than before
    * @throws Error when the URL or the settings are invalid
    */
-  static of(where: string | ClientConfig, onLost: (error: Error) => void): PostgresHosts {
+  static of(
+    where: string | ClientConfig,
+    onLost: (error: Error) => void,
+    checkStore: (session: PoolClient) => Promise<void> = () => Promise.resolve(),
+  ): PostgresHosts {
     const { connectionString, ...settings } =
       typeof where === 'string' ? { connectionString: where } : where;
     const [first, ...others] =
@@ -81,7 +92,7 @@ export class PostgresHosts {
         `the URL ${fault ?? 'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE, and sslmode, if set, must be disable, require, verify-ca or verify-full'}`,
       );
     }
-    return new PostgresHosts([first, ...others], onLost);
+    return new PostgresHosts([first, ...others], onLost, checkStore);
   }
 
   /** The name of the host in use, for log lines. */
@@ -89,14 +100,9 @@ export class PostgresHosts {
     return this.current.name;
   }
 
-  /** How often the host in use has changed. */
-  get election(): number {
-    return this.elections;
-  }
-
-  /** When the host in use last answered a question of ours, on the clock of `performance.now()`. */
-  get heardAt(): number {
-    return this.lastHeardAt;
+  /** Whether a session is from after the host in use was selected. If not, it says nothing about it. */
+  isCurrent(session: ClientBase): boolean {
+    return (this.checked.get(session) ?? 0) >= this.electedBy;
   }
 
   /**
@@ -111,8 +117,8 @@ export class PostgresHosts {
     const host = await this.findWritable(prefersOthers);
     if (host === this.current) return;
     this.current = host;
-    this.electedBy = this.searches;
-    this.elections++;
+    // All sessions are from before, those too that were checked in this search.
+    this.electedBy = ++this.searches;
   }
 
   /**
@@ -145,32 +151,29 @@ export class PostgresHosts {
 
   /** Rejects once every host has refused. Until then one that refused at once is asked again. */
   private async findWritable(prefersOthers: boolean): Promise<Host> {
-    const found = Promise.withResolvers<Host>();
     const refusals = new Map<Host, Error>();
     let isOver = false;
-    const isPreferred = (host: Host): boolean => (host === this.current) !== prefersOthers;
-    const isPreferredLeft = (): boolean =>
-      this.hosts.some((host) => isPreferred(host) && !refusals.has(host));
-    const ask = async (host: Host): Promise<void> => {
-      while (!isOver) {
+    const ask = async (host: Host): Promise<Host> => {
+      for (;;) {
         try {
-          await this.tryHost(host);
-          if (!isPreferred(host) && isPreferredLeft()) await wait(PREFERENCE);
-          found.resolve(host);
-          return;
+          const session = await this.connectTo(host);
+          session.release();
+          return host;
         } catch (error) {
           refusals.set(host, error as Error);
-          if (refusals.size === this.hosts.length) {
-            found.reject(error);
-            return;
-          }
+          if (isOver || refusals.size === this.hosts.length) throw error;
           await wait(ASK_AGAIN);
         }
       }
     };
-    for (const host of this.hosts) void ask(host);
+    const asked = this.hosts.map((host) => ({ host, answer: ask(host) }));
     try {
-      return await found.promise;
+      const first = await Promise.any(asked.map(({ answer }) => answer));
+      const preferred = asked.filter(
+        ({ host }) => (host === this.current) !== prefersOthers && !refusals.has(host),
+      );
+      const better = Promise.any(preferred.map(({ answer }) => answer)).catch(() => first);
+      return (await Promise.race([better, wait(PREFERENCE)])) ?? first;
     } catch (cause) {
       const reasons = this.hosts.map((host) => refusals.get(host)?.message);
       throw new Error(reasons.join(' '), { cause });
@@ -179,41 +182,33 @@ export class PostgresHosts {
     }
   }
 
-  private async tryHost(host: Host): Promise<void> {
+  private async connectTo(host: Host): Promise<PoolClient> {
     try {
-      const session = await this.connectTo(host);
-      session.release();
-    } catch (error) {
-      // It answered, if only that it has no room.
-      if (isOutOfResources((error as Error).cause)) this.noteAnswer(host);
-      throw error;
-    }
-    this.noteAnswer(host);
-  }
-
-  private noteAnswer(host: Host): void {
-    if (host === this.current) this.lastHeardAt = performance.now();
-  }
-
-  private async connectTo({ pool, name }: Host): Promise<PoolClient> {
-    try {
-      const session = await pool.connect();
-      if (this.checked.get(session) !== this.searches) await this.check(session);
+      const session = await host.pool.connect();
+      if (this.checked.get(session) !== this.searches) await this.check(session, host);
       return session;
     } catch (error) {
-      throw toOperatorError(name, firstCause(error));
+      // Having no room is an answer too.
+      if (isOutOfResources(error)) this.noteAnswer(host);
+      throw toOperatorError(host.name, firstCause(error));
     }
   }
 
-  private async check(session: PoolClient): Promise<void> {
+  private async check(session: PoolClient, host: Host): Promise<void> {
     const { searches } = this;
+    const isChecked = assertUsable(session).then(() => this.checkStore(session));
     try {
-      await withTimeout(assertUsable(session), CONNECT_TIMEOUT);
+      await withTimeout(isChecked, CONNECT_TIMEOUT);
     } catch (error) {
       session.release(true);
       throw error;
     }
     this.checked.set(session, searches);
+    this.noteAnswer(host);
+  }
+
+  private noteAnswer(host: Host): void {
+    if (host === this.current) this.heardAt = performance.now();
   }
 }
 

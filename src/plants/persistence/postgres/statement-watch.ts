@@ -1,4 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { ClientBase } from 'pg';
+import type { PostgresHosts } from './postgres.hosts';
 import { withTimeout } from './with-timeout';
 
 /**
@@ -7,7 +8,7 @@ import { withTimeout } from './with-timeout';
  */
 const STATEMENT_TIMEOUT = 30_000;
 
-/** Milliseconds after which a statement without an answer is late, and between two looks then. */
+/** Milliseconds after which a statement without an answer is late, and between two checks. */
 const LATE = 1000;
 
 /** Milliseconds after which a statement is overdue: the host may answer others, but commits nothing. */
@@ -25,22 +26,10 @@ export class AbandonedError extends Error {
   }
 }
 
-/** The options of a {@link StatementWatch}. */
-export interface StatementWatchOptions {
-  /** How often the host in use has changed. */
-  readonly election: () => number;
-  /** When the host in use last answered a look, on the clock of `performance.now()`. */
-  readonly heardAt: () => number;
-  /** Called every second while a statement is late, and told if it is overdue. Never rejects. */
-  readonly look: (isOverdue: boolean) => Promise<void>;
-  /** Called while a statement waits for a host that has been silent for too long. */
-  readonly onSilence: () => void;
-}
-
 interface WaitingStatement {
   readonly since: number;
-  readonly election: number;
   readonly abandonment: AbortController;
+  readonly session: ClientBase;
   /** Whether its host stopped answering. The connection may be lost even if the host is back. */
   isSuspect: boolean;
 }
@@ -54,73 +43,80 @@ export class StatementWatch {
   /** In the order in which they began. */
   private readonly waiting = new Set<WaitingStatement>();
   private answeredAt = 0;
-  private isWatching = false;
+  /** Runs while statements wait. */
+  private timer: NodeJS.Timeout | undefined;
+  /** Whether a statement was late a second ago already. */
+  private wasLate = false;
+  private isChecking = false;
 
-  constructor(private readonly options: StatementWatchOptions) {}
+  /**
+   * @param checkHosts called every second while a statement is late; never rejects
+   * @param onSilence called while a statement waits for a host that has been silent for too long
+   */
+  constructor(
+    private readonly hosts: PostgresHosts,
+    private readonly checkHosts: (isOverdue: boolean) => Promise<void>,
+    private readonly onSilence: () => void,
+  ) {}
 
   /**
    * Waits for the answer to a statement.
    *
    * @throws AbandonedError when the statement was abandoned
-   * @throws TimeoutError when there is no answer within 30 s
+   * @throws Error when there is no answer within 30 s
    */
-  async answerTo<T>(statement: Promise<T>): Promise<T> {
+  async answerTo<T>(session: ClientBase, statement: Promise<T>): Promise<T> {
     const waiting: WaitingStatement = {
       since: performance.now(),
-      election: this.options.election(),
       abandonment: new AbortController(),
+      session,
       isSuspect: false,
     };
     this.waiting.add(waiting);
-    const late = setTimeout(() => void this.watch(), LATE).unref();
+    this.timer ??= setInterval(() => {
+      this.checkLate();
+    }, LATE).unref();
     try {
       const answer = await withTimeout(statement, STATEMENT_TIMEOUT, waiting.abandonment.signal);
       this.answeredAt = performance.now();
       return answer;
-    } catch (error) {
-      throw waiting.abandonment.signal.aborted ? new AbandonedError() : error;
     } finally {
-      clearTimeout(late);
       this.waiting.delete(waiting);
+      if (this.waiting.size === 0) {
+        clearInterval(this.timer);
+        this.timer = undefined;
+        this.wasLate = false;
+      }
     }
   }
 
   /** Abandons the statements of a host that is no longer in use, or that had stopped answering. */
   abandonLost(): void {
-    const election = this.options.election();
-    for (const statement of this.waiting) {
-      if (statement.isSuspect || statement.election !== election) statement.abandonment.abort();
+    for (const { session, isSuspect, abandonment } of this.waiting) {
+      if (isSuspect || !this.hosts.isCurrent(session)) {
+        abandonment.abort(new AbandonedError());
+      }
     }
   }
 
-  private async watch(): Promise<void> {
-    if (this.isWatching) return;
-    this.isWatching = true;
-    let look: Promise<void> | undefined;
-    let waited = LATE;
-    do {
-      // A look may take longer than a second.
-      look ??= this.options.look(waited >= OVERDUE).then(() => {
-        look = undefined;
-      });
-      await sleep(LATE, undefined, { ref: false });
-      waited = this.longestWait();
-      if (Math.min(waited, this.silence()) >= LONGEST_SILENCE) {
-        for (const statement of this.waiting) statement.isSuspect = true;
-        this.options.onSilence();
-      }
-    } while (waited >= LATE);
-    this.isWatching = false;
-  }
-
-  /** For how long the oldest statement has waited, in milliseconds; 0 when none waits. */
-  private longestWait(): number {
+  private checkLate(): void {
     const [oldest] = this.waiting;
-    return oldest ? performance.now() - oldest.since : 0;
-  }
-
-  /** For how long nothing has been heard of the host, in milliseconds. */
-  private silence(): number {
-    return performance.now() - Math.max(this.answeredAt, this.options.heardAt());
+    const now = performance.now();
+    const waited = oldest ? now - oldest.since : 0;
+    const { wasLate } = this;
+    this.wasLate = waited >= LATE;
+    if (!this.wasLate) return;
+    // Not at once: after a busy event loop, the answer may be here but not read yet.
+    const silence = now - Math.max(this.answeredAt, this.hosts.heardAt);
+    if (wasLate && Math.min(waited, silence) >= LONGEST_SILENCE) {
+      for (const statement of this.waiting) statement.isSuspect = true;
+      this.onSilence();
+    }
+    // A check may take longer than a second.
+    if (this.isChecking) return;
+    this.isChecking = true;
+    void this.checkHosts(waited >= OVERDUE).finally(() => {
+      this.isChecking = false;
+    });
   }
 }

@@ -1,33 +1,27 @@
-/** A promise was not settled within its time limit. */
-export class TimeoutError extends Error {
-  override readonly name = 'TimeoutError';
-
-  constructor() {
-    super('there was no answer within the time limit');
-  }
-}
-
 /**
  * Waits for a promise up to a time limit. The work behind the promise is not cancelled.
  *
- * @param signal ends the wait early
- * @throws TimeoutError when the time limit is reached or the signal is aborted
+ * @param signal ends the wait early, with its reason
+ * @throws Error when the time limit is reached
  */
 export async function withTimeout<T>(
   work: Promise<T>,
   milliseconds: number,
   signal?: AbortSignal,
 ): Promise<T> {
-  const timeout = Promise.withResolvers<never>();
-  const stop = (): void => {
-    timeout.reject(new TimeoutError());
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  const onTimeout = (): void => {
+    reject(new Error('there was no answer within the time limit'));
   };
-  const timer = setTimeout(stop, milliseconds).unref();
-  signal?.addEventListener('abort', stop);
+  const onAbort = (): void => {
+    reject(signal?.reason);
+  };
+  const timer = setTimeout(onTimeout, milliseconds).unref();
+  signal?.addEventListener('abort', onAbort);
   try {
-    return await Promise.race([work, timeout.promise]);
+    return await Promise.race([work, ended]);
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener('abort', stop);
+    signal?.removeEventListener('abort', onAbort);
   }
 }

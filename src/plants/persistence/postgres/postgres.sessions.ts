@@ -1,0 +1,194 @@
+import { Logger } from '@nestjs/common';
+import type { ClientBase, ClientConfig, PoolClient } from 'pg';
+import { UnavailableError } from '../../../errors';
+import { CircuitBreaker } from './circuit-breaker';
+import {
+  isMomentary,
+  isPoolExhausted,
+  isRowFault,
+  isServerError,
+  toOperatorError,
+} from './postgres.errors';
+import { PostgresHosts } from './postgres.hosts';
+import { assertReadable, assertSameStore, migrate, type Schema } from './postgres.migrations';
+import { AbandonedError, StatementWatch } from './statement-watch';
+import { withTimeout } from './with-timeout';
+
+/** Milliseconds that bringing the schema up to date may take, locks included. */
+const MIGRATION_TIMEOUT = 30_000;
+
+/** Milliseconds that a check of the hosts may take, while a statement is late. */
+const CHECK_TIMEOUT = 5000;
+
+/**
+ * Sessions in the store, on the host that accepts writes. While there is none, callers are refused at
+ * once, and the hosts are asked again and again. The log has each reason once, and the end.
+ */
+export class PostgresSessions {
+  private readonly logger = new Logger('PlantStore');
+  private readonly hosts: PostgresHosts;
+  private readonly breaker = new CircuitBreaker(
+    (signal) => this.prepare(signal),
+    ({ message }) => {
+      this.logger.error(message);
+    },
+    () => {
+      this.logger.log(`${this.hosts.name}: in use again.`);
+    },
+  );
+  private readonly watch: StatementWatch;
+  /** That of the store in use, once there is one. */
+  private schema: Schema | undefined;
+  /** Whether the log says that keys are ignored. */
+  private ignoresKeys = false;
+
+  /** @throws Error when the URL or the settings are invalid */
+  constructor(where: string | ClientConfig) {
+    this.hosts = PostgresHosts.of(
+      where,
+      (fault) => {
+        this.breaker.open(fault);
+      },
+      (session) => this.checkStore(session),
+    );
+    this.watch = new StatementWatch(
+      this.hosts,
+      (isOverdue) => this.checkHosts(isOverdue),
+      () => {
+        const fault = 'the host has stopped answering while a statement waits for it.';
+        this.breaker.open(new Error(`${this.hosts.name}: ${fault}`));
+      },
+    );
+  }
+
+  /** Finds the store, and brings its schema up to date. Goes on after this if that takes long. */
+  start(): Promise<void> {
+    return this.breaker.start();
+  }
+
+  async close(): Promise<void> {
+    this.breaker.stop();
+    await this.hosts.close();
+  }
+
+  /** Why there are no sessions; undefined while there are. */
+  get fault(): Error | undefined {
+    return this.breaker.fault;
+  }
+
+  /** Whether the table has a column for idempotency keys. */
+  get hasKeys(): boolean {
+    return this.schema?.hasKeys ?? false;
+  }
+
+  /** @throws UnavailableError while there are no sessions */
+  assertUsable(): void {
+    if (this.fault) throw new UnavailableError({ cause: this.fault });
+  }
+
+  /**
+   * Takes a session. The caller releases it.
+   *
+   * @throws UnavailableError when there is none
+   */
+  async connect(): Promise<PoolClient> {
+    this.assertUsable();
+    try {
+      return await this.hosts.connect();
+    } catch (cause) {
+      if (!isPoolExhausted(cause)) this.breaker.open(cause as Error);
+      throw new UnavailableError({ cause });
+    }
+  }
+
+  /**
+   * Waits for the answer to a statement.
+   *
+   * @throws AbandonedError when another session or host is in use now
+   */
+  answerTo<T>(session: ClientBase, statement: Promise<T>): Promise<T> {
+    return this.watch.answerTo(session, statement);
+  }
+
+  /** Records that plants were stored. */
+  confirm(): void {
+    this.breaker.confirm();
+  }
+
+  /**
+   * Takes the store out of use, unless the error of a statement says nothing about the host in use.
+   *
+   * @returns the error for an operator
+   */
+  report(error: unknown, session: ClientBase, isSessionLost = !isServerError(error)): Error {
+    const fault = toOperatorError(this.hosts.name, error);
+    const isPast = error instanceof AbandonedError || !this.hosts.isCurrent(session);
+    const isHarmless = isServerError(error) && (isMomentary(error) || isRowFault(error));
+    if (!isPast && (isSessionLost || !isHarmless)) this.breaker.open(fault, isSessionLost);
+    return fault;
+  }
+
+  /** @throws UnavailableError when there is no session, or its host does not answer */
+  async read<T>(statement: (session: ClientBase) => Promise<T>): Promise<T> {
+    const session = await this.connect();
+    try {
+      const result = await this.answerTo(session, statement(session));
+      session.release();
+      return result;
+    } catch (error) {
+      session.release(true);
+      throw new UnavailableError({ cause: toOperatorError(this.hosts.name, error) });
+    }
+  }
+
+  /** Finds a host to use, and abandons the statements of another. */
+  private async prepare(signal: AbortSignal, prefersOthers = false): Promise<void> {
+    await this.hosts.selectWritable(prefersOthers);
+    const session = await this.hosts.connect();
+    try {
+      await withTimeout(this.useStore(session), MIGRATION_TIMEOUT, signal);
+    } catch (error) {
+      session.release(true);
+      throw toOperatorError(this.hosts.name, error);
+    }
+    session.release();
+    this.watch.abandonLost();
+  }
+
+  /**
+   * Called while a statement is late: its host may have stopped answering, and another one may have
+   * taken over. A host that answers but does not commit may be a former primary that waits for its
+   * standby.
+   */
+  private async checkHosts(isOverdue: boolean): Promise<void> {
+    // While there is a fault, the breaker probes the hosts.
+    if (this.fault) return;
+    const { name } = this.hosts;
+    try {
+      await this.prepare(AbortSignal.timeout(CHECK_TIMEOUT), isOverdue);
+      if (this.hosts.name === name) return;
+      this.logger.warn(`${this.hosts.name}: in use now, because ${name} does not commit.`);
+    } catch {
+      // A late statement alone is not a fault. A host that stops answering becomes one soon.
+    }
+  }
+
+  /** Creates and migrates the first store that is found. */
+  private async useStore(session: ClientBase): Promise<void> {
+    this.schema ??= await migrate(session);
+    await assertReadable(session, this.schema);
+    if (!this.schema.hasKeys && !this.ignoresKeys) {
+      this.logger.warn(
+        `${this.hosts.name}: the Idempotency-Key header is ignored, because the table plants has no column idempotency_key of type bytea.`,
+      );
+    }
+    this.ignoresKeys = !this.schema.hasKeys;
+  }
+
+  /** Later it has to be the same one: behind a name or a proxy, a database can be replaced. */
+  private async checkStore(session: ClientBase): Promise<void> {
+    if (this.schema === undefined) return;
+    const { identity } = this.schema;
+    this.schema = { ...(await assertSameStore(session, identity)), identity };
+  }
+}

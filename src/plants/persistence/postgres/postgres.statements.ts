@@ -1,0 +1,145 @@
+import { hash } from 'node:crypto';
+import type { ClientBase, QueryConfig } from 'pg';
+import type { Plant } from '../../plant';
+import { hasKeys, type KeyedPlant } from '../plant-batches';
+
+const INSERT = insertStatement('id, name, tag', '$1::bigint[], $2::text[], $3::text[]');
+const INSERT_KEYED = insertStatement(
+  'id, name, tag, idempotency_key',
+  '$1::bigint[], $2::text[], $3::text[], $4::bytea[]',
+);
+
+/**
+ * No conflict target, so that a table may enforce unique ids in any way. Ids come back as text, since
+ * `binary` in the URL or in the driver's process-wide defaults asks for binary results.
+ */
+function insertStatement(columns: string, arrays: string): { name: string; text: string } {
+  const text = `
+    INSERT INTO plants (${columns}) SELECT * FROM unnest(${arrays})
+    ON CONFLICT DO NOTHING RETURNING id::text`;
+  // A session may have the statement of another version of the program.
+  return { name: `plants-${hash('sha1', text)}`, text };
+}
+
+/** Not prepared: a plan that was made while the table was small would read the whole table later. */
+const FIND_KEYED = `
+  SELECT plants.id::text, plants.name, tag, encode(idempotency_key, 'hex') AS key,
+         current_setting('synchronous_standby_names', true) AS standbys
+  FROM plants JOIN unnest($1::bigint[], $2::bytea[]) AS sought (id, key)
+    ON plants.id = sought.id AND idempotency_key = sought.key`;
+
+const READ = `
+  SELECT id::text, name, tag FROM plants
+  WHERE id BETWEEN $1 AND $2 ORDER BY plants.id LIMIT $3`;
+
+/**
+ * Writes a commit record and nothing else. So the commit waits until the standbys have all that was
+ * written before.
+ */
+const WAIT_FOR_STANDBYS = "SELECT pg_logical_emit_message(true, 'plant-store', '')";
+
+interface PlantRow {
+  readonly id: string;
+  readonly name: string;
+  readonly tag: string | null;
+}
+
+interface KeyedRow extends PlantRow {
+  readonly key: string;
+  /** Null where the server has no such setting. */
+  readonly standbys: string | null;
+}
+
+/**
+ * Inserts plants with different ids in one transaction.
+ *
+ * @param plants whose keys are digests
+ * @param isPrepared whether the session prepares the statement
+ * @returns the ids that were free, once the plants are committed
+ */
+export async function insertPlants(
+  client: ClientBase,
+  plants: readonly KeyedPlant[],
+  isPrepared: boolean,
+): Promise<Set<bigint>> {
+  const isKeyed = hasKeys(plants);
+  const { name, text } = isKeyed ? INSERT_KEYED : INSERT;
+  const values: unknown[] = [
+    plants.map(({ id }) => id),
+    plants.map((plant) => plant.name),
+    plants.map(({ tag }) => tag),
+  ];
+  if (isKeyed) values.push(toByteas(plants));
+  const rows = await commitOn<{ id: string }>(client, {
+    ...(isPrepared && { name }),
+    text,
+    values,
+  });
+  return new Set(rows.map(({ id }) => BigInt(id)));
+}
+
+/**
+ * Finds the plants that have the ids of other plants, and the same keys.
+ *
+ * @param plants whose keys are digests
+ * @returns by id, once they are as durable as plants that this session has inserted
+ */
+export async function findKeyed(
+  client: ClientBase,
+  plants: readonly KeyedPlant[],
+): Promise<Map<bigint, KeyedPlant>> {
+  const ids = plants.map(({ id }) => id);
+  const { rows } = await client.query<KeyedRow>(FIND_KEYED, [ids, toByteas(plants)]);
+  // A plant is visible once its commit has been replicated. But it is visible before, if the wait
+  // for the standby was cancelled, or if the server has crashed in it and started again.
+  if (rows.some(({ standbys }) => Boolean(standbys))) {
+    await commitOn(client, { text: WAIT_FOR_STANDBYS });
+  }
+  return new Map(rows.map((row) => [BigInt(row.id), { ...toPlant(row), key: row.key }]));
+}
+
+/** The first plants of a range of ids, in id order. */
+export async function readPlants(
+  client: ClientBase,
+  from: bigint,
+  to: bigint,
+  limit: number,
+): Promise<Plant[]> {
+  const { rows } = await client.query<PlantRow>(READ, [from, to, limit]);
+  return rows.map(toPlant);
+}
+
+function toPlant({ id, name, tag }: PlantRow): Plant {
+  return { id: BigInt(id), name, ...(tag === null ? {} : { tag }) };
+}
+
+function toByteas(plants: readonly KeyedPlant[]): (string | undefined)[] {
+  return plants.map(({ key }) => (key === undefined ? undefined : `\\x${key}`));
+}
+
+/**
+ * Runs a statement that is a transaction of its own. Resolves once it is committed, to its rows.
+ *
+ * The driver resolves at the server's ReadyForQuery, which follows the commit. Rows and
+ * CommandComplete precede the commit in the extended protocol.
+ */
+async function commitOn<Row extends object>(
+  client: ClientBase,
+  query: QueryConfig,
+): Promise<Row[]> {
+  const routines: unknown[] = [];
+  const onNotice = ({ routine }: { routine?: string | undefined }): void => {
+    routines.push(routine);
+  };
+  client.on('notice', onNotice);
+  try {
+    const { rows } = await client.query<Row>(query);
+    // If the wait for the standby is cancelled, the server warns and reports success.
+    if (routines.includes('SyncRepWaitForLSN')) {
+      throw new Error('the wait for the synchronous standby was cancelled');
+    }
+    return rows;
+  } finally {
+    client.off('notice', onNotice);
+  }
+}
