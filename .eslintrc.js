@@ -6,25 +6,24 @@ const { defineConfig } = require('eslint/config');
 const tseslint = require('typescript-eslint');
 
 /**
- * The rooms of src that are entered by their door, index.ts. Some have others: `plants/standalone` for
- * the program, and what the commands need and no more: `archives` and `config/database`.
+ * The rooms of src that are entered by their door, index.ts. Others: `plants/standalone` for the
+ * program, and `plants/persistence` with its two databases for src/data and src/config.
  */
 const ROOMS = [
-  ...['auth', 'commands', 'config', 'errors', 'files', 'http', 'openapi', 'persistence'],
-  ...['plants', 'server', 'spelling', 'transfer', 'v8'],
+  ...['auth', 'commands', 'config', 'data', 'errors', 'files', 'http', 'openapi', 'persistence'],
+  ...['plants', 'server', 'v8'],
   ...['health', 'limits', 'logging', 'metrics', 'process', 'tracing'],
 ].join('|');
 
 /** What the program is made of, which the package of the module must not import. */
-const PROGRAM =
-  'app\\.module|application|commands|config|main|openapi|operations|server|transfer|v8';
+const PROGRAM = 'app\\.module|application|commands|config|data|main|openapi|operations|server|v8';
 
 const doors = {
-  regex: `^\\.{1,2}/(?:[^/]+/)*(?:${ROOMS})/(?!(?:standalone|archives|database)$).`,
+  regex: `^\\.{1,2}/(?:[^/]+/)*(?:${ROOMS})/(?!(?:standalone|persistence(?:/(?:sqlite|postgres))?|sqlite|postgres)$).`,
   message: 'Enter a room by its door, index.ts.',
 };
 const program = {
-  regex: `^(?:\\.\\./)+(?:(?:${PROGRAM})(?:/|$)|plants/(?:standalone|archives)$)`,
+  regex: `^(?:\\.\\./)+(?:(?:${PROGRAM})(?:/|$)|plants/standalone$)`,
   message: 'The module must not import the program.',
 };
 const outside = { regex: '^\\.\\./', message: 'The catalogue imports nothing of the project.' };
@@ -74,7 +73,7 @@ module.exports = defineConfig(
     },
   },
   restrictImports(['src/**'], doors),
-  restrictImports(['src/{auth,files,http,plants,spelling}/**'], doors, program),
+  restrictImports(['src/{auth,files,http,plants}/**'], doors, program),
   restrictImports(['src/errors/**'], outside),
   {
     files: ['**/*.js', '**/*.cjs'],

@@ -1,14 +1,16 @@
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
-import type { ArchivedPlant, PlantsArchive } from '../src/plants/archives';
 import {
+  type ArchivedPlant,
   csvHeader,
-  CsvWriter,
   type Format,
   formats,
   importPlants,
+  type PlantsArchive,
   type Rejection,
-} from '../src/transfer';
+  toCsv,
+  toNdjson,
+} from '../src/data';
 
 const text = fc
   .string({ unit: 'binary', maxLength: 12 })
@@ -54,19 +56,6 @@ async function imported(
   return { plants, rejections };
 }
 
-function toLines(plants: readonly ArchivedPlant[]): string {
-  return plants
-    .map(({ id, ...rest }) => `{"id":${id}${JSON.stringify(rest).replace('{', ',')}\n`)
-    .join('');
-}
-
-/** By a writer that has written another plant before. */
-function toCsv(plants: readonly ArchivedPlant[]): Buffer {
-  const writer = new CsvWriter();
-  writer.write(Buffer.from(toLines([{ id: 1n, name: 'x'.repeat(100), tag: 'y' }])));
-  return Buffer.concat([Buffer.from(csvHeader), writer.write(Buffer.from(toLines(plants)))]);
-}
-
 describe.each(formats)('a file in the format %s', (format) => {
   it('is read as it was written, in whatever pieces it comes', async () => {
     await fc.assert(
@@ -74,7 +63,7 @@ describe.each(formats)('a file in the format %s', (format) => {
         fc.array(plant, { maxLength: 20 }),
         fc.array(fc.nat(4000), { maxLength: 10 }),
         async (plants, cuts) => {
-          const file = format === 'csv' ? toCsv(plants) : Buffer.from(toLines(plants));
+          const file = Buffer.from(format === 'csv' ? csvHeader + toCsv(plants) : toNdjson(plants));
 
           const { plants: read, rejections } = await imported(file, format, cuts);
 

@@ -122,9 +122,8 @@ require('./bundle.js');
 `,
 );
 
-for (const name of ['worker', 'task']) {
-  cpSync(`dist/plants/persistence/sqlite/sqlite.${name}.mjs`, `${PROGRAM}/sqlite.${name}.mjs`);
-}
+cpSync('dist/plants/persistence/sqlite/sqlite.worker.mjs', `${PROGRAM}/sqlite.worker.mjs`);
+cpSync('dist/data/sqlite.task.js', `${PROGRAM}/sqlite.task.js`);
 cpSync('dist/openapi/ui', `${PROGRAM}/ui`, { recursive: true });
 for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
   cpSync(`node_modules/swagger-ui-dist/${name}`, `${PROGRAM}/ui/${name}`);

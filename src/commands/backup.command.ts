@@ -1,16 +1,30 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { readDatabase } from '../config/database';
-import { checkSqlite, copySqlite } from '../plants/archives';
+import type { Command } from 'commander';
+import { UsageError } from '../errors';
+import { withInterrupts } from './interrupt';
 import { NewFile } from './new-file';
 import { Progress } from './progress';
-import { UsageError } from './usage.error';
 
-/** Milliseconds between two looks at the size of a file. */
-const LOOK_INTERVAL = 200;
+/** Milliseconds between two readings of the size of the copy. */
+const PROGRESS_INTERVAL = 200;
 
-/** Copies the store to a file, while the service may run. */
-export async function backUp(path: string, signal: AbortSignal): Promise<void> {
+/** `plant-store backup` */
+export function addBackup(program: Command): void {
+  program
+    .command('backup')
+    .summary('copy the store to a file')
+    .description(
+      'Copies the SQLite file that DATABASE_URL names, with all plants stored so far, and checks the copy. The service may run meanwhile. For PostgreSQL it prints the command to use.',
+    )
+    .argument('<file>', 'the copy, which must not exist')
+    .addHelpText('after', '\nExample:\n  plant-store backup /backups/plants-monday.db')
+    .action((file: string) => withInterrupts((signal) => backUp(file, signal)));
+}
+
+async function backUp(path: string, signal: AbortSignal): Promise<void> {
+  const { readDatabase } = await import('../config/index.js');
+  const { checkSqlite, copySqlite } = await import('../data/index.js');
   const store = readDatabase(process.env);
   if ('postgres' in store) {
     throw new UsageError(
@@ -25,7 +39,7 @@ export async function backUp(path: string, signal: AbortSignal): Promise<void> {
   const timer = setInterval(() => {
     const copied = statSync(file.draft, { throwIfNoEntry: false })?.size ?? 0;
     progress.show(copied / 2 ** 20, copied / size);
-  }, LOOK_INTERVAL);
+  }, PROGRESS_INTERVAL);
   try {
     await copySqlite(source, file.draft, signal);
     await checkSqlite(file.draft, signal);

@@ -1,23 +1,33 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { Logger } from '@nestjs/common';
-import { parseTokenFile } from '../auth';
-import { IssuerKeys } from '../auth/standalone';
-import { readEnvironment, type Settings } from '../config';
-import { checkSqlite, describeSqlite, openArchive } from '../plants/archives';
-import { readTls } from '../server';
+import type { Command } from 'commander';
+import type { Settings } from '../config';
+import { OperatorError } from '../errors';
+import { withInterrupts } from './interrupt';
 
-/** How the check goes. */
-export interface CheckOptions {
-  /** Whether all stored plants are read. */
-  readonly deep?: boolean;
+/** `plant-store check` */
+export function addCheck(program: Command): void {
+  program
+    .command('check')
+    .summary('check the settings, the store and the tokens')
+    .description(
+      'Checks the environment variables, the store and its schema, the tokens, the keys of the issuer and the certificate. Prints no secret and changes nothing.',
+    )
+    .option('--deep', 'also read all stored plants')
+    .addHelpText('after', '\nExample:\n  plant-store check --deep')
+    .action(({ deep = false }: { deep?: boolean }) =>
+      withInterrupts((signal) => check(deep, signal)),
+    );
 }
 
-/** Checks the settings and everything they refer to, and prints the result of each check. */
-export async function check({ deep = false }: CheckOptions, signal: AbortSignal): Promise<void> {
+/** @param deep whether all stored plants are read */
+async function check(deep: boolean, signal: AbortSignal): Promise<void> {
+  const { readEnvironment } = await import('../config/index.js');
+  const { describeStore, readStore } = await import('../data/index.js');
+  const { readTls } = await import('../server/index.js');
   Logger.overrideLogger(false);
   let failures = 0;
-  async function judge(what: string, find: () => string | Promise<string>): Promise<void> {
+  async function report(what: string, find: () => string | Promise<string>): Promise<void> {
     try {
       console.log(`ok      ${what}: ${await find()}`);
     } catch (error) {
@@ -28,73 +38,35 @@ export async function check({ deep = false }: CheckOptions, signal: AbortSignal)
   }
 
   let settings: Settings | undefined;
-  await judge('settings', () => {
+  await report('settings', () => {
     settings = readEnvironment(process.env);
     return 'all variables are valid';
   });
   if (settings !== undefined) {
     const { auth, tls, database } = settings;
-    if ('sqlite' in database) {
-      const file = resolve(database.sqlite);
-      await judge('store', () => describeFile(file));
-      if (deep && existsSync(file)) {
-        await judge('plants', async () => {
-          await checkSqlite(file, signal);
-          return 'the integrity check found no fault';
-        });
-      }
-    } else {
-      await judge('store', () => describeDatabase(database));
-      if (deep) await judge('plants', () => readAll(database, signal));
-    }
-    await judge('tokens', () => describeTokens(auth));
-    if (auth.issuer !== undefined)
-      await judge('issuer', () => fetchKeys(auth.issuer ?? '', auth.jwksUrl));
+    await report('store', () => describeStore(database));
+    if (deep) await report('plants', () => readStore(database, signal));
+    await report('tokens', () => describeTokens(auth));
+    const { issuer, jwksUrl } = auth;
+    if (issuer !== undefined) await report('issuer', () => fetchKeys(issuer, jwksUrl));
     if (tls) {
-      await judge('TLS', () => {
+      await report('TLS', () => {
         readTls(tls);
         return 'the certificate and its key are valid and match';
       });
     }
   }
-  if (failures > 0)
-    throw new Error(failures === 1 ? 'One check failed.' : `${failures} checks failed.`);
-}
-
-function describeFile(file: string): string {
-  if (!existsSync(file)) return `SQLite file ${file}, which the service will create`;
-  const { version, newest, hasPlants } = describeSqlite(file);
-  if (version > newest) {
-    throw new Error(
-      `${file} has schema version ${version}, but this program supports only up to ${newest}: run a newer version of the program`,
-    );
+  if (failures > 0) {
+    throw new OperatorError(failures === 1 ? 'One check failed.' : `${failures} checks failed.`);
   }
-  if (version > 0 && !hasPlants) throw new Error(`${file} has no table plants`);
-  const state = version === newest ? '' : `, which the service will migrate to ${newest}`;
-  return `SQLite file ${file}, schema version ${version}${state}`;
 }
 
-async function describeDatabase(database: Settings['database']): Promise<string> {
-  const archive = await openArchive(database, 'read');
-  await archive.close();
-  return 'PostgreSQL database, which accepts writes and has the table plants';
-}
-
-async function readAll(database: Settings['database'], signal: AbortSignal): Promise<string> {
-  const archive = await openArchive(database, 'read');
-  let count = 0;
-  try {
-    for await (const page of archive.lines()) {
-      signal.throwIfAborted();
-      count += page.count;
-    }
-  } finally {
-    await archive.close();
-  }
-  return `${count} were read`;
-}
-
-function describeTokens({ tokens = [], tokensFile, issuer }: Settings['auth']): string {
+async function describeTokens({
+  tokens = [],
+  tokensFile,
+  issuer,
+}: Settings['auth']): Promise<string> {
+  const { parseTokenFile } = await import('../auth/index.js');
   const parts = tokens.length > 0 ? [`${tokens.length} in AUTH_TOKENS`] : [];
   if (tokensFile !== undefined) {
     const now = Date.now();
@@ -113,6 +85,7 @@ function describeTokens({ tokens = [], tokensFile, issuer }: Settings['auth']): 
 }
 
 async function fetchKeys(issuer: string, jwksUrl: string | undefined): Promise<string> {
+  const { IssuerKeys } = await import('../auth/standalone.js');
   const keys = new IssuerKeys(issuer, jwksUrl);
   try {
     await keys.fetchLatest();

@@ -1,23 +1,49 @@
-import { readDatabase } from '../config/database';
-import { openArchive } from '../plants/archives';
-import { csvHeader, CsvWriter, type Format } from '../transfer';
-import { orAborted } from './interrupt';
+import { type Command, Option } from 'commander';
+import type { Format } from '../data';
+import { orAborted, withInterrupts } from './interrupt';
 import { NewFile } from './new-file';
 import { Progress } from './progress';
 
-/** The options of `export`. */
-export interface ExportOptions {
+interface Options {
   /** Undefined chooses by the name of the file. */
   readonly format?: Format;
   /** The file to write; undefined for the standard output. */
   readonly output?: string;
 }
 
-/** Writes all plants of the store to a file or to the standard output. */
-export async function exportPlants(
-  { output, format = output?.endsWith('.csv') ? 'csv' : 'ndjson' }: ExportOptions,
+/** The option `--format` of export and import. */
+export const formatOption = (): Option =>
+  new Option(
+    '--format <format>',
+    'JSON Lines, or CSV with a header; default: csv if the file name ends in .csv, else ndjson',
+  ).choices(['ndjson', 'csv']);
+
+/** The format that the name of a file tells. */
+export const formatOf = (file = ''): Format => (file.endsWith('.csv') ? 'csv' : 'ndjson');
+
+/** `plant-store export` */
+export function addExport(program: Command): void {
+  program
+    .command('export')
+    .summary('write all plants to a file')
+    .description(
+      'Writes all plants of the store that DATABASE_URL names, in the order of their ids. It is a snapshot of one moment. The service may run meanwhile.',
+    )
+    .addOption(formatOption())
+    .option(
+      '--output <file>',
+      'the file to write, which must not exist; default: the standard output',
+    )
+    .addHelpText('after', '\nExample:\n  plant-store export --output plants.csv')
+    .action((options: Options) => withInterrupts((signal) => exportPlants(options, signal)));
+}
+
+async function exportPlants(
+  { output, format = formatOf(output) }: Options,
   signal: AbortSignal,
 ): Promise<void> {
+  const { readDatabase } = await import('../config/index.js');
+  const { csvHeader, openArchive, toCsv, toNdjson } = await import('../data/index.js');
   const target = output === undefined ? new StandardOutput() : await FileOutput.create(output);
   const progress = new Progress('plants');
   let count = 0;
@@ -25,11 +51,11 @@ export async function exportPlants(
     const archive = await openArchive(readDatabase(process.env), 'read');
     try {
       const total = await archive.estimateCount();
-      const csv = format === 'csv' ? new CsvWriter() : undefined;
-      if (csv) await orAborted(target.write(Buffer.from(csvHeader)), signal);
-      for await (const page of archive.lines()) {
-        await orAborted(target.write(csv?.write(page.bytes) ?? page.bytes), signal);
-        count += page.count;
+      const serialize = format === 'csv' ? toCsv : toNdjson;
+      if (format === 'csv') await orAborted(target.write(csvHeader), signal);
+      for await (const plants of archive.pages()) {
+        await orAborted(target.write(serialize(plants)), signal);
+        count += plants.length;
         if (!target.isTerminal) progress.show(count, total > 0 ? count / total : undefined);
       }
     } finally {
@@ -46,8 +72,8 @@ export async function exportPlants(
 
 interface Output {
   readonly isTerminal: boolean;
-  /** Resolves when the bytes may be overwritten. */
-  write(bytes: Uint8Array): Promise<void>;
+  /** Resolves when the text is written, so that a slow reader does not fill the memory. */
+  write(text: string): Promise<void>;
   finish(): Promise<void>;
   discard(): void;
 }
@@ -65,8 +91,8 @@ class FileOutput implements Output {
     return new FileOutput(file, await file.create());
   }
 
-  async write(bytes: Uint8Array): Promise<void> {
-    await this.handle.writeFile(bytes);
+  async write(text: string): Promise<void> {
+    await this.handle.writeFile(text);
   }
 
   async finish(): Promise<void> {
@@ -88,10 +114,9 @@ class StandardOutput implements Output {
     process.stdout.on('error', () => undefined);
   }
 
-  /** Resolves when the bytes are written, so that a slow reader does not fill the memory. */
-  write(bytes: Uint8Array): Promise<void> {
+  write(text: string): Promise<void> {
     return new Promise((resolve, reject) => {
-      process.stdout.write(bytes, (error) => {
+      process.stdout.write(text, (error) => {
         if (error) reject(error);
         else resolve();
       });

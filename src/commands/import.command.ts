@@ -1,15 +1,14 @@
 import { createReadStream, statSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import { readDatabase } from '../config/database';
-import { openArchive } from '../plants/archives';
-import { type Format, type ImportCounts, importPlants, type Rejection } from '../transfer';
-import { keepHeapSmall } from '../v8';
+import { type Command, Option } from 'commander';
+import type { Format, ImportCounts, Rejection } from '../data';
+import { OperatorError, UsageError } from '../errors';
+import { formatOf, formatOption } from './export.command';
+import { withInterrupts } from './interrupt';
 import { NewFile } from './new-file';
 import { Progress } from './progress';
-import { UsageError } from './usage.error';
 
-/** The options of `import`. */
-export interface ImportOptions {
+interface Options {
   /** Undefined chooses by the name of the file. */
   readonly format?: Format;
   readonly onConflict: 'fail' | 'skip';
@@ -18,19 +17,43 @@ export interface ImportOptions {
   readonly dryRun?: boolean;
 }
 
+/** `plant-store import` */
+export function addImport(program: Command): void {
+  program
+    .command('import')
+    .summary('store the plants of a file')
+    .description(
+      'Stores the plants of a file in the store that DATABASE_URL names, by the rules of POST /plants. A plant that is already stored counts as present, so you can resume an interrupted import by running it again. The service may run meanwhile.',
+    )
+    .argument('[file]', 'the file to read; default: the standard input')
+    .addOption(formatOption())
+    .addOption(
+      new Option(
+        '--on-conflict <action>',
+        'what to do when an id belongs to another plant: stop, or skip the line',
+      )
+        .choices(['fail', 'skip'])
+        .default('fail'),
+    )
+    .option('--rejects <file>', 'a new file for the lines that were not stored, unchanged')
+    .option('--dry-run', 'say what would be stored, and store nothing')
+    .addHelpText('after', '\nExample:\n  plant-store import plants.csv --rejects rejects.csv')
+    .action((file: string | undefined, options: Options) =>
+      withInterrupts((signal) => importFile(file, options, signal)),
+    );
+}
+
 /** How many lines are reported one by one. */
 const MAX_REPORTS = 20;
 
-/**
- * Stores the plants of a file, and reports what it does not store.
- *
- * @param file undefined or `-` for the standard input
- */
-export async function importFile(
+/** @param file undefined or `-` for the standard input */
+async function importFile(
   file: string | undefined,
-  options: ImportOptions,
+  options: Options,
   signal: AbortSignal,
 ): Promise<void> {
+  const { readDatabase } = await import('../config/index.js');
+  const { importPlants, openArchive } = await import('../data/index.js');
   const { dryRun: isDryRun = false } = options;
   const isPiped = file === undefined || file === '-';
   if (isPiped && process.stdin.isTTY)
@@ -59,7 +82,7 @@ export async function importFile(
     const archive = await openArchive(readDatabase(process.env), isDryRun ? 'read' : 'write');
     try {
       await importPlants(chunks(), {
-        format: options.format ?? (file?.endsWith('.csv') ? 'csv' : 'ndjson'),
+        format: options.format ?? formatOf(file),
         archive,
         isDryRun,
         onHeader: (raw) => {
@@ -78,7 +101,6 @@ export async function importFile(
         },
         onBatch: (now) => {
           Object.assign(counts, now);
-          keepHeapSmall();
           signal.throwIfAborted();
           if (options.onConflict === 'fail' && counts.conflicting > 0) throw new ConflictError();
           const share = size === undefined ? undefined : bytes / size;
@@ -103,9 +125,7 @@ export async function importFile(
 }
 
 /** The import ends because ids are taken. */
-class ConflictError extends Error {
-  override readonly name = 'ConflictError';
-
+class ConflictError extends OperatorError {
   constructor() {
     super('Stopped at a conflict. Use --on-conflict skip to skip such lines.');
   }

@@ -1,13 +1,27 @@
 import { constants, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { readDatabase } from '../config/database';
-import { checkSqlite, replaceSqlite } from '../plants/archives';
-import { sync } from './sync';
-import { UsageError } from './usage.error';
+import type { Command } from 'commander';
+import { UsageError } from '../errors';
+import { withInterrupts } from './interrupt';
+import { sync } from './new-file';
 
-/** Replaces the store, which no process may have open, with a copy of a backup. */
-export async function restore(path: string, signal: AbortSignal): Promise<void> {
+/** `plant-store restore` */
+export function addRestore(program: Command): void {
+  program
+    .command('restore')
+    .summary('replace the store with a backup')
+    .description(
+      'Checks a backup, and replaces the SQLite file that DATABASE_URL names with a copy of it. Stop the service first. The old file is kept under another name. For PostgreSQL it prints the command to use.',
+    )
+    .argument('<file>', 'the backup')
+    .addHelpText('after', '\nExample:\n  plant-store restore /backups/plants-monday.db')
+    .action((file: string) => withInterrupts((signal) => restore(file, signal)));
+}
+
+async function restore(path: string, signal: AbortSignal): Promise<void> {
+  const { readDatabase } = await import('../config/index.js');
+  const { checkSqlite, replaceSqlite } = await import('../data/index.js');
   const store = readDatabase(process.env);
   if ('postgres' in store) {
     throw new UsageError(
@@ -16,7 +30,7 @@ export async function restore(path: string, signal: AbortSignal): Promise<void> 
   }
   const file = resolve(store.sqlite);
   const draft = `${file}.${process.pid}.part`;
-  const kept = findFree(
+  const former = findFree(
     `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '').slice(0, 14)}`,
   );
   if (existsSync(`${path}-wal`)) {
@@ -31,13 +45,13 @@ export async function restore(path: string, signal: AbortSignal): Promise<void> 
     await copyFile(path, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
     await checkSqlite(draft, signal);
     await sync(draft);
-    isReplaced = replaceSqlite(draft, file, kept);
+    isReplaced = replaceSqlite(draft, file, former);
   } finally {
     for (const left of [draft, `${draft}-wal`, `${draft}-shm`]) rmSync(left, { force: true });
   }
   if (process.platform !== 'win32') await sync(dirname(file));
   console.error(`Restored ${file} from ${resolve(path)}.`);
-  if (isReplaced) console.error(`The old file is now ${kept}.`);
+  if (isReplaced) console.error(`The old file is now ${former}.`);
 }
 
 /** The name, or that with a number when another restore of this second has taken it. */

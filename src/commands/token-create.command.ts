@@ -1,52 +1,62 @@
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
-import {
-  formatScopes,
-  formatTokenEntry,
-  isScope,
-  isTokenName,
-  makeToken,
-  parseTokenFile,
-  hashToken,
-  scopes,
-  TokenFileError,
-} from '../auth';
-import { UsageError } from './usage.error';
+import type { Command } from 'commander';
+import { OperatorError, UsageError } from '../errors';
 
-/** The options of `token create`. */
-export interface TokenCreateOptions {
+interface Options {
   readonly name?: string;
   /** A duration, such as `12h` or `90d`. */
   readonly expires?: string;
   /** What the token may do; empty for everything. */
   readonly scope: readonly string[];
-  /** The token file; undefined for `AUTH_TOKENS_FILE`. */
   readonly file?: string;
 }
 
-/**
- * Makes a token, prints it, and adds its digest to a file.
- *
- * @throws UsageError when an option is invalid
- * @throws TokenFileError when the file is invalid
- */
-export function createToken({
+/** `plant-store token create` */
+export function addTokenCreate(program: Command): void {
+  program
+    .command('token')
+    .summary('create tokens')
+    .description('Creates tokens.')
+    .command('create')
+    .summary('make a token')
+    .description('Makes a token, prints it, and appends its digest to a file of accepted tokens.')
+    .option('--name <name>', 'the name of the caller that uses it')
+    .option('--expires <duration>', 'how long it is valid: hours or days, such as 12h or 90d')
+    .option(
+      '--scope <scope>',
+      'what it may do: create or metrics; may be repeated; default: both',
+      (scope: string, before: string[]) => [...before, scope],
+      [],
+    )
+    .option('--file <path>', 'the token file; default: AUTH_TOKENS_FILE')
+    .addHelpText(
+      'after',
+      '\nExample:\n  plant-store token create --name ci --expires 90d --file tokens.txt',
+    )
+    .action(createToken);
+}
+
+async function createToken({
   name,
   expires,
   scope,
   file = process.env.AUTH_TOKENS_FILE,
-}: TokenCreateOptions): void {
+}: Options): Promise<void> {
+  const auth = await import('../auth/index.js');
   if (!file) throw new UsageError('Name the file with --file, or set AUTH_TOKENS_FILE.');
-  if (name !== undefined && !isTokenName(name)) {
+  if (name !== undefined && !auth.isTokenName(name)) {
     throw new UsageError('--name must be a letter, then up to 63 letters, digits or _.@-');
   }
-  if (!scope.every(isScope)) throw new UsageError(`--scope must be ${scopes.join(' or ')}.`);
+  if (!scope.every(auth.isScope)) {
+    throw new UsageError(`--scope must be ${auth.scopes.join(' or ')}.`);
+  }
 
-  const token = makeToken();
-  const fields = [formatTokenEntry(hashToken(token))];
+  const token = auth.makeToken();
+  const fields = [auth.formatTokenEntry(auth.hashToken(token))];
   if (name !== undefined) fields.push(name);
   if (expires !== undefined) fields.push(formatExpiry(expires));
-  fields.push(...formatScopes(scope));
-  appendLine(file, fields.join(' '));
+  fields.push(...auth.formatScopes(scope));
+  appendLine(file, fields.join(' '), auth.parseTokenFile);
   console.log(token);
 }
 
@@ -66,13 +76,17 @@ function formatExpiry(duration: string): string {
  * Appends a line with a single write, so that several processes can append at once. It does not
  * replace the file, which may be a symbolic link or mounted into a container.
  *
- * @throws TokenFileError when the file is invalid, because a service would then ignore the change
+ * @param validate throws when the file is invalid, because a service would then ignore the change
  */
-function appendLine(file: string, line: string): void {
+function appendLine(file: string, line: string, validate: (content: Buffer) => unknown): void {
   const descriptor = openSync(file, 'a+', 0o600);
   try {
     const content = readFileSync(descriptor);
-    validate(file, content);
+    try {
+      validate(content);
+    } catch (error) {
+      throw new OperatorError(`The token file ${file} is invalid: ${(error as Error).message}.`);
+    }
     const separator = content.length > 0 && content.at(-1) !== NEWLINE ? '\n' : '';
     writeSync(descriptor, `${separator}${line}\n`);
     fsyncSync(descriptor);
@@ -82,12 +96,3 @@ function appendLine(file: string, line: string): void {
 }
 
 const NEWLINE = 0x0a;
-
-function validate(file: string, content: Uint8Array): void {
-  try {
-    parseTokenFile(content);
-  } catch (error) {
-    if (!(error instanceof TokenFileError)) throw error;
-    throw new TokenFileError(`The token file ${file} is invalid: ${error.message}.`);
-  }
-}

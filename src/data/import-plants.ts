@@ -1,17 +1,16 @@
-import type { ArchivedPlant, PlantsArchive } from '../plants/archives';
-import { plantReader, type ReadPlant, RecordError } from './plant-reader';
-import { type Format, readRecords } from './records';
+import { InvalidPlantError } from '../errors';
+import type { ArchivedPlant } from './archived-plant';
+import { csvPlantReader } from './csv';
+import { readJsonPlant } from './ndjson';
+import type { PlantsArchive } from './plants.archive';
+import { type Format, readRecords, type SourceRecord } from './records';
 
 /** Plants that are handed to the store at once, and characters of text after which they are fewer. */
 const BATCH_LENGTH = 5000;
 const BATCH_TEXT = 2 ** 19;
 
 /** A record that was not stored. */
-export interface Rejection {
-  /** The number of its first line, from 1. */
-  readonly line: number;
-  /** As it stood. */
-  readonly raw: string | Buffer;
+export interface Rejection extends Pick<SourceRecord, 'line' | 'raw'> {
   /** Why, as a sentence. */
   readonly reason: string;
   readonly kind: 'conflicting' | 'invalid';
@@ -25,12 +24,6 @@ export interface ImportCounts {
   invalid: number;
 }
 
-interface Entry {
-  readonly line: number;
-  readonly raw: string | Buffer;
-  readonly plant: ArchivedPlant;
-}
-
 /** How plants are imported. */
 export interface ImportOptions {
   readonly format: Format;
@@ -40,89 +33,67 @@ export interface ImportOptions {
   /** Called for each record that was not stored, in the order of the file within a batch. */
   readonly onRejection: (rejection: Rejection) => void | Promise<void>;
   /** Called with the first record of a CSV file. */
-  readonly onHeader: (raw: string | Buffer) => void | Promise<void>;
+  readonly onHeader: (raw: string | Buffer) => void;
   /** Called after each batch. Ends the import when it throws. */
-  readonly onBatch: (counts: ImportCounts) => void | Promise<void>;
+  readonly onBatch: (counts: ImportCounts) => void;
 }
 
 /**
  * Imports the plants of a file. Records that are not plants, or whose id is taken by another plant,
  * are not stored but reported.
  *
- * @throws FileError when the file cannot be imported at all
+ * @throws OperatorError when the file cannot be imported at all
  */
 export async function importPlants(
   chunks: AsyncIterable<Buffer>,
   { format, archive, isDryRun, onRejection, onHeader, onBatch }: ImportOptions,
 ): Promise<ImportCounts> {
   const counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
-  let batch: Entry[] = [];
+  let batch: { record: SourceRecord; plant: ArchivedPlant }[] = [];
   let rejections: Rejection[] = [];
   let text = 0;
-  let read: ReadPlant | undefined;
-  let writing: Promise<void> = Promise.resolve();
+  let read = format === 'ndjson' ? readJsonPlant : undefined;
 
-  /** Stores a batch while the next one is read. */
   async function flush(): Promise<void> {
-    const full = { batch, rejections };
-    batch = [];
-    rejections = [];
-    text = 0;
-    await writing;
-    writing = write(full.batch, full.rejections);
-    // Its error is reported where it is awaited.
-    writing.catch(() => undefined);
-  }
-
-  async function write(batch: readonly Entry[], rejections: Rejection[]): Promise<void> {
     const plants = batch.map(({ plant }) => plant);
-    const { stored, present, conflicts } = isDryRun
-      ? await archive.compare(plants)
-      : await archive.write(plants);
-    counts.stored += stored;
-    counts.present += present;
-    counts.conflicting += conflicts.length;
+    const result = isDryRun ? await archive.compare(plants) : await archive.write(plants);
+    counts.stored += result.stored;
+    counts.present += result.present;
+    counts.conflicting += result.conflicts.length;
     counts.invalid += rejections.length;
-    for (const index of conflicts) {
-      const entry = batch[index];
-      if (entry === undefined) continue;
-      const { line, raw } = entry;
+    for (const index of result.conflicts) {
+      const { line = 0, raw = '' } = batch[index]?.record ?? {};
       const reason = 'A plant with this id exists already, with another name or tag.';
       rejections.push({ line, raw, reason, kind: 'conflicting' });
     }
     for (const rejection of rejections.sort((one, other) => one.line - other.line)) {
       await onRejection(rejection);
     }
-    await onBatch(counts);
+    batch = [];
+    rejections = [];
+    text = 0;
+    onBatch(counts);
   }
 
-  try {
-    for await (const records of readRecords(chunks, format)) {
-      for (const record of records) {
-        if (read === undefined) {
-          read = plantReader(format, record);
-          if (format === 'csv') {
-            await onHeader(record.raw);
-            continue;
-          }
-        }
-        const { line, raw } = record;
-        try {
-          batch.push({ line, raw, plant: read(record) });
-        } catch (error) {
-          if (!(error instanceof RecordError)) throw error;
-          rejections.push({ line, raw, reason: await error.explain(), kind: 'invalid' });
-        }
-        text += raw.length;
-        if (batch.length + rejections.length >= BATCH_LENGTH || text >= BATCH_TEXT) await flush();
+  for await (const records of readRecords(chunks, format)) {
+    for (const record of records) {
+      const { line, raw } = record;
+      if (read === undefined) {
+        read = csvPlantReader(record);
+        onHeader(raw);
+        continue;
       }
+      try {
+        batch.push({ record, plant: read(record) });
+      } catch (error) {
+        if (!(error instanceof InvalidPlantError)) throw error;
+        rejections.push({ line, raw, reason: error.message, kind: 'invalid' });
+      }
+      text += raw.length;
+      if (batch.length + rejections.length >= BATCH_LENGTH || text >= BATCH_TEXT) await flush();
     }
-    if (read === undefined) plantReader(format, undefined);
-    await flush();
-    await writing;
-  } finally {
-    // The archive is not closed under it.
-    await Promise.allSettled([writing]);
   }
+  if (read === undefined) csvPlantReader(undefined);
+  await flush();
   return counts;
 }

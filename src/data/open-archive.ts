@@ -1,23 +1,23 @@
-import type { PlantsArchive } from '../plants.archive';
+import type { PlantsArchive } from './plants.archive';
+import { SqlitePlantsArchive } from './sqlite-plants.archive';
+
+/** A SQLite file, or the connection URL of a PostgreSQL database. */
+export type StoreLocation = { readonly sqlite: string } | { readonly postgres: string };
 
 /**
  * Opens a store as an archive.
  *
- * @param where the SQLite file, or the connection URL of a PostgreSQL database
  * @param use `read` leaves the store as it is and needs it to exist; `write` creates it when missing
  * @throws StoreOpenError when the store cannot be used
  */
 export async function openArchive(
-  where: { readonly sqlite: string } | { readonly postgres: string },
+  where: StoreLocation,
   use: 'read' | 'write',
 ): Promise<PlantsArchive> {
-  // Each loads its driver.
   if ('postgres' in where) {
-    const { PostgresPlantsArchive } = await import('./postgres/postgres-plants.archive.js');
-    return PostgresPlantsArchive.open(where.postgres, use === 'read');
+    // It loads the driver.
+    const { PostgresPlantsArchive } = await import('./postgres-plants.archive.js');
+    return PostgresPlantsArchive.open(where.postgres, use);
   }
-  const { SqlitePlantsArchive } = await import('./sqlite/sqlite-plants.archive.js');
-  return use === 'read'
-    ? SqlitePlantsArchive.openForReading(where.sqlite)
-    : SqlitePlantsArchive.openForWriting(where.sqlite);
+  return SqlitePlantsArchive.open(where.sqlite, use);
 }

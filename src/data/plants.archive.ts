@@ -1,25 +1,6 @@
-import type { Plant } from './plant';
-
-/** A plant with all that is stored of it, as it moves from one store to another. */
-export interface ArchivedPlant extends Plant {
-  /**
-   * The SHA-256 of the caller and the idempotency key that the plant was created with, in 64 lowercase
-   * hexadecimal digits; absent when it was created without one.
-   */
-  readonly idempotencyKey?: string | undefined;
-}
-
-/** Some plants as JSON Lines. */
-export interface PlantLines {
-  /** How many plants. */
-  readonly count: number;
-  /**
-   * One JSON object per line, each line with its end: `{"id":1,"name":"Fern","tag":"shade"}`. Members
-   * are in the order id, name, tag, idempotencyKey; those that are absent are left out. Equal plants
-   * give equal bytes, whatever the store. In UTF-8; valid until the next plants are asked for.
-   */
-  readonly bytes: Uint8Array;
-}
+import { OperatorError } from '../errors';
+import type { Plant } from '../plants';
+import type { ArchivedPlant } from './archived-plant';
 
 /** The outcome of a batch of plants. */
 export interface WriteResult {
@@ -33,15 +14,18 @@ export interface WriteResult {
 
 /**
  * A store as a whole, for moving its plants in and out. It has its own connection and may be used
- * beside a running service. It gives way to the service: a service on
- * the same store never refuses a creation because of it.
+ * beside a running service. It gives way to the service: a service on the same store never refuses a
+ * creation because of it.
  */
 export abstract class PlantsArchive {
   /** About how many plants the store has. */
   abstract estimateCount(): Promise<number>;
 
-  /** All plants in id order, as they were at one moment. Memory does not grow with their number. */
-  abstract lines(): AsyncIterable<PlantLines>;
+  /**
+   * All plants in id order, as they were at one moment, in pages of some hundred. Memory does not grow
+   * with their number.
+   */
+  abstract pages(): AsyncIterable<readonly ArchivedPlant[]>;
 
   /**
    * Stores plants whose ids are free, in one or more transactions. All of them are durable once
@@ -56,17 +40,43 @@ export abstract class PlantsArchive {
   abstract close(): Promise<void>;
 }
 
-/** Finds what is present and what conflicts among plants that a store did not take. */
-export function judgeTaken(
+/** A row of the table. The key is in hexadecimal digits. */
+export type PlantRow = readonly [id: bigint, name: string, tag: string | null, key: string | null];
+
+export function toArchivedPlant([id, name, tag, key]: PlantRow): ArchivedPlant {
+  return { id, name, tag: tag ?? undefined, idempotencyKey: key ?? undefined };
+}
+
+/** Says which plants of a batch are stored, and which conflict with what is stored. */
+export function compareWithStored(
   plants: readonly ArchivedPlant[],
-  stored: ReadonlyMap<bigint, Plant>,
-): Omit<WriteResult, 'stored'> & { readonly free: number } {
+  stored: readonly Plant[],
+): WriteResult {
+  const byId = new Map(stored.map((plant) => [plant.id, plant]));
   const conflicts: number[] = [];
   let free = 0;
   plants.forEach(({ id, name, tag }, index) => {
-    const other = stored.get(id);
+    const other = byId.get(id);
     if (other === undefined) free++;
     else if (other.name !== name || other.tag !== tag) conflicts.push(index);
   });
-  return { conflicts, free, present: plants.length - free - conflicts.length };
+  return { stored: free, present: plants.length - free - conflicts.length, conflicts };
+}
+
+/**
+ * The outcome of a batch after its plants with free ids were stored.
+ *
+ * @param stored how many were
+ * @param found what {@link compareWithStored} says now
+ */
+export function afterInsertion(stored: number, { present, conflicts }: WriteResult): WriteResult {
+  return { stored, present: present - stored, conflicts };
+}
+
+/** @throws OperatorError when a plant has an idempotency key that the table has no column for */
+export function assertKeysFit(hasKeys: boolean, plants: readonly ArchivedPlant[]): void {
+  if (hasKeys || plants.every(({ idempotencyKey }) => idempotencyKey === undefined)) return;
+  throw new OperatorError(
+    'The file has idempotency keys, but the table plants has no column idempotency_key. Add the column, or remove the keys from the file.',
+  );
 }

@@ -1,5 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { type Field, readCsvRecord } from './csv';
+import { OperatorError } from '../errors';
+import { findCsvRecords } from './csv';
+import { findLines } from './ndjson';
 
 /** One record of a file: a line, or as many lines as a CSV record has. */
 export interface SourceRecord {
@@ -13,15 +15,30 @@ export interface SourceRecord {
   readonly fault?: string | undefined;
 }
 
+/** The value of a CSV field; undefined when it is absent. */
+export type Field = string | undefined;
+
+/** A record as a format finds it in a text. */
+export interface FoundRecord {
+  /** With the end of its last line. */
+  readonly text: string;
+  readonly fields?: readonly Field[] | undefined;
+  readonly fault?: string | undefined;
+}
+
 /** The formats of files. */
 export const formats = ['ndjson', 'csv'] as const;
 /** A format of files: JSON Lines, or CSV by RFC 4180 with a header. */
 export type Format = (typeof formats)[number];
 
-/** A file cannot be imported at all. The message is one sentence. */
-export class FileError extends Error {
-  override readonly name = 'FileError';
-}
+/**
+ * Finds the records of a text, in order and without gaps. The last ones are left out when they may go on
+ * behind it, unless it is the end of the file.
+ */
+const finders: Record<Format, (text: string, isLast: boolean) => FoundRecord[]> = {
+  ndjson: findLines,
+  csv: findCsvRecords,
+};
 
 /**
  * The longest record, in bytes: a request has at most 256 MiB, and a record is no longer than the
@@ -29,99 +46,69 @@ export class FileError extends Error {
  */
 const RECORD_LIMIT = 257 * 2 ** 20;
 
-interface FoundRecord {
-  /** The index after its last line's end. */
-  readonly end: number;
-  readonly fields?: readonly Field[];
-  readonly fault?: string;
-}
-
-/** Finds the record that begins at an index; undefined when the text may end in the middle of it. */
-type FindRecord = (text: string, start: number, isLast: boolean) => FoundRecord | undefined;
-
-const finders: Record<Format, FindRecord> = { ndjson: findLine, csv: readCsvRecord };
+const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
 
 /**
- * Reads the records of a file as its bytes arrive, in groups. Empty lines are no records. A group is read
- * while it is iterated, to its end, before the next one is asked for.
+ * Reads the records of a file as its bytes arrive, in groups. Empty lines are no records.
  *
- * @throws FileError when a record is longer than any plant can be
+ * @throws OperatorError when a record is longer than any plant can be
  */
 export async function* readRecords(
   chunks: AsyncIterable<Buffer>,
   format: Format,
-): AsyncGenerator<Iterable<SourceRecord>> {
-  const find = finders[format];
+): AsyncGenerator<SourceRecord[]> {
   let line = 1;
   let isStart = true;
   /** Bytes that begin with a record, and how many of them did not have all of it. */
   let waiting: Buffer[] = [];
   let length = 0;
-  let seen = 0;
+  let unfinished = 0;
 
-  function* take(isLast: boolean): Generator<SourceRecord> {
+  function take(isLast: boolean): SourceRecord[] {
     let block = Buffer.concat(waiting);
-    if (isStart && block.subarray(0, MARK.length).equals(MARK)) block = block.subarray(MARK.length);
+    if (isStart && block.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK)) {
+      block = block.subarray(BYTE_ORDER_MARK.length);
+    }
     isStart = false;
     // Cut at the end of a line, a text is cut between two characters.
     const whole = isLast ? block : block.subarray(0, block.lastIndexOf('\n') + 1);
     // In Latin-1 each byte is one character, and comes back as that byte.
     const encoding = isUtf8(whole) ? 'utf8' : 'latin1';
-    const text = whole.toString(encoding);
-
-    let at = 0;
-    for (;;) {
-      const found = at < text.length ? find(text, at, isLast) : undefined;
-      if (found === undefined) break;
-      const raw = text.slice(at, withoutLineEnd(text, at, found.end));
-      if (raw !== '') {
-        yield encoding === 'utf8'
-          ? { line, raw, fields: found.fields, fault: found.fault }
-          : fromBytes(line, Buffer.from(raw, encoding), find);
-      }
-      line += countLineEnds(text, at, found.end);
-      at = found.end;
+    const records: SourceRecord[] = [];
+    let taken = 0;
+    for (const found of finders[format](whole.toString(encoding), isLast)) {
+      const { text } = found;
+      const source = toSource(line, found, encoding);
+      if (source.raw.length > 0) records.push(source);
+      taken += Buffer.byteLength(text, encoding);
+      line += text.split('\n').length - 1;
     }
-    const begun = Buffer.from(text.slice(at), encoding);
-    waiting = [begun, block.subarray(whole.length)];
-    length = seen = begun.length + block.length - whole.length;
+    waiting = [block.subarray(taken)];
+    length = unfinished = block.length - taken;
+    return records;
   }
 
   for await (const chunk of chunks) {
     waiting.push(chunk);
     length += chunk.length;
-    if (length > RECORD_LIMIT)
-      throw new FileError(`Line ${line} is longer than 257 MiB, and no plant is that long.`);
-    // A record that was not there to its end is looked at again when twice as much of it is.
-    if (length >= Math.max(2 * seen, MARK.length)) yield take(false);
+    if (length > RECORD_LIMIT) {
+      throw new OperatorError(`Line ${line} is longer than 257 MiB, and no plant is that long.`);
+    }
+    // A record that was not there to its end is read again when twice as much of it is.
+    if (length >= Math.max(2 * unfinished, BYTE_ORDER_MARK.length)) yield take(false);
   }
   yield take(true);
 }
 
-const MARK = Buffer.from('\uFEFF');
-
-function findLine(text: string, start: number, isLast: boolean): FoundRecord | undefined {
-  const end = text.indexOf('\n', start);
-  if (end >= 0) return { end: end + 1 };
-  return isLast ? { end: text.length } : undefined;
-}
-
-function fromBytes(line: number, bytes: Buffer, find: FindRecord): SourceRecord {
+function toSource(
+  line: number,
+  { text, fields, fault }: FoundRecord,
+  encoding: 'utf8' | 'latin1',
+): SourceRecord {
+  const raw = text.replace(/\r?\n$/, '');
+  if (encoding === 'utf8') return { line, raw, fields, fault };
+  const bytes = Buffer.from(raw, encoding);
   if (!isUtf8(bytes)) return { line, raw: bytes, fault: 'it is not UTF-8' };
-  const raw = bytes.toString();
-  const found = find(raw, 0, true);
-  return { line, raw, fields: found?.fields, fault: found?.fault };
-}
-
-/** The index where a record ends, before the end of its last line. */
-function withoutLineEnd(text: string, start: number, end: number): number {
-  if (end === start || text[end - 1] !== '\n') return end;
-  return end - 1 > start && text[end - 2] === '\r' ? end - 2 : end - 1;
-}
-
-function countLineEnds(text: string, start: number, end: number): number {
-  let count = 0;
-  let at = text.indexOf('\n', start);
-  for (; at >= 0 && at < end; at = text.indexOf('\n', at + 1)) count++;
-  return count;
+  const decode = (field: Field): Field => field && Buffer.from(field, encoding).toString();
+  return { line, raw: bytes.toString(), fields: fields?.map(decode), fault };
 }

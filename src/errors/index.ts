@@ -1,2 +1,3 @@
 export * from './error.channels';
 export * from './errors';
+export * from './operator.error';

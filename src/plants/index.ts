@@ -28,5 +28,11 @@ export {
 export { type Insertion, PlantsRepository } from './plants.repository';
 export { type CreationOptions, PlantsService } from './plants.service';
 
+/** For the program alone. @internal */
+export { exactId } from './exact-id';
+export { INT64_MAX, INT64_MIN, parseInt64 } from './int64';
+export { findJsonFault } from './json-fault';
+export { validateNewPlant } from './new-plant.validation';
+
 // A host may create its OpenAPI document at any time.
 loadSwagger();

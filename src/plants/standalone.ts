@@ -4,7 +4,7 @@
  */
 export { IDEMPOTENT_REPLAYED } from './idempotency-key';
 export { validateNewPlant } from './new-plant.validation';
-export { StoreOpenError } from './persistence/archives';
+export { StoreOpenError } from './persistence';
 export {
   type BatchEvent,
   batchChannel,

@@ -1,3 +1,3 @@
 export { createFastifyAdapter } from './fastify-adapter';
 export type { HttpOptions } from './http-server';
-export { readTls, TlsError } from './tls';
+export { readTls } from './tls';
