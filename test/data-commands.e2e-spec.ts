@@ -24,7 +24,7 @@ const LINES = [
 const CSV = [
   'id,name,tag,idempotencyKey\r\n',
   '-9223372036854775808,"","",\r\n',
-  `5,"Fern","sh""ade,\\ \u0001",${KEY}\r\n`,
+  `5,"Fern","sh""ade,\\ \u0001","${KEY}"\r\n`,
   '9007199254740993,"Moss 🌿\r\n",,\r\n',
 ];
 

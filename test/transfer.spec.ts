@@ -96,6 +96,61 @@ describe.each(formats)('a file in the format %s', (format) => {
   });
 });
 
+describe('a CSV file with faults', () => {
+  const line = fc.oneof(
+    fc.constantFrom(
+      '1,x,t',
+      '2,"a\nb",',
+      '3,"c""d\r\n,e",""',
+      '4,5" pot,',
+      '5,"x" y,t',
+      '',
+      '6,"open',
+    ),
+    fc
+      .array(fc.constantFrom('"', ',', '7', 'a', '\r'), { maxLength: 6 })
+      .map((parts) => parts.join('')),
+  );
+
+  it('gives the same records in whatever pieces it comes, and rejects lines unchanged', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(line, { maxLength: 8 }),
+        fc.array(fc.nat(100), { maxLength: 10 }),
+        async (lines, cuts) => {
+          const file = Buffer.from(['id,name,tag', ...lines].join('\n'));
+
+          const whole = await imported(file, 'csv');
+          const { plants, rejections } = await imported(file, 'csv', cuts);
+
+          expect({ plants, rejections }).toEqual(whole);
+          const all = file.toString().split('\n');
+          for (const { line: first, raw } of rejections) {
+            const lines = all.slice(first - 1, first - 1 + String(raw).split('\n').length);
+            expect([raw, `${String(raw)}\r`]).toContain(lines.join('\n'));
+          }
+        },
+      ),
+    );
+  });
+
+  it('loses no more than the line of a quotation mark too much', async () => {
+    const file = 'id,name,tag\n1,5" pot,\n2,"x" y,\n3,"open,\n4,Fern,\n5,"Moss\ngreen",\n';
+
+    const { plants, rejections } = await imported(Buffer.from(file), 'csv');
+
+    expect(plants.map(({ id, name }) => [id, name])).toEqual([
+      [4n, 'Fern'],
+      [5n, 'Moss\ngreen'],
+    ]);
+    expect(rejections.map(({ line: at, raw }) => [at, raw])).toEqual([
+      [2, '1,5" pot,'],
+      [3, '2,"x" y,'],
+      [4, '3,"open,'],
+    ]);
+  });
+});
+
 it.each([
   ['{"id":9007199254740993,"name":""}', 9007199254740993n],
   ['{"name":"x","id":1E2}', 100n],

@@ -43,9 +43,10 @@ export function toCsv(plants: readonly ArchivedPlant[]): string {
 export function findCsvRecords(text: string, isLast: boolean): FoundRecord[] {
   const texts: string[] = [];
   let at = 0;
-  for (let end; (end = endOfRecord(text, at)) !== undefined; at = end) {
+  for (let end; (end = endOfRecord(text, at, isLast)) !== undefined; at = end) {
     texts.push(text.slice(at, end));
   }
+  // A quotation mark is not closed, which the parser reports.
   if (isLast && at < text.length) texts.push(text.slice(at));
 
   // All records at once is several times as fast as one at a time.
@@ -62,7 +63,7 @@ function findOneByOne(text: string, isLast: boolean): FoundRecord[] {
   const found: FoundRecord[] = [];
   for (let at = 0; at < text.length;) {
     const line = text.slice(at, text.indexOf('\n', at) + 1 || text.length);
-    const end = endOfRecord(text, at);
+    const end = endOfRecord(text, at, isLast);
     const record = end === undefined ? line : text.slice(at, end);
     const rows = parseRecords(record);
     // Its closing quotation mark may follow.
@@ -78,15 +79,15 @@ function findOneByOne(text: string, isLast: boolean): FoundRecord[] {
 
 const [QUOTE, NEWLINE] = Buffer.from('"\n');
 
-/** The index behind the first line end from an index on that is in no quoted field. */
-function endOfRecord(text: string, start: number): number | undefined {
+/** The index behind the first line end, or end of the file, from an index on that is in no quoted field. */
+function endOfRecord(text: string, start: number, isLast: boolean): number | undefined {
   let isQuoted = false;
   for (let at = start; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) isQuoted = !isQuoted;
     else if (code === NEWLINE && !isQuoted) return at + 1;
   }
-  return undefined;
+  return isLast && !isQuoted && start < text.length ? text.length : undefined;
 }
 
 /** @returns the fields of each record, or the code of the first fault */

@@ -6,7 +6,7 @@ import type { PlantsArchive } from './plants.archive';
 import { type Format, readRecords, type SourceRecord } from './records';
 
 /** Plants that are handed to the store at once, and characters of text after which they are fewer. */
-const BATCH_LENGTH = 5000;
+const BATCH_LENGTH = 1000;
 const BATCH_TEXT = 2 ** 19;
 
 /** A record that was not stored. */
@@ -49,7 +49,7 @@ export async function importPlants(
   { format, archive, isDryRun, onRejection, onHeader, onBatch }: ImportOptions,
 ): Promise<ImportCounts> {
   const counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
-  let batch: { record: SourceRecord; plant: ArchivedPlant }[] = [];
+  let batch: (Pick<SourceRecord, 'line' | 'raw'> & { readonly plant: ArchivedPlant })[] = [];
   let rejections: Rejection[] = [];
   let text = 0;
   let read = format === 'ndjson' ? readJsonPlant : undefined;
@@ -62,7 +62,7 @@ export async function importPlants(
     counts.conflicting += result.conflicts.length;
     counts.invalid += rejections.length;
     for (const index of result.conflicts) {
-      const { line = 0, raw = '' } = batch[index]?.record ?? {};
+      const { line = 0, raw = '' } = batch[index] ?? {};
       const reason = 'A plant with this id exists already, with another name or tag.';
       rejections.push({ line, raw, reason, kind: 'conflicting' });
     }
@@ -84,7 +84,7 @@ export async function importPlants(
         continue;
       }
       try {
-        batch.push({ record, plant: read(record) });
+        batch.push({ line, raw, plant: read(record) });
       } catch (error) {
         if (!(error instanceof InvalidPlantError)) throw error;
         rejections.push({ line, raw, reason: error.message, kind: 'invalid' });

@@ -20,7 +20,7 @@ import {
 } from './plants.archive';
 
 /** The most plants of a page. */
-const PAGE_LENGTH = 1000;
+const PAGE_LENGTH = 500;
 /** Bytes of text above which the next page is shorter, to bound the memory for it. */
 const PAGE_SIZE = 4 * 2 ** 20;
 

@@ -114,7 +114,9 @@ export class SqlitePlantsArchive extends PlantsArchive {
   }
 
   async *pages(): AsyncGenerator<ArchivedPlant[]> {
-    const key = this.hasKeys ? 'lower(hex(idempotency_key))' : 'NULL';
+    const key = this.hasKeys
+      ? 'iif(idempotency_key IS NULL, NULL, lower(hex(idempotency_key)))'
+      : 'NULL';
     const page = this.database.prepare(
       `SELECT id, name, tag, ${key} FROM plants WHERE id >= ? ORDER BY id LIMIT ?`,
     );
