@@ -1,6 +1,7 @@
+import { pipeline } from 'node:stream/promises';
 import { type Command, Option } from 'commander';
 import type { Format } from '../data';
-import { orAborted, withInterrupts } from './interrupt';
+import { withInterrupts } from './interrupt';
 import { NewFile } from './new-file';
 import { Progress } from './progress';
 
@@ -44,90 +45,32 @@ async function exportPlants(
 ): Promise<void> {
   const { readDatabase } = await import('../config/index.js');
   const { csvHeader, openArchive, toCsv, toNdjson } = await import('../data/index.js');
-  const target = output === undefined ? new StandardOutput() : await FileOutput.create(output);
+  const file = output === undefined ? undefined : new NewFile(output);
+  const target = (await file?.create())?.createWriteStream() ?? process.stdout;
   const progress = new Progress('plants');
   let count = 0;
   try {
     const archive = await openArchive(readDatabase(process.env), 'read');
-    try {
+    async function* write(): AsyncGenerator<string> {
+      if (format === 'csv') yield csvHeader;
       const total = await archive.estimateCount();
-      const serialize = format === 'csv' ? toCsv : toNdjson;
-      if (format === 'csv') await orAborted(target.write(csvHeader), signal);
       for await (const plants of archive.pages()) {
-        await orAborted(target.write(serialize(plants)), signal);
+        yield format === 'csv' ? toCsv(plants) : toNdjson(plants);
         count += plants.length;
-        if (!target.isTerminal) progress.show(count, total > 0 ? count / total : undefined);
+        // On the terminal that shows the plants, it would be among them.
+        if (file || !process.stdout.isTTY) progress.show(count, count / Math.max(total, 1));
       }
+    }
+    try {
+      await pipeline(write, target, { signal, end: file !== undefined });
     } finally {
       progress.clear();
       await archive.close();
     }
-    await target.finish();
+    await file?.finish();
   } catch (error) {
-    target.discard();
+    file?.discard();
     throw error;
   }
   console.error(`Exported ${count} ${count === 1 ? 'plant' : 'plants'}.`);
-}
-
-interface Output {
-  readonly isTerminal: boolean;
-  /** Resolves when the text is written, so that a slow reader does not fill the memory. */
-  write(text: string): Promise<void>;
-  finish(): Promise<void>;
-  discard(): void;
-}
-
-class FileOutput implements Output {
-  readonly isTerminal = false;
-
-  private constructor(
-    private readonly file: NewFile,
-    private readonly handle: Awaited<ReturnType<NewFile['create']>>,
-  ) {}
-
-  static async create(path: string): Promise<FileOutput> {
-    const file = new NewFile(path);
-    return new FileOutput(file, await file.create());
-  }
-
-  async write(text: string): Promise<void> {
-    await this.handle.writeFile(text);
-  }
-
-  async finish(): Promise<void> {
-    await this.handle.close();
-    await this.file.finish();
-  }
-
-  discard(): void {
-    void this.handle.close().catch(() => undefined);
-    this.file.discard();
-  }
-}
-
-class StandardOutput implements Output {
-  readonly isTerminal = process.stdout.isTTY;
-
-  constructor() {
-    // Each write gets its own error; without a listener the process would end.
-    process.stdout.on('error', () => undefined);
-  }
-
-  write(text: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      process.stdout.write(text, (error) => {
-        if (error) reject(error);
-        else resolve();
-      });
-    });
-  }
-
-  finish(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  discard(): void {
-    // Text that was written cannot be taken back.
-  }
 }

@@ -1,5 +1,6 @@
-import { createReadStream, statSync } from 'node:fs';
+import { createReadStream, ReadStream, statSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
+import { addAbortSignal } from 'node:stream';
 import { type Command, Option } from 'commander';
 import type { Format, ImportCounts, Rejection } from '../data';
 import { OperatorError, UsageError } from '../errors';
@@ -59,29 +60,15 @@ async function importFile(
   if (isPiped && process.stdin.isTTY)
     throw new UsageError('Name the file to import, or pipe it to the standard input.');
   const size = isPiped ? undefined : statSync(file).size;
-  const input = isPiped ? process.stdin : createReadStream(file);
+  const input = addAbortSignal(signal, isPiped ? process.stdin : createReadStream(file));
   const rejects = options.rejects === undefined ? undefined : new Rejects(options.rejects);
   const progress = new Progress('plants');
   const counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
-  let bytes = 0;
-
-  async function* chunks(): AsyncGenerator<Buffer> {
-    const abort = (): void => {
-      input.destroy(signal.reason as Error);
-    };
-    signal.addEventListener('abort', abort);
-    for await (const chunk of input as AsyncIterable<Buffer>) {
-      bytes += chunk.length;
-      yield chunk;
-    }
-    signal.removeEventListener('abort', abort);
-  }
-
   let reports = 0;
   try {
     const archive = await openArchive(readDatabase(process.env), isDryRun ? 'read' : 'write');
     try {
-      await importPlants(chunks(), {
+      await importPlants(input, {
         format: options.format ?? formatOf(file),
         archive,
         isDryRun,
@@ -103,8 +90,10 @@ async function importFile(
           Object.assign(counts, now);
           signal.throwIfAborted();
           if (options.onConflict === 'fail' && counts.conflicting > 0) throw new ConflictError();
-          const share = size === undefined ? undefined : bytes / size;
-          progress.show(sumOf(counts), share);
+          progress.show(
+            sumOf(counts),
+            size && input instanceof ReadStream ? input.bytesRead / size : undefined,
+          );
         },
       });
     } finally {

@@ -20,22 +20,3 @@ export async function withInterrupts(work: (signal: AbortSignal) => Promise<void
     throw error;
   }
 }
-
-/**
- * Waits for a promise, or until the signal is aborted.
- *
- * @throws OperatorError when the signal is aborted first
- */
-export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => {
-    aborted.reject(signal.reason as Error);
-  };
-  signal.addEventListener('abort', abort);
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
-}

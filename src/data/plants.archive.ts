@@ -18,6 +18,9 @@ export interface WriteResult {
  * creation because of it.
  */
 export abstract class PlantsArchive {
+  /** @param hasKeys whether the table has a column for idempotency keys */
+  protected constructor(protected readonly hasKeys: boolean) {}
+
   /** About how many plants the store has. */
   abstract estimateCount(): Promise<number>;
 
@@ -27,17 +30,46 @@ export abstract class PlantsArchive {
    */
   abstract pages(): AsyncIterable<readonly ArchivedPlant[]>;
 
+  /** Makes durable what was written, and closes the connection. */
+  abstract close(): Promise<void>;
+
   /**
    * Stores plants whose ids are free, in one or more transactions. All of them are durable once
    * {@link close} has resolved.
+   *
+   * @throws OperatorError when the store cannot keep the idempotency key of a plant
    */
-  abstract write(plants: readonly ArchivedPlant[]): Promise<WriteResult>;
+  async write(plants: readonly ArchivedPlant[]): Promise<WriteResult> {
+    if (!this.hasKeys && plants.some(({ idempotencyKey }) => idempotencyKey !== undefined)) {
+      throw new OperatorError(
+        'The file has idempotency keys, but the table plants has no column idempotency_key. Add the column, or remove the keys from the file.',
+      );
+    }
+    const stored = await this.insert(plants);
+    if (stored === plants.length) return { stored, present: 0, conflicts: [] };
+    const { present, conflicts } = await this.compare(plants);
+    return { stored, present: present - stored, conflicts };
+  }
 
   /** Says what {@link write} would do, and stores nothing. */
-  abstract compare(plants: readonly ArchivedPlant[]): Promise<WriteResult>;
+  async compare(plants: readonly ArchivedPlant[]): Promise<WriteResult> {
+    const found = await this.find(plants.map(({ id }) => id));
+    const stored = new Map(found.map((plant) => [plant.id, plant]));
+    const conflicts: number[] = [];
+    let free = 0;
+    plants.forEach(({ id, name, tag }, index) => {
+      const other = stored.get(id);
+      if (other === undefined) free++;
+      else if (other.name !== name || other.tag !== tag) conflicts.push(index);
+    });
+    return { stored: free, present: plants.length - free - conflicts.length, conflicts };
+  }
 
-  /** Makes durable what was written, and closes the connection. */
-  abstract close(): Promise<void>;
+  /** Stores plants whose ids are free, and returns how many. */
+  protected abstract insert(plants: readonly ArchivedPlant[]): Promise<number>;
+
+  /** The plants that have one of the ids. */
+  protected abstract find(ids: readonly bigint[]): Promise<Plant[]>;
 }
 
 /** A row of the table. The key is in hexadecimal digits. */
@@ -47,36 +79,3 @@ export function toArchivedPlant([id, name, tag, key]: PlantRow): ArchivedPlant {
   return { id, name, tag: tag ?? undefined, idempotencyKey: key ?? undefined };
 }
 
-/** Says which plants of a batch are stored, and which conflict with what is stored. */
-export function compareWithStored(
-  plants: readonly ArchivedPlant[],
-  stored: readonly Plant[],
-): WriteResult {
-  const byId = new Map(stored.map((plant) => [plant.id, plant]));
-  const conflicts: number[] = [];
-  let free = 0;
-  plants.forEach(({ id, name, tag }, index) => {
-    const other = byId.get(id);
-    if (other === undefined) free++;
-    else if (other.name !== name || other.tag !== tag) conflicts.push(index);
-  });
-  return { stored: free, present: plants.length - free - conflicts.length, conflicts };
-}
-
-/**
- * The outcome of a batch after its plants with free ids were stored.
- *
- * @param stored how many were
- * @param found what {@link compareWithStored} says now
- */
-export function afterInsertion(stored: number, { present, conflicts }: WriteResult): WriteResult {
-  return { stored, present: present - stored, conflicts };
-}
-
-/** @throws OperatorError when a plant has an idempotency key that the table has no column for */
-export function assertKeysFit(hasKeys: boolean, plants: readonly ArchivedPlant[]): void {
-  if (hasKeys || plants.every(({ idempotencyKey }) => idempotencyKey === undefined)) return;
-  throw new OperatorError(
-    'The file has idempotency keys, but the table plants has no column idempotency_key. Add the column, or remove the keys from the file.',
-  );
-}

@@ -10,14 +10,7 @@ import {
   toOperatorError,
 } from '../plants/persistence/postgres';
 import type { ArchivedPlant } from './archived-plant';
-import {
-  afterInsertion,
-  assertKeysFit,
-  compareWithStored,
-  PlantsArchive,
-  toArchivedPlant,
-  type WriteResult,
-} from './plants.archive';
+import { PlantsArchive, toArchivedPlant } from './plants.archive';
 
 /** The most plants of a page. */
 const PAGE_LENGTH = 500;
@@ -35,9 +28,9 @@ export class PostgresPlantsArchive extends PlantsArchive {
   private constructor(
     private readonly hosts: PostgresHosts,
     private readonly client: PoolClient,
-    private readonly hasKeys: boolean,
+    hasKeys: boolean,
   ) {
-    super();
+    super(hasKeys);
   }
 
   /**
@@ -97,28 +90,12 @@ export class PostgresPlantsArchive extends PlantsArchive {
     }
   }
 
-  async write(plants: readonly ArchivedPlant[]): Promise<WriteResult> {
-    assertKeysFit(this.hasKeys, plants);
-    const stored = await this.insert(plants);
-    if (stored === plants.length) return { stored, present: 0, conflicts: [] };
-    return afterInsertion(stored, await this.compare(plants));
-  }
-
-  async compare(plants: readonly ArchivedPlant[]): Promise<WriteResult> {
-    const rows = await this.query<TextRow>(
-      'SELECT id, name, tag, NULL FROM plants WHERE id = ANY ($1::bigint[])',
-      [plants.map(({ id }) => id)],
-    );
-    return compareWithStored(plants, rows.map(toPlant));
-  }
-
   async close(): Promise<void> {
     this.client.release(true);
     await this.hosts.close();
   }
 
-  /** Stores the plants whose ids are free, and returns how many. */
-  private async insert(plants: readonly ArchivedPlant[]): Promise<number> {
+  protected async insert(plants: readonly ArchivedPlant[]): Promise<number> {
     // Sorted, so that it cannot deadlock with the batches of a service.
     const rows = plants.toSorted((one, other) => (one.id < other.id ? -1 : 1));
     const columns: unknown[][] = [
@@ -141,6 +118,14 @@ export class PostgresPlantsArchive extends PlantsArchive {
         await setTimeout(Math.random() * 2 ** attempt);
       }
     }
+  }
+
+  protected async find(ids: readonly bigint[]): Promise<ArchivedPlant[]> {
+    const rows = await this.query<TextRow>(
+      'SELECT id, name, tag, NULL FROM plants WHERE id = ANY ($1::bigint[])',
+      [ids],
+    );
+    return rows.map(toPlant);
   }
 
   /** @throws OperatorError when that fails, with the error of the driver as its cause */

@@ -6,15 +6,7 @@ import { INT64_MAX, INT64_MIN } from '../plants';
 import { StoreOpenError } from '../plants/persistence';
 import { isBusy, isInUse, openSqlite } from '../plants/persistence/sqlite';
 import type { ArchivedPlant } from './archived-plant';
-import {
-  afterInsertion,
-  assertKeysFit,
-  compareWithStored,
-  PlantsArchive,
-  type PlantRow,
-  toArchivedPlant,
-  type WriteResult,
-} from './plants.archive';
+import { PlantsArchive, type PlantRow, toArchivedPlant } from './plants.archive';
 import { readSchema } from './sqlite.maintenance';
 
 /** The most plants of a page. */
@@ -44,25 +36,27 @@ const SHORTEST_PAUSE = 8;
 
 /** A SQLite file as an archive, on a connection of its own in the present thread. */
 export class SqlitePlantsArchive extends PlantsArchive {
-  private readonly hasKeys: boolean;
   private readonly insertion: StatementSync;
+  private readonly selection: StatementSync;
   private dataVersion: number | undefined;
 
   private constructor(
     private readonly database: DatabaseSync,
+    hasKeys: boolean,
     private readonly isReader: boolean,
     /** Whether other processes use the file. */
     private isShared: boolean,
   ) {
-    super();
-    const schema = readSchema(database);
-    if (!schema.hasPlants) throw new Error('it has no table plants');
-    this.hasKeys = schema.hasKeys;
+    super(hasKeys);
+    const [column, value] = hasKeys ? [', idempotency_key', ', unhex(?)'] : ['', ''];
     this.insertion = database.prepare(
-      this.hasKeys
-        ? 'INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, unhex(?)) ON CONFLICT DO NOTHING'
-        : 'INSERT INTO plants (id, name, tag) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+      `INSERT INTO plants (id, name, tag${column}) VALUES (?, ?, ?${value}) ON CONFLICT DO NOTHING`,
     );
+    this.selection = database.prepare(
+      'SELECT id, name, tag, NULL FROM plants WHERE id IN (SELECT value FROM json_each(?))',
+    );
+    // Arrays take half the time of objects.
+    this.selection.setReturnArrays(true);
   }
 
   /**
@@ -90,13 +84,15 @@ export class SqlitePlantsArchive extends PlantsArchive {
       timeout: OPEN_TIMEOUT,
     });
     try {
+      const { hasPlants, hasKeys } = readSchema(database);
+      if (!hasPlants) throw new Error('it has no table plants');
       // What is written is synced at the end, and a crash before that is followed by another run.
       if (!isReader) {
         database.exec(
           'PRAGMA synchronous = NORMAL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON',
         );
       }
-      const archive = new SqlitePlantsArchive(database, isReader, isShared);
+      const archive = new SqlitePlantsArchive(database, hasKeys, isReader, isShared);
       // The snapshot of a reader begins with the first read. A writer waits for locks in begin():
       // SQLite's own waiting would stop the event loop.
       database.exec(isReader ? 'BEGIN; SELECT 1 FROM plants LIMIT 1' : 'PRAGMA busy_timeout = 0');
@@ -120,7 +116,6 @@ export class SqlitePlantsArchive extends PlantsArchive {
     const page = this.database.prepare(
       `SELECT id, name, tag, ${key} FROM plants WHERE id >= ? ORDER BY id LIMIT ?`,
     );
-    // Arrays take half the time of objects.
     page.setReturnArrays(true);
     const size = this.database.prepare(
       `SELECT total(size) AS size
@@ -142,39 +137,6 @@ export class SqlitePlantsArchive extends PlantsArchive {
     }
   }
 
-  async write(plants: readonly ArchivedPlant[]): Promise<WriteResult> {
-    assertKeysFit(this.hasKeys, plants);
-    let stored = 0;
-    for (let at = 0; at < plants.length;) {
-      await this.begin();
-      const start = performance.now();
-      try {
-        const turn = this.isShared ? TURN : TURN_ALONE;
-        while (at < plants.length && performance.now() - start < turn) {
-          for (const plant of plants.slice(at, at + ROWS)) stored += this.insert(plant);
-          at += ROWS;
-        }
-        this.database.exec('COMMIT');
-      } catch (error) {
-        if (this.database.isTransaction) this.database.exec('ROLLBACK');
-        throw error;
-      }
-      const pause = Math.max((performance.now() - start) * PAUSE_FACTOR, SHORTEST_PAUSE);
-      await (this.isShared ? setTimeout(pause) : setImmediate());
-    }
-    if (stored === plants.length) return { stored, present: 0, conflicts: [] };
-    return afterInsertion(stored, await this.compare(plants));
-  }
-
-  compare(plants: readonly ArchivedPlant[]): Promise<WriteResult> {
-    const select = this.database.prepare(
-      'SELECT id, name, tag, NULL FROM plants WHERE id IN (SELECT value FROM json_each(?))',
-    );
-    select.setReturnArrays(true);
-    const rows = select.all(`[${plants.map(({ id }) => id).join()}]`) as unknown as PlantRow[];
-    return Promise.resolve(compareWithStored(plants, rows.map(toArchivedPlant)));
-  }
-
   async close(): Promise<void> {
     if (!this.isReader) {
       // A commit that writes and syncs makes all commits before it durable.
@@ -186,10 +148,34 @@ export class SqlitePlantsArchive extends PlantsArchive {
     this.database.close();
   }
 
-  /** @returns how many plants were stored: 1, or 0 when the id is taken */
-  private insert({ id, name, tag, idempotencyKey: key }: ArchivedPlant): number {
-    const values = [id, name, tag ?? null, ...(this.hasKeys ? [key ?? null] : [])];
-    return Number(this.insertion.run(...values).changes);
+  protected async insert(plants: readonly ArchivedPlant[]): Promise<number> {
+    let stored = 0;
+    for (let at = 0; at < plants.length;) {
+      await this.begin();
+      const start = performance.now();
+      try {
+        const turn = this.isShared ? TURN : TURN_ALONE;
+        while (at < plants.length && performance.now() - start < turn) {
+          for (const { id, name, tag = null, idempotencyKey: key = null } of plants.slice(at, at + ROWS)) {
+            const values = this.hasKeys ? [id, name, tag, key] : [id, name, tag];
+            stored += Number(this.insertion.run(...values).changes);
+          }
+          at += ROWS;
+        }
+        this.database.exec('COMMIT');
+      } catch (error) {
+        if (this.database.isTransaction) this.database.exec('ROLLBACK');
+        throw error;
+      }
+      const pause = Math.max((performance.now() - start) * PAUSE_FACTOR, SHORTEST_PAUSE);
+      await (this.isShared ? setTimeout(pause) : setImmediate());
+    }
+    return stored;
+  }
+
+  protected find(ids: readonly bigint[]): Promise<ArchivedPlant[]> {
+    const rows = this.selection.all(`[${ids.join()}]`) as unknown as PlantRow[];
+    return Promise.resolve(rows.map(toArchivedPlant));
   }
 
   /** Takes the lock of who writes. Waits for it without keeping others of this thread waiting. */
