@@ -40,19 +40,14 @@ async function imported(
   const rejections: Rejection[] = [];
   const ends = [...cuts.map((cut) => cut % (file.length + 1)).sort((a, b) => a - b), file.length];
   const chunks = ends.map((end, at) => file.subarray(ends[at - 1] ?? 0, end));
-  await importPlants(Readable.from(chunks), {
-    format,
-    archive: {
-      write(batch: readonly ArchivedPlant[]) {
-        plants.push(...batch);
-        return Promise.resolve({ stored: batch.length, present: 0, conflicts: [] });
-      },
-    } as unknown as PlantsArchive,
-    isDryRun: false,
-    onRejection: (rejection) => void rejections.push(rejection),
-    onHeader: () => undefined,
-    onBatch: () => undefined,
-  });
+  const archive = {
+    write(batch: readonly ArchivedPlant[]) {
+      plants.push(...batch);
+      return Promise.resolve({ stored: batch.length, present: 0, conflicts: [] });
+    },
+  } as unknown as PlantsArchive;
+  const batches = importPlants(Readable.from(chunks), { format, archive, isDryRun: false });
+  for await (const batch of batches) rejections.push(...batch.rejections);
   return { plants, rejections };
 }
 
@@ -92,7 +87,7 @@ describe.each(formats)('a file in the format %s', (format) => {
       [1n, 'a\nb'],
     ]);
     const reason = `Not ${format === 'csv' ? 'CSV' : 'JSON'}: it is not UTF-8.`;
-    expect(rejections).toEqual([{ line, raw: invalid, reason, kind: 'invalid' }]);
+    expect(rejections).toEqual([{ line, raw: invalid, reason }]);
   });
 });
 

@@ -1,8 +1,8 @@
-import { createReadStream, ReadStream, statSync } from 'node:fs';
+import { createReadStream, statSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { addAbortSignal } from 'node:stream';
 import { type Command, Option } from 'commander';
-import type { Format, ImportCounts, Rejection } from '../data';
+import type { Format, ImportBatch, ImportCounts, Rejection } from '../data';
 import { OperatorError, UsageError } from '../errors';
 import { formatOf, formatOption } from './export.command';
 import { withInterrupts } from './interrupt';
@@ -50,73 +50,61 @@ const MAX_REPORTS = 20;
 /** @param file undefined or `-` for the standard input */
 async function importFile(
   file: string | undefined,
-  options: Options,
+  { format = formatOf(file), onConflict, rejects: rejectsFile, dryRun: isDryRun = false }: Options,
   signal: AbortSignal,
 ): Promise<void> {
   const { readDatabase } = await import('../config/index.js');
   const { importPlants, openArchive } = await import('../data/index.js');
-  const { dryRun: isDryRun = false } = options;
   const isPiped = file === undefined || file === '-';
-  if (isPiped && process.stdin.isTTY)
+  if (isPiped && process.stdin.isTTY) {
     throw new UsageError('Name the file to import, or pipe it to the standard input.');
+  }
   const size = isPiped ? undefined : statSync(file).size;
   const input = addAbortSignal(signal, isPiped ? process.stdin : createReadStream(file));
-  const rejects = options.rejects === undefined ? undefined : new Rejects(options.rejects);
+  const rejects = rejectsFile === undefined ? undefined : new Rejects(rejectsFile);
   const progress = new Progress('plants');
-  const counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
-  let reports = 0;
+  let counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
+  let isStopped = false;
   try {
     const archive = await openArchive(readDatabase(process.env), isDryRun ? 'read' : 'write');
     try {
-      await importPlants(input, {
-        format: options.format ?? formatOf(file),
-        archive,
-        isDryRun,
-        onHeader: (raw) => {
-          rejects?.begin(raw);
-        },
-        onRejection: async (rejection) => {
-          progress.clear();
-          if (++reports <= MAX_REPORTS) {
-            console.error(`Line ${rejection.line}: ${rejection.reason}`);
-          } else if (reports === MAX_REPORTS + 1) {
-            console.error(
-              'More lines are not stored; use --rejects FILE to write all of them to a file.',
-            );
-          }
-          await rejects?.add(rejection);
-        },
-        onBatch: (now) => {
-          Object.assign(counts, now);
-          signal.throwIfAborted();
-          if (options.onConflict === 'fail' && counts.conflicting > 0) throw new ConflictError();
-          progress.show(
-            sumOf(counts),
-            size && input instanceof ReadStream ? input.bytesRead / size : undefined,
-          );
-        },
-      });
+      for await (const batch of importPlants(input, { format, archive, isDryRun })) {
+        if (batch.rejections.length > 0) progress.clear();
+        report(batch.rejections, counts);
+        counts = batch.counts;
+        await rejects?.add(batch);
+        signal.throwIfAborted();
+        isStopped = onConflict === 'fail' && counts.conflicting > 0;
+        if (isStopped) break;
+        progress.show(sumOf(counts), size && input.bytesRead / size);
+      }
     } finally {
       progress.clear();
       await archive.close();
     }
     await rejects?.finish();
   } catch (error) {
-    if (error instanceof ConflictError) await rejects?.finish();
-    else rejects?.discard();
+    rejects?.discard();
     if (sumOf(counts) > 0) console.error(describe(counts, isDryRun));
     throw error;
   } finally {
     input.destroy();
   }
   console.error(describe(counts, isDryRun));
+  if (isStopped) {
+    throw new OperatorError('Stopped at a conflict. Use --on-conflict skip to skip such lines.');
+  }
   if (counts.invalid > 0) process.exitCode = 1;
 }
 
-/** The import ends because ids are taken. */
-class ConflictError extends OperatorError {
-  constructor() {
-    super('Stopped at a conflict. Use --on-conflict skip to skip such lines.');
+/** Reports rejections one by one, up to a number for the whole file. */
+function report(rejections: readonly Rejection[], { conflicting, invalid }: ImportCounts): void {
+  const free = MAX_REPORTS - conflicting - invalid;
+  for (const { line, reason } of rejections.slice(0, Math.max(free, 0))) {
+    console.error(`Line ${line}: ${reason}`);
+  }
+  if (free >= 0 && rejections.length > free) {
+    console.error('More lines are not stored; use --rejects FILE to write all of them to a file.');
   }
 }
 
@@ -124,10 +112,8 @@ function sumOf({ stored, present, conflicting, invalid }: ImportCounts): number 
   return stored + present + conflicting + invalid;
 }
 
-function describe(
-  { stored, present, conflicting, invalid }: ImportCounts,
-  isDryRun: boolean,
-): string {
+function describe(counts: ImportCounts, isDryRun: boolean): string {
+  const { stored, present, conflicting, invalid } = counts;
   return `${isDryRun ? 'Would store' : 'Stored'} ${stored}, already present ${present}, conflicting ${conflicting}, invalid ${invalid}.`;
 }
 
@@ -135,23 +121,22 @@ function describe(
 class Rejects {
   private readonly file: NewFile;
   private handle: FileHandle | undefined;
-  private header: string | Buffer | undefined;
 
   constructor(path: string) {
     this.file = new NewFile(path);
   }
 
-  /** @param header what the file begins with */
-  begin(header: string | Buffer): void {
-    this.header = header;
-  }
-
-  async add({ raw }: Rejection): Promise<void> {
+  async add({ rejections, header }: ImportBatch): Promise<void> {
+    if (rejections.length === 0) return;
+    const lines = rejections.map(({ raw }) => raw);
     if (this.handle === undefined) {
       this.handle = await this.file.create();
-      if (this.header !== undefined) await this.write(this.header);
+      if (header !== undefined) lines.unshift(header);
     }
-    await this.write(raw);
+    for (const line of lines) {
+      await this.handle.writeFile(line);
+      await this.handle.writeFile('\n');
+    }
   }
 
   async finish(): Promise<void> {
@@ -163,10 +148,5 @@ class Rejects {
   discard(): void {
     void this.handle?.close().catch(() => undefined);
     this.file.discard();
-  }
-
-  private async write(raw: string | Buffer): Promise<void> {
-    await this.handle?.writeFile(raw);
-    await this.handle?.writeFile('\n');
   }
 }

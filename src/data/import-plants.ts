@@ -13,66 +13,65 @@ const BATCH_TEXT = 2 ** 19;
 export interface Rejection extends Pick<SourceRecord, 'line' | 'raw'> {
   /** Why, as a sentence. */
   readonly reason: string;
-  readonly kind: 'conflicting' | 'invalid';
 }
 
-/** The outcomes of the records so far. */
+/** How many records had which outcome. */
 export interface ImportCounts {
-  stored: number;
-  present: number;
-  conflicting: number;
-  invalid: number;
+  readonly stored: number;
+  readonly present: number;
+  readonly conflicting: number;
+  readonly invalid: number;
 }
 
-/** How plants are imported. */
-export interface ImportOptions {
-  readonly format: Format;
-  readonly archive: PlantsArchive;
-  /** Whether nothing is stored. */
-  readonly isDryRun: boolean;
-  /** Called for each record that was not stored, in the order of the file within a batch. */
-  readonly onRejection: (rejection: Rejection) => void | Promise<void>;
-  /** Called with the first record of a CSV file. */
-  readonly onHeader: (raw: string | Buffer) => void;
-  /** Called after each batch. Ends the import when it throws. */
-  readonly onBatch: (counts: ImportCounts) => void;
+/** What became of some records. */
+export interface ImportBatch {
+  /** Of all records so far. */
+  readonly counts: ImportCounts;
+  /** Of this batch, in the order of the file. */
+  readonly rejections: readonly Rejection[];
+  /** The first record of a CSV file, as it stood. */
+  readonly header: string | Buffer | undefined;
 }
 
 /**
- * Imports the plants of a file. Records that are not plants, or whose id is taken by another plant,
- * are not stored but reported.
+ * Imports the plants of a file, in batches. Records that are not plants, or whose id is taken by another
+ * plant, are not stored but reported. It stops where the caller stops.
  *
  * @throws OperatorError when the file cannot be imported at all
  */
-export async function importPlants(
+export async function* importPlants(
   chunks: AsyncIterable<Buffer>,
-  { format, archive, isDryRun, onRejection, onHeader, onBatch }: ImportOptions,
-): Promise<ImportCounts> {
-  const counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
-  let batch: (Pick<SourceRecord, 'line' | 'raw'> & { readonly plant: ArchivedPlant })[] = [];
+  options: {
+    readonly format: Format;
+    readonly archive: PlantsArchive;
+    /** Whether nothing is stored. */
+    readonly isDryRun: boolean;
+  },
+): AsyncGenerator<ImportBatch> {
+  const { format, archive, isDryRun } = options;
+  let counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
+  let batch: (Rejection & { readonly plant: ArchivedPlant })[] = [];
   let rejections: Rejection[] = [];
   let text = 0;
   let read = format === 'ndjson' ? readJsonPlant : undefined;
+  let header: string | Buffer | undefined;
 
-  async function flush(): Promise<void> {
+  async function flush(): Promise<ImportBatch> {
     const plants = batch.map(({ plant }) => plant);
     const result = isDryRun ? await archive.compare(plants) : await archive.write(plants);
-    counts.stored += result.stored;
-    counts.present += result.present;
-    counts.conflicting += result.conflicts.length;
-    counts.invalid += rejections.length;
-    for (const index of result.conflicts) {
-      const { line = 0, raw = '' } = batch[index] ?? {};
-      const reason = 'A plant with this id exists already, with another name or tag.';
-      rejections.push({ line, raw, reason, kind: 'conflicting' });
-    }
-    for (const rejection of rejections.sort((one, other) => one.line - other.line)) {
-      await onRejection(rejection);
-    }
+    counts = {
+      stored: counts.stored + result.stored,
+      present: counts.present + result.present,
+      conflicting: counts.conflicting + result.conflicts.length,
+      invalid: counts.invalid + rejections.length,
+    };
+    const isConflict = new Set(result.conflicts);
+    const all = [...rejections, ...batch.filter((_, index) => isConflict.has(index))];
+    all.sort((one, other) => one.line - other.line);
     batch = [];
     rejections = [];
     text = 0;
-    onBatch(counts);
+    return { counts, rejections: all, header };
   }
 
   for await (const records of readRecords(chunks, format)) {
@@ -80,20 +79,24 @@ export async function importPlants(
       const { line, raw } = record;
       if (read === undefined) {
         read = csvPlantReader(record);
-        onHeader(raw);
+        header = raw;
         continue;
       }
       try {
-        batch.push({ line, raw, plant: read(record) });
+        batch.push({ line, raw, plant: read(record), reason: CONFLICT });
       } catch (error) {
         if (!(error instanceof InvalidPlantError)) throw error;
-        rejections.push({ line, raw, reason: error.message, kind: 'invalid' });
+        rejections.push({ line, raw, reason: error.message });
       }
       text += raw.length;
-      if (batch.length + rejections.length >= BATCH_LENGTH || text >= BATCH_TEXT) await flush();
+      if (batch.length + rejections.length >= BATCH_LENGTH || text >= BATCH_TEXT) {
+        yield await flush();
+      }
     }
   }
   if (read === undefined) csvPlantReader(undefined);
-  await flush();
-  return counts;
+  yield await flush();
 }
+
+/** Why a plant is not stored, if it is not. */
+const CONFLICT = 'A plant with this id exists already, with another name or tag.';

@@ -1,7 +1,7 @@
 export type { ArchivedPlant } from './archived-plant';
 export { describeStore, readStore } from './check-store';
 export { csvHeader, toCsv } from './csv';
-export { type ImportCounts, importPlants, type Rejection } from './import-plants';
+export { type ImportBatch, type ImportCounts, importPlants, type Rejection } from './import-plants';
 export { toNdjson } from './ndjson';
 export { openArchive } from './open-archive';
 export type { PlantsArchive } from './plants.archive';
