@@ -9,8 +9,6 @@ import type { Field, FoundRecord, SourceRecord } from './records';
 const OPTIONS: Options = {
   cast: (value, { quoting: isQuoted }) => (value === '' && !isQuoted ? undefined : value),
   record_delimiter: ['\r\n', '\n'],
-  // The number of fields is compared with the header.
-  relax_column_count: true,
   skip_empty_lines: true,
 };
 

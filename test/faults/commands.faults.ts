@@ -212,13 +212,13 @@ describe('SIGINT at any moment', () => {
         const { code, signal, stderr } = await child.ended;
         if (round === 0) longest = performance.now() - before - duration;
 
-        // Node.js itself ends before the program has begun.
+        // Node.js itself ends before the program has begun, and after it has done its work.
         const end = signal ?? (code === 0 ? 'done' : stderr.split('\n').at(-2));
         ends[String(end)] = (ends[String(end)] ?? 0) + 1;
         expect(['done', 'Interrupted.', 'SIGINT']).toContain(end);
-        expect(existsSync(file)).toBe(code === 0 && args.includes(file));
+        if (end !== 'SIGINT') expect(existsSync(file)).toBe(code === 0 && args.includes(file));
         const exported =
-          command === 'export' && code === 0 ? readFileSync(file, 'utf8') : undefined;
+          command === 'export' && existsSync(file) ? readFileSync(file, 'utf8') : undefined;
         expect(exported?.split('\n').length ?? 60_001).toBe(60_001);
         const left = [...readdirSync(folder), ...readdirSync(store.folder)];
         expect(left.filter((each) => each.includes('.part'))).toEqual([]);
