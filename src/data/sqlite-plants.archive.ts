@@ -21,16 +21,13 @@ const LOCK_TIMEOUT = 60_000;
 /** Milliseconds between two attempts to get the lock. */
 const LOCK_RETRY = 3;
 
-/** Plants that are inserted before the clock is read. */
-const ROWS = 25;
-/** About how many milliseconds one transaction lasts while no other process uses the file. */
-const TURN_ALONE = 50;
+/** Plants that one transaction stores, in some two milliseconds. */
+const TRANSACTION_LENGTH = 500;
 /**
- * Milliseconds that one transaction lasts about beside a service, and how long the file then is left
- * to the service, as a multiple of that and at least. A service that finds the file locked tries again
- * after 1, 2, 5, 10 ms and so on, and refuses its batch after a second.
+ * How long the file is left to a service after each transaction: a multiple of its duration, and at
+ * least so many milliseconds. A service that finds the file locked tries again after 1, 2, 5, 10 ms and
+ * so on, and refuses its batch after a second.
  */
-const TURN = 2;
 const PAUSE_FACTOR = 4;
 const SHORTEST_PAUSE = 8;
 
@@ -150,17 +147,14 @@ export class SqlitePlantsArchive extends PlantsArchive {
 
   protected async insert(plants: readonly ArchivedPlant[]): Promise<number> {
     let stored = 0;
-    for (let at = 0; at < plants.length;) {
+    for (let at = 0; at < plants.length; at += TRANSACTION_LENGTH) {
       await this.begin();
       const start = performance.now();
       try {
-        const turn = this.isShared ? TURN : TURN_ALONE;
-        while (at < plants.length && performance.now() - start < turn) {
-          for (const { id, name, tag = null, idempotencyKey: key = null } of plants.slice(at, at + ROWS)) {
-            const values = this.hasKeys ? [id, name, tag, key] : [id, name, tag];
-            stored += Number(this.insertion.run(...values).changes);
-          }
-          at += ROWS;
+        const rows = plants.slice(at, at + TRANSACTION_LENGTH);
+        for (const { id, name, tag = null, idempotencyKey: key = null } of rows) {
+          const values = this.hasKeys ? [id, name, tag, key] : [id, name, tag];
+          stored += Number(this.insertion.run(...values).changes);
         }
         this.database.exec('COMMIT');
       } catch (error) {
