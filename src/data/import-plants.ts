@@ -49,54 +49,69 @@ export async function* importPlants(
   },
 ): AsyncGenerator<ImportBatch> {
   const { format, archive, isDryRun } = options;
+  const batches = readBatches(chunks, format);
   let counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
-  let batch: (Rejection & { readonly plant: ArchivedPlant })[] = [];
-  let rejections: Rejection[] = [];
-  let text = 0;
-  let read = format === 'ndjson' ? readJsonPlant : undefined;
-  let header: string | Buffer | undefined;
-
-  async function flush(): Promise<ImportBatch> {
-    const plants = batch.map(({ plant }) => plant);
+  for (let next = batches.next(); ;) {
+    const { value: batch, done: isOver } = await next;
+    if (isOver) return;
+    // The next batch is read while this one is stored. Its error is reported in its turn.
+    next = batches.next();
+    next.catch(() => undefined);
+    const plants = batch.entries.map(({ plant }) => plant);
     const result = isDryRun ? await archive.compare(plants) : await archive.write(plants);
+    const conflicts = result.conflicts.flatMap((index) => batch.entries[index] ?? []);
     counts = {
       stored: counts.stored + result.stored,
       present: counts.present + result.present,
-      conflicting: counts.conflicting + result.conflicts.length,
-      invalid: counts.invalid + rejections.length,
+      conflicting: counts.conflicting + conflicts.length,
+      invalid: counts.invalid + batch.invalid.length,
     };
-    const isConflict = new Set(result.conflicts);
-    const all = [...rejections, ...batch.filter((_, index) => isConflict.has(index))];
-    all.sort((one, other) => one.line - other.line);
-    batch = [];
-    rejections = [];
-    text = 0;
-    return { counts, rejections: all, header };
+    const rejections = [...batch.invalid, ...conflicts].sort((one, other) => one.line - other.line);
+    yield { counts, rejections, header: batch.header };
   }
+}
 
+/** Plants that are handed to the store at once, and the records between them that are not plants. */
+interface ReadBatch {
+  /** With the reason why a plant is not stored, if it is not. */
+  readonly entries: (Rejection & { readonly plant: ArchivedPlant })[];
+  readonly invalid: Rejection[];
+  readonly header: string | Buffer | undefined;
+}
+
+async function* readBatches(
+  chunks: AsyncIterable<Buffer>,
+  format: Format,
+): AsyncGenerator<ReadBatch, undefined> {
+  let read = format === 'ndjson' ? readJsonPlant : undefined;
+  let header: string | Buffer | undefined;
+  let batch: ReadBatch = { entries: [], invalid: [], header };
+  let text = 0;
   for await (const records of readRecords(chunks, format)) {
     for (const record of records) {
       const { line, raw } = record;
       if (read === undefined) {
         read = csvPlantReader(record);
         header = raw;
+        batch = { entries: [], invalid: [], header };
         continue;
       }
       try {
-        batch.push({ line, raw, plant: read(record), reason: CONFLICT });
+        batch.entries.push({ line, raw, plant: read(record), reason: CONFLICT });
       } catch (error) {
         if (!(error instanceof InvalidPlantError)) throw error;
-        rejections.push({ line, raw, reason: error.message });
+        batch.invalid.push({ line, raw, reason: error.message });
       }
       text += raw.length;
-      if (batch.length + rejections.length >= BATCH_LENGTH || text >= BATCH_TEXT) {
-        yield await flush();
+      if (batch.entries.length + batch.invalid.length >= BATCH_LENGTH || text >= BATCH_TEXT) {
+        yield batch;
+        batch = { entries: [], invalid: [], header };
+        text = 0;
       }
     }
   }
   if (read === undefined) csvPlantReader(undefined);
-  yield await flush();
+  yield batch;
 }
 
-/** Why a plant is not stored, if it is not. */
 const CONFLICT = 'A plant with this id exists already, with another name or tag.';

@@ -78,4 +78,3 @@ export type PlantRow = readonly [id: bigint, name: string, tag: string | null, k
 export function toArchivedPlant([id, name, tag, key]: PlantRow): ArchivedPlant {
   return { id, name, tag: tag ?? undefined, idempotencyKey: key ?? undefined };
 }
-
