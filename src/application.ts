@@ -18,7 +18,7 @@ import { PlantsRepository } from './plants';
  * The standalone service, ready to listen.
  *
  * @throws StoreOpenError when the store cannot be used
- * @throws TracingError when traces are enabled and OpenTelemetry is not installed
+ * @throws OperatorError when traces are enabled and OpenTelemetry is not installed
  */
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
   const logger = createLogger(settings.logLevel);

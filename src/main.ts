@@ -4,12 +4,10 @@ import { getSystemErrorMessage } from 'node:util';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createApplication } from './application';
-import { isAuthConfigured, makeToken, TokenFileError } from './auth';
-import { EnvironmentError, readEnvironment, type Settings } from './config';
-import { TlsError } from './server';
+import { isAuthConfigured, makeToken } from './auth';
+import { readEnvironment, type Settings } from './config';
+import { describeForOperator, OperatorError } from './errors';
 import { closeOnSignal } from './operations/health';
-import { TracingError } from './operations/tracing';
-import { StoreOpenError } from './plants';
 
 /** Runs the standalone service: reads the environment, starts the host, handles signals. */
 async function main(): Promise<void> {
@@ -43,18 +41,16 @@ async function listen(app: NestFastifyApplication, { host, port }: Settings): Pr
     const { address } = await lookup(host);
     await app.listen(port, address);
   } catch (error) {
-    throw new ListenError(host, port, error as NodeJS.ErrnoException);
+    throw listenError(host, port, error as NodeJS.ErrnoException);
   }
 }
 
-/** The service cannot listen. The message gives the reason and names the variable to change. */
-class ListenError extends Error {
-  constructor(host: string, port: number, cause: NodeJS.ErrnoException) {
-    const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-    const reason = cause.errno === undefined ? cause.message : getSystemErrorMessage(cause.errno);
-    const variable = ['EADDRINUSE', 'EACCES'].includes(cause.code ?? '') ? 'PORT' : 'HOST';
-    super(`Cannot listen on ${place}: ${reason}. Change ${variable}.`, { cause });
-  }
+/** Says why the service cannot listen, and names the variable to change. */
+function listenError(host: string, port: number, cause: NodeJS.ErrnoException): OperatorError {
+  const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const reason = cause.errno === undefined ? cause.message : getSystemErrorMessage(cause.errno);
+  const variable = ['EADDRINUSE', 'EACCES'].includes(cause.code ?? '') ? 'PORT' : 'HOST';
+  return new OperatorError(`Cannot listen on ${place}: ${reason}. Change ${variable}.`, { cause });
 }
 
 /** Formats a line for a POSIX shell. Its id comes from the clock, so that each start prints a new one. */
@@ -64,25 +60,8 @@ function formatExampleCall(url: string, token: string): string {
 }
 
 function fail(error: unknown): never {
-  console.error(describeForOperator(error) ?? error);
+  console.error(describeForOperator(error));
   process.exit(1);
-}
-
-/** The sentence that tells an operator what to correct; undefined for an error of the program. */
-function describeForOperator(error: unknown): string | undefined {
-  if (error instanceof StoreOpenError) return withVariable(error, 'DATABASE_URL');
-  if (error instanceof TokenFileError) return withVariable(error, 'AUTH_TOKENS_FILE');
-  return error instanceof EnvironmentError ||
-    error instanceof ListenError ||
-    error instanceof TlsError ||
-    error instanceof TracingError ||
-    (error instanceof Error && 'syscall' in error)
-    ? error.message
-    : undefined;
-}
-
-function withVariable({ message }: Error, variable: string): string {
-  return message.replace(/\.$/, ` (${variable}).`);
 }
 
 // An uncaught error ends the process, as is the default of Node.js; the log says why.

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import './node-version';
 import { CommanderError } from 'commander';
-import { createProgram, UsageError } from './commands';
+import { createProgram } from './commands';
+import { describeForOperator, UsageError } from './errors';
 
 /** The command line of the Plant Store. Ends with 0, with 1 when a command failed, 2 when it was misused. */
 async function main(): Promise<void> {
@@ -19,7 +20,7 @@ function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   // The reader of the output has closed the pipe.
   if ((error as { code?: unknown }).code === 'EPIPE') return 1;
-  console.error(error instanceof Error ? error.message : error);
+  console.error(describeForOperator(error));
   return error instanceof UsageError ? 2 : 1;
 }
 

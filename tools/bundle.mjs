@@ -6,16 +6,13 @@
  * the licences of what is bundled.
  */
 import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, extname } from 'node:path';
+import { basename } from 'node:path';
 import { build } from 'esbuild';
 
 const PROGRAM = 'dist/program';
 
 /** What runs in a thread or a process of its own. Hosts that bundle the module copy such a file. */
-const WORKERS = [
-  'dist/plants/persistence/sqlite/sqlite.worker.js',
-  'dist/plants/persistence/sqlite/sqlite.task.mjs',
-];
+const WORKERS = ['dist/plants/persistence/sqlite/sqlite.worker.js', 'dist/data/sqlite.task.js'];
 
 /** Packages that are loaded when they are there, and that the program works without. */
 const OPTIONAL = [
@@ -41,7 +38,7 @@ function bundle(entry, outfile) {
     allowOverwrite: true,
     bundle: true,
     platform: 'node',
-    ...(extname(entry) === '.mjs' ? { format: 'esm' } : COMMONJS),
+    ...COMMONJS,
     external: OPTIONAL.flatMap((name) => [name, `${name}/*`]),
     metafile: true,
     minifyWhitespace: true,

@@ -1,10 +1,12 @@
+import { OperatorError } from '../errors';
 import { scopes as allScopes, splitScopes } from './scope';
 import { parseTokenEntry } from './token-digest';
 import type { ListedToken } from './token-list';
 
 /** A token file cannot be used. The message is one sentence and never shows a token. */
-export class TokenFileError extends Error {
+export class TokenFileError extends OperatorError {
   override readonly name = 'TokenFileError';
+  override readonly variable = 'AUTH_TOKENS_FILE';
 }
 
 /** A name begins with a letter, so that a half-written time is never read as a name. */

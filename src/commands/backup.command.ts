@@ -1,5 +1,13 @@
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { UsageError } from '../errors';
 import { withInterrupts } from './interrupt';
+import { NewFile } from './new-file';
+import { Progress } from './progress';
+
+/** Milliseconds between two readings of the size of the copy. */
+const PROGRESS_INTERVAL = 200;
 
 /** `plant-store backup` */
 export function addBackup(program: Command): void {
@@ -11,10 +19,37 @@ export function addBackup(program: Command): void {
     )
     .argument('<file>', 'the copy, which must not exist')
     .addHelpText('after', '\nExample:\n  plant-store backup /backups/plants-monday.db')
-    .action((file: string) =>
-      withInterrupts(async (signal) => {
-        const { backUp } = await import('./backup.js');
-        await backUp(file, signal);
-      }),
+    .action((file: string) => withInterrupts((signal) => backUp(file, signal)));
+}
+
+async function backUp(path: string, signal: AbortSignal): Promise<void> {
+  const { readDatabase } = await import('../config/index.js');
+  const { checkSqlite, copySqlite } = await import('../data/index.js');
+  const store = readDatabase(process.env);
+  if ('postgres' in store) {
+    throw new UsageError(
+      `This command copies SQLite files only. To back up PostgreSQL, run:\n  pg_dump --format=custom --file=${path} "$DATABASE_URL"`,
     );
+  }
+  const source = resolve(store.sqlite);
+  const size = statSync(source).size;
+  const file = new NewFile(path);
+  await (await file.create()).close();
+  const progress = new Progress('MiB');
+  const timer = setInterval(() => {
+    const copied = statSync(file.draft, { throwIfNoEntry: false })?.size ?? 0;
+    progress.show(copied / 2 ** 20, copied / size);
+  }, PROGRESS_INTERVAL);
+  try {
+    await copySqlite(source, file.draft, signal);
+    await checkSqlite(file.draft, signal);
+    await file.finish();
+  } catch (error) {
+    file.discard();
+    throw error;
+  } finally {
+    clearInterval(timer);
+    progress.clear();
+  }
+  console.error(`Backed up ${source} to ${resolve(path)}.`);
 }

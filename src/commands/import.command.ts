@@ -1,6 +1,22 @@
+import { createReadStream, statSync } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { addAbortSignal } from 'node:stream';
 import { type Command, Option } from 'commander';
-import type { ImportOptions } from './import';
+import type { Format, ImportBatch, ImportCounts, Rejection } from '../data';
+import { OperatorError, UsageError } from '../errors';
+import { formatOf, formatOption } from './export.command';
 import { withInterrupts } from './interrupt';
+import { NewFile } from './new-file';
+import { Progress } from './progress';
+
+interface Options {
+  /** Undefined chooses by the name of the file. */
+  readonly format?: Format;
+  readonly onConflict: 'fail' | 'skip';
+  /** The file that gets what is not stored. */
+  readonly rejects?: string;
+  readonly dryRun?: boolean;
+}
 
 /** `plant-store import` */
 export function addImport(program: Command): void {
@@ -11,12 +27,7 @@ export function addImport(program: Command): void {
       'Stores the plants of a file in the store that DATABASE_URL names, by the rules of POST /plants. A plant that is already stored counts as present, so you can resume an interrupted import by running it again. The service may run meanwhile.',
     )
     .argument('[file]', 'the file to read; default: the standard input')
-    .addOption(
-      new Option(
-        '--format <format>',
-        'JSON Lines, or CSV with a header; default: csv if the file name ends in .csv, else ndjson',
-      ).choices(['ndjson', 'csv']),
-    )
+    .addOption(formatOption())
     .addOption(
       new Option(
         '--on-conflict <action>',
@@ -28,10 +39,114 @@ export function addImport(program: Command): void {
     .option('--rejects <file>', 'a new file for the lines that were not stored, unchanged')
     .option('--dry-run', 'say what would be stored, and store nothing')
     .addHelpText('after', '\nExample:\n  plant-store import plants.csv --rejects rejects.csv')
-    .action((file: string | undefined, options: ImportOptions) =>
-      withInterrupts(async (signal) => {
-        const { importFile } = await import('./import.js');
-        await importFile(file, options, signal);
-      }),
+    .action((file: string | undefined, options: Options) =>
+      withInterrupts((signal) => importFile(file, options, signal)),
     );
+}
+
+/** How many lines are reported one by one. */
+const MAX_REPORTS = 20;
+
+/** @param file undefined or `-` for the standard input */
+async function importFile(
+  file: string | undefined,
+  { format = formatOf(file), onConflict, rejects: rejectsFile, dryRun: isDryRun = false }: Options,
+  signal: AbortSignal,
+): Promise<void> {
+  const { readDatabase } = await import('../config/index.js');
+  const { importPlants, openArchive } = await import('../data/index.js');
+  const isPiped = file === undefined || file === '-';
+  if (isPiped && process.stdin.isTTY) {
+    throw new UsageError('Name the file to import, or pipe it to the standard input.');
+  }
+  const size = isPiped ? undefined : statSync(file).size;
+  const input = addAbortSignal(signal, isPiped ? process.stdin : createReadStream(file));
+  const rejects = rejectsFile === undefined ? undefined : new Rejects(rejectsFile);
+  const progress = new Progress('plants');
+  let counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
+  let isStopped = false;
+  try {
+    const archive = await openArchive(readDatabase(process.env), isDryRun ? 'read' : 'write');
+    try {
+      for await (const batch of importPlants(input, { format, archive, isDryRun })) {
+        if (batch.rejections.length > 0) progress.clear();
+        report(batch.rejections, counts);
+        counts = batch.counts;
+        await rejects?.add(batch);
+        signal.throwIfAborted();
+        isStopped = onConflict === 'fail' && counts.conflicting > 0;
+        if (isStopped) break;
+        progress.show(sumOf(counts), size && input.bytesRead / size);
+      }
+    } finally {
+      progress.clear();
+      await archive.close();
+    }
+    await rejects?.finish();
+  } catch (error) {
+    rejects?.discard();
+    if (sumOf(counts) > 0) console.error(describe(counts, isDryRun));
+    throw error;
+  } finally {
+    input.destroy();
+  }
+  console.error(describe(counts, isDryRun));
+  if (isStopped) {
+    throw new OperatorError('Stopped at a conflict. Use --on-conflict skip to skip such lines.');
+  }
+  if (counts.invalid > 0) process.exitCode = 1;
+}
+
+/** Reports rejections one by one, up to a number for the whole file. */
+function report(rejections: readonly Rejection[], { conflicting, invalid }: ImportCounts): void {
+  const free = MAX_REPORTS - conflicting - invalid;
+  for (const { line, reason } of rejections.slice(0, Math.max(free, 0))) {
+    console.error(`Line ${line}: ${reason}`);
+  }
+  if (free >= 0 && rejections.length > free) {
+    console.error('More lines are not stored; use --rejects FILE to write all of them to a file.');
+  }
+}
+
+function sumOf({ stored, present, conflicting, invalid }: ImportCounts): number {
+  return stored + present + conflicting + invalid;
+}
+
+function describe(counts: ImportCounts, isDryRun: boolean): string {
+  const { stored, present, conflicting, invalid } = counts;
+  return `${isDryRun ? 'Would store' : 'Stored'} ${stored}, already present ${present}, conflicting ${conflicting}, invalid ${invalid}.`;
+}
+
+/** The file of what was not stored. It is created with its first line. */
+class Rejects {
+  private readonly file: NewFile;
+  private handle: FileHandle | undefined;
+
+  constructor(path: string) {
+    this.file = new NewFile(path);
+  }
+
+  async add({ rejections, header }: ImportBatch): Promise<void> {
+    if (rejections.length === 0) return;
+    const lines = rejections.map(({ raw }) => raw);
+    if (this.handle === undefined) {
+      this.handle = await this.file.create();
+      if (header !== undefined) lines.unshift(header);
+    }
+    for (const line of lines) {
+      await this.handle.writeFile(line);
+      await this.handle.writeFile('\n');
+    }
+  }
+
+  async finish(): Promise<void> {
+    if (this.handle === undefined) return;
+    await this.handle.close();
+    await this.file.finish();
+  }
+
+  discard(): void {
+    void this.handle?.close().catch(() => undefined);
+    this.file.discard();
+  }
 }

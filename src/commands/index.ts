@@ -9,8 +9,6 @@ import { addRestore } from './restore.command';
 import { addServe } from './serve.command';
 import { addTokenCreate } from './token-create.command';
 
-export { UsageError } from './usage.error';
-
 /** The `plant-store` program with all its commands. Each loads what it runs on when it is called. */
 export function createProgram(): Command {
   const program = new Command('plant-store')

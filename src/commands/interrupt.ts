@@ -1,23 +1,16 @@
-/** A signal ended a command before it was done. */
-export class InterruptedError extends Error {
-  override readonly name = 'InterruptedError';
-
-  constructor() {
-    super('Interrupted.');
-  }
-}
+import { OperatorError } from '../errors';
 
 /**
  * Runs work that SIGINT and SIGTERM end cleanly, by aborting the signal given to it. A second SIGINT or
  * SIGTERM ends the process at once. Work that is done when the signal comes counts as done, also while the
  * process ends.
  *
- * @throws InterruptedError when it was ended
+ * @throws OperatorError when it was ended
  */
 export async function withInterrupts(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const controller = new AbortController();
   const interrupt = (): void => {
-    controller.abort(new InterruptedError());
+    controller.abort(new OperatorError('Interrupted.'));
   };
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   try {
@@ -25,24 +18,5 @@ export async function withInterrupts(work: (signal: AbortSignal) => Promise<void
   } catch (error) {
     controller.signal.throwIfAborted();
     throw error;
-  }
-}
-
-/**
- * Waits for a promise, or until the signal is aborted.
- *
- * @throws InterruptedError when the signal is aborted first
- */
-export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => {
-    aborted.reject(signal.reason as Error);
-  };
-  signal.addEventListener('abort', abort);
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
   }
 }

@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import { type FileHandle, link, open, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { sync } from './sync';
+import { OperatorError } from '../errors';
 
 /** What link(2) fails with on a file system without hard links, FAT for example. */
 const LINKLESS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
@@ -15,7 +15,7 @@ export class NewFile {
   readonly draft: string;
   private readonly path: string;
 
-  /** @throws Error when there is a file of this name */
+  /** @throws OperatorError when there is a file of this name */
   constructor(path: string) {
     this.path = resolve(path);
     this.draft = join(dirname(this.path), `.${basename(this.path)}.${process.pid}.part`);
@@ -30,7 +30,7 @@ export class NewFile {
   /**
    * Syncs the draft and gives it its name.
    *
-   * @throws Error when another file has got that name meanwhile; that file stays
+   * @throws OperatorError when another file has got that name meanwhile; that file stays
    */
   async finish(): Promise<void> {
     await sync(this.draft);
@@ -63,7 +63,17 @@ export class NewFile {
     if (existsSync(this.path)) throw this.existsAlready();
   }
 
-  private existsAlready(): Error {
-    return new Error(`${this.path} exists already. Name a new file.`);
+  private existsAlready(): OperatorError {
+    return new OperatorError(`${this.path} exists already. Name a new file.`);
+  }
+}
+
+/** Makes a file or a directory durable: what it holds survives a crash of the machine. */
+export async function sync(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
   }
 }

@@ -1,5 +1,10 @@
+import { constants, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { copyFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
+import { UsageError } from '../errors';
 import { withInterrupts } from './interrupt';
+import { sync } from './new-file';
 
 /** `plant-store restore` */
 export function addRestore(program: Command): void {
@@ -11,10 +16,47 @@ export function addRestore(program: Command): void {
     )
     .argument('<file>', 'the backup')
     .addHelpText('after', '\nExample:\n  plant-store restore /backups/plants-monday.db')
-    .action((file: string) =>
-      withInterrupts(async (signal) => {
-        const { restore } = await import('./restore.js');
-        await restore(file, signal);
-      }),
+    .action((file: string) => withInterrupts((signal) => restore(file, signal)));
+}
+
+async function restore(path: string, signal: AbortSignal): Promise<void> {
+  const { readDatabase } = await import('../config/index.js');
+  const { checkSqlite, replaceSqlite } = await import('../data/index.js');
+  const store = readDatabase(process.env);
+  if ('postgres' in store) {
+    throw new UsageError(
+      `This command restores SQLite files only. To restore PostgreSQL, run:\n  pg_restore --clean --if-exists --single-transaction --dbname="$DATABASE_URL" ${path}`,
     );
+  }
+  const file = resolve(store.sqlite);
+  const draft = `${file}.${process.pid}.part`;
+  const former = findFree(
+    `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '').slice(0, 14)}`,
+  );
+  if (existsSync(`${path}-wal`)) {
+    throw new UsageError(
+      `${path} has a write-ahead log beside it, so it is in use or incomplete. Restore a file that "plant-store backup" has made.`,
+    );
+  }
+  mkdirSync(dirname(file), { recursive: true });
+  let isReplaced;
+  try {
+    // The copy is checked, because the copy is what is used.
+    await copyFile(path, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    await checkSqlite(draft, signal);
+    await sync(draft);
+    isReplaced = replaceSqlite(draft, file, former);
+  } finally {
+    for (const left of [draft, `${draft}-wal`, `${draft}-shm`]) rmSync(left, { force: true });
+  }
+  if (process.platform !== 'win32') await sync(dirname(file));
+  console.error(`Restored ${file} from ${resolve(path)}.`);
+  if (isReplaced) console.error(`The old file is now ${former}.`);
+}
+
+/** The name, or that with a number when another restore of this second has taken it. */
+function findFree(name: string): string {
+  let free = name;
+  for (let number = 2; existsSync(free); number++) free = `${name}-${number}`;
+  return free;
 }

@@ -1,5 +1,15 @@
+import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import type { Command } from 'commander';
-import type { TokenCreateOptions } from './token-create';
+import { OperatorError, UsageError } from '../errors';
+
+interface Options {
+  readonly name?: string;
+  /** A duration, such as `12h` or `90d`. */
+  readonly expires?: string;
+  /** What the token may do; empty for everything. */
+  readonly scope: readonly string[];
+  readonly file?: string;
+}
 
 /** `plant-store token create` */
 export function addTokenCreate(program: Command): void {
@@ -23,8 +33,66 @@ export function addTokenCreate(program: Command): void {
       'after',
       '\nExample:\n  plant-store token create --name ci --expires 90d --file tokens.txt',
     )
-    .action(async (options: TokenCreateOptions) => {
-      const { createToken } = await import('./token-create.js');
-      createToken(options);
-    });
+    .action(createToken);
 }
+
+async function createToken({
+  name,
+  expires,
+  scope,
+  file = process.env.AUTH_TOKENS_FILE,
+}: Options): Promise<void> {
+  const auth = await import('../auth/index.js');
+  if (!file) throw new UsageError('Name the file with --file, or set AUTH_TOKENS_FILE.');
+  if (name !== undefined && !auth.isTokenName(name)) {
+    throw new UsageError('--name must be a letter, then up to 63 letters, digits or _.@-');
+  }
+  if (!scope.every(auth.isScope)) {
+    throw new UsageError(`--scope must be ${auth.scopes.join(' or ')}.`);
+  }
+
+  const token = auth.makeToken();
+  const fields = [auth.formatTokenEntry(auth.hashToken(token))];
+  if (name !== undefined) fields.push(name);
+  if (expires !== undefined) fields.push(formatExpiry(expires));
+  fields.push(...auth.formatScopes(scope));
+  appendLine(file, fields.join(' '), auth.parseTokenFile);
+  console.log(token);
+}
+
+const UNITS: Record<string, number> = { h: 3_600_000, d: 86_400_000 };
+
+/** Formats the time after a duration from now, as in RFC 3339. */
+function formatExpiry(duration: string): string {
+  const [, number, unit = ''] = /^([1-9]\d{0,4})([hd])$/.exec(duration) ?? [];
+  const time = new Date(Date.now() + Number(number) * (UNITS[unit] ?? NaN));
+  if (Number.isNaN(time.getTime())) {
+    throw new UsageError('--expires must be a number of hours or days, such as 12h or 90d.');
+  }
+  return time.toISOString().replace(/\.\d+/, '');
+}
+
+/**
+ * Appends a line with a single write, so that several processes can append at once. It does not
+ * replace the file, which may be a symbolic link or mounted into a container.
+ *
+ * @param validate throws when the file is invalid, because a service would then ignore the change
+ */
+function appendLine(file: string, line: string, validate: (content: Buffer) => unknown): void {
+  const descriptor = openSync(file, 'a+', 0o600);
+  try {
+    const content = readFileSync(descriptor);
+    try {
+      validate(content);
+    } catch (error) {
+      throw new OperatorError(`The token file ${file} is invalid: ${(error as Error).message}.`);
+    }
+    const separator = content.length > 0 && content.at(-1) !== NEWLINE ? '\n' : '';
+    writeSync(descriptor, `${separator}${line}\n`);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+const NEWLINE = 0x0a;

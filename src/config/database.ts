@@ -1,6 +1,7 @@
-import { describeUnknownParameter, describeUnusablePath, urlPerHost } from '../plants/archives';
-import { EnvironmentError } from './environment.error';
-import { readSettingFile } from './setting-file';
+import { OperatorError } from '../errors';
+import { describeUnknownParameter, urlPerHost } from '../plants/persistence';
+import { describeUnusablePath } from '../plants/persistence/sqlite';
+import { readSettingFile } from './variables';
 
 /** Where the plants are: a SQLite file, or the connection URL of a PostgreSQL database. */
 export type DatabaseSettings = { readonly sqlite: string } | { readonly postgres: string };
@@ -11,7 +12,7 @@ export const DEFAULT_DATABASE: DatabaseSettings = { sqlite: 'data/plants.db' };
 /**
  * Reads `DATABASE_URL` or `DATABASE_URL_FILE`, and nothing else of an environment.
  *
- * @throws EnvironmentError when it is invalid; the message never shows a secret
+ * @throws OperatorError when it is invalid; the message never shows a secret
  */
 export function readDatabase(environment: NodeJS.ProcessEnv): DatabaseSettings {
   const file = readText(environment.DATABASE_URL_FILE);
@@ -22,7 +23,7 @@ export function readDatabase(environment: NodeJS.ProcessEnv): DatabaseSettings {
     return parseDatabaseUrl(readSettingFile(file).trim());
   } catch (cause) {
     const name = file === undefined ? 'DATABASE_URL' : 'DATABASE_URL_FILE';
-    throw new EnvironmentError(`${name} ${(cause as Error).message}`);
+    throw new OperatorError(`${name} ${(cause as Error).message}`);
   }
 }
 

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, removeFolder } from '../../test/support/folder';
 import { readEnvironment, type Settings } from './environment';
-import { EnvironmentError } from './environment.error';
+import { OperatorError } from '../errors';
 
 const DIGEST = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad';
 
@@ -10,7 +10,7 @@ function errorOf(environment: NodeJS.ProcessEnv): string {
   try {
     readEnvironment(environment);
   } catch (error) {
-    if (error instanceof EnvironmentError) return error.message;
+    if (error instanceof OperatorError) return error.message;
     throw error;
   }
   return '';

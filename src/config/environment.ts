@@ -9,12 +9,12 @@ import {
   splitScopes,
   validateAuthOptions,
 } from '../auth';
+import { OperatorError } from '../errors';
 import type { HttpOptions } from '../server';
 import type { RateLimitOptions } from '../operations/limits';
 import type { ShutdownOptions } from '../operations/health';
 import { isTracingEnabled } from '../operations/tracing';
 import { DEFAULT_DATABASE, type DatabaseSettings, readDatabase } from './database';
-import { EnvironmentError } from './environment.error';
 import { describeMisspelled, describeUnknownAuth } from './variables';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
@@ -43,7 +43,7 @@ type Parse<T> = (text: string) => T | undefined;
  * Reads the settings from an environment such as `process.env`. An empty variable counts as not
  * set.
  *
- * @throws EnvironmentError when any variable is invalid; the message never shows a secret
+ * @throws OperatorError when any variable is invalid; the message never shows a secret
  */
 export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const faults: string[] = [];
@@ -81,7 +81,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     try {
       return readDatabase(environment);
     } catch (error) {
-      faults.push((error as EnvironmentError).message);
+      faults.push((error as OperatorError).message);
       return DEFAULT_DATABASE;
     }
   }
@@ -168,7 +168,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   if (settings.shutdownGrace >= settings.shutdownTimeout) {
     faults.push('SHUTDOWN_GRACE must be shorter than SHUTDOWN_TIMEOUT');
   }
-  if (faults.length > 0) throw new EnvironmentError(faults.join('\n'));
+  if (faults.length > 0) throw new OperatorError(faults.join('\n'));
   return Object.freeze(settings);
 }
 

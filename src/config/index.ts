@@ -1,4 +1,3 @@
-export type { DatabaseSettings } from './database';
-export { addEnvFile } from './env-file';
-export { EnvironmentError } from './environment.error';
+export { type DatabaseSettings, readDatabase } from './database';
 export { readEnvironment, type Settings } from './environment';
+export { addEnvFile } from './variables';

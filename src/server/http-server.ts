@@ -29,7 +29,7 @@ const READER_ALLOWANCE = 2 * TIMEOUT_CHECK_INTERVAL;
 /**
  * Creates the HTTP or HTTPS server of the service, without a listener for requests.
  *
- * @throws TlsError when the certificate or its key cannot be used
+ * @throws OperatorError when the certificate or its key cannot be used
  */
 export function createServer(options: HttpOptions): Server {
   const settings = {

@@ -2,4 +2,4 @@ export { createFastifyAdapter } from './fastify-adapter';
 export type { HttpOptions } from './http-server';
 export { type Refusal, refusalChannel } from './refusal';
 export type { Admission } from './request-listener';
-export { readTls, TlsError } from './tls';
+export { readTls } from './tls';

@@ -2,6 +2,7 @@ import type { Server } from 'node:https';
 import { createSecureContext } from 'node:tls';
 import { Logger } from '@nestjs/common';
 import { type Contents, FileFollower } from '../auth';
+import { OperatorError } from '../errors';
 
 /** Paths of the certificate and its key, both PEM. */
 export interface TlsFiles {
@@ -10,18 +11,13 @@ export interface TlsFiles {
   readonly key: string;
 }
 
-/** The certificate or its key cannot be used. The message is one sentence for an operator. */
-export class TlsError extends Error {
-  override readonly name = 'TlsError';
-}
-
 /** The certificate and its key, as the files have them. */
 type TlsPair = FileFollower<'cert' | 'key', Contents<'cert' | 'key'>>;
 
 /**
  * Reads the certificate and its key.
  *
- * @throws TlsError when one cannot be read, is not PEM, or the two do not belong together
+ * @throws OperatorError when one cannot be read, is not PEM, or the two do not belong together
  */
 export function readTls({ certificate, key }: TlsFiles): TlsPair {
   try {
@@ -30,7 +26,7 @@ export function readTls({ certificate, key }: TlsFiles): TlsPair {
       return pair;
     });
   } catch (cause) {
-    throw new TlsError(cannotBeUsed((cause as Error).message), { cause });
+    throw new OperatorError(cannotBeUsed((cause as Error).message), { cause });
   }
 }
 

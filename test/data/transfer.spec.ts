@@ -1,14 +1,16 @@
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
-import type { ArchivedPlant, PlantsArchive } from '../../src/plants/archives';
 import {
+  type ArchivedPlant,
   csvHeader,
-  CsvWriter,
   type Format,
   formats,
   importPlants,
+  type PlantsArchive,
   type Rejection,
-} from '../../src/transfer';
+  toCsv,
+  toNdjson,
+} from '../../src/data';
 
 const text = fc
   .string({ unit: 'binary', maxLength: 12 })
@@ -38,33 +40,15 @@ async function imported(
   const rejections: Rejection[] = [];
   const ends = [...cuts.map((cut) => cut % (file.length + 1)).sort((a, b) => a - b), file.length];
   const chunks = ends.map((end, at) => file.subarray(ends[at - 1] ?? 0, end));
-  await importPlants(Readable.from(chunks), {
-    format,
-    archive: {
-      write(batch: readonly ArchivedPlant[]) {
-        plants.push(...batch);
-        return Promise.resolve({ stored: batch.length, present: 0, conflicts: [] });
-      },
-    } as unknown as PlantsArchive,
-    isDryRun: false,
-    onRejection: (rejection) => void rejections.push(rejection),
-    onHeader: () => undefined,
-    onBatch: () => undefined,
-  });
+  const archive = {
+    write(batch: readonly ArchivedPlant[]) {
+      plants.push(...batch);
+      return Promise.resolve({ stored: batch.length, present: 0, conflicts: [] });
+    },
+  } as unknown as PlantsArchive;
+  const batches = importPlants(Readable.from(chunks), { format, archive, isDryRun: false });
+  for await (const batch of batches) rejections.push(...batch.rejections);
   return { plants, rejections };
-}
-
-function toLines(plants: readonly ArchivedPlant[]): string {
-  return plants
-    .map(({ id, ...rest }) => `{"id":${id}${JSON.stringify(rest).replace('{', ',')}\n`)
-    .join('');
-}
-
-/** By a writer that has written another plant before. */
-function toCsv(plants: readonly ArchivedPlant[]): Buffer {
-  const writer = new CsvWriter();
-  writer.write(Buffer.from(toLines([{ id: 1n, name: 'x'.repeat(100), tag: 'y' }])));
-  return Buffer.concat([Buffer.from(csvHeader), writer.write(Buffer.from(toLines(plants)))]);
 }
 
 describe.each(formats)('a file in the format %s', (format) => {
@@ -74,7 +58,7 @@ describe.each(formats)('a file in the format %s', (format) => {
         fc.array(plant, { maxLength: 20 }),
         fc.array(fc.nat(4000), { maxLength: 10 }),
         async (plants, cuts) => {
-          const file = format === 'csv' ? toCsv(plants) : Buffer.from(toLines(plants));
+          const file = Buffer.from(format === 'csv' ? csvHeader + toCsv(plants) : toNdjson(plants));
 
           const { plants: read, rejections } = await imported(file, format, cuts);
 
@@ -103,7 +87,62 @@ describe.each(formats)('a file in the format %s', (format) => {
       [1n, 'a\nb'],
     ]);
     const reason = `Not ${format === 'csv' ? 'CSV' : 'JSON'}: it is not UTF-8.`;
-    expect(rejections).toEqual([{ line, raw: invalid, reason, kind: 'invalid' }]);
+    expect(rejections).toEqual([{ line, raw: invalid, reason }]);
+  });
+});
+
+describe('a CSV file with faults', () => {
+  const line = fc.oneof(
+    fc.constantFrom(
+      '1,x,t',
+      '2,"a\nb",',
+      '3,"c""d\r\n,e",""',
+      '4,5" pot,',
+      '5,"x" y,t',
+      '',
+      '6,"open',
+    ),
+    fc
+      .array(fc.constantFrom('"', ',', '7', 'a', '\r'), { maxLength: 6 })
+      .map((parts) => parts.join('')),
+  );
+
+  it('gives the same records in whatever pieces it comes, and rejects lines unchanged', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(line, { maxLength: 8 }),
+        fc.array(fc.nat(100), { maxLength: 10 }),
+        async (lines, cuts) => {
+          const file = Buffer.from(['id,name,tag', ...lines].join('\n'));
+
+          const whole = await imported(file, 'csv');
+          const { plants, rejections } = await imported(file, 'csv', cuts);
+
+          expect({ plants, rejections }).toEqual(whole);
+          const all = file.toString().split('\n');
+          for (const { line: first, raw } of rejections) {
+            const lines = all.slice(first - 1, first - 1 + String(raw).split('\n').length);
+            expect([raw, `${String(raw)}\r`]).toContain(lines.join('\n'));
+          }
+        },
+      ),
+    );
+  });
+
+  it('loses no more than the line of a quotation mark too much', async () => {
+    const file = 'id,name,tag\n1,5" pot,\n2,"x" y,\n3,"open,\n4,Fern,\n5,"Moss\ngreen",\n';
+
+    const { plants, rejections } = await imported(Buffer.from(file), 'csv');
+
+    expect(plants.map(({ id, name }) => [id, name])).toEqual([
+      [4n, 'Fern'],
+      [5n, 'Moss\ngreen'],
+    ]);
+    expect(rejections.map(({ line: at, raw }) => [at, raw])).toEqual([
+      [2, '1,5" pot,'],
+      [3, '2,"x" y,'],
+      [4, '3,"open,'],
+    ]);
   });
 });
 

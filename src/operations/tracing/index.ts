@@ -1,1 +1,1 @@
-export { isTracingEnabled, Tracing, TracingError } from './tracing';
+export { isTracingEnabled, Tracing } from './tracing';

@@ -1,11 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
+import { OperatorError } from '../../errors';
 import type * as openTelemetry from './open-telemetry';
-
-/** Traces are enabled, but OpenTelemetry is not installed. */
-export class TracingError extends Error {
-  override readonly name = 'TracingError';
-}
 
 /**
  * Whether an environment enables traces, by the variables of the OpenTelemetry specification. Unlike
@@ -31,7 +27,7 @@ export class Tracing {
   /**
    * Traces every request until the process ends. Call it before routes are added.
    *
-   * @throws TracingError when OpenTelemetry is not installed
+   * @throws OperatorError when OpenTelemetry is not installed
    */
   start(instance: FastifyInstance): void {
     const { startSdk, traceRequests } = load();
@@ -62,7 +58,7 @@ function load(): typeof openTelemetry {
     return require('./open-telemetry') as typeof openTelemetry;
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw cause;
-    throw new TracingError(
+    throw new OperatorError(
       'The OTEL_* variables enable traces, but OpenTelemetry is not installed. Run: npm install @opentelemetry/api @opentelemetry/resources @opentelemetry/sdk-node',
       { cause },
     );

@@ -1,5 +1,6 @@
 /** Loads neither Nest nor a driver, until a store is opened. */
 export { InMemoryPlantsRepository } from './in-memory-plants.repository';
+export { findNearMatch } from './near-match';
 export { openRepository } from './open-repository';
 export { hasSameContent } from './plant-batches';
 export { describeUnknownParameter, urlPerHost } from './postgres/postgres.url';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { ClientBase, QueryConfig } from 'pg';
 import type { Plant } from '../../plant';
-import { hasKeys, type KeyedPlant } from '../plant-batches';
+import type { KeyedPlant } from '../plant-batches';
 
 const INSERT = insertStatement('id, name, tag', '$1::bigint[], $2::text[], $3::text[]');
 const INSERT_KEYED = insertStatement(
@@ -62,7 +62,7 @@ export async function insertPlants(
   plants: readonly KeyedPlant[],
   isPrepared: boolean,
 ): Promise<Set<bigint>> {
-  const isKeyed = hasKeys(plants);
+  const isKeyed = plants.some(({ key }) => key !== undefined);
   const { name, text } = isKeyed ? INSERT_KEYED : INSERT;
   const values: unknown[] = [
     plants.map(({ id }) => id),

@@ -1,4 +1,4 @@
-import { findNearMatch } from '../../../spelling';
+import { findNearMatch } from '../near-match';
 
 /**
  * The parameters that control encryption, and the values supported: libpq's modes without "allow" and

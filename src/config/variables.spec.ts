@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, removeFolder } from '../../test/support/folder';
-import { addEnvFile } from './env-file';
-import { EnvironmentError } from './environment.error';
+import { addEnvFile } from './variables';
+import { OperatorError } from '../errors';
 
 describe('addEnvFile', () => {
   let folder: string;
@@ -48,14 +48,12 @@ describe('addEnvFile', () => {
 
     expect(() => {
       addEnvFile(file, {});
-    }).toThrow(new EnvironmentError(`--env-file ${file}: line ${number} must be NAME=VALUE`));
+    }).toThrow(new OperatorError(`--env-file ${file}: line ${number} must be NAME=VALUE`));
   });
 
   it('refuses a file that cannot be read, with the reason', () => {
     expect(() => {
       addEnvFile(file, {});
-    }).toThrow(
-      new EnvironmentError(`--env-file ${file} cannot be read: no such file or directory`),
-    );
+    }).toThrow(new OperatorError(`--env-file ${file} cannot be read: no such file or directory`));
   });
 });

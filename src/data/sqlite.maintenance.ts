@@ -3,27 +3,23 @@ import { once } from 'node:events';
 import { existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { assertSupportedSchema } from '../store-open.error';
-import { isBusy } from './sqlite.errors';
-import { SCHEMA_VERSION } from './sqlite.schema';
+import { OperatorError } from '../errors';
+import { isBusy, readSchemaVersion, SCHEMA_VERSION } from '../plants/persistence/sqlite';
 
 /** The program for long work, beside this file. */
-const TASK = join(__dirname, `sqlite.task.${__filename.endsWith('.ts') ? 'mts' : 'mjs'}`);
+const TASK = join(__dirname, 'sqlite.task.js');
 
-/** Milliseconds to wait for a command that looks whether others use the file. A service keeps it open. */
+/** Milliseconds to wait for a command that starts and has the file alone. A service keeps it open. */
 const LOCK_TIMEOUT = 1000;
-
-/** A file cannot be copied, checked or replaced. The message is one sentence. */
-export class MaintenanceError extends Error {
-  override readonly name = 'MaintenanceError';
-}
+/** Milliseconds that a reader waits for one. */
+const READ_TIMEOUT = 5000;
 
 /**
  * Copies a database to a file that is missing or empty: all that was committed before, while others
  * read and write. The copy has no free pages. It is not synced.
  *
  * @param signal ends the copying
- * @throws MaintenanceError when that fails
+ * @throws OperatorError when that fails
  */
 export async function copySqlite(
   source: string,
@@ -42,42 +38,48 @@ export async function copySqlite(
  * Checks that a file is a database of plants, and reads all of it.
  *
  * @param signal ends the check
- * @throws MaintenanceError saying what is wrong
+ * @throws OperatorError saying what is wrong
  */
 export async function checkSqlite(file: string, signal: AbortSignal): Promise<void> {
   try {
-    const { version, hasPlants } = describeSqlite(file);
-    if (!hasPlants) throw new Error('it has no table plants');
-    assertSupportedSchema(version, SCHEMA_VERSION);
+    const schema = describeSqlite(file);
+    if (!schema.hasPlants) throw new Error('it has no table plants');
   } catch (cause) {
-    throw new MaintenanceError(`${file} is not a store: ${(cause as Error).message}.`, { cause });
+    throw new OperatorError(`${file} is not a store: ${(cause as Error).message}.`, { cause });
   }
   await runTask(['check', file], `${file} is damaged`, signal);
 }
 
 /** What a database file has. */
-export interface SqliteDescription {
-  /** The version of its schema. */
+export interface SqliteSchema {
   readonly version: number;
   /** The version that this program brings it to. */
   readonly newest: number;
   readonly hasPlants: boolean;
+  /** Whether plants have a column for their idempotency keys. */
+  readonly hasKeys: boolean;
 }
 
 /**
  * Describes a database file, without changing it.
  *
- * @throws Error when it cannot be read as a database
+ * @throws Error when it cannot be read as a database, or is newer than this program
  */
-export function describeSqlite(file: string): SqliteDescription {
-  const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
+export function describeSqlite(file: string): SqliteSchema {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: READ_TIMEOUT });
   try {
-    const version = Number(database.prepare('PRAGMA user_version').get()?.user_version);
-    const plants = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'plants'").get();
-    return { version, newest: SCHEMA_VERSION, hasPlants: plants !== undefined };
+    return readSchema(database);
   } finally {
     database.close();
   }
+}
+
+/** @throws Error when the database cannot be read, or is newer than this program */
+export function readSchema(database: DatabaseSync): SqliteSchema {
+  const version = readSchemaVersion(database);
+  const columns = database.prepare("SELECT name FROM pragma_table_info('plants')").all();
+  const hasKeys = columns.some(({ name }) => name === 'idempotency_key');
+  return { version, newest: SCHEMA_VERSION, hasPlants: columns.length > 0, hasKeys };
 }
 
 /**
@@ -85,15 +87,15 @@ export function describeSqlite(file: string): SqliteDescription {
  *
  * @param draft the new file, synced, in the same folder
  * @param file its name from now on
- * @param kept the new name of the replaced file, if there is one
+ * @param former the new name of the replaced file, if there is one
  * @returns whether there was one
- * @throws MaintenanceError when another connection has the file open; the file is unchanged then
+ * @throws OperatorError when another connection has the file open; the file is unchanged then
  */
-export function replaceSqlite(draft: string, file: string, kept: string): boolean {
+export function replaceSqlite(draft: string, file: string, former: string): boolean {
   if (!existsSync(file)) {
     // SQLite would take it for the log of the new file.
     if (existsSync(`${file}-wal`)) {
-      throw new MaintenanceError(
+      throw new OperatorError(
         `${file} is missing, but its log ${file}-wal exists: move the log away first.`,
       );
     }
@@ -107,16 +109,16 @@ export function replaceSqlite(draft: string, file: string, kept: string): boolea
     database.exec('PRAGMA journal_mode = DELETE');
     database.exec('BEGIN EXCLUSIVE');
     if ((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) {
-      throw new MaintenanceError(
+      throw new OperatorError(
         `The log ${file}-wal could not be emptied: close all programs that use the database.`,
       );
     }
-    linkSync(file, kept);
+    linkSync(file, former);
     renameSync(draft, file);
     return true;
   } catch (error) {
     if (!isBusy(error)) throw error;
-    throw new MaintenanceError(`${file} is in use: stop the service first.`, { cause: error });
+    throw new OperatorError(`${file} is in use: stop the service first.`, { cause: error });
   } finally {
     database.close();
   }
@@ -134,5 +136,5 @@ async function runTask(args: string[], what: string, signal: AbortSignal): Promi
   signal.removeEventListener('abort', kill);
   signal.throwIfAborted();
   if (code !== 0)
-    throw new MaintenanceError(`${what}: ${reason || 'the process that did this was killed'}.`);
+    throw new OperatorError(`${what}: ${reason || 'the process that did this was killed'}.`);
 }

@@ -1,0 +1,47 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { openArchive, type StoreLocation } from './open-archive';
+import { checkSqlite, describeSqlite } from './sqlite.maintenance';
+
+/**
+ * Describes a store that the service can use, without changing it.
+ *
+ * @throws Error saying why the service cannot use it
+ */
+export async function describeStore(where: StoreLocation): Promise<string> {
+  if ('postgres' in where) {
+    await (await openArchive(where, 'read')).close();
+    return 'PostgreSQL database, which accepts writes and has the table plants';
+  }
+  const file = resolve(where.sqlite);
+  if (!existsSync(file)) return `SQLite file ${file}, which the service will create`;
+  const { version, newest, hasPlants } = describeSqlite(file);
+  if (version > 0 && !hasPlants) throw new Error(`${file} has no table plants`);
+  const state = version === newest ? '' : `, which the service will migrate to ${newest}`;
+  return `SQLite file ${file}, schema version ${version}${state}`;
+}
+
+/**
+ * Reads all that is stored, and describes the result.
+ *
+ * @throws Error saying what is damaged
+ */
+export async function readStore(where: StoreLocation, signal: AbortSignal): Promise<string> {
+  if ('sqlite' in where) {
+    const file = resolve(where.sqlite);
+    if (!existsSync(file)) return 'there are none';
+    await checkSqlite(file, signal);
+    return 'the integrity check found no fault';
+  }
+  const archive = await openArchive(where, 'read');
+  let count = 0;
+  try {
+    for await (const plants of archive.pages()) {
+      signal.throwIfAborted();
+      count += plants.length;
+    }
+  } finally {
+    await archive.close();
+  }
+  return `${count} were read`;
+}

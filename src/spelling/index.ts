@@ -1,1 +1,0 @@
-export { findNearMatch } from './near-match';
