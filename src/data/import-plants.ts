@@ -6,7 +6,7 @@ import type { PlantsArchive } from './plants.archive';
 import { type Format, readRecords, type SourceRecord } from './records';
 
 /** Plants that are handed to the store at once, and characters of text after which they are fewer. */
-const BATCH_LENGTH = 3000;
+const BATCH_LENGTH = 2000;
 const BATCH_TEXT = 2 ** 19;
 
 /** A record that was not stored. */
