@@ -30,6 +30,12 @@ describe('the service as a process', () => {
     removeFolder(folder);
   });
 
+  it("logs under the names of Nest's classes, although it is bundled", async () => {
+    service = await ServiceProcess.start(folder);
+
+    expect(service.stdout).toContain('"context":"RouterExplorer"');
+  });
+
   describe('without AUTH_TOKENS', () => {
     it('prints a curl line that creates a plant when pasted', async () => {
       service = new ServiceProcess(folder);
