@@ -296,8 +296,13 @@ describe('Idempotency-Key', () => {
 
   it('may be sent again after 50300 because too many plants wait', async () => {
     application = await TestApplication.start();
+    const url = await application.listen();
     const isFull = jest.spyOn(SqlitePlantsRepository.prototype, 'isFull').mockReturnValue(true);
-    expect(await create(application, 'abc')).toBe(50300);
+    const refused = await fetch(new URL('/plants', url), {
+      method: 'POST',
+      headers: { 'idempotency-key': 'abc' },
+    });
+    expect(await refused.json()).toEqual(errorBodies.unavailable);
     isFull.mockRestore();
 
     expect(await create(application, 'abc')).toBe('created');

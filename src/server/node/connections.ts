@@ -5,7 +5,7 @@ import { MalformedRequestError } from '../../errors';
 import { rawErrorAnswer } from '../refusal';
 
 /**
- * Depends on what Node.js 24 and 26 do and do not document: `_last` of a response; that a socket's
+ * Depends on what Node.js does and does not document, tried with 24.16 and 26.10: `_last` of a response; that a socket's
  * `destroySoon` closes it behind the last response; that an HTTP server closes idle connections in
  * `close` but not in that of its base class; `httpAllowHalfOpen`; that the parser takes nothing behind
  * a close in a trailer; and what Node leaves open when a connection breaks behind a CONNECT.
@@ -117,7 +117,7 @@ export class Connections {
     const connection = this.open.get(request.socket);
     if (connection === undefined || hasEnded(connection)) {
       request.resume();
-      ignoreInput(request.socket);
+      request.socket.resume();
       return false;
     }
     connection.unanswered.push(response);
@@ -150,7 +150,7 @@ export class Connections {
       socket.destroy();
       return;
     }
-    ignoreInput(socket);
+    socket.resume();
     if (hasEnded(connection) && !awaitsBody(connection)) return;
     connection.end ??= () => {
       connection.end = nothing;
@@ -225,15 +225,10 @@ function closesConnection({ headers, httpVersionMinor }: IncomingMessage): boole
 
 /** Closes our side of a connection, and the connection when the client closes its side. */
 function close(socket: Socket): void {
-  ignoreInput(socket);
+  socket.resume();
   socket.end();
   const timer = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT).unref();
   socket.once('close', () => {
     clearTimeout(timer);
   });
-}
-
-/** Keeps Node's HTTP parser from whatever else arrives. */
-function ignoreInput(socket: Socket): void {
-  socket.resume();
 }

@@ -1,5 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
+/**
+ * Depends on what Node.js does and does not document, tried with 24.16 and 26.10: that a request emits
+ * `resume` when its body is first read. `connections.spec.ts` fails when that changes.
+ */
+
 /** RFC 9112 section 6.3 */
 function hasContent({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
