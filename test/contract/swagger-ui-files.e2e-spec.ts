@@ -34,6 +34,15 @@ describe('the files of Swagger UI', () => {
     expect(new Set(statuses)).toEqual(new Set([200]));
   });
 
+  it.each([{ 'if-match': '"a"' }, { 'if-unmodified-since': 'Thu, 01 Jan 1970 00:00:00 GMT' }])(
+    'are sent whatever precondition a request has: %j',
+    async (headers) => {
+      const { statusCode } = await application.app.inject({ url: '/docs/docs.css', headers });
+
+      expect(statusCode).toBe(200);
+    },
+  );
+
   it('are sent whole, even when a range is requested', async () => {
     const { statusCode } = await application.app.inject({
       url: '/docs/docs.css',
