@@ -24,7 +24,7 @@ import { GUARDED_BY_HOST, PlantsModule } from './plants';
 export class AppModule {
   static register({ database, auth, rateLimit }: Settings): DynamicModule {
     return {
-      module: AppModule,
+      module: this,
       imports: [
         PlantsModule.forRootAsync({
           guard: GUARDED_BY_HOST,

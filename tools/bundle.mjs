@@ -43,8 +43,6 @@ function bundle(entry, outfile) {
     metafile: true,
     minifyWhitespace: true,
     minifySyntax: true,
-    // Nest logs the names of its classes.
-    keepNames: true,
     legalComments: 'none',
     logLevel: 'warning',
     // The other one finds OpenTelemetry, which is no part of the program.
@@ -68,9 +66,11 @@ function formatLicence(folder) {
 }
 
 rmSync(PROGRAM, { recursive: true, force: true });
-const { metafile } = await bundle('dist/plant-store.js', `${PROGRAM}/plant-store.js`);
+const program = await bundle('dist/plant-store.js', `${PROGRAM}/plant-store.js`);
 for (const worker of WORKERS) {
-  await bundle(worker, worker);
+  const { metafile } = await bundle(worker, worker);
+  // It starts in milliseconds, and shall go on doing so.
+  if (packagesOf(metafile).length > 0) throw new Error(`${worker} must not import packages.`);
   cpSync(worker, `${PROGRAM}/${basename(worker)}`);
 }
 // Compilers do not set the permission.
@@ -81,7 +81,7 @@ cpSync('dist/openapi/ui', `${PROGRAM}/ui`, { recursive: true });
 for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
   cpSync(`${swaggerUi}/${name}`, `${PROGRAM}/ui/${name}`);
 }
-const packages = new Set([...packagesOf(metafile), swaggerUi]);
+const packages = new Set([...packagesOf(program.metafile), swaggerUi]);
 writeFileSync(
   `${PROGRAM}/LICENSES.txt`,
   [...packages]

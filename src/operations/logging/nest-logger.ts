@@ -2,7 +2,7 @@ import type { LoggerService } from '@nestjs/common';
 import type { Level, Logger } from 'pino';
 
 /** The loggers of Nest for errors of the start, which it also throws. They are reported where caught. */
-const START_FAILURES: unknown[] = ['ExceptionHandler', 'NestApplication'];
+const START_FAILURES = ['ExceptionHandler', 'NestApplication'];
 
 /** Writes what is logged through Nest's `Logger` with pino. */
 export class NestLogger implements LoggerService {
@@ -32,8 +32,9 @@ export class NestLogger implements LoggerService {
    * undefined for an error without a stack.
    */
   private write(level: Level, message: unknown, rest: unknown[]): void {
-    const context = rest.pop();
-    if (level === 'error' && START_FAILURES.includes(context)) return;
+    // A bundler may put `_` before the name of a class that refers to itself.
+    const context = rest.pop()?.toString().replace(/^_/, '');
+    if (level === 'error' && START_FAILURES.includes(context ?? '')) return;
     const more = rest.filter((each) => each !== undefined).map(String);
     if (message instanceof Error) {
       this.logger[level]({ context, err: message }, more.join(' ') || message.message);

@@ -4,4 +4,5 @@ export { findNearMatch } from './near-match';
 export { openRepository } from './open-repository';
 export { hasSameContent } from './plant-batches';
 export { describeUnknownParameter, urlPerHost } from './postgres/postgres.url';
-export { assertSupportedSchema, StoreOpenError } from './store-open.error';
+export { assertSupportedSchema } from './schema-version';
+export { StoreOpenError } from './store-open.error';

@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { assertSupportedSchema } from '../store-open.error';
+import { assertSupportedSchema } from '../schema-version';
 
 /** The version of the schema that this program creates and needs. */
 const VERSION = 3;

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { assertSupportedSchema } from '../store-open.error';
+import { assertSupportedSchema } from '../schema-version';
 
 /** The newest version of the schema, which a file has as its `user_version`. */
 export const SCHEMA_VERSION = 3;
