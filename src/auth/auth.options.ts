@@ -49,7 +49,8 @@ export interface ServiceAuthOptions extends AuthOptions {
   readonly metricsScope?: string | undefined;
 }
 
-type IssuerOption = 'issuer' | 'audience' | 'jwksUrl' | 'scope' | 'metricsScope';
+/** The options that need an issuer, and the issuer itself. */
+const ISSUER_OPTIONS = ['issuer', 'audience', 'jwksUrl', 'scope', 'metricsScope'] as const;
 
 /** RFC 6749 section 3.3 */
 const SCOPE = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
@@ -57,40 +58,32 @@ const SCOPE = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
 /**
  * Validates the options of an issuer.
  *
- * @param names how the messages call the options
+ * @param names how the messages call the options; by default, as they are called here
  * @returns one message for each fault
  */
 export function validateAuthOptions(
-  { issuer, audience, jwksUrl, scope, metricsScope }: ServiceAuthOptions,
-  names: Readonly<Record<IssuerOption, string>> = {
-    issuer: 'issuer',
-    audience: 'audience',
-    jwksUrl: 'jwksUrl',
-    scope: 'scope',
-    metricsScope: 'metricsScope',
-  },
+  options: ServiceAuthOptions,
+  names: Partial<Record<keyof ServiceAuthOptions, string>> = {},
 ): string[] {
+  const { issuer, audience, jwksUrl } = options;
+  const nameOf = (option: keyof ServiceAuthOptions): string => names[option] ?? option;
   const url = 'an https: URL (http: only to a loopback address)';
   const faults: string[] = [];
   if (issuer === undefined) {
-    for (const [option, value] of Object.entries({ audience, jwksUrl, scope, metricsScope })) {
-      if (value !== undefined) {
-        faults.push(`${names[option as IssuerOption]} requires ${names.issuer}`);
-      }
-    }
+    const given = ISSUER_OPTIONS.filter((option) => options[option] !== undefined);
+    faults.push(...given.map((option) => `${nameOf(option)} requires ${nameOf('issuer')}`));
   } else {
     if (!isTrustworthyUrl(issuer) || /[?#]/.test(issuer)) {
-      faults.push(`${names.issuer} must be ${url} without query and fragment`);
+      faults.push(`${nameOf('issuer')} must be ${url} without query and fragment`);
     }
-    if (audience === undefined) faults.push(`${names.issuer} requires ${names.audience}`);
+    if (audience === undefined) faults.push(`${nameOf('issuer')} requires ${nameOf('audience')}`);
   }
   if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) {
-    faults.push(`${names.jwksUrl} must be ${url}`);
+    faults.push(`${nameOf('jwksUrl')} must be ${url}`);
   }
-  for (const [option, value] of Object.entries({ scope, metricsScope })) {
-    if (value === undefined || SCOPE.test(value)) continue;
-    const name = names[option as IssuerOption];
-    faults.push(`${name} must be scope tokens of RFC 6749, separated by single spaces`);
+  for (const option of ['scope', 'metricsScope'] as const) {
+    if (SCOPE.test(options[option] ?? 'none')) continue;
+    faults.push(`${nameOf(option)} must be scope tokens of RFC 6749, separated by single spaces`);
   }
   return faults;
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { InvalidTokenError, MissingCredentialsError } from '../errors';
 import { fieldValues } from '../http';
-import { hashToken } from './token-digest';
+import { hashToken } from './listed-token';
 
 /** RFC 9110 section 11.4: the scheme, which white space may follow. */
 const BEARER_SCHEME = /^bearer(?:[ \t]|$)/i;

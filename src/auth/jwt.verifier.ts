@@ -2,24 +2,14 @@ import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import type { JWTHeaderParameters, JWTPayload } from 'jose';
 import { LruMap } from 'toad-cache';
 import { InsufficientScopeError, InvalidTokenError, PlantStoreError } from '../errors';
+import type { ServiceAuthOptions } from './auth.options';
 import type { BearerToken } from './bearer-token';
 import { IssuerKeys, type Jose, type KeySet, loadJose } from './issuer-keys';
-import { type Scope, scopes } from './scope';
-import { type Caller, identifyByToken, TokenVerifier } from './token-verifier';
+import { type Caller, identifyByToken, type Scope, scopes } from './token-verifier';
 
 /** Which JWTs a {@link JwtVerifier} accepts. */
-export interface JwtOptions {
-  /** The `iss` claim, and the base URL of discovery. */
-  readonly issuer: string;
-  /** The value that the `aud` claim must contain. */
-  readonly audience: string;
-  /** URL of the keys; without it discovery finds them. */
-  readonly jwksUrl?: string | undefined;
-  /** Scope tokens, RFC 6749 section 3.3, all of which are required to create plants. */
-  readonly scope?: string | undefined;
-  /** The same for reading the metrics; by default those of {@link scope}. */
-  readonly metricsScope?: string | undefined;
-}
+export type JwtOptions = Pick<ServiceAuthOptions, 'jwksUrl' | 'scope' | 'metricsScope'> &
+  Readonly<Record<'issuer' | 'audience', string>>;
 
 /** Asymmetric signature algorithms only, RFC 8725 sections 3.1 and 3.2. */
 const ALGORITHMS = [
@@ -52,7 +42,7 @@ interface AcceptedToken {
  * Accepts the JWT access tokens of one OpenID Connect issuer, RFC 9068, and follows the practices of
  * RFC 8725. Accepted tokens are cached by their digest; refused ones are not.
  */
-export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplicationShutdown {
+export class JwtVerifier implements OnModuleInit, OnApplicationShutdown {
   private readonly keys: IssuerKeys;
   private readonly accepted: LruMap<AcceptedToken>;
 
@@ -61,7 +51,6 @@ export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplic
     private readonly options: JwtOptions,
     cacheSize = 10_000,
   ) {
-    super();
     this.keys = new IssuerKeys(options.issuer, options.jwksUrl);
     this.accepted = new LruMap(cacheSize);
   }

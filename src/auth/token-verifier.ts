@@ -1,5 +1,10 @@
 import type { BearerToken } from './bearer-token';
-import type { Scope } from './scope';
+
+/** What tokens may be limited to: creating plants, and reading the metrics. */
+export const scopes = ['create', 'metrics'] as const;
+
+/** One of {@link scopes}. */
+export type Scope = (typeof scopes)[number];
 
 /** The caller of a request. Never holds the token. */
 export interface Caller {

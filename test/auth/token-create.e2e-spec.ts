@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BearerToken } from '../../src/auth';
-import { TokenFileVerifier } from '../../src/auth/token-file.verifier';
+import { TokenFile } from '../../src/auth/token-file';
 import { makeFolder, removeFolder } from '../support/folder';
 import { programEnvironment } from '../support/run-folder';
 import { type Run, run as runProgram } from '../support/run';
@@ -24,8 +24,7 @@ describe('plant-store', () => {
     return runProgram(process.execPath, [PROGRAM, ...args], { cwd: folder, env });
   }
 
-  const callerOf = (token: string) =>
-    new TokenFileVerifier(file).verify(new BearerToken(token))?.name;
+  const callerOf = (token: string) => new TokenFile(file).verify(new BearerToken(token))?.name;
 
   describe('token create', () => {
     it('prints a new token and adds its digest to a file that only its owner can read', async () => {

@@ -356,11 +356,15 @@ describe('a Nest application that mounts guard and verifier', () => {
   it.each<[AuthOptions, string]>([
     [
       { tokens: ['valid', 'a secret'] },
-      'tokens[1] must be a token or sha256:HEX, which scope=create or scope=metrics may follow',
+      'tokens: token 2 has an invalid field: only scope=create or scope=metrics may follow',
+    ],
+    [
+      { tokens: ['valid', 'metrics'] },
+      'tokens: token 2 is the name of a scope, not a token: scopes are written as scope=create scope=metrics',
     ],
     [{ issuer: 'https://id.example' }, 'issuer requires audience'],
     [{ audience: 'x', scope: 'y' }, 'audience requires issuer; scope requires issuer'],
   ])('does not start with %j', async (options, message) => {
-    await expect(start(options)).rejects.toThrow(new TypeError(message));
+    await expect(start(options)).rejects.toMatchObject({ name: 'TypeError', message });
   });
 });

@@ -3,7 +3,7 @@ import { renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync 
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { BearerToken, TokenFileError, hashToken, formatTokenEntry } from '.';
-import { TokenFileVerifier } from './token-file.verifier';
+import { TokenFile } from './token-file';
 import { InvalidTokenError } from '../errors';
 import { pass, releaseClock, stopClock } from '../../test/support/clock';
 import { makeFolder, removeFolder } from '../../test/support/folder';
@@ -13,7 +13,7 @@ const SECOND = 1000;
 describe('a token file', () => {
   let folder: string;
   let file: string;
-  let verifier: TokenFileVerifier | undefined;
+  let verifier: TokenFile | undefined;
   beforeEach(() => {
     stopClock();
     folder = makeFolder();
@@ -29,7 +29,7 @@ describe('a token file', () => {
 
   function follow(content: string | Buffer): void {
     writeFileSync(file, content);
-    verifier = new TokenFileVerifier(file);
+    verifier = new TokenFile(file);
     verifier.onModuleInit();
   }
 
@@ -48,7 +48,7 @@ describe('a token file', () => {
   function faultOf(content: string | Buffer): string {
     writeFileSync(file, content);
     try {
-      new TokenFileVerifier(file);
+      new TokenFile(file);
     } catch (error) {
       if (error instanceof TokenFileError) return error.message;
       throw error;
@@ -127,12 +127,22 @@ describe('a token file', () => {
       [
         'an unknown scope',
         'secret scope=secret',
-        'line 2 has an unknown scope: known scopes are create and metrics',
+        'line 2 has an unknown scope: scopes are written as scope=create scope=metrics',
       ],
       [
         'an empty scope',
         'secret ci scope=',
-        'line 2 has an unknown scope: known scopes are create and metrics',
+        'line 2 has an unknown scope: scopes are written as scope=create scope=metrics',
+      ],
+      [
+        'a list of scopes',
+        'secret scope=create,metrics',
+        'line 2 has an unknown scope: scopes are written as scope=create scope=metrics',
+      ],
+      [
+        'a scope without its prefix',
+        'metrics ci',
+        'line 2 is the name of a scope, not a token: scopes are written as scope=create scope=metrics',
       ],
       ['a repeated token', 'a', 'line 2 has the same token as line 1'],
     ])('for %s', (_what, line, fault) => {
@@ -144,9 +154,7 @@ describe('a token file', () => {
     });
 
     it('when it does not exist', () => {
-      expect(() => new TokenFileVerifier(file)).toThrow(
-        /^The token file .* cannot be used: ENOENT/,
-      );
+      expect(() => new TokenFile(file)).toThrow(/^The token file .* cannot be used: ENOENT/);
     });
 
     it('when it is a folder, or a pipe, which gives its content only once', () => {
@@ -154,9 +162,7 @@ describe('a token file', () => {
       execFileSync('mkfifo', [pipe]);
 
       for (const path of [folder, pipe]) {
-        expect(() => new TokenFileVerifier(path)).toThrow(
-          / cannot be used: it is not a regular file\.$/,
-        );
+        expect(() => new TokenFile(path)).toThrow(/ cannot be used: it is not a regular file\.$/);
       }
     });
   });
@@ -221,7 +227,7 @@ describe('a token file', () => {
     it('when a symbolic link to it is replaced, as Kubernetes does', async () => {
       for (const version of ['old', 'new']) writeFileSync(join(folder, version), version);
       symlinkSync('old', file);
-      verifier = new TokenFileVerifier(file);
+      verifier = new TokenFile(file);
       verifier.onModuleInit();
 
       symlinkSync('new', `${file}.link`);
