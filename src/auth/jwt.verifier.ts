@@ -96,21 +96,12 @@ export class JwtVerifier implements OnModuleInit, OnApplicationShutdown {
           clockTolerance: CLOCK_TOLERANCE,
         },
       );
-      if (!isAccessToken(protectedHeader, payload)) {
-        throw new InvalidTokenError('The token is not an access token.');
-      }
-      // RFC 7800 section 3.1
-      if (payload.cnf !== undefined) {
-        throw new InvalidTokenError(
-          'The token is bound to a key (claim cnf). The service does not accept such tokens.',
-        );
-      }
+      assertAccessToken(protectedHeader, payload);
 
-      const name = findCallerName(payload);
-      const caller =
-        name === undefined
-          ? identifyByToken({ name: 'unnamed', issuer }, token.digest)
-          : { name, issuer };
+      // RFC 9068 section 2.2 requires both; `sub` identifies the client when there is no user.
+      const name = [payload.sub, payload.client_id].find((value) => typeof value === 'string');
+      const caller = { name: name ?? 'unnamed', issuer };
+      if (name === undefined) identifyByToken(caller, token.digest);
       const expires = ((payload.exp ?? 0) + CLOCK_TOLERANCE) * 1000;
       const verified = { caller, expires, keys, scopes: this.findScopes(payload) };
       this.accepted.set(token.digest, verified);
@@ -125,47 +116,44 @@ export class JwtVerifier implements OnModuleInit, OnApplicationShutdown {
 
   private admit(token: AcceptedToken, scope: Scope): Caller {
     if (token.scopes.includes(scope)) return token.caller;
-    throw new InsufficientScopeError(this.requiredFor(scope) ?? scope);
+    throw new InsufficientScopeError(this.requiredFor(scope).join(' '));
   }
 
   private findScopes({ scope, scp }: JWTPayload): Scope[] {
     // RFC 9068 section 2.2.3 has one string; some issuers use "scp" or an array.
     const values = [scope, scp].flat().filter((value) => typeof value === 'string');
     const granted = new Set(values.flatMap((value) => value.split(' ')));
-    return scopes.filter(
-      (each) =>
-        this.requiredFor(each)
-          ?.split(' ')
-          .every((token) => granted.has(token)) ?? true,
-    );
+    return scopes.filter((each) => this.requiredFor(each).every((token) => granted.has(token)));
   }
 
-  /** The scope tokens that the issuer must grant; undefined when there are none. */
-  private requiredFor(scope: Scope): string | undefined {
+  /** The scope tokens that the issuer must grant. */
+  private requiredFor(scope: Scope): string[] {
     const { scope: create, metricsScope = create } = this.options;
-    return scope === 'metrics' ? metricsScope : create;
+    return (scope === 'metrics' ? metricsScope : create)?.split(' ') ?? [];
   }
 }
 
 /**
- * Whether a verified JWT is an access token. In RFC 9068 its type is `at+jwt`. Without that type, a
- * token with a sign of another kind of token is refused.
+ * Asserts that a verified JWT is a bearer's access token. In RFC 9068 its type is `at+jwt`. Without that
+ * type, a token with a sign of another kind of token is refused.
  */
-function isAccessToken({ typ, crit }: JWTHeaderParameters, claims: JWTPayload): boolean {
-  if (crit !== undefined) return false;
+function assertAccessToken({ typ, crit }: JWTHeaderParameters, claims: JWTPayload): void {
   const type = typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
-  if (type !== 'jwt') return type === 'at+jwt';
-  return (
+  const isUntypedAccessToken =
+    type === 'jwt' &&
     !NON_ACCESS_TOKEN_CLAIMS.some((claim) => claim in claims) &&
     // The claims of Keycloak and of Amazon Cognito for the kind of token.
     (claims.typ ?? 'Bearer') === 'Bearer' &&
-    (claims.token_use ?? 'access') === 'access'
-  );
-}
-
-/** RFC 9068 section 2.2 requires both claims; `sub` identifies the client when there is no user. */
-function findCallerName({ sub, client_id }: JWTPayload): string | undefined {
-  return [sub, client_id].find((value) => typeof value === 'string');
+    (claims.token_use ?? 'access') === 'access';
+  if (crit !== undefined || (type !== 'at+jwt' && !isUntypedAccessToken)) {
+    throw new InvalidTokenError('The token is not an access token.');
+  }
+  // RFC 7800 section 3.1
+  if (claims.cnf !== undefined) {
+    throw new InvalidTokenError(
+      'The token is bound to a key (claim cnf). The service does not accept such tokens.',
+    );
+  }
 }
 
 /** The reason why a JWT is refused, where the caller may know it. */

@@ -380,6 +380,13 @@ describe('the scope of a JWT', () => {
         delete payload.scope;
       },
     ],
+    [
+      'as a string called scp and an array called scope',
+      ({ payload }) => {
+        payload.scp = 'plants:read x';
+        payload.scope = ['plants:create'];
+      },
+    ],
   ])('is valid %s', async (_how, redraft) => {
     const scope = 'plants:read plants:create';
 
