@@ -111,7 +111,7 @@ describe('a JWT', () => {
     await provider.stop();
   });
 
-  it.each<[string, (draft: Draft) => void]>([
+  it.each<[string, (draft: Draft) => unknown]>([
     ['as the provider issues it', () => undefined],
     ['for several audiences', ({ payload }) => (payload.aud = ['other', AUDIENCE])],
     ['with the full media type as its type', ({ header }) => (header.typ = 'application/AT+JWT')],
@@ -123,45 +123,29 @@ describe('a JWT', () => {
     expect(await statusOf(await provider.accessToken({ redraft }))).toBe(200);
   });
 
-  it('is valid beside the tokens of the list', async () => {
-    const token = await provider.accessToken();
-
-    expect([await statusOf(token), await statusOf(TOKEN)]).toEqual([200, 200]);
-  });
-
-  it.each<[string, (draft: Draft) => void, ErrorBody]>([
+  it.each<[string, (draft: Draft) => unknown, ErrorBody]>([
     ['expired', ({ payload }) => (payload.exp = now() - 10), errorBodies.tokenExpired],
     ['without an expiry', ({ payload }) => delete payload.exp, wrongClaim('exp')],
-    [
-      'with an expiry that is not a number',
-      ({ payload }) => (payload.exp = 'never'),
-      wrongClaim('exp'),
-    ],
+    ['with an expiry in words', ({ payload }) => (payload.exp = 'never'), wrongClaim('exp')],
     ['before its time', ({ payload }) => (payload.nbf = now() + 11), wrongClaim('nbf')],
     ['for another audience', ({ payload }) => (payload.aud = 'other'), wrongClaim('aud')],
     ['for a longer audience', ({ payload }) => (payload.aud = `${AUDIENCE}x`), wrongClaim('aud')],
     ['of another issuer', ({ payload }) => (payload.iss = 'https://x'), wrongClaim('iss')],
     [
-      'of the issuer with a slash appended',
-      ({ payload }) => (payload.iss = `${payload.iss as string}/`),
+      'of a longer issuer',
+      ({ payload }) => (payload.iss = `${provider.issuer}/`),
       wrongClaim('iss'),
     ],
     ['without an issuer', ({ payload }) => delete payload.iss, wrongClaim('iss')],
     ['a logout token', ({ header }) => (header.typ = 'logout+jwt'), errorBodies.notAccessToken],
     [
       'an ID token of Keycloak',
-      ({ header, payload }) => {
-        header.typ = 'JWT';
-        payload.typ = 'ID';
-      },
+      ({ header, payload }) => ([header.typ, payload.typ] = ['JWT', 'ID']),
       errorBodies.notAccessToken,
     ],
     [
       'an ID token of Amazon Cognito',
-      ({ header, payload }) => {
-        header.typ = undefined;
-        payload.token_use = 'id';
-      },
+      ({ header, payload }) => ([header.typ, payload.token_use] = [undefined, 'id']),
       errorBodies.notAccessToken,
     ],
   ])('is invalid %s', async (_what, redraft, expected) => {
@@ -209,12 +193,6 @@ describe('a JWT', () => {
       const header = { alg: 'HS256', typ: 'at+jwt', kid: key.kid };
       await expectRefusal(await sign(claims, header, Buffer.from(secret)));
     }
-  });
-
-  it('is invalid with a signature of zeros', async () => {
-    const [header, payload] = (await provider.accessToken()).split('.');
-
-    await expectRefusal(`${header}.${payload}.${Buffer.alloc(64).toString('base64url')}`);
   });
 
   it.each([key.kid, undefined])(
@@ -328,21 +306,16 @@ describe('the scope of a JWT', () => {
     await provider.stop();
   });
 
-  it.each<[string, (draft: Draft) => void]>([
+  it.each<[string, (draft: Draft) => unknown]>([
     ['as the provider issues it', () => undefined],
     [
       'as an array called scp',
-      ({ payload }) => {
-        payload.scp = ['plants:read', 'plants:create'];
-        delete payload.scope;
-      },
+      ({ payload }) =>
+        ([payload.scope, payload.scp] = [undefined, ['plants:read', 'plants:create']]),
     ],
     [
       'as a string called scp and an array called scope',
-      ({ payload }) => {
-        payload.scp = 'plants:read x';
-        payload.scope = ['plants:create'];
-      },
+      ({ payload }) => ([payload.scope, payload.scp] = [['plants:create'], 'plants:read x']),
     ],
   ])('is valid %s', async (_how, redraft) => {
     const scope = 'plants:read plants:create';
@@ -364,10 +337,6 @@ describe('the scope of a JWT', () => {
         'Bearer realm="plants", error="insufficient_scope", scope="plants:create plants:read"',
       );
     }
-  });
-
-  it('is not required of the tokens of the list', async () => {
-    expect(await statusOf(TOKEN)).toBe(200);
   });
 });
 
