@@ -3,22 +3,21 @@ import { isTrustworthyUrl } from './fetch-json';
 /** Which bearer tokens are accepted. The sources can be combined. */
 export interface AuthOptions {
   /**
-   * Accepted tokens: each is the token itself, or `sha256:` and its digest in hexadecimal. A space
-   * and `scope=create` or `scope=metrics` limits it to that scope.
+   * Accepted tokens: each is the token itself, or `sha256:` and its digest in hexadecimal, then
+   * optionally ` scope=create` or ` scope=metrics`, which limits it to that.
    *
    * @default none
    */
   readonly tokens?: readonly string[] | undefined;
   /**
-   * Path of a file of accepted tokens, relative to the working directory. The service follows its
-   * changes.
+   * Path of a file of accepted tokens, whose changes are followed.
    *
    * @default none
    */
   readonly tokensFile?: string | undefined;
   /**
-   * An OpenID Connect issuer whose JWT access tokens are accepted: its identifier, exactly as in the
-   * `iss` claim. It is an `https:` URL (or `http:` to a loopback address).
+   * An OpenID Connect issuer whose JWT access tokens are accepted: the value of their `iss` claim, an
+   * `https:` URL (or `http:` to a loopback address).
    *
    * @default none
    */
@@ -32,7 +31,7 @@ export interface AuthOptions {
    */
   readonly jwksUrl?: string | undefined;
   /**
-   * The scope that JWTs must have to create plants: scope tokens separated by single spaces; all are required.
+   * The scope tokens that JWTs must have to create plants, separated by single spaces.
    *
    * @default none
    */
@@ -49,8 +48,8 @@ export interface ServiceAuthOptions extends AuthOptions {
   readonly metricsScope?: string | undefined;
 }
 
-/** The options that need an issuer, and the issuer itself. */
-const ISSUER_OPTIONS = ['issuer', 'audience', 'jwksUrl', 'scope', 'metricsScope'] as const;
+/** The options that need an issuer. */
+const ISSUER_OPTIONS = ['audience', 'jwksUrl', 'scope', 'metricsScope'] as const;
 
 /** RFC 6749 section 3.3 */
 const SCOPE = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
@@ -82,7 +81,8 @@ export function validateAuthOptions(
     faults.push(`${nameOf('jwksUrl')} must be ${url}`);
   }
   for (const option of ['scope', 'metricsScope'] as const) {
-    if (SCOPE.test(options[option] ?? 'none')) continue;
+    const value = options[option];
+    if (value === undefined || SCOPE.test(value)) continue;
     faults.push(`${nameOf(option)} must be scope tokens of RFC 6749, separated by single spaces`);
   }
   return faults;

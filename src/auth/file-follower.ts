@@ -5,14 +5,10 @@ import { readFile } from 'node:fs/promises';
 /** How often the files are read, in milliseconds. */
 const INTERVAL = 1000;
 
-/** The events of a {@link FileFollower}. */
 export interface FollowerEvents<T> {
   /** The files have changed, and this is their new value. */
   changed(value: T): void;
-  /**
-   * The files cannot be read or are invalid; the last valid value stays. Called once for each fault
-   * in a row.
-   */
+  /** The files are unreadable or invalid, and the last valid value stays. Called once a fault. */
   failed(message: string): void;
 }
 

@@ -20,9 +20,8 @@ export type KeySet = ReturnType<Jose['createLocalJWKSet']>;
  * The public keys of an OpenID Connect issuer. They are fetched at the start, every five minutes, and
  * when a token names an unknown key, but not within ten seconds after the last fetch.
  *
- * `createRemoteJWKSet` of jose would save no code: it fetches again at once after a failed fetch, forgets
- * old keys while the issuer is down, does not tell when the keys change (the cache of accepted tokens
- * depends on that), and goes by the system clock, which can jump.
+ * `createRemoteJWKSet` of jose would save little code: its cooldown does not cover failed fetches, it does
+ * not tell when the keys change, and it goes by the system clock, which can jump.
  */
 export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
   private readonly logger = new Logger('IssuerKeys');
@@ -35,10 +34,7 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
   private fault?: string | undefined;
   private timer?: NodeJS.Timeout;
 
-  /**
-   * @param issuer the issuer identifier, OpenID Connect Discovery section 4
-   * @param url of its keys; undefined to use discovery
-   */
+  /** @param url of the keys; undefined to use discovery */
   constructor(
     private readonly issuer: string,
     private readonly url: string | undefined,
@@ -53,10 +49,7 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
     clearTimeout(this.timer);
   }
 
-  /**
-   * The last keys, unless they were fetched more than an hour ago. It is the same object as long as the
-   * issuer publishes the same keys.
-   */
+  /** The last keys, unless they are over an hour old; the same object while the issuer has the same keys. */
   get current(): KeySet | undefined {
     return performance.now() - this.fetchedAt <= GRACE_PERIOD ? this.keys?.set : undefined;
   }
@@ -150,12 +143,7 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
   }
 }
 
-/**
- * Fetches the keys of an issuer once, as the verifier does.
- *
- * @internal
- * @throws Error saying why the verifier could not use them
- */
+/** @throws Error saying why the verifier could not use the keys of an issuer */
 export async function assertKeysOfIssuer(
   issuer: string,
   jwksUrl: string | undefined,
@@ -171,10 +159,8 @@ export async function assertKeysOfIssuer(
 }
 
 /**
- * Loads the library for JWTs. Only whoever trusts an issuer installs it; besides, some hosts run in test
- * runners that cannot load ES modules.
- *
- * @throws Error naming the command that installs it
+ * Loads the library for JWTs, which only who trusts an issuer installs. Some hosts run in test runners
+ * that cannot load ES modules.
  */
 export async function loadJose(): Promise<Jose> {
   try {

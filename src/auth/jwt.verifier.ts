@@ -133,10 +133,7 @@ export class JwtVerifier implements OnModuleInit, OnApplicationShutdown {
   }
 }
 
-/**
- * Asserts that a verified JWT is a bearer's access token. In RFC 9068 its type is `at+jwt`. Without that
- * type, a token with a sign of another kind of token is refused.
- */
+/** In RFC 9068 the type is `at+jwt`. Without it, a sign of another kind of token is enough to refuse. */
 function assertAccessToken({ typ, crit }: JWTHeaderParameters, claims: JWTPayload): void {
   const type = typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
   const isUntypedAccessToken =

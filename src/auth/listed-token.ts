@@ -9,7 +9,7 @@ export interface ListedToken {
   readonly place: string;
   /** Name of the caller who uses it; undefined when the operator gives none. */
   readonly name: string | undefined;
-  /** Time of expiry in milliseconds since 1970; undefined when it never expires. */
+  /** Milliseconds since 1970; undefined when it never expires. */
   readonly expires: number | undefined;
   /** Its scopes; undefined when it has all. */
   readonly scopes: readonly Scope[] | undefined;
@@ -22,8 +22,8 @@ const DIGEST = /^sha256:([0-9a-f]{64})$/i;
 const NAME = /^[A-Za-z][\w.@-]{0,63}$/;
 /** RFC 3339 section 5.6, date-time. */
 const TIME = /^\d{4}-\d\d-(\d\d)T(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
-/** The prefix of a scope. */
 const SCOPE = 'scope=';
+const SYNTAX_OF_SCOPES = `scopes are written as ${formatScopes(allScopes).join(' ')}`;
 
 /** Makes a token of 256 random bits. */
 export function makeToken(): string {
@@ -40,17 +40,15 @@ export function formatTokenEntry(digest: string): string {
   return `sha256:${digest}`;
 }
 
-/** Writes scopes as the fields that follow a listed token, such as `scope=create`. */
+/** Writes scopes as they follow a listed token: `scope=create`. */
 export function formatScopes(scopes: readonly Scope[] = []): string[] {
   return scopes.map((scope) => SCOPE + scope);
 }
 
-/** Whether a text is valid as the name of a token. */
 export function isTokenName(text: string): boolean {
   return NAME.test(text);
 }
 
-/** Whether a text is the name of a scope. */
 export function isScope(text: string): text is Scope {
   return allScopes.some((scope) => scope === text);
 }
@@ -70,9 +68,7 @@ export function parseListedToken(text: string, place: string): ListedToken {
   );
   const scopes = new Set(given.map((field) => field.slice(SCOPE.length)));
   if (![...scopes].every(isScope)) {
-    throw new Error(
-      `${place} has an unknown scope: scopes are written as ${formatScopes(allScopes).join(' ')}`,
-    );
+    throw new Error(`${place} has an unknown scope: ${SYNTAX_OF_SCOPES}`);
   }
   const name = isTokenName(rest[0] ?? '') ? rest.shift() : undefined;
   const time = rest.shift();
@@ -91,11 +87,7 @@ export function parseListedToken(text: string, place: string): ListedToken {
   };
 }
 
-/**
- * Reads tokens that only scopes may follow.
- *
- * @throws Error saying what is wrong; the message never shows a token
- */
+/** Reads tokens that only scopes may follow. Throws as {@link parseListedToken}. */
 export function parseTokenList(entries: readonly string[]): ListedToken[] {
   const scopesOf = new Map<string, string>();
   return entries.map((entry, index) => {
@@ -118,9 +110,7 @@ export function parseTokenList(entries: readonly string[]): ListedToken[] {
 function parseDigest(entry: string, place: string): string {
   // `scope=create,metrics` in a list that commas separate would otherwise make a token "metrics".
   if (isScope(entry.toLowerCase())) {
-    throw new Error(
-      `${place} is the name of a scope, not a token: scopes are written as ${formatScopes(allScopes).join(' ')}`,
-    );
+    throw new Error(`${place} is the name of a scope, not a token: ${SYNTAX_OF_SCOPES}`);
   }
   const [, hex] = DIGEST.exec(entry) ?? [];
   if (hex !== undefined) return hex.toLowerCase();

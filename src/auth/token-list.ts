@@ -6,7 +6,6 @@ import { type Caller, identifyByToken, type Scope } from './token-verifier';
 
 /** Accepts the tokens of an immutable list. */
 export class TokenList {
-  /** Number of tokens. */
   readonly size: number;
   private readonly byPrefix;
 
@@ -22,11 +21,8 @@ export class TokenList {
   }
 
   /**
-   * Finds the caller. Its duration reveals at most whether the first 32 bits of a digest are in the
-   * list; whole digests are compared in constant time.
-   *
-   * @throws InvalidTokenError when the token has expired
-   * @throws InsufficientScopeError when the token lacks the scope
+   * As {@link TokenVerifier.verify}. Its duration reveals at most whether the first 32 bits of a digest
+   * are in the list; whole digests are compared in constant time.
    */
   verify({ digest }: BearerToken, scope: Scope = 'create'): Caller | undefined {
     const wanted = toBytes(digest);
