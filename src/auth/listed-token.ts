@@ -58,9 +58,10 @@ export function isScope(text: string): text is Scope {
  * expiry as in RFC 3339, and scopes such as `scope=create`.
  *
  * @param place where it is listed, which begins the message
+ * @param hasOnlyScopes whether neither name nor time may follow
  * @throws Error saying what is wrong; the message never shows a token
  */
-export function parseListedToken(text: string, place: string): ListedToken {
+export function parseListedToken(text: string, place: string, hasOnlyScopes = false): ListedToken {
   const [entry = '', ...fields] = text.split(/\s+/);
   const digest = parseDigest(entry, place);
   const { given = [], rest = [] } = Object.groupBy(fields, (field) =>
@@ -69,6 +70,11 @@ export function parseListedToken(text: string, place: string): ListedToken {
   const scopes = new Set(given.map((field) => field.slice(SCOPE.length)));
   if (![...scopes].every(isScope)) {
     throw new Error(`${place} has an unknown scope: ${SYNTAX_OF_SCOPES}`);
+  }
+  if (hasOnlyScopes && rest.length > 0) {
+    throw new Error(
+      `${place} has an invalid field: after the token, only scope=create or scope=metrics may follow`,
+    );
   }
   const name = isTokenName(rest[0] ?? '') ? rest.shift() : undefined;
   const time = rest.shift();
@@ -91,18 +97,12 @@ export function parseListedToken(text: string, place: string): ListedToken {
 export function parseTokenList(entries: readonly string[]): ListedToken[] {
   const scopesOf = new Map<string, string>();
   return entries.map((entry, index) => {
-    const token = parseListedToken(entry, `token ${index + 1}`);
-    const { digest, place, name, expires } = token;
-    if (name !== undefined || expires !== undefined) {
-      throw new Error(
-        `${place} has an invalid field: only scope=create or scope=metrics may follow`,
-      );
-    }
+    const token = parseListedToken(entry, `token ${index + 1}`, true);
     const scopes = String(token.scopes);
-    if ((scopesOf.get(digest) ?? scopes) !== scopes) {
-      throw new Error(`${place} is listed before, with other scopes`);
+    if ((scopesOf.get(token.digest) ?? scopes) !== scopes) {
+      throw new Error(`${token.place} is listed before, with other scopes`);
     }
-    scopesOf.set(digest, scopes);
+    scopesOf.set(token.digest, scopes);
     return token;
   });
 }

@@ -325,7 +325,7 @@ describe('a Nest application that mounts guard and verifier', () => {
   it.each<[AuthOptions, string]>([
     [
       { tokens: ['valid', 'a secret'] },
-      'tokens: token 2 has an invalid field: only scope=create or scope=metrics may follow',
+      'tokens: token 2 has an invalid field: after the token, only scope=create or scope=metrics may follow',
     ],
     [
       { tokens: ['valid', 'metrics'] },
