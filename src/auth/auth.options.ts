@@ -3,22 +3,21 @@ import { isTrustworthyUrl } from './fetch-json';
 /** Which bearer tokens are accepted. The sources can be combined. */
 export interface AuthOptions {
   /**
-   * Accepted tokens: each is the token itself, or `sha256:` and its digest in hexadecimal. A space
-   * and `scope=create` or `scope=metrics` limits it to that scope.
+   * Accepted tokens: each is the token itself, or `sha256:` and its digest in hexadecimal, then
+   * optionally ` scope=create` or ` scope=metrics`, which limits it to that.
    *
    * @default none
    */
   readonly tokens?: readonly string[] | undefined;
   /**
-   * Path of a file of accepted tokens, relative to the working directory. The service follows its
-   * changes.
+   * Path of a file of accepted tokens, whose changes are followed.
    *
    * @default none
    */
   readonly tokensFile?: string | undefined;
   /**
-   * An OpenID Connect issuer whose JWT access tokens are accepted: its identifier, exactly as in the
-   * `iss` claim. It is an `https:` URL (or `http:` to a loopback address).
+   * An OpenID Connect issuer whose JWT access tokens are accepted: the value of their `iss` claim, an
+   * `https:` URL (or `http:` to a loopback address).
    *
    * @default none
    */
@@ -32,7 +31,7 @@ export interface AuthOptions {
    */
   readonly jwksUrl?: string | undefined;
   /**
-   * The scope that JWTs must have to create plants: scope tokens separated by single spaces; all are required.
+   * The scope tokens that JWTs must have to create plants, separated by single spaces.
    *
    * @default none
    */
@@ -49,7 +48,8 @@ export interface ServiceAuthOptions extends AuthOptions {
   readonly metricsScope?: string | undefined;
 }
 
-type IssuerOption = 'issuer' | 'audience' | 'jwksUrl' | 'scope' | 'metricsScope';
+/** The options that need an issuer. */
+const ISSUER_OPTIONS = ['audience', 'jwksUrl', 'scope', 'metricsScope'] as const;
 
 /** RFC 6749 section 3.3 */
 const SCOPE = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
@@ -57,40 +57,33 @@ const SCOPE = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
 /**
  * Validates the options of an issuer.
  *
- * @param names how the messages call the options
+ * @param names how the messages call the options; by default, as they are called here
  * @returns one message for each fault
  */
 export function validateAuthOptions(
-  { issuer, audience, jwksUrl, scope, metricsScope }: ServiceAuthOptions,
-  names: Readonly<Record<IssuerOption, string>> = {
-    issuer: 'issuer',
-    audience: 'audience',
-    jwksUrl: 'jwksUrl',
-    scope: 'scope',
-    metricsScope: 'metricsScope',
-  },
+  options: ServiceAuthOptions,
+  names: Partial<Record<keyof ServiceAuthOptions, string>> = {},
 ): string[] {
+  const { issuer, audience, jwksUrl } = options;
+  const nameOf = (option: keyof ServiceAuthOptions): string => names[option] ?? option;
   const url = 'an https: URL (http: only to a loopback address)';
   const faults: string[] = [];
   if (issuer === undefined) {
-    for (const [option, value] of Object.entries({ audience, jwksUrl, scope, metricsScope })) {
-      if (value !== undefined) {
-        faults.push(`${names[option as IssuerOption]} requires ${names.issuer}`);
-      }
-    }
+    const given = ISSUER_OPTIONS.filter((option) => options[option] !== undefined);
+    faults.push(...given.map((option) => `${nameOf(option)} requires ${nameOf('issuer')}`));
   } else {
     if (!isTrustworthyUrl(issuer) || /[?#]/.test(issuer)) {
-      faults.push(`${names.issuer} must be ${url} without query and fragment`);
+      faults.push(`${nameOf('issuer')} must be ${url} without query and fragment`);
     }
-    if (audience === undefined) faults.push(`${names.issuer} requires ${names.audience}`);
+    if (audience === undefined) faults.push(`${nameOf('issuer')} requires ${nameOf('audience')}`);
   }
   if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) {
-    faults.push(`${names.jwksUrl} must be ${url}`);
+    faults.push(`${nameOf('jwksUrl')} must be ${url}`);
   }
-  for (const [option, value] of Object.entries({ scope, metricsScope })) {
+  for (const option of ['scope', 'metricsScope'] as const) {
+    const value = options[option];
     if (value === undefined || SCOPE.test(value)) continue;
-    const name = names[option as IssuerOption];
-    faults.push(`${name} must be scope tokens of RFC 6749, separated by single spaces`);
+    faults.push(`${nameOf(option)} must be scope tokens of RFC 6749, separated by single spaces`);
   }
   return faults;
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { InvalidTokenError, MissingCredentialsError } from '../errors';
 import { fieldValues } from '../http';
-import { hashToken } from './token-digest';
+import { hashToken } from './listed-token';
 
 /** RFC 9110 section 11.4: the scheme, which white space may follow. */
 const BEARER_SCHEME = /^bearer(?:[ \t]|$)/i;
@@ -19,8 +19,6 @@ export class BearerToken {
   }
 
   /**
-   * Reads the token of a request.
-   *
    * @throws MissingCredentialsError when there is no `Authorization` field of the Bearer scheme
    * @throws InvalidTokenError when the field is malformed or repeated, or the query has a token too:
    *   RFC 6750 section 2 allows one method per request
@@ -42,12 +40,10 @@ export class BearerToken {
     return new BearerToken(text);
   }
 
-  /** The token itself. */
   get text(): string {
     return this.#text;
   }
 
-  /** The digest that {@link hashToken} makes of it. */
   get digest(): string {
     return (this.#digest ??= hashToken(this.#text));
   }

@@ -4,14 +4,16 @@ import { Reflector } from '@nestjs/core';
 import { InvalidTokenError } from '../errors';
 import { type HostRequest, nodeRequest } from '../http';
 import { BearerToken } from './bearer-token';
-import { RequiredScope, type Scope } from './scope';
-import { type Caller, TokenVerifier } from './token-verifier';
+import { type Caller, type Scope, TokenVerifier } from './token-verifier';
 
 type GuardedRequest = HostRequest & { caller?: Caller };
 
+/** Declares the scope that a token needs for a route: by default, `create`. */
+export const RequiredScope = Reflector.createDecorator<Scope>();
+
 /**
- * Admits requests with a valid bearer token, RFC 6750, that has the scope of the route, by default
- * `create`, and sets the `caller` property of the request.
+ * Admits requests with a valid bearer token, RFC 6750, that has the scope of the route, and sets the
+ * `caller` property of the request.
  */
 @Injectable()
 export class BearerGuard implements CanActivate {
@@ -20,12 +22,7 @@ export class BearerGuard implements CanActivate {
     private readonly reflector: Reflector,
   ) {}
 
-  /**
-   * @throws MissingCredentialsError when the request has no bearer credentials
-   * @throws InvalidTokenError when the bearer token is invalid
-   * @throws InsufficientScopeError when the token is valid but lacks the required scope
-   * @throws UnavailableError when the token cannot be verified now
-   */
+  /** @throws what {@link authenticate} throws */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<GuardedRequest>();
     const scope = this.reflector.get(RequiredScope, context.getHandler());
@@ -38,7 +35,10 @@ export class BearerGuard implements CanActivate {
    * server must know it before the next request on the connection is parsed.
    *
    * @param scope what the caller wants to do; by default, create plants
-   * @throws the same errors as {@link canActivate}
+   * @throws MissingCredentialsError when the request has no bearer credentials
+   * @throws InvalidTokenError when the bearer token is invalid
+   * @throws InsufficientScopeError when the token is valid but lacks the required scope
+   * @throws UnavailableError when the token cannot be verified now
    */
   authenticate(request: IncomingMessage, scope?: Scope): Caller | Promise<Caller> {
     const caller = this.verifier.verify(BearerToken.fromRequest(request), scope);

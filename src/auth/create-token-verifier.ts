@@ -1,13 +1,11 @@
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import { type ServiceAuthOptions, validateAuthOptions } from './auth.options';
 import type { BearerToken } from './bearer-token';
-import { IssuerKeys } from './issuer-keys';
 import { JwtVerifier } from './jwt.verifier';
-import { TokenFileVerifier } from './token-file.verifier';
-import { parseTokenEntry } from './token-digest';
-import { type Scope, splitScopes } from './scope';
-import { type ListedToken, TokenList } from './token-list';
-import { type Caller, TokenVerifier } from './token-verifier';
+import { parseTokenList } from './listed-token';
+import { TokenFile } from './token-file';
+import { TokenList } from './token-list';
+import { type Caller, type Scope, TokenVerifier } from './token-verifier';
 
 /**
  * Creates the verifier for the options. As a provider of Nest it follows the token file and the keys
@@ -23,25 +21,26 @@ import { type Caller, TokenVerifier } from './token-verifier';
 export function createTokenVerifier(options: ServiceAuthOptions): TokenVerifier {
   const faults = validateAuthOptions(options);
   if (faults.length > 0) throw new TypeError(faults.join('; '));
-
-  const { tokens = [], tokensFile, issuer, audience, jwksUrl, scope, metricsScope } = options;
-  return new ConfiguredVerifier(
-    new TokenList(tokens.map(toListedToken)),
-    tokensFile === undefined ? undefined : new TokenFileVerifier(tokensFile),
-    issuer === undefined || audience === undefined
-      ? undefined
-      : new JwtVerifier({ issuer, audience, jwksUrl, scope, metricsScope }),
-  );
+  return new ConfiguredVerifier(options);
 }
 
-/** Tries one verifier after the other until one accepts the token. */
+/** Accepts a token that any of the configured sources accepts. */
 class ConfiguredVerifier extends TokenVerifier implements OnModuleInit, OnApplicationShutdown {
-  constructor(
-    private readonly list: TokenList,
-    private readonly file: TokenFileVerifier | undefined,
-    private readonly jwt: JwtVerifier | undefined,
-  ) {
+  private readonly list: TokenList;
+  private readonly file?: TokenFile;
+  private readonly jwt?: JwtVerifier;
+
+  constructor({ tokens = [], tokensFile, issuer, audience, ...others }: ServiceAuthOptions) {
     super();
+    try {
+      this.list = new TokenList(parseTokenList(tokens));
+    } catch (cause) {
+      throw new TypeError(`tokens: ${(cause as Error).message}`, { cause });
+    }
+    if (tokensFile !== undefined) this.file = new TokenFile(tokensFile);
+    if (issuer !== undefined && audience !== undefined) {
+      this.jwt = new JwtVerifier({ issuer, audience, ...others });
+    }
   }
 
   verify(token: BearerToken, scope?: Scope): Caller | undefined | Promise<Caller | undefined> {
@@ -61,36 +60,4 @@ class ConfiguredVerifier extends TokenVerifier implements OnModuleInit, OnApplic
     this.file?.onApplicationShutdown();
     this.jwt?.onApplicationShutdown();
   }
-}
-
-/**
- * Fetches the keys of an issuer once, as the verifier does.
- *
- * @internal
- * @throws Error saying why the verifier could not use them
- */
-export async function assertKeysOfIssuer(
-  issuer: string,
-  jwksUrl: string | undefined,
-): Promise<void> {
-  const keys = new IssuerKeys(issuer, jwksUrl);
-  try {
-    await keys.fetchLatest();
-  } catch (error) {
-    throw (error as Error).cause ?? error;
-  } finally {
-    keys.onApplicationShutdown();
-  }
-}
-
-function toListedToken(entry: string, index: number): ListedToken {
-  const [token = '', ...fields] = entry.split(' ');
-  const digest = parseTokenEntry(token);
-  const split = splitScopes(fields);
-  if (digest === undefined || split === undefined || split.rest.length > 0) {
-    throw new TypeError(
-      `tokens[${index}] must be a token or sha256:HEX, which scope=create or scope=metrics may follow`,
-    );
-  }
-  return { digest, name: `token ${index + 1}`, isUnnamed: true, scopes: split.scopes };
 }

@@ -4,11 +4,10 @@ const TIMEOUT = 5000;
 const SIZE_LIMIT = 512 * 2 ** 10;
 
 /**
- * Fetches a JSON document from a server that may be slow or compromised. Does not follow redirects:
- * they could lead to a server that the operator does not trust.
+ * Fetches a JSON document from a server that may be slow or compromised. It follows no redirect, which
+ * could lead to a server that the operator does not trust.
  *
- * @throws Error when the status is not 2xx, or the body is not JSON, takes longer than 5 s or is larger
- *   than 512 KiB
+ * @throws Error when the response is not 2xx, not JSON, too slow or too large
  */
 export async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
   const response = await fetch(url, {
@@ -28,9 +27,8 @@ export async function fetchJson(url: string, signal: AbortSignal): Promise<unkno
 }
 
 /**
- * Whether keys may be fetched from a URL. Nobody must be able to replace them in transit, so it is
- * `https:`, or `http:` to a loopback address. A URL with a user or password is refused, because URLs
- * are logged.
+ * Whether nobody can replace in transit what is fetched from a URL: it is `https:`, or `http:` to a
+ * loopback address. One with a user or password is refused, because URLs are logged.
  */
 export function isTrustworthyUrl(text: string): boolean {
   const url = URL.parse(text);

@@ -9,7 +9,7 @@ import { makeFolder, removeFolder } from '../../test/support/folder';
 describe('a follower of files', () => {
   let folder: string;
   let paths: { one: string; two: string };
-  let follower: FileFollower<'one' | 'two', string>;
+  let follower: FileFollower<string>;
   const changed = jest.fn();
   const failed = jest.fn();
   beforeEach(() => {
@@ -26,7 +26,7 @@ describe('a follower of files', () => {
   });
 
   function follow(): void {
-    follower = new FileFollower(paths, ({ one, two }) => {
+    follower = new FileFollower(Object.values(paths), (one: Buffer, two: Buffer) => {
       if (one.includes('invalid')) throw new Error('one is invalid');
       return `${one.toString()} ${two.toString()}`;
     });

@@ -5,17 +5,10 @@ import { readFile } from 'node:fs/promises';
 /** How often the files are read, in milliseconds. */
 const INTERVAL = 1000;
 
-/** What the files hold, under the names that they were given. */
-export type Contents<Name extends string> = Readonly<Record<Name, Buffer>>;
-
-/** The events of a {@link FileFollower}. */
 export interface FollowerEvents<T> {
   /** The files have changed, and this is their new value. */
   changed(value: T): void;
-  /**
-   * The files cannot be read or are invalid; the last valid value stays. Called once for each fault
-   * in a row.
-   */
+  /** The files are unreadable or invalid, and the last valid value stays. Called once a fault. */
   failed(message: string): void;
 }
 
@@ -27,8 +20,7 @@ export interface FollowerEvents<T> {
  * counts at the second reading that sees it, within two seconds, so that a file which is just being
  * written does not count.
  */
-export class FileFollower<Name extends string, T> {
-  private readonly files: readonly [Name, string][];
+export class FileFollower<T> {
   private readonly hasOnlyRegularFiles: boolean;
   private value: T;
   /** Fingerprints of the contents that were parsed last, and of those that were read last. */
@@ -41,19 +33,17 @@ export class FileFollower<Name extends string, T> {
   /**
    * Reads and parses the files.
    *
-   * @param paths of the files, under names of the caller's choice
-   * @param parse makes the value; throws when the contents are invalid
+   * @param parse makes the value of the contents; throws when they are invalid
    * @throws Error when a file cannot be read, or what `parse` throws
    */
   constructor(
-    paths: Readonly<Record<Name, string>>,
-    private readonly parse: (contents: Contents<Name>) => T,
+    private readonly paths: readonly string[],
+    private readonly parse: (...contents: Buffer[]) => T,
   ) {
-    this.files = Object.entries(paths) as [Name, string][];
     // A pipe gives its content only once.
-    this.hasOnlyRegularFiles = this.files.every(([, path]) => statSync(path).isFile());
-    const contents = toContents(this.files.map(([name, path]) => [name, readFileSync(path)]));
-    this.value = parse(contents);
+    this.hasOnlyRegularFiles = paths.every((path) => statSync(path).isFile());
+    const contents = paths.map((path) => readFileSync(path));
+    this.value = parse(...contents);
     this.parsed = this.seen = fingerprint(contents);
   }
 
@@ -79,17 +69,13 @@ export class FileFollower<Name extends string, T> {
 
   private async read(events: FollowerEvents<T>): Promise<void> {
     try {
-      const contents = toContents(
-        await Promise.all(
-          this.files.map(async ([name, path]) => [name, await readFile(path)] as const),
-        ),
-      );
+      const contents = await Promise.all(this.paths.map((path) => readFile(path)));
       const found = fingerprint(contents);
       const isSettled = found === this.seen;
       this.seen = found;
       if (found !== this.parsed && isSettled) {
         this.parsed = found;
-        this.value = this.parse(contents);
+        this.value = this.parse(...contents);
         events.changed(this.value);
       }
       this.fault = '';
@@ -101,14 +87,6 @@ export class FileFollower<Name extends string, T> {
   }
 }
 
-function toContents<Name extends string>(
-  entries: readonly (readonly [Name, Buffer])[],
-): Contents<Name> {
-  return Object.fromEntries(entries) as Contents<Name>;
-}
-
-function fingerprint(contents: Contents<string>): string {
-  return Object.values(contents)
-    .map((content) => hash('sha256', content))
-    .join();
+function fingerprint(contents: readonly Buffer[]): string {
+  return contents.map((content) => hash('sha256', content)).join();
 }

@@ -4,19 +4,19 @@ export {
   type ServiceAuthOptions,
   validateAuthOptions,
 } from './auth.options';
-export { BearerGuard } from './bearer.guard';
+export { BearerGuard, RequiredScope } from './bearer.guard';
 export { BearerToken } from './bearer-token';
-export { assertKeysOfIssuer, createTokenVerifier } from './create-token-verifier';
-export { type Contents, FileFollower, type FollowerEvents } from './file-follower';
+export { createTokenVerifier } from './create-token-verifier';
+export { FileFollower } from './file-follower';
+export { assertKeysOfIssuer } from './issuer-keys';
 export {
   formatScopes,
+  formatTokenEntry,
+  hashToken,
   isScope,
-  isScopeField,
-  RequiredScope,
-  type Scope,
-  scopes,
-  splitScopes,
-} from './scope';
-export { isTokenName, parseTokenFile, TokenFileError } from './token-file';
-export { parseTokenEntry, formatTokenEntry, makeToken, hashToken } from './token-digest';
-export { type Caller, identityOf, TokenVerifier } from './token-verifier';
+  isTokenName,
+  makeToken,
+  parseTokenList,
+} from './listed-token';
+export { parseTokenFile, TokenFileError } from './token-file';
+export { type Caller, identityOf, scopes, TokenVerifier } from './token-verifier';

@@ -20,9 +20,8 @@ export type KeySet = ReturnType<Jose['createLocalJWKSet']>;
  * The public keys of an OpenID Connect issuer. They are fetched at the start, every five minutes, and
  * when a token names an unknown key, but not within ten seconds after the last fetch.
  *
- * `createRemoteJWKSet` of jose was tried and saves no code: its cooldown does not cover failed fetches,
- * it does not tell when the keys change (the cache of accepted tokens depends on that), and it goes by
- * the system clock, which can jump.
+ * `createRemoteJWKSet` of jose would save little code: its cooldown does not cover failed fetches, it does
+ * not tell when the keys change, and it goes by the system clock, which can jump.
  */
 export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
   private readonly logger = new Logger('IssuerKeys');
@@ -35,10 +34,7 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
   private fault?: string | undefined;
   private timer?: NodeJS.Timeout;
 
-  /**
-   * @param issuer the issuer identifier, OpenID Connect Discovery section 4
-   * @param url of its keys; undefined to use discovery
-   */
+  /** @param url of the keys; undefined to use discovery */
   constructor(
     private readonly issuer: string,
     private readonly url: string | undefined,
@@ -53,10 +49,7 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
     clearTimeout(this.timer);
   }
 
-  /**
-   * The last keys, unless they were fetched more than an hour ago. It is the same object as long as the
-   * issuer publishes the same keys.
-   */
+  /** The last keys, unless they are over an hour old; the same object while the issuer has the same keys. */
   get current(): KeySet | undefined {
     return performance.now() - this.fetchedAt <= GRACE_PERIOD ? this.keys?.set : undefined;
   }
@@ -89,14 +82,12 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
     clearTimeout(this.timer);
     this.triedAt = performance.now();
     try {
-      const jwks = await fetchJson(this.url ?? (await this.discover()), this.closing.signal);
+      const url = this.url ?? (await this.discover());
+      const jwks = (await fetchJson(url, this.closing.signal)) as jose.JSONWebKeySet;
       const json = JSON.stringify(jwks);
       if (json !== this.keys?.json) {
         const { createLocalJWKSet } = await loadJose();
-        this.keys = {
-          json,
-          set: createLocalJWKSet(this.withoutWeakKeys(jwks as jose.JSONWebKeySet)),
-        };
+        this.keys = { json, set: createLocalJWKSet(this.withoutWeakKeys(jwks)) };
         this.logger.log(`Fetched new keys of ${this.issuer}.`);
       } else if (this.fault !== undefined) {
         this.logger.log(`The keys of ${this.issuer} can be fetched again.`);
@@ -104,7 +95,14 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
       this.fetchedAt = this.triedAt;
       this.fault = undefined;
     } catch (error) {
-      this.reportFault(findRootMessage(error));
+      const fault = findRootMessage(error);
+      // Each fault is logged once in a row.
+      if (fault !== this.fault && !this.closing.signal.aborted) {
+        this.logger.warn(
+          `The keys of ${this.issuer} cannot be fetched: ${fault}. Requests with a JWT that names an unknown key get 503. The service tries again every ${COOLDOWN / 1000} s.`,
+        );
+      }
+      this.fault = fault;
     }
     if (this.closing.signal.aborted) return;
     const pause = this.fault === undefined ? REFRESH_INTERVAL : COOLDOWN;
@@ -143,23 +141,26 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
     });
     return { ...jwks, keys };
   }
+}
 
-  /** Logs each fault once in a row. */
-  private reportFault(fault: string): void {
-    if (fault !== this.fault && !this.closing.signal.aborted) {
-      this.logger.warn(
-        `The keys of ${this.issuer} cannot be fetched: ${fault}. Requests with a JWT that names an unknown key get 503. The service tries again every ${COOLDOWN / 1000} s.`,
-      );
-    }
-    this.fault = fault;
+/** @throws Error saying why the verifier could not use the keys of an issuer */
+export async function assertKeysOfIssuer(
+  issuer: string,
+  jwksUrl: string | undefined,
+): Promise<void> {
+  const keys = new IssuerKeys(issuer, jwksUrl);
+  try {
+    await keys.fetchLatest();
+  } catch (error) {
+    throw (error as Error).cause ?? error;
+  } finally {
+    keys.onApplicationShutdown();
   }
 }
 
 /**
- * Loads the library for JWTs. Only whoever trusts an issuer installs it; besides, some hosts run in test
- * runners that cannot load ES modules.
- *
- * @throws Error naming the command that installs it
+ * Loads the library for JWTs, which only who trusts an issuer installs. Some hosts run in test runners
+ * that cannot load ES modules.
  */
 export async function loadJose(): Promise<Jose> {
   try {

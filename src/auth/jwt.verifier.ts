@@ -2,24 +2,14 @@ import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import type { JWTHeaderParameters, JWTPayload } from 'jose';
 import { LruMap } from 'toad-cache';
 import { InsufficientScopeError, InvalidTokenError, PlantStoreError } from '../errors';
+import type { ServiceAuthOptions } from './auth.options';
 import type { BearerToken } from './bearer-token';
 import { IssuerKeys, type Jose, type KeySet, loadJose } from './issuer-keys';
-import { type Scope, scopes } from './scope';
-import { type Caller, identifyByToken, TokenVerifier } from './token-verifier';
+import { type Caller, identifyByToken, type Scope, scopes } from './token-verifier';
 
 /** Which JWTs a {@link JwtVerifier} accepts. */
-export interface JwtOptions {
-  /** The `iss` claim, and the base URL of discovery. */
-  readonly issuer: string;
-  /** The value that the `aud` claim must contain. */
-  readonly audience: string;
-  /** URL of the keys; without it discovery finds them. */
-  readonly jwksUrl?: string | undefined;
-  /** Scope tokens, RFC 6749 section 3.3, all of which are required to create plants. */
-  readonly scope?: string | undefined;
-  /** The same for reading the metrics; by default those of {@link scope}. */
-  readonly metricsScope?: string | undefined;
-}
+export type JwtOptions = Pick<ServiceAuthOptions, 'jwksUrl' | 'scope' | 'metricsScope'> &
+  Readonly<Record<'issuer' | 'audience', string>>;
 
 /** Asymmetric signature algorithms only, RFC 8725 sections 3.1 and 3.2. */
 const ALGORITHMS = [
@@ -52,7 +42,7 @@ interface AcceptedToken {
  * Accepts the JWT access tokens of one OpenID Connect issuer, RFC 9068, and follows the practices of
  * RFC 8725. Accepted tokens are cached by their digest; refused ones are not.
  */
-export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplicationShutdown {
+export class JwtVerifier implements OnModuleInit, OnApplicationShutdown {
   private readonly keys: IssuerKeys;
   private readonly accepted: LruMap<AcceptedToken>;
 
@@ -61,7 +51,6 @@ export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplic
     private readonly options: JwtOptions,
     cacheSize = 10_000,
   ) {
-    super();
     this.keys = new IssuerKeys(options.issuer, options.jwksUrl);
     this.accepted = new LruMap(cacheSize);
   }
@@ -107,21 +96,12 @@ export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplic
           clockTolerance: CLOCK_TOLERANCE,
         },
       );
-      if (!isAccessToken(protectedHeader, payload)) {
-        throw new InvalidTokenError('The token is not an access token.');
-      }
-      // RFC 7800 section 3.1
-      if (payload.cnf !== undefined) {
-        throw new InvalidTokenError(
-          'The token is bound to a key (claim cnf). The service does not accept such tokens.',
-        );
-      }
+      assertAccessToken(protectedHeader, payload);
 
-      const name = findCallerName(payload);
-      const caller =
-        name === undefined
-          ? identifyByToken({ name: 'unnamed', issuer }, token.digest)
-          : { name, issuer };
+      // RFC 9068 section 2.2 requires both; `sub` identifies the client when there is no user.
+      const name = [payload.sub, payload.client_id].find((value) => typeof value === 'string');
+      const caller = { name: name ?? 'unnamed', issuer };
+      if (name === undefined) identifyByToken(caller, token.digest);
       const expires = ((payload.exp ?? 0) + CLOCK_TOLERANCE) * 1000;
       const verified = { caller, expires, keys, scopes: this.findScopes(payload) };
       this.accepted.set(token.digest, verified);
@@ -136,47 +116,41 @@ export class JwtVerifier extends TokenVerifier implements OnModuleInit, OnApplic
 
   private admit(token: AcceptedToken, scope: Scope): Caller {
     if (token.scopes.includes(scope)) return token.caller;
-    throw new InsufficientScopeError(this.requiredFor(scope) ?? scope);
+    throw new InsufficientScopeError(this.requiredFor(scope).join(' '));
   }
 
   private findScopes({ scope, scp }: JWTPayload): Scope[] {
     // RFC 9068 section 2.2.3 has one string; some issuers use "scp" or an array.
     const values = [scope, scp].flat().filter((value) => typeof value === 'string');
     const granted = new Set(values.flatMap((value) => value.split(' ')));
-    return scopes.filter(
-      (each) =>
-        this.requiredFor(each)
-          ?.split(' ')
-          .every((token) => granted.has(token)) ?? true,
-    );
+    return scopes.filter((each) => this.requiredFor(each).every((token) => granted.has(token)));
   }
 
-  /** The scope tokens that the issuer must grant; undefined when there are none. */
-  private requiredFor(scope: Scope): string | undefined {
+  /** The scope tokens that the issuer must grant. */
+  private requiredFor(scope: Scope): string[] {
     const { scope: create, metricsScope = create } = this.options;
-    return scope === 'metrics' ? metricsScope : create;
+    return (scope === 'metrics' ? metricsScope : create)?.split(' ') ?? [];
   }
 }
 
-/**
- * Whether a verified JWT is an access token. In RFC 9068 its type is `at+jwt`. Without that type, a
- * token with a sign of another kind of token is refused.
- */
-function isAccessToken({ typ, crit }: JWTHeaderParameters, claims: JWTPayload): boolean {
-  if (crit !== undefined) return false;
+/** In RFC 9068 the type is `at+jwt`. Without it, a sign of another kind of token is enough to refuse. */
+function assertAccessToken({ typ, crit }: JWTHeaderParameters, claims: JWTPayload): void {
   const type = typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
-  if (type !== 'jwt') return type === 'at+jwt';
-  return (
+  const isUntypedAccessToken =
+    type === 'jwt' &&
     !NON_ACCESS_TOKEN_CLAIMS.some((claim) => claim in claims) &&
     // The claims of Keycloak and of Amazon Cognito for the kind of token.
     (claims.typ ?? 'Bearer') === 'Bearer' &&
-    (claims.token_use ?? 'access') === 'access'
-  );
-}
-
-/** RFC 9068 section 2.2 requires both claims; `sub` identifies the client when there is no user. */
-function findCallerName({ sub, client_id }: JWTPayload): string | undefined {
-  return [sub, client_id].find((value) => typeof value === 'string');
+    (claims.token_use ?? 'access') === 'access';
+  if (crit !== undefined || (type !== 'at+jwt' && !isUntypedAccessToken)) {
+    throw new InvalidTokenError('The token is not an access token.');
+  }
+  // RFC 7800 section 3.1
+  if (claims.cnf !== undefined) {
+    throw new InvalidTokenError(
+      'The token is bound to a key (claim cnf). The service does not accept such tokens.',
+    );
+  }
 }
 
 /** The reason why a JWT is refused, where the caller may know it. */

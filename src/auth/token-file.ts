@@ -1,7 +1,13 @@
+import { isUtf8 } from 'node:buffer';
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Logger } from '@nestjs/common';
 import { OperatorError } from '../errors';
-import { scopes as allScopes, splitScopes } from './scope';
-import { parseTokenEntry } from './token-digest';
-import type { ListedToken } from './token-list';
+import type { BearerToken } from './bearer-token';
+import { FileFollower } from './file-follower';
+import { type ListedToken, parseListedToken } from './listed-token';
+import { TokenList } from './token-list';
+import type { Caller, Scope } from './token-verifier';
 
 /** A token file cannot be used. The message is one sentence and never shows a token. */
 export class TokenFileError extends OperatorError {
@@ -9,84 +15,78 @@ export class TokenFileError extends OperatorError {
   override readonly variable = 'AUTH_TOKENS_FILE';
 }
 
-/** A name begins with a letter, so that a half-written time is never read as a name. */
-const NAME = /^[A-Za-z][\w.@-]{0,63}$/;
-/** RFC 3339 section 5.6, date-time. */
-const TIME = /^\d{4}-\d\d-(\d\d)T(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
+/**
+ * Accepts the tokens of a file, and follows its changes. While the file cannot be read or is invalid,
+ * the last valid list stays in use.
+ */
+export class TokenFile {
+  private readonly logger = new Logger('TokenFile');
+  private readonly path: string;
+  private readonly file: FileFollower<TokenList>;
 
-/** Whether a text is valid as the name of a token in a token file. */
-export function isTokenName(text: string): boolean {
-  return NAME.test(text);
+  /**
+   * @param path relative to the working directory
+   * @throws TokenFileError when the file cannot be used
+   */
+  constructor(path: string) {
+    this.path = resolve(path);
+    try {
+      if (!statSync(this.path).isFile()) throw new Error('it is not a regular file');
+      this.file = new FileFollower(
+        [this.path],
+        (content) => new TokenList(parseTokenFile(content)),
+      );
+    } catch (error) {
+      throw new TokenFileError(this.describe((error as Error).message));
+    }
+  }
+
+  /** As {@link TokenList.verify}. */
+  verify(token: BearerToken, scope?: Scope): Caller | undefined {
+    return this.file.current.verify(token, scope);
+  }
+
+  onModuleInit(): void {
+    this.file.start({
+      changed: ({ size }) => {
+        this.logger.log(`Read the changed token file ${this.path}. Number of tokens: ${size}.`);
+      },
+      failed: (message) => {
+        this.logger.error(`${this.describe(message)} The last valid tokens stay in use.`);
+      },
+    });
+  }
+
+  onApplicationShutdown(): void {
+    this.file.stop();
+  }
+
+  private describe(message: string): string {
+    return `The token file ${this.path} cannot be used: ${message}.`;
+  }
 }
 
 /**
- * Parses a token file. Each line has one token, as the token itself or `sha256:HEX` of it, then
- * optionally a name, the time of expiry as in RFC 3339, and scopes such as `scope=create`. `#` starts
- * a comment.
+ * Reads a token file: a token a line, as {@link parseListedToken} says. `#` starts a comment.
  *
  * @throws TokenFileError when the file is invalid; the message names the first invalid line
  */
 export function parseTokenFile(content: Uint8Array): ListedToken[] {
-  const lines = new Map<string, number>();
-  return decode(content)
-    .split(/\r?\n/)
-    .flatMap((text, index): ListedToken[] => {
-      const line = index + 1;
-      const fields = text.replace(/#.*/s, '').trim().split(/\s+/);
-      if (fields[0] === '') return [];
-      const token = parseFields(fields, line);
-
-      const first = lines.get(token.digest);
-      if (first !== undefined)
-        throw new TokenFileError(`line ${line} has the same token as line ${first}`);
-      lines.set(token.digest, line);
-      return [token];
-    });
-}
-
-function decode(content: Uint8Array): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(content);
-  } catch {
-    throw new TokenFileError('it is not UTF-8');
+    if (!isUtf8(content)) throw new Error('it is not UTF-8');
+    const tokens = new Map<string, ListedToken>();
+    // The decoder drops a byte order mark.
+    const lines = new TextDecoder().decode(content).split(/\r?\n/);
+    for (const [index, line] of lines.entries()) {
+      const entry = line.replace(/#.*/s, '').trim();
+      if (entry === '') continue;
+      const token = parseListedToken(entry, `line ${index + 1}`);
+      const same = tokens.get(token.digest);
+      if (same) throw new Error(`${token.place} has the same token as ${same.place}`);
+      tokens.set(token.digest, token);
+    }
+    return [...tokens.values()];
+  } catch (error) {
+    throw new TokenFileError((error as Error).message);
   }
-}
-
-function parseFields([entry = '', ...others]: readonly string[], line: number): ListedToken {
-  const digest = parseTokenEntry(entry);
-  if (digest === undefined) {
-    throw new TokenFileError(
-      `line ${line} must begin with a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits`,
-    );
-  }
-  const split = splitScopes(others);
-  if (split === undefined) {
-    throw new TokenFileError(
-      `line ${line} has an unknown scope: known scopes are ${allScopes.join(' and ')}`,
-    );
-  }
-  const { scopes, rest } = split;
-  const name = NAME.test(rest[0] ?? '') ? rest.shift() : undefined;
-  const time = rest.shift();
-  const expires = time === undefined ? undefined : parseTime(time);
-  if (rest.length > 0 || Number.isNaN(expires)) {
-    throw new TokenFileError(
-      `line ${line} has an invalid field: after the token, only a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and scope=create or scope=metrics may follow`,
-    );
-  }
-  return {
-    digest,
-    name: name ?? `line ${line}`,
-    isUnnamed: name === undefined,
-    expires,
-    scopes,
-  };
-}
-
-/** Milliseconds since 1970, or NaN when the text is not a time. */
-function parseTime(text: string): number {
-  const [, day] = TIME.exec(text) ?? [];
-  const date = new Date(text.slice(0, 10));
-  // Date reads 30 February as 2 March.
-  return date.getUTCDate() === Number(day) ? Date.parse(text) : NaN;
 }

@@ -1,58 +1,34 @@
 import { timingSafeEqual } from 'node:crypto';
 import { InsufficientScopeError, InvalidTokenError } from '../errors';
 import type { BearerToken } from './bearer-token';
-import type { Scope } from './scope';
-import { type Caller, identifyByToken, TokenVerifier } from './token-verifier';
-
-/** An accepted token in a list of the operator. */
-export interface ListedToken {
-  /** Its SHA-256 digest, in hexadecimal. */
-  readonly digest: string;
-  /** Name of the caller who uses it, or a description of the token. */
-  readonly name: string;
-  /** Whether the name is only a description, such as the position in the list. */
-  readonly isUnnamed?: boolean | undefined;
-  /** Time of expiry in milliseconds since 1970; absent when it never expires. */
-  readonly expires?: number | undefined;
-  /** Its scopes; absent when it has all. */
-  readonly scopes?: readonly Scope[] | undefined;
-}
-
-/** A {@link ListedToken}, prepared for comparison. */
-interface Entry {
-  readonly digest: Buffer;
-  readonly expires: number;
-  readonly scopes: readonly Scope[] | undefined;
-  readonly caller: Caller;
-}
+import type { ListedToken } from './listed-token';
+import { type Caller, identifyByToken, type Scope } from './token-verifier';
 
 /** Accepts the tokens of an immutable list. */
-export class TokenList extends TokenVerifier {
-  /** Number of tokens. */
+export class TokenList {
   readonly size: number;
-  private readonly byPrefix: ReadonlyMap<string, readonly Entry[]>;
+  private readonly byPrefix;
 
   constructor(tokens: readonly ListedToken[]) {
-    super();
     this.size = tokens.length;
-    const entries = tokens.map(({ digest, name, isUnnamed, expires = Infinity, scopes }) => ({
-      digest: toBytes(digest),
+    const entries = tokens.map(({ digest, place, name, expires = Infinity, scopes }) => ({
+      bytes: toBytes(digest),
       expires,
       scopes,
-      caller: isUnnamed ? identifyByToken({ name }, digest) : { name },
+      caller: name === undefined ? identifyByToken({ name: place }, digest) : { name },
     }));
-    this.byPrefix = Map.groupBy(entries, ({ digest }) => toPrefix(digest.toString('hex')));
+    this.byPrefix = Map.groupBy(entries, ({ bytes }) => bytes.readUInt32BE());
   }
 
   /**
-   * Its duration reveals at most whether the first 32 bits of a digest are in the list; whole digests
-   * are compared in constant time.
+   * As {@link TokenVerifier.verify}. Its duration reveals at most whether the first 32 bits of a digest
+   * are in the list; whole digests are compared in constant time.
    */
-  verify(token: BearerToken, scope: Scope = 'create'): Caller | undefined {
-    const bytes = toBytes(token.digest);
+  verify({ digest }: BearerToken, scope: Scope = 'create'): Caller | undefined {
+    const wanted = toBytes(digest);
     const listed = this.byPrefix
-      .get(toPrefix(token.digest))
-      ?.find(({ digest }) => timingSafeEqual(digest, bytes));
+      .get(wanted.readUInt32BE())
+      ?.find(({ bytes }) => timingSafeEqual(bytes, wanted));
     if (listed !== undefined && listed.expires <= Date.now()) {
       throw new InvalidTokenError('The token has expired.');
     }
@@ -62,4 +38,3 @@ export class TokenList extends TokenVerifier {
 }
 
 const toBytes = (digest: string): Buffer => Buffer.from(digest, 'hex');
-const toPrefix = (digest: string): string => digest.slice(0, 8);

@@ -1,5 +1,8 @@
 import type { BearerToken } from './bearer-token';
-import type { Scope } from './scope';
+
+/** What tokens may be limited to: creating plants, and reading the metrics. */
+export const scopes = ['create', 'metrics'] as const;
+export type Scope = (typeof scopes)[number];
 
 /** The caller of a request. Never holds the token. */
 export interface Caller {
@@ -24,13 +27,11 @@ export abstract class TokenVerifier {
   ): Caller | undefined | Promise<Caller | undefined>;
 }
 
-/** The token digests of callers that have no name of their own. */
 const digests = new WeakMap<Caller, string>();
 
 /**
- * Marks a caller as one without a name of its own. A description such as "token 1" takes the place of
- * its name, and may describe another token tomorrow. Its digest stays out of the caller, which hosts
- * may log.
+ * Marks a caller as one without a name of its own: "token 1" may be another token tomorrow. The digest
+ * stays out of the caller, which hosts may log.
  */
 export function identifyByToken(caller: Caller, tokenDigest: string): Caller {
   digests.set(caller, tokenDigest);

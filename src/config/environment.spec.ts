@@ -160,6 +160,7 @@ describe('readEnvironment', () => {
     ),
     { CORS_ORIGINS: 'https://app.example.org:443' },
     { CORS_ORIGINS: 'https://*.example.org/a' },
+    { CORS_ORIGINS: 'https://*.example.org' },
     { CORS_ORIGINS: 'ftp://example.org' },
     { RATE_LIMIT: '100' },
     { RATE_LIMIT: '0/s' },
@@ -179,6 +180,8 @@ describe('readEnvironment', () => {
     { AUTH_TOKENS: 'abc scope=Create' },
     { AUTH_TOKENS: 'abc scope=create,abc scope=metrics' },
     { AUTH_TOKENS: 'abc,abc scope=metrics' },
+    { AUTH_TOKENS: 'abc scope=create,metrics' },
+    { AUTH_TOKENS: 'Create' },
     { AUTH_SCOPE_METRICS: 'plants' },
     { AUTH_SCOPE_METRICS: 'a"b', AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' },
     { AUTH_ISSUER: 'https://id.example.org' },
@@ -326,6 +329,12 @@ describe('readEnvironment', () => {
       'BODY_LIMIT must be a size above zero and up to 256 MiB: bytes, or a number with the unit KiB or MiB',
       'DOCS must be true or false',
     ]);
+  });
+
+  it('says how the scopes of a token are separated', () => {
+    expect(errorOf({ AUTH_TOKENS: 'abc scope=create,metrics' })).toBe(
+      'AUTH_TOKENS: token 2 is the name of a scope, not a token: scopes are written as scope=create scope=metrics',
+    );
   });
 
   it('never shows a secret', () => {

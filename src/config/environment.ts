@@ -3,10 +3,8 @@ import {
   formatScopes,
   formatTokenEntry,
   isAuthConfigured,
-  isScopeField,
-  parseTokenEntry,
+  parseTokenList,
   type ServiceAuthOptions,
-  splitScopes,
   validateAuthOptions,
 } from '../auth';
 import { OperatorError } from '../errors';
@@ -86,6 +84,16 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     }
   }
 
+  function readTokens(): string[] {
+    const text = readText('AUTH_TOKENS');
+    try {
+      return text === undefined ? [] : parseTokens(text);
+    } catch (error) {
+      faults.push(`AUTH_TOKENS: ${(error as Error).message}`);
+      return [];
+    }
+  }
+
   const certificate = readText('TLS_CERT');
   const key = readText('TLS_KEY');
   if (!certificate !== !key) faults.push('TLS_CERT and TLS_KEY must both be set, or neither');
@@ -97,12 +105,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     port: read('PORT', 3000, 'a port from 0 to 65535', parseIntegerBetween(0, 65_535)),
     database: readStore(),
     auth: {
-      tokens: read(
-        'AUTH_TOKENS',
-        [],
-        'a list of tokens, separated by commas or white space. Each is a token (letters, digits and -._~+/, with = only at its end), or sha256: and the 64 hexadecimal digits of its digest. scope=create or scope=metrics may follow a token. A token that is listed twice must have the same scopes',
-        parseTokens,
-      ),
+      tokens: readTokens(),
       tokensFile: readText('AUTH_TOKENS_FILE'),
       issuer: readText('AUTH_ISSUER'),
       audience: readText('AUTH_AUDIENCE'),
@@ -122,7 +125,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     corsOrigins: read(
       'CORS_ORIGINS',
       [],
-      'a list of origins such as https://app.example.org, without path, separated by commas or white space',
+      'a list of origins such as https://app.example.org, without path and wildcards, separated by commas or white space',
       parseOrigins,
     ),
     rateLimit: read<RateLimitOptions | undefined>(
@@ -230,29 +233,23 @@ function parseRate(text: string): RateLimitOptions | undefined {
 function parseOrigins(text: string): string[] | undefined {
   const origins = text.split(/[\s,]+/).filter((origin) => origin !== '');
   // As browsers write them. Opaque origins, "null", are everybody's.
+  // Browsers never send a wildcard, so that it would match nothing.
   const areValid = origins.every(
-    (origin) => /^https?:/.test(origin) && URL.parse(origin)?.origin === origin,
+    (origin) => /^https?:[^*]+$/.test(origin) && URL.parse(origin)?.origin === origin,
   );
   return origins.length > 0 && areValid ? origins : undefined;
 }
 
 /** Returns the tokens as `sha256:HEX`, so that the settings hold no secret, with their scopes. */
-function parseTokens(text: string): string[] | undefined {
-  const entries: string[][] = [];
+function parseTokens(text: string): string[] {
+  const entries: string[] = [];
   for (const field of text.split(/[\s,]+/).filter((each) => each !== '')) {
     // A scope belongs to the token before it.
-    if (!isScopeField(field)) entries.push([field]);
-    else if (entries.at(-1)?.push(field) === undefined) return undefined;
+    if (field.startsWith('scope=') && entries.length > 0) entries.push(`${entries.pop()} ${field}`);
+    else entries.push(field);
   }
-  const tokens = entries.map(parseListEntry);
-  if (tokens.length === 0 || !tokens.every((token) => token !== undefined)) return undefined;
-  const isUnambiguous =
-    new Set(tokens).size === new Set(tokens.map((token) => token.split(' ', 1)[0])).size;
-  return isUnambiguous ? tokens : undefined;
-}
-
-function parseListEntry([token = '', ...fields]: readonly string[]): string | undefined {
-  const digest = parseTokenEntry(token);
-  const split = splitScopes(fields);
-  return digest && split && [formatTokenEntry(digest), ...formatScopes(split.scopes)].join(' ');
+  if (entries.length === 0) throw new Error('it has no token');
+  return parseTokenList(entries).map(({ digest, scopes }) =>
+    [formatTokenEntry(digest), ...formatScopes(scopes)].join(' '),
+  );
 }

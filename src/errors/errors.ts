@@ -1,122 +1,83 @@
 import { channel } from 'node:diagnostics_channel';
 import { HttpException, type HttpExceptionOptions } from '@nestjs/common';
 
+/** One entry of the {@link errorCatalogue}. */
+export interface CatalogueEntry {
+  /** Stable number, the `error` member of the Error body: int32. */
+  readonly error: number;
+  /** HTTP status code, RFC 9110 section 15: the first three digits of the number. */
+  readonly status: number;
+  /** When the error occurs, as a sentence. */
+  readonly meaning: string;
+}
+
+function entry(error: number, meaning: string): CatalogueEntry {
+  return { error, status: Math.floor(error / 100), meaning };
+}
+
 /**
  * Every error the service can answer with: its stable number, its HTTP status, and when it occurs.
  *
  * This is the one source. The classes below, the filter, the raw socket answers, the OpenAPI
  * document and the README's table come from it or are tested against it. A number never gets a
- * second meaning; its first three digits are the status.
+ * second meaning.
  */
 export const errorCatalogue = {
-  malformedRequest: {
-    error: 40000,
-    status: 400,
-    meaning: 'The HTTP request is malformed: its request line, headers or framing.',
-  },
-  notJson: {
-    error: 40001,
-    status: 400,
-    meaning: 'The body is not JSON: invalid syntax, not UTF-8, or empty.',
-  },
-  invalidPlant: {
-    error: 40002,
-    status: 400,
-    meaning: 'The body is JSON but not a NewPlant; the message says what is wrong with each field.',
-  },
-  idTaken: { error: 40003, status: 400, meaning: 'A plant with this id exists already.' },
-  unsupportedMediaType: {
-    error: 40004,
-    status: 400,
-    meaning: 'The Content-Type is not application/json in UTF-8, or there is a Content-Encoding.',
-  },
-  bodyTooLarge: { error: 40005, status: 400, meaning: 'The body is larger than the limit.' },
-  invalidIdempotencyKey: {
-    error: 40006,
-    status: 400,
-    meaning: 'The Idempotency-Key header is malformed, empty or repeated.',
-  },
-  idempotencyKeyReused: {
-    error: 40007,
-    status: 400,
-    meaning:
-      'A plant with this id was created with the same Idempotency-Key but different content.',
-  },
-  missingCredentials: {
-    error: 40100,
-    status: 401,
-    meaning: 'No bearer token: the Authorization header is missing or has another scheme.',
-  },
-  invalidToken: {
-    error: 40101,
-    status: 401,
-    meaning:
-      'Invalid bearer token: malformed, unknown or expired, or more than one Authorization header.',
-  },
-  forbidden: {
-    error: 40300,
-    status: 403,
-    meaning: 'The caller is not allowed to do this; for example, the token lacks a scope.',
-  },
-  notFound: { error: 40400, status: 404, meaning: 'There is nothing at this path.' },
-  methodNotAllowed: {
-    error: 40500,
-    status: 405,
-    meaning: 'The path does not support this method; the Allow header lists those it supports.',
-  },
-  requestTimeout: {
-    error: 40800,
-    status: 408,
-    meaning: 'The request was not received completely in time.',
-  },
-  expectationFailed: {
-    error: 41700,
-    status: 417,
-    meaning: 'The Expect header must be 100-continue.',
-  },
-  tooManyRequests: {
-    error: 42900,
-    status: 429,
-    meaning: 'Too many requests; the Retry-After header says how long to wait.',
-  },
-  headersTooLarge: {
-    error: 43100,
-    status: 431,
-    meaning: 'The request line and headers are too large.',
-  },
-  internal: {
-    error: 50000,
-    status: 500,
-    meaning: "Unexpected error; the server's log has the cause.",
-  },
-  notImplemented: {
-    error: 50100,
-    status: 501,
-    meaning: 'The server does not support this method or transfer coding.',
-  },
-  unavailable: {
-    error: 50300,
-    status: 503,
-    meaning:
-      "This request stored nothing: the service is overloaded or shutting down, or the store or the issuer's keys are unavailable. Send it again after Retry-After.",
-  },
-  outcomeUnknown: {
-    error: 50400,
-    status: 504,
-    meaning:
-      'The database did not confirm the commit: the plant may or may not be stored. Send the request again with the same Idempotency-Key.',
-  },
-} as const satisfies Record<string, CatalogueEntry>;
-
-/** One entry of the {@link errorCatalogue}. */
-export interface CatalogueEntry {
-  /** Stable number, the `error` member of the Error body: int32. */
-  readonly error: number;
-  /** HTTP status code, RFC 9110 section 15. */
-  readonly status: number;
-  /** When the error occurs, as a sentence. */
-  readonly meaning: string;
-}
+  malformedRequest: entry(
+    40000,
+    'The HTTP request is malformed: its request line, headers or framing.',
+  ),
+  notJson: entry(40001, 'The body is not JSON: invalid syntax, not UTF-8, or empty.'),
+  invalidPlant: entry(
+    40002,
+    'The body is JSON but not a NewPlant; the message says what is wrong with each field.',
+  ),
+  idTaken: entry(40003, 'A plant with this id exists already.'),
+  unsupportedMediaType: entry(
+    40004,
+    'The Content-Type is not application/json in UTF-8, or there is a Content-Encoding.',
+  ),
+  bodyTooLarge: entry(40005, 'The body is larger than the limit.'),
+  invalidIdempotencyKey: entry(
+    40006,
+    'The Idempotency-Key header is malformed, empty or repeated.',
+  ),
+  idempotencyKeyReused: entry(
+    40007,
+    'A plant with this id was created with the same Idempotency-Key but different content.',
+  ),
+  missingCredentials: entry(
+    40100,
+    'No bearer token: the Authorization header is missing or has another scheme.',
+  ),
+  invalidToken: entry(
+    40101,
+    'Invalid bearer token: malformed, unknown or expired, or more than one Authorization header.',
+  ),
+  forbidden: entry(
+    40300,
+    'The caller is not allowed to do this; for example, the token lacks a scope.',
+  ),
+  notFound: entry(40400, 'There is nothing at this path.'),
+  methodNotAllowed: entry(
+    40500,
+    'The path does not support this method; the Allow header lists those it supports.',
+  ),
+  requestTimeout: entry(40800, 'The request was not received completely in time.'),
+  expectationFailed: entry(41700, 'The Expect header must be 100-continue.'),
+  tooManyRequests: entry(42900, 'Too many requests; the Retry-After header says how long to wait.'),
+  headersTooLarge: entry(43100, 'The request line and headers are too large.'),
+  internal: entry(50000, "Unexpected error; the server's log has the cause."),
+  notImplemented: entry(50100, 'The server does not support this method or transfer coding.'),
+  unavailable: entry(
+    50300,
+    "This request stored nothing: the service is overloaded or shutting down, or the store or the issuer's keys are unavailable. Send it again after Retry-After.",
+  ),
+  outcomeUnknown: entry(
+    50400,
+    'The database did not confirm the commit: the plant may or may not be stored. Send the request again with the same Idempotency-Key.',
+  ),
+} as const;
 
 /** The name of an entry of the {@link errorCatalogue}. */
 export type ErrorKind = keyof typeof errorCatalogue;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { hashToken } from '../auth/token-digest';
+import { hashToken } from '../auth/listed-token';
 import { identifyByToken } from '../auth/token-verifier';
 import { scopeIdempotencyKey } from './idempotency-key';
 

@@ -46,13 +46,7 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
       ...definition,
       imports: [...imports, ...mounting.imports],
       controllers: [controllerFor(mounting)],
-      providers: [
-        ...providers,
-        { provide: MOUNTING_PATH, useValue: mounting.path },
-        provideBodyLimit(),
-        repositoryFor(mounting),
-        ...verifierFor(mounting),
-      ],
+      providers: [...providers, ...providersFor(mounting)],
     }))
     .build();
 
@@ -80,33 +74,29 @@ function nameOf(path: string): string {
   return `${words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')}Controller`;
 }
 
-function provideBodyLimit(): Provider {
-  return { provide: BODY_LIMIT, inject: [MODULE_OPTIONS_TOKEN], useFactory: bodyLimitOf };
+function providersFor({ path, repository, guard }: PlantsModuleMounting): Provider[] {
+  const inject = [MODULE_OPTIONS_TOKEN];
+  const providers: Provider[] = [
+    { provide: MOUNTING_PATH, useValue: path },
+    { provide: BODY_LIMIT, inject, useFactory: bodyLimitOf },
+    repository
+      ? { provide: PlantsRepository, useExisting: repository }
+      : {
+          provide: PlantsRepository,
+          // The verifier comes first: invalid options must not leave an open store behind.
+          inject: guard ? inject : [...inject, TokenVerifier],
+          useFactory: ({ sqlite = 'data/plants.db', postgres }: PlantsModuleOptions) =>
+            openRepository(sqlite, postgres),
+        },
+  ];
+  if (guard) return providers;
+  return [...providers, { provide: TokenVerifier, inject, useFactory: createDefaultVerifier }];
 }
 
 /** @throws TypeError when the limit is not a number of bytes */
 function bodyLimitOf({ bodyLimit = DEFAULT_BODY_LIMIT }: PlantsModuleOptions): number {
   if (Number.isSafeInteger(bodyLimit) && bodyLimit > 0) return bodyLimit;
   throw new TypeError('PlantsModule: bodyLimit must be a number of bytes, 1 or more.');
-}
-
-function repositoryFor({ repository, guard }: PlantsModuleMounting): Provider {
-  if (repository) return { provide: PlantsRepository, useExisting: repository };
-  return {
-    provide: PlantsRepository,
-    // The verifier comes first: invalid options must not leave an open store behind.
-    inject: [MODULE_OPTIONS_TOKEN, ...(guard ? [] : [TokenVerifier])],
-    useFactory: ({ sqlite = 'data/plants.db', postgres }: PlantsModuleOptions) =>
-      openRepository(sqlite, postgres),
-  };
-}
-
-/** The verifier of bearer tokens; none when the host has a guard of its own. */
-function verifierFor({ guard }: PlantsModuleMounting): Provider[] {
-  if (guard) return [];
-  return [
-    { provide: TokenVerifier, inject: [MODULE_OPTIONS_TOKEN], useFactory: createDefaultVerifier },
-  ];
 }
 
 /** @throws Error when the options are invalid, or in production when they accept no token */

@@ -1,7 +1,7 @@
 import type { Server } from 'node:https';
 import { createSecureContext } from 'node:tls';
 import { Logger } from '@nestjs/common';
-import { type Contents, FileFollower } from '../auth';
+import { FileFollower } from '../auth';
 import { OperatorError } from '../errors';
 
 /** Paths of the certificate and its key, both PEM. */
@@ -12,7 +12,7 @@ export interface TlsFiles {
 }
 
 /** The certificate and its key, as the files have them. */
-type TlsPair = FileFollower<'cert' | 'key', Contents<'cert' | 'key'>>;
+type TlsPair = FileFollower<{ cert: Buffer; key: Buffer }>;
 
 /**
  * Reads the certificate and its key.
@@ -21,7 +21,8 @@ type TlsPair = FileFollower<'cert' | 'key', Contents<'cert' | 'key'>>;
  */
 export function readTls({ certificate, key }: TlsFiles): TlsPair {
   try {
-    return new FileFollower({ cert: certificate, key }, (pair) => {
+    return new FileFollower([certificate, key], (cert: Buffer, keyOfCert: Buffer) => {
+      const pair = { cert, key: keyOfCert };
       createSecureContext(pair);
       return pair;
     });

@@ -493,7 +493,7 @@ describe('without auth and guard', () => {
       startHost('Fastify', [
         PlantsModule.forRoot({ sqlite: file, auth: { tokens: ['good', 'n ö'] } }),
       ]),
-    ).rejects.toThrow('tokens[1]');
+    ).rejects.toThrow('tokens: token 2 has an invalid field');
     expect(open).not.toHaveBeenCalled();
     open.mockRestore();
   });

@@ -35,7 +35,7 @@ const OUTCOMES: Partial<Record<ErrorKind, CreationOutcome>> = {
 };
 const outcomeOfError = new Map(
   Object.entries(OUTCOMES).map(([kind, outcome]) => [
-    errorCatalogue[kind as ErrorKind].error as number,
+    errorCatalogue[kind as ErrorKind].error,
     outcome,
   ]),
 );

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { applyDecorators } from '@nestjs/common';
-import type { ApiResponseExamples, ApiResponseOptions } from '@nestjs/swagger';
+import type { ApiResponseOptions } from '@nestjs/swagger';
 import { type CatalogueEntry, errorCatalogue, type ErrorKind } from '../../errors';
 import { SCHEMA_PREFIX } from '../plants.options';
 import { ApiProperty, ApiResponse, ApiSchema } from '../swagger-decorators';
@@ -49,11 +49,17 @@ const delay: ApiResponseOptions['headers'] = {
   },
 };
 
-const headersOfStatus: Partial<Record<number, ApiResponseOptions['headers']>> = {
+const headersOfStatus: Partial<Record<number | 'default', ApiResponseOptions['headers']>> = {
   401: challenge,
   403: challenge,
   429: delay,
   503: delay,
+};
+
+/** In the place of the statuses' own names. The specification names 400 "Error". */
+const descriptions: Partial<Record<number | 'default', string>> = {
+  400: 'Error',
+  default: 'Any other failure',
 };
 
 /** Example messages of the errors whose message says more than the catalogue. */
@@ -80,25 +86,16 @@ export function ApiErrorResponses(hostErrors: readonly ErrorKind[]): ClassDecora
   const responses = [...kindsByStatus].map(([status, kindsOfStatus]) =>
     ApiResponse({
       status,
-      description: descriptionOf(status),
-      headers: status === 'default' ? undefined : headersOfStatus[status],
+      description: descriptions[status] ?? STATUS_CODES[status] ?? '',
+      headers: headersOfStatus[status],
       type: ErrorDto,
-      examples: Object.fromEntries(kindsOfStatus.map(exampleOf)),
+      examples: Object.fromEntries(
+        kindsOfStatus.map(([kind, { error, meaning }]) => {
+          const message = messageOfKind[kind] ?? meaning;
+          return [error, { summary: `${error}: ${meaning}`, value: { error, message } }];
+        }),
+      ),
     }),
   );
   return applyDecorators(...responses);
-}
-
-/** The specification has 400, and names it "Error". */
-function descriptionOf(status: number | 'default'): string {
-  if (status === 400) return 'Error';
-  return status === 'default' ? 'Any other failure' : (STATUS_CODES[status] ?? String(status));
-}
-
-function exampleOf([kind, { error, meaning }]: [ErrorKind, CatalogueEntry]): [
-  string,
-  ApiResponseExamples,
-] {
-  const message = messageOfKind[kind] ?? meaning;
-  return [String(error), { summary: `${error}: ${meaning}`, value: { error, message } }];
 }
