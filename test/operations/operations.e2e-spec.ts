@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
-import { Readiness } from '../../src/operations/health/readiness';
+import { Readiness } from '../../src/operations/health';
 import { PlantsRepository } from '../../src/plants';
 import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';

@@ -1,3 +1,2 @@
-export { serveHealth } from './health';
-export { Readiness } from './readiness';
+export { Readiness, serveHealth } from './health';
 export { closeOnSignal, type ShutdownOptions } from './shutdown';

@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { INestApplication } from '@nestjs/common';
 import { Tracing } from '../tracing';
-import { Readiness } from './readiness';
+import { Readiness } from './health';
 
 /** The share of the shutdown timeout for sending the last spans, after everything else has closed. */
 const TRACING_SHARE = 0.1;

@@ -1,3 +1,2 @@
 export { shedLoad } from './load-shedding';
-export type { RateLimitOptions } from './rate-limit';
-export { RateLimitGuard } from './rate-limit.guard';
+export { RateLimitGuard, type RateLimitOptions } from './rate-limit.guard';

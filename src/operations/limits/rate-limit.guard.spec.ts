@@ -1,7 +1,7 @@
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host';
 import type { Caller } from '../../auth';
 import { TooManyRequestsError } from '../../errors';
-import { RateLimitGuard } from './rate-limit.guard';
+import { RateLimit, RateLimitGuard } from './rate-limit.guard';
 
 describe('RateLimitGuard', () => {
   it('distinguishes callers of the same name by their issuer', () => {
@@ -12,5 +12,49 @@ describe('RateLimitGuard', () => {
     expect(request({ name: 'ci' })).toBe(true);
     expect(request({ name: 'ci', issuer: 'https://id.example' })).toBe(true);
     expect(() => request({ name: 'ci' })).toThrow(TooManyRequestsError);
+  });
+});
+
+describe('RateLimit', () => {
+  const createLimit = () => new RateLimit({ quota: 3, window: 60 });
+
+  it('admits the whole quota at once, and reports the rest', () => {
+    const limit = createLimit();
+
+    expect([limit.take('a', 0), limit.take('a', 0), limit.take('a', 0)]).toEqual([
+      { remaining: 2, resetAfter: 20, retryAfter: 0 },
+      { remaining: 1, resetAfter: 40, retryAfter: 0 },
+      { remaining: 0, resetAfter: 60, retryAfter: 0 },
+    ]);
+  });
+
+  it('refuses requests beyond the quota, and says when to retry', () => {
+    const limit = createLimit();
+    for (let count = 0; count < 3; count++) limit.take('a', 0);
+
+    expect(limit.take('a', 5000)).toEqual({ remaining: 0, resetAfter: 55, retryAfter: 15 });
+    expect(limit.take('a', 20_000).retryAfter).toBe(0);
+  });
+
+  it('reports the same whole seconds whatever fraction the clock has', () => {
+    const limit = new RateLimit({ quota: 2, window: 3600 });
+
+    expect(limit.take('a', 409_841.04906227137).resetAfter).toBe(1800);
+  });
+
+  it('counts callers separately', () => {
+    const limit = createLimit();
+    for (let count = 0; count < 4; count++) limit.take('a', 0);
+
+    expect(limit.take('b', 0).retryAfter).toBe(0);
+  });
+
+  it('never admits more than the quota plus what refilled', () => {
+    const limit = new RateLimit({ quota: 7, window: 1 });
+    let admitted = 0;
+    for (let now = 0; now < 10_000; now++) if (limit.take('a', now).retryAfter === 0) admitted++;
+
+    expect(admitted).toBeLessThanOrEqual(7 + 70);
+    expect(admitted).toBeGreaterThanOrEqual(70);
   });
 });

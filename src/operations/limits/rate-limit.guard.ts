@@ -3,7 +3,72 @@ import type { FastifyReply } from 'fastify';
 import type { Caller } from '../../auth';
 import { TooManyRequestsError } from '../../errors';
 import { MetricsController } from '../metrics';
-import { RateLimit, type RateLimitOptions } from './rate-limit';
+
+/** How many requests a caller may make. */
+export interface RateLimitOptions {
+  /** Requests within the window, all of which may come at once. */
+  readonly quota: number;
+  /** Seconds. */
+  readonly window: number;
+}
+
+/** The quota of a caller after a request. Durations are in whole seconds, rounded up. */
+export interface RateLimitState {
+  /** Requests left. */
+  readonly remaining: number;
+  /** Until the whole quota is available again. */
+  readonly resetAfter: number;
+  /** Until a refused request may be sent again; 0 if the request is admitted. */
+  readonly retryAfter: number;
+}
+
+/**
+ * Limits the rate of each caller by the generic cell rate algorithm (ITU-T I.371): a bucket that
+ * refills evenly, stored as the time at which it will be full.
+ */
+export class RateLimit {
+  /** When each caller's bucket is full, in milliseconds of {@link take}'s clock. */
+  private readonly fullAt = new Map<string, number>();
+  private readonly window: number;
+  private readonly interval: number;
+  private sweepAt = 0;
+
+  constructor({ quota, window }: RateLimitOptions) {
+    this.window = window * 1000;
+    this.interval = this.window / quota;
+  }
+
+  /**
+   * Counts a request of a caller, unless it must be refused.
+   *
+   * @param now milliseconds of a clock that never goes back
+   */
+  take(caller: string, now: number): RateLimitState {
+    this.sweep(now);
+    const fullAt = Math.max(this.fullAt.get(caller) ?? 0, now);
+    const next = fullAt + this.interval;
+    const wait = next - this.window - now;
+    // Rounding errors must not refuse the last request of the quota.
+    if (wait > 0.001) {
+      return { remaining: 0, resetAfter: seconds(fullAt - now), retryAfter: seconds(wait) };
+    }
+    this.fullAt.set(caller, next);
+    const remaining = Math.floor((this.window - (next - now)) / this.interval + 0.001);
+    return { remaining, resetAfter: seconds(next - now), retryAfter: 0 };
+  }
+
+  /** Once a window, removes the callers whose buckets are full. */
+  private sweep(now: number): void {
+    if (now < this.sweepAt) return;
+    this.sweepAt = now + this.window;
+    for (const [caller, fullAt] of this.fullAt) if (fullAt <= now) this.fullAt.delete(caller);
+  }
+}
+
+/** Whole seconds, rounded up; the sums of a clock's fractions may be off by less than a microsecond. */
+function seconds(milliseconds: number): number {
+  return Math.ceil(milliseconds / 1000 - 1e-6);
+}
 
 /**
  * Limits the request rate of each caller, and reports the rest of its quota in the fields of
