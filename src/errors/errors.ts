@@ -89,10 +89,8 @@ export interface ErrorBody {
 }
 
 /**
- * The base of all errors this package throws on purpose.
- *
- * It is a Nest `HttpException` whose response is the Error body, so it is answered correctly even
- * by a host that has no filter of ours.
+ * The base of all errors this package throws on purpose: a Nest `HttpException` whose response is the
+ * Error body, so that a host without our filter answers it correctly too.
  */
 export class PlantStoreError extends HttpException {
   /** Header fields that the answer carries beside the body, for example `Retry-After`. */

@@ -21,12 +21,10 @@ import { FailureLog } from './failure-log';
 import { type HostRequest, nodeRequest } from './node-request';
 
 /**
- * The security header fields of errors, and of pages and documents: no sniffing, no caching, no scripts
- * and no frames. A page of its own, such as Swagger UI, replaces `Content-Security-Policy`. No browser
- * could act on them in the answer to a creation, which only a script can ask for.
+ * The security header fields of errors, pages and documents: no sniffing, no caching, no scripts and no
+ * frames. No browser could act on them in the answer to a creation, which only a script can ask for.
  *
- * `Strict-Transport-Security`, which OWASP also lists for REST services, is left to the operator: it
- * commits a whole host name to HTTPS, with everything else that the host serves.
+ * `Strict-Transport-Security` is left to the operator: it commits a whole host name to HTTPS.
  */
 export const securityHeaders = {
   'X-Content-Type-Options': 'nosniff',
@@ -49,10 +47,8 @@ const kindOfStatus: Partial<Record<number, ErrorKind>> = {
 };
 
 /**
- * Turns every exception into the Error body of the contract.
- *
- * A 4xx says what the client can correct. A 5xx says only what the catalogue says; the log gets the
- * cause.
+ * Turns every exception into the Error body. A 4xx says what the client can correct; of a 5xx the log
+ * gets the cause.
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {

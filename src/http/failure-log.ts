@@ -1,15 +1,11 @@
 import { Logger } from '@nestjs/common';
 import { failureChannel, type PlantStoreError } from '../errors';
 
-/** Milliseconds. */
-const SECOND = 1000;
-
 /**
  * Keeps repeated log lines from flooding the log: of each kind, the first few in a second may be
  * written, and the others are counted.
  */
 export class LogThrottle<Kind> {
-  /** How many lines there were in the current second. */
   private readonly counts = new Map<Kind, number>();
 
   /**
@@ -26,7 +22,7 @@ export class LogThrottle<Kind> {
     if (this.counts.size === 0) {
       setTimeout(() => {
         this.flush();
-      }, SECOND).unref();
+      }, 1000).unref();
     }
     const count = (this.counts.get(kind) ?? 0) + 1;
     this.counts.set(kind, count);
@@ -42,13 +38,10 @@ export class LogThrottle<Kind> {
   }
 }
 
-/** Lines a second in full for each error number. */
+/** Lines a second in full for each error number: an unavailable store can fail thousands of requests. */
 const FULL_LINES = 10;
 
-/**
- * Logs the errors that are answered with 5xx: one line each, with its cause. An unavailable store can
- * fail thousands of requests a second, all for one reason, hence the throttle.
- */
+/** Logs the errors that are answered with 5xx: one line each, with its cause. */
 export class FailureLog {
   private readonly logger = new Logger('Errors');
   private readonly throttle = new LogThrottle<number>(FULL_LINES, (error, count) => {

@@ -9,7 +9,6 @@ export const IDEMPOTENCY_KEY = 'Idempotency-Key';
 /** The response header of a repeated creation that was answered like the first. Its value is "true". */
 export const IDEMPOTENT_REPLAYED = 'Idempotent-Replayed';
 
-/** The name of the header as Node has it. */
 const FIELD = 'idempotency-key';
 
 /** 1 to 255 visible ASCII characters, RFC 5234 VCHAR. */
@@ -19,12 +18,10 @@ const KEY = /^[!-~]{1,255}$/;
  * comma would separate the values of a list, RFC 9110 section 5.3.
  */
 const VALUE = /^(?:"((?:[^"\\]|\\["\\])*)"|([^",]*))$/;
-/** What a String escapes. */
 const ESCAPED = /\\(.)/g;
 
 /**
- * Reads the idempotency key of a request: `"abc"`, as a String of RFC 9651, or `abc`, which is the
- * same key.
+ * Reads the idempotency key of a request: `"abc"`, a String of RFC 9651, is the same key as `abc`.
  *
  * @returns undefined when the request has none
  * @throws InvalidIdempotencyKeyError when the field is malformed, empty or repeated
@@ -53,11 +50,9 @@ export function assertIdempotencyKey(key: string): void {
 }
 
 /**
- * Makes the text that names a key and its caller. The same key of two callers gives two texts.
+ * Makes the text that names a key and its caller: a JSON array, so that no two come out the same.
  *
- * @param caller undefined when the caller is unknown
  * @param mounting the path of the module, which takes the place of an unknown caller
- * @returns a JSON array, so that no two lists of texts come out the same
  */
 export function scopeIdempotencyKey(
   key: string,

@@ -1,6 +1,4 @@
-/** The smallest int64, -2^63. */
 export const INT64_MIN = -(2n ** 63n);
-/** The largest int64, 2^63 - 1. */
 export const INT64_MAX = 2n ** 63n - 1n;
 
 /** The number grammar of RFC 8259 section 6, in parts: sign, integer, fraction, exponent. */
@@ -9,13 +7,13 @@ const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 /** The most decimal digits of an int64. */
 const MOST_DIGITS = 19;
 
-/** Whether a value is an int64, as a bigint. */
 export function isInt64(value: unknown): value is bigint {
   return typeof value === 'bigint' && value >= INT64_MIN && value <= INT64_MAX;
 }
 
 /**
- * Reads a JSON number as an int64, by its exact mathematical value and not by the nearest double: `1.0`, `1E6` and `9007199254740993` are integers, `1.000000000000000005` is not.
+ * Reads a JSON number as an int64, by its exact value and not by the nearest double: `1.0`, `1E6` and
+ * `9007199254740993` are integers, `1.000000000000000005` is not.
  *
  * @param literal a number as written in JSON
  * @returns undefined when the value is not an integer or does not fit 64 bits

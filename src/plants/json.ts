@@ -1,10 +1,9 @@
 import { parseInt64 } from './int64';
 
 /**
- * The id of a JSON object, exactly.
+ * The id of a JSON object, exactly, because `JSON.parse` rounds numbers to doubles.
  *
  * @param id what `JSON.parse` made of it
- * @param json the text of the object
  * @returns a bigint when the id is written as an int64; otherwise the number, which the rules refuse
  */
 export function exactId(id: number, json: string): bigint | number {
@@ -25,14 +24,12 @@ export function describeJsonError(error: unknown): string {
 }
 
 /**
- * The source text of a member of the outermost object of a JSON text.
+ * How the value of a member is written. It scans the text without recursion, so that depth costs
+ * nothing.
  *
- * `JSON.parse` rounds numbers to doubles; this finds how they were written. It scans the text
- * without recursion, so that depth costs nothing. `JSON.parse` must have accepted the text before.
- *
- * @param json a JSON text, RFC 8259, whose value is an object
+ * @param json a JSON object that `JSON.parse` has accepted
  * @param name the member's name, after unescaping
- * @returns the last member of that name, which is the one that `JSON.parse` takes; undefined when there is none
+ * @returns of several members the last, as `JSON.parse` does; undefined when there is none
  */
 export function sourceOfMember(json: string, name: string): string | undefined {
   let source: string | undefined;

@@ -10,10 +10,7 @@ export interface Plant {
 
 /** A plant as the service returns it, which a controller or an RPC handler may return in its turn. */
 export interface StoredPlant extends Plant {
-  /**
-   * The form that `JSON.stringify` uses. A number would be rounded by most who read it, so the id is a
-   * string.
-   */
+  /** What `JSON.stringify` uses. Most readers would round a number, so the id is a string. */
   toJSON(): PlantJson;
 }
 

@@ -1,9 +1,6 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 
-/**
- * The channels of Node's `diagnostics_channel` on which the module reports what it does. A channel
- * without a subscriber costs nothing.
- */
+// The channels of Node's `diagnostics_channel` on which the module reports what it does.
 
 /** What is published on {@link batchChannel} when a batch has ended, whether it was committed or not. */
 export interface BatchEvent {

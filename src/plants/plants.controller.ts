@@ -98,10 +98,7 @@ export class PlantsController {
   }
 }
 
-/**
- * The caller of a request, if the guard says who it is: our guard sets the `caller` property, and a
- * guard of the host may set it too. What has no name is not a caller.
- */
+/** The caller of a request, if our guard or one of the host has set it. What has no name is no caller. */
 function callerOf({ caller }: HostRequest & { caller?: Partial<Caller> }): Caller | undefined {
   return typeof caller?.name === 'string' ? (caller as Caller) : undefined;
 }

@@ -14,10 +14,8 @@ export function isCreation({ method, url }: Pick<IncomingMessage, 'method' | 'ur
   return method === 'POST' && url?.split('?', 1)[0] === `/${PLANTS_PATH}`;
 }
 
-/** The injection token of the largest body that the module reads, in bytes. */
+/** The injection token of the largest body that the module reads, in bytes, and its default. */
 export const BODY_LIMIT = Symbol('PlantsModule.bodyLimit');
-
-/** What {@link BODY_LIMIT} is unless the host says otherwise. */
 export const DEFAULT_BODY_LIMIT = 2 ** 20;
 
 /** The injection token of the path at which the host has mounted the module. */
@@ -64,18 +62,14 @@ export interface PlantsModuleOptions {
   readonly auth?: AuthOptions | undefined;
 
   /**
-   * The largest body of a request, in bytes. Limits of the host do not count, because the module reads
-   * the body itself.
+   * The largest body of a request, in bytes. Limits of the host do not count.
    *
    * @default 1048576
    */
   readonly bodyLimit?: number | undefined;
 }
 
-/**
- * Client settings of the `pg` driver, under its names, which this package does not need installed to
- * be type-checked.
- */
+/** Client settings of the `pg` driver, whose types a host need not have installed. */
 export interface PostgresOptions {
   readonly connectionString?: string | undefined;
   readonly host?: string | undefined;

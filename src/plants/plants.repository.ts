@@ -54,10 +54,7 @@ export abstract class PlantsRepository {
    */
   abstract page(after: bigint | undefined, limit: number): Promise<readonly Plant[]>;
 
-  /**
-   * Whether the store would probably accept a plant now. A readiness probe asks this; the answer comes
-   * from what the store has observed, at no cost.
-   */
+  /** Whether the store would probably accept a plant now, by what it has observed: for readiness probes. */
   isReady(): boolean {
     return true;
   }

@@ -69,7 +69,7 @@ export class PlantsService {
   /**
    * Creates a validated plant with a valid idempotency key. Throws as {@link create}.
    *
-   * @returns whether an earlier creation with the same caller, key and content had stored it
+   * @returns whether an earlier creation had stored it
    * @internal
    */
   async createOnce(plant: NewPlantDto, key: string, caller: Caller | undefined): Promise<boolean> {
