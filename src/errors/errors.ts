@@ -35,7 +35,7 @@ export const errorCatalogue = {
   idTaken: entry(40003, 'A plant with this id exists already.'),
   unsupportedMediaType: entry(
     40004,
-    'The Content-Type is not application/json in UTF-8, or there is a Content-Encoding.',
+    'The Content-Type is not application/json in UTF-8, or there is a Content-Encoding other than identity.',
   ),
   bodyTooLarge: entry(40005, 'The body is larger than the limit.'),
   invalidIdempotencyKey: entry(
