@@ -150,20 +150,13 @@ const anyScript: fc.Arbitrary<Script> = fc.record({
   segments: fc.array(fc.record({ at: share, pause: fc.nat({ max: 3 }) }), { maxLength: 8 }),
 });
 
-/** What came of a script. */
-export interface Outcome {
-  /** Ids of plants that must be stored, and of those that may be, because the client has left. */
-  readonly stored: readonly number[];
-  readonly maybeStored: readonly number[];
-  /** What the model does not allow; undefined when all was as it should be. */
-  readonly fault: string | undefined;
-}
-
 /** What came of many scripts. */
 export interface Report {
-  readonly faults: readonly string[];
-  readonly stored: ReadonlySet<number>;
-  readonly maybeStored: ReadonlySet<number>;
+  /** What the model does not allow. */
+  readonly faults: string[];
+  /** Ids of plants that must be stored, and of those that may be, because the client has left. */
+  readonly stored: Set<number>;
+  readonly maybeStored: Set<number>;
 }
 
 /**
@@ -174,26 +167,16 @@ export interface Report {
  */
 export async function playScripts(url: URL, seed: number, count: number): Promise<Report> {
   const scripts = fc.sample(anyScript, { seed, numRuns: count });
-  const report = {
-    faults: [] as string[],
-    stored: new Set<number>(),
-    maybeStored: new Set<number>(),
-  };
-  let next = 0;
+  const report: Report = { faults: [], stored: new Set(), maybeStored: new Set() };
+  const rest = scripts.entries();
   const player = async (): Promise<void> => {
-    for (let at = next++; at < count; at = next++) {
-      const { stored, maybeStored, fault } = await play(url, scripts[at], 1 + at * 10);
-      for (const id of stored) report.stored.add(id);
-      for (const id of maybeStored) report.maybeStored.add(id);
-      if (fault !== undefined) report.faults.push(`connection ${at}: ${fault}`);
-    }
+    for (const [at, script] of rest) await play(url, script, 1 + at * 10, report);
   };
   await Promise.all(Array.from({ length: 64 }, player));
   return report;
 }
 
-async function play(url: URL, script: Script | undefined, firstId: number): Promise<Outcome> {
-  if (script === undefined) throw new Error('there is no such script');
+async function play(url: URL, script: Script, firstId: number, report: Report): Promise<void> {
   const { pieces, cut, leaving } = script;
   const texts = pieces.map(({ bytes }, index) => bytes(firstId + index));
   if (cut !== undefined) {
@@ -207,16 +190,17 @@ async function play(url: URL, script: Script | undefined, firstId: number): Prom
   const expected = expectedOf(script, texts);
   const ids = pieces.map((_piece, index) => firstId + index);
   const created = ids.filter((_id, index) => expected[index]?.creates);
+  const stored = leaving === 'RST' ? report.maybeStored : report.stored;
+  for (const id of created) stored.add(id);
+  if (leaving === 'RST') return;
   const statuses = statusesOf(received);
-  if (leaving === 'RST') return { stored: [], maybeStored: created, fault: undefined };
   const answered = expected.filter((each) => each.statuses.length > 0);
   const fits =
     statuses.length === answered.length &&
     answered.every((each, index) => each.statuses.includes(statuses[index] ?? 0));
-  const describe = (): string =>
-    `${JSON.stringify(texts)}; cut ${cut}; segments ${JSON.stringify(script.segments)}: ` +
-    `answered ${statuses.join(' ')}, expected ${answered.map((each) => each.statuses.join('|')).join(' ')}`;
-  return { stored: created, maybeStored: [], fault: fits ? undefined : describe() };
+  if (fits) return;
+  const described = JSON.stringify({ texts, cut, segments: script.segments, statuses });
+  report.faults.push(`${described}: expected ${JSON.stringify(answered)}`);
 }
 
 /** What is to become of each piece, in order; pieces that are not processed are missing. */
