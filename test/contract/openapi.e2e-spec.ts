@@ -23,11 +23,7 @@ function withoutExamples(schema: unknown): unknown {
 }
 
 describe('the OpenAPI document', () => {
-  let application: TestApplication;
-  beforeAll(async () => {
-    application = await TestApplication.start();
-  });
-  afterAll(() => application.stop());
+  const application = TestApplication.use();
 
   const get = (url: string) => application.app.inject({ method: 'GET', url });
 
@@ -282,11 +278,7 @@ describe('the OpenAPI document', () => {
 });
 
 describe('DOCS=false', () => {
-  let application: TestApplication;
-  beforeAll(async () => {
-    application = await TestApplication.start({ DOCS: 'false' });
-  });
-  afterAll(() => application.stop());
+  const application = TestApplication.use({ DOCS: 'false' });
 
   it.each(['/openapi.json', '/openapi.yaml', '/docs', '/docs/', '/docs/docs.js'])(
     'removes %s',

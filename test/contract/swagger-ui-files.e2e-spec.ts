@@ -1,11 +1,7 @@
 import { TestApplication } from '../support/application';
 
 describe('the files of Swagger UI', () => {
-  let application: TestApplication;
-  beforeAll(async () => {
-    application = await TestApplication.start();
-  });
-  afterAll(() => application.stop());
+  const application = TestApplication.use();
 
   const get = (url: string) => application.app.inject({ method: 'GET', url });
 

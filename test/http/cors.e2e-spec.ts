@@ -11,13 +11,9 @@ const ORIGIN = 'https://app.example.org';
 const OTHER = 'https://other.example.org';
 
 describe('CORS', () => {
-  let application: TestApplication;
-  beforeAll(async () => {
-    application = await TestApplication.start({
-      CORS_ORIGINS: `https://first.example.org ${ORIGIN}`,
-    });
+  const application = TestApplication.use({
+    CORS_ORIGINS: `https://first.example.org ${ORIGIN}`,
   });
-  afterAll(() => application.stop());
 
   const preflight = (origin: string, url = '/plants') =>
     application.app.inject({
@@ -114,9 +110,8 @@ describe('CORS', () => {
   });
 
   it('lets an allowed origin read what is refused before any router', async () => {
-    const url = await application.listen();
     const request = (origin: string) =>
-      exchange(url, `GET /%zz HTTP/1.1\r\nHost: x\r\nOrigin: ${origin}\r\n\r\n`);
+      exchange(application.url, `GET /%zz HTTP/1.1\r\nHost: x\r\nOrigin: ${origin}\r\n\r\n`);
 
     const [allowed] = await request(ORIGIN);
     const [other] = await request(OTHER);

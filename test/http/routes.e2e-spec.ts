@@ -3,13 +3,7 @@ import { errorBodies } from '../support/error-bodies';
 import { exchange } from '../support/wire';
 
 describe('paths and methods', () => {
-  let application: TestApplication;
-  let url: URL;
-  beforeAll(async () => {
-    application = await TestApplication.start();
-    url = await application.listen();
-  });
-  afterAll(() => application.stop());
+  const application = TestApplication.use();
 
   it.each([
     '/',
@@ -39,16 +33,18 @@ describe('paths and methods', () => {
   it.each(['text/html', 'application/xhtml+xml,text/html;q=0.9,*/*;q=0.8'])(
     'leads a browser from / to /docs: %s',
     async (accept) => {
-      const response = await fetch(url, { headers: { accept }, redirect: 'manual' });
+      const response = await fetch(application.url, { headers: { accept }, redirect: 'manual' });
 
       expect(response.status).toBe(302);
-      expect(new URL(response.headers.get('location') ?? '', url).pathname).toBe('/docs');
+      expect(new URL(response.headers.get('location') ?? '', application.url).pathname).toBe(
+        '/docs',
+      );
       expect(response.headers.get('vary')).toBe('Accept');
     },
   );
 
   it.each(['*/*', 'application/json'])('answers 404 at / to others: %s', async (accept) => {
-    const response = await fetch(url, { headers: { accept } });
+    const response = await fetch(application.url, { headers: { accept } });
 
     expect(response.status).toBe(404);
     expect(await response.json()).toEqual(errorBodies.notFound);
@@ -79,7 +75,7 @@ describe('paths and methods', () => {
 
   it.each(['/plants', 'http://x/plants', '/pl%61nts'])('answers 405 to GET %s', async (target) => {
     const answers = await exchange(
-      url,
+      application.url,
       `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
     );
 

@@ -54,17 +54,14 @@ describe.each([
   ['with CORS', { CORS_ORIGINS: 'https://app.example.org' }],
 ])('any target, %s', (_name, environment) => {
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
-  let application: TestApplication;
-  let url: URL;
-  beforeAll(async () => {
-    application = await TestApplication.start(environment);
-    url = await application.listen();
-  });
-  afterAll(() => application.stop());
+  const application = TestApplication.use(environment);
 
   it(`escapes no rule of the head, and nothing behind is processed (SEED=${seed})`, async () => {
     const property = fc.asyncProperty(methods, targets, faults, async (method, target, fault) => {
-      const answers = await exchange(url, `${method} ${target}${fault.rest}${creation}`);
+      const answers = await exchange(
+        application.url,
+        `${method} ${target}${fault.rest}${creation}`,
+      );
 
       expect(answers).toHaveLength(1);
       const [{ status, headers, body: answer } = { status: 0, headers: {}, body: null }] = answers;

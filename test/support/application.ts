@@ -13,10 +13,11 @@ export type Headers = Record<string, string | string[] | undefined>;
 
 /** The real application on a real database of its own. */
 export class TestApplication<Store extends TestStore = SqliteStore> {
-  private constructor(
-    readonly app: NestFastifyApplication,
-    readonly store: Store,
-  ) {}
+  app!: NestFastifyApplication;
+  /** Where it listens. */
+  url!: URL;
+
+  private constructor(readonly store: Store) {}
 
   /**
    * @param environment variables beside the defaults, as an operator would set them
@@ -31,24 +32,27 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
     environment: NodeJS.ProcessEnv = {},
     store: TestStore = new SqliteStore(),
   ): Promise<TestApplication<TestStore>> {
-    const app = await createApplication(
-      readEnvironment({
-        AUTH_TOKENS: TOKEN,
-        DATABASE_URL: store.url,
-        LOG_LEVEL: 'silent',
-        PORT: '0',
-        ...environment,
-      }),
-    );
-    await app.init();
-    await app.getHttpAdapter().getInstance().ready();
-    return new TestApplication(app, store);
+    const application = new TestApplication(store);
+    await application.init(environment);
+    return application;
+  }
+
+  /** An application that listens while the tests of the calling file or `describe` run. */
+  static use(environment: NodeJS.ProcessEnv = {}): TestApplication {
+    const application = new TestApplication(new SqliteStore());
+    beforeAll(async () => {
+      await application.init(environment);
+      await application.listen();
+    });
+    afterAll(() => application.stop());
+    return application;
   }
 
   /** Listens on a free port, for tests of the wire. */
   async listen(): Promise<URL> {
     await this.app.listen(0, '127.0.0.1');
-    return new URL(await this.app.getUrl());
+    this.url = new URL(await this.app.getUrl());
+    return this.url;
   }
 
   /**
@@ -76,6 +80,20 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
   async stop(): Promise<void> {
     await this.app.close();
     await this.store.remove();
+  }
+
+  private async init(environment: NodeJS.ProcessEnv): Promise<void> {
+    this.app = await createApplication(
+      readEnvironment({
+        AUTH_TOKENS: TOKEN,
+        DATABASE_URL: this.store.url,
+        LOG_LEVEL: 'silent',
+        PORT: '0',
+        ...environment,
+      }),
+    );
+    await this.app.init();
+    await this.app.getHttpAdapter().getInstance().ready();
   }
 }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -9,4 +9,16 @@ export function makeFolder(parent = tmpdir()): string {
 
 export function removeFolder(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** A folder that is empty at the start of each test of the calling file or `describe`. */
+export function useFolder(): string {
+  const folder = makeFolder();
+  beforeEach(() => {
+    mkdirSync(folder, { recursive: true });
+  });
+  afterEach(() => {
+    removeFolder(folder);
+  });
+  return folder;
 }
