@@ -1,26 +1,15 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expectAsDeclared } from '../support/contract';
-import { makeFolder, removeFolder } from '../support/folder';
-import { ServiceProcess } from '../support/service-process';
-import { readPlants } from '../support/sqlite';
+import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 
-let folder: string;
-let service: ServiceProcess;
-beforeEach(() => {
-  folder = makeFolder();
-});
-afterEach(async () => {
-  service.kill('SIGKILL');
-  await service.ended;
-  removeFolder(folder);
-});
+const home = useServiceHome();
 
 describe('a full disk', () => {
   it('is answered 503 or 504, keeps every acknowledged plant, and does not end the process', async () => {
     const limit = ['sh', '-c', 'ulimit -f 400; exec "$@"', 'sh'];
-    service = await ServiceProcess.start(folder, {}, limit);
+    const service = await home.start({}, limit);
 
     const acknowledged: bigint[] = [];
     const failures: number[] = [];
@@ -40,30 +29,27 @@ describe('a full disk', () => {
     expect(acknowledged.length).toBeGreaterThan(0);
     expect(failures.length).toBeGreaterThan(0);
     expect(failures.filter((error) => error !== 50300 && error !== 50400)).toEqual([]);
-    service.kill('SIGTERM');
-    expect(await service.ended).toEqual({ code: 0, signal: null });
-    expect(readPlants(join(folder, 'data/plants.db')).map(({ id }) => id)).toEqual(
-      expect.arrayContaining(acknowledged),
-    );
+    expect(await service.end()).toEqual({ code: 0, signal: null });
+    expect(home.plants().map(({ id }) => id)).toEqual(expect.arrayContaining(acknowledged));
   });
 });
 
 describe('a running service', () => {
+  let service: ServiceProcess;
   let nextId = 1;
 
   /** Starts the service with a script that runs before it in its main thread. */
   async function startWith(script: string): Promise<void> {
-    const preload = join(folder, 'preload.cjs');
+    const preload = join(home.folder, 'preload.cjs');
     writeFileSync(preload, `if (require('node:worker_threads').isMainThread) { ${script} }`);
-    service = await ServiceProcess.start(folder, { NODE_OPTIONS: `--require ${preload}` });
+    service = await home.start({ NODE_OPTIONS: `--require ${preload}` });
   }
 
   async function create(): Promise<number> {
     return (await service.post(`{"id":${nextId++},"name":"Fern"}`)).status;
   }
 
-  const isReady = async () =>
-    (await fetch(new URL('/health/ready', await service.url()))).status === 200;
+  const isReady = async () => (await service.statusOf('/health/ready')) === 200;
 
   it('whose database thread dies is not ready, and recovers by itself', async () => {
     await startWith(`
@@ -80,7 +66,7 @@ describe('a running service', () => {
     await until(isReady);
 
     expect(await create()).toBe(200);
-    expect(readPlants(join(folder, 'data/plants.db'))).toHaveLength(2);
+    expect(home.plants()).toHaveLength(2);
   });
 
   it('works on when the clock jumps', async () => {
@@ -111,17 +97,17 @@ describe('a running service', () => {
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stdout).toMatch(/"level":60.*"message":"nobody foresaw this"/);
-    expect(readPlants(join(folder, 'data/plants.db'))).toHaveLength(1);
+    expect(home.plants()).toHaveLength(1);
   });
 
   it('whose database file is deleted is not ready, and creates no empty one', async () => {
-    service = await ServiceProcess.start(folder);
+    service = await home.start();
     expect(await create()).toBe(200);
 
-    for (const suffix of ['', '-wal', '-shm']) rmSync(join(folder, `data/plants.db${suffix}`));
+    for (const suffix of ['', '-wal', '-shm']) rmSync(home.file + suffix);
 
     expect(await create()).toBe(503);
     expect(await isReady()).toBe(false);
-    expect(existsSync(join(folder, 'data/plants.db'))).toBe(false);
+    expect(existsSync(home.file)).toBe(false);
   });
 });

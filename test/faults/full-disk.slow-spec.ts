@@ -1,14 +1,12 @@
 import { randomInt } from 'node:crypto';
 import { copyFileSync, mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
 import { errorBodies } from '../support/error-bodies';
-import { printFigures } from '../support/figures';
-import { makeFolder, removeFolder } from '../support/folder';
 import { creation, putLoad } from '../support/load';
-import { reportOutcomes } from '../support/outcomes';
-import { ServiceProcess } from '../support/service-process';
+import { type OutcomeReport, reportOutcomes } from '../support/outcomes';
+import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { SmallDisk } from '../support/small-disk';
 import { until } from '../support/until';
 
@@ -18,25 +16,18 @@ const ROUNDS = 20;
 describe('a full disk', () => {
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
   const outcomes = new Map<number, number>();
-  let folder: string;
+  const home = useServiceHome();
   let disk: SmallDisk;
   let service: ServiceProcess;
   beforeEach(async () => {
-    folder = makeFolder();
-    mkdirSync(join(folder, 'data'));
-    disk = await SmallDisk.mount(join(folder, 'data'), SIZE);
+    mkdirSync(dirname(home.file));
+    disk = await SmallDisk.mount(dirname(home.file), SIZE);
     outcomes.clear();
   });
-  afterEach(async () => {
-    service.kill('SIGKILL');
-    await service.ended;
-    await disk.unmount();
-    removeFolder(folder);
-  });
+  afterEach(() => disk.unmount());
 
   async function start(): Promise<URL> {
-    const environment = { DATABASE_URL: `sqlite:${join(folder, 'data/plants.db')}` };
-    service = await ServiceProcess.start(folder, environment, disk.wrapper);
+    service = await home.start({ DATABASE_URL: `sqlite:${home.file}` }, disk.wrapper);
     return service.url();
   }
 
@@ -63,12 +54,20 @@ describe('a full disk', () => {
 
   /** A copy of the database once the service has closed it: SQLite does not open it where it is. */
   function databaseFile(): string {
-    const copy = join(folder, 'copy.db');
+    const copy = join(home.folder, 'copy.db');
     copyFileSync(join(disk.path, 'plants.db'), copy);
     return copy;
   }
 
-  const statusOf = async (url: URL, path: string) => (await fetch(new URL(path, url))).status;
+  function expectPromisesKept(): OutcomeReport {
+    const report = reportOutcomes(outcomes, databaseFile());
+    expect(report).toMatchObject({
+      'acknowledged and lost': 0,
+      'refused but stored': 0,
+      integrity: 'ok',
+    });
+    return report;
+  }
 
   it('is answered 503 or 504, is not ready, and is got over without a restart', async () => {
     const url = await start();
@@ -77,45 +76,19 @@ describe('a full disk', () => {
     await createUntilRefused(url, 20);
     disk.fill();
     await createUntilRefused(url, 20);
-    const whileFull: number[] = [];
     for (let probe = 0; probe < 20; probe++) {
-      whileFull.push(await statusOf(url, '/health/ready'));
+      expect(await service.statusOf('/health/ready')).toBe(503);
       await setTimeout(100);
     }
-    const live = await statusOf(url, '/health/live');
+    expect(await service.statusOf('/health/live')).toBe(200);
     disk.release();
-    const released = performance.now();
-    await until(async () => (await statusOf(url, '/health/ready')) === 200);
-    const recovery = performance.now() - released;
-    const again: number[] = [];
-    await putLoad({
-      url,
-      connections: 1,
-      next: () => (again.length < 10 ? creation(nextId++) : undefined),
-      onAnswer: (_id, { status }) => again.push(status),
-    });
-    service.kill('SIGTERM');
-    const { code } = await service.ended;
+    await service.untilReady();
+    for (let count = 0; count < 10; count++) {
+      expect((await service.post(`{"id":${nextId++},"name":"Fern"}`)).status).toBe(200);
+    }
 
-    const report = {
-      ...reportOutcomes(outcomes, databaseFile()),
-      'readiness while full': [...new Set(whileFull)].join(),
-      'liveness while full': live,
-      'ready again after (ms)': Math.round(recovery),
-      'creations afterwards': [...new Set(again)].join(),
-      'exit code': code,
-    };
-    printFigures('a full disk', report);
-    expect(report).toMatchObject({
-      'acknowledged and lost': 0,
-      'refused but stored': 0,
-      'readiness while full': '503',
-      'liveness while full': 200,
-      'creations afterwards': '200',
-      'exit code': 0,
-      integrity: 'ok',
-    });
-    expect(report.acknowledged).toBeGreaterThan(0);
+    expect(await service.end()).toEqual({ code: 0, signal: null });
+    expect(expectPromisesKept().acknowledged).toBeGreaterThan(0);
   }, 60_000);
 
   it('refuses a creation, which is stored when it is sent again with its Idempotency-Key', async () => {
@@ -149,20 +122,12 @@ describe('a full disk', () => {
       const url = await start();
       disk.fill(free);
       await createUntilRefused(url, 5);
-      service.kill('SIGKILL');
-      await service.ended;
+      await service.end('SIGKILL');
       disk.release();
     }
     await start();
-    service.kill('SIGTERM');
-    await service.ended;
+    await service.end();
 
-    const report = { rounds: ROUNDS, ...reportOutcomes(outcomes, databaseFile()) };
-    printFigures(`a full disk, then kill -9 (SEED=${seed})`, report);
-    expect(report).toMatchObject({
-      'acknowledged and lost': 0,
-      'refused but stored': 0,
-      integrity: 'ok',
-    });
+    expectPromisesKept();
   }, 120_000);
 });

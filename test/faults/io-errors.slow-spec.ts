@@ -1,33 +1,30 @@
 import { join } from 'node:path';
-import { printFigures } from '../support/figures';
-import { makeFolder, removeFolder } from '../support/folder';
 import { creation, putLoad } from '../support/load';
 import { reportOutcomes } from '../support/outcomes';
-import { ServiceProcess } from '../support/service-process';
+import { useServiceHome } from '../support/service-process';
 import { strace, tracee } from '../support/strace';
-import { until } from '../support/until';
 
 describe('a disk that fails for a while', () => {
+  const home = useServiceHome();
+
   it.each([
     ['an I/O error on the sync', 'fsync,fdatasync', 'EIO', '60..70'],
     ['a file system that becomes read-only', 'pwrite64', 'EROFS', '200..260'],
   ])(
     'with %s is got over without a restart',
-    async (what, calls, error, when) => {
-      const folder = makeFolder();
+    async (_what, calls, error, when) => {
       const wrapper = strace(
         '--seccomp-bpf',
         ...['-e', `trace=${calls}`],
         ...['-e', `inject=${calls}:error=${error}:when=${when}`],
-        ...['-o', join(folder, 'trace')],
+        ...['-o', join(home.folder, 'trace')],
       );
-      const service = await ServiceProcess.start(folder, {}, wrapper);
-      const url = await service.url();
+      const service = await home.start({}, wrapper);
       const outcomes = new Map<number, number>();
       let nextId = 1;
       let after = 0;
       await putLoad({
-        url,
+        url: await service.url(),
         connections: 4,
         backOff: 20,
         next: () => (after < 200 ? creation(nextId++) : undefined),
@@ -37,19 +34,17 @@ describe('a disk that fails for a while', () => {
           if (failed && status === 200) after++;
         },
       });
-      await until(async () => (await fetch(new URL('/health/ready', url))).status === 200);
+      await service.untilReady();
       process.kill(tracee(service.pid), 'SIGKILL');
       await service.ended;
 
-      const report = reportOutcomes(outcomes, join(folder, 'data/plants.db'));
-      printFigures(what, report);
+      const report = reportOutcomes(outcomes, home.file);
       expect(report).toMatchObject({
         'acknowledged and lost': 0,
         'refused but stored': 0,
         integrity: 'ok',
       });
       expect(report['refused (50300)'] + report['unknown (50400)']).toBeGreaterThan(0);
-      removeFolder(folder);
     },
     60_000,
   );

@@ -1,5 +1,4 @@
 import { randomInt } from 'node:crypto';
-import { printFigures } from '../support/figures';
 import { makeFolder, removeFolder } from '../support/folder';
 import { killUnderLoad } from '../support/kill-rounds';
 
@@ -8,12 +7,11 @@ const ROUNDS = 50;
 describe(`${ROUNDS} times kill -9 under load`, () => {
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
 
-  it('lose nothing acknowledged, and keep nothing refused', async () => {
+  it(`lose nothing acknowledged, and keep nothing refused (SEED=${seed})`, async () => {
     const folder = makeFolder();
 
     const report = await killUnderLoad(folder, ROUNDS, seed);
 
-    printFigures(`kill -9 (SEED=${seed})`, report);
     expect(report).toMatchObject({
       acknowledgedAndLost: 0,
       refusedButStored: 0,

@@ -2,35 +2,25 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { DiskModel } from '../support/disk-model';
-import { printFigures } from '../support/figures';
-import { makeFolder, removeFolder } from '../support/folder';
 import { creation, putLoad } from '../support/load';
 import { reportOutcomes } from '../support/outcomes';
-import { ServiceProcess } from '../support/service-process';
+import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { strace, tracee } from '../support/strace';
 
 describe('beside a process that reads all the time', () => {
-  let folder: string;
-  let file: string;
+  const home = useServiceHome();
   let reader: DatabaseSync;
   let service: ServiceProcess;
   const outcomes = new Map<number, number>();
   let nextId: number;
   beforeEach(() => {
     nextId = 1;
-    folder = makeFolder();
-    file = join(folder, 'data/plants.db');
     outcomes.clear();
-  });
-  afterEach(async () => {
-    service.kill('SIGKILL');
-    await service.ended;
-    removeFolder(folder);
   });
 
   /** Opens a connection that stays in the middle of a read. */
   function openReader(): void {
-    reader = new DatabaseSync(file);
+    reader = new DatabaseSync(home.file);
     reader.exec('BEGIN');
     reader.prepare('SELECT count(*) FROM plants').get();
   }
@@ -56,44 +46,42 @@ describe('beside a process that reads all the time', () => {
     await service.ended;
   }
 
-  /** What a power cut would leave. Closing the reader, who is now the last, would empty the log. */
-  function reportOnDisk(model: DiskModel) {
-    const copy = join(folder, 'copy.db');
-    model.copyDisk(file, copy);
+  /** Of what a power cut would leave. Closing the reader, who is now the last, would empty the log. */
+  function expectNothingLost(model: DiskModel): void {
+    const copy = join(home.folder, 'copy.db');
+    model.copyDisk(home.file, copy);
     reader.close();
-    return { ...reportOutcomes(outcomes, copy), 'bytes lost': model.lost };
+    expect({ ...reportOutcomes(outcomes, copy), 'bytes lost': model.lost }).toMatchObject({
+      'acknowledged and lost': 0,
+      'refused but stored': 0,
+      integrity: 'ok',
+      'bytes lost': 0,
+    });
   }
 
   it('a service recovers from a failed sync, and loses nothing at a power cut', async () => {
-    const trace = join(folder, 'trace');
-    const model = new DiskModel(`${file}-wal`);
+    const trace = join(home.folder, 'trace');
+    const model = new DiskModel(`${home.file}-wal`);
     const failure = 'inject=fsync,fdatasync:error=EIO:when=60..66';
-    service = await ServiceProcess.start(folder, {}, DiskModel.wrapper(trace, '-e', failure));
+    service = await home.start({}, DiskModel.wrapper(trace, '-e', failure));
     openReader();
     let before = Infinity;
     await create(() => {
       if (before === Infinity && count(50400) > 0 && count(50300) > 0) before = count(200);
       return count(200) > before + 100;
     });
-    expect((await fetch(new URL('/health/ready', await service.url()))).status).toBe(200);
+    expect(await service.statusOf('/health/ready')).toBe(200);
     await kill();
 
     model.follow(trace);
-    const report = reportOnDisk(model);
-    printFigures('a failed sync beside a reader', report);
-    expect(report).toMatchObject({
-      'acknowledged and lost': 0,
-      'refused but stored': 0,
-      integrity: 'ok',
-      'bytes lost': 0,
-    });
+    expectNothingLost(model);
   }, 120_000);
 
   it('a service starts on a log that is partly lost, and loses nothing at a power cut', async () => {
-    const [first, second] = [join(folder, 'first'), join(folder, 'second')];
-    const model = new DiskModel(`${file}-wal`);
+    const [first, second] = [join(home.folder, 'first'), join(home.folder, 'second')];
+    const model = new DiskModel(`${home.file}-wal`);
     const failure = 'inject=fsync,fdatasync:error=EIO:when=60+';
-    service = await ServiceProcess.start(folder, {}, DiskModel.wrapper(first, '-e', failure));
+    service = await home.start({}, DiskModel.wrapper(first, '-e', failure));
     await create(() => count(50400) > 0 && count(50300) > 0);
     await kill();
     model.follow(first);
@@ -101,44 +89,30 @@ describe('beside a process that reads all the time', () => {
     // Finds the frames of the failed batch in the log, and takes them for committed.
     openReader();
 
-    service = await ServiceProcess.start(folder, {}, DiskModel.wrapper(second));
+    service = await home.start({}, DiskModel.wrapper(second));
     const before = count(200);
     await create(() => count(200) > before + 100);
     await kill();
 
     model.follow(second);
-    const report = { ...reportOnDisk(model), 'bytes lost before': lostBefore };
-    printFigures('a start on a partly lost log, beside a reader', report);
     expect(lostBefore).toBeGreaterThan(0);
-    expect(report).toMatchObject({
-      'acknowledged and lost': 0,
-      'refused but stored': 0,
-      integrity: 'ok',
-      'bytes lost': 0,
-    });
+    expectNothingLost(model);
   }, 120_000);
 });
 
 describe('the system calls of the store', () => {
-  let folder: string;
-  let service: ServiceProcess;
-  beforeEach(() => {
-    folder = makeFolder();
-  });
-  afterEach(() => {
-    removeFolder(folder);
-  });
+  const home = useServiceHome();
 
   async function traceOf(calls: string, database: string, creations: number): Promise<string[]> {
-    const trace = join(folder, 'trace');
+    const trace = join(home.folder, 'trace');
     const wrapper = strace('-y', '-e', `trace=${calls}`, '-ff', '-o', trace);
-    service = await ServiceProcess.start(folder, { DATABASE_URL: `sqlite:${database}` }, wrapper);
+    const service = await home.start({ DATABASE_URL: `sqlite:${database}` }, wrapper);
     for (let id = 1; id <= creations; id++) await service.post(`{"id":${id},"name":"Fern"}`);
     process.kill(tracee(service.pid), 'SIGTERM');
     await service.ended;
-    return readdirSync(folder)
+    return readdirSync(home.folder)
       .filter((name) => name.startsWith('trace.'))
-      .flatMap((name) => readFileSync(join(folder, name), 'latin1').split('\n'));
+      .flatMap((name) => readFileSync(join(home.folder, name), 'latin1').split('\n'));
   }
 
   it('sync every directory that has a new entry', async () => {
@@ -147,7 +121,7 @@ describe('the system calls of the store', () => {
     const synced = lines.flatMap((line) => /^fsync\(\d+<(.*)>\) += 0$/.exec(line)?.[1] ?? []);
     expect(synced).toEqual(
       expect.arrayContaining(
-        ['', '/one', '/one/two', '/one/two/three'].map((path) => folder + path),
+        ['', '/one', '/one/two', '/one/two/three'].map((path) => home.folder + path),
       ),
     );
   }, 60_000);
@@ -159,7 +133,6 @@ describe('the system calls of the store', () => {
     const examinations = (lines: string[]) =>
       lines.filter((line) => /"[^"]*\.db(?:-wal)?"/.test(line)).length;
     const perBatch = (examinations(busy) - examinations(idle)) / 200;
-    printFigures('examinations of the files', { 'per batch': perBatch });
     expect(perBatch).toBeLessThan(4.1);
   }, 60_000);
 });

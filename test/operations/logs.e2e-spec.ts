@@ -6,46 +6,34 @@ import { join } from 'node:path';
 import { createLogger } from '../../src/operations/logging/logger';
 import { NestLogger } from '../../src/operations/logging/nest-logger';
 import { TestApplication, TOKEN } from '../support/application';
-import { makeFolder, removeFolder } from '../support/folder';
 import { freePort } from '../support/free-port';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
 import { programEnvironment } from '../support/run-folder';
-import { ServiceProcess } from '../support/service-process';
+import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
 import { exchange } from '../support/wire';
 
+const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
 describe('the log', () => {
-  let folder: string;
+  const home = useServiceHome();
   let service: ServiceProcess;
-  beforeEach(() => {
-    folder = makeFolder();
-  });
-  afterEach(async () => {
-    service.kill('SIGKILL');
-    await service.ended;
-    removeFolder(folder);
-  });
 
-  async function start(environment: NodeJS.ProcessEnv = {}): Promise<void> {
-    service = await ServiceProcess.start(folder, environment);
+  async function start(environment?: NodeJS.ProcessEnv): Promise<void> {
+    service = await home.start(environment);
   }
 
   /** Ends the service and returns all lines that it wrote. */
   async function lines(): Promise<Record<string, unknown>[]> {
-    service.kill('SIGTERM');
-    await service.ended;
-    return service.stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    await service.end();
+    return service.lines;
   }
 
   it('has one line for a 5xx, with its number, its cause, the request id and the trace', async () => {
     await start();
-    const lock = lockDatabase(join(folder, 'data/plants.db'));
+    const lock = lockDatabase(home.file);
     await service.post('{"id":1,"name":"Fern"}', {
       'x-request-id': 'abc',
       traceparent: TRACEPARENT,
@@ -67,7 +55,7 @@ describe('the log', () => {
 
   it('counts the lines of an error number beyond ten a second', async () => {
     await start();
-    const lock = lockDatabase(join(folder, 'data/plants.db'));
+    const lock = lockDatabase(home.file);
     await Promise.all(
       Array.from({ length: 50 }, (_, id) => service.post(`{"id":${id},"name":"Fern"}`)),
     );
@@ -112,7 +100,10 @@ describe('the log', () => {
     }
 
     it('who created what, and with which outcome', async () => {
-      writeFileSync(join(folder, 'tokens.txt'), 'valid ci\nscraper prometheus scope=metrics\n');
+      writeFileSync(
+        join(home.folder, 'tokens.txt'),
+        'valid ci\nscraper prometheus scope=metrics\n',
+      );
       await start({ ACCESS_LOG: 'true', AUTH_TOKENS_FILE: 'tokens.txt', BODY_LIMIT: '1KiB' });
       const post = (body: string, token = 'valid') =>
         service.post(body, { authorization: `Bearer ${token}` });
@@ -122,7 +113,7 @@ describe('the log', () => {
       await post(`{"id":1,"name":"${'secret'.repeat(200)}"}`);
       await post('{}', 'bad-secret');
       await post('{}', 'scraper');
-      const lock = lockDatabase(join(folder, 'data/plants.db'));
+      const lock = lockDatabase(home.file);
       await post('{"id":-2,"name":"secret"}');
       lock.close();
 
@@ -142,14 +133,9 @@ describe('the log', () => {
       const origin = 'https://app.example.org';
       await start({ ACCESS_LOG: 'true', CORS_ORIGINS: origin });
       for (const from of [origin, 'https://other.example.org']) {
-        const preflight = {
-          origin: from,
-          'access-control-request-method': 'POST',
-          'access-control-request-headers': 'authorization,content-type',
-        };
         await fetch(new URL('/plants', await service.url()), {
           method: 'OPTIONS',
-          headers: preflight,
+          headers: { origin: from, 'access-control-request-method': 'POST' },
         });
         await service.post('{"id":1,"name":"Fern"}', { origin: from });
       }
@@ -194,7 +180,7 @@ describe('the log', () => {
 
   it('contains no token and no body, even at the lowest level', async () => {
     await start({ ACCESS_LOG: 'true', LOG_LEVEL: 'trace' });
-    const lock = lockDatabase(join(folder, 'data/plants.db'));
+    const lock = lockDatabase(home.file);
     await service.post('{"id":1,"name":"secret"}');
     await service.post('{"id":1,"name":"secret"', { authorization: 'Bearer secret' });
     await service.post('{"id":"secret"');
@@ -206,30 +192,15 @@ describe('the log', () => {
 });
 
 describe('the log with ACCESS_LOG=true', () => {
-  let folder: string;
+  const home = useServiceHome();
   let service: ServiceProcess;
-  let tests = 0;
-  beforeAll(async () => {
-    folder = makeFolder();
-    service = await ServiceProcess.start(folder, { ACCESS_LOG: 'true' });
-  });
-  afterAll(async () => {
-    service.kill('SIGKILL');
-    await service.ended;
-    removeFolder(folder);
+  beforeEach(async () => {
+    service = await home.start({ ACCESS_LOG: 'true' });
   });
 
-  /** The lines of all requests of the present test, and of no other. */
   async function requestLines(): Promise<Record<string, unknown>[]> {
-    const last = `end-${++tests}`;
-    await fetch(await service.url(), { headers: { 'x-request-id': last } });
-    await until(() => service.stdout.includes(`"${last}"`));
-    const lines = service.stdout
-      .split('\n')
-      .filter((line) => line.includes('"requestId"'))
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
-    const endOf = (test: number) => lines.findIndex(({ requestId }) => requestId === `end-${test}`);
-    return lines.slice(endOf(tests - 1) + 1, endOf(tests));
+    await service.end();
+    return service.lines.filter(({ msg }) => msg === 'request');
   }
 
   it('has one line for each request', async () => {
@@ -293,21 +264,15 @@ describe('the log with ACCESS_LOG=true', () => {
     });
 
     expect(await requestLines()).toHaveLength(1);
-    const lines = service.stdout.trimEnd().split('\n');
-    const levels = lines.map((line) => (JSON.parse(line) as { level: number }).level);
-    expect(levels).not.toContain(60);
+    expect(service.lines.map(({ level }) => level)).not.toContain(60);
   });
 });
 
 describe('a log output', () => {
-  let folder: string;
+  const home = useServiceHome();
   let child: ChildProcess | undefined;
-  beforeEach(() => {
-    folder = makeFolder();
-  });
   afterEach(() => {
     child?.kill('SIGKILL');
-    removeFolder(folder);
   });
 
   it.each([
@@ -317,25 +282,16 @@ describe('a log output', () => {
   ])(
     '%s does not stop the service',
     async (_what, flags, path, code) => {
-      const pipe = join(folder, 'pipe');
+      const pipe = join(home.folder, 'pipe');
       if (path === undefined) execFileSync('mkfifo', [pipe]);
       const output = openSync(path ?? pipe, flags);
-      const port = await freePort();
-      child = spawn(
-        process.execPath,
-        [join(__dirname, '../../dist/program/plant-store.js'), 'serve'],
-        {
-          cwd: folder,
-          env: {
-            ...programEnvironment(),
-            PORT: String(port),
-            AUTH_TOKENS: TOKEN,
-            ACCESS_LOG: 'true',
-            SHUTDOWN_TIMEOUT: '2s',
-          },
-          stdio: ['ignore', output, 'ignore'],
-        },
-      );
+      const port = String(await freePort());
+      const settings = { PORT: port, ACCESS_LOG: 'true', SHUTDOWN_TIMEOUT: '2s' };
+      child = spawn(process.execPath, [PROGRAM, 'serve'], {
+        cwd: home.folder,
+        env: { ...programEnvironment(), AUTH_TOKENS: TOKEN, ...settings },
+        stdio: ['ignore', output, 'ignore'],
+      });
       const ended = once(child, 'close');
       const url = new URL(`http://127.0.0.1:${port}/${'x'.repeat(4000)}`);
       await until(() => fetch(url).then(Boolean, () => false));
@@ -365,15 +321,15 @@ it('leaves nothing on the process when applications end', async () => {
 }, 30_000);
 
 describe("the log of Nest's Logger", () => {
-  function written(isTTY: boolean): string {
+  function written(isTTY: boolean, ...parameters: Parameters<NestLogger['error']>): string {
     let text = '';
     const output = { isTTY, write: (line: string) => (text += line) };
-    new NestLogger(createLogger('info', output)).error(new Error('gone'), 'no store', 'Store');
+    new NestLogger(createLogger('info', output)).error(...parameters);
     return text;
   }
 
   it('is JSON unless the output is a terminal', () => {
-    expect(JSON.parse(written(false))).toMatchObject({
+    expect(JSON.parse(written(false, new Error('gone'), 'no store', 'Store'))).toMatchObject({
       level: 50,
       context: 'Store',
       msg: 'no store',
@@ -382,15 +338,15 @@ describe("the log of Nest's Logger", () => {
   });
 
   it('adds nothing for a missing stack', () => {
-    let text = '';
-    const output = { write: (line: string) => (text += line) };
     // Nest's Logger passes an error without a stack this way.
-    new NestLogger(createLogger('info', output)).error('gone', undefined, 'Store');
+    const line = written(false, 'gone', undefined, 'Store');
 
-    expect(JSON.parse(text)).toMatchObject({ context: 'Store', msg: 'gone' });
+    expect(JSON.parse(line)).toMatchObject({ context: 'Store', msg: 'gone' });
   });
 
   it('is readable on a terminal', () => {
-    expect(written(true)).toMatch(/^\d\d:\d\d:\d\d ERROR Store: no store\n {4}Error: gone\n/);
+    expect(written(true, new Error('gone'), 'no store', 'Store')).toMatch(
+      /^\d\d:\d\d:\d\d ERROR Store: no store\n {4}Error: gone\n/,
+    );
   });
 });

@@ -4,13 +4,12 @@ import { get } from 'node:https';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { Client } from 'pg';
 import { commitChannel, validationChannel } from '../../src/plants/plants.channels';
 import { TestApplication, TOKEN } from '../support/application';
 import { type CollectedSpan, Collector } from '../support/collector';
-import { makeFolder, removeFolder } from '../support/folder';
+import { creation } from '../support/load';
 import { PostgresServer } from '../support/postgres';
-import { ServiceProcess } from '../support/service-process';
+import { ServiceHome, type ServiceProcess } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
 import { exchange } from '../support/wire';
@@ -28,15 +27,15 @@ const SERVER = 2;
 const UNSET = 0;
 const ERROR = 2;
 
-let folder: string;
+const home = new ServiceHome();
 let service: ServiceProcess;
 let collector: Collector;
 
 /** Starts a service that sends its spans at once. */
 async function start(environment: NodeJS.ProcessEnv = {}): Promise<void> {
-  folder = makeFolder();
+  home.open();
   collector = await Collector.start();
-  service = await ServiceProcess.start(folder, {
+  service = await home.start({
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
     OTEL_BSP_SCHEDULE_DELAY: '1',
@@ -45,15 +44,12 @@ async function start(environment: NodeJS.ProcessEnv = {}): Promise<void> {
 }
 
 async function remove(): Promise<void> {
-  service.kill('SIGKILL');
-  await service.ended;
+  await home.close();
   collector.stop();
-  removeFolder(folder);
 }
 
 async function terminate(): Promise<void> {
-  service.kill('SIGTERM');
-  expect(await service.ended).toEqual({ code: 0, signal: null });
+  expect(await service.end()).toEqual({ code: 0, signal: null });
 }
 
 async function post(body: string, headers: Record<string, string> = {}): Promise<number> {
@@ -102,11 +98,8 @@ describe('traces', () => {
     ['100-continue', 200],
     ['x', 417],
   ])('have a span for a request with the expectation %s', async (expectation, status) => {
-    const body = '{"id":200,"name":"Fern"}';
-    await exchange(
-      await service.url(),
-      `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\nExpect: ${expectation}\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-    );
+    const fields = `Host: x\r\nExpect: ${expectation}\r\nConnection: close`;
+    await exchange(await service.url(), creation(200).text.replace('Host: x', fields));
 
     const isRequest = ({ kind }: CollectedSpan) => kind === SERVER;
     await until(() => collector.spans.some(isRequest));
@@ -162,7 +155,7 @@ describe('traces', () => {
   });
 
   it('count an unavailable store as an error of the service, and the log contains their ids', async () => {
-    const lock = lockDatabase(join(folder, 'data/plants.db'));
+    const lock = lockDatabase(home.file);
     await post('{"id":4,"name":"Fern"}', { 'x-request-id': 'locked' });
     lock.close();
 
@@ -170,9 +163,9 @@ describe('traces', () => {
     expect(request).toMatchObject({ status: ERROR, attributes: { 'error.type': '503' } });
     expect(commit).toMatchObject({ status: ERROR, attributes: { 'error.type': '50300' } });
     expect(validation?.status).toBe(UNSET);
-    const logged = () => service.stdout.split('\n').filter((line) => line.includes('"locked"'));
+    const logged = () => service.lines.filter(({ requestId }) => requestId === 'locked');
     await until(() => logged().length >= 2);
-    expect(logged().map((line) => JSON.parse(line) as unknown)).toMatchObject(
+    expect(logged()).toMatchObject(
       ['50300 ', 'request'].map((message) => ({
         msg: expect.stringContaining(message) as string,
         trace_id: request?.traceId,
@@ -255,20 +248,9 @@ describe('traces with other settings', () => {
       },
     ]);
   });
-});
-
-describe('traces of other setups', () => {
-  let server: PostgresServer | undefined;
-  afterEach(async () => {
-    await remove();
-    await server?.remove();
-  });
 
   it('name the scheme https', async () => {
-    await start({
-      TLS_CERT: join(TLS_FILES, 'server.crt'),
-      TLS_KEY: join(TLS_FILES, 'server.key'),
-    });
+    await start({ TLS_CERT: `${TLS_FILES}/server.crt`, TLS_KEY: `${TLS_FILES}/server.key` });
     await once(get(await service.url(), { rejectUnauthorized: false }), 'response');
 
     const [request] = await spans(1);
@@ -276,32 +258,28 @@ describe('traces of other setups', () => {
   });
 
   it('count a failed statement of PostgreSQL as an error', async () => {
-    server = await PostgresServer.start();
+    const server = await PostgresServer.start();
     await start({ DATABASE_URL: server.url() });
-    const client = new Client(server.url());
-    await client.connect();
-    await client.query('DROP TABLE plants');
-    await client.end();
+    await server.execute('DROP TABLE plants');
 
     await post('{"id":1,"name":"Fern"}');
 
     const [, commit] = await spans(3);
     expect(commit).toMatchObject({ status: ERROR, attributes: { 'error.type': '50300' } });
+    await server.remove();
   });
 });
 
-describe('a collector that does not answer', () => {
+describe('a collector', () => {
   afterEach(remove);
 
-  it('fails no request, and the shutdown gives up on it with a log line', async () => {
+  it('that does not answer fails no request, and the shutdown gives up on it with a log line', async () => {
     const silent = createServer().listen(0, '127.0.0.1');
     await once(silent, 'listening');
     const { port } = silent.address() as { port: number };
     const attempt = once(silent, 'connection');
-    await start({
-      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
-      SHUTDOWN_TIMEOUT: '5s',
-    });
+    const endpoint = `http://127.0.0.1:${port}`;
+    await start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, SHUTDOWN_TIMEOUT: '5s' });
 
     const statuses = [await post('{"id":0,"name":"Fern"}')];
     await attempt;
@@ -313,7 +291,7 @@ describe('a collector that does not answer', () => {
     silent.close();
   });
 
-  it('is reported in the log without the id of any request', async () => {
+  it('that cannot be reached is reported in the log without the id of any request', async () => {
     await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
       OTEL_EXPORTER_OTLP_TIMEOUT: '100',
@@ -326,12 +304,8 @@ describe('a collector that does not answer', () => {
     expect(JSON.parse(line)).toMatchObject({ level: 50 });
     expect(line).not.toMatch(/requestId|trace_id/);
   });
-});
 
-describe('a collector that refuses', () => {
-  afterEach(remove);
-
-  it('is reported once a second, and the other failures are counted', async () => {
+  it('that refuses is reported once a second, and the other failures are counted', async () => {
     await start();
     collector.status = 401;
     const begin = performance.now();
@@ -353,13 +327,9 @@ describe('a collector that refuses', () => {
 
 describe('OpenTelemetry', () => {
   beforeEach(() => {
-    folder = makeFolder();
+    home.open();
   });
-  afterEach(async () => {
-    service.kill('SIGKILL');
-    await service.ended;
-    removeFolder(folder);
-  });
+  afterEach(() => home.close());
 
   /**
    * Node options that make the service write to its standard error which modules of OpenTelemetry it
@@ -368,7 +338,7 @@ describe('OpenTelemetry', () => {
    * @param missing a package that cannot be found
    */
   function watchModules(missing = ''): string {
-    const preload = join(folder, 'watch.cjs');
+    const preload = join(home.folder, 'watch.cjs');
     writeFileSync(
       preload,
       `require('node:module').registerHooks({
@@ -386,7 +356,7 @@ describe('OpenTelemetry', () => {
   }
 
   it('is loaded when traces are enabled', async () => {
-    service = await ServiceProcess.start(folder, {
+    service = await home.start({
       NODE_OPTIONS: watchModules(),
       OTEL_TRACES_EXPORTER: 'console',
     });
@@ -398,7 +368,7 @@ describe('OpenTelemetry', () => {
   it.each([{}, { OTEL_TRACES_EXPORTER: 'none', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://x' }])(
     'is not loaded with %p, neither at the start nor by requests',
     async (environment) => {
-      service = await ServiceProcess.start(folder, {
+      service = await home.start({
         NODE_OPTIONS: watchModules(),
         ...environment,
       });
@@ -410,20 +380,16 @@ describe('OpenTelemetry', () => {
   );
 
   it('is only needed when traces are enabled: then the service ends with one sentence', async () => {
-    service = new ServiceProcess(folder, {
+    service = home.begin({
       NODE_OPTIONS: watchModules('@opentelemetry/sdk-node'),
       AUTH_TOKENS: TOKEN,
       OTEL_TRACES_EXPORTER: 'otlp',
     });
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
-    const said = service.stderr
-      .trimEnd()
-      .split('\n')
-      .filter((line) => !line.startsWith('file:'));
-    expect(said).toEqual([
-      'The OTEL_* variables enable traces, but OpenTelemetry is not installed. Run: npm install @opentelemetry/api @opentelemetry/resources @opentelemetry/sdk-node',
-    ]);
+    expect(service.stderr.replaceAll(/^file:.*\n/gm, '')).toBe(
+      'The OTEL_* variables enable traces, but OpenTelemetry is not installed. Run: npm install @opentelemetry/api @opentelemetry/resources @opentelemetry/sdk-node\n',
+    );
   });
 });
 

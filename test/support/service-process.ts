@@ -1,6 +1,11 @@
 import { once } from 'node:events';
+import { join } from 'node:path';
+import type { Plant } from '../../src/plants';
 import { TOKEN } from './application';
+import { makeFolder, removeFolder } from './folder';
 import { ProgramProcess } from './plant-store';
+import { readPlants } from './sqlite';
+import { until } from './until';
 
 /** The built service as a process of its own, as an operator runs it. */
 export class ServiceProcess extends ProgramProcess {
@@ -48,6 +53,20 @@ export class ServiceProcess extends ProgramProcess {
     });
   }
 
+  async statusOf(path: string): Promise<number> {
+    return (await fetch(new URL(path, await this.url()))).status;
+  }
+
+  async untilReady(): Promise<void> {
+    await until(async () => (await this.statusOf('/health/ready')) === 200);
+  }
+
+  /** All lines of its log, each of which must be JSON. */
+  get lines(): Record<string, unknown>[] {
+    const lines = this.stdout.split('\n').filter((line) => line !== '');
+    return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  }
+
   /** Of the process; of the wrapper if that started another. */
   get pid(): number {
     return this.child.pid ?? NaN;
@@ -56,4 +75,58 @@ export class ServiceProcess extends ProgramProcess {
   kill(signal: NodeJS.Signals): void {
     this.child.kill(signal);
   }
+  /** Sends a signal and waits for the end. */
+  end(signal: NodeJS.Signals = 'SIGTERM'): ServiceProcess['ended'] {
+    this.kill(signal);
+    return this.ended;
+  }
+}
+
+/** A folder for services, which end with the test. */
+export class ServiceHome {
+  folder = '';
+  private services: ServiceProcess[] = [];
+
+  /** The database, unless the environment names another. */
+  get file(): string {
+    return join(this.folder, 'data/plants.db');
+  }
+
+  /** Starts a service as {@link ServiceProcess.start} does. */
+  async start(environment?: NodeJS.ProcessEnv, wrapper?: string[]): Promise<ServiceProcess> {
+    const service = this.begin({ AUTH_TOKENS: TOKEN, ...environment }, wrapper);
+    await service.url();
+    return service;
+  }
+
+  /** Starts a service without a token, and does not wait for it. */
+  begin(environment?: NodeJS.ProcessEnv, wrapper?: string[]): ServiceProcess {
+    const service = new ServiceProcess(this.folder, environment, wrapper);
+    this.services.push(service);
+    return service;
+  }
+
+  plants(): Plant[] {
+    return readPlants(this.file);
+  }
+
+  open(): void {
+    this.folder = makeFolder();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.services.map((service) => service.end('SIGKILL')));
+    this.services = [];
+    removeFolder(this.folder);
+  }
+}
+
+/** Gives each test of a suite a folder for services. */
+export function useServiceHome(): ServiceHome {
+  const home = new ServiceHome();
+  beforeEach(() => {
+    home.open();
+  });
+  afterEach(() => home.close());
+  return home;
 }
