@@ -6,9 +6,8 @@ import { INT64_MAX, INT64_MIN } from '../../int64';
 import type { Plant } from '../../plant';
 import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { GroupCommit } from '../group-commit';
-import { type KeyedPlant, plantBatches, repetitionOutcome } from '../plant-batches';
-import { openSqlite } from './sqlite.open';
-import { RefusedError, SqliteThread } from './sqlite.thread';
+import { type KeyedPlant, plantBatches } from '../plant-batches';
+import { openSqlite, RefusedError, SqliteThread } from './sqlite.thread';
 
 /** Characters of text after which a page ends early, to bound its memory. */
 const PAGE_TEXT_LIMIT = 2 ** 20;
@@ -48,9 +47,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   }
 
   /**
-   * Opens the database file, creating it and its directory when missing.
-   *
-   * @param path of the file, relative to the working directory
+   * @param path of the file, relative to the working directory; created when it is missing
    * @throws StoreOpenError when the file cannot be used
    */
   static async open(path: string): Promise<SqlitePlantsRepository> {
@@ -98,11 +95,9 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   private async commit(batch: readonly KeyedPlant[]): Promise<Insertion[]> {
     try {
       const thread = await this.liveThread();
-      const { inserted, stored } = await thread.commit({ plants: batch });
+      const insertions = await thread.commit(batch);
       this.markReady();
-      return batch.map((plant, at) =>
-        inserted[at] === 1 ? 'created' : repetitionOutcome(stored.get(at), plant),
-      );
+      return insertions;
     } catch (error) {
       const cause = this.fault(error);
       this.markUnready(cause);
@@ -124,16 +119,12 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   /** @throws RefusedError when the thread has ended and no other can be started */
   private async liveThread(): Promise<SqliteThread> {
     if (!this.thread.hasEnded) return this.thread;
-    this.restarting ??= this.restart().finally(() => {
-      this.restarting = undefined;
-    });
+    this.restarting ??= SqliteThread.start({ path: this.path, identity: this.thread.identity })
+      .then((thread) => (this.thread = this.watch(thread)))
+      .finally(() => {
+        this.restarting = undefined;
+      });
     return this.restarting;
-  }
-
-  private async restart(): Promise<SqliteThread> {
-    const { identity } = this.thread;
-    this.thread = this.watch(await SqliteThread.start({ path: this.path, identity }));
-    return this.thread;
   }
 
   private watch(thread: SqliteThread): SqliteThread {
@@ -155,9 +146,11 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   }
 
   /** Makes the store unready until a write succeeds. */
-  private markUnready(fault: Error): void {
+  private markUnready({ message }: Error): void {
     this.isWritable = false;
-    this.report(fault);
+    if (this.closing.signal.aborted) return;
+    if (!this.reported.has(message)) this.logger.error(`${message}.`);
+    this.reported.add(message);
     if (!this.isProbing) void this.probeUntilReady();
   }
 
@@ -171,15 +164,9 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
         await thread.probe();
         this.markReady();
       } catch (error) {
-        this.report(this.fault(error));
+        this.markUnready(this.fault(error));
       }
     }
     this.isProbing = false;
-  }
-
-  private report({ message }: Error): void {
-    if (this.closing.signal.aborted || this.reported.has(message)) return;
-    this.reported.add(message);
-    this.logger.error(`${message}.`);
   }
 }

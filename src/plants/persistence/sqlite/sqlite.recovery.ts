@@ -18,7 +18,6 @@ import { syncDirectory } from './sqlite.integrity';
  * `sqlite.recovery.spec.ts` fails when SQLite changes.
  */
 
-/** Bytes of the log that are written again at a time. */
 const CHUNK = 2 ** 20;
 
 /**
@@ -43,7 +42,6 @@ export function makeLogDurable(database: DatabaseSync, log: string): void {
   database.exec('ROLLBACK');
 }
 
-/** Writes the bytes of a file again, and syncs it. */
 function rewrite(file: string): void {
   const descriptor = openSync(file, 'r+');
   try {

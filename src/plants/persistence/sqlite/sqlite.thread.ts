@@ -1,17 +1,13 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve as resolvePath } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Plant } from '../../plant';
-import type {
-  SqliteBatch,
-  SqliteInsertion,
-  SqliteQuery,
-  SqliteReply,
-  SqliteRequest,
-  SqliteWorkerData,
-} from './sqlite.protocol';
+import type { Insertion } from '../../plants.repository';
+import type { KeyedPlant } from '../plant-batches';
+import { StoreOpenError } from '../store-open.error';
+import type { SqliteQuery, SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.protocol';
 
 /** The folder of this file, or of the bundle that a host has made of it. */
 const FOLDER = typeof __dirname === 'string' ? __dirname : dirname(process.argv[1] ?? '');
@@ -101,20 +97,19 @@ export class SqliteThread {
     }
   }
 
-  /** Whether the thread has ended, so that a new one may be started. */
   get hasEnded(): boolean {
     return this.endedBy !== undefined;
   }
 
-  commit(batch: SqliteBatch): Promise<SqliteInsertion> {
-    return this.request(batch);
+  /** Resolves once the plants are committed and synced. */
+  commit(plants: readonly KeyedPlant[]): Promise<Insertion[]> {
+    return this.request(plants);
   }
 
   read(query: SqliteQuery): Promise<Plant[]> {
     return this.request(query);
   }
 
-  /** Checks whether the database can be written to. */
   probe(): Promise<void> {
     return this.request('probe');
   }
@@ -142,4 +137,32 @@ export class SqliteThread {
       this.pending.push({ resolve, reject });
     });
   }
+}
+
+/**
+ * Opens a database file in a thread of its own. Creates it and its directory when missing, and brings
+ * its schema up to date.
+ *
+ * @param path of the file, relative to the working directory
+ * @throws StoreOpenError when the file cannot be used
+ */
+export async function openSqlite(path: string): Promise<SqliteThread> {
+  const fault = describeUnusablePath(path);
+  if (fault) throw new StoreOpenError(`The database file ${path} cannot be used`, `it ${fault}`);
+  const absolute = resolvePath(path);
+  try {
+    return await SqliteThread.start({ path: absolute, identity: undefined });
+  } catch (cause) {
+    throw new StoreOpenError(`The database file ${absolute} cannot be used`, cause);
+  }
+}
+
+/** Why a path cannot name the file of a store, although SQLite would accept it; undefined if it can. */
+export function describeUnusablePath(path: string): string | undefined {
+  if (path === '') return 'must name a file, such as data/plants.db';
+  if (path.startsWith(':memory:') || /^file:.*[?&]mode=memory/s.test(path)) {
+    return 'must name a file: a database in memory loses all plants when the service stops';
+  }
+  if (path.startsWith('file:')) return 'must name a file by its path, not by a URI';
+  return undefined;
 }
