@@ -1,7 +1,6 @@
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors';
 import { type BatchEvent, batchChannel, type CommitEvent, commitChannel } from '../plants.channels';
 
-/** The options of a {@link GroupCommit}. */
 export interface GroupCommitOptions<Item, Outcome> {
   /**
    * Commits a batch and resolves to one outcome per item, in order. It rejects with
@@ -16,8 +15,8 @@ export interface GroupCommitOptions<Item, Outcome> {
   /** Items are refused while the queue weighs this much. */
   readonly queueWeight: number;
   /**
-   * Items are refused while the queue would take this many milliseconds to commit, estimated from the
-   * duration of recent batches. So a slow store has a short queue.
+   * Items are refused while the queue would take this many milliseconds to commit, at the pace of
+   * recent batches.
    */
   readonly queueTime: number;
   /** Milliseconds after which a batch has timed out. */
@@ -29,7 +28,7 @@ export interface GroupCommitOptions<Item, Outcome> {
   readonly timedOutLimit: number;
 }
 
-/** The weight of the latest batch in the moving average of durations. */
+/** The share of the latest batch in the moving average of durations. */
 const SMOOTHING_FACTOR = 0.25;
 
 interface QueuedItem<Item, Outcome> {
@@ -84,7 +83,6 @@ export class GroupCommit<Item, Outcome> {
     });
   }
 
-  /** How many items wait for their batch to start. */
   get queueLength(): number {
     return this.queue.length;
   }
@@ -124,7 +122,7 @@ export class GroupCommit<Item, Outcome> {
     });
   }
 
-  /** One batch runs at a time, besides those that have timed out. */
+  /** One batch at a time, besides those that have timed out. */
   private get canStart(): boolean {
     return this.committing === this.timedOut.size && !this.isStuck;
   }

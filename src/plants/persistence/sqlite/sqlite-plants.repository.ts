@@ -19,9 +19,8 @@ const PROBE_INTERVAL = 500;
  * Stores plants in a SQLite file, with `node:sqlite` in a worker thread. Each batch is one
  * transaction, synced to the disk before it is acknowledged.
  *
- * After a failed batch or when the thread ends, the store is not ready until a write succeeds: a later
- * batch or a probe, so that it recovers without traffic too. The log has each reason once, and the
- * recovery.
+ * After a failed batch or when the thread ends, the store is not ready until a later batch or a probe
+ * succeeds. The log has each reason once, and the recovery.
  */
 export class SqlitePlantsRepository extends PlantsRepository implements OnApplicationShutdown {
   private readonly logger = new Logger('PlantStore');

@@ -13,7 +13,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { DAMAGE_ADVICE, isBusy, resultCodeOf, SQLITE_ERROR, SQLITE_NOTADB } from './sqlite.errors';
 import { readSchemaVersion, SCHEMA_VERSION } from './sqlite.schema';
 
-/** The files of a store, as last seen. */
 export interface StoreFiles {
   /** Device and inode number, as for the log; undefined when the file does not exist. */
   readonly database: string | undefined;
@@ -139,14 +138,12 @@ export function assertWritable(database: DatabaseSync, id = 0n): void {
 }
 
 /**
- * Whether any connection has a database file open, in this process or another one. A connection to a
- * file with a write-ahead log holds a shared lock as long as it lives, so that no other one gets
- * exclusive use of the file.
+ * Whether any connection has a database file open. One to a file with a write-ahead log holds a shared
+ * lock as long as it lives, so that no other gets exclusive use.
  *
  * @throws Error when the file is not a database
  */
 export function isInUse(file: string): boolean {
-  // It does not wait: whoever holds a lock uses the file.
   const database = new DatabaseSync(file);
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE');

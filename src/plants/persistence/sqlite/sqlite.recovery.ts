@@ -21,9 +21,8 @@ import { syncDirectory } from './sqlite.integrity';
 const CHUNK = 2 ** 20;
 
 /**
- * Makes all that a database holds durable. After a failed sync the log may have frames that never reach
- * the disk, although every later sync succeeds. A checkpoint writes all frames to the database file and
- * empties the log. While another process reads it cannot, and the log is written again in place.
+ * Makes all that a database holds durable: by a checkpoint, or by writing the log again in place while
+ * another process reads.
  *
  * Frames of a failed commit are written again too. They may come back after a crash, as they might
  * have without this; their plants were answered "outcome unknown".

@@ -16,10 +16,9 @@ const FOLDER = typeof __dirname === 'string' ? __dirname : dirname(process.argv[
 const WORKER_IN_PACKAGE = 'dist/plants/persistence/sqlite/sqlite.worker.js';
 
 /**
- * Finds the worker's file: beside this one, or in the package. A host that is bundled needs the latter,
- * and so do the tests: they run this file from `src`, where the package's name leads to this
- * repository, and the thread runs what was built into `dist`. A host of one file has a copy that ends
- * in `.cjs`, because `.js` may mean an ES module there.
+ * Finds the worker's file: beside this one, or in the package, for a host that is bundled and for the
+ * tests, which run this file from `src` and the thread from `dist`. A host of one file has a copy that
+ * ends in `.cjs`, because `.js` may mean an ES module there.
  *
  * @throws Error saying what to copy
  */
@@ -47,12 +46,12 @@ interface PendingRequest {
 }
 
 /**
- * A handle on the worker thread that owns a SQLite connection. The worker replies in order. A request
- * that fails is rejected, with a {@link RefusedError} when nothing is stored. Otherwise the outcome is
- * unknown, as when the thread ends before it replies.
+ * The worker thread that owns a SQLite connection, and replies in order. A request that fails is
+ * rejected, with a {@link RefusedError} when nothing is stored. Otherwise the outcome is unknown, as
+ * when the thread ends before it replies.
  */
 export class SqliteThread {
-  /** The identity of the store that the thread has opened. */
+  /** Of the store that the thread has opened. */
   identity = '';
   /** Resolves to the reason once the thread has ended. */
   readonly ended: Promise<Error>;
@@ -81,11 +80,7 @@ export class SqliteThread {
     });
   }
 
-  /**
-   * Starts a thread, which opens the database.
-   *
-   * @throws RefusedError with the reason when that fails
-   */
+  /** @throws RefusedError when the thread cannot open the database */
   static async start(data: SqliteWorkerData): Promise<SqliteThread> {
     const thread = new SqliteThread(new Worker(findWorker(), { workerData: data, name: 'sqlite' }));
     try {
@@ -140,8 +135,7 @@ export class SqliteThread {
 }
 
 /**
- * Opens a database file in a thread of its own. Creates it and its directory when missing, and brings
- * its schema up to date.
+ * Opens a database file in a thread of its own. Creates or migrates it as needed.
  *
  * @param path of the file, relative to the working directory
  * @throws StoreOpenError when the file cannot be used
