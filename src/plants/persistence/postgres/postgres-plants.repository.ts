@@ -34,7 +34,7 @@ type Outcome = Insertion | PlantStoreError;
  * statement, which is one transaction.
  */
 export class PostgresPlantsRepository extends PlantsRepository implements OnApplicationShutdown {
-  private readonly commits = new GroupCommit<KeyedPlant, Outcome>({
+  private readonly commits = new GroupCommit<KeyedPlant, Insertion>({
     ...plantBatches,
     commit: (batch) => this.commit(batch),
     timedOutLimit: 2,
@@ -108,9 +108,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
 
   private async submit(plant: KeyedPlant): Promise<Insertion> {
     this.sessions.assertUsable();
-    const outcome = await this.commits.submit(plant);
-    if (outcome instanceof PlantStoreError) throw outcome;
-    return outcome;
+    return this.commits.submit(plant);
   }
 
   /** Inserts the first plant of each id, finds the repetitions of stored ones, and compares. */
