@@ -75,20 +75,6 @@ describe('GroupCommit', () => {
     expect(await Promise.all(outcomes)).toEqual([10, 20, 30]);
   });
 
-  it('commits one batch at a time', async () => {
-    const { commits, batches } = makeGroupCommit({ batchWeight: 2 });
-
-    const outcomes = [1, 2, 3].map((item) => commits.submit(item));
-    await turn();
-
-    expect(batches.map(({ items }) => items)).toEqual([[1, 2]]);
-    batches[0]?.succeed();
-    await turn();
-    expect(batches[1]?.items).toEqual([3]);
-    batches[1]?.succeed();
-    expect(await Promise.all(outcomes)).toEqual([10, 20, 30]);
-  });
-
   it('fills a batch to its weight', async () => {
     const { commits, batches } = makeGroupCommit({ batchWeight: 5, weigh: (item) => item });
 
