@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { ClientBase, ClientConfig, PoolClient } from 'pg';
 import { UnavailableError } from '../../../errors';
-import { CircuitBreaker } from './circuit-breaker';
+import { CircuitBreaker } from '../circuit-breaker';
 import {
   isMomentary,
   isPoolExhausted,

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 
 /** Milliseconds between two probes, at most. */
-const PROBE_INTERVAL = 500;
+export const PROBE_INTERVAL = 500;
 /** Milliseconds without use after a fault that a probe cannot detect. */
 const PAUSE = 1000;
 /** Milliseconds that the start waits for the first probe. */
@@ -14,9 +14,7 @@ const START_TIMEOUT = 5000;
  */
 export class CircuitBreaker {
   private readonly logger = new Logger('PlantStore');
-  private openedBy: Error | undefined = new Error(
-    'The database has not answered yet. The service keeps trying to connect.',
-  );
+  private openedBy: Error | undefined;
   private reported: string | undefined;
   /** Whether a successful probe proves that the present fault is gone. */
   private isProbeProof = true;
@@ -39,11 +37,13 @@ export class CircuitBreaker {
 
   /** Probes the store for the first time. If that fails or takes long, probing goes on after this. */
   async start(): Promise<void> {
+    const why = 'The database has not answered yet. The service keeps trying to connect.';
+    this.openedBy = new Error(why);
     const first = this.probe().then((isUsable) => {
       if (!isUsable) void this.probeUntilUsable(PROBE_INTERVAL);
     });
     await Promise.race([first, setTimeout(START_TIMEOUT, undefined, { ref: false })]);
-    if (this.openedBy) this.report(this.openedBy);
+    if (this.fault) this.report(this.fault);
   }
 
   /**
@@ -51,13 +51,14 @@ export class CircuitBreaker {
    *
    * @param canProbe if a probe cannot detect the fault, as with a full disk, the store is used again
    *   after a pause, and counts as recovered at its next success
+   * @param delay milliseconds until the first probe
    */
-  open(fault: Error, canProbe = true): void {
-    if (this.openedBy) return;
+  open(fault: Error, canProbe = true, delay = canProbe ? 0 : PAUSE): void {
+    if (this.openedBy || this.stopping.signal.aborted) return;
     this.openedBy = fault;
     this.isProbeProof = canProbe;
     this.report(fault);
-    void this.probeUntilUsable(canProbe ? 0 : PAUSE);
+    void this.probeUntilUsable(delay);
   }
 
   /** Call it whenever the store has worked. */
