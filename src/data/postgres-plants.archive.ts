@@ -40,7 +40,7 @@ export class PostgresPlantsArchive extends PlantsArchive {
    * @throws StoreOpenError when the database cannot be used
    */
   static async open(url: string, use: 'read' | 'write'): Promise<PostgresPlantsArchive> {
-    const hosts = PostgresHosts.of(url, () => undefined);
+    const hosts = new PostgresHosts(url, () => undefined);
     try {
       await hosts.selectWritable();
       const client = await hosts.connect();

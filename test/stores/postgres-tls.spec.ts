@@ -59,63 +59,55 @@ describe('PostgresPlantsRepository, over TLS', () => {
     expect(await connect(host, parameters)).toEqual({ isInserted: true, isEncrypted: true });
   });
 
-  it('refuses the certificate of another host with verify-full', async () => {
-    const parameters = `sslmode=verify-full&sslrootcert=${CERTIFICATE}`;
-
-    expect(await connect('127.0.0.1', parameters)).toEqual({
-      isInserted: false,
-      isEncrypted: false,
-    });
-    expect(errors.join()).toMatch(/does not match certificate's altnames/);
-  });
-
-  it('refuses a certificate of an unknown authority with verify-full', async () => {
-    expect(await connect('localhost', 'sslmode=verify-full')).toMatchObject({ isInserted: false });
-    expect(errors.join()).toMatch(/self-signed certificate/);
-  });
-
-  it('does not encrypt with disable, and reports why the server refuses that', async () => {
-    expect(await connect('127.0.0.1', 'sslmode=disable')).toMatchObject({ isInserted: false });
-    expect(errors.join()).toMatch(
+  it.each([
+    [
+      'the certificate of another host',
+      '127.0.0.1',
+      `sslmode=verify-full&sslrootcert=${CERTIFICATE}`,
+      /does not match certificate's altnames/,
+    ],
+    [
+      'a certificate of an unknown authority',
+      'localhost',
+      'sslmode=verify-full',
+      /self-signed certificate/,
+    ],
+    [
+      'plain text where the server refuses it',
+      '127.0.0.1',
+      'sslmode=disable',
       /no encryption \(28000\)\. Check the user and sslmode, and the server's pg_hba.conf\./,
-    );
+    ],
+  ])('does not use %s, and says why', async (_what, host, parameters, fault) => {
+    expect(await connect(host, parameters)).toEqual({ isInserted: false, isEncrypted: false });
+    expect(errors.join()).toMatch(fault);
   });
 
   describe('with an ssl object', () => {
     const certificate = readFileSync(CERTIFICATE, 'utf8');
     const key = readFileSync(CERTIFICATE.replace(/crt$/, 'key'), 'utf8');
 
-    it('encrypts, and verifies the server', async () => {
-      const settings = {
-        host: 'localhost',
-        port: server.port,
-        user: 'clerk',
-        database: 'postgres',
-      };
+    const connectAs = (user: string, ssl: ClientConfig['ssl']) =>
+      insertBy({ host: 'localhost', port: server.port, user, database: 'postgres', ssl });
 
-      expect(await insertBy({ ...settings, ssl: { ca: certificate } })).toEqual({
+    it('encrypts, and verifies the server', async () => {
+      expect(await connectAs('clerk', { ca: certificate })).toEqual({
         isInserted: true,
         isEncrypted: true,
       });
-      expect(await insertBy({ ...settings, ssl: {} })).toMatchObject({ isInserted: false });
+      expect(await connectAs('clerk', {})).toMatchObject({ isInserted: false });
       expect(errors.join()).toMatch(/self-signed certificate/);
     });
 
     it('sends the client certificate', async () => {
-      const settings = {
-        host: 'localhost',
-        port: server.port,
-        user: 'localhost',
-        database: 'postgres',
-      };
-
-      expect(await insertBy({ ...settings, ssl: { ca: certificate } })).toMatchObject({
+      expect(await connectAs('localhost', { ca: certificate })).toMatchObject({
         isInserted: false,
       });
       expect(errors.join()).toMatch(/requires a valid client certificate/);
-      expect(
-        await insertBy({ ...settings, ssl: { ca: certificate, cert: certificate, key } }),
-      ).toEqual({ isInserted: true, isEncrypted: true });
+      expect(await connectAs('localhost', { ca: certificate, cert: certificate, key })).toEqual({
+        isInserted: true,
+        isEncrypted: true,
+      });
     });
 
     it('is verified when a URL beside it asks for no verification', async () => {

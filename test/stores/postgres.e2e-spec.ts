@@ -23,24 +23,6 @@ describe('two instances on one PostgreSQL database', () => {
     await first.stop();
   });
 
-  it('accept one of 200 creations for each of 50 ids', async () => {
-    const answers = await Promise.all(
-      Array.from({ length: 200 }, (_, at) =>
-        (at % 2 ? first : second).post(`{"id":${at % 50},"name":"Fern ${at}"}`),
-      ),
-    );
-
-    const accepted = answers.filter(({ statusCode }) => statusCode === 200);
-    const refused = answers.filter(({ statusCode }) => statusCode === 400);
-    expect(accepted).toHaveLength(50);
-    expect(refused.map((answer) => answer.json<object>())).toEqual(
-      Array(150).fill(errorBodies.idTaken),
-    );
-    expect((await store.plants()).map(({ name }) => name).toSorted()).toEqual(
-      accepted.map((answer) => answer.json<{ name: string }>().name).toSorted(),
-    );
-  });
-
   it('answer 503 with Retry-After at once while it is unavailable', async () => {
     await store.stop();
 

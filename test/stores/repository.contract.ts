@@ -59,13 +59,6 @@ export function describeRepository(
     afterEach(() => store.removePlants());
     afterAll(() => store.close());
 
-    it('stores a plant', async () => {
-      const inserted = await store.repository.insert({ id: 1n, name: 'Fern', tag: 'shade' });
-
-      expect(inserted).toBe(true);
-      expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern', tag: 'shade' }]);
-    });
-
     it('distinguishes a missing tag from an empty one', async () => {
       await store.repository.insert({ id: 1n, name: 'Fern' });
       await store.repository.insert({ id: 2n, name: 'Fern', tag: '' });
@@ -161,17 +154,6 @@ export function describeRepository(
     describe('with a key', () => {
       const fern = { id: 1n, name: 'Fern', tag: 'shade' };
 
-      it('stores a plant once, however often it is inserted', async () => {
-        const insertions = [
-          await store.repository.insertOnce(fern, keyOf(1)),
-          await store.repository.insertOnce(fern, keyOf(1)),
-          await store.second.insertOnce(fern, keyOf(1)),
-        ];
-
-        expect(insertions).toEqual(['created', 'replayed', 'replayed']);
-        expect(await store.plants()).toEqual([fern]);
-      });
-
       it.each([
         ['another name', { ...fern, name: 'Moss' }],
         ['a name that differs in case alone', { ...fern, name: 'fern' }],
@@ -184,27 +166,6 @@ export function describeRepository(
 
         expect(await store.repository.insertOnce(other, keyOf(1))).toBe('keyReused');
         expect(await store.plants()).toEqual([first]);
-      });
-
-      it('refuses another key, and no key, as any taken id', async () => {
-        await store.repository.insertOnce(fern, keyOf(1));
-
-        expect(await store.repository.insertOnce(fern, keyOf(2))).toBe('taken');
-        expect(await store.repository.insert(fern)).toBe(false);
-      });
-
-      it('refuses a key for a plant that was stored without one', async () => {
-        await store.repository.insert(fern);
-
-        expect(await store.repository.insertOnce(fern, keyOf(1))).toBe('taken');
-      });
-
-      it('takes a key for several ids', async () => {
-        const moss = { id: 2n, name: 'Moss' };
-        await store.repository.insertOnce(fern, keyOf(1));
-
-        expect(await store.repository.insertOnce(moss, keyOf(1))).toBe('created');
-        expect(await store.plants()).toEqual([fern, moss]);
       });
 
       it('tells in one batch what came first', async () => {
@@ -222,31 +183,6 @@ export function describeRepository(
           ...['created', 'replayed', 'keyReused', 'taken'],
           ...[false, true, 'taken'],
         ]);
-      });
-
-      it('tells in one batch what was stored before', async () => {
-        await store.second.insertOnce(fern, keyOf(1));
-
-        const insertions = await Promise.all([
-          store.repository.insert(fern),
-          store.repository.insertOnce(fern, keyOf(2)),
-          store.repository.insertOnce(fern, keyOf(1)),
-          store.repository.insertOnce({ ...fern, name: 'Moss' }, keyOf(1)),
-          store.repository.insertOnce({ ...fern, id: 2n }, keyOf(1)),
-        ]);
-
-        expect(insertions).toEqual([false, 'taken', 'replayed', 'keyReused', 'created']);
-      });
-
-      it('creates one of ten equal plants at the same time, and replays the others', async () => {
-        const insertions = await Promise.all(
-          Array.from({ length: 10 }, (_, at) =>
-            (at % 2 ? store.repository : store.second).insertOnce(fern, keyOf(1)),
-          ),
-        );
-
-        expect(insertions.toSorted()).toEqual(['created', ...Array<string>(9).fill('replayed')]);
-        expect(await store.plants()).toEqual([fern]);
       });
 
       it('replays only the content that was stored, of two at the same time', async () => {

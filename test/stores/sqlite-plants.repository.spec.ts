@@ -108,15 +108,6 @@ describe('SqlitePlantsRepository', () => {
     expect(query(file, 'PRAGMA journal_mode')).toEqual([{ journal_mode: 'wal' }]);
   });
 
-  it('finds its plants after it was closed and opened again', async () => {
-    await insert(1n);
-    await repository.onApplicationShutdown();
-
-    repository = await SqlitePlantsRepository.open(file);
-
-    expect(await insert(1n)).toBe(false);
-  });
-
   it('commits the accepted plants before it closes, and accepts no more', async () => {
     const inserts = Array.from({ length: 100 }, (_, at) => insert(BigInt(at)));
 
@@ -170,40 +161,13 @@ describe('SqlitePlantsRepository', () => {
     reader?.close();
   });
 
-  it('starts while another process reads', async () => {
-    await insert(1n);
-    const reader = openReader();
-
-    const second = await SqlitePlantsRepository.open(file);
-
-    expect(await second.insert({ id: 2n, name: 'Fern' })).toBe(true);
-    expect(await insert(3n)).toBe(true);
-    await second.onApplicationShutdown();
-    reader.close();
-  });
-
   describe.each<[string, RegExp, () => void | Promise<void>]>([
-    [
-      'replaced by an empty file',
-      /the file is empty: restore the database file/,
-      () => {
-        removeStore();
-        writeFileSync(file, '');
-      },
-    ],
     [
       'replaced by an empty file beside its log',
       /the file is empty: restore the database file/,
       () => {
         rmSync(file);
         writeFileSync(file, '');
-      },
-    ],
-    [
-      'cut to nothing',
-      /the database file was truncated: run `plant-store check --deep` and restore a backup/,
-      () => {
-        truncateSync(file);
       },
     ],
     [

@@ -185,7 +185,7 @@ function markFailed(span: Span, type: number | string, status: number): void {
 }
 
 /** The event of a tracing channel when the operation has ended. */
-type Ended = CommitEvent & { readonly error?: unknown; readonly result?: unknown };
+type Ended = CommitEvent & { readonly error?: unknown };
 
 /** Listeners for a tracing channel that create a child span of the current one for each operation. */
 function operationSpans(
@@ -200,12 +200,10 @@ function operationSpans(
     end: (event) => {
       const span = spans.get(event);
       if (span === undefined) return;
-      const { batchSize, error, result } = event;
+      const { batchSize, error } = event;
       if (batchSize !== undefined) span.setAttribute('plant_store.batch.size', batchSize);
-      // A commit may also report its error as its result.
-      const failure = error ?? result;
-      if (failure instanceof PlantStoreError) {
-        markFailed(span, failure.error, failure.getStatus());
+      if (error instanceof PlantStoreError) {
+        markFailed(span, error.error, error.getStatus());
       } else if (error !== undefined) {
         markFailed(span, '_OTHER', 500);
       }

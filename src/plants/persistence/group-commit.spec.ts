@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { pass, releaseClock, stopClock } from '../../../test/support/clock';
-import { OutcomeUnknownError, UnavailableError } from '../../errors';
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors';
 import { batchChannel, type CommitEvent, commitChannel } from '../plants.channels';
 import { GroupCommit, type GroupCommitOptions } from './group-commit';
 
@@ -11,7 +11,7 @@ const DEADLINE = 10_000;
 function makeGroupCommit(options: Partial<GroupCommitOptions<number, number>> = {}) {
   const batches: {
     items: readonly number[];
-    succeed: () => void;
+    succeed: (outcomes?: (number | PlantStoreError)[]) => void;
     fail: (error: Error) => void;
   }[] = [];
   const commits = new GroupCommit<number, number>({
@@ -19,8 +19,8 @@ function makeGroupCommit(options: Partial<GroupCommitOptions<number, number>> = 
       new Promise((resolve, reject) => {
         batches.push({
           items,
-          succeed: () => {
-            resolve(items.map((item) => item * 10));
+          succeed: (outcomes = items.map((item) => item * 10)) => {
+            resolve(outcomes);
           },
           fail: reject,
         });
@@ -71,20 +71,6 @@ describe('GroupCommit', () => {
     await turn();
     expect(batches.map(({ items }) => items)).toEqual([[1], [2, 3]]);
     expect(commits.queueLength).toBe(0);
-    batches[1]?.succeed();
-    expect(await Promise.all(outcomes)).toEqual([10, 20, 30]);
-  });
-
-  it('commits one batch at a time', async () => {
-    const { commits, batches } = makeGroupCommit({ batchWeight: 2 });
-
-    const outcomes = [1, 2, 3].map((item) => commits.submit(item));
-    await turn();
-
-    expect(batches.map(({ items }) => items)).toEqual([[1, 2]]);
-    batches[0]?.succeed();
-    await turn();
-    expect(batches[1]?.items).toEqual([3]);
     batches[1]?.succeed();
     expect(await Promise.all(outcomes)).toEqual([10, 20, 30]);
   });
@@ -166,6 +152,17 @@ describe('GroupCommit', () => {
     await turn();
     batches[1]?.succeed();
     expect(await second).toBe(20);
+  });
+
+  it('fails the items of a committed batch whose outcomes are errors', async () => {
+    const { commits, batches } = makeGroupCommit();
+    const outcomes = [commits.submit(1), commits.submit(2)];
+    await turn();
+
+    batches[0]?.succeed([10, new PlantStoreError('internal')]);
+
+    expect(await outcomes[0]).toBe(10);
+    await expect(outcomes[1]).rejects.toThrow(PlantStoreError);
   });
 
   it('reports an unknown outcome when a batch fails with an unexpected error', async () => {

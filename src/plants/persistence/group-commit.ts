@@ -1,14 +1,13 @@
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors';
 import { type BatchEvent, batchChannel, type CommitEvent, commitChannel } from '../plants.channels';
 
-/** The options of a {@link GroupCommit}. */
 export interface GroupCommitOptions<Item, Outcome> {
   /**
-   * Commits a batch and resolves to one outcome per item, in order. It rejects with
+   * Commits a batch and resolves to one outcome or error per item, in order. It rejects with
    * {@link UnavailableError} when nothing of the batch was stored. Any other rejection means that the
    * outcome is unknown.
    */
-  readonly commit: (batch: readonly Item[]) => Promise<readonly Outcome[]>;
+  readonly commit: (batch: readonly Item[]) => Promise<readonly (Outcome | PlantStoreError)[]>;
   /** The weight of an item, in the unit of the two limits below; at least 1. */
   readonly weigh: (item: Item) => number;
   /** The weight at which a batch is full. */
@@ -16,8 +15,8 @@ export interface GroupCommitOptions<Item, Outcome> {
   /** Items are refused while the queue weighs this much. */
   readonly queueWeight: number;
   /**
-   * Items are refused while the queue would take this many milliseconds to commit, estimated from the
-   * duration of recent batches. So a slow store has a short queue.
+   * Items are refused while the queue would take this many milliseconds to commit, at the pace of
+   * recent batches.
    */
   readonly queueTime: number;
   /** Milliseconds after which a batch has timed out. */
@@ -29,7 +28,7 @@ export interface GroupCommitOptions<Item, Outcome> {
   readonly timedOutLimit: number;
 }
 
-/** The weight of the latest batch in the moving average of durations. */
+/** The share of the latest batch in the moving average of durations. */
 const SMOOTHING_FACTOR = 0.25;
 
 interface QueuedItem<Item, Outcome> {
@@ -37,8 +36,7 @@ interface QueuedItem<Item, Outcome> {
   readonly weight: number;
   readonly resolve: (outcome: Outcome) => void;
   readonly reject: (reason: PlantStoreError) => void;
-  /** Defined while the channel has subscribers. */
-  readonly event: CommitEvent | undefined;
+  readonly event: CommitEvent;
 }
 
 /**
@@ -69,12 +67,11 @@ export class GroupCommit<Item, Outcome> {
    * @throws OutcomeUnknownError when its batch timed out, or failed and may be stored
    */
   submit(item: Item): Promise<Outcome> {
-    if (!commitChannel.hasSubscribers) return this.enqueue(item);
     const event: CommitEvent = {};
     return commitChannel.tracePromise(() => this.enqueue(item, event), event);
   }
 
-  private enqueue(item: Item, event?: CommitEvent): Promise<Outcome> {
+  private enqueue(item: Item, event: CommitEvent): Promise<Outcome> {
     if (this.isClosing || this.isFull) return Promise.reject(new UnavailableError());
     const weight = this.options.weigh(item);
     this.totalQueueWeight += weight;
@@ -84,7 +81,6 @@ export class GroupCommit<Item, Outcome> {
     });
   }
 
-  /** How many items wait for their batch to start. */
   get queueLength(): number {
     return this.queue.length;
   }
@@ -124,7 +120,7 @@ export class GroupCommit<Item, Outcome> {
     });
   }
 
-  /** One batch runs at a time, besides those that have timed out. */
+  /** One batch at a time, besides those that have timed out. */
   private get canStart(): boolean {
     return this.committing === this.timedOut.size && !this.isStuck;
   }
@@ -132,9 +128,7 @@ export class GroupCommit<Item, Outcome> {
   private async commitBatch(): Promise<void> {
     const batch = this.takeBatch();
     this.committing++;
-    if (commitChannel.hasSubscribers) {
-      for (const { event } of batch) if (event) event.batchSize = batch.length;
-    }
+    for (const { event } of batch) event.batchSize = batch.length;
     const start = performance.now();
     const timer = setTimeout(() => {
       this.timedOut.add(batch);
@@ -145,8 +139,10 @@ export class GroupCommit<Item, Outcome> {
 
     try {
       const outcomes = await this.options.commit(batch.map(({ item }) => item));
-      batch.forEach(({ resolve }, at) => {
-        resolve(outcomes[at] as Outcome);
+      batch.forEach(({ resolve, reject }, at) => {
+        const outcome = outcomes[at] as Outcome | PlantStoreError;
+        if (outcome instanceof PlantStoreError) reject(outcome);
+        else resolve(outcome);
       });
     } catch (cause) {
       fail(batch, cause instanceof PlantStoreError ? cause : new OutcomeUnknownError({ cause }));

@@ -4,12 +4,10 @@ import type * as postgresStore from './postgres/postgres-plants.repository';
 import type * as sqliteStore from './sqlite/sqlite-plants.repository';
 
 /**
- * Opens the store of a module.
- *
  * @param sqlite the file of the SQLite database
  * @param postgres a PostgreSQL database to use instead: its URL, or settings of the driver
- * @throws StoreOpenError when the SQLite file cannot be used
- * @throws Error when the settings of PostgreSQL are invalid, or its driver is not installed
+ * @throws StoreOpenError when the file or the settings cannot be used
+ * @throws Error when the driver of PostgreSQL is not installed
  */
 export async function openRepository(
   sqlite: string,

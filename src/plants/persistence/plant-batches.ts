@@ -2,7 +2,6 @@ import type { Plant } from '../plant';
 import type { Insertion } from '../plants.repository';
 import type { GroupCommitOptions } from './group-commit';
 
-/** A plant to insert. */
 export interface KeyedPlant extends Plant {
   /** Names its caller and idempotency key; absent when it has no key. A store keeps its SHA-256. */
   readonly key?: string | undefined;

@@ -24,19 +24,17 @@ const MAX_ATTEMPTS = 10;
 
 /** Whether a plant was inserted, or why it was not or may not have been. */
 type RowOutcome = boolean | PlantStoreError;
+type RowOutcomes = ReadonlyMap<bigint, RowOutcome>;
 
-/** The outcome of an insertion, or the error when it failed or its outcome is unknown. */
-type Outcome = Insertion | PlantStoreError;
-
-/** By their ids. */
 type StoredPlants = ReadonlyMap<bigint, KeyedPlant>;
+type Outcome = Insertion | PlantStoreError;
 
 /**
  * Stores plants in PostgreSQL, or in a database that speaks its protocol. Each batch is one
  * statement, which is one transaction.
  */
 export class PostgresPlantsRepository extends PlantsRepository implements OnApplicationShutdown {
-  private readonly commits = new GroupCommit<KeyedPlant, Outcome>({
+  private readonly commits = new GroupCommit<KeyedPlant, Insertion>({
     ...plantBatches,
     commit: (batch) => this.commit(batch),
     timedOutLimit: 2,
@@ -110,36 +108,31 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
 
   private async submit(plant: KeyedPlant): Promise<Insertion> {
     this.sessions.assertUsable();
-    const outcome = await this.commits.submit(plant);
-    if (outcome instanceof PlantStoreError) throw outcome;
-    return outcome;
+    return this.commits.submit(plant);
   }
 
   /** Inserts the first plant of each id, finds the repetitions of stored ones, and compares. */
   private async commit(batch: readonly KeyedPlant[]): Promise<Outcome[]> {
     const session = await this.sessions.connect();
-    const rows = firstOfEachId(batch);
+    // Of equal keys, a Map holds the last.
+    const firsts = new Map(batch.toReversed().map((plant) => [plant.id, plant]));
+    // Sorted, so that instances cannot deadlock.
+    const rows = [...firsts.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
     const outcomes = await this.insertRows(session, rows);
-    const tried = new Map(
-      rows.map((plant, at) => [plant.id, { plant, outcome: outcomes[at] ?? false }]),
-    );
     const repetitions = batch.filter(
-      ({ id, key }) => key !== undefined && tried.get(id)?.outcome === false,
+      ({ id, key }) => key !== undefined && outcomes.get(id) === false,
     );
     const stored = isLost(outcomes)
       ? new UnavailableError()
       : await this.findStored(session, repetitions);
     session.release(isLost(outcomes) || stored instanceof UnavailableError);
-    return batch.map((plant) => compare(plant, tried.get(plant.id), stored));
+    return batch.map((plant) =>
+      compare(plant, firsts.get(plant.id), outcomes.get(plant.id), stored),
+    );
   }
 
   /** Commits rows with different ids. A row that the database refuses fails alone. */
-  private async insertRows(
-    session: ClientBase,
-    rows: readonly KeyedPlant[],
-  ): Promise<RowOutcome[]> {
-    const all = (outcome: RowOutcome): RowOutcome[] => rows.map(() => outcome);
-
+  private async insertRows(session: ClientBase, rows: readonly KeyedPlant[]): Promise<RowOutcomes> {
     for (let attempt = 1; ; attempt++) {
       try {
         const inserted = await this.sessions.answerTo(
@@ -147,11 +140,11 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
           insertPlants(session, rows, this.usesPreparedStatement),
         );
         this.sessions.confirm();
-        return rows.map(({ id }) => inserted.has(id));
+        return new Map(rows.map(({ id }) => [id, inserted.has(id)]));
       } catch (error) {
         if (!isServerError(error) || isAmbiguous(error) || !(await this.isAlive(session))) {
           const cause = this.sessions.report(error, session, true);
-          return all(new OutcomeUnknownError({ cause }));
+          return failAll(rows, new OutcomeUnknownError({ cause }));
         }
         if (attempt < MAX_ATTEMPTS && isPreparedStatementFault(error)) {
           this.usesPreparedStatement = false;
@@ -159,9 +152,9 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
           await setTimeout(Math.random() * 2 ** attempt);
         } else {
           const cause = this.sessions.report(error, session);
-          if (!isRowFault(error)) return all(new UnavailableError({ cause }));
+          if (!isRowFault(error)) return failAll(rows, new UnavailableError({ cause }));
           if (rows.length > 1) return this.insertHalves(session, rows, cause);
-          return all(new PlantStoreError('internal', undefined, { cause }));
+          return failAll(rows, new PlantStoreError('internal', undefined, { cause }));
         }
       }
     }
@@ -171,15 +164,15 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     session: ClientBase,
     rows: readonly KeyedPlant[],
     cause: Error,
-  ): Promise<RowOutcome[]> {
+  ): Promise<RowOutcomes> {
     const middle = rows.length >> 1;
-    const outcomes = await this.insertRows(session, rows.slice(0, middle));
     const others = rows.slice(middle);
+    const outcomes = await this.insertRows(session, rows.slice(0, middle));
     // If the session was lost meanwhile, the other half was never sent.
     const rest = isLost(outcomes)
-      ? others.map(() => new UnavailableError({ cause }))
+      ? failAll(others, new UnavailableError({ cause }))
       : await this.insertRows(session, others);
-    return [...outcomes, ...rest];
+    return new Map([...outcomes, ...rest]);
   }
 
   /**
@@ -194,11 +187,8 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 
   /**
-   * Finds plants that have the same ids and keys.
-   *
-   * It is a statement of its own, so that it sees those whose commit the insert has waited for.
-   *
-   * @returns them by id, or why they could not be found
+   * Finds plants that have the same ids and keys, or says why it cannot. It is a statement of its own,
+   * so that it sees those whose commit the insert has waited for.
    */
   private async findStored(
     session: ClientBase,
@@ -213,35 +203,34 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 }
 
-/** Sorted, so that instances cannot deadlock. */
-function firstOfEachId(batch: readonly KeyedPlant[]): KeyedPlant[] {
-  // Of equal keys, a Map holds the last.
-  const firsts = new Map(batch.toReversed().map((plant) => [plant.id, plant]));
-  return [...firsts.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
+function failAll(rows: readonly KeyedPlant[], error: PlantStoreError): RowOutcomes {
+  return new Map(rows.map(({ id }) => [id, error]));
 }
 
 /** Whether the session was lost while it had a statement to answer. */
-function isLost(outcomes: readonly RowOutcome[]): boolean {
-  return outcomes.some((outcome) => outcome instanceof OutcomeUnknownError);
+function isLost(outcomes: RowOutcomes): boolean {
+  return [...outcomes.values()].some((outcome) => outcome instanceof OutcomeUnknownError);
 }
 
 /**
  * What became of a plant.
  *
- * @param tried the first plant of the batch with its id, and what became of that
+ * @param first the plant of the batch that was tried for its id
+ * @param outcome what became of that one
  * @param stored the plants stored before with the id and key of one of the batch
  */
 function compare(
   plant: KeyedPlant,
-  tried: { readonly plant: KeyedPlant; readonly outcome: RowOutcome } | undefined,
+  first: KeyedPlant | undefined,
+  outcome: RowOutcome | undefined,
   stored: StoredPlants | UnavailableError,
 ): Outcome {
-  const { plant: first, outcome = false } = tried ?? {};
   if (outcome === true) return plant === first ? 'created' : repetitionOutcome(first, plant);
-  if (outcome !== false) {
-    // The next plant with this id was not tried.
+  if (outcome instanceof PlantStoreError) {
     return plant === first ? outcome : new UnavailableError({ cause: outcome });
   }
-  if (!(stored instanceof UnavailableError)) return repetitionOutcome(stored.get(plant.id), plant);
-  return plant.key === undefined ? 'taken' : stored;
+  if (plant.key === undefined) return 'taken';
+  return stored instanceof UnavailableError
+    ? stored
+    : repetitionOutcome(stored.get(plant.id), plant);
 }

@@ -24,13 +24,10 @@ export function isServerError(error: unknown): error is DatabaseError & { code: 
   return error instanceof Error && 'severity' in error && 'code' in error;
 }
 
-/** Whether other transactions caused a rollback, so that a retry may succeed: serialization, deadlock. */
+/** Serialization failures and deadlocks: another attempt may succeed. */
 export const isRetryable = hasCode(/^40(001|P01)$/);
 
-/**
- * Whether a prepared statement is missing, or exists already. Either means that a proxy has put us on
- * a session that is not the one we prepared it in.
- */
+/** A prepared statement is missing or exists already: a proxy has put us on another session. */
 export const isPreparedStatementFault = hasCode(/^(26000|42P05)$/);
 
 /**
@@ -42,10 +39,7 @@ export const isPreparedStatementFault = hasCode(/^(26000|42P05)$/);
 export function isRowFault({
   code,
   routine,
-}: {
-  code: string;
-  routine?: string | undefined;
-}): boolean {
+}: Pick<DatabaseError, 'routine'> & { code: string }): boolean {
   if (code === '42501') return routine === 'ExecWithCheckOptions';
   return /^(?:09|2[123]|3[89]|4[45]|54|P0|(?!72)[6-9I-OQ-WZ])/.test(code);
 }
@@ -56,7 +50,7 @@ export function isPoolExhausted(error: unknown): boolean {
   return String(error).includes('timeout exceeded when trying to connect');
 }
 
-/** Whether the server refused because it has too little memory or disk space or too few connections. */
+/** Whether the server has too little memory or disk space or too few connections. */
 export function isOutOfResources(error: unknown): boolean {
   return isServerError(error) && error.code.startsWith('53');
 }
@@ -67,14 +61,14 @@ export function isOutOfResources(error: unknown): boolean {
  */
 export const isAmbiguous = hasCode(/^(08|40003|XX)/);
 
-/** Whether the error says nothing about the next statement: a conflict, a lock, a cancellation. */
+/** A conflict, a lock or a cancellation, which says nothing about the next statement. */
 export const isMomentary = hasCode(/^(40|55|57)/);
 
 function hasCode(codes: RegExp): (error: { code: string }) => boolean {
   return ({ code }) => codes.test(code);
 }
 
-/** Describes an error for an operator, in one line and without secrets, with advice where there is some. */
+/** An error for an operator, in one line and without secrets, with advice where there is some. */
 export function toOperatorError(where: string, error: unknown): Error {
   const { code, message } = error as { code?: string; message: string };
   const reason = message === '' || code === undefined ? message || code : `${message} (${code})`;

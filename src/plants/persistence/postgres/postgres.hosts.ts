@@ -15,7 +15,7 @@ import { withTimeout } from './with-timeout';
 /** Milliseconds to open a session, and again to check it. */
 const CONNECT_TIMEOUT = 2000;
 
-/** Milliseconds until a host is asked again, while another one has not answered yet. */
+/** Milliseconds until a host is asked again, while another one has not answered. */
 const ASK_AGAIN = 250;
 
 /** Milliseconds for which the host that is preferred may be slower than another one to answer. */
@@ -24,43 +24,44 @@ const PREFERENCE = 500;
 /** Milliseconds that closing waits for sessions in use. */
 const CLOSE_TIMEOUT = 1000;
 
-/**
- * Milliseconds of silence before the first TCP keep-alive probe. Firewalls forget an idle connection
- * after minutes, and would then drop the next batch.
- */
+/** Milliseconds before a TCP keep-alive probe. Firewalls forget a connection that is idle for minutes. */
 const KEEP_ALIVE_DELAY = 10_000;
 
-/**
- * Returns every value as the text that the server sent. The host program can replace the driver's
- * parsers, for the whole process or in its settings; ids must stay exact all the same.
- */
+/** Keeps values as text: a host can replace the driver's parsers, and ids must stay exact all the same. */
 const AS_TEXT = { getTypeParser: () => String } as unknown as CustomTypesConfig;
 
 interface Host {
   readonly pool: Pool;
-  /** For log lines. */
   readonly name: string;
 }
 
 /** The hosts of a PostgreSQL cluster. One of them is in use: one that accepts writes. */
 export class PostgresHosts {
+  private readonly hosts: readonly Host[];
   private current: Host;
-  /** Numbers the searches for a writable host. */
+  /** How many searches for a writable host there were, and were when the host in use was selected. */
   private searches = 0;
-  /** The number at which the host in use was selected. */
   private electedBy = 0;
   /** When the host in use last answered a check, on the clock of `performance.now()`. */
   heardAt = 0;
-  /** The search that was the latest when a session was last checked. */
+  /** How many there were when a session was last checked. */
   private readonly checked = new WeakMap<ClientBase, number>();
 
-  private constructor(
-    private readonly hosts: readonly [Host, ...Host[]],
+  /**
+   * @param where a connection URL, or settings of the driver, whose `connectionString` may be one
+   * @param onLost called when an idle session on the host in use is lost
+   * @param checkStore rejects when a session is in another store than before
+   * @throws Error when the URL or the settings are invalid
+   */
+  constructor(
+    where: string | ClientConfig,
     onLost: (error: Error) => void,
-    private readonly checkStore: (session: PoolClient) => Promise<void>,
+    private readonly checkStore: (session: PoolClient) => Promise<void> = () => Promise.resolve(),
   ) {
-    this.current = hosts[0];
-    for (const host of hosts) {
+    const [first, ...others] = makeHosts(where);
+    this.current = first;
+    this.hosts = [first, ...others];
+    for (const host of this.hosts) {
       host.pool.on('error', (error, session) => {
         if (host !== this.current || !this.isCurrent(session)) return;
         // A new error: the driver attaches its client to the original, and a log would print it.
@@ -69,38 +70,12 @@ export class PostgresHosts {
     }
   }
 
-  /**
-   * @param where a connection URL, or settings of the driver, whose `connectionString` may be one
-   * @param onLost called when an idle session on the host in use is lost
-   * @param checkStore rejects when a session is in another store than before
-   * @throws Error when the URL or the settings are invalid
-   */
-  static of(
-    where: string | ClientConfig,
-    onLost: (error: Error) => void,
-    checkStore: (session: PoolClient) => Promise<void> = () => Promise.resolve(),
-  ): PostgresHosts {
-    const { connectionString, ...settings } =
-      typeof where === 'string' ? { connectionString: where } : where;
-    const [first, ...others] =
-      connectionString === undefined
-        ? [makeHost(settings)]
-        : (urlPerHost(connectionString) ?? []).map((url) => makeHost(settings, readUrl(url)));
-    if (!first) {
-      const fault = describeUnknownParameter(connectionString ?? '');
-      throw new Error(
-        `the URL ${fault ?? 'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE, and sslmode, if set, must be disable, require, verify-ca or verify-full'}`,
-      );
-    }
-    return new PostgresHosts([first, ...others], onLost, checkStore);
-  }
-
-  /** The name of the host in use, for log lines. */
+  /** Of the host in use, for log lines. */
   get name(): string {
     return this.current.name;
   }
 
-  /** Whether a session is from after the host in use was selected. If not, it says nothing about it. */
+  /** Whether a session is from after the host in use was selected, and so says something about it. */
   isCurrent(session: ClientBase): boolean {
     return (this.checked.get(session) ?? 0) >= this.electedBy;
   }
@@ -213,8 +188,8 @@ export class PostgresHosts {
 }
 
 /**
- * The driver leaves the socket open when a password function fails or a certificate is invalid, and
- * the server keeps a connection slot for it for a minute. Retries would use up all its slots.
+ * The driver leaves the socket open when a password function fails or a certificate is invalid.
+ * Retries would use up the connection slots of the server, which waits a minute for each.
  */
 class ClosingClient extends Client {
   override connect(): Promise<Client>;
@@ -228,6 +203,20 @@ class ClosingClient extends Client {
     });
     return undefined;
   }
+}
+
+/** @throws Error when the URL or the settings are invalid */
+function makeHosts(where: string | ClientConfig): [Host, ...Host[]] {
+  const { connectionString, ...settings } =
+    typeof where === 'string' ? { connectionString: where } : where;
+  if (connectionString === undefined) return [makeHost(settings)];
+  const urls = urlPerHost(connectionString) ?? [];
+  const [first, ...others] = urls.map((url) => makeHost(settings, readUrl(url)));
+  if (first) return [first, ...others];
+  const fault = describeUnknownParameter(connectionString);
+  throw new Error(
+    `the URL ${fault ?? 'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE, and sslmode, if set, must be disable, require, verify-ca or verify-full'}`,
+  );
 }
 
 /** @param settings win over those of the URL, as far as they are defined */

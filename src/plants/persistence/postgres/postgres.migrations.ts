@@ -1,12 +1,11 @@
 import type { ClientBase } from 'pg';
 import { assertSupportedSchema } from '../schema-version';
 
-/** The version of the schema that this program creates and needs. */
 const VERSION = 3;
 
 /**
- * The whole schema. Of an earlier version, it leaves what is there: a column is added in the catalogue
- * alone, however many rows there are. A running service recognises its store by the identity.
+ * Of an earlier version, it leaves what is there: a column is added in the catalogue alone, however
+ * many rows there are. A running service recognises its store by the identity.
  */
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS plants
@@ -25,14 +24,13 @@ const LOCK_TIMEOUT = 100;
 /** The key of the advisory lock under which the schema is migrated: "plants" in ASCII. */
 const LOCK = 0x706c616e7473;
 
-/** What a database has of the schema. */
 export interface Schema {
   readonly hasPlants: boolean;
   /** 0 without any; the newest for a table that the operator has prepared. */
   readonly version: number;
-  /** Whether plants have a column for idempotency keys. A table of the operator may have none. */
+  /** Whether there is a column for idempotency keys. A table of the operator may have none. */
   readonly hasKeys: boolean;
-  /** The identity of the store; undefined for a table that the operator has prepared. */
+  /** Undefined for a table that the operator has prepared. */
   readonly identity: string | undefined;
 }
 
@@ -64,8 +62,6 @@ async function migrateLocked(client: ClientBase): Promise<void> {
 }
 
 /**
- * Changes nothing in the database, and needs no lock on the table.
- *
  * @param identity what {@link migrate} returned when the store was first used
  * @throws Error when the database is not that store
  */

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { ClientBase, ClientConfig, PoolClient } from 'pg';
 import { UnavailableError } from '../../../errors';
-import { CircuitBreaker } from './circuit-breaker';
+import { CircuitBreaker } from '../circuit-breaker';
 import {
   isMomentary,
   isPoolExhausted,
@@ -22,29 +22,21 @@ const CHECK_TIMEOUT = 5000;
 
 /**
  * Sessions in the store, on the host that accepts writes. While there is none, callers are refused at
- * once, and the hosts are asked again and again. The log has each reason once, and the end.
+ * once, and the hosts are asked again and again.
  */
 export class PostgresSessions {
   private readonly logger = new Logger('PlantStore');
   private readonly hosts: PostgresHosts;
   private readonly breaker = new CircuitBreaker(
     (signal) => this.prepare(signal),
-    ({ message }) => {
-      this.logger.error(message);
-    },
-    () => {
-      this.logger.log(`${this.hosts.name}: in use again.`);
-    },
+    () => this.hosts.name,
   );
   private readonly watch: StatementWatch;
-  /** That of the store in use, once there is one. */
   private schema: Schema | undefined;
-  /** Whether the log says that keys are ignored. */
-  private ignoresKeys = false;
 
   /** @throws Error when the URL or the settings are invalid */
   constructor(where: string | ClientConfig) {
-    this.hosts = PostgresHosts.of(
+    this.hosts = new PostgresHosts(
       where,
       (fault) => {
         this.breaker.open(fault);
@@ -61,7 +53,7 @@ export class PostgresSessions {
     );
   }
 
-  /** Finds the store, and brings its schema up to date. Goes on after this if that takes long. */
+  /** Finds the store, and migrates it. Goes on after this if that takes long. */
   start(): Promise<void> {
     return this.breaker.start();
   }
@@ -76,7 +68,6 @@ export class PostgresSessions {
     return this.breaker.fault;
   }
 
-  /** Whether the table has a column for idempotency keys. */
   get hasKeys(): boolean {
     return this.schema?.hasKeys ?? false;
   }
@@ -101,16 +92,12 @@ export class PostgresSessions {
     }
   }
 
-  /**
-   * Waits for the answer to a statement.
-   *
-   * @throws AbandonedError when another session or host is in use now
-   */
+  /** @throws AbandonedError when another session or host is in use now */
   answerTo<T>(session: ClientBase, statement: Promise<T>): Promise<T> {
     return this.watch.answerTo(session, statement);
   }
 
-  /** Records that plants were stored. */
+  /** Call it whenever plants were stored. */
   confirm(): void {
     this.breaker.confirm();
   }
@@ -141,7 +128,6 @@ export class PostgresSessions {
     }
   }
 
-  /** Finds a host to use, and abandons the statements of another. */
   private async prepare(signal: AbortSignal, prefersOthers = false): Promise<void> {
     await this.hosts.selectWritable(prefersOthers);
     const session = await this.hosts.connect();
@@ -156,9 +142,8 @@ export class PostgresSessions {
   }
 
   /**
-   * Called while a statement is late: its host may have stopped answering, and another one may have
-   * taken over. A host that answers but does not commit may be a former primary that waits for its
-   * standby.
+   * While a statement is late: its host may have stopped answering, or may be a former primary that
+   * answers, but waits for its standby.
    */
   private async checkHosts(isOverdue: boolean): Promise<void> {
     // While there is a fault, the breaker probes the hosts.
@@ -175,14 +160,14 @@ export class PostgresSessions {
 
   /** Creates and migrates the first store that is found. */
   private async useStore(session: ClientBase): Promise<void> {
-    this.schema ??= await migrate(session);
-    await assertReadable(session, this.schema);
-    if (!this.schema.hasKeys && !this.ignoresKeys) {
-      this.logger.warn(
-        `${this.hosts.name}: the Idempotency-Key header is ignored, because the table plants has no column idempotency_key of type bytea.`,
-      );
-    }
-    this.ignoresKeys = !this.schema.hasKeys;
+    const schema = this.schema ?? (await migrate(session));
+    await assertReadable(session, schema);
+    if (this.schema) return;
+    this.schema = schema;
+    if (schema.hasKeys) return;
+    this.logger.warn(
+      `${this.hosts.name}: the Idempotency-Key header is ignored, because the table plants has no column idempotency_key of type bytea.`,
+    );
   }
 
   /** Later it has to be the same one: behind a name or a proxy, a database can be replaced. */

@@ -32,10 +32,7 @@ const READ = `
   SELECT id::text, name, tag FROM plants
   WHERE id BETWEEN $1 AND $2 ORDER BY plants.id LIMIT $3`;
 
-/**
- * Writes a commit record and nothing else. So the commit waits until the standbys have all that was
- * written before.
- */
+/** Writes a commit record alone, whose commit waits until the standbys have all that was written before. */
 const WAIT_FOR_STANDBYS = "SELECT pg_logical_emit_message(true, 'plant-store', '')";
 
 interface PlantRow {
@@ -54,7 +51,6 @@ interface KeyedRow extends PlantRow {
  * Inserts plants with different ids in one transaction.
  *
  * @param plants whose keys are digests
- * @param isPrepared whether the session prepares the statement
  * @returns the ids that were free, once the plants are committed
  */
 export async function insertPlants(
@@ -79,9 +75,8 @@ export async function insertPlants(
 }
 
 /**
- * Finds the plants that have the ids of other plants, and the same keys.
+ * Finds the plants that have the ids of other plants, and the same keys, which are digests.
  *
- * @param plants whose keys are digests
  * @returns by id, once they are as durable as plants that this session has inserted
  */
 export async function findKeyed(
@@ -98,7 +93,6 @@ export async function findKeyed(
   return new Map(rows.map((row) => [BigInt(row.id), { ...toPlant(row), key: row.key }]));
 }
 
-/** The first plants of a range of ids, in id order. */
 export async function readPlants(
   client: ClientBase,
   from: bigint,
@@ -118,10 +112,8 @@ function toByteas(plants: readonly KeyedPlant[]): (string | undefined)[] {
 }
 
 /**
- * Runs a statement that is a transaction of its own. Resolves once it is committed, to its rows.
- *
- * The driver resolves at the server's ReadyForQuery, which follows the commit. Rows and
- * CommandComplete precede the commit in the extended protocol.
+ * Runs a statement that is a transaction of its own, and resolves once it is committed: the driver
+ * resolves at the server's ReadyForQuery, which follows the commit.
  */
 async function commitOn<Row extends object>(
   client: ClientBase,

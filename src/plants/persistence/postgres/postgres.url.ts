@@ -24,8 +24,7 @@ const PARAMETERS = [
 const CONNECTION_URL = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]*)([/?].*)?$/s;
 
 /**
- * Splits a connection URL of libpq's form into one URL per host, PostgreSQL documentation section
- * 32.1.1.3.
+ * Splits a connection URL of libpq's form (PostgreSQL documentation, 32.1.1.3) into one per host.
  *
  * @returns undefined when it is no such URL, or has parameters that the store does not support
  */

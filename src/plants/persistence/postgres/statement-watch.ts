@@ -11,7 +11,7 @@ const STATEMENT_TIMEOUT = 30_000;
 /** Milliseconds after which a statement without an answer is late, and between two checks. */
 const LATE = 1000;
 
-/** Milliseconds after which a statement is overdue: the host may answer others, but commits nothing. */
+/** Milliseconds after which a statement is overdue, even if its host answers others. */
 const OVERDUE = 5000;
 
 /** Milliseconds for which a host may be silent while a statement waits for it. */
@@ -19,11 +19,7 @@ const LONGEST_SILENCE = 3000;
 
 /** A statement was abandoned, because another session or host is in use now. */
 export class AbandonedError extends Error {
-  override readonly name = 'AbandonedError';
-
-  constructor() {
-    super('the host stopped answering, and the statement was abandoned');
-  }
+  override readonly message = 'the host stopped answering, and the statement was abandoned';
 }
 
 interface WaitingStatement {
@@ -40,12 +36,11 @@ interface WaitingStatement {
  * wait.
  */
 export class StatementWatch {
-  /** In the order in which they began. */
+  /** The oldest first. */
   private readonly waiting = new Set<WaitingStatement>();
   private answeredAt = 0;
-  /** Runs while statements wait. */
   private timer: NodeJS.Timeout | undefined;
-  /** Whether a statement was late a second ago already. */
+  /** At the last tick of the timer. */
   private wasLate = false;
   private isChecking = false;
 
@@ -59,25 +54,16 @@ export class StatementWatch {
     private readonly onSilence: () => void,
   ) {}
 
-  /**
-   * Waits for the answer to a statement.
-   *
-   * @throws AbandonedError when the statement was abandoned
-   * @throws Error when there is no answer within 30 s
-   */
+  /** @throws Error when there is no answer within 30 s, or the statement was abandoned */
   async answerTo<T>(session: ClientBase, statement: Promise<T>): Promise<T> {
-    const waiting: WaitingStatement = {
-      since: performance.now(),
-      abandonment: new AbortController(),
-      session,
-      isSuspect: false,
-    };
+    const abandonment = new AbortController();
+    const waiting = { since: performance.now(), abandonment, session, isSuspect: false };
     this.waiting.add(waiting);
     this.timer ??= setInterval(() => {
       this.checkLate();
     }, LATE).unref();
     try {
-      const answer = await withTimeout(statement, STATEMENT_TIMEOUT, waiting.abandonment.signal);
+      const answer = await withTimeout(statement, STATEMENT_TIMEOUT, abandonment.signal);
       this.answeredAt = performance.now();
       return answer;
     } finally {

@@ -10,13 +10,11 @@ export async function withTimeout<T>(
   signal?: AbortSignal,
 ): Promise<T> {
   const { promise: ended, reject } = Promise.withResolvers<never>();
-  const onTimeout = (): void => {
-    reject(new Error('there was no answer within the time limit'));
-  };
+  const timeout = new Error('there was no answer within the time limit');
+  const timer = setTimeout(reject, milliseconds, timeout).unref();
   const onAbort = (): void => {
     reject(signal?.reason);
   };
-  const timer = setTimeout(onTimeout, milliseconds).unref();
   signal?.addEventListener('abort', onAbort);
   try {
     return await Promise.race([work, ended]);

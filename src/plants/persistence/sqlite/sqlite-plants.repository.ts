@@ -1,31 +1,24 @@
 import { resolve } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
-import { Logger, type OnApplicationShutdown } from '@nestjs/common';
+import type { OnApplicationShutdown } from '@nestjs/common';
 import { OutcomeUnknownError, UnavailableError } from '../../../errors';
 import { INT64_MAX, INT64_MIN } from '../../int64';
 import type { Plant } from '../../plant';
 import { type Insertion, PlantsRepository } from '../../plants.repository';
+import { CircuitBreaker, PROBE_INTERVAL } from '../circuit-breaker';
 import { GroupCommit } from '../group-commit';
-import { type KeyedPlant, plantBatches, repetitionOutcome } from '../plant-batches';
-import { openSqlite } from './sqlite.open';
-import { RefusedError, SqliteThread } from './sqlite.thread';
+import { type KeyedPlant, plantBatches } from '../plant-batches';
+import { openSqlite, RefusedError, SqliteThread } from './sqlite.thread';
 
 /** Characters of text after which a page ends early, to bound its memory. */
 const PAGE_TEXT_LIMIT = 2 ** 20;
-
-/** Milliseconds between two probes of a store that is not ready. */
-const PROBE_INTERVAL = 500;
 
 /**
  * Stores plants in a SQLite file, with `node:sqlite` in a worker thread. Each batch is one
  * transaction, synced to the disk before it is acknowledged.
  *
- * After a failed batch or when the thread ends, the store is not ready until a write succeeds: a later
- * batch or a probe, so that it recovers without traffic too. The log has each reason once, and the
- * recovery.
+ * After a failed batch or when the thread ends, the store is not ready until a probe succeeds.
  */
 export class SqlitePlantsRepository extends PlantsRepository implements OnApplicationShutdown {
-  private readonly logger = new Logger('PlantStore');
   private readonly commits = new GroupCommit<KeyedPlant, Insertion>({
     ...plantBatches,
     commit: (batch) => this.commit(batch),
@@ -33,11 +26,16 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   });
   private thread: SqliteThread;
   private restarting: Promise<SqliteThread> | undefined;
-  private isWritable = true;
-  /** The reasons logged since the store was last ready. */
-  private readonly reported = new Set<string>();
-  private isProbing = false;
-  private readonly closing = new AbortController();
+  private readonly breaker = new CircuitBreaker(
+    async () => {
+      try {
+        await (await this.liveThread()).probe();
+      } catch (error) {
+        throw this.fault(error);
+      }
+    },
+    () => this.path,
+  );
 
   private constructor(
     private readonly path: string,
@@ -48,9 +46,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   }
 
   /**
-   * Opens the database file, creating it and its directory when missing.
-   *
-   * @param path of the file, relative to the working directory
+   * @param path of the file, relative to the working directory; created when it is missing
    * @throws StoreOpenError when the file cannot be used
    */
   static async open(path: string): Promise<SqlitePlantsRepository> {
@@ -76,7 +72,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   }
 
   override isReady(): boolean {
-    return this.isWritable && !this.commits.isStuck;
+    return this.breaker.fault === undefined && !this.commits.isStuck;
   }
 
   override queueLength(): number {
@@ -90,7 +86,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   /** Commits the plants accepted so far, then closes the file. Nest calls it once HTTP has stopped. */
   async onApplicationShutdown(): Promise<void> {
     await this.commits.close();
-    this.closing.abort();
+    this.breaker.stop();
     await this.restarting?.catch(() => undefined);
     await this.thread.close();
   }
@@ -98,14 +94,10 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   private async commit(batch: readonly KeyedPlant[]): Promise<Insertion[]> {
     try {
       const thread = await this.liveThread();
-      const { inserted, stored } = await thread.commit({ plants: batch });
-      this.markReady();
-      return batch.map((plant, at) =>
-        inserted[at] === 1 ? 'created' : repetitionOutcome(stored.get(at), plant),
-      );
+      return await thread.commit(batch);
     } catch (error) {
       const cause = this.fault(error);
-      this.markUnready(cause);
+      this.breaker.open(cause, true, PROBE_INTERVAL);
       throw error instanceof RefusedError
         ? new UnavailableError({ cause })
         : new OutcomeUnknownError({ cause });
@@ -124,62 +116,22 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   /** @throws RefusedError when the thread has ended and no other can be started */
   private async liveThread(): Promise<SqliteThread> {
     if (!this.thread.hasEnded) return this.thread;
-    this.restarting ??= this.restart().finally(() => {
-      this.restarting = undefined;
-    });
+    this.restarting ??= SqliteThread.start({ path: this.path, identity: this.thread.identity })
+      .then((thread) => (this.thread = this.watch(thread)))
+      .finally(() => {
+        this.restarting = undefined;
+      });
     return this.restarting;
-  }
-
-  private async restart(): Promise<SqliteThread> {
-    const { identity } = this.thread;
-    this.thread = this.watch(await SqliteThread.start({ path: this.path, identity }));
-    return this.thread;
   }
 
   private watch(thread: SqliteThread): SqliteThread {
     void thread.ended.then((reason) => {
-      this.markUnready(this.fault(reason));
+      this.breaker.open(this.fault(reason), true, PROBE_INTERVAL);
     });
     return thread;
   }
 
   private fault(error: unknown): Error {
-    return new Error(`${this.path}: ${(error as Error).message}`, { cause: error });
-  }
-
-  private markReady(): void {
-    this.isWritable = true;
-    if (this.reported.size === 0) return;
-    this.reported.clear();
-    this.logger.log(`${this.path}: in use again.`);
-  }
-
-  /** Makes the store unready until a write succeeds. */
-  private markUnready(fault: Error): void {
-    this.isWritable = false;
-    this.report(fault);
-    if (!this.isProbing) void this.probeUntilReady();
-  }
-
-  private async probeUntilReady(): Promise<void> {
-    const { signal } = this.closing;
-    this.isProbing = true;
-    while (!this.isWritable && !signal.aborted) {
-      try {
-        await setTimeout(PROBE_INTERVAL, undefined, { ref: false, signal });
-        const thread = await this.liveThread();
-        await thread.probe();
-        this.markReady();
-      } catch (error) {
-        this.report(this.fault(error));
-      }
-    }
-    this.isProbing = false;
-  }
-
-  private report({ message }: Error): void {
-    if (this.closing.signal.aborted || this.reported.has(message)) return;
-    this.reported.add(message);
-    this.logger.error(`${message}.`);
+    return new Error(`${this.path}: ${(error as Error).message}.`, { cause: error });
   }
 }

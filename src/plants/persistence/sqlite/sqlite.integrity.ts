@@ -13,9 +13,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { DAMAGE_ADVICE, isBusy, resultCodeOf, SQLITE_ERROR, SQLITE_NOTADB } from './sqlite.errors';
 import { readSchemaVersion, SCHEMA_VERSION } from './sqlite.schema';
 
-/** The files of a store, as last seen. */
 export interface StoreFiles {
-  /** Device and inode number; undefined when the file does not exist. */
+  /** Device and inode number, as for the log; undefined when the file does not exist. */
   readonly database: string | undefined;
   readonly databaseSize: number;
   readonly log: string | undefined;
@@ -27,7 +26,6 @@ export function logPath(path: string): string {
   return `${existsSync(path) ? realpathSync(path) : path}-wal`;
 }
 
-/** Costs two calls of the operating system. */
 export function readFiles(path: string, log: string): StoreFiles {
   const database = statSync(path, { throwIfNoEntry: false });
   const logFile = statSync(log, { throwIfNoEntry: false });
@@ -91,14 +89,10 @@ export function assertIntact(database: DatabaseSync, before: StoreFiles, now: St
 }
 
 function sizeOfPages(database: DatabaseSync): number {
-  const { size } =
-    database
-      .prepare('SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size')
-      .get() ?? {};
-  return Number(size);
+  const sql = 'SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size';
+  return Number(database.prepare(sql).get()?.size);
 }
 
-/** The identity of a store, by which a running service recognises it. */
 export function readIdentity(database: DatabaseSync): string {
   return String(database.prepare('SELECT identity FROM plants_store').get()?.identity);
 }
@@ -144,14 +138,12 @@ export function assertWritable(database: DatabaseSync, id = 0n): void {
 }
 
 /**
- * Whether any connection has a database file open, in this process or another one. A connection to a
- * file with a write-ahead log holds a shared lock as long as it lives, so that no other one gets
- * exclusive use of the file.
+ * Whether any connection has a database file open. One to a file with a write-ahead log holds a shared
+ * lock as long as it lives, so that no other gets exclusive use.
  *
  * @throws Error when the file is not a database
  */
 export function isInUse(file: string): boolean {
-  // It does not wait: whoever holds a lock uses the file.
   const database = new DatabaseSync(file);
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
@@ -166,8 +158,7 @@ export function isInUse(file: string): boolean {
 }
 
 /**
- * Creates the directory and its parents, and syncs the parent of each. Without the sync, a crash may
- * lose the new entry.
+ * Creates a directory and its parents, durably.
  *
  * Not by the option `recursive` of `mkdirSync`: it tries forever where a directory exists and none can
  * be made in it, as below `/proc`.
@@ -189,7 +180,6 @@ function isDirectory(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-/** Makes the entries of a directory durable. */
 export function syncDirectory(directory: string): void {
   if (process.platform === 'win32') return;
   const descriptor = openSync(directory, 'r');

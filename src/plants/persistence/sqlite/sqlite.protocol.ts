@@ -4,23 +4,14 @@ import type { KeyedPlant } from '../plant-batches';
 export interface SqliteWorkerData {
   /** The database file, absolute. */
   readonly path: string;
-  /**
-   * The identity of the store that is in use. Undefined at the start of the service, when a missing
-   * store is created and an old one migrated.
-   */
+  /** Of the store in use. At the start undefined: a missing store is created, an old one migrated. */
   readonly identity: string | undefined;
-}
-
-/** Plants to insert in one transaction. */
-export interface SqliteBatch {
-  readonly plants: readonly KeyedPlant[];
 }
 
 /** A query for plants in id order. */
 export interface SqliteQuery {
-  /** The smallest id to return. */
+  /** The smallest id and the largest. */
   readonly from: bigint;
-  /** The largest id to return. */
   readonly to: bigint;
   /** The maximum number of plants. */
   readonly limit: number;
@@ -28,16 +19,8 @@ export interface SqliteQuery {
   readonly textLimit: number;
 }
 
-/** Insert a batch, read plants, probe whether the database can be written to, or close it and end. */
-export type SqliteRequest = SqliteBatch | SqliteQuery | 'probe' | 'close';
-
-/** The reply to a batch, once it is committed and synced. */
-export interface SqliteInsertion {
-  /** 1 for each plant that was inserted, 0 for one whose id is taken. */
-  readonly inserted: Uint8Array;
-  /** By place in the batch: the stored plant with the id and the key of a plant not inserted. */
-  readonly stored: ReadonlyMap<number, KeyedPlant>;
-}
+/** Plants to insert in one transaction, a query, a probe whether the database can be written to, or the end. */
+export type SqliteRequest = readonly KeyedPlant[] | SqliteQuery | 'probe' | 'close';
 
 /** The reply to a request. The worker's first message is one too, with the identity of the store. */
 export type SqliteReply =

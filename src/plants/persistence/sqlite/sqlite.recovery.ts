@@ -18,13 +18,11 @@ import { syncDirectory } from './sqlite.integrity';
  * `sqlite.recovery.spec.ts` fails when SQLite changes.
  */
 
-/** Bytes of the log that are written again at a time. */
 const CHUNK = 2 ** 20;
 
 /**
- * Makes all that a database holds durable. After a failed sync the log may have frames that never reach
- * the disk, although every later sync succeeds. A checkpoint writes all frames to the database file and
- * empties the log. While another process reads it cannot, and the log is written again in place.
+ * Makes all that a database holds durable: by a checkpoint, or by writing the log again in place while
+ * another process reads.
  *
  * Frames of a failed commit are written again too. They may come back after a crash, as they might
  * have without this; their plants were answered "outcome unknown".
@@ -43,7 +41,6 @@ export function makeLogDurable(database: DatabaseSync, log: string): void {
   database.exec('ROLLBACK');
 }
 
-/** Writes the bytes of a file again, and syncs it. */
 function rewrite(file: string): void {
   const descriptor = openSync(file, 'r+');
   try {

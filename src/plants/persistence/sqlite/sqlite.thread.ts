@@ -1,17 +1,13 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve as resolvePath } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Plant } from '../../plant';
-import type {
-  SqliteBatch,
-  SqliteInsertion,
-  SqliteQuery,
-  SqliteReply,
-  SqliteRequest,
-  SqliteWorkerData,
-} from './sqlite.protocol';
+import type { Insertion } from '../../plants.repository';
+import type { KeyedPlant } from '../plant-batches';
+import { StoreOpenError } from '../store-open.error';
+import type { SqliteQuery, SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.protocol';
 
 /** The folder of this file, or of the bundle that a host has made of it. */
 const FOLDER = typeof __dirname === 'string' ? __dirname : dirname(process.argv[1] ?? '');
@@ -20,10 +16,9 @@ const FOLDER = typeof __dirname === 'string' ? __dirname : dirname(process.argv[
 const WORKER_IN_PACKAGE = 'dist/plants/persistence/sqlite/sqlite.worker.js';
 
 /**
- * Finds the worker's file: beside this one, or in the package. A host that is bundled needs the latter,
- * and so do the tests: they run this file from `src`, where the package's name leads to this
- * repository, and the thread runs what was built into `dist`. A host of one file has a copy that ends
- * in `.cjs`, because `.js` may mean an ES module there.
+ * Finds the worker's file: beside this one, or in the package, for a host that is bundled and for the
+ * tests, which run this file from `src` and the thread from `dist`. A host of one file has a copy that
+ * ends in `.cjs`, because `.js` may mean an ES module there.
  *
  * @throws Error saying what to copy
  */
@@ -51,12 +46,12 @@ interface PendingRequest {
 }
 
 /**
- * A handle on the worker thread that owns a SQLite connection. The worker replies in order. A request
- * that fails is rejected, with a {@link RefusedError} when nothing is stored. Otherwise the outcome is
- * unknown, as when the thread ends before it replies.
+ * The worker thread that owns a SQLite connection, and replies in order. A request that fails is
+ * rejected, with a {@link RefusedError} when nothing is stored. Otherwise the outcome is unknown, as
+ * when the thread ends before it replies.
  */
 export class SqliteThread {
-  /** The identity of the store that the thread has opened. */
+  /** Of the store that the thread has opened. */
   identity = '';
   /** Resolves to the reason once the thread has ended. */
   readonly ended: Promise<Error>;
@@ -85,11 +80,7 @@ export class SqliteThread {
     });
   }
 
-  /**
-   * Starts a thread, which opens the database.
-   *
-   * @throws RefusedError with the reason when that fails
-   */
+  /** @throws RefusedError when the thread cannot open the database */
   static async start(data: SqliteWorkerData): Promise<SqliteThread> {
     const thread = new SqliteThread(new Worker(findWorker(), { workerData: data, name: 'sqlite' }));
     try {
@@ -101,20 +92,19 @@ export class SqliteThread {
     }
   }
 
-  /** Whether the thread has ended, so that a new one may be started. */
   get hasEnded(): boolean {
     return this.endedBy !== undefined;
   }
 
-  commit(batch: SqliteBatch): Promise<SqliteInsertion> {
-    return this.request(batch);
+  /** Resolves once the plants are committed and synced. */
+  commit(plants: readonly KeyedPlant[]): Promise<Insertion[]> {
+    return this.request(plants);
   }
 
   read(query: SqliteQuery): Promise<Plant[]> {
     return this.request(query);
   }
 
-  /** Checks whether the database can be written to. */
   probe(): Promise<void> {
     return this.request('probe');
   }
@@ -142,4 +132,31 @@ export class SqliteThread {
       this.pending.push({ resolve, reject });
     });
   }
+}
+
+/**
+ * Opens a database file in a thread of its own. Creates or migrates it as needed.
+ *
+ * @param path of the file, relative to the working directory
+ * @throws StoreOpenError when the file cannot be used
+ */
+export async function openSqlite(path: string): Promise<SqliteThread> {
+  const fault = describeUnusablePath(path);
+  if (fault) throw new StoreOpenError(`The database file ${path} cannot be used`, `it ${fault}`);
+  const absolute = resolvePath(path);
+  try {
+    return await SqliteThread.start({ path: absolute, identity: undefined });
+  } catch (cause) {
+    throw new StoreOpenError(`The database file ${absolute} cannot be used`, cause);
+  }
+}
+
+/** Why a path cannot name the file of a store, although SQLite would accept it; undefined if it can. */
+export function describeUnusablePath(path: string): string | undefined {
+  if (path === '') return 'must name a file, such as data/plants.db';
+  if (path.startsWith(':memory:') || /^file:.*[?&]mode=memory/s.test(path)) {
+    return 'must name a file: a database in memory loses all plants when the service stops';
+  }
+  if (path.startsWith('file:')) return 'must name a file by its path, not by a URI';
+  return undefined;
 }

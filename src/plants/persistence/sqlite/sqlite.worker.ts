@@ -4,7 +4,8 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Plant } from '../../plant';
-import type { KeyedPlant } from '../plant-batches';
+import type { Insertion } from '../../plants.repository';
+import { type KeyedPlant, repetitionOutcome } from '../plant-batches';
 import { describeError, isBusy, resultCodeOf, SQLITE_CORRUPT, SQLITE_FULL } from './sqlite.errors';
 import {
   assertIntact,
@@ -17,14 +18,7 @@ import {
   readIdentity,
   type StoreFiles,
 } from './sqlite.integrity';
-import type {
-  SqliteBatch,
-  SqliteInsertion,
-  SqliteQuery,
-  SqliteReply,
-  SqliteRequest,
-  SqliteWorkerData,
-} from './sqlite.protocol';
+import type { SqliteQuery, SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.protocol';
 import { makeLogDurable } from './sqlite.recovery';
 import { migrate } from './sqlite.schema';
 
@@ -41,7 +35,6 @@ interface Store {
   readonly insert: StatementSync;
   readonly selectKeyed: StatementSync;
   readonly select: StatementSync;
-  /** The path of the log. */
   readonly log: string;
   files: StoreFiles;
   /** How far the commit of the present batch is. */
@@ -57,7 +50,6 @@ interface Row {
 const data = workerData as SqliteWorkerData;
 const { path } = data;
 
-/** The identity of the store in use. Undefined until it is opened for the first time. */
 let { identity } = data;
 
 /** Undefined after a failure. The next request opens it again. */
@@ -86,8 +78,8 @@ parentPort?.on('message', (request: SqliteRequest) => {
 
 function handle(request: Exclude<SqliteRequest, 'close'>): unknown {
   store ??= open();
-  if (request !== 'probe') {
-    return 'plants' in request ? commit(store, request) : read(store, request);
+  if (typeof request !== 'string') {
+    return 'from' in request ? read(store, request) : commit(store, request);
   }
   checkFiles(store);
   checkWritable(store.database);
@@ -111,32 +103,34 @@ function reply(perform: () => unknown): void {
   parentPort?.postMessage(message);
 }
 
-function commit(current: Store, { plants }: SqliteBatch): SqliteInsertion {
-  const { database, insert, selectKeyed } = current;
-  const inserted = new Uint8Array(plants.length);
-  const stored = new Map<number, KeyedPlant>();
+function commit(current: Store, plants: readonly KeyedPlant[]): Insertion[] {
+  const { database } = current;
   let lastId: bigint | undefined;
   try {
     checkFiles(current);
     database.exec('BEGIN IMMEDIATE');
-    for (const [at, { id, name, tag = null, key }] of plants.entries()) {
-      lastId = id;
-      const digest = key === undefined ? null : hash('sha256', key, 'buffer');
-      inserted[at] = Number(insert.run(id, name, tag, digest).changes);
-      if (inserted[at] === 1 || key === undefined) continue;
-      const row = selectKeyed.get(id, digest);
-      if (row) stored.set(at, { ...toPlant(row as unknown as Row), key });
-    }
+    const insertions = plants.map((plant) => {
+      lastId = plant.id;
+      return insertPlant(current, plant);
+    });
     current.phase = 'during';
     database.exec('COMMIT');
     current.phase = 'after';
     checkFiles(current);
     current.phase = 'before';
-    return { inserted, stored };
+    return insertions;
   } catch (error) {
     if (resultCodeOf(error) === SQLITE_CORRUPT) damagedAt = lastId ?? damagedAt;
     throw error;
   }
+}
+
+function insertPlant({ insert, selectKeyed }: Store, plant: KeyedPlant): Insertion {
+  const { id, name, tag = null, key } = plant;
+  const digest = key === undefined ? null : hash('sha256', key, 'buffer');
+  if (Number(insert.run(id, name, tag, digest).changes) === 1) return 'created';
+  const row = digest && (selectKeyed.get(id, digest) as unknown as Row | undefined);
+  return repetitionOutcome(row ? { ...toPlant(row), key } : undefined, plant);
 }
 
 function read({ select }: Store, { from, to, limit, textLimit }: SqliteQuery): Plant[] {
@@ -155,12 +149,7 @@ function toPlant({ id, name, tag }: Row): Plant {
   return tag === null ? { id, name } : { id, name, tag };
 }
 
-/**
- * Opens the database and makes all that it holds durable. A missing store is created, and an old one
- * migrated, only when it is opened for the first time.
- *
- * @throws Error when it cannot be used, or is not the store that was in use before
- */
+/** @throws Error when the database cannot be used, or is not the store that was in use before */
 function open(): Store {
   const isFirst = identity === undefined;
   const log = logPath(path);
@@ -219,7 +208,6 @@ function tryRollback(): boolean {
   }
 }
 
-/** Closes the database, so that the next request opens it again. */
 function discardStore(): void {
   lastFiles = store?.files ?? lastFiles;
   try {

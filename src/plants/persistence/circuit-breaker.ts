@@ -1,21 +1,20 @@
 import { setTimeout } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
 
-/** Milliseconds between two probes, at first and at most. */
-const FIRST_DELAY = 50;
-const LONGEST_DELAY = 500;
+/** Milliseconds between two probes, at most. */
+export const PROBE_INTERVAL = 500;
 /** Milliseconds without use after a fault that a probe cannot detect. */
 const PAUSE = 1000;
 /** Milliseconds that the start waits for the first probe. */
 const START_TIMEOUT = 5000;
 
 /**
- * Keeps callers from a store that does not work. It probes the store until it works again, and needs
- * no traffic for that.
+ * Keeps callers from a store that does not work, and probes it until it works again, without traffic
+ * too. The log has each reason once, and the recovery.
  */
 export class CircuitBreaker {
-  private openedBy: Error | undefined = new Error(
-    'The database has not answered yet. The service keeps trying to connect.',
-  );
+  private readonly logger = new Logger('PlantStore');
+  private openedBy: Error | undefined;
   private reported: string | undefined;
   /** Whether a successful probe proves that the present fault is gone. */
   private isProbeProof = true;
@@ -24,13 +23,11 @@ export class CircuitBreaker {
   /**
    * @param check rejects when the store is not usable, with a reason for the operator, and as soon as
    *   the signal is aborted
-   * @param onFault called once for each new reason
-   * @param onRecovery called when the store is usable again
+   * @param describe names the store in use, for the log
    */
   constructor(
     private readonly check: (signal: AbortSignal) => Promise<void>,
-    private readonly onFault: (fault: Error) => void,
-    private readonly onRecovery: () => void,
+    private readonly describe: () => string,
   ) {}
 
   /** Why the store is not usable; undefined while it is. */
@@ -40,35 +37,37 @@ export class CircuitBreaker {
 
   /** Probes the store for the first time. If that fails or takes long, probing goes on after this. */
   async start(): Promise<void> {
+    const why = 'The database has not answered yet. The service keeps trying to connect.';
+    this.openedBy = new Error(why);
     const first = this.probe().then((isUsable) => {
-      if (!isUsable) void this.probeUntilUsable(FIRST_DELAY);
+      if (!isUsable) void this.probeUntilUsable(PROBE_INTERVAL);
     });
     await Promise.race([first, setTimeout(START_TIMEOUT, undefined, { ref: false })]);
-    if (this.openedBy) this.report(this.openedBy);
+    if (this.fault) this.report(this.fault);
   }
 
   /**
    * Takes the store out of use until a probe succeeds.
    *
-   * @param canProbe whether a probe can detect the fault. If not, as with a full disk, the store is
-   *   used again after a pause, and counts as recovered at its next success
+   * @param canProbe if a probe cannot detect the fault, as with a full disk, the store is used again
+   *   after a pause, and counts as recovered at its next success
+   * @param delay milliseconds until the first probe
    */
-  open(fault: Error, canProbe = true): void {
-    if (this.openedBy) return;
+  open(fault: Error, canProbe = true, delay = canProbe ? 0 : PAUSE): void {
+    if (this.openedBy || this.stopping.signal.aborted) return;
     this.openedBy = fault;
     this.isProbeProof = canProbe;
     this.report(fault);
-    void this.probeUntilUsable(canProbe ? 0 : PAUSE);
+    void this.probeUntilUsable(delay);
   }
 
-  /** Records a success. Call it whenever the store has worked. */
+  /** Call it whenever the store has worked. */
   confirm(): void {
     if (this.openedBy || this.reported === undefined) return;
     this.reported = undefined;
-    this.onRecovery();
+    this.logger.log(`${this.describe()}: in use again.`);
   }
 
-  /** Ends all probing. */
   stop(): void {
     this.stopping.abort();
   }
@@ -82,7 +81,7 @@ export class CircuitBreaker {
       } catch {
         return;
       }
-      delay = Math.min(Math.max(2 * delay, FIRST_DELAY), LONGEST_DELAY);
+      delay = PROBE_INTERVAL;
     } while (!(await this.probe()));
   }
 
@@ -103,6 +102,6 @@ export class CircuitBreaker {
   private report(fault: Error): void {
     if (fault.message === this.reported) return;
     this.reported = fault.message;
-    this.onFault(fault);
+    this.logger.error(fault.message);
   }
 }
