@@ -54,15 +54,16 @@ export async function* importPlants(
   for (let next = batches.next(); ;) {
     const { value: batch, done: isOver } = await next;
     if (isOver) return;
-    // The next batch is read while this one is stored. Its error is reported in its turn.
+    const plants = batch.entries.map(({ plant }) => plant);
+    const result = isDryRun ? archive.compare(plants) : archive.write(plants);
+    // The next batch is read while the store has this one. Its error is reported in its turn.
     next = batches.next();
     next.catch(() => undefined);
-    const plants = batch.entries.map(({ plant }) => plant);
-    const result = isDryRun ? await archive.compare(plants) : await archive.write(plants);
-    const conflicts = result.conflicts.flatMap((index) => batch.entries[index] ?? []);
+    const { stored, present, conflicts: indexes } = await result;
+    const conflicts = indexes.flatMap((index) => batch.entries[index] ?? []);
     counts = {
-      stored: counts.stored + result.stored,
-      present: counts.present + result.present,
+      stored: counts.stored + stored,
+      present: counts.present + present,
       conflicting: counts.conflicting + conflicts.length,
       invalid: counts.invalid + batch.invalid.length,
     };
