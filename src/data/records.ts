@@ -77,15 +77,17 @@ export async function* readRecords(
     const whole = isLast ? block : block.subarray(0, block.lastIndexOf('\n') + 1);
     // In Latin-1 each byte is one character, and comes back as that byte.
     const encoding = isUtf8(whole) ? 'utf8' : 'latin1';
+    const text = whole.toString(encoding);
     const records: SourceRecord[] = [];
-    let taken = 0;
-    for (const found of finders[format](whole.toString(encoding), isLast)) {
-      const { text } = found;
+    let end = 0;
+    for (const found of finders[format](text, isLast)) {
       const source = toSource(line, found, encoding);
       if (source.raw.length > 0) records.push(source);
-      taken += Buffer.byteLength(text, encoding);
-      line += text.split('\n').length - 1;
+      const start = end;
+      end += found.text.length;
+      for (let at = start; (at = text.indexOf('\n', at) + 1) > 0 && at <= end;) line++;
     }
+    const taken = Buffer.byteLength(text.slice(0, end), encoding);
     waiting = [block.subarray(taken)];
     length = unfinished = block.length - taken;
     return records;
