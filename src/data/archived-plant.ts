@@ -28,5 +28,5 @@ export function validateArchivedPlant(
       'Not a NewPlant: idempotencyKey must be 64 lowercase hexadecimal digits.',
     );
   }
-  return { ...plant, idempotencyKey };
+  return Object.assign(plant, { idempotencyKey });
 }

@@ -9,6 +9,8 @@ export interface SqliteWorkerData {
    * store is created and an old one migrated.
    */
   readonly identity: string | undefined;
+  /** Milliseconds to wait for another process's lock; a second when undefined. */
+  readonly lockTimeout?: number | undefined;
 }
 
 /** Plants to insert in one transaction. */
