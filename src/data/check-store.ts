@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { SCHEMA_VERSION } from '../plants/persistence/sqlite';
 import { openArchive, type StoreLocation } from './open-archive';
 import { checkSqlite, describeSqlite } from './sqlite.maintenance';
 
@@ -15,9 +16,10 @@ export async function describeStore(where: StoreLocation): Promise<string> {
   }
   const file = resolve(where.sqlite);
   if (!existsSync(file)) return `SQLite file ${file}, which the service will create`;
-  const { version, newest, hasPlants } = describeSqlite(file);
+  const { version, hasPlants } = describeSqlite(file);
   if (version > 0 && !hasPlants) throw new Error(`${file} has no table plants`);
-  const state = version === newest ? '' : `, which the service will migrate to ${newest}`;
+  const state =
+    version === SCHEMA_VERSION ? '' : `, which the service will migrate to ${SCHEMA_VERSION}`;
   return `SQLite file ${file}, schema version ${version}${state}`;
 }
 

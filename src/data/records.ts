@@ -3,18 +3,6 @@ import { OperatorError } from '../errors';
 import { findCsvRecords } from './csv';
 import { findLines } from './ndjson';
 
-/** One record of a file: a line, or as many lines as a CSV record has. */
-export interface SourceRecord {
-  /** The number of its first line, from 1. */
-  readonly line: number;
-  /** As it stood, without the end of its last line; its bytes when they are not UTF-8. */
-  readonly raw: string | Buffer;
-  /** The fields, of CSV. */
-  readonly fields?: readonly Field[] | undefined;
-  /** Why it cannot be read, as a phrase. */
-  readonly fault?: string | undefined;
-}
-
 /** The value of a CSV field; undefined when it is absent. */
 export type Field = string | undefined;
 
@@ -22,8 +10,18 @@ export type Field = string | undefined;
 export interface FoundRecord {
   /** With the end of its last line. */
   readonly text: string;
+  /** Of CSV. */
   readonly fields?: readonly Field[] | undefined;
+  /** Why it cannot be read, as a phrase. */
   readonly fault?: string | undefined;
+}
+
+/** One record of a file: a line, or as many lines as a CSV record has. */
+export interface SourceRecord extends Omit<FoundRecord, 'text'> {
+  /** The number of its first line, from 1. */
+  readonly line: number;
+  /** As it stood, without the end of its last line; its bytes when they are not UTF-8. */
+  readonly raw: string | Buffer;
 }
 
 /** The formats of files. */
