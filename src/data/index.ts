@@ -1,5 +1,5 @@
 export type { ArchivedPlant } from './archived-plant';
-export { describeStore, readStore } from './check-store';
+export { describeStore, readStore } from './store';
 export { csvHeader, toCsv } from './csv';
 export { type ImportBatch, type ImportCounts, importPlants, type Rejection } from './import-plants';
 export { toNdjson } from './ndjson';
