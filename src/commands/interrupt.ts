@@ -2,8 +2,8 @@ import { OperatorError } from '../errors';
 
 /**
  * Runs work that SIGINT and SIGTERM end cleanly, by aborting the signal given to it. A second SIGINT or
- * SIGTERM ends the process at once. Work that is done when the signal comes counts as done, also while the
- * process ends.
+ * SIGTERM ends the process at once. Work that is done when the signal comes counts as done. The process
+ * ends with the work.
  *
  * @throws OperatorError when it was ended
  */
@@ -19,4 +19,8 @@ export async function withInterrupts(work: (signal: AbortSignal) => Promise<void
     controller.signal.throwIfAborted();
     throw error;
   }
+  await new Promise((resolve) => process.stdout.write('', resolve));
+  // Left to itself, Node.js gives up its handlers some milliseconds before it ends, and a signal would
+  // then fail work that is done.
+  process.exit();
 }

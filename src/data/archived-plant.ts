@@ -21,12 +21,12 @@ export function validateArchivedPlant(
   candidate: Readonly<Record<'id' | 'name' | 'tag', unknown>>,
   idempotencyKey: unknown,
 ): ArchivedPlant {
-  const { id, name, tag } = validateNewPlant(candidate);
-  if (idempotencyKey === undefined) return { id, name, tag };
+  const plant = validateNewPlant(candidate);
+  if (idempotencyKey === undefined) return plant;
   if (typeof idempotencyKey !== 'string' || !KEY.test(idempotencyKey)) {
     throw new InvalidPlantError(
       'Not a NewPlant: idempotencyKey must be 64 lowercase hexadecimal digits.',
     );
   }
-  return { id, name, tag, idempotencyKey };
+  return Object.assign(plant, { idempotencyKey });
 }

@@ -6,7 +6,7 @@ import type { PlantsArchive } from './plants.archive';
 import { type Format, readRecords, type SourceRecord } from './records';
 
 /** Plants that are handed to the store at once, and characters of text after which they are fewer. */
-const BATCH_LENGTH = 2000;
+const BATCH_LENGTH = 1000;
 const BATCH_TEXT = 2 ** 19;
 
 /** A record that was not stored. */
@@ -54,29 +54,54 @@ export async function* importPlants(
   for (let next = batches.next(); ;) {
     const { value: batch, done: isOver } = await next;
     if (isOver) return;
-    // The next batch is read while this one is stored. Its error is reported in its turn.
+    const { plants, records, invalid } = batch;
+    const result = isDryRun ? archive.compare(plants) : archive.write(plants);
+    // The next batch is read while the store has this one. Its error is reported in its turn.
     next = batches.next();
     next.catch(() => undefined);
-    const plants = batch.entries.map(({ plant }) => plant);
-    const result = isDryRun ? await archive.compare(plants) : await archive.write(plants);
-    const conflicts = result.conflicts.flatMap((index) => batch.entries[index] ?? []);
+    const { stored, present, conflicts } = await result;
     counts = {
-      stored: counts.stored + result.stored,
-      present: counts.present + result.present,
+      stored: counts.stored + stored,
+      present: counts.present + present,
       conflicting: counts.conflicting + conflicts.length,
-      invalid: counts.invalid + batch.invalid.length,
+      invalid: counts.invalid + invalid.length,
     };
-    const rejections = [...batch.invalid, ...conflicts].sort((one, other) => one.line - other.line);
+    const rejections = conflicts
+      .flatMap((index) => records[index] ?? [])
+      .map(({ line, raw }) => ({ line, raw, reason: CONFLICT }))
+      .concat(invalid)
+      .sort((one, other) => one.line - other.line);
     yield { counts, rejections, header: batch.header };
   }
 }
 
+const CONFLICT = 'A plant with this id exists already, with another name or tag.';
+
 /** Plants that are handed to the store at once, and the records between them that are not plants. */
-interface ReadBatch {
-  /** With the reason why a plant is not stored, if it is not. */
-  readonly entries: (Rejection & { readonly plant: ArchivedPlant })[];
-  readonly invalid: Rejection[];
-  readonly header: string | Buffer | undefined;
+class ReadBatch {
+  readonly plants: ArchivedPlant[] = [];
+  /** Those of the plants, in the same order. */
+  readonly records: SourceRecord[] = [];
+  readonly invalid: Rejection[] = [];
+  private textLength = 0;
+
+  constructor(readonly header?: string | Buffer) {}
+
+  add(record: SourceRecord, read: (record: SourceRecord) => ArchivedPlant): void {
+    this.textLength += record.raw.length;
+    try {
+      this.plants.push(read(record));
+      this.records.push(record);
+    } catch (error) {
+      if (!(error instanceof InvalidPlantError)) throw error;
+      this.invalid.push({ line: record.line, raw: record.raw, reason: error.message });
+    }
+  }
+
+  get isFull(): boolean {
+    const length = this.plants.length + this.invalid.length;
+    return length >= BATCH_LENGTH || this.textLength >= BATCH_TEXT;
+  }
 }
 
 async function* readBatches(
@@ -84,34 +109,21 @@ async function* readBatches(
   format: Format,
 ): AsyncGenerator<ReadBatch, undefined> {
   let read = format === 'ndjson' ? readJsonPlant : undefined;
-  let header: string | Buffer | undefined;
-  let batch: ReadBatch = { entries: [], invalid: [], header };
-  let text = 0;
+  let batch = new ReadBatch();
   for await (const records of readRecords(chunks, format)) {
     for (const record of records) {
-      const { line, raw } = record;
       if (read === undefined) {
         read = csvPlantReader(record);
-        header = raw;
-        batch = { entries: [], invalid: [], header };
+        batch = new ReadBatch(record.raw);
         continue;
       }
-      try {
-        batch.entries.push({ line, raw, plant: read(record), reason: CONFLICT });
-      } catch (error) {
-        if (!(error instanceof InvalidPlantError)) throw error;
-        batch.invalid.push({ line, raw, reason: error.message });
-      }
-      text += raw.length;
-      if (batch.entries.length + batch.invalid.length >= BATCH_LENGTH || text >= BATCH_TEXT) {
+      batch.add(record, read);
+      if (batch.isFull) {
         yield batch;
-        batch = { entries: [], invalid: [], header };
-        text = 0;
+        batch = new ReadBatch(batch.header);
       }
     }
   }
   if (read === undefined) csvPlantReader(undefined);
   yield batch;
 }
-
-const CONFLICT = 'A plant with this id exists already, with another name or tag.';

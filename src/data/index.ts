@@ -1,9 +1,8 @@
 export type { ArchivedPlant } from './archived-plant';
-export { describeStore, readStore } from './check-store';
+export { describeStore, openArchive, readStore } from './store';
 export { csvHeader, toCsv } from './csv';
 export { type ImportBatch, type ImportCounts, importPlants, type Rejection } from './import-plants';
 export { toNdjson } from './ndjson';
-export { openArchive } from './open-archive';
 export type { PlantsArchive } from './plants.archive';
 export { type Format, formats } from './records';
 export { checkSqlite, copySqlite, replaceSqlite } from './sqlite.maintenance';

@@ -3,18 +3,6 @@ import { OperatorError } from '../errors';
 import { findCsvRecords } from './csv';
 import { findLines } from './ndjson';
 
-/** One record of a file: a line, or as many lines as a CSV record has. */
-export interface SourceRecord {
-  /** The number of its first line, from 1. */
-  readonly line: number;
-  /** As it stood, without the end of its last line; its bytes when they are not UTF-8. */
-  readonly raw: string | Buffer;
-  /** The fields, of CSV. */
-  readonly fields?: readonly Field[] | undefined;
-  /** Why it cannot be read, as a phrase. */
-  readonly fault?: string | undefined;
-}
-
 /** The value of a CSV field; undefined when it is absent. */
 export type Field = string | undefined;
 
@@ -22,8 +10,18 @@ export type Field = string | undefined;
 export interface FoundRecord {
   /** With the end of its last line. */
   readonly text: string;
+  /** Of CSV. */
   readonly fields?: readonly Field[] | undefined;
+  /** Why it cannot be read, as a phrase. */
   readonly fault?: string | undefined;
+}
+
+/** One record of a file: a line, or as many lines as a CSV record has. */
+export interface SourceRecord extends Omit<FoundRecord, 'text'> {
+  /** The number of its first line, from 1. */
+  readonly line: number;
+  /** As it stood, without the end of its last line; its bytes when they are not UTF-8. */
+  readonly raw: string | Buffer;
 }
 
 /** The formats of files. */
@@ -77,15 +75,17 @@ export async function* readRecords(
     const whole = isLast ? block : block.subarray(0, block.lastIndexOf('\n') + 1);
     // In Latin-1 each byte is one character, and comes back as that byte.
     const encoding = isUtf8(whole) ? 'utf8' : 'latin1';
+    const text = whole.toString(encoding);
     const records: SourceRecord[] = [];
-    let taken = 0;
-    for (const found of finders[format](whole.toString(encoding), isLast)) {
-      const { text } = found;
+    let end = 0;
+    for (const found of finders[format](text, isLast)) {
       const source = toSource(line, found, encoding);
       if (source.raw.length > 0) records.push(source);
-      taken += Buffer.byteLength(text, encoding);
-      line += text.split('\n').length - 1;
+      const start = end;
+      end += found.text.length;
+      for (let at = start; (at = text.indexOf('\n', at) + 1) > 0 && at <= end;) line++;
     }
+    const taken = Buffer.byteLength(text.slice(0, end), encoding);
     waiting = [block.subarray(taken)];
     length = unfinished = block.length - taken;
     return records;

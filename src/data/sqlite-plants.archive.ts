@@ -14,7 +14,7 @@ const PAGE_LENGTH = 500;
 /** Bytes of text above which a page is made shorter, to bound the memory for it. */
 const PAGE_SIZE = 4 * 2 ** 20;
 
-/** Milliseconds that opening waits for a lock. A command that starts has the file alone for a moment. */
+/** Milliseconds that opening waits for a lock: of a command that starts, or of a service under load. */
 const OPEN_TIMEOUT = 5000;
 /** Milliseconds that writing waits for the lock of another process. */
 const LOCK_TIMEOUT = 60_000;
@@ -64,7 +64,7 @@ export class SqlitePlantsArchive extends PlantsArchive {
    */
   static async open(path: string, use: 'read' | 'write'): Promise<SqlitePlantsArchive> {
     const file = resolve(path);
-    if (use === 'write') await (await openSqlite(file)).close();
+    if (use === 'write') await (await openSqlite(file, OPEN_TIMEOUT)).close();
     try {
       return SqlitePlantsArchive.openFile(file, use === 'read');
     } catch (cause) {

@@ -4,7 +4,7 @@ import { existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { OperatorError } from '../errors';
-import { isBusy, readSchemaVersion, SCHEMA_VERSION } from '../plants/persistence/sqlite';
+import { isBusy, readSchemaVersion } from '../plants/persistence/sqlite';
 
 /** The program for long work, beside this file. */
 const TASK = join(__dirname, 'sqlite.task.js');
@@ -53,8 +53,6 @@ export async function checkSqlite(file: string, signal: AbortSignal): Promise<vo
 /** What a database file has. */
 export interface SqliteSchema {
   readonly version: number;
-  /** The version that this program brings it to. */
-  readonly newest: number;
   readonly hasPlants: boolean;
   /** Whether plants have a column for their idempotency keys. */
   readonly hasKeys: boolean;
@@ -79,7 +77,7 @@ export function readSchema(database: DatabaseSync): SqliteSchema {
   const version = readSchemaVersion(database);
   const columns = database.prepare("SELECT name FROM pragma_table_info('plants')").all();
   const hasKeys = columns.some(({ name }) => name === 'idempotency_key');
-  return { version, newest: SCHEMA_VERSION, hasPlants: columns.length > 0, hasKeys };
+  return { version, hasPlants: columns.length > 0, hasKeys };
 }
 
 /**

@@ -102,6 +102,11 @@ it('every command and a service wait while a command that starts has the file al
   done.abort();
   await holding;
 
+  // Longer than a service waits.
+  const held = holdFor(2000);
+  runs.push(await importPart(6));
+  await held;
+
   expect(faultsOf(runs)).toEqual([]);
 });
 

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { TOKEN } from '../support/application';
 import { makeFolder, removeFolder } from '../support/folder';
 import { CommandProcess, plantStore, plantStoreOnTerminal } from '../support/plant-store';
-import { shell } from '../support/run';
+import { type Run, shell } from '../support/run';
 import { ServiceProcess } from '../support/service-process';
 import { execute, integrity, lockDatabase, readPlants } from '../support/sqlite';
 import { PostgresStore, SqliteStore, stores, type TestStore } from '../support/stores';
@@ -47,6 +47,9 @@ function manyLines(count: number): string {
 const counts = (stored: number, present = 0, conflicting = 0, invalid = 0): string =>
   `Stored ${stored}, already present ${present}, conflicting ${conflicting}, invalid ${invalid}.\n`;
 
+const done = (stderr: string): Run => ({ code: 0, stdout: '', stderr });
+const failed = (stderr: string): Run => ({ code: 1, stdout: '', stderr });
+
 describe.each(stores)('the commands for data, on %s', (name, startStore) => {
   let store: TestStore;
   let environment: NodeJS.ProcessEnv;
@@ -70,10 +73,10 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
     });
     const second = await plantStore(['export'], environment);
 
-    expect(imported).toEqual({ code: 0, stdout: '', stderr: counts(3) });
+    expect(imported).toEqual(done(counts(3)));
     expect(lines).toEqual({ code: 0, stdout: LINES.join(''), stderr: 'Exported 3 plants.\n' });
     expect(csv).toEqual({ code: 0, stdout: CSV.join(''), stderr: 'Exported 3 plants.\n' });
-    expect(again).toEqual({ code: 0, stdout: '', stderr: counts(3) });
+    expect(again).toEqual(done(counts(3)));
     expect(second.stdout).toBe(LINES.join(''));
   });
 
@@ -82,12 +85,8 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
     const first = await plantStore(['export', '--output', file], environment);
     const second = await plantStore(['export', '--output', file], environment);
 
-    expect(first).toEqual({ code: 0, stdout: '', stderr: 'Exported 0 plants.\n' });
-    expect(second).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: `${file} exists already. Name a new file.\n`,
-    });
+    expect(first).toEqual(done('Exported 0 plants.\n'));
+    expect(second).toEqual(failed(`${file} exists already. Name a new file.\n`));
     expect(readFileSync(file, 'utf8')).toBe(CSV[0]);
     expect(readdirSync(folder)).toEqual(['plants.csv']);
   });
@@ -109,21 +108,16 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
     const dry = await plantStore(['import', '--dry-run'], environment, { input: LINES.join('') });
     const outcome = await plantStore(args, environment, { input });
 
-    expect(dry).toEqual({
-      code: 0,
-      stdout: '',
-      stderr: 'Would store 3, already present 0, conflicting 0, invalid 0.\n',
-    });
-    expect(outcome).toEqual({
-      code: 1,
-      stdout: '',
-      stderr:
+    expect(dry).toEqual(done('Would store 3, already present 0, conflicting 0, invalid 0.\n'));
+    expect(outcome).toEqual(
+      failed(
         'Line 2: A plant with this id exists already, with another name or tag.\n' +
-        'Line 3: Not a NewPlant: name is required.\n' +
-        "Line 6: Not JSON: Unexpected token 'o'.\n" +
-        'Line 7: A plant with this id exists already, with another name or tag.\n' +
-        counts(1, 1, 2, 2),
-    });
+          'Line 3: Not a NewPlant: name is required.\n' +
+          "Line 6: Not JSON: Unexpected token 'o'.\n" +
+          'Line 7: A plant with this id exists already, with another name or tag.\n' +
+          counts(1, 1, 2, 2),
+      ),
+    );
     expect(readFileSync(file, 'utf8')).toBe(
       '{"id":1,"name":"Moss"}\n{"id":2}\nnonsense\n{"id":3,"name":"Ginkgo","tag":""}\n',
     );
@@ -140,12 +134,12 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
     const skipped = await plantStore(['import', '--on-conflict', 'skip'], environment, { input });
 
     const report = 'Line 2: A plant with this id exists already, with another name or tag.\n';
-    expect(stopped).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: `${report}${counts(1, 0, 1)}Stopped at a conflict. Use --on-conflict skip to skip such lines.\n`,
-    });
-    expect(skipped).toEqual({ code: 0, stdout: '', stderr: report + counts(0, 1, 1) });
+    expect(stopped).toEqual(
+      failed(
+        `${report}${counts(1, 0, 1)}Stopped at a conflict. Use --on-conflict skip to skip such lines.\n`,
+      ),
+    );
+    expect(skipped).toEqual(done(report + counts(0, 1, 1)));
   });
 
   it('end an import in order on SIGINT, and resume it when it is run again', async () => {
@@ -161,7 +155,7 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
 
     expect(code).toBe(1);
     expect(stderr).toBe(`${counts(stored)}Interrupted.\n`);
-    expect(again).toEqual({ code: 0, stdout: '', stderr: counts(30_000 - stored, stored) });
+    expect(again).toEqual(done(counts(30_000 - stored, stored)));
     expect(exported.stdout).toBe(input);
   });
 
@@ -233,16 +227,7 @@ describe('moving to the other database', () => {
     const back = new SqliteStore();
     const postgres = await PostgresStore.start();
     const special = fc.constantFrom(
-      '\\',
-      '"',
-      '\\N',
-      '\t',
-      '\n',
-      '\r',
-      '\v',
-      '\x01',
-      '\x7f',
-      '\u2028',
+      ...['\\', '"', '\\N', '\t', '\n', '\r', '\v', '\x01', '\x7f', '\u2028'],
     );
     const characters = fc
       .array(fc.oneof(fc.string({ unit: 'binary', maxLength: 10 }), special), { maxLength: 5 })
@@ -315,16 +300,8 @@ describe('backup and restore', () => {
     const later = store.plants().length;
     const restored = await plantStore(['restore', copy], environment);
 
-    expect(backup).toEqual({
-      code: 0,
-      stdout: '',
-      stderr: `Backed up ${store.file} to ${copy}.\n`,
-    });
-    expect(inUse).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: `${store.file} is in use: stop the service first.\n`,
-    });
+    expect(backup).toEqual(done(`Backed up ${store.file} to ${copy}.\n`));
+    expect(inUse).toEqual(failed(`${store.file} is in use: stop the service first.\n`));
     expect(integrity(copy)).toBe('ok');
     expect(brokenPromises(before, readPlants(copy)).lost).toEqual([]);
     expect(restored.code).toBe(0);
@@ -386,11 +363,7 @@ describe('backup and restore', () => {
       DATABASE_URL: `sqlite:${join(folder, 'damaged.db')}`,
     });
 
-    expect(again).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: `${copy} exists already. Name a new file.\n`,
-    });
+    expect(again).toEqual(failed(`${copy} exists already. Name a new file.\n`));
     expect(damaged.code).toBe(1);
     expect(damaged.stderr).toMatch(/is damaged: /);
     expect([checked.code, checked.stderr]).toEqual([1, 'One check failed.\n']);
@@ -442,7 +415,7 @@ describe('beside a service', () => {
     service.kill('SIGTERM');
     await service.ended;
 
-    expect(outcome).toEqual({ code: 0, stdout: '', stderr: counts(40_000) });
+    expect(outcome).toEqual(done(counts(40_000)));
     const taken = writers.creations.filter(({ outcome: is }) => is === 'unknown');
     expect(taken).toEqual([]);
     expect(brokenPromises(writers.creations, store.plants()).lost).toEqual([]);
@@ -463,16 +436,10 @@ describe('beside a service', () => {
 
     expect(live).toEqual({ code: 0, stdout: 'live\n', stderr: '' });
     expect(ready).toEqual({ code: 0, stdout: 'ready\n', stderr: '' });
-    expect(unready).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: 'The service is not ready: it answered with status 503.\n',
-    });
-    expect(gone).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: `The service at 127.0.0.1 port ${port} does not answer: ECONNREFUSED.\n`,
-    });
+    expect(unready).toEqual(failed('The service is not ready: it answered with status 503.\n'));
+    expect(gone).toEqual(
+      failed(`The service at 127.0.0.1 port ${port} does not answer: ECONNREFUSED.\n`),
+    );
   });
 
   it('health knows TLS', async () => {

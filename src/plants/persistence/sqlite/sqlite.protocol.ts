@@ -6,6 +6,8 @@ export interface SqliteWorkerData {
   readonly path: string;
   /** Of the store in use. At the start undefined: a missing store is created, an old one migrated. */
   readonly identity: string | undefined;
+  /** Milliseconds to wait for another process's lock; a second when undefined. */
+  readonly lockTimeout?: number | undefined;
 }
 
 /** A query for plants in id order. */

@@ -156,7 +156,10 @@ function open(): Store {
   assertOpenable(readFiles(path, log), log, isFirst, lastFiles);
   const location = pathToFileURL(path);
   location.searchParams.set('mode', isFirst ? 'rwc' : 'rw');
-  const database = new DatabaseSync(location, { timeout: BUSY_TIMEOUT, readBigInts: true });
+  const database = new DatabaseSync(location, {
+    timeout: data.lockTimeout ?? BUSY_TIMEOUT,
+    readBigInts: true,
+  });
   try {
     if (identity !== undefined) assertSameStore(database, identity);
     const { journal_mode: mode } = database.prepare('PRAGMA journal_mode = WAL').get() ?? {};

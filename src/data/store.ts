@@ -1,7 +1,30 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { openArchive, type StoreLocation } from './open-archive';
+import { SCHEMA_VERSION } from '../plants/persistence/sqlite';
+import type { PlantsArchive } from './plants.archive';
+import { SqlitePlantsArchive } from './sqlite-plants.archive';
 import { checkSqlite, describeSqlite } from './sqlite.maintenance';
+
+/** A SQLite file, or the connection URL of a PostgreSQL database. */
+export type StoreLocation = { readonly sqlite: string } | { readonly postgres: string };
+
+/**
+ * Opens a store as an archive.
+ *
+ * @param use `read` leaves the store as it is and needs it to exist; `write` creates it when missing
+ * @throws StoreOpenError when the store cannot be used
+ */
+export async function openArchive(
+  where: StoreLocation,
+  use: 'read' | 'write',
+): Promise<PlantsArchive> {
+  if ('postgres' in where) {
+    // It loads the driver.
+    const { PostgresPlantsArchive } = await import('./postgres-plants.archive.js');
+    return PostgresPlantsArchive.open(where.postgres, use);
+  }
+  return SqlitePlantsArchive.open(where.sqlite, use);
+}
 
 /**
  * Describes a store that the service can use, without changing it.
@@ -15,9 +38,10 @@ export async function describeStore(where: StoreLocation): Promise<string> {
   }
   const file = resolve(where.sqlite);
   if (!existsSync(file)) return `SQLite file ${file}, which the service will create`;
-  const { version, newest, hasPlants } = describeSqlite(file);
+  const { version, hasPlants } = describeSqlite(file);
   if (version > 0 && !hasPlants) throw new Error(`${file} has no table plants`);
-  const state = version === newest ? '' : `, which the service will migrate to ${newest}`;
+  const state =
+    version === SCHEMA_VERSION ? '' : `, which the service will migrate to ${SCHEMA_VERSION}`;
   return `SQLite file ${file}, schema version ${version}${state}`;
 }
 
