@@ -117,6 +117,7 @@ describe('SqlitePlantsRepository', () => {
     await closing;
     expect(await Promise.all(inserts)).toEqual(Array(100).fill(true));
     expect(readPlants(file)).toHaveLength(100);
+    expect(logged).toEqual([]);
   });
 
   it.each([
