@@ -39,20 +39,8 @@ describe('isJsonMediaType', () => {
   it('refuses one malformed parameter, or another charset, wherever it stands', () => {
     const fault = fc.constantFrom(
       ...[';charset=latin1', ';CHARSET="utf-16"', ';charset=""', ';charset=utf-8x', ';charset'],
-      ...[
-        ';a',
-        ';a=',
-        ';=b',
-        ';a="b',
-        ';a="b"c',
-        ';a=b c',
-        ';a =b',
-        ';a= b',
-        ';é=b',
-        ',',
-        '"',
-        '\u00a0',
-      ],
+      ...[';a', ';a=', ';=b', ';a="b', ';a="b"c', ';a=b c', ';a =b', ';a= b', ';é=b', ',', '"'],
+      '\u00a0',
     );
 
     fc.assert(

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { DatabaseSync } from 'node:sqlite';
 import { Test } from '@nestjs/testing';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { AppModule } from '../../src/app.module';
@@ -38,19 +37,12 @@ describe('the error catalogue', () => {
 });
 
 describe('a store that is locked', () => {
-  let application: TestApplication;
-  let lock: DatabaseSync;
-  beforeEach(async () => {
-    application = await TestApplication.start();
-    lock = lockDatabase(application.store.file);
-  });
-  afterEach(async () => {
-    lock.close();
-    await application.stop();
-  });
+  const application = TestApplication.use();
 
   it('is answered 503 with Retry-After', async () => {
+    const lock = lockDatabase(application.store.file);
     const response = await application.post('{"id":1,"name":"Fern"}');
+    lock.close();
 
     expect(response.statusCode).toBe(503);
     expect(response.json()).toEqual(errorBodies.unavailable);

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { SqlitePlantsRepository } from '../../src/plants/persistence/sqlite/sqlite-plants.repository';
 import { type Headers, TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
-import { makeFolder, removeFolder } from '../support/folder';
+import { useFolder } from '../support/folder';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
 import { lockDatabase } from '../support/sqlite';
 import { stores, type TestStore } from '../support/stores';
@@ -195,15 +195,9 @@ describe.each(stores)('a creation with Idempotency-Key, stored in %s', (_name, s
 });
 
 describe('Idempotency-Key', () => {
+  const folder = useFolder();
   let application: TestApplication;
-  let folder: string;
-  beforeEach(() => {
-    folder = makeFolder();
-  });
-  afterEach(async () => {
-    await application.stop();
-    removeFolder(folder);
-  });
+  afterEach(() => application.stop());
 
   it('is empty: it is refused', async () => {
     application = await TestApplication.start();

@@ -93,50 +93,29 @@ describe('the OpenAPI document', () => {
       });
     });
 
+    const object = (properties: object, ...required: string[]) => ({
+      type: 'object',
+      properties,
+      required,
+    });
+    const text = (description: string) => ({ type: 'string', description });
+    const integer = (format: string, description: string) => ({
+      ...text(description),
+      type: 'integer',
+      format,
+    });
+    const name = text('The name of the plant');
+    const tag = text('Tag that specifies the type of the plant');
+    const id = integer('int64', 'Identification number of the plant');
+    const error = integer('int32', 'Numeric error value');
+    const message = text('Error text');
+
     it.each([
-      [
-        'Plant',
-        {
-          type: 'object',
-          properties: {
-            name: { type: 'string', description: 'The name of the plant' },
-            tag: { type: 'string', description: 'Tag that specifies the type of the plant' },
-          },
-          required: ['name'],
-        },
-      ],
-      [
-        'NewPlant',
-        {
-          allOf: [
-            { $ref: '#/components/schemas/Plant' },
-            {
-              type: 'object',
-              properties: {
-                id: {
-                  type: 'integer',
-                  format: 'int64',
-                  description: 'Identification number of the plant',
-                },
-              },
-              required: ['id'],
-            },
-          ],
-        },
-      ],
-      [
-        'Error',
-        {
-          type: 'object',
-          properties: {
-            error: { type: 'integer', format: 'int32', description: 'Numeric error value' },
-            message: { type: 'string', description: 'Error text' },
-          },
-          required: ['error', 'message'],
-        },
-      ],
-    ])('the fields of %s, without further constraints', (name, expected) => {
-      expect(withoutExamples(schemas[name])).toEqual(expected);
+      ['Plant', object({ name, tag }, 'name')],
+      ['NewPlant', { allOf: [{ $ref: '#/components/schemas/Plant' }, object({ id }, 'id')] }],
+      ['Error', object({ error, message }, 'error', 'message')],
+    ])('the fields of %s, without further constraints', (schema, expected) => {
+      expect(withoutExamples(schemas[schema])).toEqual(expected);
     });
 
     it('no other schema', () => {

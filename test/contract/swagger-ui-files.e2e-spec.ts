@@ -55,10 +55,7 @@ describe('the files of Swagger UI', () => {
   });
 
   it.each([
-    '/docs/index.html',
-    '/docs/package.json',
-    '/docs/../package.json',
-    '/docs/%2e%2e/main.js',
+    ...['/docs/index.html', '/docs/package.json', '/docs/../package.json', '/docs/%2e%2e/main.js'],
   ])('do not include %s', async (url) => {
     expect((await get(url)).statusCode).toBe(404);
   });

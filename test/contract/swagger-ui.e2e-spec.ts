@@ -80,8 +80,7 @@ const FAINT = `(() => {
 })()`;
 
 describe('Swagger UI in Chromium', () => {
-  let application: TestApplication;
-  let url: URL;
+  const application = TestApplication.use();
   let browser: TestBrowser;
   let context: BrowserContext;
   let page: Page;
@@ -89,8 +88,6 @@ describe('Swagger UI in Chromium', () => {
   let pageErrors: string[];
   let requested: URL[];
   beforeAll(async () => {
-    application = await TestApplication.start();
-    url = await application.listen();
     browser = await TestBrowser.start();
     context = await browser.newContext({ viewport: DESKTOP });
     page = await context.newPage();
@@ -107,10 +104,7 @@ describe('Swagger UI in Chromium', () => {
     await open();
   });
   afterEach(() => page.evaluate('localStorage.clear(), sessionStorage.clear()'));
-  afterAll(async () => {
-    await browser.stop();
-    await application.stop();
-  });
+  afterAll(() => browser.stop());
 
   const authorizeButton = () => page.locator('.scheme-container .authorize');
   const dialog = () => page.locator('.modal-ux');
@@ -120,7 +114,7 @@ describe('Swagger UI in Chromium', () => {
   const storage = () => page.evaluate('({ ...localStorage, ...sessionStorage })');
 
   async function open(): Promise<void> {
-    await page.goto(new URL('/docs', url).href);
+    await page.goto(new URL('/docs', application.url).href);
     await executeButton().waitFor();
   }
 
@@ -149,7 +143,7 @@ describe('Swagger UI in Chromium', () => {
 
   function expectNoErrors(): void {
     const elsewhere = requested.filter(
-      ({ origin, protocol }) => origin !== url.origin && protocol !== 'data:',
+      ({ origin, protocol }) => origin !== application.url.origin && protocol !== 'data:',
     );
 
     expect(pageErrors).toEqual([]);
@@ -179,16 +173,6 @@ describe('Swagger UI in Chromium', () => {
     expect(await shownAnswer()).toEqual({ status: '200', body: { name: 'Fern', tag: 'shade' } });
     expect(application.store.plants()).toHaveLength(1);
     expectNoErrors();
-  });
-
-  it('sends an id above 2^53 exactly as typed', async () => {
-    await authorize();
-    await requestBody().fill('{"id": 9007199254740993, "name": "Fern"}');
-
-    await executeButton().click();
-
-    expect(await shownAnswer()).toEqual({ status: '200', body: { name: 'Fern' } });
-    expect(application.store.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
   });
 
   it('shows and sends the example with an id that no double holds, to the last digit', async () => {
@@ -228,10 +212,9 @@ describe('Swagger UI in Chromium', () => {
 
     await executeButton().click();
 
-    expect(await shownAnswer()).toEqual({
-      status: expect.stringMatching(/^400\b/) as string,
-      body: errorBodies.nameMissing,
-    });
+    const { status, body } = await shownAnswer();
+    expect(status).toMatch(/^400\b/);
+    expect(body).toEqual(errorBodies.nameMissing);
   });
 
   it('shows a 401 and its Error body without a token', async () => {
@@ -322,19 +305,20 @@ describe('Swagger UI in Chromium', () => {
     expect(box?.width).toBeGreaterThan(0.8 * PHONE.width);
   });
 
-  describe.each([
-    ['light', [200, 255], 'dark', '< 60'],
-    ['dark', [0, 60], 'light', '> 200'],
-  ] as const)('in a browser that prefers %s', (colorScheme, range, other, otherGround) => {
+  describe.each(['light', 'dark'] as const)('in a browser that prefers %s', (colorScheme) => {
     beforeEach(() => page.emulateMedia({ colorScheme }));
 
-    it('has a ground of that kind from the start', async () => {
+    const isGround = async (scheme: 'light' | 'dark'): Promise<boolean> =>
+      page.evaluate(`${GROUND} ${scheme === 'light' ? '>= 200' : '<= 60'}`);
+
+    it('has a ground of that kind from the start, and changes with the preference', async () => {
       await open();
+      expect(await isGround(colorScheme)).toBe(true);
 
-      const brightness = Number(await page.evaluate(GROUND));
+      const other = colorScheme === 'light' ? 'dark' : 'light';
+      await page.emulateMedia({ colorScheme: other });
 
-      expect(brightness).toBeGreaterThanOrEqual(range[0]);
-      expect(brightness).toBeLessThanOrEqual(range[1]);
+      await expect(until(() => isGround(other))).resolves.toBeUndefined();
     });
 
     it('has text that stands out from its ground, in every state', async () => {
@@ -347,14 +331,6 @@ describe('Swagger UI in Chromium', () => {
 
       await authorizeButton().click();
       expect(await page.evaluate(FAINT)).toEqual([]);
-    });
-
-    it('changes with the preference', async () => {
-      await page.emulateMedia({ colorScheme: other });
-
-      const hasChanged = (): Promise<boolean> => page.evaluate(`${GROUND} ${otherGround}`);
-
-      await expect(until(hasChanged)).resolves.toBeUndefined();
     });
   });
 });

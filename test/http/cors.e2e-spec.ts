@@ -84,10 +84,7 @@ describe('CORS', () => {
       });
       expect(String(response.headers['access-control-expose-headers']).split(', ')).toEqual(
         expect.arrayContaining([
-          'Retry-After',
-          'WWW-Authenticate',
-          'X-Request-Id',
-          'Idempotent-Replayed',
+          ...['Retry-After', 'WWW-Authenticate', 'X-Request-Id', 'Idempotent-Replayed'],
         ]),
       );
     },

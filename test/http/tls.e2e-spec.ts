@@ -7,33 +7,28 @@ import { connect, type TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
 import { TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
-import { makeFolder, removeFolder } from '../support/folder';
+import { useFolder } from '../support/folder';
 import { creation } from '../support/load';
 import { ServiceProcess } from '../support/service-process';
 import { until } from '../support/until';
 import { readAnswers } from '../support/wire';
 
 describe('HTTPS', () => {
-  let folder: string;
+  const folder = useFolder();
   let service: ServiceProcess;
   let url: URL;
   beforeEach(async () => {
-    folder = makeFolder();
     await writePair('first');
     await start();
   });
   afterEach(async () => {
     service.kill('SIGTERM');
     await service.ended;
-    removeFolder(folder);
   });
 
   async function start(environment: NodeJS.ProcessEnv = {}): Promise<void> {
-    service = await ServiceProcess.start(folder, {
-      TLS_CERT: 'cert.pem',
-      TLS_KEY: 'key.pem',
-      ...environment,
-    });
+    const files = { TLS_CERT: 'cert.pem', TLS_KEY: 'key.pem' };
+    service = await ServiceProcess.start(folder, { ...files, ...environment });
     url = await service.url();
   }
 
@@ -68,11 +63,8 @@ describe('HTTPS', () => {
 
   it('answers a client that has ended its side', async () => {
     for (let id = 10; id < 30; id++) {
-      const plain = connectPlainly({
-        port: Number(url.port),
-        host: url.hostname,
-        allowHalfOpen: true,
-      });
+      const address = { port: Number(url.port), host: url.hostname };
+      const plain = connectPlainly({ ...address, allowHalfOpen: true });
       const socket = connect({ socket: plain, rejectUnauthorized: false });
       await once(socket, 'secureConnect');
       // The creation, and close_notify and FIN behind it.
@@ -136,24 +128,13 @@ describe('HTTPS', () => {
 });
 
 describe('HTTPS with invalid files', () => {
-  let folder: string;
-  let service: ServiceProcess;
-  beforeEach(() => {
-    folder = makeFolder();
-  });
-  afterEach(async () => {
-    service.kill('SIGKILL');
-    await service.ended;
-    removeFolder(folder);
-  });
+  const folder = useFolder();
 
   it('ends the service with one sentence', async () => {
     writeFileSync(join(folder, 'cert.pem'), 'no certificate');
-    service = new ServiceProcess(folder, {
-      AUTH_TOKENS: 'x',
-      TLS_CERT: 'cert.pem',
-      TLS_KEY: 'cert.pem',
-    });
+    const files = { TLS_CERT: 'cert.pem', TLS_KEY: 'cert.pem' };
+
+    const service = new ServiceProcess(folder, { AUTH_TOKENS: 'x', ...files });
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(/^TLS_CERT and TLS_KEY cannot be used: .*\.\n$/);

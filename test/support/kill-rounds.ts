@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { creation, putLoad } from './load';
 import { ServiceProcess } from './service-process';
 import { integrity, readPlants } from './sqlite';
+import { until } from './until';
+import { brokenPromises, type Creation, Writers } from './writers';
 
 const CONNECTIONS = 32;
 
@@ -11,25 +12,14 @@ export interface KillReport {
   readonly rounds: number;
   readonly acknowledged: number;
   readonly refused: number;
-  /** Neither: the service died first. */
-  readonly unanswered: number;
   readonly acknowledgedAndLost: number;
   readonly refusedButStored: number;
   readonly integrity: unknown;
-  /** From the start of a process to its first readiness, in milliseconds. */
-  readonly slowestStart: number;
-}
-
-interface Creation {
-  readonly id: number;
-  readonly name: string;
-  outcome: 'acknowledged' | 'refused' | 'unanswered';
 }
 
 /**
- * Starts the service, loads it, kills it with SIGKILL after a random number of answers, and so on;
- * then compares what is stored with what was answered. A third of the creations ask for ids that
- * others want too.
+ * Starts the service, loads it, kills it with SIGKILL after a random number of creations, and so on;
+ * then compares what is stored with what was answered.
  *
  * @param seed of the numbers
  */
@@ -40,56 +30,29 @@ export async function killUnderLoad(
 ): Promise<KillReport> {
   const creations: Creation[] = [];
   const lifetimes = fc.sample(fc.integer({ min: 100, max: 5000 }), { seed, numRuns: rounds });
-  let slowestStart = 0;
 
   for (const [round, lifetime] of lifetimes.entries()) {
-    const start = performance.now();
     const service = await ServiceProcess.start(folder);
     const url = await service.url();
     const ready = await fetch(new URL('/health/ready', url));
     if (ready.status !== 200) throw new Error('not ready at the start');
-    slowestStart = Math.max(slowestStart, performance.now() - start);
-
-    let dead = false;
-    let answers = 0;
-    const current: Creation[] = [];
-    const load = putLoad({
-      url,
-      connections: CONNECTIONS,
-      next: () => {
-        if (dead) return undefined;
-        const sequence = current.length;
-        const id =
-          round * 10_000_000 +
-          (sequence % 3 === 0 ? Math.floor(sequence / 6) : 1_000_000 + sequence);
-        current.push({ id, name: `${round}-${sequence}`, outcome: 'unanswered' });
-        return { ...creation(id, `${round}-${sequence}`), id: sequence };
-      },
-      onAnswer: (sequence, { status }) => {
-        const answered = current[sequence];
-        if (answered) answered.outcome = status === 200 ? 'acknowledged' : 'refused';
-        if (++answers !== lifetime) return;
-        dead = true;
-        service.kill('SIGKILL');
-      },
-    });
-    await Promise.all([load, service.ended]);
-    creations.push(...current);
+    const writers = new Writers([url], CONNECTIONS, round);
+    await until(() => writers.creations.length >= lifetime);
+    service.kill('SIGKILL');
+    await Promise.all([service.ended, writers.stop()]);
+    creations.push(...writers.creations);
   }
 
   const file = join(folder, 'data/plants.db');
-  const stored = new Map(readPlants(file).map(({ id, name }) => [Number(id), name]));
-  const isStored = ({ id, name }: Creation) => stored.get(id) === name;
-  const having = (outcome: Creation['outcome']) =>
-    creations.filter((each) => each.outcome === outcome);
+  const { lost, refusedButStored } = brokenPromises(creations, readPlants(file));
+  const count = (outcome: Creation['outcome']) =>
+    creations.filter((each) => each.outcome === outcome).length;
   return {
     rounds,
-    acknowledged: having('acknowledged').length,
-    refused: having('refused').length,
-    unanswered: having('unanswered').length,
-    acknowledgedAndLost: having('acknowledged').filter((each) => !isStored(each)).length,
-    refusedButStored: having('refused').filter(isStored).length,
+    acknowledged: count('acknowledged'),
+    refused: count('refused'),
+    acknowledgedAndLost: lost.length,
+    refusedButStored: refusedButStored.length,
     integrity: integrity(file),
-    slowestStart: Math.round(slowestStart),
   };
 }

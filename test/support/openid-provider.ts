@@ -1,10 +1,10 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { JWK } from 'jose';
 import type Provider from 'oidc-provider';
 import type { Configuration } from 'oidc-provider';
+import { freePort } from './free-port';
 
 /** What the access tokens of {@link OpenIdProvider} are for, and the id of its one client. */
 export const AUDIENCE = 'plants-api';
@@ -18,21 +18,18 @@ export interface Draft {
 /** A private signing key with a `kid` of its own. */
 export type SigningKey = JWK & { readonly kid: string };
 
+const RESOURCE = 'https://plants.example';
+const SCOPES = ['plants:create', 'plants:read'];
 const DAY = 24 * 60 * 60;
 let keysMade = 0;
 
 export function makeKey(alg: 'RS256' | 'ES256' | 'EdDSA'): SigningKey {
-  const pair = {
+  const { privateKey } = {
     RS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
     ES256: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }),
     EdDSA: () => generateKeyPairSync('ed25519'),
   }[alg]();
-  return {
-    ...pair.privateKey.export({ format: 'jwk' }),
-    alg,
-    use: 'sig',
-    kid: `key-${++keysMade}`,
-  };
+  return { ...privateKey.export({ format: 'jwk' }), alg, use: 'sig', kid: `key-${++keysMade}` };
 }
 
 /** What everybody may know of a key. */
@@ -58,11 +55,7 @@ export class OpenIdProvider {
 
   /** A provider that is not there yet, at an address that is free. */
   static async reserve(): Promise<OpenIdProvider> {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    server.close();
-    await once(server, 'close');
+    const port = await freePort();
     return new OpenIdProvider(`http://127.0.0.1:${port}`, port);
   }
 
@@ -107,11 +100,7 @@ export class OpenIdProvider {
     const response = await fetch(`${this.issuer}/token`, {
       method: 'POST',
       headers: { authorization: `Basic ${btoa(`${AUDIENCE}:secret`)}` },
-      body: new URLSearchParams({
-        grant_type: 'client_credentials',
-        resource: 'https://plants.example',
-        scope,
-      }),
+      body: new URLSearchParams({ grant_type: 'client_credentials', resource: RESOURCE, scope }),
     });
     const { access_token: token } = (await response.json()) as { access_token?: string };
     if (token === undefined) throw new Error(`no token: ${response.status}`);
@@ -139,10 +128,10 @@ export class OpenIdProvider {
           redirect_uris: [],
           response_types: [],
           id_token_signed_response_alg: this.alg as 'ES256',
-          scope: 'plants:create plants:read',
+          scope: SCOPES.join(' '),
         },
       ],
-      scopes: ['plants:create', 'plants:read'],
+      scopes: SCOPES,
       ttl: { ClientCredentials: DAY, IdToken: DAY },
       features: {
         devInteractions: { enabled: false },
@@ -151,7 +140,7 @@ export class OpenIdProvider {
           enabled: true,
           getResourceServerInfo: () => ({
             audience: AUDIENCE,
-            scope: 'plants:create plants:read',
+            scope: SCOPES.join(' '),
             accessTokenTTL: DAY,
             accessTokenFormat: 'jwt',
             jwt: { sign: { alg: this.alg as 'ES256' } },
@@ -161,9 +150,7 @@ export class OpenIdProvider {
       formats: {
         customizers: {
           jwt: (_ctx, _token, jwt) => {
-            const { header = {}, payload } = jwt;
-            this.redraft({ header, payload });
-            jwt.header = header;
+            this.redraft({ header: (jwt.header ??= {}), payload: jwt.payload });
           },
         },
       },

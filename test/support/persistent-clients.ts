@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Plant } from '../../src/plants';
-import { TOKEN } from './application';
+import { create } from './writers';
 
 /** Milliseconds between an attempt that failed and the next. */
 const PAUSE = 20;
@@ -60,11 +60,13 @@ export class PersistentClients {
 
   private async createMany(urls: readonly string[], client: number): Promise<void> {
     for (let count = 0; !this.isStopped; count++) {
-      const id = BigInt(client * 1_000_000 + count);
+      const id = client * 1_000_000 + count;
       const name = `${client}-${count}`;
       for (let attempt = client; ; attempt++) {
         this.attempts++;
-        const error = await this.create(urls[attempt % urls.length] ?? '', id, name);
+        const url = urls[attempt % urls.length] ?? '';
+        const { error, isReplay } = await create(url, id, name, { 'idempotency-key': `"${name}"` });
+        if (isReplay) this.replays++;
         if (error === 0) break;
         if (error !== undefined && error < 50000) {
           this.unexpected.push(error);
@@ -72,27 +74,7 @@ export class PersistentClients {
         }
         await setTimeout(PAUSE);
       }
-      this.names.set(id, name);
-    }
-  }
-
-  /** The number of the error, 0 for none, undefined without an answer. */
-  private async create(url: string, id: bigint, name: string): Promise<number | undefined> {
-    try {
-      const response = await fetch(url, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${TOKEN}`,
-          'content-type': 'application/json',
-          'idempotency-key': `"${name}"`,
-        },
-        body: `{"id":${id},"name":"${name}"}`,
-      });
-      const { error = 0 } = (await response.json()) as { error?: number };
-      if (response.headers.has('idempotent-replayed')) this.replays++;
-      return error;
-    } catch {
-      return undefined;
+      this.names.set(BigInt(id), name);
     }
   }
 }

@@ -19,8 +19,15 @@ export class Writers {
   private readonly done: Promise<unknown>;
   private stopped = false;
 
-  /** @param instances where the instances listen; each client sticks to one */
-  constructor(instances: readonly URL[], count: number) {
+  /**
+   * @param instances where the instances listen; each client sticks to one
+   * @param round has ids and names of its own
+   */
+  constructor(
+    instances: readonly URL[],
+    count: number,
+    private readonly round = 0,
+  ) {
     const urls = instances.map((url) => new URL('/plants', url));
     this.done = Promise.all(
       Array.from({ length: count }, (_, writer) =>
@@ -49,15 +56,11 @@ export class Writers {
   private async write(url: URL | string, writer: number): Promise<void> {
     for (let count = 0; !this.stopped; count++) {
       // Every third id is one that the other writers want too.
-      const id = count % 3 === 0 ? count : 1_000_000 * (writer + 1) + count;
-      const creation: Creation = {
-        id,
-        name: `${writer}-${count}`,
-        outcome: 'unknown',
-        answeredAt: 0,
-      };
+      const id = this.round * 1e9 + (count % 3 === 0 ? count : 1e6 * (writer + 1) + count);
+      const name = `${this.round}-${writer}-${count}`;
+      const creation: Creation = { id, name, outcome: 'unknown', answeredAt: 0 };
       this.creations.push(creation);
-      const error = await create(url, creation);
+      const { error } = await create(url, id, name);
       if (error === undefined || error === 50400) continue;
       creation.outcome = error === 0 ? 'acknowledged' : 'refused';
       creation.answeredAt = Date.now();
@@ -66,18 +69,27 @@ export class Writers {
   }
 }
 
-/** The number of the error, 0 for none, undefined without an answer. */
-async function create(url: URL | string, { id, name }: Creation): Promise<number | undefined> {
+/** Asks for a plant. The number of the error is 0 for none, and undefined without an answer. */
+export async function create(
+  url: URL | string,
+  id: number,
+  name: string,
+  headers: Record<string, string> = {},
+): Promise<{ error: number | undefined; isReplay: boolean }> {
   try {
     const response = await fetch(url, {
       method: 'POST',
-      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      headers: {
+        authorization: `Bearer ${TOKEN}`,
+        'content-type': 'application/json',
+        ...headers,
+      },
       body: JSON.stringify({ id, name }),
     });
-    const body = (await response.json()) as { error?: number };
-    return body.error ?? 0;
+    const { error = 0 } = (await response.json()) as { error?: number };
+    return { error, isReplay: response.headers.has('idempotent-replayed') };
   } catch {
-    return undefined;
+    return { error: undefined, isReplay: false };
   }
 }
 
