@@ -4,7 +4,6 @@ import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSyn
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { TOKEN } from '../support/application';
-import { printFigures } from '../support/figures';
 import { makeFolder, removeFolder } from '../support/folder';
 import { freePort } from '../support/free-port';
 import { run, type Run } from '../support/run';
@@ -69,9 +68,7 @@ afterAll(async () => {
 describe('the image', () => {
   it('is small, and runs as an ordinary user', () => {
     const [image] = JSON.parse(buildah('images', '--json', IMAGE)) as { size: string }[];
-    const [base] = JSON.parse(buildah('images', '--json', DEBIAN)) as { size: string }[];
 
-    printFigures('image', { size: image?.size, 'of that the base': base?.size });
     expect(parseInt(image?.size ?? '', 10)).toBeLessThan(300);
     expect(config.User).toBe('10001:10001');
     expect(Object.keys(config.Volumes)).toEqual(['/data']);

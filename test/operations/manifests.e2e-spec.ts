@@ -1,13 +1,12 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { loadAll } from 'js-yaml';
 import { readEnvironment } from '../../src/config';
 import { TOKEN } from '../support/application';
-import { makeFolder, removeFolder } from '../support/folder';
 import { PostgresServer } from '../support/postgres';
 import { run } from '../support/run';
-import { ServiceProcess } from '../support/service-process';
+import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { until } from '../support/until';
 
 /**
  * Starts the program as the Kubernetes manifests and the Compose file would: in the environment of the
@@ -18,19 +17,19 @@ import { ServiceProcess } from '../support/service-process';
 const ROOT = join(__dirname, '../..');
 const PROGRAM = join(ROOT, 'dist/program/plant-store.js');
 
-interface Variable {
-  readonly name: string;
-  readonly value?: string;
-  readonly valueFrom?: { readonly secretKeyRef: { readonly key: string } };
-}
-
 interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string };
+  readonly periodSeconds: number;
+  readonly failureThreshold: number;
 }
 
 interface Container {
   readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
-  readonly env: readonly Variable[];
+  readonly env: readonly {
+    readonly name: string;
+    readonly value?: string;
+    readonly valueFrom?: { readonly secretKeyRef: { readonly key: string } };
+  }[];
   readonly startupProbe: Probe;
   readonly livenessProbe: Probe;
   readonly readinessProbe: Probe;
@@ -77,53 +76,30 @@ function specOf(file: string, kinds: readonly string[]): unknown {
   return documents.find(({ kind }) => kinds.includes(kind))?.spec;
 }
 
-let folder: string;
+const home = useServiceHome();
 let postgres: PostgresServer;
-let service: ServiceProcess | undefined;
 let nextId = 1;
 beforeAll(async () => {
   postgres = await PostgresServer.start();
 }, 60_000);
-beforeEach(() => {
-  folder = makeFolder();
-});
-afterEach(async () => {
-  service?.kill('SIGKILL');
-  await service?.ended;
-  service = undefined;
-  removeFolder(folder);
-});
 afterAll(() => postgres.remove());
 
 /** Starts the program in an environment, but for what the tests cannot have: port and path. */
 async function start(
   env: Record<string, string | undefined>,
 ): Promise<{ service: ServiceProcess; settings: NodeJS.ProcessEnv }> {
-  const settings: NodeJS.ProcessEnv = {
-    ...image,
-    ...env,
-    HOST: '127.0.0.1',
-    PORT: '0',
-  };
-  settings.DATABASE_URL = settings.DATABASE_URL?.replace('sqlite:/data/', `sqlite:${folder}/data/`);
-  service = await ServiceProcess.start(folder, settings);
+  mkdirSync(join(home.folder, 'data'));
+  const settings: NodeJS.ProcessEnv = { ...image, ...env, HOST: '127.0.0.1', PORT: '0' };
+  settings.DATABASE_URL = settings.DATABASE_URL?.replace('sqlite:/', `sqlite:${home.folder}/`);
+  const service = await home.start(settings);
+  await service.untilReady();
+  expect(await create(service)).toBe(200);
+  expect(Math.max(...service.lines.map(({ level }) => Number(level)))).toBeLessThan(40);
   return { service, settings };
 }
 
-async function statusOf(running: ServiceProcess, path: string): Promise<number> {
-  return (await fetch(new URL(path, await running.url()))).status;
-}
-
-async function expectToStore(running: ServiceProcess): Promise<void> {
-  while ((await statusOf(running, '/health/ready')) !== 200) await setTimeout(50);
-  expect((await running.post(`{"id":${nextId++},"name":"Fern"}`)).status).toBe(200);
-}
-
-function expectNoWarning({ stdout }: ServiceProcess): void {
-  const lines = stdout.trimEnd().split('\n');
-  const levels = lines.map((line) => (JSON.parse(line) as { level: number }).level);
-  expect(Math.max(...levels)).toBeLessThan(40);
-}
+const create = async (service: ServiceProcess) =>
+  (await service.post(`{"id":${nextId++},"name":"Fern"}`)).status;
 
 describe.each(['docs/deploy/kubernetes.yaml', 'docs/deploy/kubernetes-postgresql.yaml'])(
   '%s',
@@ -167,37 +143,30 @@ describe.each(['docs/deploy/kubernetes.yaml', 'docs/deploy/kubernetes-postgresql
       const { shutdownTimeout, shutdownGrace } = readEnvironment({ ...image, ...environment() });
 
       expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThan(shutdownTimeout);
-      const { periodSeconds, failureThreshold } = container.readinessProbe as unknown as Record<
-        'periodSeconds' | 'failureThreshold',
-        number
-      >;
+      const { periodSeconds, failureThreshold } = container.readinessProbe;
       expect(shutdownGrace).toBeGreaterThan(periodSeconds * failureThreshold * 1000);
     });
 
     it('starts a program that its probes find, and that serves on until it is not ready', async () => {
-      mkdirSync(join(folder, 'data'));
-
-      const started = await start(environment());
-      await expectToStore(started.service);
+      const { service, settings } = await start(environment());
 
       const probes = [container.startupProbe, container.livenessProbe, container.readinessProbe];
       const names = container.ports.map(({ name }) => name);
       for (const { httpGet } of probes) {
-        expect(await statusOf(started.service, httpGet.path)).toBe(200);
+        expect(await service.statusOf(httpGet.path)).toBe(200);
         expect(names).toContain(httpGet.port);
       }
       const health = await run(process.execPath, [PROGRAM, 'health', '--ready'], {
-        env: { ...started.settings, PORT: (await started.service.url()).port },
+        env: { ...settings, PORT: (await service.url()).port },
       });
       expect(health).toMatchObject({ code: 0 });
-      expectNoWarning(started.service);
 
-      started.service.kill('SIGTERM');
+      service.kill('SIGTERM');
       const { path } = container.readinessProbe.httpGet;
-      while ((await statusOf(started.service, path)) === 200) await setTimeout(20);
-      expect(await statusOf(started.service, container.livenessProbe.httpGet.path)).toBe(200);
-      expect((await started.service.post(`{"id":${nextId++},"name":"Moss"}`)).status).toBe(200);
-      expect(await started.service.ended).toEqual({ code: 0, signal: null });
+      await until(async () => (await service.statusOf(path)) !== 200);
+      expect(await service.statusOf(container.livenessProbe.httpGet.path)).toBe(200);
+      expect(await create(service)).toBe(200);
+      expect(await service.ended).toEqual({ code: 0, signal: null });
     }, 60_000);
   },
 );
@@ -215,7 +184,6 @@ describe('compose.yaml', () => {
     'starts the service %s, which ends in time',
     async (name) => {
       const { environment = {}, stop_grace_period = '' } = merge(services[name] ?? {});
-      mkdirSync(join(folder, 'data'));
       const settings = Object.fromEntries(
         Object.entries(environment).map(([variable, value]) => [
           variable,
@@ -225,12 +193,9 @@ describe('compose.yaml', () => {
         ]),
       );
 
-      const started = await start(settings);
-      await expectToStore(started.service);
-      expectNoWarning(started.service);
-      started.service.kill('SIGTERM');
+      const { service } = await start(settings);
 
-      expect(await started.service.ended).toEqual({ code: 0, signal: null });
+      expect(await service.end()).toEqual({ code: 0, signal: null });
       expect(parseFloat(stop_grace_period) * 1000).toBeGreaterThan(
         readEnvironment({ ...image, ...settings }).shutdownTimeout,
       );
