@@ -66,22 +66,13 @@ describe('CORS', () => {
   ])(
     'lets an allowed origin read the answer to %s',
     async (_what, status, url, authorization, payload) => {
-      const response = await application.app.inject({
-        method: 'POST',
-        url,
-        headers: {
-          origin: ORIGIN,
-          'content-type': 'application/json',
-          ...(authorization === undefined ? {} : { authorization }),
-        },
-        payload,
-      });
+      const type = { 'content-type': 'application/json' };
+      const headers = { origin: ORIGIN, ...type, ...(authorization ? { authorization } : {}) };
+      const response = await application.app.inject({ method: 'POST', url, headers, payload });
 
       expect(response.statusCode).toBe(status);
-      expect(response.headers).toMatchObject({
-        'access-control-allow-origin': ORIGIN,
-        vary: 'Origin',
-      });
+      expect(response.headers['access-control-allow-origin']).toBe(ORIGIN);
+      expect(response.headers.vary).toBe('Origin');
       expect(String(response.headers['access-control-expose-headers']).split(', ')).toEqual(
         expect.arrayContaining([
           ...['Retry-After', 'WWW-Authenticate', 'X-Request-Id', 'Idempotent-Replayed'],
@@ -123,11 +114,8 @@ describe('CORS', () => {
   it('is closed by default', async () => {
     const closed = await TestApplication.start();
 
-    const response = await closed.app.inject({
-      method: 'OPTIONS',
-      url: '/plants',
-      headers: { origin: ORIGIN, 'access-control-request-method': 'POST' },
-    });
+    const headers = { origin: ORIGIN, 'access-control-request-method': 'POST' };
+    const response = await closed.app.inject({ method: 'OPTIONS', url: '/plants', headers });
 
     expect(response.statusCode).toBe(405);
     expect(Object.keys(response.headers).join()).not.toMatch(/access-control|vary/);

@@ -21,6 +21,13 @@ function creation(id: number, fields: string[] = []): string {
   return AUTHORIZED + [type, `Content-Length: ${body.length}`, ...fields, '', body].join('\r\n');
 }
 
+/** A creation whose body has a chunk for each byte, up to its trailer. */
+function chunked(request: string): string {
+  const [head = '', body = ''] = request.split('\r\n\r\n');
+  const coded = head.replace(/Content-Length: \d+/, 'Transfer-Encoding: chunked');
+  return `${coded}\r\n\r\n${body.replace(/./gs, '1\r\n$&\r\n')}0\r\n`;
+}
+
 /** A good creation that is the last request of its connection. */
 const lastCreation = (id: number) => creation(id, ['Connection: close']);
 
@@ -158,6 +165,7 @@ describe('HTTP on the wire', () => {
     ['garbage', 'garbage\r\n\r\n', errors.malformedRequest],
     ['a broken body', `${AUTHORIZED}${CHUNKED}xyz\r\n`, errors.malformedRequest],
     ['CONNECT', CONNECT, errors.unknownMethod],
+    ['unknown method', 'BREW / HTTP/1.1\r\nHost: x\r\n\r\n', errors.unknownMethod],
   ])('answers good requests before the %s behind them', async (_what, last, error) => {
     application.store.removePlants();
 
@@ -252,9 +260,6 @@ describe('HTTP on the wire', () => {
     // RFC 3986 section 6.2.2.2: the same path.
     ['/pl%61nts', stored],
     ['http://x/plants', stored],
-    ['/Plants', refused(errors.notFound)],
-    ['/plants/', refused(errors.notFound)],
-    ['//plants', refused(errors.notFound)],
     ['/%2Fplants', refused(errors.notFound)],
   ])('answers the target %s with %j', async (target, answer) => {
     const request = lastCreation(60).replace('/plants', target);
@@ -329,19 +334,13 @@ describe('HTTP on the wire', () => {
   });
 
   it('takes a body in chunks', async () => {
-    const [head = '', body = ''] = lastCreation(6).split('\r\n\r\n');
-    const chunked = head.replace(/Content-Length: \d+/, 'Transfer-Encoding: chunked');
-    const chunks = body.replace(/./gs, '1\r\n$&\r\n');
-
-    const answers = await send(`${chunked}\r\n\r\n${chunks}0\r\n\r\n`);
+    const answers = await send(`${chunked(lastCreation(6))}\r\n`);
 
     expect(answers).toMatchObject([{ status: 200 }]);
   });
 
   it('takes nothing behind a close in a trailer, and says so in the answer', async () => {
-    const [head = '', body = ''] = creation(62).split('\r\n\r\n');
-    const chunked = head.replace(/Content-Length: \d+/, 'Transfer-Encoding: chunked');
-    const first = `${chunked}\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\nConnection: close\r\n\r\n`;
+    const first = `${chunked(creation(62))}Connection: close\r\n\r\n`;
 
     const answers = await send(first + creation(63));
 

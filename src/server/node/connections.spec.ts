@@ -175,39 +175,6 @@ describe('connections of a Node.js server', () => {
     expect(peer.destroyed).toBe(true);
   });
 
-  it('says close when a trailer says it, and processes nothing behind', async () => {
-    handle = (request, response) => {
-      request.resume().once('end', () => response.end('answer'));
-    };
-    const chunked =
-      'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nConnection: close\r\n\r\n';
-
-    const answers = await exchange(chunked + GET);
-
-    expect(statuses(answers)).toEqual(['200']);
-    expect(answers).toMatch(/connection: close/i);
-  });
-
-  it.each([
-    ['garbage', 'garbage\r\n\r\n', '400'],
-    ['garbage behind a request', `${GET}garbage\r\n\r\n`, '400'],
-    ['an unknown method', 'BREW / HTTP/1.1\r\nHost: x\r\n\r\n', '501'],
-    ['an unknown method behind a request', `${GET}BREW / HTTP/1.1\r\nHost: x\r\n\r\n`, '501'],
-    ['a large head', `GET / HTTP/1.1\r\nX: ${'x'.repeat(2000)}\r\n\r\n`, '431'],
-    ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', '501'],
-  ])('answers %s, which Node refuses, with the Error body', async (_what, text, status) => {
-    const answers = await exchange(text);
-
-    expect(statuses(answers)?.at(-1)).toBe(status);
-    expect(answers).toMatch(/\r\n\r\n\{"error":\d{5},"message":"[^"]+"\}$/);
-  });
-
-  it('answers a HEAD that Node refuses without a body', async () => {
-    expect(await exchange(`${GET}HEAD / HTTP/1.1\r\nnonsense\r\n\r\n`)).toMatch(
-      / 400 .*\r\n\r\n$/s,
-    );
-  });
-
   it('survives a client that resets after CONNECT', async () => {
     const accepted = once(server, 'connection') as Promise<[Socket]>;
     const socket = open();
