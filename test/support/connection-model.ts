@@ -52,178 +52,133 @@ function chunked(body: string, fields = '', size = 5, line = 'POST /plants HTTP/
 const get = (path: string, fields = '', version = 'HTTP/1.1'): string =>
   `GET ${path} ${version}\r\nHost: x\r\n${fields}\r\n`;
 
-function piece(
-  name: string,
-  bytes: (id: number) => string,
-  statuses: number | readonly number[],
-  traits: { readonly creates?: boolean; readonly ends?: boolean } = {},
-): Piece {
-  return { name, bytes, statuses: [statuses].flat(), creates: false, ends: false, ...traits };
-}
+type Bytes = (id: number) => string;
 
-const creates = { creates: true };
-const ends = { ends: true };
-const createsAndEnds = { creates: true, ends: true };
+const answered = (name: string, statuses: number | readonly number[], bytes: Bytes): Piece => ({
+  name,
+  bytes,
+  statuses: [statuses].flat(),
+  creates: false,
+  ends: false,
+});
+const created = (name: string, bytes: Bytes): Piece => ({
+  ...answered(name, 200, bytes),
+  creates: true,
+});
+/** A piece that the connection does not survive. */
+const last = (...piece: Parameters<typeof answered>): Piece => ({
+  ...answered(...piece),
+  ends: true,
+});
+const createdLast = (name: string, bytes: Bytes): Piece => ({
+  ...created(name, bytes),
+  ends: true,
+});
+
 const expects = 'Expect: 100-continue\r\n';
 const upgrades = 'Connection: Upgrade\r\nUpgrade: h2c\r\n';
 const closes = 'Connection: x, Close\r\n';
+const keepAlive = 'Connection: Keep-Alive\r\n';
+const inChunks = 'Host: x\r\nTransfer-Encoding: chunked\r\n\r\n';
 const tooLong = `{"id":1,"name":"${'x'.repeat(2 * BODY_LIMIT)}"}`;
+/** A creation without a good token. */
+const strange = (id: number, fields = ''): string => creation(id, fields).replace(TOKEN, 'x');
+/** A creation sent elsewhere. */
+const sentTo = (line: string, id: number, fields = ''): string =>
+  creation(id, fields, undefined, line);
+const broken = (id: number, fields = '', size = 'zz'): string =>
+  chunked(bodyOf(id), fields).replace('\r\n0\r\n', `\r\n${size}\r\n`);
 
 /** Requests after which the connection goes on. */
 const requests: readonly Piece[] = [
-  piece('creation', (id) => creation(id), 200, creates),
-  piece('creation in chunks', (id) => chunked(bodyOf(id)), 200, creates),
-  piece('creation that expects', (id) => creation(id, expects), 200, creates),
-  piece('creation in chunks that expects', (id) => chunked(bodyOf(id), expects), 200, creates),
-  piece('creation behind empty lines', (id) => `\r\n\r\n${creation(id)}`, 200, creates),
-  piece(
-    'creation in absolute form',
-    (id) => creation(id, '', undefined, 'POST http://x/plants'),
-    200,
-    creates,
-  ),
-  piece('creation without token', (id) => creation(id).replace(TOKEN, 'x'), 401),
-  piece(
-    'creation without token that expects',
-    (id) => creation(id, expects).replace(TOKEN, 'x'),
-    401,
-    ends,
-  ),
-  piece('no JSON', (id) => creation(id).replace('{', '['), 400),
-  piece('liveness', () => get('/health/live'), 200),
-  piece('liveness with a body', () => chunked('abc', '', 1, 'GET /health/live HTTP/1.1'), 200),
-  piece(
-    'liveness, kept alive in HTTP/1.0',
-    () => get('/health/live', 'Connection: Keep-Alive\r\n', 'HTTP/1.0'),
-    200,
+  created('creation', (id) => creation(id)),
+  created('creation in chunks', (id) => chunked(bodyOf(id))),
+  created('creation that expects', (id) => creation(id, expects)),
+  created('creation in chunks that expects', (id) => chunked(bodyOf(id), expects)),
+  created('creation behind empty lines', (id) => `\r\n\r\n${creation(id)}`),
+  created('creation in absolute form', (id) => sentTo('POST http://x/plants', id)),
+  answered('creation without token', 401, (id) => strange(id)),
+  last('creation without token that expects', 401, (id) => strange(id, expects)),
+  answered('no JSON', 400, (id) => creation(id).replace('{', '[')),
+  answered('liveness', 200, () => get('/health/live')),
+  answered('liveness with a body', 200, () => chunked('abc', '', 1, 'GET /health/live HTTP/1.1')),
+  answered('liveness, kept alive in HTTP/1.0', 200, () =>
+    get('/health/live', keepAlive, 'HTTP/1.0'),
   ),
   // Answered later than it is read. With a token it would take a hundred times as long.
-  piece('metrics without token', () => get('/metrics'), 401),
-  piece('metrics without token that expect', () => get('/metrics', expects), 401),
-  piece(
-    'no such path, with a good creation as its body',
-    (id) => {
-      const body = creation(id);
-      return `PUT /nope HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-    },
-    404,
+  answered('metrics without token', 401, () => get('/metrics')),
+  answered('metrics without token that expect', 401, () => get('/metrics', expects)),
+  answered('no such path, with a good creation as its body', 404, (id) => {
+    const body = creation(id);
+    return `PUT /nope HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  }),
+  answered('no such path, with a body in chunks', 404, (id) =>
+    chunked(creation(id), '', 50, 'POST /nope HTTP/1.1'),
   ),
-  piece(
-    'no such path, with a body in chunks',
-    (id) => chunked(creation(id), '', 50, 'POST /nope HTTP/1.1'),
-    404,
-  ),
-  piece('no such method', (id) => creation(id, '', undefined, 'PATCH /plants'), 405),
+  answered('no such method', 405, (id) => sentTo('PATCH /plants', id)),
 ];
 
 /** What a connection does not survive. */
 const endings: readonly Piece[] = [
-  piece('creation that closes', (id) => creation(id, closes), 200, createsAndEnds),
-  piece('creation in HTTP/1.0', (id) => creation(id, '', 'HTTP/1.0'), 200, createsAndEnds),
-  piece(
-    'creation in HTTP/1.0, kept alive and closed',
-    (id) => creation(id, 'Connection: keep-alive, close\r\n', 'HTTP/1.0'),
-    200,
-    createsAndEnds,
+  createdLast('creation that closes', (id) => creation(id, closes)),
+  createdLast('creation in HTTP/1.0', (id) => creation(id, '', 'HTTP/1.0')),
+  createdLast('creation in HTTP/1.0, kept alive and closed', (id) =>
+    creation(id, 'Connection: keep-alive, close\r\n', 'HTTP/1.0'),
   ),
-  piece('creation that upgrades', (id) => creation(id, upgrades), 200, createsAndEnds),
-  piece(
-    'creation in chunks that upgrades',
-    (id) => chunked(bodyOf(id), upgrades),
-    200,
-    createsAndEnds,
+  createdLast('creation that upgrades', (id) => creation(id, upgrades)),
+  createdLast('creation in chunks that upgrades', (id) => chunked(bodyOf(id), upgrades)),
+  createdLast('creation that closes in a trailer', (id) =>
+    chunked(bodyOf(id)).replace('X: y', 'Connection: close'),
   ),
-  piece('liveness that upgrades', () => get('/health/live', upgrades), 200, ends),
-  piece(
-    'no such path that upgrades, in HTTP/1.0',
-    () => get('/nope', `Connection: Keep-Alive\r\n${upgrades}`, 'HTTP/1.0'),
-    404,
-    ends,
+  last('liveness that upgrades', 200, () => get('/health/live', upgrades)),
+  last('no such path that upgrades, in HTTP/1.0', 404, () =>
+    get('/nope', keepAlive + upgrades, 'HTTP/1.0'),
   ),
-  piece('liveness that expects', () => get('/health/live', expects), 200, ends),
-  piece(
-    'no such path that expects',
-    (id) => creation(id, expects, undefined, 'PUT /nope'),
-    404,
-    ends,
+  last('liveness that expects', 200, () => get('/health/live', expects)),
+  last('no such path that expects', 404, (id) => sentTo('PUT /nope', id, expects)),
+  last('no such method that expects', 405, (id) => sentTo('PUT /plants', id, expects)),
+  last('malformed target', 400, (id) => sentTo('POST /%zz', id)),
+  last('unknown expectation', 417, (id) => creation(id, 'Expect: 200-ok\r\n')),
+  last('no host', 400, (id) => creation(id).replace('Host: x', 'Host: [zz]')),
+  last('no host in HTTP/1.0', 400, (id) =>
+    creation(id, '', 'HTTP/1.0').replace('Host: x', 'Host: a b'),
   ),
-  piece(
-    'no such method that expects',
-    (id) => creation(id, expects, undefined, 'PUT /plants'),
-    405,
-    ends,
-  ),
-  piece('malformed target', (id) => creation(id, '', undefined, 'POST /%zz'), 400, ends),
-  piece(
-    'creation that closes in a trailer',
-    (id) => chunked(bodyOf(id)).replace('X: y', 'Connection: close'),
-    200,
-    createsAndEnds,
-  ),
-  piece('unknown expectation', (id) => creation(id, 'Expect: 200-ok\r\n'), 417, ends),
-  piece('no host', (id) => creation(id).replace('Host: x', 'Host: [zz]'), 400, ends),
-  piece(
-    'no host in HTTP/1.0',
-    (id) => creation(id, '', 'HTTP/1.0').replace('Host: x', 'Host: a b'),
-    400,
-    ends,
-  ),
-  piece(
+  last(
     'too long',
+    400,
     () =>
       `POST /plants HTTP/1.1\r\n${AUTHORIZED}Content-Length: ${tooLong.length}\r\n\r\n${tooLong}`,
-    400,
-    ends,
   ),
-  piece(
+  last(
     'too long without token',
-    () => `POST /plants HTTP/1.1\r\nHost: x\r\nContent-Length: 99999\r\n\r\n`,
     400,
-    ends,
+    () => 'POST /plants HTTP/1.1\r\nHost: x\r\nContent-Length: 99999\r\n\r\n',
   ),
-  piece('too long in chunks', () => chunked(tooLong, '', 400), 400, ends),
-  piece(
+  last('too long in chunks', 400, () => chunked(tooLong, '', 400)),
+  last(
     'unknown coding',
-    () => 'POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
     501,
-    ends,
+    () => 'POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
   ),
-  piece('broken chunk', (id) => chunked(bodyOf(id)).replace('\r\n0\r\n', '\r\nzz\r\n'), 400, ends),
-  piece(
-    'broken chunk of a creation that closes',
-    (id) => chunked(bodyOf(id), closes).replace('\r\n0\r\n', '\r\nzz\r\n'),
-    400,
-    ends,
-  ),
-  piece(
-    'broken chunk that expects',
-    (id) => chunked(bodyOf(id), expects).replace('\r\n0\r\n', '\r\n-1\r\n'),
-    400,
-    ends,
-  ),
-  piece(
-    'broken chunk where nothing reads it',
-    () => 'PUT /url HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
-    404,
-    ends,
-  ),
-  piece(
+  last('broken chunk', 400, (id) => broken(id)),
+  last('broken chunk of a creation that closes', 400, (id) => broken(id, closes)),
+  last('broken chunk that expects', 400, (id) => broken(id, expects, '-1')),
+  last('broken chunk where nothing reads it', 404, () => `PUT /url HTTP/1.1\r\n${inChunks}zz\r\n`),
+  last(
     'broken chunk where nothing waits for it',
-    () => 'GET /health/live HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n',
     200,
-    ends,
+    () => `GET /health/live HTTP/1.1\r\n${inChunks}3\r\nabcd\r\n`,
   ),
-  piece(
+  last(
     'broken chunk behind metrics',
-    () => 'GET /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
     [401, 400],
-    ends,
+    () => `GET /metrics HTTP/1.1\r\n${inChunks}zz\r\n`,
   ),
-  piece('two lengths', (id) => creation(id, 'Content-Length: 1\r\n'), 400, ends),
-  piece('garbage', () => 'garbage\r\n\r\n', [400, 501], ends),
-  piece('unknown method', () => get('/').replace('GET', 'BREW'), [400, 501], ends),
-  piece('CONNECT', () => 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', 501, ends),
-  piece('large head', () => get('/', `X: ${'x'.repeat(20_000)}\r\n`), 431, ends),
+  last('two lengths', 400, (id) => creation(id, 'Content-Length: 1\r\n')),
+  last('garbage', [400, 501], () => 'garbage\r\n\r\n'),
+  last('unknown method', [400, 501], () => get('/').replace('GET', 'BREW')),
+  last('CONNECT', 501, () => 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n'),
+  last('large head', 431, () => get('/', `X: ${'x'.repeat(20_000)}\r\n`)),
 ];
 
 /** A share of some bytes. Integers, because random doubles are nearly all next to 0. */
