@@ -1,4 +1,4 @@
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 import { buildSync } from 'esbuild';
 import { makeFolder, removeFolder } from '../support/folder';
 import { PostgresServer } from '../support/postgres';
-import { packPackage } from '../host/hosts';
+import { packPackage, run } from '../host/hosts';
 import { freePort } from '../support/free-port';
 
 /**
@@ -136,14 +136,6 @@ describe.each([
     expect(await postWithPrintedToken(url)).toBe('200 {"name":"Fern"}');
   }, 60_000);
 });
-
-function run(cwd: string, program: string, ...parameters: string[]): string {
-  return execFileSync(program, parameters, {
-    cwd,
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-}
 
 /** A small host of its own configuration, with the recipes as its programs. */
 function makeHost(home: string, type: string, platform: string, withSwagger: boolean): void {

@@ -1,10 +1,10 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { JWK } from 'jose';
 import type Provider from 'oidc-provider';
 import type { Configuration } from 'oidc-provider';
+import { freePort } from './free-port';
 
 /** What the access tokens of {@link OpenIdProvider} are for, and the id of its one client. */
 export const AUDIENCE = 'plants-api';
@@ -58,11 +58,7 @@ export class OpenIdProvider {
 
   /** A provider that is not there yet, at an address that is free. */
   static async reserve(): Promise<OpenIdProvider> {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    server.close();
-    await once(server, 'close');
+    const port = await freePort();
     return new OpenIdProvider(`http://127.0.0.1:${port}`, port);
   }
 
