@@ -59,7 +59,7 @@ describe('a full disk', () => {
     return copy;
   }
 
-  function expectPromisesKept(): OutcomeReport {
+  function expectPromisesHeld(): OutcomeReport {
     const report = reportOutcomes(outcomes, databaseFile());
     expect(report).toMatchObject({
       'acknowledged and lost': 0,
@@ -88,7 +88,7 @@ describe('a full disk', () => {
     }
 
     expect(await service.end()).toEqual({ code: 0, signal: null });
-    expect(expectPromisesKept().acknowledged).toBeGreaterThan(0);
+    expect(expectPromisesHeld().acknowledged).toBeGreaterThan(0);
   }, 60_000);
 
   it('refuses a creation, which is stored when it is sent again with its Idempotency-Key', async () => {
@@ -128,6 +128,6 @@ describe('a full disk', () => {
     await start();
     await service.end();
 
-    expectPromisesKept();
+    expectPromisesHeld();
   }, 120_000);
 });

@@ -13,6 +13,7 @@ import {
   type NestInterceptor,
   RequestTimeoutException,
   ServiceUnavailableException,
+  type Type,
   UnauthorizedException,
 } from '@nestjs/common';
 import { type AbstractHttpAdapter, APP_INTERCEPTOR, HttpAdapterHost } from '@nestjs/core';
@@ -41,6 +42,7 @@ import { lockDatabase, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
 
 const TOKEN = 'host-token';
+const FERN = '{"id":1,"name":"Fern"}';
 const LARGE_ID = '{"id":9007199254740993,"name":" Fern "}';
 
 let folder: string;
@@ -56,11 +58,24 @@ afterEach(async () => {
   removeFolder(folder);
 });
 
+/** The host that the test has started. */
+function host(): INestApplication {
+  if (!app) throw new Error('no host was started');
+  return app;
+}
+
+const plantsService = () => host().get(PlantsService, { strict: false });
+const openApiDocument = () => SwaggerModule.createDocument(host(), new DocumentBuilder().build());
+
+/** The module with a token and a file, unless the options say otherwise. */
+const withToken = (options: Parameters<typeof PlantsModule.forRoot>[0] = {}) =>
+  PlantsModule.forRoot({ sqlite: file, auth: { tokens: [TOKEN] }, ...options });
+
 /** Starts a host and keeps it for the end of the test. */
 async function start(...parameters: Parameters<typeof startHost>): Promise<URL> {
-  const host = await startHost(...parameters);
-  ({ app } = host);
-  return host.url;
+  const started = await startHost(...parameters);
+  ({ app } = started);
+  return started.url;
 }
 
 async function send(url: URL, path: string, init: RequestInit = {}) {
@@ -112,6 +127,12 @@ class ImpatientInterceptor implements NestInterceptor {
   }
 }
 
+/** A module of the host with a global interceptor. */
+const interceptedBy = (useClass: Type<NestInterceptor>) => ({
+  module: AsyncOptionsModule,
+  providers: [{ provide: APP_INTERCEPTOR, useClass }],
+});
+
 class AsyncOptions {
   create(): PlantsModuleOptions {
     return { sqlite: file, auth: { tokens: [TOKEN] } };
@@ -122,7 +143,7 @@ class AsyncOptions {
 class AsyncOptionsModule {}
 
 const mountings = {
-  forRoot: () => PlantsModule.forRoot({ sqlite: file, auth: { tokens: [TOKEN] } }),
+  forRoot: () => withToken(),
   'forRootAsync with a factory': () =>
     PlantsModule.forRootAsync({ useFactory: () => ({ sqlite: file, auth: { tokens: [TOKEN] } }) }),
   'forRootAsync with injection': () =>
@@ -149,7 +170,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
   });
 
   it("answers its refusals with the Error body, whatever the host's filter says", async () => {
-    const url = await start(adapter, [mountings.forRoot()]);
+    const url = await start(adapter, [withToken()]);
 
     const answers = [
       await post(url, LARGE_ID, { authorization: 'Basic YTpi' }),
@@ -175,7 +196,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
   it.each([{ rawBody: true }, { bodyParser: false }])(
     'reads the body whatever the host does with others: %j',
     async (options) => {
-      const url = await start(adapter, [mountings.forRoot()], options);
+      const url = await start(adapter, [withToken()], options);
 
       expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
       expect(await post(url, '{"id":1')).toMatchObject({ status: 400, body: { error: 40001 } });
@@ -184,16 +205,14 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
   );
 
   it('refuses a bad token before the content, and the content by its own limit', async () => {
-    const url = await start(adapter, [
-      PlantsModule.forRoot({ sqlite: file, auth: { tokens: [TOKEN] }, bodyLimit: 100 }),
-    ]);
+    const url = await start(adapter, [withToken({ bodyLimit: 100 })]);
     const large = `{"id":1,"name":"${'x'.repeat(5 * 2 ** 20)}"}`;
 
     expect([
       await post(url, '{', { authorization: 'Bearer x' }),
       await post(url, large, { authorization: 'Bearer x' }),
       await post(url, large),
-      await post(url, '{"id":1,"name":"Fern"}'),
+      await post(url, FERN),
     ]).toEqual([
       { status: 401, body: errorBodies.invalidToken },
       { status: 401, body: errorBodies.invalidToken },
@@ -203,7 +222,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
   });
 
   it('works in a testing module, which has its adapter later', async () => {
-    const testing = await Test.createTestingModule({ imports: [mountings.forRoot()] }).compile();
+    const testing = await Test.createTestingModule({ imports: [withToken()] }).compile();
     app = testing.createNestApplication(adapters[adapter](), { logger: false });
     await app.listen(0, '127.0.0.1');
 
@@ -233,31 +252,25 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     const alone = await startHost(adapter, []);
     const expected = await answersOf(alone.url);
     await alone.app.close();
-    const listeners = process.eventNames().map((name) => process.listenerCount(name));
+    const countListeners = () => process.eventNames().map((name) => process.listenerCount(name));
+    const listeners = countListeners();
 
-    const url = await start(adapter, [mountings.forRoot()]);
+    const url = await start(adapter, [withToken()]);
 
     expect(await answersOf(url)).toEqual(expected);
-    expect(process.eventNames().map((name) => process.listenerCount(name))).toEqual(listeners);
+    expect(countListeners()).toEqual(listeners);
+    const malformedTarget = adapter === 'Fastify' ? 400 : 404;
     expect(expected.map(({ status }) => status)).toEqual([
-      201,
-      201,
-      400,
-      201,
-      403,
-      200,
-      500,
-      404,
-      404,
-      adapter === 'Fastify' ? 400 : 404,
+      ...[201, 201, 400, 201, 403, 200, 500, 404, 404],
+      malformedTarget,
     ]);
   });
 
   it('keeps the routes of the host going while the store fails', async () => {
-    const url = await start(adapter, [mountings.forRoot()]);
+    const url = await start(adapter, [withToken()]);
     removeFolder(folder);
 
-    expect(await post(url, '{"id":1,"name":"Fern"}')).toEqual({
+    expect(await post(url, FERN)).toEqual({
       status: 503,
       body: errorBodies.unavailable,
     });
@@ -267,11 +280,11 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
   it('accepts a guard of the host', async () => {
     const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard: KeyGuard })]);
 
-    expect(await post(url, '{"id":1,"name":"Fern"}')).toEqual({
+    expect(await post(url, FERN)).toEqual({
       status: 403,
       body: errorBodies.forbidden,
     });
-    expect(await post(url, '{"id":1,"name":"Fern"}', { 'x-key': 'good' })).toMatchObject({
+    expect(await post(url, FERN, { 'x-key': 'good' })).toMatchObject({
       status: 200,
     });
   });
@@ -300,16 +313,10 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
   );
 
   it('answers its own errors, whatever an interceptor of the host does with them', async () => {
-    const url = await start(adapter, [
-      mountings.forRoot(),
-      {
-        module: AsyncOptionsModule,
-        providers: [{ provide: APP_INTERCEPTOR, useClass: MappingInterceptor }],
-      },
-    ]);
-    await post(url, '{"id":1,"name":"Fern"}');
+    const url = await start(adapter, [withToken(), interceptedBy(MappingInterceptor)]);
+    await post(url, FERN);
 
-    expect(await post(url, '{"id":1,"name":"Fern"}')).toEqual({
+    expect(await post(url, FERN)).toEqual({
       status: 400,
       body: errorBodies.idTaken,
     });
@@ -317,16 +324,10 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
   });
 
   it('answers that the plant may be stored when a timeout interceptor of the host answers first', async () => {
-    const url = await start(adapter, [
-      mountings.forRoot(),
-      {
-        module: AsyncOptionsModule,
-        providers: [{ provide: APP_INTERCEPTOR, useClass: ImpatientInterceptor }],
-      },
-    ]);
+    const url = await start(adapter, [withToken(), interceptedBy(ImpatientInterceptor)]);
     const lock = lockDatabase(file);
 
-    const answer = await post(url, '{"id":1,"name":"Fern"}');
+    const answer = await post(url, FERN);
     lock.close();
 
     expect(answer).toEqual({ status: 504, body: errorBodies.outcomeUnknown });
@@ -348,7 +349,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     expect([
       await fieldsOf('/api/v1/plants'),
       await fieldsOf('/api/v1/open'),
-      await fieldsOf('/api/v1/open', '{"id":1,"name":"Fern"}'),
+      await fieldsOf('/api/v1/open', FERN),
     ]).toEqual([
       ['Key', 'nosniff', 'private', "default-src 'none'; frame-ancestors 'none'"],
       [null, 'nosniff', 'no-store', "default-src 'none'; frame-ancestors 'none'"],
@@ -361,14 +362,14 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
       PlantsModule.forRoot({ sqlite: file, guard: GUARDED_BY_HOST }),
     ]);
 
-    expect(await post(url, '{"id":1,"name":"Fern"}', { authorization: '' })).toMatchObject({
+    expect(await post(url, FERN, { authorization: '' })).toMatchObject({
       status: 200,
     });
   });
 
   it('can be mounted twice, with another path, store and guard', async () => {
     const url = await start(adapter, [
-      mountings.forRoot(),
+      withToken(),
       PlantsModule.forRoot({
         path: 'greenhouse/plants',
         sqlite: join(folder, 'greenhouse.db'),
@@ -376,12 +377,13 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
       }),
     ]);
 
-    await post(url, '{"id":1,"name":"Fern"}');
+    await post(url, FERN);
     await post(url, '{"id":1,"name":"Moss"}', { 'x-key': 'good' }, '/api/v1/greenhouse/plants');
 
     expect(readPlants(file)).toEqual([{ id: 1n, name: 'Fern' }]);
     expect(readPlants(join(folder, 'greenhouse.db'))).toEqual([{ id: 1n, name: 'Moss' }]);
-    expect(operationIdsOf(app)).toEqual(
+    const operations = Object.values(openApiDocument().paths).map((path) => path.post?.operationId);
+    expect(operations).toEqual(
       expect.arrayContaining([
         'PlantsController_create_v1',
         'GreenhousePlantsController_create_v1',
@@ -390,8 +392,8 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
   });
 
   it('closes its store when the host closes, after all accepted plants are stored', async () => {
-    await start(adapter, [mountings.forRoot()]);
-    const plants = plantsServiceOf(app);
+    await start(adapter, [withToken()]);
+    const plants = plantsService();
     const creations = Array.from({ length: 20 }, (_, id) =>
       plants.create({ id: BigInt(id), name: 'Fern' }),
     );
@@ -404,25 +406,16 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
   });
 
   it('takes the version that it is mounted with', async () => {
-    const url = await start(adapter, [
-      PlantsModule.forRoot({ sqlite: file, auth: { tokens: [TOKEN] }, version: '2' }),
-    ]);
+    const url = await start(adapter, [withToken({ version: '2' })]);
 
     expect(await post(url, LARGE_ID, {}, '/api/v2/plants')).toMatchObject({ status: 200 });
     expect(await post(url, LARGE_ID)).toMatchObject({ status: 404 });
   });
 
   it("lists in the host's document what this host answers", async () => {
-    const path = 'limited';
-    await start(adapter, [
-      mountings.forRoot(),
-      PlantsModule.forRoot({
-        ...{ path, sqlite: file, auth: { tokens: [TOKEN] } },
-        hostErrors: ['tooManyRequests'],
-      }),
-    ]);
-    if (!app) throw new Error('no host');
-    const { paths } = SwaggerModule.createDocument(app, new DocumentBuilder().build());
+    const limited = withToken({ path: 'limited', hostErrors: ['tooManyRequests'] });
+    await start(adapter, [withToken(), limited]);
+    const { paths } = openApiDocument();
     const statusesOf = (url: string) => Object.keys(paths[url]?.post?.responses ?? {}).sort();
 
     const own = ['200', '400', '401', '403', '503', '504', 'default'];
@@ -432,10 +425,9 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
   });
 
   it("describes itself in the host's document, beside schemas of the same name", async () => {
-    await start(adapter, [mountings.forRoot()]);
-    if (!app) throw new Error('no host');
+    await start(adapter, [withToken()]);
 
-    const { paths, components } = SwaggerModule.createDocument(app, new DocumentBuilder().build());
+    const { paths, components } = openApiDocument();
 
     expect(paths['/api/v1/plants']?.post).toMatchObject({
       security: [{ bearerAuth: [] }],
@@ -471,10 +463,10 @@ describe('without auth and guard', () => {
     });
     const [, token = ''] = /Bearer (\S+)/.exec(String(warn.mock.calls[0])) ?? [];
 
-    expect(await post(url, '{"id":1,"name":"Fern"}')).toMatchObject({ status: 401 });
-    expect(
-      await post(url, '{"id":1,"name":"Fern"}', { authorization: `Bearer ${token.split(',')[0]}` }),
-    ).toMatchObject({ status: 200 });
+    expect(await post(url, FERN)).toMatchObject({ status: 401 });
+    expect(await post(url, FERN, { authorization: `Bearer ${token.split(',')[0]}` })).toMatchObject(
+      { status: 200 },
+    );
     expect(readPlants(join(folder, 'data/plants.db'))).toHaveLength(1);
   });
 
@@ -488,12 +480,11 @@ describe('without auth and guard', () => {
 
   it('does not start with a malformed token, and opens no store', async () => {
     const open = jest.spyOn(SqlitePlantsRepository, 'open');
+    const malformed = withToken({ auth: { tokens: ['good', 'n ö'] } });
 
-    await expect(
-      startHost('Fastify', [
-        PlantsModule.forRoot({ sqlite: file, auth: { tokens: ['good', 'n ö'] } }),
-      ]),
-    ).rejects.toThrow('tokens: token 2 has an invalid field');
+    await expect(startHost('Fastify', [malformed])).rejects.toThrow(
+      'tokens: token 2 has an invalid field',
+    );
     expect(open).not.toHaveBeenCalled();
     open.mockRestore();
   });
@@ -509,11 +500,10 @@ describe('with client settings for PostgreSQL', () => {
   it('stores plants there, and closes its sessions', async () => {
     const { port } = server;
     const postgres = { host: '127.0.0.1', port, user: 'postgres', password: () => 'not needed' };
-    const url = await start('Fastify', [
-      PlantsModule.forRoot({ postgres, auth: { tokens: [TOKEN] } }),
-    ]);
+    const auth = { tokens: [TOKEN] };
+    const url = await start('Fastify', [PlantsModule.forRoot({ postgres, auth })]);
 
-    const answer = await post(url, '{"id":1,"name":"Fern"}');
+    const answer = await post(url, FERN);
     await app?.close();
     app = undefined;
 
@@ -560,8 +550,8 @@ describe("with the host's own repository", () => {
     const url = await start('Fastify', [mount()]);
 
     const answers = [
-      await post(url, '{"id":1,"name":"Fern"}'),
-      await post(url, '{"id":1,"name":"Fern"}'),
+      await post(url, FERN),
+      await post(url, FERN),
       await post(url, '{"id":2,"name":"lost"}'),
     ];
 
@@ -610,7 +600,7 @@ describe('when the host reads the body first', () => {
       );
     });
     const logger = { log: jest.fn(), error: jest.fn(), warn };
-    const url = await start('Express', [readEarly, mountings.forRoot()], { logger });
+    const url = await start('Express', [readEarly, withToken()], { logger });
 
     expect(await post(url, LARGE_ID)).toEqual({ status: 400, body: errorBodies.idRounded });
     expect(await post(url, '{"id":1e400,"name":"Fern"}')).toEqual({
@@ -662,7 +652,7 @@ describe("with keys of the host's callers", () => {
       ]);
       expect([await create(2), await create(2), await create(2, 'ada')]).toEqual([200, 200, 400]);
 
-      const plants = plantsServiceOf(app);
+      const plants = plantsService();
       const fern = { id: 1n, name: 'Fern' };
       const options = { idempotencyKey: 'abc', caller: { name: 'ada' } };
       expect(await plants.create(fern, options)).toEqual(fern);
@@ -680,8 +670,8 @@ describe("with keys of the host's callers", () => {
 describe('PlantsService, in process', () => {
   let plants: PlantsService;
   beforeEach(async () => {
-    await start('Fastify', [mountings.forRoot()]);
-    plants = plantsServiceOf(app);
+    await start('Fastify', [withToken()]);
+    plants = plantsService();
   });
 
   it('creates the plant as given, although the object changes afterwards', async () => {
@@ -728,18 +718,6 @@ describe('PlantsService, in process', () => {
     expect(read).toEqual(ids.map((id) => ({ id, name: `Fern ${id}` })));
   });
 });
-
-/** What the OpenAPI document of a host calls its operations of POST. */
-function operationIdsOf(host: INestApplication | undefined): (string | undefined)[] {
-  if (!host) throw new Error('no host was started');
-  const { paths } = SwaggerModule.createDocument(host, new DocumentBuilder().build());
-  return Object.values(paths).map(({ post: operation }) => operation?.operationId);
-}
-
-function plantsServiceOf(host: INestApplication | undefined): PlantsService {
-  if (!host) throw new Error('no host was started');
-  return host.get(PlantsService, { strict: false });
-}
 
 const form = { 'content-type': 'application/x-www-form-urlencoded' };
 

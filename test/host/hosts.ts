@@ -22,14 +22,8 @@ export interface HostKind {
 
 /** Packs the built package into a folder. */
 export function packPackage(folder: string): string {
-  const packed = run(
-    PROJECT,
-    'npm',
-    'pack',
-    '--json',
-    '--ignore-scripts',
-    ...['--pack-destination', folder],
-  );
+  const options = ['--json', '--ignore-scripts', '--pack-destination', folder];
+  const packed = run(PROJECT, 'npm', 'pack', ...options);
   const [file] = Object.values(JSON.parse(packed) as Record<string, { filename: string }>);
   return join(folder, file?.filename ?? '');
 }
@@ -236,7 +230,8 @@ function nodeOf({ node }: HostKind): string {
   return run(PROJECT, 'npm', 'exec', '--yes', `--package=node@${node}`, '--', ...print).trim();
 }
 
-function run(cwd: string, program: string, ...parameters: string[]): string {
+/** Runs a program to its end, and gives back what it printed. */
+export function run(cwd: string, program: string, ...parameters: string[]): string {
   return execFileSync(program, parameters, {
     cwd,
     encoding: 'utf8',

@@ -1,13 +1,12 @@
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { buildSync } from 'esbuild';
-import { Client } from 'pg';
 import { makeFolder, removeFolder } from '../support/folder';
 import { PostgresServer } from '../support/postgres';
-import { packPackage } from '../host/hosts';
+import { packPackage, run } from '../host/hosts';
 import { freePort } from '../support/free-port';
 
 /**
@@ -74,39 +73,27 @@ describe.each([
 
   it('creates a plant by the default recipe', async () => {
     const url = await start(home, 'default');
-    const [, token = ''] = /Bearer ([\w-]+)/.exec(output) ?? [];
 
-    expect(await post(new URL('/plants', url), { authorization: `Bearer ${token}` })).toBe(
-      '200 {"name":"Fern"}',
-    );
+    expect(await postWithPrintedToken(url)).toBe('200 {"name":"Fern"}');
     expect(await post(new URL('/plants', url), {})).toMatch(/^401 {"error":40100/);
   }, 60_000);
 
   it('creates a plant by the program that comes with it', async () => {
     const url = await start(home, '../node_modules/plant-store/dist/program/plant-store');
-    const [, token = ''] = /^curl .*Bearer ([\w-]+)/m.exec(output) ?? [];
 
-    expect(await post(new URL('/plants', url), { authorization: `Bearer ${token}` })).toBe(
-      '200 {"name":"Fern"}',
-    );
+    expect(await postWithPrintedToken(url)).toBe('200 {"name":"Fern"}');
     const document = await fetch(new URL('/openapi.json', url));
     expect(document.status).toBe(200);
     expect(run(home, 'npx', '--no', '--', 'plant-store', '--version')).toBe('1.0.0\n');
   }, 60_000);
 
   it('creates a plant by the recipe with a guard and PostgreSQL', async () => {
-    await usingPostgres((database) =>
-      database.query('DROP TABLE IF EXISTS plants, plants_migrations'),
-    );
+    await postgres.execute('DROP TABLE IF EXISTS plants, plants_migrations');
     const url = new URL('/greenhouse/plants', await start(home, 'guard'));
 
     expect(await post(url, { 'x-gardener': 'ada' })).toBe('200 {"name":"Fern"}');
     expect(await post(url, { 'x-gardener': 'eve' })).toMatch(/^403 {"error":40300/);
-    expect(
-      await usingPostgres(
-        async (database) => (await database.query<object>('SELECT id, name, tag FROM plants')).rows,
-      ),
-    ).toEqual([{ id: '9007199254740993', name: 'Fern', tag: null }]);
+    expect(await postgres.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
   }, 60_000);
 
   it('creates a plant by the recipe with a repository in memory, and finds it in process', async () => {
@@ -131,16 +118,9 @@ describe.each([
       define: { 'import.meta.url': 'fileUrl' },
       banner: { js: "const fileUrl = require('node:url').pathToFileURL(__filename).href;" },
       external: [
-        '@nestjs/microservices',
-        '@nestjs/websockets',
         platform === FASTIFY ? '@nestjs/platform-express' : FASTIFY,
-        'class-transformer',
-        '@fastify/static',
-        '@fastify/view',
-        '@fastify/multipart',
-        '@as-integrations/*',
-        'pg*',
-        '@nestjs/swagger',
+        ...['@nestjs/microservices', '@nestjs/websockets', '@nestjs/swagger', 'class-transformer'],
+        ...['@fastify/static', '@fastify/view', '@fastify/multipart', '@as-integrations/*', 'pg*'],
       ],
       logLevel: 'silent',
     });
@@ -153,32 +133,16 @@ describe.each([
       join(lonely, 'dist/sqlite.worker.cjs'),
     );
     const url = await start(lonely, 'default');
-    const [, token = ''] = /Bearer ([\w-]+)/.exec(output) ?? [];
-    expect(await post(new URL('/plants', url), { authorization: `Bearer ${token}` })).toBe(
-      '200 {"name":"Fern"}',
-    );
+    expect(await postWithPrintedToken(url)).toBe('200 {"name":"Fern"}');
   }, 60_000);
 });
-
-function run(cwd: string, program: string, ...parameters: string[]): string {
-  return execFileSync(program, parameters, {
-    cwd,
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-}
 
 /** A small host of its own configuration, with the recipes as its programs. */
 function makeHost(home: string, type: string, platform: string, withSwagger: boolean): void {
   mkdirSync(join(home, 'src'), { recursive: true });
   const pinned = [
-    '@nestjs/common',
-    '@nestjs/core',
-    'reflect-metadata',
-    'rxjs',
-    '@types/node',
-    'class-validator',
-    'pg',
+    ...['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs'],
+    ...['@types/node', 'class-validator', 'pg'],
   ];
   if (withSwagger) pinned.push('@nestjs/swagger');
   writeFileSync(
@@ -258,10 +222,7 @@ async function post(url: URL, headers: Record<string, string>): Promise<string> 
   return `${response.status} ${await response.text()}`;
 }
 
-async function usingPostgres<Result>(use: (client: Client) => Promise<Result>): Promise<Result> {
-  const client = new Client(postgres.url());
-  await client.connect();
-  const result = await use(client);
-  await client.end();
-  return result;
+function postWithPrintedToken(url: URL): Promise<string> {
+  const [, token = ''] = /Bearer ([\w-]+)/.exec(output) ?? [];
+  return post(new URL('/plants', url), { authorization: `Bearer ${token}` });
 }

@@ -5,7 +5,6 @@ export interface OutcomeReport {
   readonly acknowledged: number;
   readonly 'refused (50300)': number;
   readonly 'unknown (50400)': number;
-  readonly 'unknown and stored': number;
   readonly 'acknowledged and lost': number;
   readonly 'refused but stored': number;
   readonly integrity: unknown;
@@ -25,7 +24,6 @@ export function reportOutcomes(outcomes: ReadonlyMap<number, number>, file: stri
     acknowledged: idsWith(200).length,
     'refused (50300)': idsWith(50300).length,
     'unknown (50400)': idsWith(50400).length,
-    'unknown and stored': idsWith(50400).filter((id) => stored.has(id)).length,
     'acknowledged and lost': idsWith(200).filter((id) => !stored.has(id)).length,
     'refused but stored': idsWith(50300).filter((id) => stored.has(id)).length,
     integrity: integrity(file),
