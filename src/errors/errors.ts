@@ -115,48 +115,46 @@ export class PlantStoreError extends HttpException {
   }
 }
 
-/** The base of an error whose constructor takes a message or nothing. */
-function errorOf<Parameters extends [message?: string]>(
+/** The base of an error whose message is that of the catalogue unless told otherwise. */
+function errorOf(
   kind: ErrorKind,
   headers: Readonly<Record<string, string>> = {},
-): new (...parameters: Parameters) => PlantStoreError {
+): new (message?: string) => PlantStoreError {
   return class extends PlantStoreError {
-    constructor(...[message]: Parameters) {
+    constructor(message?: string) {
       super(kind, message, { headers });
     }
   };
 }
 
 /** 40000: the HTTP request itself is malformed. */
-export class MalformedRequestError extends errorOf<[message?: string]>('malformedRequest') {}
+export class MalformedRequestError extends errorOf('malformedRequest') {}
 
 /** 40001: the body is not JSON. */
-export class NotJsonError extends errorOf<[message: string]>('notJson') {}
+export class NotJsonError extends errorOf('notJson') {}
 
 /** 40002: the value is not a NewPlant. The message names each field at fault and why. */
-export class InvalidPlantError extends errorOf<[message: string]>('invalidPlant') {}
+export class InvalidPlantError extends errorOf('invalidPlant') {}
 
 /** 40003: the id is taken. It reveals nothing about the stored plant. */
-export class IdTakenError extends errorOf<[]>('idTaken') {}
+export class IdTakenError extends errorOf('idTaken') {}
 
 /** 40004: the body's media type or content encoding is not supported. */
-export class UnsupportedMediaTypeError extends errorOf<[message: string]>('unsupportedMediaType') {}
+export class UnsupportedMediaTypeError extends errorOf('unsupportedMediaType') {}
 
 /** 40006: the idempotency key is malformed, empty or repeated. */
-export class InvalidIdempotencyKeyError extends errorOf<[message?: string]>(
-  'invalidIdempotencyKey',
-) {}
+export class InvalidIdempotencyKeyError extends errorOf('invalidIdempotencyKey') {}
 
 /** 40007: the same caller created a plant with this id and idempotency key, but with other content. */
-export class IdempotencyKeyReusedError extends errorOf<[]>('idempotencyKeyReused') {}
+export class IdempotencyKeyReusedError extends errorOf('idempotencyKeyReused') {}
 
 /** 40100: no bearer token. The challenge has no error code, RFC 6750 section 3. */
-export class MissingCredentialsError extends errorOf<[]>('missingCredentials', {
+export class MissingCredentialsError extends errorOf('missingCredentials', {
   'WWW-Authenticate': 'Bearer realm="plants"',
 }) {}
 
 /** 40101: the bearer token is invalid, RFC 6750 section 3.1. */
-export class InvalidTokenError extends errorOf<[message?: string]>('invalidToken', {
+export class InvalidTokenError extends errorOf('invalidToken', {
   'WWW-Authenticate': 'Bearer realm="plants", error="invalid_token"',
 }) {}
 
@@ -173,7 +171,7 @@ export class InsufficientScopeError extends PlantStoreError {
 }
 
 /** 40400: there is nothing at this path. */
-export class NotFoundError extends errorOf<[]>('notFound') {}
+export class NotFoundError extends errorOf('notFound') {}
 
 /** 40500: the path does not support this method, RFC 9110 section 15.5.6. */
 export class MethodNotAllowedError extends PlantStoreError {
@@ -192,7 +190,7 @@ export class TooManyRequestsError extends PlantStoreError {
 }
 
 /** 50100: the server does not support the method or the transfer coding. */
-export class NotImplementedError extends errorOf<[message?: string]>('notImplemented') {}
+export class NotImplementedError extends errorOf('notImplemented') {}
 
 /** 50300: refused before anything was stored. The client may repeat the request. */
 export class UnavailableError extends PlantStoreError {
