@@ -5,58 +5,33 @@ export interface AuthOptions {
   /**
    * Accepted tokens: each is the token itself, or `sha256:` and its digest in hexadecimal, then
    * optionally ` scope=create` or ` scope=metrics`, which limits it to that.
-   *
-   * @default none
    */
   readonly tokens?: readonly string[] | undefined;
-  /**
-   * Path of a file of accepted tokens, whose changes are followed.
-   *
-   * @default none
-   */
+  /** Path of a file of accepted tokens, whose changes are followed. */
   readonly tokensFile?: string | undefined;
   /**
    * An OpenID Connect issuer whose JWT access tokens are accepted: the value of their `iss` claim, an
    * `https:` URL (or `http:` to a loopback address).
-   *
-   * @default none
    */
   readonly issuer?: string | undefined;
   /** The value that the `aud` claim must contain. Required with an issuer. */
   readonly audience?: string | undefined;
-  /**
-   * URL of the issuer's keys.
-   *
-   * @default found by OpenID Connect Discovery, section 4
-   */
+  /** URL of the issuer's keys; found by OpenID Connect Discovery, section 4, unless set. */
   readonly jwksUrl?: string | undefined;
-  /**
-   * The scope tokens that JWTs must have to create plants, separated by single spaces.
-   *
-   * @default none
-   */
+  /** The scope tokens that JWTs must have to create plants, separated by single spaces. */
   readonly scope?: string | undefined;
 }
 
 /** The options of the standalone service, which has metrics to read. */
 export interface ServiceAuthOptions extends AuthOptions {
-  /**
-   * The scope that JWTs must have to read the metrics, written like `scope`.
-   *
-   * @default that of `scope`
-   */
+  /** The scope that JWTs must have to read the metrics; by default that of `scope`. */
   readonly metricsScope?: string | undefined;
 }
-
-/** The options that need an issuer. */
-const ISSUER_OPTIONS = ['audience', 'jwksUrl', 'scope', 'metricsScope'] as const;
 
 /** RFC 6749 section 3.3 */
 const SCOPE = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
 
 /**
- * Validates the options of an issuer.
- *
  * @param names how the messages call the options; by default, as they are called here
  * @returns one message for each fault
  */
@@ -69,8 +44,10 @@ export function validateAuthOptions(
   const url = 'an https: URL (http: only to a loopback address)';
   const faults: string[] = [];
   if (issuer === undefined) {
-    const given = ISSUER_OPTIONS.filter((option) => options[option] !== undefined);
-    faults.push(...given.map((option) => `${nameOf(option)} requires ${nameOf('issuer')}`));
+    for (const option of ['audience', 'jwksUrl', 'scope', 'metricsScope'] as const) {
+      if (options[option] === undefined) continue;
+      faults.push(`${nameOf(option)} requires ${nameOf('issuer')}`);
+    }
   } else {
     if (!isTrustworthyUrl(issuer) || /[?#]/.test(issuer)) {
       faults.push(`${nameOf('issuer')} must be ${url} without query and fragment`);

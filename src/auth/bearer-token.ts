@@ -32,7 +32,8 @@ export class BearerToken {
         'The request must have exactly one Authorization header, of the form "Bearer TOKEN".',
       );
     }
-    if (hasTokenInQuery(request.url ?? '')) {
+    const { url = '' } = request;
+    if (url.includes('?') && new URLSearchParams(url.slice(url.indexOf('?'))).has('access_token')) {
       throw new InvalidTokenError(
         'The token must be in the Authorization header only, not in the query.',
       );
@@ -47,9 +48,4 @@ export class BearerToken {
   get digest(): string {
     return (this.#digest ??= hashToken(this.#text));
   }
-}
-
-function hasTokenInQuery(target: string): boolean {
-  const query = target.indexOf('?');
-  return query >= 0 && new URLSearchParams(target.slice(query)).has('access_token');
 }

@@ -22,7 +22,6 @@ export class BearerGuard implements CanActivate {
     private readonly reflector: Reflector,
   ) {}
 
-  /** @throws what {@link authenticate} throws */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<GuardedRequest>();
     const scope = this.reflector.get(RequiredScope, context.getHandler());

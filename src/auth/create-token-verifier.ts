@@ -44,11 +44,8 @@ class ConfiguredVerifier extends TokenVerifier implements OnModuleInit, OnApplic
   }
 
   verify(token: BearerToken, scope?: Scope): Caller | undefined | Promise<Caller | undefined> {
-    return (
-      this.list.verify(token, scope) ??
-      this.file?.verify(token, scope) ??
-      this.jwt?.verify(token, scope)
-    );
+    const listed = this.list.verify(token, scope) ?? this.file?.verify(token, scope);
+    return listed ?? this.jwt?.verify(token, scope);
   }
 
   async onModuleInit(): Promise<void> {

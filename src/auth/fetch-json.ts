@@ -1,5 +1,3 @@
-/** How long a response may take, to its last byte, in milliseconds. */
-const TIMEOUT = 5000;
 /** The largest response body, in bytes after decompression. */
 const SIZE_LIMIT = 512 * 2 ** 10;
 
@@ -13,7 +11,8 @@ export async function fetchJson(url: string, signal: AbortSignal): Promise<unkno
   const response = await fetch(url, {
     redirect: 'error',
     headers: { accept: 'application/json, application/jwk-set+json' },
-    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]),
+    // In milliseconds, to the last byte.
+    signal: AbortSignal.any([signal, AbortSignal.timeout(5000)]),
   });
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -2,11 +2,7 @@ import { hash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 
-/** How often the files are read, in milliseconds. */
-const INTERVAL = 1000;
-
 export interface FollowerEvents<T> {
-  /** The files have changed, and this is their new value. */
   changed(value: T): void;
   /** The files are unreadable or invalid, and the last valid value stays. Called once a fault. */
   failed(message: string): void;
@@ -31,8 +27,6 @@ export class FileFollower<T> {
   private isStopped = false;
 
   /**
-   * Reads and parses the files.
-   *
    * @param parse makes the value of the contents; throws when they are invalid
    * @throws Error when a file cannot be read, or what `parse` throws
    */
@@ -47,7 +41,7 @@ export class FileFollower<T> {
     this.parsed = this.seen = fingerprint(contents);
   }
 
-  /** The value of the last valid contents. */
+  /** Of the last valid contents. */
   get current(): T {
     return this.value;
   }
@@ -59,7 +53,7 @@ export class FileFollower<T> {
       void this.read(events).then(() => {
         this.start(events);
       });
-    }, INTERVAL).unref();
+    }, 1000).unref();
   }
 
   stop(): void {

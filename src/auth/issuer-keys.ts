@@ -10,7 +10,6 @@ const COOLDOWN = 10_000;
 /** How long the last keys are used while the issuer does not respond, in milliseconds. */
 const GRACE_PERIOD = 60 * 60_000;
 
-/** The library for JWTs. */
 export type Jose = typeof jose;
 
 /** Finds the key of a JWT in one version of the issuer's key set. */
@@ -34,10 +33,9 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
   private fault?: string | undefined;
   private timer?: NodeJS.Timeout;
 
-  /** @param url of the keys; undefined to use discovery */
   constructor(
     private readonly issuer: string,
-    private readonly url: string | undefined,
+    private readonly jwksUrl: string | undefined,
   ) {}
 
   onModuleInit(): void {
@@ -82,7 +80,7 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
     clearTimeout(this.timer);
     this.triedAt = performance.now();
     try {
-      const url = this.url ?? (await this.discover());
+      const url = this.jwksUrl ?? (await this.discover());
       const jwks = (await fetchJson(url, this.closing.signal)) as jose.JSONWebKeySet;
       const json = JSON.stringify(jwks);
       if (json !== this.keys?.json) {
@@ -132,22 +130,17 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
     if (!Array.isArray(jwks.keys)) return jwks;
     const keys = jwks.keys.filter((key: jose.JWK | null) => {
       const weakness = key?.kty === 'RSA' ? findRsaWeakness(key) : undefined;
-      if (weakness !== undefined) {
-        this.logger.warn(
-          `The key ${JSON.stringify(key?.kid)} of ${this.issuer} is ignored: ${weakness}.`,
-        );
-      }
-      return weakness === undefined;
+      if (weakness === undefined) return true;
+      const kid = JSON.stringify(key?.kid);
+      this.logger.warn(`The key ${kid} of ${this.issuer} is ignored: ${weakness}.`);
+      return false;
     });
     return { ...jwks, keys };
   }
 }
 
 /** @throws Error saying why the verifier could not use the keys of an issuer */
-export async function assertKeysOfIssuer(
-  issuer: string,
-  jwksUrl: string | undefined,
-): Promise<void> {
+export async function assertKeysOfIssuer(issuer: string, jwksUrl?: string): Promise<void> {
   const keys = new IssuerKeys(issuer, jwksUrl);
   try {
     await keys.fetchLatest();
@@ -166,9 +159,8 @@ export async function loadJose(): Promise<Jose> {
   try {
     return await import('jose');
   } catch (cause) {
-    if (!/^(?:ERR_)?MODULE_NOT_FOUND$/.test(String((cause as NodeJS.ErrnoException).code))) {
-      throw cause;
-    }
+    const { code = '' } = cause as NodeJS.ErrnoException;
+    if (!/^(?:ERR_)?MODULE_NOT_FOUND$/.test(code)) throw cause;
     throw new Error('An issuer of JWTs needs a library: npm install jose', { cause });
   }
 }

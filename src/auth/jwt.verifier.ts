@@ -7,7 +7,6 @@ import type { BearerToken } from './bearer-token';
 import { IssuerKeys, type Jose, type KeySet, loadJose } from './issuer-keys';
 import { type Caller, identifyByToken, type Scope, scopes } from './token-verifier';
 
-/** Which JWTs a {@link JwtVerifier} accepts. */
 export type JwtOptions = Pick<ServiceAuthOptions, 'jwksUrl' | 'scope' | 'metricsScope'> &
   Readonly<Record<'issuer' | 'audience', string>>;
 
@@ -34,7 +33,6 @@ interface AcceptedToken {
   readonly expires: number;
   /** The keys at the time. When the issuer publishes others, the token is verified again. */
   readonly keys: KeySet | undefined;
-  /** The scopes that it has. */
   readonly scopes: readonly Scope[];
 }
 
@@ -153,7 +151,7 @@ function assertAccessToken({ typ, crit }: JWTHeaderParameters, claims: JWTPayloa
   }
 }
 
-/** The reason why a JWT is refused, where the caller may know it. */
+/** What the caller may know. */
 function describeRefusal(error: unknown, errors: Jose['errors']): string | undefined {
   if (error instanceof errors.JWTExpired) return 'The token has expired.';
   if (error instanceof errors.JWTClaimValidationFailed) {

@@ -35,12 +35,10 @@ export function hashToken(token: string): string {
   return hash('sha256', token);
 }
 
-/** Writes a digest as a listed token: `sha256:HEX`. */
 export function formatTokenEntry(digest: string): string {
   return `sha256:${digest}`;
 }
 
-/** Writes scopes as they follow a listed token: `scope=create`. */
 export function formatScopes(scopes: readonly Scope[] = []): string[] {
   return scopes.map((scope) => SCOPE + scope);
 }
@@ -84,13 +82,8 @@ export function parseListedToken(text: string, place: string, hasOnlyScopes = fa
       `${place} has an invalid field: after the token, only a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and scope=create or scope=metrics may follow`,
     );
   }
-  return {
-    digest,
-    place,
-    name,
-    expires,
-    scopes: scopes.size === 0 ? undefined : allScopes.filter((scope) => scopes.has(scope)),
-  };
+  const listed = scopes.size === 0 ? undefined : allScopes.filter((scope) => scopes.has(scope));
+  return { digest, place, name, expires, scopes: listed };
 }
 
 /** Reads tokens that only scopes may follow. Throws as {@link parseListedToken}. */

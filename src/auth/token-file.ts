@@ -32,16 +32,13 @@ export class TokenFile {
     this.path = resolve(path);
     try {
       if (!statSync(this.path).isFile()) throw new Error('it is not a regular file');
-      this.file = new FileFollower(
-        [this.path],
-        (content) => new TokenList(parseTokenFile(content)),
-      );
+      const parse = (content: Buffer): TokenList => new TokenList(parseTokenFile(content));
+      this.file = new FileFollower([this.path], parse);
     } catch (error) {
       throw new TokenFileError(this.describe((error as Error).message));
     }
   }
 
-  /** As {@link TokenList.verify}. */
   verify(token: BearerToken, scope?: Scope): Caller | undefined {
     return this.file.current.verify(token, scope);
   }

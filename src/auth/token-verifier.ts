@@ -6,13 +6,13 @@ export type Scope = (typeof scopes)[number];
 
 /** The caller of a request. Never holds the token. */
 export interface Caller {
-  /** Name of the caller: the name in the token list, or the subject of a JWT. */
+  /** The name in the token list, or the subject of a JWT. */
   readonly name: string;
   /** The issuer of the JWT; absent when the token is in a list of the operator. */
   readonly issuer?: string;
 }
 
-/** Decides which bearer tokens are valid. The class is the injection token, too. */
+/** Decides which bearer tokens are valid; the injection token, too. */
 export abstract class TokenVerifier {
   /**
    * @param scope what the caller wants to do; by default, create plants

@@ -1,9 +1,8 @@
 import { channel } from 'node:diagnostics_channel';
 import { HttpException, type HttpExceptionOptions } from '@nestjs/common';
 
-/** One entry of the {@link errorCatalogue}. */
 export interface CatalogueEntry {
-  /** Stable number, the `error` member of the Error body: int32. */
+  /** Stable number, an int32. */
   readonly error: number;
   /** HTTP status code, RFC 9110 section 15: the first three digits of the number. */
   readonly status: number;
@@ -16,11 +15,8 @@ function entry(error: number, meaning: string): CatalogueEntry {
 }
 
 /**
- * Every error the service can answer with: its stable number, its HTTP status, and when it occurs.
- *
- * This is the one source. The classes below, the filter, the raw socket answers, the OpenAPI
- * document and the README's table come from it or are tested against it. A number never gets a
- * second meaning.
+ * Every error the service can answer with. A number never gets a second meaning. The filter, the raw
+ * socket answers, the OpenAPI document and the README's table come from it or are tested against it.
  */
 export const errorCatalogue = {
   malformedRequest: entry(
@@ -79,7 +75,6 @@ export const errorCatalogue = {
   ),
 } as const;
 
-/** The name of an entry of the {@link errorCatalogue}. */
 export type ErrorKind = keyof typeof errorCatalogue;
 
 /** The Error body of the contract. */
@@ -120,73 +115,48 @@ export class PlantStoreError extends HttpException {
   }
 }
 
-/** 40000: the HTTP request itself is malformed. */
-export class MalformedRequestError extends PlantStoreError {
-  constructor(message?: string) {
-    super('malformedRequest', message);
-  }
+/** The base of an error whose message is that of the catalogue unless told otherwise. */
+function errorOf(
+  kind: ErrorKind,
+  headers: Readonly<Record<string, string>> = {},
+): new (message?: string) => PlantStoreError {
+  return class extends PlantStoreError {
+    constructor(message?: string) {
+      super(kind, message, { headers });
+    }
+  };
 }
+
+/** 40000: the HTTP request itself is malformed. */
+export class MalformedRequestError extends errorOf('malformedRequest') {}
 
 /** 40001: the body is not JSON. */
-export class NotJsonError extends PlantStoreError {
-  constructor(message: string) {
-    super('notJson', message);
-  }
-}
+export class NotJsonError extends errorOf('notJson') {}
 
-/** 40002: the value is not a NewPlant. */
-export class InvalidPlantError extends PlantStoreError {
-  /** @param message names each field at fault and why */
-  constructor(message: string) {
-    super('invalidPlant', message);
-  }
-}
+/** 40002: the value is not a NewPlant. The message names each field at fault and why. */
+export class InvalidPlantError extends errorOf('invalidPlant') {}
 
 /** 40003: the id is taken. It reveals nothing about the stored plant. */
-export class IdTakenError extends PlantStoreError {
-  constructor() {
-    super('idTaken');
-  }
-}
+export class IdTakenError extends errorOf('idTaken') {}
 
 /** 40004: the body's media type or content encoding is not supported. */
-export class UnsupportedMediaTypeError extends PlantStoreError {
-  constructor(message: string) {
-    super('unsupportedMediaType', message);
-  }
-}
+export class UnsupportedMediaTypeError extends errorOf('unsupportedMediaType') {}
 
 /** 40006: the idempotency key is malformed, empty or repeated. */
-export class InvalidIdempotencyKeyError extends PlantStoreError {
-  constructor(message?: string) {
-    super('invalidIdempotencyKey', message);
-  }
-}
+export class InvalidIdempotencyKeyError extends errorOf('invalidIdempotencyKey') {}
 
 /** 40007: the same caller created a plant with this id and idempotency key, but with other content. */
-export class IdempotencyKeyReusedError extends PlantStoreError {
-  constructor() {
-    super('idempotencyKeyReused');
-  }
-}
+export class IdempotencyKeyReusedError extends errorOf('idempotencyKeyReused') {}
 
 /** 40100: no bearer token. The challenge has no error code, RFC 6750 section 3. */
-export class MissingCredentialsError extends PlantStoreError {
-  constructor() {
-    super('missingCredentials', undefined, {
-      headers: { 'WWW-Authenticate': 'Bearer realm="plants"' },
-    });
-  }
-}
+export class MissingCredentialsError extends errorOf('missingCredentials', {
+  'WWW-Authenticate': 'Bearer realm="plants"',
+}) {}
 
 /** 40101: the bearer token is invalid, RFC 6750 section 3.1. */
-export class InvalidTokenError extends PlantStoreError {
-  constructor(message?: string) {
-    super('invalidToken', message, {
-      headers: { 'WWW-Authenticate': 'Bearer realm="plants", error="invalid_token"' },
-    });
-  }
-}
+export class InvalidTokenError extends errorOf('invalidToken', {
+  'WWW-Authenticate': 'Bearer realm="plants", error="invalid_token"',
+}) {}
 
 /** 40300: the token is valid but lacks the required scope, RFC 6750 section 3.1. */
 export class InsufficientScopeError extends PlantStoreError {
@@ -201,11 +171,7 @@ export class InsufficientScopeError extends PlantStoreError {
 }
 
 /** 40400: there is nothing at this path. */
-export class NotFoundError extends PlantStoreError {
-  constructor() {
-    super('notFound');
-  }
-}
+export class NotFoundError extends errorOf('notFound') {}
 
 /** 40500: the path does not support this method, RFC 9110 section 15.5.6. */
 export class MethodNotAllowedError extends PlantStoreError {
@@ -224,11 +190,7 @@ export class TooManyRequestsError extends PlantStoreError {
 }
 
 /** 50100: the server does not support the method or the transfer coding. */
-export class NotImplementedError extends PlantStoreError {
-  constructor(message?: string) {
-    super('notImplemented', message);
-  }
-}
+export class NotImplementedError extends errorOf('notImplemented') {}
 
 /** 50300: refused before anything was stored. The client may repeat the request. */
 export class UnavailableError extends PlantStoreError {

@@ -65,7 +65,7 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
     this.answer(exception, http.getRequest<HostRequest>(), http.getResponse());
   }
 
-  /** Answers a request with the Error body for an exception, unless it has been answered already. */
+  /** Answers a request with the Error body, unless it has been answered already. */
   answer(exception: unknown, request: HostRequest, response: unknown): void {
     const failure = toPlantStoreError(exception, nodeRequest(request));
     if (!isAborted(exception, nodeRequest(request))) {
@@ -91,20 +91,13 @@ function toPlantStoreError(exception: unknown, request: IncomingMessage): PlantS
   if (isAborted(exception, request)) return new MalformedRequestError();
   const options = { cause: exception };
   const status = exception instanceof HttpException ? exception.getStatus() : 500;
-  switch (status) {
-    case 401:
-      return /^bearer(?:[ \t]|$)/i.test(request.headers.authorization ?? '')
-        ? new InvalidTokenError()
-        : new MissingCredentialsError();
-    case 503:
-      return new UnavailableError(options);
-    default:
-      return new PlantStoreError(
-        kindOfStatus[status] ?? (status < 500 ? 'malformedRequest' : 'internal'),
-        undefined,
-        options,
-      );
+  if (status === 401) {
+    const isBearer = /^bearer(?:[ \t]|$)/i.test(request.headers.authorization ?? '');
+    return isBearer ? new InvalidTokenError() : new MissingCredentialsError();
   }
+  if (status === 503) return new UnavailableError(options);
+  const kind = kindOfStatus[status] ?? (status < 500 ? 'malformedRequest' : 'internal');
+  return new PlantStoreError(kind, undefined, options);
 }
 
 /** Whether the client closed the connection in the middle of the body. Nothing failed here. */

@@ -38,13 +38,13 @@ export class LogThrottle<Kind> {
   }
 }
 
-/** Lines a second in full for each error number: an unavailable store can fail thousands of requests. */
-const FULL_LINES = 10;
-
-/** Logs the errors that are answered with 5xx: one line each, with its cause. */
+/**
+ * Logs the errors that are answered with 5xx: one line each, with its cause, and at most ten a second
+ * of each number, because an unavailable store can fail thousands of requests.
+ */
 export class FailureLog {
   private readonly logger = new Logger('Errors');
-  private readonly throttle = new LogThrottle<number>(FULL_LINES, (error, count) => {
+  private readonly throttle = new LogThrottle<number>(10, (error, count) => {
     this.logger.error(`Error ${error} occurred ${count} more times within a second.`);
   });
 
@@ -57,7 +57,6 @@ export class FailureLog {
     });
   }
 
-  /** Logs what has been counted so far. */
   flush(): void {
     this.throttle.flush();
   }

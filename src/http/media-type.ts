@@ -1,9 +1,7 @@
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
-
 /** RFC 9110 section 5.6.4, where a backslash stands for the character after it. */
 const QUOTED_STRING = '"(?:[^"\\\\]|\\\\.)*"';
 const UTF_8 = 'utf-8|"\\\\?u\\\\?t\\\\?f\\\\?-\\\\?8"';
-
 const PARAMETER = `charset=(?:${UTF_8})|(?!charset=)${TOKEN}=(?:${TOKEN}|${QUOTED_STRING})`;
 
 /** RFC 9110 sections 8.3.1 and 5.6.6, which allows empty parameters. */

@@ -9,8 +9,6 @@ export const IDEMPOTENCY_KEY = 'Idempotency-Key';
 /** The response header of a repeated creation that was answered like the first. Its value is "true". */
 export const IDEMPOTENT_REPLAYED = 'Idempotent-Replayed';
 
-const FIELD = 'idempotency-key';
-
 /** 1 to 255 visible ASCII characters, RFC 5234 VCHAR. */
 const KEY = /^[!-~]{1,255}$/;
 /**
@@ -18,7 +16,6 @@ const KEY = /^[!-~]{1,255}$/;
  * comma would separate the values of a list, RFC 9110 section 5.3.
  */
 const VALUE = /^(?:"((?:[^"\\]|\\["\\])*)"|([^",]*))$/;
-const ESCAPED = /\\(.)/g;
 
 /**
  * Reads the idempotency key of a request: `"abc"`, a String of RFC 9651, is the same key as `abc`.
@@ -28,11 +25,11 @@ const ESCAPED = /\\(.)/g;
  */
 export function idempotencyKeyOf(request: IncomingMessage): string | undefined {
   // Node joins the values of several fields with a comma and a space, which no key has.
-  const field = request.headers[FIELD];
+  const field = request.headers['idempotency-key'];
   if (field === undefined) return undefined;
   const [, quoted, bare = ''] = VALUE.exec(String(field)) ?? [];
-  const key = quoted?.replaceAll(ESCAPED, '$1') ?? bare;
-  if (!KEY.test(key) && fieldValues(request, FIELD).length > 1) {
+  const key = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare;
+  if (!KEY.test(key) && fieldValues(request, 'idempotency-key').length > 1) {
     throw new InvalidIdempotencyKeyError(
       'The request must not have more than one Idempotency-Key header.',
     );

@@ -4,9 +4,6 @@ export const INT64_MAX = 2n ** 63n - 1n;
 /** The number grammar of RFC 8259 section 6, in parts: sign, integer, fraction, exponent. */
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
-/** The most decimal digits of an int64. */
-const MOST_DIGITS = 19;
-
 export function isInt64(value: unknown): value is bigint {
   return typeof value === 'bigint' && value >= INT64_MIN && value <= INT64_MAX;
 }
@@ -24,13 +21,12 @@ export function parseInt64(literal: string): bigint | undefined {
   const [, sign = '', integer = '', fraction = '', exponent = '0'] = NUMBER.exec(literal) ?? [];
 
   // The value is digits × 10^scale, with no zero at either end of digits.
-  const untrimmed = integer + fraction;
-  const digits = withoutOuterZeros(untrimmed);
+  const digits = withoutOuterZeros(integer + fraction);
   if (digits.text === '') return integer === '' ? undefined : 0n;
   const scale = Number(exponent) - fraction.length + digits.zerosAfter;
 
-  // The length comes first, so that no client can make us write out 10^400.
-  if (scale < 0 || digits.text.length + scale > MOST_DIGITS) return undefined;
+  // An int64 has at most 19 digits. So no client can make us write out 10^400.
+  if (scale < 0 || digits.text.length + scale > 19) return undefined;
   const value = BigInt(sign + digits.text + '0'.repeat(scale));
   return isInt64(value) ? value : undefined;
 }

@@ -24,8 +24,7 @@ export function describeJsonError(error: unknown): string {
 }
 
 /**
- * How the value of a member is written. It scans the text without recursion, so that depth costs
- * nothing.
+ * How the value of a member is written. Without recursion, so that depth costs nothing.
  *
  * @param json a JSON object that `JSON.parse` has accepted
  * @param name the member's name, after unescaping
@@ -38,45 +37,34 @@ export function sourceOfMember(json: string, name: string): string | undefined {
   let valueStart = -1;
 
   for (let at = 0; at < json.length; at++) {
-    switch (json.charCodeAt(at)) {
-      case QUOTE: {
+    switch (json.charAt(at)) {
+      case '"': {
         const start = at;
         at = endOfString(json, at);
         if (depth === 1 && valueStart < 0) key = json.slice(start, at + 1);
         break;
       }
-      case OPEN_BRACE:
-      case OPEN_BRACKET:
+      case '{':
+      case '[':
         depth++;
         break;
-      case COLON:
+      case ':':
         if (depth === 1) valueStart = at + 1;
         break;
-      case COMMA:
-      case CLOSE_BRACE:
-      case CLOSE_BRACKET:
+      case ',':
+      case '}':
+      case ']':
         if (depth === 1) {
-          if (key !== undefined && unquoted(key) === name) {
-            source = json.slice(valueStart, at).trim();
-          }
+          if (key && unquoted(key) === name) source = json.slice(valueStart, at).trim();
           key = undefined;
           valueStart = -1;
         }
-        if (json.charCodeAt(at) !== COMMA) depth--;
+        if (json[at] !== ',') depth--;
         break;
     }
   }
   return source;
 }
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COLON = 0x3a;
-const COMMA = 0x2c;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
 
 /** The index of the quotation mark that ends the string which begins at `start`. */
 function endOfString(json: string, start: number): number {
@@ -90,7 +78,7 @@ function endOfString(json: string, start: number): number {
 /** Whether an odd number of backslashes stands before the character at `at`. */
 function isEscaped(json: string, at: number): boolean {
   let backslash = at;
-  while (json.charCodeAt(backslash - 1) === BACKSLASH) backslash--;
+  while (json[backslash - 1] === '\\') backslash--;
   return (at - backslash) % 2 === 1;
 }
 

@@ -24,7 +24,6 @@ import { BODY_LIMIT, DEFAULT_BODY_LIMIT } from './plants.options';
 export class NewPlantPipe implements PipeTransform<HostRequest> {
   private hasWarned = false;
 
-  /** @param limit of the bytes that are read here; a host may have read others */
   constructor(
     @Optional() @Inject(BODY_LIMIT) private readonly limit: number = DEFAULT_BODY_LIMIT,
   ) {}
@@ -70,22 +69,17 @@ function assertJsonContent(message: IncomingMessage): void {
   if (type === undefined || others.length > 0 || !isJsonMediaType(type)) {
     throw new UnsupportedMediaTypeError('The Content-Type must be application/json, in UTF-8.');
   }
-  if (isEncoded(message.headers['content-encoding'])) {
+  // RFC 9110 section 8.4: a list of codings. `identity` stands for no coding.
+  const codings = message.headers['content-encoding']?.split(',') ?? [];
+  if (!codings.every((coding) => /^(?:identity)?$/i.test(coding.trim()))) {
     throw new UnsupportedMediaTypeError('The body must not have a Content-Encoding.');
   }
-}
-
-/** RFC 9110 section 8.4: a list of codings. `identity` stands for no coding. */
-function isEncoded(codings: string | undefined): boolean {
-  if (codings === undefined) return false;
-  return codings.split(',').some((coding) => !/^(?:identity)?$/i.test(coding.trim()));
 }
 
 function readBytes(bytes: Buffer): NewPlantCandidate {
   if (bytes.length === 0) throw new NotJsonError('The body is empty.');
   if (!isUtf8(bytes)) throw new NotJsonError('The body is not UTF-8.');
   const text = bytes.toString();
-
   const { id, name, tag } = membersOf(parse(text));
   return { id: typeof id === 'number' ? exactId(id, text) : id, name, tag };
 }

@@ -18,8 +18,6 @@ export function isValidNewPlant(candidate: NewPlantCandidate): candidate is Plan
 }
 
 /**
- * Validates a candidate by the rules on {@link NewPlantDto}.
- *
  * @returns a copy of the three members; whatever else the candidate has is left out
  * @throws InvalidPlantError naming each member at fault and why
  */
@@ -31,9 +29,7 @@ export function validateNewPlant(candidate: NewPlantCandidate): NewPlantDto {
 }
 
 /** Copies a plant that a repository has read. */
-export function toStoredPlant(plant: Plant): StoredPlant {
-  return copyOf(plant);
-}
+export const toStoredPlant = (plant: Plant): StoredPlant => copyOf(plant);
 
 function copyOf({ id, name, tag }: NewPlantCandidate): NewPlantDto & NewPlantCandidate {
   return Object.assign(new NewPlantDto(), { id, name }, tag === undefined ? undefined : { tag });

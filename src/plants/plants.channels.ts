@@ -1,18 +1,15 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 
-// The channels of Node's `diagnostics_channel` on which the module reports what it does.
-
-/** What is published on {@link batchChannel} when a batch has ended, whether it was committed or not. */
+/** A batch has ended, whether it was committed or not. */
 export interface BatchEvent {
   readonly items: number;
   /** How long its commit took, in milliseconds. */
   readonly duration: number;
 }
 
-/** The batches; its messages are {@link BatchEvent}s. */
+/** Its messages are {@link BatchEvent}s. */
 export const batchChannel = channel('plant-store:batch');
 
-/** What is published on {@link commitChannel} of one item. */
 export interface CommitEvent {
   /** How many items are in its batch, once that has begun. */
   batchSize?: number;
@@ -21,10 +18,9 @@ export interface CommitEvent {
 /** Traces an item from being submitted to its outcome. */
 export const commitChannel = tracingChannel<CommitEvent>('plant-store:commit');
 
-/** How a creation over HTTP ended. */
 export type CreationOutcome = 'created' | 'replayed' | 'taken' | 'invalid' | 'refused' | 'unknown';
 
-/** What is published on {@link creationChannel} when the outcome of a creation over HTTP is known. */
+/** The outcome of a creation over HTTP is known. */
 export interface CreationEvent {
   /** The request, as the host's HTTP framework has it. */
   readonly request: object;
@@ -33,7 +29,7 @@ export interface CreationEvent {
   readonly outcome: CreationOutcome;
 }
 
-/** The creations that reach the operation over HTTP; its messages are {@link CreationEvent}s. */
+/** Its messages are {@link CreationEvent}s. */
 export const creationChannel = channel('plant-store:creation');
 
 /** Traces the reading and validation of a request's content. */

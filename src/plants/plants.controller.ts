@@ -89,8 +89,7 @@ export class PlantsController {
       if (httpAdapter.isHeadersSent(response)) return;
       if (isReplay) httpAdapter.setHeader(response, IDEMPOTENT_REPLAYED, 'true');
       const { name, tag } = newPlant;
-      const plant: PlantDto = { name, tag };
-      httpAdapter.reply(response, plant, HttpStatus.OK);
+      httpAdapter.reply(response, { name, tag } satisfies PlantDto, HttpStatus.OK);
     } catch (error) {
       publish(request, newPlant, outcomeOf(error));
       this.errors.answer(error, request, response);

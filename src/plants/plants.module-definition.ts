@@ -7,7 +7,6 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import {
-  type AuthOptions,
   BearerGuard,
   createTokenVerifier,
   isAuthConfigured,
@@ -38,7 +37,6 @@ const defaults: PlantsModuleMounting = {
   imports: [],
 };
 
-/** The class with `forRoot` and `forRootAsync`, and the injection token of the options. */
 export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
   new ConfigurableModuleBuilder<PlantsModuleOptions>()
     .setClassMethodName('forRoot')
@@ -51,14 +49,10 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
     .build();
 
 /** Creates a controller for each mounting, so that two mountings do not share path and guard. */
-function controllerFor({
-  path,
-  version,
-  hostErrors,
-  guard,
-}: PlantsModuleMounting): Type<PlantsController> {
+function controllerFor(mounting: PlantsModuleMounting): Type<PlantsController> {
+  const { path, version, guard } = mounting;
   @Controller({ path, version })
-  @ApiErrorResponses(hostErrors)
+  @ApiErrorResponses(mounting.hostErrors)
   class MountedPlantsController extends PlantsController {}
   // Operation ids of an OpenAPI document come from the name, and must differ.
   Object.defineProperty(MountedPlantsController, 'name', { value: nameOf(path) });
@@ -101,10 +95,7 @@ function bodyLimitOf({ bodyLimit = DEFAULT_BODY_LIMIT }: PlantsModuleOptions): n
 
 /** @throws Error when the options are invalid, or in production when they accept no token */
 function createDefaultVerifier({ auth = {} }: PlantsModuleOptions): TokenVerifier {
-  return createTokenVerifier(isAuthConfigured(auth) ? auth : { ...auth, ...randomToken() });
-}
-
-function randomToken(): AuthOptions {
+  if (isAuthConfigured(auth)) return createTokenVerifier(auth);
   if (process.env.NODE_ENV === 'production') {
     throw new Error(
       'PlantsModule: in production (NODE_ENV), set "auth" or "guard" to say who may create plants.',
@@ -114,5 +105,5 @@ function randomToken(): AuthOptions {
   new Logger('PlantsModule').warn(
     `Neither "auth" nor "guard" is set. This token is valid until shutdown: Bearer ${token}`,
   );
-  return { tokens: [token] };
+  return createTokenVerifier({ ...auth, tokens: [token] });
 }

@@ -17,7 +17,7 @@ import { PlantsService } from './plants.service';
  */
 @Module({ providers: [PlantsService, NewPlantPipe, ErrorFilter], exports: [PlantsService] })
 export class PlantsModule extends ConfigurableModuleClass {
-  /** Mounts the module. Every option has a default. */
+  /** Every option has a default. */
   static override forRoot(
     options: PlantsModuleOptions & Partial<PlantsModuleMounting> = {},
   ): DynamicModule {

@@ -27,12 +27,11 @@ export const SCHEMA_PREFIX = 'PlantStore.';
 /** Declares that the host guards `POST /plants` itself, with a global guard for example. */
 export const GUARDED_BY_HOST = 'guarded-by-host';
 
-/** The settings of a {@link PlantsModule} that a factory may provide. */
+/** The settings that a factory may provide. */
 export interface PlantsModuleOptions {
   /**
    * The file of the SQLite database, relative to the working directory. It and its directory are
    * created when missing.
-   *
    * @default 'data/plants.db'
    */
   readonly sqlite?: string | undefined;
@@ -52,18 +51,14 @@ export interface PlantsModuleOptions {
    * @default undefined, which means SQLite
    */
   readonly postgres?: string | PostgresOptions | undefined;
-
   /**
    * Which bearer tokens are accepted.
-   *
    * @default a random token, made at the start and logged once; in production (`NODE_ENV`) the host
    * does not start unless `auth` or `guard` says who may create plants
    */
   readonly auth?: AuthOptions | undefined;
-
   /**
    * The largest body of a request, in bytes. Limits of the host do not count.
-   *
    * @default 1048576
    */
   readonly bodyLimit?: number | undefined;
@@ -100,33 +95,28 @@ export interface PlantsModuleMounting {
   /**
    * The path of the operation, below the host's global prefix and version. Two mountings need
    * different paths.
-   *
    * @default 'plants'
    */
   path: string;
   /**
    * The version of the operation, for a host with versions: as in `@Controller({ version })`.
-   *
    * @default the default version of the host
    */
   version: ControllerOptions['version'];
   /**
    * Errors that the host answers the operation with besides those of the module, because of a global
    * guard that limits rates, for example. They are added to its description in an OpenAPI document.
-   *
    * @default none
    */
   hostErrors: readonly ErrorKind[];
   /**
    * A guard of the host that decides who may create plants, instead of our bearer tokens; or
    * {@link GUARDED_BY_HOST} when the host guards the route already.
-   *
    * @default bearer tokens
    */
   guard: Type<CanActivate> | typeof GUARDED_BY_HOST | undefined;
   /**
    * A store of the host instead of ours: a provider that one of `imports` exports.
-   *
    * @default SQLite or PostgreSQL, as the options say
    */
   repository: Type<PlantsRepository> | undefined;

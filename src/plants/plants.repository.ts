@@ -1,7 +1,7 @@
 import type { Plant } from './plant';
 
 /**
- * What became of a plant inserted with an idempotency key.
+ * What became of a plant inserted with an idempotency key:
  *
  * - `created`: it is stored now.
  * - `replayed`: it was stored before, with this key, this name and this tag.
@@ -24,9 +24,7 @@ export abstract class PlantsRepository {
   abstract insert(plant: Plant): Promise<boolean>;
 
   /**
-   * Stores a plant together with its idempotency key, in one transaction. Otherwise as
-   * {@link insert}: of concurrent calls with one id, exactly one stores its plant.
-   *
+   * Stores a plant together with its idempotency key, in one transaction. Otherwise as {@link insert}.
    * A repository need not keep keys. Unless it overrides this method, they are ignored.
    *
    * @param _key a JSON array that names the caller and the key, of any length: keep a digest of it

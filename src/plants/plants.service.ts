@@ -8,9 +8,6 @@ import type { Plant, StoredPlant } from './plant';
 import { MOUNTING_PATH, PLANTS_PATH } from './plants.options';
 import { PlantsRepository } from './plants.repository';
 
-/** The most plants on a page of {@link PlantsService.all}. */
-const PAGE = 200;
-
 /** What a caller in process may say about a creation. */
 export interface CreationOptions {
   /**
@@ -29,7 +26,7 @@ export interface CreationOptions {
   readonly caller?: Caller | undefined;
 }
 
-/** Creates and reads plants, for the HTTP operation and for callers in process. */
+/** For the HTTP operation and for callers in process. */
 @Injectable()
 export class PlantsService {
   constructor(
@@ -57,8 +54,7 @@ export class PlantsService {
     // an id of more than 64 bits, and may change before it is stored.
     const newPlant = plant instanceof NewPlantDto ? plant : validateNewPlant(plant);
     if (idempotencyKey === undefined) {
-      const isStored = await this.plants.insert(newPlant);
-      if (!isStored) throw new IdTakenError();
+      if (!(await this.plants.insert(newPlant))) throw new IdTakenError();
     } else {
       assertIdempotencyKey(idempotencyKey);
       await this.createOnce(newPlant, idempotencyKey, caller);
@@ -68,22 +64,15 @@ export class PlantsService {
 
   /**
    * Creates a validated plant with a valid idempotency key. Throws as {@link create}.
-   *
    * @returns whether an earlier creation had stored it
    * @internal
    */
   async createOnce(plant: NewPlantDto, key: string, caller: Caller | undefined): Promise<boolean> {
     const scopedKey = scopeIdempotencyKey(key, caller, this.mounting);
-    switch (await this.plants.insertOnce(plant, scopedKey)) {
-      case 'created':
-        return false;
-      case 'replayed':
-        return true;
-      case 'keyReused':
-        throw new IdempotencyKeyReusedError();
-      case 'taken':
-        throw new IdTakenError();
-    }
+    const insertion = await this.plants.insertOnce(plant, scopedKey);
+    if (insertion === 'keyReused') throw new IdempotencyKeyReusedError();
+    if (insertion === 'taken') throw new IdTakenError();
+    return insertion === 'replayed';
   }
 
   /**
@@ -105,7 +94,7 @@ export class PlantsService {
   async *all(): AsyncGenerator<StoredPlant, void, undefined> {
     let last: bigint | undefined;
     for (;;) {
-      const page = await this.plants.page(last, PAGE);
+      const page = await this.plants.page(last, 200);
       if (page.length === 0) return;
       yield* page.map(toStoredPlant);
       last = page.at(-1)?.id;

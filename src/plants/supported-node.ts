@@ -4,9 +4,7 @@
  */
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
-const isSupported = (major === 22 && minor >= 16) || major >= 24;
-
-if (!isSupported) {
+if (!((major === 22 && minor >= 16) || major >= 24)) {
   throw new Error(
     `The module of plant-store needs Node.js 22.16 or a newer 22, or 24 or newer, and this is ${process.version}.`,
   );

@@ -23,7 +23,7 @@ export class ErrorDto {
 /** The statuses that have a response of their own in the document; the others share `default`. */
 const SEPARATE_STATUSES = [400, 401, 403, 429, 503, 504];
 
-/** What the operation answers with in any host. */
+/** The errors of the operation in any host. */
 const OWN_KINDS: readonly ErrorKind[] = [
   ...(['notJson', 'invalidPlant', 'idTaken', 'unsupportedMediaType', 'bodyTooLarge'] as const),
   ...(['invalidIdempotencyKey', 'idempotencyKeyReused'] as const),
@@ -57,7 +57,7 @@ const headersOfStatus: Partial<Record<number | 'default', ApiResponseOptions['he
 };
 
 /** In the place of the statuses' own names. The specification names 400 "Error". */
-const descriptions: Partial<Record<number | 'default', string>> = {
+const descriptions: Partial<Record<string, string>> = {
   400: 'Error',
   default: 'Any other failure',
 };

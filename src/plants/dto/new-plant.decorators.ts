@@ -1,7 +1,6 @@
 import { ValidateBy } from 'class-validator';
 import { INT64_MAX, INT64_MIN, isInt64 } from '../int64';
 
-/** The property is a bigint that fits 64 bits, which is how an exact JSON integer is represented. */
 export function IsInt64(): PropertyDecorator {
   return ValidateBy({
     name: 'isInt64',
@@ -15,7 +14,6 @@ export function IsInt64(): PropertyDecorator {
   });
 }
 
-/** The property is a string that every store holds to the character. */
 export function IsExactText(): PropertyDecorator {
   return ValidateBy({
     name: 'isExactText',

@@ -7,12 +7,11 @@ import { IsExactText, IsInt64 } from './new-plant.decorators';
 /** The answer to a successful creation: specification, "Plant". */
 @ApiSchema({ name: `${SCHEMA_PREFIX}Plant` })
 export class PlantDto {
-  /** Any string without U+0000 and unpaired surrogates, the empty one included. */
   @ApiProperty({ description: 'The name of the plant', example: 'Fern' })
   @IsExactText()
   readonly name!: string;
 
-  /** As {@link name}, or absent. `null` is not absent. */
+  /** `null` is not absent. */
   @ApiPropertyOptional({
     type: String,
     description: 'Tag that specifies the type of the plant',
@@ -23,7 +22,6 @@ export class PlantDto {
   readonly tag?: string | undefined;
 }
 
-/** Example answers. */
 export const plantExamples = {
   tagged: { summary: 'A plant with a tag', value: { name: 'Fern', tag: 'shade' } },
   untagged: { summary: 'A plant without a tag', value: { name: 'Moss' } },
@@ -32,7 +30,6 @@ export const plantExamples = {
 /** The request body of a creation: specification, "NewPlant". Its decorators are the rules. */
 @ApiSchema({ name: `${SCHEMA_PREFIX}NewPlant` })
 export class NewPlantDto extends PlantDto implements StoredPlant {
-  /** The exact integer, -2^63 to 2^63 - 1. A JSON number on the wire. */
   @ApiProperty({
     type: 'integer',
     format: 'int64',

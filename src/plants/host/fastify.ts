@@ -29,9 +29,8 @@ export function prepareFastify(instance: FastifyInstance): void {
     if (instance.hasContentTypeParser(mediaType)) return;
     instance.addContentTypeParser(mediaType, ({ raw }, payload, done) => {
       sources.set(raw, payload);
-      const original = hidden.get(raw);
-      if (original === undefined) delete raw.headers['content-type'];
-      else raw.headers['content-type'] = original;
+      raw.headers['content-type'] = hidden.get(raw);
+      if (raw.headers['content-type'] === undefined) delete raw.headers['content-type'];
       done(null);
     });
   });

@@ -18,12 +18,10 @@ export function ReadsBody(): MethodDecorator {
   };
 }
 
-/** Adapters that need nothing more. */
 const prepared = new WeakSet();
 
 /**
- * Declares that an adapter hands all bodies out as bytes. Call it before the application is created.
- *
+ * Declares that an adapter hands all bodies out as bytes, before the application is created.
  * @internal
  */
 export function declareBytes(adapter: object): void {
@@ -47,7 +45,7 @@ export function keepBodiesUnread(host: HttpAdapterHost): void {
   });
 }
 
-/** Whether other code has begun to read the body of a request, so that {@link readBody} cannot. */
+/** Whether other code has begun to read the body, so that {@link readBody} cannot. */
 export function wasRead(message: IncomingMessage): boolean {
   return bodySourceOf(message).readableDidRead;
 }
@@ -60,8 +58,8 @@ export function wasRead(message: IncomingMessage): boolean {
  */
 export function readBody(request: HostRequest, limit: number): Promise<Buffer> {
   const message = nodeRequest(request);
-  removeMarks(message);
   const source = bodySourceOf(message);
+  removeMarks(message);
   return new Promise((resolve, reject) => {
     if (Number(message.headers['content-length'] ?? 0) > limit) {
       throw new PlantStoreError('bodyTooLarge');
@@ -78,7 +76,6 @@ export function readBody(request: HostRequest, limit: number): Promise<Buffer> {
  * Reads a stream to its end.
  *
  * @param limit bytes; of a longer stream the rest is discarded
- * @param done called with the bytes or with the error
  * @internal
  */
 export function collectBytes(
