@@ -1,6 +1,7 @@
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import { type ServiceAuthOptions, validateAuthOptions } from './auth.options';
 import type { BearerToken } from './bearer-token';
+import { IssuerKeys } from './issuer-keys';
 import { JwtVerifier } from './jwt.verifier';
 import { parseTokenList } from './listed-token';
 import { TokenFile } from './token-file';
@@ -56,5 +57,18 @@ class ConfiguredVerifier extends TokenVerifier implements OnModuleInit, OnApplic
   onApplicationShutdown(): void {
     this.file?.onApplicationShutdown();
     this.jwt?.onApplicationShutdown();
+  }
+}
+
+// Here, because the declarations of issuer-keys name a package that a host need not have.
+/** @throws Error saying why the verifier could not use the keys of an issuer */
+export async function assertKeysOfIssuer(issuer: string, jwksUrl?: string): Promise<void> {
+  const keys = new IssuerKeys(issuer, jwksUrl);
+  try {
+    await keys.fetchLatest();
+  } catch (error) {
+    throw (error as Error).cause ?? error;
+  } finally {
+    keys.onApplicationShutdown();
   }
 }

@@ -6,9 +6,8 @@ export {
 } from './auth.options';
 export { BearerGuard, RequiredScope } from './bearer.guard';
 export { BearerToken } from './bearer-token';
-export { createTokenVerifier } from './create-token-verifier';
+export { assertKeysOfIssuer, createTokenVerifier } from './create-token-verifier';
 export { FileFollower } from './file-follower';
-export { assertKeysOfIssuer } from './issuer-keys';
 export {
   formatScopes,
   formatTokenEntry,

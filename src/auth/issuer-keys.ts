@@ -139,18 +139,6 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
   }
 }
 
-/** @throws Error saying why the verifier could not use the keys of an issuer */
-export async function assertKeysOfIssuer(issuer: string, jwksUrl?: string): Promise<void> {
-  const keys = new IssuerKeys(issuer, jwksUrl);
-  try {
-    await keys.fetchLatest();
-  } catch (error) {
-    throw (error as Error).cause ?? error;
-  } finally {
-    keys.onApplicationShutdown();
-  }
-}
-
 /**
  * Loads the library for JWTs, which only who trusts an issuer installs. Some hosts run in test runners
  * that cannot load ES modules.
