@@ -240,7 +240,7 @@ describe('the service as a process', () => {
   });
 
   it('ends within the shutdown time although a request never ends', async () => {
-    const service = await home.start({ SHUTDOWN_TIMEOUT: '1s' });
+    const service = await home.start({ SHUTDOWN_TIMEOUT: '3s' });
     await beginCreation(await service.url());
 
     service.kill('SIGTERM');
