@@ -1,22 +1,9 @@
-export {
-  type AuthOptions,
-  isAuthConfigured,
-  type ServiceAuthOptions,
-  validateAuthOptions,
-} from './auth.options';
+export * from './auth.options';
 export { BearerGuard, RequiredScope } from './bearer.guard';
 export { BearerToken } from './bearer-token';
 export { createTokenVerifier } from './create-token-verifier';
 export { FileFollower } from './file-follower';
 export { assertKeysOfIssuer } from './issuer-keys';
-export {
-  formatScopes,
-  formatTokenEntry,
-  hashToken,
-  isScope,
-  isTokenName,
-  makeToken,
-  parseTokenList,
-} from './listed-token';
+export * from './listed-token';
 export { parseTokenFile, TokenFileError } from './token-file';
 export { type Caller, identityOf, scopes, TokenVerifier } from './token-verifier';
