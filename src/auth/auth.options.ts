@@ -58,14 +58,12 @@ export function validateAuthOptions(
     faults.push(`${nameOf('jwksUrl')} must be ${url}`);
   }
   for (const option of ['scope', 'metricsScope'] as const) {
-    const value = options[option];
-    if (value === undefined || SCOPE.test(value)) continue;
+    if (SCOPE.test(options[option] ?? 'x')) continue;
     faults.push(`${nameOf(option)} must be scope tokens of RFC 6749, separated by single spaces`);
   }
   return faults;
 }
 
-/** Whether the options name any source of accepted tokens. */
 export function isAuthConfigured({ tokens = [], tokensFile, issuer }: AuthOptions): boolean {
   return tokens.length > 0 || tokensFile !== undefined || issuer !== undefined;
 }

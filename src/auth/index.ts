@@ -1,9 +1,4 @@
-export {
-  type AuthOptions,
-  isAuthConfigured,
-  type ServiceAuthOptions,
-  validateAuthOptions,
-} from './auth.options';
+export * from './auth.options';
 export { BearerGuard, RequiredScope } from './bearer.guard';
 export { BearerToken } from './bearer-token';
 export { assertKeysOfIssuer, createTokenVerifier } from './create-token-verifier';

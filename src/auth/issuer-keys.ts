@@ -54,17 +54,13 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
 
   /**
    * Fetches the keys, unless that was tried within the last ten seconds.
-   *
    * @throws UnavailableError when the last fetch failed
    */
   async fetchLatest(): Promise<KeySet> {
     await this.refresh();
-    if (this.keys === undefined || this.fault !== undefined) {
-      throw new UnavailableError({
-        cause: new Error(`The keys of ${this.issuer} are not available: ${this.fault}`),
-      });
-    }
-    return this.keys.set;
+    if (this.keys !== undefined && this.fault === undefined) return this.keys.set;
+    const cause = new Error(`The keys of ${this.issuer} are not available: ${this.fault}`);
+    throw new UnavailableError({ cause });
   }
 
   private async refresh(): Promise<void> {
@@ -113,10 +109,9 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
 
   /** OpenID Connect Discovery section 4. */
   private async discover(): Promise<string> {
-    const { issuer, jwks_uri: url } = (await fetchJson(
-      `${this.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`,
-      this.closing.signal,
-    )) as Record<string, unknown>;
+    const document = `${this.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+    const found = (await fetchJson(document, this.closing.signal)) as Record<string, unknown>;
+    const { issuer, jwks_uri: url } = found;
     if (issuer !== this.issuer) throw new Error('the discovery document names another issuer');
     if (typeof url !== 'string' || !isTrustworthyUrl(url)) {
       throw new Error('the discovery document has no jwks_uri with an https: URL');

@@ -17,13 +17,11 @@ const ALGORITHMS = [
 ];
 /** How far the clocks of issuer and service may differ, in seconds. */
 const CLOCK_TOLERANCE = 10;
-
 /**
  * RFC 7515 section 3.1: header, payload and signature. A byte order mark, which Base64url begins with
  * `77u_`, is not JSON; jose would ignore it.
  */
 const COMPACT_JWS = /^(?!77u_)[\w-]+\.(?!77u_)[\w-]+\.[\w-]+$/;
-
 /** Claims of ID tokens and logout tokens that access tokens do not have. */
 const NON_ACCESS_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'];
 
@@ -105,10 +103,9 @@ export class JwtVerifier implements OnModuleInit, OnApplicationShutdown {
       this.accepted.set(token.digest, verified);
       return this.admit(verified, scope);
     } catch (error) {
+      if (error instanceof PlantStoreError) throw error;
       // Without the cause, which may hold the token's claims: causes are logged.
-      throw error instanceof PlantStoreError
-        ? error
-        : new InvalidTokenError(describeRefusal(error, errors));
+      throw new InvalidTokenError(describeRefusal(error, errors));
     }
   }
 

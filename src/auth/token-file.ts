@@ -24,10 +24,7 @@ export class TokenFile {
   private readonly path: string;
   private readonly file: FileFollower<TokenList>;
 
-  /**
-   * @param path relative to the working directory
-   * @throws TokenFileError when the file cannot be used
-   */
+  /** @throws TokenFileError when the file cannot be used */
   constructor(path: string) {
     this.path = resolve(path);
     try {

@@ -12,7 +12,7 @@ export class TokenList {
   constructor(tokens: readonly ListedToken[]) {
     this.size = tokens.length;
     const entries = tokens.map(({ digest, place, name, expires = Infinity, scopes }) => ({
-      bytes: toBytes(digest),
+      bytes: Buffer.from(digest, 'hex'),
       expires,
       scopes,
       caller: name === undefined ? identifyByToken({ name: place }, digest) : { name },
@@ -25,7 +25,7 @@ export class TokenList {
    * are in the list; whole digests are compared in constant time.
    */
   verify({ digest }: BearerToken, scope: Scope = 'create'): Caller | undefined {
-    const wanted = toBytes(digest);
+    const wanted = Buffer.from(digest, 'hex');
     const listed = this.byPrefix
       .get(wanted.readUInt32BE())
       ?.find(({ bytes }) => timingSafeEqual(bytes, wanted));
@@ -36,5 +36,3 @@ export class TokenList {
     return listed?.caller;
   }
 }
-
-const toBytes = (digest: string): Buffer => Buffer.from(digest, 'hex');

@@ -10,16 +10,13 @@ export class UsageError extends OperatorError {
   override readonly name = 'UsageError';
 }
 
-/**
- * What an operator is shown of an error: a sentence, or all of an error of the program.
- *
- * An error of the operating system or of SQLite says enough by itself.
- */
+/** What an operator is shown of an error: a sentence, or all of an error of the program. */
 export function describeForOperator(error: unknown): unknown {
   if (error instanceof OperatorError) {
     const { message, variable } = error;
     return variable === undefined ? message : message.replace(/\.$/, ` (${variable}).`);
   }
+  // An error of the operating system or of SQLite says enough by itself.
   const isOutside = error instanceof Error && ('syscall' in error || 'errcode' in error);
   return isOutside ? error.message : error;
 }

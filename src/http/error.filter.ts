@@ -46,10 +46,7 @@ const kindOfStatus: Partial<Record<number, ErrorKind>> = {
   501: 'notImplemented',
 };
 
-/**
- * Turns every exception into the Error body. A 4xx says what the client can correct; of a 5xx the log
- * gets the cause.
- */
+/** Turns every exception into the Error body. Of a 5xx the log gets the cause. */
 @Catch()
 export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
   private readonly failures = new FailureLog();

@@ -8,7 +8,6 @@ export type HostRequest = (IncomingMessage | { readonly raw: IncomingMessage }) 
   readonly rawBody?: Buffer;
 };
 
-/** Node's request behind the request of the HTTP framework. */
 export function nodeRequest(request: HostRequest): IncomingMessage {
   return 'raw' in request ? request.raw : request;
 }
@@ -30,12 +29,7 @@ export function pathOf(target: string): string {
  */
 export function fieldValues(request: IncomingMessage, name: string): string[] {
   const { rawHeaders } = request;
-  const values: string[] = [];
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const field = rawHeaders[at];
-    if (field?.length === name.length && field.toLowerCase() === name) {
-      values.push(rawHeaders[at + 1] ?? '');
-    }
-  }
-  return values;
+  return rawHeaders.filter(
+    (_value, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name,
+  );
 }

@@ -33,14 +33,5 @@ export { INT64_MAX, INT64_MIN, parseInt64 } from './int64';
 export { describeJsonError, exactId } from './json';
 export { isValidNewPlant, validateNewPlant } from './new-plant.validation';
 export { StoreOpenError } from './persistence';
-export {
-  type BatchEvent,
-  batchChannel,
-  type CommitEvent,
-  commitChannel,
-  type CreationEvent,
-  creationChannel,
-  type CreationOutcome,
-  validationChannel,
-} from './plants.channels';
+export * from './plants.channels';
 export { isCreation, SCHEMA_PREFIX } from './plants.options';

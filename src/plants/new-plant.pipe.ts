@@ -59,9 +59,7 @@ function validate(message: IncomingMessage, read: () => NewPlantCandidate): NewP
     assertJsonContent(message);
     return validateNewPlant(read());
   };
-  return validationChannel.hasSubscribers
-    ? validationChannel.traceSync(validateContent, {})
-    : validateContent();
+  return validationChannel.traceSync(validateContent, {});
 }
 
 function assertJsonContent(message: IncomingMessage): void {

@@ -14,10 +14,9 @@ export function isCreation({ method, url }: Pick<IncomingMessage, 'method' | 'ur
   return method === 'POST' && url?.split('?', 1)[0] === `/${PLANTS_PATH}`;
 }
 
-/** The injection token of the largest body that the module reads, in bytes, and its default. */
+/** The injection token of the largest body, in bytes, and its default. */
 export const BODY_LIMIT = Symbol('PlantsModule.bodyLimit');
 export const DEFAULT_BODY_LIMIT = 2 ** 20;
-
 /** The injection token of the path at which the host has mounted the module. */
 export const MOUNTING_PATH = Symbol('PlantsModule.path');
 

@@ -42,9 +42,7 @@ let nextId = 1;
 const servers: Server[] = [];
 
 async function post(token: string) {
-  return application.post(`{"id":${nextId++},"name":"Fern"}`, {
-    authorization: `Bearer ${token}`,
-  });
+  return application.post(`{"id":${nextId++},"name":"Fern"}`, { authorization: `Bearer ${token}` });
 }
 
 async function statusOf(token: string): Promise<number> {

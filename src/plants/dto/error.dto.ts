@@ -31,29 +31,21 @@ const OWN_KINDS: readonly ErrorKind[] = [
   ...(['internal', 'unavailable', 'outcomeUnknown'] as const),
 ];
 
-const challenge: ApiResponseOptions['headers'] = {
-  'WWW-Authenticate': {
-    description: 'The bearer challenge, RFC 6750 section 3',
-    required: true,
-    schema: { type: 'string' },
-    example: 'Bearer realm="plants"',
-  },
-};
-
-const delay: ApiResponseOptions['headers'] = {
-  'Retry-After': {
-    description: 'After how many seconds to try again, RFC 9110 section 10.2.3',
-    required: true,
-    schema: { type: 'integer' },
-    example: 1,
-  },
-};
-
+const challenge = {
+  description: 'The bearer challenge, RFC 6750 section 3',
+  required: true,
+  schema: { type: 'string' },
+  example: 'Bearer realm="plants"',
+} as const;
+const delay = {
+  description: 'After how many seconds to try again, RFC 9110 section 10.2.3',
+  required: true,
+  schema: { type: 'integer' },
+  example: 1,
+} as const;
 const headersOfStatus: Partial<Record<number | 'default', ApiResponseOptions['headers']>> = {
-  401: challenge,
-  403: challenge,
-  429: delay,
-  503: delay,
+  ...{ 401: { 'WWW-Authenticate': challenge }, 403: { 'WWW-Authenticate': challenge } },
+  ...{ 429: { 'Retry-After': delay }, 503: { 'Retry-After': delay } },
 };
 
 /** In the place of the statuses' own names. The specification names 400 "Error". */

@@ -27,7 +27,7 @@ export function skipParsers(application: ExpressLike): ExpressHandler {
   };
 }
 
-/** Takes away what {@link skipParsers} has put on a request, for other code that asks whether it was read. */
+/** For other code that asks whether the request was read. */
 export function removeMarks(request: IncomingMessage & Marks): void {
   delete request._body;
   delete request.finished;
@@ -61,8 +61,8 @@ interface Marks {
 /** The routes that read bodies, but for those whose requests may be meant for a route of the host. */
 function findOwnRoutes(stack: readonly Layer[]): Layer[] {
   const routes = stack.filter(({ route }) => route?.methods.post);
-  const isOwn = ({ route }: Layer): boolean =>
-    route?.stack.some(({ handle }) => Reflect.hasMetadata(MARK, handle)) ?? false;
+  const isOwn = ({ route }: Layer): boolean | undefined =>
+    route?.stack.some(({ handle }) => Reflect.hasMetadata(MARK, handle));
   // One path may have several versions, which a header distinguishes.
   const shared = new Set(routes.filter((each) => !isOwn(each)).map(({ route }) => route?.path));
   return routes.filter((each) => isOwn(each) && !shared.has(each.route?.path));

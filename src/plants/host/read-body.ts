@@ -39,20 +39,15 @@ export function keepBodiesUnread(host: HttpAdapterHost): void {
     if (prepared.has(httpAdapter)) return;
     prepared.add(httpAdapter);
     if (httpAdapter.getType() === 'fastify') prepareFastify(httpAdapter.getInstance());
-    if (httpAdapter.getType() === 'express') {
-      httpAdapter.use(skipParsers(httpAdapter.getInstance()));
-    }
+    const isExpress = httpAdapter.getType() === 'express';
+    if (isExpress) httpAdapter.use(skipParsers(httpAdapter.getInstance()));
   });
 }
 
 /** Whether other code has begun to read the body, so that {@link readBody} cannot. */
-export function wasRead(message: IncomingMessage): boolean {
-  return bodySourceOf(message).readableDidRead;
-}
+export const wasRead = (message: IncomingMessage): boolean => bodySourceOf(message).readableDidRead;
 
 /**
- * Reads the body of a request that no other code has read.
- *
  * @param limit bytes
  * @throws PlantStoreError `bodyTooLarge` when the body is larger; the rest of it is discarded
  */
