@@ -26,11 +26,7 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   const app = await NestFactory.create<NestFastifyApplication>(
     AppModule.register(settings),
     createFastifyAdapter(settings, () => program.admission),
-    {
-      bodyParser: false,
-      abortOnError: false,
-      logger: new NestLogger(logger),
-    },
+    { bodyParser: false, abortOnError: false, logger: new NestLogger(logger) },
   );
   for (const warning of settings.warnings) new Logger('Environment').warn(warning);
   program.admission = equip(app, settings, logger);

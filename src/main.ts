@@ -9,7 +9,6 @@ import { readEnvironment, type Settings } from './config';
 import { describeForOperator, OperatorError } from './errors';
 import { closeOnSignal } from './operations/health';
 
-/** Runs the standalone service: reads the environment, starts the host, handles signals. */
 async function main(): Promise<void> {
   const settings = readEnvironment(process.env);
   if (isAuthConfigured(settings.auth)) {
@@ -41,16 +40,12 @@ async function listen(app: NestFastifyApplication, { host, port }: Settings): Pr
     const { address } = await lookup(host);
     await app.listen(port, address);
   } catch (error) {
-    throw listenError(host, port, error as NodeJS.ErrnoException);
+    const cause = error as NodeJS.ErrnoException;
+    const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+    const reason = cause.errno === undefined ? cause.message : getSystemErrorMessage(cause.errno);
+    const variable = ['EADDRINUSE', 'EACCES'].includes(cause.code ?? '') ? 'PORT' : 'HOST';
+    throw new OperatorError(`Cannot listen on ${place}: ${reason}. Change ${variable}.`, { cause });
   }
-}
-
-/** Says why the service cannot listen, and names the variable to change. */
-function listenError(host: string, port: number, cause: NodeJS.ErrnoException): OperatorError {
-  const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  const reason = cause.errno === undefined ? cause.message : getSystemErrorMessage(cause.errno);
-  const variable = ['EADDRINUSE', 'EACCES'].includes(cause.code ?? '') ? 'PORT' : 'HOST';
-  return new OperatorError(`Cannot listen on ${place}: ${reason}. Change ${variable}.`, { cause });
 }
 
 /** Formats a line for a POSIX shell. Its id comes from the clock, so that each start prints a new one. */

@@ -47,18 +47,18 @@ export function serveDocument(app: NestFastifyApplication): void {
     });
 }
 
-/** Serves the document in both of its forms, which are written at the first request. */
+/** Serves the document in both of its forms. It is made at the first request. */
 function serveTexts(instance: FastifyInstance, app: NestFastifyApplication): void {
-  let document: OpenAPIObject | undefined;
-  instance.get('/openapi.json', (_request, reply) => {
-    document ??= createDocument(app);
-    return reply.type('application/json').send(withLargeId(JSON.stringify(document)));
-  });
-  instance.get('/openapi.yaml', (_request, reply) => {
-    document ??= createDocument(app);
-    const yaml = dump(document, { skipInvalid: true, noRefs: true });
-    return reply.type('text/yaml').send(withLargeId(yaml));
-  });
+  let made: OpenAPIObject | undefined;
+  const document = (): OpenAPIObject => (made ??= createDocument(app));
+  instance.get('/openapi.json', (_request, reply) =>
+    reply.type('application/json').send(withLargeId(JSON.stringify(document()))),
+  );
+  instance.get('/openapi.yaml', (_request, reply) =>
+    reply
+      .type('text/yaml')
+      .send(withLargeId(dump(document(), { skipInvalid: true, noRefs: true }))),
+  );
 }
 
 /**

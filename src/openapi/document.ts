@@ -20,7 +20,9 @@ export function createDocument(app: INestApplication): OpenAPIObject {
     include: [PlantsModule],
     operationIdFactory: (_controller, method) => `${method}Plant`,
   });
-  return withInheritance(underContractNames(document));
+  // Schema names need the prefix in the document of a host only.
+  const text = JSON.stringify(document).replaceAll(SCHEMA_PREFIX, '');
+  return withInheritance(JSON.parse(text) as OpenAPIObject);
 }
 
 const TOKEN =
@@ -53,11 +55,6 @@ ${rows.join('\n')}
  */
 export function withLargeId(text: string): string {
   return text.replace('9007199254740994', '9007199254740993');
-}
-
-/** Removes the prefix that schema names need in the document of a host. */
-function underContractNames(document: OpenAPIObject): OpenAPIObject {
-  return JSON.parse(JSON.stringify(document).replaceAll(SCHEMA_PREFIX, '')) as OpenAPIObject;
 }
 
 /**

@@ -2,11 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { totalmem } from 'node:os';
 import { UnavailableError } from '../errors';
 
-const KIB = 1024;
-const MIB = 1024 * KIB;
+const MIB = 2 ** 20;
 
 /** Bytes from which a body counts. Most are smaller, and cost no bookkeeping. */
-const SMALLEST = 4 * KIB;
+const SMALLEST = 4096;
 
 /** Bytes of memory that the process uses without bodies. */
 const BASE = 150 * MIB;
@@ -16,9 +15,6 @@ const BASE = 150 * MIB;
  * written into the answer, and all of these not collected yet. `small-memory` in `test/faults` measures it.
  */
 const FACTOR = 16;
-
-/** Bytes that bodies may have in any memory. */
-const LEAST = 2 * MIB;
 
 /**
  * Bounds the memory of the bodies that are received or worked on at the same time, by the memory that
@@ -38,14 +34,15 @@ export class BodyMemory {
    */
   constructor(
     private readonly bodyLimit: number,
-    memory = availableMemory(),
+    // Of a group without a limit it is 0, or more than there is.
+    memory = Math.min(process.constrainedMemory() || Infinity, totalmem()),
   ) {
-    this.limit = Math.max(LEAST, Math.floor((memory - BASE) / FACTOR));
+    // Bodies may have 2 MiB in any memory.
+    this.limit = Math.max(2 * MIB, Math.floor((memory - BASE) / FACTOR));
   }
 
   /**
-   * Reserves memory for the body of a request until its answer is closed. A single body may exceed the
-   * bound.
+   * Reserves memory for a body until its answer is closed. A single body may exceed the bound.
    *
    * @throws UnavailableError when there is no room for it
    */
@@ -54,9 +51,7 @@ export class BodyMemory {
     if (size < SMALLEST) return;
     if (this.reserved > 0 && this.reserved + size > this.limit) throw this.full;
     this.reserved += size;
-    response.once('close', () => {
-      this.reserved -= size;
-    });
+    response.once('close', () => (this.reserved -= size));
   }
 
   /** The bytes that a body may have: the limit of all if its length is not declared. */
@@ -66,9 +61,4 @@ export class BodyMemory {
     // Refused for its length, unread.
     return length <= this.bodyLimit ? length : 0;
   }
-}
-
-function availableMemory(): number {
-  // Of a group without a limit it is 0, or more than there is.
-  return Math.min(process.constrainedMemory() || Infinity, totalmem());
 }

@@ -2,9 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyRequest } from 'fastify';
 
-/** How long a browser may remember the answer to a preflight, in seconds. */
-const MAX_AGE = 600;
-
 /** The fields that a page may send, and those of an answer that it may read. */
 const ALLOWED_FIELDS = [
   ...['Authorization', 'Content-Type', 'Idempotency-Key'],
@@ -28,7 +25,8 @@ export function allowOrigins(adapter: FastifyAdapter, origins: readonly string[]
     methods: ['POST'],
     allowedHeaders: ALLOWED_FIELDS,
     exposedHeaders: EXPOSED_FIELDS,
-    maxAge: MAX_AGE,
+    // Seconds for which a browser may remember the answer to a preflight.
+    maxAge: 600,
     // The answer to a preflight passes the hooks of all answers. They refuse any other OPTIONS.
     preflightContinue: true,
     strictPreflight: false,

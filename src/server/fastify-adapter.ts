@@ -55,7 +55,9 @@ export function createFastifyAdapter(
   if (corsOrigins.length > 0) allowOrigins(adapter, corsOrigins);
   instance.addHook('onRequest', (request, reply, done) => {
     void reply.header('X-Request-Id', request.id);
-    hideMediaType(request);
+    // Fastify would refuse a malformed media type before the guard runs. The pipe reads the original
+    // from the raw header fields.
+    if (request.headers['content-type'] !== undefined) request.headers['content-type'] = ANY_BYTES;
     const error = findRouteFault(request, instance);
     // The plugin's route of preflights has Fastify's error handler, not that of Nest.
     if (error && request.method === 'OPTIONS' && !request.is404) answer(reply, error);
@@ -98,18 +100,10 @@ function answer(reply: FastifyReply, error: PlantStoreError): void {
 /** Keeps every body as bytes, whatever its media type, for the pipe to read after the guard. */
 function keepBodiesUnparsed(instance: FastifyInstance, limit: number): void {
   instance.removeAllContentTypeParsers();
-  // '*' is for a body without a media type. hideMediaType() sets the other.
+  // '*' is for a body without a media type. All others have become ANY_BYTES.
   instance.addContentTypeParser(['*', ANY_BYTES], ({ headers }, payload, done) => {
     if (Number(headers['content-length'] ?? 0) > limit) done(new PlantStoreError('bodyTooLarge'));
     // Fastify would copy each body, and take its listeners away again: 4% of a creation.
     else collectBytes(payload, limit, done);
   });
-}
-
-/**
- * Replaces the media type that Fastify sees. Fastify would refuse a malformed one before the guard
- * runs; the pipe reads the original from the raw header fields.
- */
-function hideMediaType({ headers }: FastifyRequest): void {
-  if (headers['content-type'] !== undefined) headers['content-type'] = ANY_BYTES;
 }

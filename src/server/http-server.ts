@@ -23,9 +23,6 @@ export interface HttpOptions {
 /** How often Node looks for requests that have timed out, in milliseconds. */
 const TIMEOUT_CHECK_INTERVAL = 1000;
 
-/** How much longer a stalled connection lives than the request time-out, in milliseconds. */
-const READER_ALLOWANCE = 2 * TIMEOUT_CHECK_INTERVAL;
-
 /**
  * Creates the HTTP or HTTPS server of the service, without a listener for requests.
  *
@@ -48,7 +45,7 @@ export function createServer(options: HttpOptions): Server {
   server.maxHeadersCount = 0;
   limitConnections(server, options.maxConnections);
   // Connections decides about a stalled connection. A client that does not send gets 408 before.
-  return server.setTimeout(options.requestTimeout + READER_ALLOWANCE);
+  return server.setTimeout(options.requestTimeout + 2 * TIMEOUT_CHECK_INTERVAL);
 }
 
 function createTlsServer(files: TlsFiles, settings: object, handshakeTimeout: number): Server {

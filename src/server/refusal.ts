@@ -15,8 +15,7 @@ export interface Refusal {
 export const refusalChannel = channel('plant-store:refusal');
 
 /**
- * Answers a request that no router shall see with the Error body: the one way out for what the rules
- * of a request's head refuse.
+ * Answers a request that the rules of its head refuse, before any router sees it.
  *
  * @param origins whose pages may read the answer
  */

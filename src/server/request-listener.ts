@@ -73,26 +73,18 @@ export function listenForRequests(
     refuse(request, response, error, id, corsOrigins);
   };
 
-  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    if (!connections.admit(request, response)) return;
-    try {
-      check(request, response);
-    } catch (error) {
-      fail(request, response, error);
-      return;
-    }
-    handle(request, response);
-  });
-  const receiveExpecting = (request: IncomingMessage, response: ServerResponse): void => {
+  const receive = (expects: boolean) => (request: IncomingMessage, response: ServerResponse) => {
     if (!connections.admit(request, response)) return;
     const proceed = (): void => {
       handle(request, response);
-      if (membersOf(request.headers.expect).length > 0) continueOnceRead(request, response);
+      if (expects && membersOf(request.headers.expect).length > 0) {
+        continueOnceRead(request, response);
+      }
     };
     let authentication: unknown;
     try {
       check(request, response);
-      authentication = checkExpectation(request);
+      if (expects) authentication = checkExpectation(request);
     } catch (error) {
       fail(request, response, error);
       return;
@@ -107,5 +99,6 @@ export function listenForRequests(
       proceed();
     }
   };
-  server.on('checkContinue', receiveExpecting).on('checkExpectation', receiveExpecting);
+  server.on('request', receive(false));
+  server.on('checkContinue', receive(true)).on('checkExpectation', receive(true));
 }

@@ -11,14 +11,9 @@ export interface TlsFiles {
   readonly key: string;
 }
 
-/** The certificate and its key, as the files have them. */
 type TlsPair = FileFollower<{ cert: Buffer; key: Buffer }>;
 
-/**
- * Reads the certificate and its key.
- *
- * @throws OperatorError when one cannot be read, is not PEM, or the two do not belong together
- */
+/** @throws OperatorError when a file cannot be read, is not PEM, or the two do not belong together */
 export function readTls({ certificate, key }: TlsFiles): TlsPair {
   try {
     return new FileFollower([certificate, key], (cert: Buffer, keyOfCert: Buffer) => {

@@ -40,9 +40,7 @@ export function serveHealth(instance: FastifyInstance, readiness: Readiness): vo
   instance.get('/health/live', (_request, reply) => answer(reply, OK));
   instance.get('/health/ready', (_request, reply) => {
     if (readiness.isReady()) return answer(reply, OK);
-    void reply
-      .code(unavailable.getStatus())
-      .headers({ ...securityHeaders, ...unavailable.headers });
+    reply.code(unavailable.getStatus()).headers({ ...securityHeaders, ...unavailable.headers });
     return answer(reply, JSON.stringify(unavailable.body));
   });
 }

@@ -4,9 +4,6 @@ import type { INestApplication } from '@nestjs/common';
 import { Tracing } from '../tracing';
 import { Readiness } from './health';
 
-/** The share of the shutdown timeout for sending the last spans, after everything else has closed. */
-const TRACING_SHARE = 0.1;
-
 /** How the service shuts down. Durations are in milliseconds. */
 export interface ShutdownOptions {
   /** How long the service reports not ready, but still serves, before it closes. */
@@ -39,7 +36,8 @@ export function closeOnSignal(
     }, shutdownTimeout).unref();
     await sleep(shutdownGrace);
     await app.close();
-    app.get(Tracing).stop(shutdownTimeout * TRACING_SHARE);
+    // The store and the connections are closed, so the rest of the time is for the last spans.
+    app.get(Tracing).stop(shutdownTimeout * 0.1);
   }
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

@@ -4,23 +4,17 @@ import type { FastifyInstance } from 'fastify';
 import { UnavailableError } from '../../errors';
 import type { PlantsRepository } from '../../plants';
 
-/** The mean delay of the event loop from which it counts as late, in milliseconds. */
-const MAX_DELAY = 500;
-
 /**
  * Creations that may be in progress while the event loop is late. Not zero: refusals alone can keep
  * the loop late, and a service that refused everything would then answer no creation.
  */
 const LATE_LIMIT = 2048;
 
-/** Milliseconds between two samples of the event loop's delay. */
-const SAMPLE_INTERVAL = 250;
-
-/** Milliseconds between the timers that measure the delay. The measured delay includes it. */
+/** Milliseconds between the timers that measure the delay of the event loop, which includes it. */
 const RESOLUTION = 20;
 
-/** The event loop is late if more than this is measured, in nanoseconds as Node measures it. */
-const LATE = (RESOLUTION + MAX_DELAY) * 1e6;
+/** The mean delay from which the event loop counts as late: half a second, in nanoseconds. */
+const LATE = (RESOLUTION + 500) * 1e6;
 
 /**
  * Refuses creations with 503 while too many plants wait, or while the event loop is late and too many
@@ -41,9 +35,7 @@ export function shedLoad(
   });
 
   let inProgress = 0;
-  const release = (): void => {
-    inProgress--;
-  };
+  const release = (): number => inProgress--;
   return (response) => {
     if (plants.isFull()) throw full;
     if (inProgress >= lateLimit && isLate()) throw late;
@@ -60,7 +52,7 @@ function watchEventLoop(instance: FastifyInstance): () => boolean {
     // Nothing was measured if no timer fired at all.
     isLate = delay.count === 0 || delay.mean > LATE;
     delay.reset();
-  }, SAMPLE_INTERVAL).unref();
+  }, 250).unref();
   instance.addHook('onClose', (_instance, done) => {
     clearInterval(sampling);
     delay.disable();

@@ -4,9 +4,8 @@ import type { Caller } from '../../auth';
 import { TooManyRequestsError } from '../../errors';
 import { MetricsController } from '../metrics';
 
-/** How many requests a caller may make. */
 export interface RateLimitOptions {
-  /** Requests within the window, all of which may come at once. */
+  /** Requests that a caller may make within the window, all of which may come at once. */
   readonly quota: number;
   /** Seconds. */
   readonly window: number;
@@ -14,7 +13,6 @@ export interface RateLimitOptions {
 
 /** The quota of a caller after a request. Durations are in whole seconds, rounded up. */
 export interface RateLimitState {
-  /** Requests left. */
   readonly remaining: number;
   /** Until the whole quota is available again. */
   readonly resetAfter: number;

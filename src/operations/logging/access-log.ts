@@ -37,11 +37,17 @@ export function logAccess(instance: FastifyInstance, logger: Logger): void {
     write({ id, raw }, status, { ms: 0, ...earlyOutcome(raw, status) });
   };
   refusalChannel.subscribe(writeRefusal);
-  instance.addHook('onResponse', (request, reply, done) => {
+  instance.addHook('onResponse', (request: FastifyRequest & { caller?: Caller }, reply, done) => {
+    const { caller, raw } = request;
+    const creation = creations.get(request);
     write(request, reply.statusCode, {
       ms: reply.elapsedTime,
-      ...callerFields(request),
-      ...(creationFields(creations.get(request)) ?? earlyOutcome(request.raw, reply.statusCode)),
+      caller: caller?.name,
+      issuer: caller?.issuer,
+      // The id is a string, because programs that read logs round numbers beyond 2^53.
+      ...(creation
+        ? { id: creation.id?.toString(), outcome: creation.outcome }
+        : earlyOutcome(raw, reply.statusCode)),
     });
     done();
   });
@@ -50,16 +56,6 @@ export function logAccess(instance: FastifyInstance, logger: Logger): void {
     refusalChannel.unsubscribe(writeRefusal);
     done();
   });
-}
-
-/** Fields without a value are left out of the line. */
-function callerFields({ caller }: FastifyRequest & { caller?: Caller }): object {
-  return { caller: caller?.name, issuer: caller?.issuer };
-}
-
-/** The id is a string, because programs that read logs round numbers beyond 2^53. */
-function creationFields(event: CreationEvent | undefined): object | undefined {
-  return event && { id: event.id?.toString(), outcome: event.outcome };
 }
 
 /** The outcome of a creation that is answered before the operation sees it. */

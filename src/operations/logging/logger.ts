@@ -15,7 +15,7 @@ export interface LogOutput extends DestinationStream {
  * @param level a level of pino
  */
 export function createLogger(level: string, output: LogOutput = process.stdout): Logger {
-  const options = { level, mixin: () => requestFields() ?? {} };
+  const options = { level, mixin: () => requestFields() };
   if (output.isTTY) {
     return pino(options, {
       write: (line) => {

@@ -8,38 +8,28 @@ const START_FAILURES = ['ExceptionHandler', 'NestApplication'];
 export class NestLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
 
-  log(message: unknown, ...rest: unknown[]): void {
-    this.write('info', message, rest);
-  }
-  fatal(message: unknown, ...rest: unknown[]): void {
-    this.write('fatal', message, rest);
-  }
-  error(message: unknown, ...rest: unknown[]): void {
-    this.write('error', message, rest);
-  }
-  warn(message: unknown, ...rest: unknown[]): void {
-    this.write('warn', message, rest);
-  }
-  debug(message: unknown, ...rest: unknown[]): void {
-    this.write('debug', message, rest);
-  }
-  verbose(message: unknown, ...rest: unknown[]): void {
-    this.write('trace', message, rest);
-  }
+  readonly log = this.writer('info');
+  readonly fatal = this.writer('fatal');
+  readonly error = this.writer('error');
+  readonly warn = this.writer('warn');
+  readonly debug = this.writer('debug');
+  readonly verbose = this.writer('trace');
 
   /**
    * Nest passes the context, the name of the logger, as the last argument. The argument before it is
    * undefined for an error without a stack.
    */
-  private write(level: Level, message: unknown, rest: unknown[]): void {
-    // A bundler may put `_` before the name of a class that refers to itself.
-    const context = rest.pop()?.toString().replace(/^_/, '');
-    if (level === 'error' && START_FAILURES.includes(context ?? '')) return;
-    const more = rest.filter((each) => each !== undefined).map(String);
-    if (message instanceof Error) {
-      this.logger[level]({ context, err: message }, more.join(' ') || message.message);
-    } else {
-      this.logger[level]({ context }, [String(message), ...more].join(' '));
-    }
+  private writer(level: Level): (message: unknown, ...rest: unknown[]) => void {
+    return (message, ...rest) => {
+      // A bundler may put `_` before the name of a class that refers to itself.
+      const context = rest.pop()?.toString().replace(/^_/, '');
+      if (level === 'error' && START_FAILURES.includes(context ?? '')) return;
+      const more = rest.filter((each) => each !== undefined).map(String);
+      if (message instanceof Error) {
+        this.logger[level]({ context, err: message }, more.join(' ') || message.message);
+      } else {
+        this.logger[level]({ context }, [String(message), ...more].join(' '));
+      }
+    };
   }
 }

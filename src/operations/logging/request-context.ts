@@ -14,22 +14,8 @@ const current = new AsyncLocalStorage<LoggedRequest>();
 /** W3C Trace Context section 3.2: version 00, with neither id all zeros. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** The fields of a log line that identify its request. */
-export interface RequestFields {
-  readonly requestId: string;
-  /** From the caller, if it sent a well-formed one. */
-  readonly traceparent?: string;
-}
-
-/** The fields of a log line that identify the span of its request, as OpenTelemetry names them. */
-export interface TraceFields {
-  readonly trace_id: string;
-  readonly span_id: string;
-  readonly trace_flags: string;
-}
-
-/** The trace fields of each request; empty unless requests are traced. */
-export const traceFields = new WeakMap<IncomingMessage, TraceFields>();
+/** The log fields that identify the span of each request; empty unless requests are traced. */
+export const traceFields = new WeakMap<IncomingMessage, object>();
 
 /**
  * Adds the request id to the log lines of a failed request. Only while the failure is logged: no other
@@ -39,14 +25,14 @@ export function identifyFailedRequests(): void {
   failureChannel.bindStore(current);
 }
 
-/** The log fields of a request, by default of the failed one that is being logged, if any. */
-export function requestFields(
-  request = current.getStore(),
-): (RequestFields & Partial<TraceFields>) | undefined {
-  if (request === undefined) return undefined;
+/**
+ * The log fields that identify a request, by default the failed one that is being logged, if any: its
+ * id, its span, and the `traceparent` of the caller if that is well-formed.
+ */
+export function requestFields(request = current.getStore()): object {
+  if (request === undefined) return {};
   const { traceparent } = request.raw.headers;
-  const trace = traceFields.get(request.raw);
-  return typeof traceparent === 'string' && TRACEPARENT.test(traceparent)
-    ? { requestId: request.id, traceparent, ...trace }
-    : { requestId: request.id, ...trace };
+  const isWellFormed = typeof traceparent === 'string' && TRACEPARENT.test(traceparent);
+  const fields = { requestId: request.id, ...(isWellFormed && { traceparent }) };
+  return { ...fields, ...traceFields.get(request.raw) };
 }

@@ -1,9 +1,6 @@
 import type { DestinationStream } from 'pino';
 import { SonicBoom } from 'sonic-boom';
 
-/** Bytes of lines that may wait to be written. */
-const MOST_WAITING = 2 ** 24;
-
 /** Milliseconds without progress after which the reader is taken to have stalled. */
 const STALL = 1000;
 
@@ -13,16 +10,14 @@ const STALL = 1000;
  * the process does not wait for them when it exits.
  */
 class StandardOutput implements DestinationStream {
-  private readonly output = new SonicBoom({ fd: 1, maxLength: MOST_WAITING });
+  private readonly output = new SonicBoom({ fd: 1, maxLength: 2 ** 24 });
   private failing = false;
   /** When something was written last, and when something was given to be written after that. */
   private writtenAt = 0;
   private givenAt = 0;
 
   constructor() {
-    this.output.on('error', () => {
-      this.failing = true;
-    });
+    this.output.on('error', () => (this.failing = true));
     this.output.on('write', () => {
       this.failing = false;
       this.writtenAt = performance.now();

@@ -88,28 +88,17 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
 
   onModuleInit(): void {
     const plants = this.moduleRef.get(PlantsRepository, { strict: false });
-    const { registers } = this;
-    new Gauge({
-      name: 'plant_store_queue_length',
-      help: 'Plants that wait to be handed to the database.',
-      registers,
-      collect() {
-        this.set(plants.queueLength());
-      },
-    });
-    new Gauge({
-      name: 'plant_store_ready',
-      help: 'Whether the store takes plants: 1 or 0.',
-      registers,
-      collect() {
-        this.set(Number(plants.isReady()));
-      },
-    });
+    this.gauge('plant_store_queue_length', 'Plants that wait to be handed to the database.', () =>
+      plants.queueLength(),
+    );
+    this.gauge('plant_store_ready', 'Whether the store takes plants: 1 or 0.', () =>
+      Number(plants.isReady()),
+    );
     new Gauge({
       name: 'plant_store_build_info',
       help: 'The version of the service, as a label; always 1.',
       labelNames: ['version'],
-      registers,
+      registers: this.registers,
     }).set({ version: packageVersion() }, 1);
 
     errorChannel.subscribe(this.countError);
@@ -127,7 +116,6 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
 
   /** Measures every answered request, and counts connections. Call it before routes are added. */
   measure(instance: FastifyInstance): void {
-    const { registers } = this;
     instance.addHook('onResponse', (request, reply, done) => {
       const { method, is404 } = request;
       const { url: route } = request.routeOptions;
@@ -137,18 +125,11 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
       done();
     });
     const connections = promisify(instance.server.getConnections.bind(instance.server));
-    new Gauge({
-      name: 'http_open_connections',
-      help: 'Connections that are open.',
-      registers,
-      async collect() {
-        this.set(await connections());
-      },
-    });
+    this.gauge('http_open_connections', 'Connections that are open.', connections);
     const dropped = new Counter({
       name: 'http_dropped_connections_total',
       help: 'New connections closed because too many were open.',
-      registers,
+      registers: this.registers,
     });
     instance.server.on('drop', () => {
       dropped.inc();
@@ -158,6 +139,18 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
   /** All metrics in the Prometheus text format, version 0.0.4. */
   text(): Promise<string> {
     return this.registry.metrics();
+  }
+
+  /** Adds a gauge that is read whenever the metrics are. */
+  private gauge(name: string, help: string, read: () => number | Promise<number>): void {
+    new Gauge({
+      name,
+      help,
+      registers: this.registers,
+      async collect() {
+        this.set(await read());
+      },
+    });
   }
 
   private readonly countError = (message: unknown): void => {

@@ -31,7 +31,6 @@ import {
 import { packageVersion } from '../../package-version';
 import { traceFields } from '../logging';
 
-/** What the service keeps of the SDK. */
 export type Sdk = Pick<NodeSDK, 'shutdown'>;
 
 const SERVICE = 'plant-store';
@@ -83,13 +82,8 @@ function diagLogger(logger: Logger): DiagLogger {
       if (throttle.admit(text.replaceAll(/\d+/g, '#'))) log(text);
     };
   };
-  return {
-    error: write('error'),
-    warn: write('warn'),
-    info: write('log'),
-    debug: write('debug'),
-    verbose: write('verbose'),
-  };
+  const [error, warn, info] = [write('error'), write('warn'), write('log')];
+  return { error, warn, info, debug: write('debug'), verbose: write('verbose') };
 }
 
 function levelOf(name = ''): DiagLogLevel {
@@ -111,7 +105,11 @@ export function traceRequests(instance: FastifyInstance): void {
     const span = startRequest(tracer, request, caller);
     contexts.set(request, trace.setSpan(caller, span));
     response.once('close', () => {
-      endRequest(span, response);
+      // Otherwise the caller disconnected before the answer.
+      const { headersSent, statusCode: status } = response;
+      if (headersSent) span.setAttribute('http.response.status_code', status);
+      if (headersSent && status >= 500) markFailed(span, status, status);
+      span.end();
     });
   };
   // Not a hook: some requests are answered before any hook sees them.
@@ -129,10 +127,9 @@ export function traceRequests(instance: FastifyInstance): void {
   });
   // The span ends when the connection is done with the response, which is later.
   instance.addHook('onResponse', ({ raw }, reply, done) => {
+    const span = trace.getSpan(contexts.get(raw) ?? ROOT_CONTEXT);
     if (reply.hasHeader(IDEMPOTENT_REPLAYED)) {
-      trace
-        .getSpan(contexts.get(raw) ?? ROOT_CONTEXT)
-        ?.setAttribute('plant_store.idempotent_replay', true);
+      span?.setAttribute('plant_store.idempotent_replay', true);
     }
     done();
   });
@@ -169,44 +166,24 @@ function startRequest(tracer: Tracer, request: IncomingMessage, caller: Context)
   return span;
 }
 
-function endRequest(span: Span, { headersSent, statusCode }: ServerResponse): void {
-  // Otherwise the caller disconnected before the answer.
-  if (headersSent) {
-    span.setAttribute('http.response.status_code', statusCode);
-    if (statusCode >= 500) markFailed(span, statusCode, statusCode);
-  }
-  span.end();
-}
-
 /** Sets the type of the error. Only a 5xx counts as an error of the service. */
 function markFailed(span: Span, type: number | string, status: number): void {
   span.setAttribute('error.type', String(type));
   if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** The event of a tracing channel when the operation has ended. */
-type Ended = CommitEvent & { readonly error?: unknown };
-
 /** Listeners for a tracing channel that create a child span of the current one for each operation. */
-function operationSpans(
-  tracer: Tracer,
-  name: string,
-): { start: (event: object) => void; end: (event: Ended) => void } {
+function operationSpans(tracer: Tracer, name: string) {
   const spans = new WeakMap<object, Span>();
   return {
-    start: (event) => {
-      spans.set(event, tracer.startSpan(name));
-    },
-    end: (event) => {
+    start: (event: object) => void spans.set(event, tracer.startSpan(name)),
+    end: (event: CommitEvent & { readonly error?: unknown }) => {
       const span = spans.get(event);
       if (span === undefined) return;
       const { batchSize, error } = event;
       if (batchSize !== undefined) span.setAttribute('plant_store.batch.size', batchSize);
-      if (error instanceof PlantStoreError) {
-        markFailed(span, error.error, error.getStatus());
-      } else if (error !== undefined) {
-        markFailed(span, '_OTHER', 500);
-      }
+      if (error instanceof PlantStoreError) markFailed(span, error.error, error.getStatus());
+      else if (error !== undefined) markFailed(span, '_OTHER', 500);
       span.end();
     },
   };

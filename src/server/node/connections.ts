@@ -69,7 +69,10 @@ export class Connections {
       this.add(socket);
     });
     server.on('timeout', (socket: Socket) => {
-      this.destroyStalled(socket);
+      // Idle, or its client does not read its answers: Node emits the event at the second time-out
+      // without progress. A request that waits for the store is left alone.
+      const isBusy = (this.open.get(socket)?.unanswered.length ?? 0) > 0;
+      if (!isBusy || socket.writableLength > 0) socket.destroy();
     });
   }
 
@@ -185,14 +188,6 @@ export class Connections {
     for (const socket of [...this.sockets, ...this.open.keys()]) {
       if (socket.bytesRead === 0) socket.destroy();
     }
-  }
-
-  /**
-   * Destroys a connection that is idle or whose client does not read its answers. Node emits the
-   * event at the second time-out without progress. A request that waits for the store is left alone.
-   */
-  private destroyStalled(socket: Socket): void {
-    if (!this.open.get(socket)?.unanswered.length || socket.writableLength > 0) socket.destroy();
   }
 }
 

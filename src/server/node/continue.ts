@@ -5,17 +5,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
  * `resume` when its body is first read. `connections.spec.ts` fails when that changes.
  */
 
-/** RFC 9112 section 6.3 */
-function hasContent({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-}
-
 /** Sends 100 Continue once the body is read, RFC 9110 section 10.1.1, and never after an answer. */
 export function continueOnceRead(request: IncomingMessage, response: ServerResponse): void {
   const sendContinue = (): void => {
     if (!response.headersSent) response.writeContinue();
   };
-  if (request.readableFlowing || !hasContent(request)) {
+  const { headers, readableFlowing } = request;
+  // RFC 9112 section 6.3
+  const hasContent =
+    headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+  if (readableFlowing || !hasContent) {
     sendContinue();
   } else {
     // An answer without 100 Continue closes the connection. Whether that comes must be known before
