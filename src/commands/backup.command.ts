@@ -6,10 +6,6 @@ import { withInterrupts } from './interrupt';
 import { NewFile } from './new-file';
 import { Progress } from './progress';
 
-/** Milliseconds between two readings of the size of the copy. */
-const PROGRESS_INTERVAL = 200;
-
-/** `plant-store backup` */
 export function addBackup(program: Command): void {
   program
     .command('backup')
@@ -39,7 +35,7 @@ async function backUp(path: string, signal: AbortSignal): Promise<void> {
   const timer = setInterval(() => {
     const copied = statSync(file.draft, { throwIfNoEntry: false })?.size ?? 0;
     progress.show(copied / 2 ** 20, copied / size);
-  }, PROGRESS_INTERVAL);
+  }, 200);
   try {
     await copySqlite(source, file.draft, signal);
     await checkSqlite(file.draft, signal);

@@ -5,7 +5,6 @@ import type { Settings } from '../config';
 import { OperatorError } from '../errors';
 import { withInterrupts } from './interrupt';
 
-/** `plant-store check` */
 export function addCheck(program: Command): void {
   program
     .command('check')
@@ -15,13 +14,12 @@ export function addCheck(program: Command): void {
     )
     .option('--deep', 'also read all stored plants')
     .addHelpText('after', '\nExample:\n  plant-store check --deep')
-    .action(({ deep = false }: { deep?: boolean }) =>
-      withInterrupts((signal) => check(deep, signal)),
+    .action(({ deep: isDeep = false }: { deep?: boolean }) =>
+      withInterrupts((signal) => check(isDeep, signal)),
     );
 }
 
-/** @param deep whether all stored plants are read */
-async function check(deep: boolean, signal: AbortSignal): Promise<void> {
+async function check(isDeep: boolean, signal: AbortSignal): Promise<void> {
   const { assertKeysOfIssuer } = await import('../auth/index.js');
   const { readEnvironment } = await import('../config/index.js');
   const { describeStore, readStore } = await import('../data/index.js');
@@ -46,7 +44,7 @@ async function check(deep: boolean, signal: AbortSignal): Promise<void> {
   if (settings !== undefined) {
     const { auth, tls, database } = settings;
     await report('store', () => describeStore(database));
-    if (deep) await report('plants', () => readStore(database, signal));
+    if (isDeep) await report('plants', () => readStore(database, signal));
     await report('tokens', () => describeTokens(auth));
     const { issuer, jwksUrl } = auth;
     if (issuer !== undefined) {
@@ -81,11 +79,9 @@ async function describeTokens({
     parts.push(`${listed.length} in ${tokensFile}, ${expired} of them expired`);
   }
   if (parts.length === 0) {
-    parts.push(
-      issuer === undefined
-        ? 'none set; the service will make one at its start'
-        : 'none listed; the service accepts JWTs of AUTH_ISSUER',
-    );
+    return issuer === undefined
+      ? 'none set; the service will make one at its start'
+      : 'none listed; the service accepts JWTs of AUTH_ISSUER';
   }
   return parts.join('; ');
 }

@@ -6,23 +6,18 @@ import { NewFile } from './new-file';
 import { Progress } from './progress';
 
 interface Options {
-  /** Undefined chooses by the name of the file. */
   readonly format?: Format;
-  /** The file to write; undefined for the standard output. */
   readonly output?: string;
 }
 
-/** The option `--format` of export and import. */
 export const formatOption = (): Option =>
   new Option(
     '--format <format>',
     'JSON Lines, or CSV with a header; default: csv if the file name ends in .csv, else ndjson',
   ).choices(['ndjson', 'csv']);
 
-/** The format that the name of a file tells. */
 export const formatOf = (file = ''): Format => (file.endsWith('.csv') ? 'csv' : 'ndjson');
 
-/** `plant-store export` */
 export function addExport(program: Command): void {
   program
     .command('export')

@@ -3,13 +3,9 @@ import { request as requestHttps } from 'node:https';
 import type { Command } from 'commander';
 import { OperatorError } from '../errors';
 
-/** Milliseconds that the service may take for its answer. */
-const TIMEOUT = 5000;
-
 /** The addresses that a service listens on everywhere, and where it is reached from its own machine. */
 const LOOPBACK: Partial<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
-/** `plant-store health` */
 export function addHealth(program: Command): void {
   program
     .command('health')
@@ -32,36 +28,29 @@ async function askHealth(word: 'live' | 'ready'): Promise<void> {
       'PORT is 0, so the service listens on a port that only its log names. Set PORT to that port.',
     );
   }
-  const options = {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const request: typeof requestHttps = tls ? requestHttps : requestHttp;
+  request({
     host: LOOPBACK[host] ?? host,
     port,
     path: `/health/${word}`,
-    agent: false as const,
-    signal: AbortSignal.timeout(TIMEOUT),
-  };
-
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  // The certificate need not name this address. Nothing secret is sent.
-  const request = tls
-    ? requestHttps({ ...options, rejectUnauthorized: false })
-    : requestHttp(options);
-  request.on('error', reject).on('response', (response) => {
-    response.resume();
-    resolve(response.statusCode ?? 0);
-  });
-  request.end();
-
+    agent: false,
+    signal: AbortSignal.timeout(5000),
+    // The certificate need not name this address. Nothing secret is sent.
+    rejectUnauthorized: false,
+  })
+    .on('error', reject)
+    .on('response', (response) => {
+      resolve(response.resume().statusCode ?? 0);
+    })
+    .end();
   let status;
   try {
     status = await promise;
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw new OperatorError(
-      `The service at ${host} port ${port} does not answer: ${code ?? message}.`,
-      {
-        cause: error,
-      },
-    );
+    const reason = `The service at ${host} port ${port} does not answer: ${code ?? message}.`;
+    throw new OperatorError(reason, { cause: error });
   }
   if (status !== 200)
     throw new OperatorError(`The service is not ${word}: it answered with status ${status}.`);

@@ -10,7 +10,6 @@ import { NewFile } from './new-file';
 import { Progress } from './progress';
 
 interface Options {
-  /** Undefined chooses by the name of the file. */
   readonly format?: Format;
   readonly onConflict: 'fail' | 'skip';
   /** The file that gets what is not stored. */
@@ -18,7 +17,6 @@ interface Options {
   readonly dryRun?: boolean;
 }
 
-/** `plant-store import` */
 export function addImport(program: Command): void {
   program
     .command('import')
@@ -43,9 +41,6 @@ export function addImport(program: Command): void {
       withInterrupts((signal) => importFile(file, options, signal)),
     );
 }
-
-/** How many lines are reported one by one. */
-const MAX_REPORTS = 20;
 
 /** @param file undefined or `-` for the standard input */
 async function importFile(
@@ -97,9 +92,9 @@ async function importFile(
   if (counts.invalid > 0) process.exitCode = 1;
 }
 
-/** Reports rejections one by one, up to a number for the whole file. */
+/** Reports rejections one by one, up to 20 of the whole file. */
 function report(rejections: readonly Rejection[], { conflicting, invalid }: ImportCounts): void {
-  const free = MAX_REPORTS - conflicting - invalid;
+  const free = 20 - conflicting - invalid;
   for (const { line, reason } of rejections.slice(0, Math.max(free, 0))) {
     console.error(`Line ${line}: ${reason}`);
   }
@@ -133,10 +128,7 @@ class Rejects {
       this.handle = await this.file.create();
       if (header !== undefined) lines.unshift(header);
     }
-    for (const line of lines) {
-      await this.handle.writeFile(line);
-      await this.handle.writeFile('\n');
-    }
+    for (const part of lines.flatMap((line) => [line, '\n'])) await this.handle.writeFile(part);
   }
 
   async finish(): Promise<void> {

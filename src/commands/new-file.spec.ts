@@ -1,18 +1,13 @@
 import { linkSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { NewFile } from './new-file';
-import { makeFolder, removeFolder } from '../../test/support/folder';
+import { useFolder } from '../../test/support/folder';
 
-let folder: string;
-beforeEach(() => {
-  folder = makeFolder();
-});
-afterEach(() => {
-  removeFolder(folder);
-});
+const folder = useFolder();
+const path = join(folder, 'plants.ndjson');
 
 /** Makes many files of one name at the same time, each with content of its own. */
-async function finishAtOnce(path: string, count: number): Promise<(string | undefined)[]> {
+async function finishAtOnce(count: number): Promise<(string | undefined)[]> {
   const files = Array.from({ length: count }, (_, at) => {
     const file = new NewFile(path);
     // As another process would name it.
@@ -32,9 +27,7 @@ async function finishAtOnce(path: string, count: number): Promise<(string | unde
 }
 
 it('one of the files that get the same name at once gets it, and the others say so', async () => {
-  const path = join(folder, 'plants.ndjson');
-
-  const faults = await finishAtOnce(path, 20);
+  const faults = await finishAtOnce(20);
 
   const winners = [...faults.entries()].filter(([, fault]) => fault === undefined);
   expect(winners).toHaveLength(1);
@@ -44,7 +37,6 @@ it('one of the files that get the same name at once gets it, and the others say 
 });
 
 it('a file that appears while another is written stays', async () => {
-  const path = join(folder, 'plants.ndjson');
   const file = new NewFile(path);
   await (await file.create()).close();
   const other = join(folder, 'other');

@@ -22,7 +22,6 @@ export class NewFile {
     this.assertFree();
   }
 
-  /** Creates the draft, empty. */
   create(): Promise<FileHandle> {
     return open(this.draft, 'wx', 0o600);
   }
@@ -38,7 +37,6 @@ export class NewFile {
     if (process.platform !== 'win32') await sync(dirname(this.path));
   }
 
-  /** Removes the draft, if there is one. */
   discard(): void {
     rmSync(this.draft, { force: true });
   }

@@ -1,9 +1,5 @@
 import { clearLine, cursorTo } from 'node:readline';
 
-/** Milliseconds between two lines where there is no terminal, and between two changes on one. */
-const LINE_INTERVAL = 10_000;
-const TERMINAL_INTERVAL = 200;
-
 /**
  * Shows on the standard error how far a command is: in one line that changes on a terminal, in one
  * line every ten seconds elsewhere.
@@ -23,7 +19,7 @@ export class Progress {
    */
   show(done: number, share?: number): void {
     const now = performance.now();
-    if (now - this.shownAt < (this.isTerminal ? TERMINAL_INTERVAL : LINE_INTERVAL)) return;
+    if (now - this.shownAt < (this.isTerminal ? 200 : 10_000)) return;
     this.shownAt = now;
     const seconds = (now - this.begin) / 1000;
     const parts = [`${format(done)} ${this.unit}`, `${format(done / seconds)}/s`];

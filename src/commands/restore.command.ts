@@ -6,7 +6,6 @@ import { UsageError } from '../errors';
 import { withInterrupts } from './interrupt';
 import { sync } from './new-file';
 
-/** `plant-store restore` */
 export function addRestore(program: Command): void {
   program
     .command('restore')

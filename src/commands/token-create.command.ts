@@ -4,14 +4,12 @@ import { OperatorError, UsageError } from '../errors';
 
 interface Options {
   readonly name?: string;
-  /** A duration, such as `12h` or `90d`. */
   readonly expires?: string;
   /** What the token may do; empty for everything. */
   readonly scope: readonly string[];
   readonly file?: string;
 }
 
-/** `plant-store token create` */
 export function addTokenCreate(program: Command): void {
   program
     .command('token')
@@ -87,12 +85,10 @@ function appendLine(file: string, line: string, validate: (content: Buffer) => u
     } catch (error) {
       throw new OperatorError(`The token file ${file} is invalid: ${(error as Error).message}.`);
     }
-    const separator = content.length > 0 && content.at(-1) !== NEWLINE ? '\n' : '';
+    const separator = content.length > 0 && !content.toString().endsWith('\n') ? '\n' : '';
     writeSync(descriptor, `${separator}${line}\n`);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);
   }
 }
-
-const NEWLINE = 0x0a;

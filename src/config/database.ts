@@ -6,7 +6,6 @@ import { readSettingFile } from './variables';
 /** Where the plants are: a SQLite file, or the connection URL of a PostgreSQL database. */
 export type DatabaseSettings = { readonly sqlite: string } | { readonly postgres: string };
 
-/** The store when the environment names none. */
 export const DEFAULT_DATABASE: DatabaseSettings = { sqlite: 'data/plants.db' };
 
 /**

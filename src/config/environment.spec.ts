@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder, removeFolder } from '../../test/support/folder';
+import { useFolder } from '../../test/support/folder';
 import { readEnvironment, type Settings } from './environment';
 import { OperatorError } from '../errors';
 
@@ -126,80 +126,50 @@ describe('readEnvironment', () => {
     });
   });
 
+  /** Environments with one variable each. */
+  const each = (name: string, ...values: string[]): NodeJS.ProcessEnv[] =>
+    values.map((value) => ({ [name]: value }));
+  const ISSUER = { AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' };
+
   it.each<NodeJS.ProcessEnv>([
-    { PORT: '65536' },
-    { PORT: '-1' },
-    { PORT: '3000x' },
-    { PORT: '1e3' },
+    ...each('PORT', '65536', '-1', '3000x', '1e3'),
     { HOST: 'http://localhost' },
-    { DATABASE_URL: 'plants.db' },
-    { DATABASE_URL: 'sqlite:' },
-    { DATABASE_URL: 'mysql://localhost' },
-    { DATABASE_URL: 'postgres:plants' },
-    { DATABASE_URL: 'postgres://localhost:port/plants' },
-    { DATABASE_URL: 'postgres://one:5432,two:70000/plants' },
-    { DATABASE_URL: 'postgres://localhost/plants?sslmode=prefer' },
-    { DATABASE_URL: 'postgres://localhost/plants?sslmode=verify_full' },
-    { DATABASE_URL: 'postgres://localhost/plants?sslmode=verify-full&sslmode=disable' },
-    { DATABASE_URL: 'postgres://localhost/plants?sslmode=verify-full&ssl=false' },
-    { DATABASE_URL: 'postgres://localhost/plants?ssl=require' },
-    { DATABASE_URL: 'postgres://localhost/plants?ssl=TRUE' },
-    { DATABASE_URL: 'postgres://localhost/plants?requiressl=1' },
-    { DATABASE_URL: 'postgres://localhost/plants?target_session_attrs=standby' },
-    { DATABASE_URL: 'postgres://localhost/plants?constructor=x' },
-    { DATABASE_URL: 'postgres://localhost/plants#sslmode=require' },
-    { BODY_LIMIT: '0' },
-    { BODY_LIMIT: '1GB' },
-    { BODY_LIMIT: '999999999 MiB' },
+    ...each('DATABASE_URL', 'plants.db', 'sqlite:', 'mysql://localhost', 'postgres:plants'),
+    ...each('DATABASE_URL', 'postgres://localhost:port/plants', 'postgres://one:5432,two:70000/p'),
+    ...[
+      ...['?sslmode=prefer', '?sslmode=verify_full', '?sslmode=verify-full&sslmode=disable'],
+      ...['?sslmode=verify-full&ssl=false', '?ssl=require', '?ssl=TRUE', '?requiressl=1'],
+      ...['?target_session_attrs=standby', '?constructor=x', '#sslmode=require'],
+    ].map((end) => ({ DATABASE_URL: `postgres://localhost/plants${end}` })),
+    ...each('BODY_LIMIT', '0', '1GB', '999999999 MiB'),
     { TLS_CERT: 'a.pem' },
     { TLS_KEY: 'b.pem' },
     { MAX_CONNECTIONS: '0' },
     { HEADERS_LIMIT: '-1' },
-    ...['*', 'null', 'app.example.org', 'https://app.example.org/', 'https://App.example.org'].map(
-      (CORS_ORIGINS) => ({ CORS_ORIGINS }),
-    ),
-    { CORS_ORIGINS: 'https://app.example.org:443' },
-    { CORS_ORIGINS: 'https://*.example.org/a' },
-    { CORS_ORIGINS: 'https://*.example.org' },
-    { CORS_ORIGINS: 'ftp://example.org' },
-    { RATE_LIMIT: '100' },
-    { RATE_LIMIT: '0/s' },
-    { RATE_LIMIT: '5/d' },
-    { SHUTDOWN_TIMEOUT: '0' },
-    { SHUTDOWN_TIMEOUT: '10h' },
+    ...each('CORS_ORIGINS', '*', 'null', 'app.example.org', 'https://app.example.org/'),
+    ...each('CORS_ORIGINS', 'https://App.example.org', 'https://app.example.org:443'),
+    ...each('CORS_ORIGINS', 'https://*.example.org/a', 'https://*.example.org', 'ftp://a.org'),
+    ...each('RATE_LIMIT', '100', '0/s', '5/d'),
+    ...each('SHUTDOWN_TIMEOUT', '0', '10h'),
     { REQUEST_TIMEOUT: '999999999' },
     { LOG_LEVEL: 'loud' },
     { ACCESS_LOG: 'yes' },
     { DOCS: '1' },
-    { AUTH_TOKENS: 'tök' },
-    { AUTH_TOKENS: 'sha256:abc' },
-    { AUTH_TOKENS: ',' },
-    { AUTH_TOKENS: 'scope=create' },
-    { AUTH_TOKENS: 'abc scope=read' },
-    { AUTH_TOKENS: 'abc scope=' },
-    { AUTH_TOKENS: 'abc scope=Create' },
-    { AUTH_TOKENS: 'abc scope=create,abc scope=metrics' },
-    { AUTH_TOKENS: 'abc,abc scope=metrics' },
-    { AUTH_TOKENS: 'abc scope=create,metrics' },
-    { AUTH_TOKENS: 'Create' },
+    ...each('AUTH_TOKENS', 'tök', 'sha256:abc', ',', 'Create', 'scope=create', 'abc scope=read'),
+    ...each('AUTH_TOKENS', 'abc scope=', 'abc scope=Create', 'abc scope=create,abc scope=metrics'),
+    ...each('AUTH_TOKENS', 'abc,abc scope=metrics', 'abc scope=create,metrics'),
     { AUTH_SCOPE_METRICS: 'plants' },
-    { AUTH_SCOPE_METRICS: 'a"b', AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' },
+    { AUTH_SCOPE_METRICS: 'a"b', ...ISSUER },
     { AUTH_ISSUER: 'https://id.example.org' },
-    { AUTH_ISSUER: 'https://user:secret@id.example.org', AUTH_AUDIENCE: 'x' },
     { AUTH_AUDIENCE: 'plants' },
     { AUTH_JWKS_URL: 'https://id.example.org/keys' },
     { AUTH_SCOPE: 'plants' },
-    { AUTH_ISSUER: 'id.example.org', AUTH_AUDIENCE: 'plants' },
-    { AUTH_ISSUER: 'http://id.example.org', AUTH_AUDIENCE: 'plants' },
-    { AUTH_ISSUER: 'http://127.0.0.1.example.org', AUTH_AUDIENCE: 'plants' },
-    { AUTH_ISSUER: 'ftp://127.0.0.1', AUTH_AUDIENCE: 'plants' },
-    { AUTH_ISSUER: 'https://id.example.org/?tenant=1', AUTH_AUDIENCE: 'plants' },
-    {
-      AUTH_JWKS_URL: 'http://id.example.org/keys',
-      AUTH_ISSUER: 'https://id.example.org',
-      AUTH_AUDIENCE: 'plants',
-    },
-    { AUTH_SCOPE: 'a"b', AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' },
+    ...[
+      ...['id.example.org', 'http://id.example.org', 'https://user:secret@id.example.org'],
+      ...['http://127.0.0.1.example.org', 'ftp://127.0.0.1', 'https://id.example.org/?tenant=1'],
+    ].map((url) => ({ AUTH_ISSUER: url, AUTH_AUDIENCE: 'plants' })),
+    { AUTH_JWKS_URL: 'http://id.example.org/keys', ...ISSUER },
+    { AUTH_SCOPE: 'a"b', ...ISSUER },
     { SHUTDOWN_GRACE: '10', SHUTDOWN_TIMEOUT: '10' },
     { HEADERS_TIMEOUT: '20', REQUEST_TIMEOUT: '10' },
   ])('refuses %j and names the variable', (environment) => {
@@ -237,15 +207,7 @@ describe('readEnvironment', () => {
   });
 
   describe('DATABASE_URL_FILE', () => {
-    let folder: string;
-    let file: string;
-    beforeEach(() => {
-      folder = makeFolder();
-      file = join(folder, 'secret');
-    });
-    afterEach(() => {
-      removeFolder(folder);
-    });
+    const file = join(useFolder(), 'secret');
 
     it('names the file that has the URL', () => {
       writeFileSync(file, 'postgres://a:b@localhost/plants\n');

@@ -17,7 +17,7 @@ import { describeMisspelled, describeUnknownAuth } from './variables';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
 export interface Settings extends HttpOptions, ShutdownOptions {
-  /** The address to listen on: a host name or an IP address. */
+  /** A host name or an IP address to listen on. */
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
@@ -38,8 +38,7 @@ export interface Settings extends HttpOptions, ShutdownOptions {
 type Parse<T> = (text: string) => T | undefined;
 
 /**
- * Reads the settings from an environment such as `process.env`. An empty variable counts as not
- * set.
+ * Reads the settings from an environment. An empty variable counts as not set.
  *
  * @throws OperatorError when any variable is invalid; the message never shows a secret
  */
@@ -58,12 +57,12 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     return value ?? fallback;
   }
 
-  const readDuration = (name: string, fallback: number): number =>
+  const readDuration = (name: string, fallback: number, shortest = 1): number =>
     read(
       name,
       fallback,
-      'a duration above zero: seconds, or a number with the unit ms, s or m',
-      parseDurationAboveZero,
+      `a duration${shortest > 0 ? ' above zero' : ''}: seconds, or a number with the unit ms, s or m`,
+      (text) => parseDuration(text, shortest),
     );
   const readSize = (name: string, fallback: number): number =>
     read(
@@ -73,24 +72,16 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       parseSize,
     );
   const readFlag = (name: string, fallback: boolean): boolean =>
-    read(name, fallback, 'true or false', (value) => FLAGS.get(value.toLowerCase()));
+    read(name, fallback, 'true or false', (value) =>
+      /^(?:true|false)$/i.test(value) ? value.toLowerCase() === 'true' : undefined,
+    );
 
-  function readStore(): DatabaseSettings {
+  function attempt<T>(fallback: T, prefix: string, find: () => T): T {
     try {
-      return readDatabase(environment);
+      return find();
     } catch (error) {
-      faults.push((error as OperatorError).message);
-      return DEFAULT_DATABASE;
-    }
-  }
-
-  function readTokens(): string[] {
-    const text = readText('AUTH_TOKENS');
-    try {
-      return text === undefined ? [] : parseTokens(text);
-    } catch (error) {
-      faults.push(`AUTH_TOKENS: ${(error as Error).message}`);
-      return [];
+      faults.push(prefix + (error as Error).message);
+      return fallback;
     }
   }
 
@@ -103,9 +94,9 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       /^[\w.:-]+$/.test(value) ? value : undefined,
     ),
     port: read('PORT', 3000, 'a port from 0 to 65535', parseIntegerBetween(0, 65_535)),
-    database: readStore(),
+    database: attempt(DEFAULT_DATABASE, '', () => readDatabase(environment)),
     auth: {
-      tokens: readTokens(),
+      tokens: attempt([], 'AUTH_TOKENS: ', () => parseTokens(readText('AUTH_TOKENS'))),
       tokensFile: readText('AUTH_TOKENS_FILE'),
       issuer: readText('AUTH_ISSUER'),
       audience: readText('AUTH_AUDIENCE'),
@@ -137,12 +128,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     headersTimeout: readDuration('HEADERS_TIMEOUT', 10_000),
     requestTimeout: readDuration('REQUEST_TIMEOUT', 30_000),
     keepAliveTimeout: readDuration('KEEP_ALIVE_TIMEOUT', 65_000),
-    shutdownGrace: read(
-      'SHUTDOWN_GRACE',
-      0,
-      'a duration: seconds, or a number with the unit ms, s or m',
-      parseDuration,
-    ),
+    shutdownGrace: readDuration('SHUTDOWN_GRACE', 0, 0),
     shutdownTimeout: readDuration('SHUTDOWN_TIMEOUT', 10_000),
     logLevel: read('LOG_LEVEL', 'info', `one of ${LOG_LEVELS.join(', ')}`, (value) =>
       LOG_LEVELS.find((level) => level === value.toLowerCase()),
@@ -159,11 +145,8 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   faults.push(...validateAuthOptions(settings.auth, AUTH_VARIABLES));
   faults.push(...describeUnknownAuth(environment));
   // An invalid AUTH_TOKENS has been reported already.
-  if (
-    environment.NODE_ENV === 'production' &&
-    !isAuthConfigured(settings.auth) &&
-    readText('AUTH_TOKENS') === undefined
-  ) {
+  const hasTokens = isAuthConfigured(settings.auth) || readText('AUTH_TOKENS') !== undefined;
+  if (environment.NODE_ENV === 'production' && !hasTokens) {
     faults.push(
       'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production',
     );
@@ -176,10 +159,6 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
 }
 
 const LOG_LEVELS = [...Object.keys(pino.levels.values), 'silent'];
-const FLAGS = new Map([
-  ['true', true],
-  ['false', false],
-]);
 
 const AUTH_VARIABLES = {
   issuer: 'AUTH_ISSUER',
@@ -196,29 +175,23 @@ const parseIntegerBetween =
     return number >= min && number <= max ? number : undefined;
   };
 
-/** The longest timer of Node.js, in milliseconds. */
-const MAX_DURATION = 2 ** 31 - 1;
 const DURATION_UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000 };
 
-function parseDuration(text: string): number | undefined {
+/** @param shortest in milliseconds */
+function parseDuration(text: string, shortest: number): number | undefined {
   const [, number, unit = 's'] = /^(\d{1,9}(?:\.\d{1,3})?) ?(ms|s|m)?$/.exec(text) ?? [];
   const duration = Math.round(Number(number) * (DURATION_UNITS[unit] ?? NaN));
-  return duration <= MAX_DURATION ? duration : undefined;
-}
-
-function parseDurationAboveZero(text: string): number | undefined {
-  const duration = parseDuration(text);
-  return duration === 0 ? undefined : duration;
+  // Node.js has no longer timers.
+  return duration >= shortest && duration < 2 ** 31 ? duration : undefined;
 }
 
 const SIZE_UNITS: Record<string, number> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 };
-/** In bytes. A string of V8 has at most about 2^29 characters. */
-const MAX_SIZE = 256 * 2 ** 20;
 
 function parseSize(text: string): number | undefined {
   const [, number, unit = ''] = /^(\d{1,9}) ?(KiB|MiB)?$/.exec(text) ?? [];
   const size = Number(number) * (SIZE_UNITS[unit] ?? NaN);
-  return size > 0 && size <= MAX_SIZE ? size : undefined;
+  // A string of V8 has at most about 2^29 characters.
+  return size > 0 && size <= 256 * 2 ** 20 ? size : undefined;
 }
 
 /** In seconds. */
@@ -241,7 +214,8 @@ function parseOrigins(text: string): string[] | undefined {
 }
 
 /** Returns the tokens as `sha256:HEX`, so that the settings hold no secret, with their scopes. */
-function parseTokens(text: string): string[] {
+function parseTokens(text: string | undefined): string[] {
+  if (text === undefined) return [];
   const entries: string[] = [];
   for (const field of text.split(/[\s,]+/).filter((each) => each !== '')) {
     // A scope belongs to the token before it.

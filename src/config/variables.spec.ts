@@ -1,19 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder, removeFolder } from '../../test/support/folder';
+import { useFolder } from '../../test/support/folder';
 import { addEnvFile } from './variables';
 import { OperatorError } from '../errors';
 
 describe('addEnvFile', () => {
-  let folder: string;
-  let file: string;
-  beforeEach(() => {
-    folder = makeFolder();
-    file = join(folder, 'service.env');
-  });
-  afterEach(() => {
-    removeFolder(folder);
-  });
+  const file = join(useFolder(), 'service.env');
 
   it('adds the variables of the file, as Node.js parses them', () => {
     writeFileSync(

@@ -22,7 +22,6 @@ export const VARIABLES = [
 const SERVICE_LINK =
   /^AUTH_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)?)$/;
 
-/** Describes each variable that begins with `AUTH_` and is unknown to the service. */
 export function describeUnknownAuth(environment: NodeJS.ProcessEnv): string[] {
   return unknownNames(environment)
     .filter((name) => name.startsWith('AUTH_') && !SERVICE_LINK.test(name))
@@ -41,7 +40,6 @@ export function describeMisspelled(environment: NodeJS.ProcessEnv): string[] {
   });
 }
 
-/** The variables that are set but unknown to the service. */
 function unknownNames(environment: NodeJS.ProcessEnv): string[] {
   return Object.keys(environment).filter(
     (name) => !VARIABLES.includes(name) && environment[name]?.trim(),

@@ -10,8 +10,6 @@ export interface ArchivedPlant extends Plant {
   readonly idempotencyKey?: string | undefined;
 }
 
-const KEY = /^[0-9a-f]{64}$/;
-
 /**
  * Validates the members of a plant in a file, by the rules of a creation over HTTP.
  *
@@ -23,7 +21,7 @@ export function validateArchivedPlant(
 ): ArchivedPlant {
   const plant = validateNewPlant(candidate);
   if (idempotencyKey === undefined) return plant;
-  if (typeof idempotencyKey !== 'string' || !KEY.test(idempotencyKey)) {
+  if (typeof idempotencyKey !== 'string' || !/^[0-9a-f]{64}$/.test(idempotencyKey)) {
     throw new InvalidPlantError(
       'Not a NewPlant: idempotencyKey must be 64 lowercase hexadecimal digits.',
     );

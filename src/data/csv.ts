@@ -1,16 +1,9 @@
-import { CsvError, type Options, parse } from 'csv-parse/sync';
+import { CsvError, parse } from 'csv-parse/sync';
 import { stringify } from 'csv-stringify/sync';
 import { InvalidPlantError, OperatorError } from '../errors';
 import { parseInt64 } from '../plants';
 import { type ArchivedPlant, validateArchivedPlant } from './archived-plant';
 import type { Field, FoundRecord, SourceRecord } from './records';
-
-/** CSV by RFC 4180. An unquoted empty field is absent, `""` is the empty string. */
-const OPTIONS: Options = {
-  cast: (value, { quoting: isQuoted }) => (value === '' && !isQuoted ? undefined : value),
-  record_delimiter: ['\r\n', '\n'],
-  skip_empty_lines: true,
-};
 
 /** What is wrong with a record, by the parser's code. */
 const FAULTS: Partial<Record<string, string>> = {
@@ -23,7 +16,6 @@ const COLUMNS = ['id', 'name', 'tag', 'idempotencyKey'];
 /** The first line of a file that export writes. */
 export const csvHeader = `${COLUMNS.join()}\r\n`;
 
-/** Writes plants as CSV, without a header. */
 export function toCsv(plants: readonly ArchivedPlant[]): string {
   const rows = plants.map(({ id, name, tag, idempotencyKey }) => [id, name, tag, idempotencyKey]);
   // An absent value is not a string.
@@ -51,10 +43,10 @@ export function findCsvRecords(text: string, isLast: boolean): FoundRecord[] {
   const rows = parseRecords(texts.join(''));
   if (typeof rows === 'string' || rows.length === 0) return findOneByOne(text, isLast);
   let next = 0;
-  return texts.map((record) => {
-    const isEmpty = /^\r?\n$/.test(record);
-    return { text: record, fields: isEmpty ? [] : rows[next++] };
-  });
+  return texts.map((record) => ({
+    text: record,
+    fields: /^\r?\n$/.test(record) ? [] : rows[next++],
+  }));
 }
 
 function findOneByOne(text: string, isLast: boolean): FoundRecord[] {
@@ -91,7 +83,12 @@ function endOfRecord(text: string, start: number, isLast: boolean): number | und
 /** @returns the fields of each record, or the code of the first fault */
 function parseRecords(text: string): Field[][] | string {
   try {
-    return parse(text, OPTIONS);
+    return parse(text, {
+      // An unquoted empty field is absent, `""` is the empty string.
+      cast: (value, { quoting: isQuoted }) => (value === '' && !isQuoted ? undefined : value),
+      record_delimiter: ['\r\n', '\n'],
+      skip_empty_lines: true,
+    });
   } catch (error) {
     if (error instanceof CsvError) return error.code;
     throw error;
@@ -108,10 +105,9 @@ export function csvPlantReader(
   header: SourceRecord | undefined,
 ): (record: SourceRecord) => ArchivedPlant {
   const names = header?.fields ?? [];
-  for (const column of ['id', 'name']) {
-    if (!names.includes(column)) {
-      throw new OperatorError(`The first line must be a header with the column "${column}".`);
-    }
+  const missing = ['id', 'name'].find((column) => !names.includes(column));
+  if (missing !== undefined) {
+    throw new OperatorError(`The first line must be a header with the column "${missing}".`);
   }
   if (new Set(names).size < names.length) {
     throw new OperatorError('The header has the same column twice.');

@@ -15,7 +15,6 @@ export interface Rejection extends Pick<SourceRecord, 'line' | 'raw'> {
   readonly reason: string;
 }
 
-/** How many records had which outcome. */
 export interface ImportCounts {
   readonly stored: number;
   readonly present: number;
@@ -41,14 +40,8 @@ export interface ImportBatch {
  */
 export async function* importPlants(
   chunks: AsyncIterable<Buffer>,
-  options: {
-    readonly format: Format;
-    readonly archive: PlantsArchive;
-    /** Whether nothing is stored. */
-    readonly isDryRun: boolean;
-  },
+  { format, archive, isDryRun }: { format: Format; archive: PlantsArchive; isDryRun: boolean },
 ): AsyncGenerator<ImportBatch> {
-  const { format, archive, isDryRun } = options;
   const batches = readBatches(chunks, format);
   let counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
   for (let next = batches.next(); ;) {
@@ -66,18 +59,17 @@ export async function* importPlants(
       conflicting: counts.conflicting + conflicts.length,
       invalid: counts.invalid + invalid.length,
     };
+    const reason = 'A plant with this id exists already, with another name or tag.';
     const rejections = conflicts
       .flatMap((index) => records[index] ?? [])
-      .map(({ line, raw }) => ({ line, raw, reason: CONFLICT }))
+      .map(({ line, raw }) => ({ line, raw, reason }))
       .concat(invalid)
       .sort((one, other) => one.line - other.line);
     yield { counts, rejections, header: batch.header };
   }
 }
 
-const CONFLICT = 'A plant with this id exists already, with another name or tag.';
-
-/** Plants that are handed to the store at once, and the records between them that are not plants. */
+/** Plants for the store, and the records between them that are not plants. */
 class ReadBatch {
   readonly plants: ArchivedPlant[] = [];
   /** Those of the plants, in the same order. */
@@ -99,8 +91,8 @@ class ReadBatch {
   }
 
   get isFull(): boolean {
-    const length = this.plants.length + this.invalid.length;
-    return length >= BATCH_LENGTH || this.textLength >= BATCH_TEXT;
+    const { plants, invalid, textLength } = this;
+    return plants.length + invalid.length >= BATCH_LENGTH || textLength >= BATCH_TEXT;
   }
 }
 

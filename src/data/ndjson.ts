@@ -1,18 +1,9 @@
 import { InvalidPlantError } from '../errors';
 import { describeJsonError, exactId } from '../plants';
 import { type ArchivedPlant, validateArchivedPlant } from './archived-plant';
-import type { FoundRecord, SourceRecord } from './records';
+import type { SourceRecord } from './records';
 
-/** Finds the lines of a text. */
-export function findLines(text: string): FoundRecord[] {
-  return text.split(/(?<=\n)/).map((line) => ({ text: line }));
-}
-
-/**
- * Reads a line as a plant.
- *
- * @throws InvalidPlantError saying what is wrong with it
- */
+/** @throws InvalidPlantError saying what is wrong with the line */
 export function readJsonPlant({ raw, fault }: SourceRecord): ArchivedPlant {
   if (typeof raw !== 'string') throw new InvalidPlantError(`Not JSON: ${fault}.`);
   let value: unknown;
@@ -32,13 +23,9 @@ export function readJsonPlant({ raw, fault }: SourceRecord): ArchivedPlant {
 
 /** Writes plants as JSON Lines. Equal plants give equal text, whatever their store. */
 export function toNdjson(plants: readonly ArchivedPlant[]): string {
-  return plants
-    .map(({ id, name, tag, idempotencyKey: key }) => {
-      const optional =
-        (tag === undefined ? '' : `,"tag":${JSON.stringify(tag)}`) +
-        (key === undefined ? '' : `,"idempotencyKey":"${key}"`);
-      // An id beyond 2^53 is no number of JavaScript.
-      return `{"id":${id},"name":${JSON.stringify(name)}${optional}}\n`;
-    })
-    .join('');
+  const lines = plants.map(({ id, name, tag, idempotencyKey }) => {
+    // An id beyond 2^53 is no number of JavaScript.
+    return `{"id":${id},${JSON.stringify({ name, tag, idempotencyKey }).slice(1)}\n`;
+  });
+  return lines.join('');
 }

@@ -24,10 +24,7 @@ export abstract class PlantsArchive {
   /** About how many plants the store has. */
   abstract estimateCount(): Promise<number>;
 
-  /**
-   * All plants in id order, as they were at one moment, in pages of some hundred. Memory does not grow
-   * with their number.
-   */
+  /** All plants in id order, as they were at one moment, in pages of bounded size. */
   abstract pages(): AsyncIterable<readonly ArchivedPlant[]>;
 
   /** Makes durable what was written, and closes the connection. */
@@ -65,10 +62,9 @@ export abstract class PlantsArchive {
     return { stored: free, present: plants.length - free - conflicts.length, conflicts };
   }
 
-  /** Stores plants whose ids are free, and returns how many. */
+  /** @returns how many were stored, because their ids were free */
   protected abstract insert(plants: readonly ArchivedPlant[]): Promise<number>;
 
-  /** The plants that have one of the ids. */
   protected abstract find(ids: readonly bigint[]): Promise<Plant[]>;
 }
 

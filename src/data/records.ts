@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { OperatorError } from '../errors';
 import { findCsvRecords } from './csv';
-import { findLines } from './ndjson';
 
 /** The value of a CSV field; undefined when it is absent. */
 export type Field = string | undefined;
@@ -10,7 +9,6 @@ export type Field = string | undefined;
 export interface FoundRecord {
   /** With the end of its last line. */
   readonly text: string;
-  /** Of CSV. */
   readonly fields?: readonly Field[] | undefined;
   /** Why it cannot be read, as a phrase. */
   readonly fault?: string | undefined;
@@ -24,19 +22,9 @@ export interface SourceRecord extends Omit<FoundRecord, 'text'> {
   readonly raw: string | Buffer;
 }
 
-/** The formats of files. */
 export const formats = ['ndjson', 'csv'] as const;
 /** A format of files: JSON Lines, or CSV by RFC 4180 with a header. */
 export type Format = (typeof formats)[number];
-
-/**
- * Finds the records of a text, in order and without gaps. The last ones are left out when they may go on
- * behind it, unless it is the end of the file.
- */
-const finders: Record<Format, (text: string, isLast: boolean) => FoundRecord[]> = {
-  ndjson: findLines,
-  csv: findCsvRecords,
-};
 
 /**
  * The longest record, in bytes: a request has at most 256 MiB, and a record is no longer than the
@@ -76,14 +64,18 @@ export async function* readRecords(
     // In Latin-1 each byte is one character, and comes back as that byte.
     const encoding = isUtf8(whole) ? 'utf8' : 'latin1';
     const text = whole.toString(encoding);
+    // In order and without gaps. The last ones are left out when they may go on behind the text.
+    const all =
+      format === 'csv'
+        ? findCsvRecords(text, isLast)
+        : text.split(/(?<=\n)/).map((each) => ({ text: each }));
     const records: SourceRecord[] = [];
     let end = 0;
-    for (const found of finders[format](text, isLast)) {
+    for (const found of all) {
       const source = toSource(line, found, encoding);
       if (source.raw.length > 0) records.push(source);
-      const start = end;
+      for (let at = 0; (at = found.text.indexOf('\n', at) + 1) > 0;) line++;
       end += found.text.length;
-      for (let at = start; (at = text.indexOf('\n', at) + 1) > 0 && at <= end;) line++;
     }
     const taken = Buffer.byteLength(text.slice(0, end), encoding);
     waiting = [block.subarray(taken)];

@@ -6,19 +6,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { OperatorError } from '../errors';
 import { isBusy, readSchemaVersion } from '../plants/persistence/sqlite';
 
-/** The program for long work, beside this file. */
-const TASK = join(__dirname, 'sqlite.task.js');
-
-/** Milliseconds to wait for a command that starts and has the file alone. A service keeps it open. */
-const LOCK_TIMEOUT = 1000;
-/** Milliseconds that a reader waits for one. */
-const READ_TIMEOUT = 5000;
-
 /**
  * Copies a database to a file that is missing or empty: all that was committed before, while others
  * read and write. The copy has no free pages. It is not synced.
  *
- * @param signal ends the copying
  * @throws OperatorError when that fails
  */
 export async function copySqlite(
@@ -37,20 +28,17 @@ export async function copySqlite(
 /**
  * Checks that a file is a database of plants, and reads all of it.
  *
- * @param signal ends the check
  * @throws OperatorError saying what is wrong
  */
 export async function checkSqlite(file: string, signal: AbortSignal): Promise<void> {
   try {
-    const schema = describeSqlite(file);
-    if (!schema.hasPlants) throw new Error('it has no table plants');
+    if (!describeSqlite(file).hasPlants) throw new Error('it has no table plants');
   } catch (cause) {
     throw new OperatorError(`${file} is not a store: ${(cause as Error).message}.`, { cause });
   }
   await runTask(['check', file], `${file} is damaged`, signal);
 }
 
-/** What a database file has. */
 export interface SqliteSchema {
   readonly version: number;
   readonly hasPlants: boolean;
@@ -58,13 +46,9 @@ export interface SqliteSchema {
   readonly hasKeys: boolean;
 }
 
-/**
- * Describes a database file, without changing it.
- *
- * @throws Error when it cannot be read as a database, or is newer than this program
- */
+/** @throws Error when the file cannot be read as a database, or is newer than this program */
 export function describeSqlite(file: string): SqliteSchema {
-  const database = new DatabaseSync(file, { readOnly: true, timeout: READ_TIMEOUT });
+  const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
   try {
     return readSchema(database);
   } finally {
@@ -100,7 +84,8 @@ export function replaceSqlite(draft: string, file: string, former: string): bool
     renameSync(draft, file);
     return false;
   }
-  const database = new DatabaseSync(file, { timeout: LOCK_TIMEOUT });
+  // A command that starts has the file alone for less than a second. A service keeps it open.
+  const database = new DatabaseSync(file, { timeout: 1000 });
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
     // This empties the log and removes it, which needs exclusive use of the file.
@@ -123,15 +108,14 @@ export function replaceSqlite(draft: string, file: string, former: string): bool
 }
 
 async function runTask(args: string[], what: string, signal: AbortSignal): Promise<void> {
-  const child = spawn(process.execPath, [TASK, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
-  const kill = (): void => {
-    child.kill('SIGKILL');
-  };
-  signal.addEventListener('abort', kill);
+  const program = join(__dirname, 'sqlite.task.js');
+  const child = spawn(process.execPath, [program, ...args], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  signal.addEventListener('abort', () => child.kill('SIGKILL'));
   let reason = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (reason += text));
   const [code] = (await once(child, 'close')) as [number | null];
-  signal.removeEventListener('abort', kill);
   signal.throwIfAborted();
   if (code !== 0)
     throw new OperatorError(`${what}: ${reason || 'the process that did this was killed'}.`);

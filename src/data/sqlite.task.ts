@@ -6,17 +6,15 @@ import { DatabaseSync } from 'node:sqlite';
  */
 const [task, file = '', target] = process.argv.slice(2);
 try {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
   if (task === 'copy') {
-    const source = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
     // One read transaction: it is not disturbed by writers, nor are they by it.
-    source.prepare('VACUUM INTO ?').run(target ?? '');
-    source.close();
+    database.prepare('VACUUM INTO ?').run(target ?? '');
   } else {
-    const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
     const { integrity_check: verdict } = database.prepare('PRAGMA integrity_check').get() ?? {};
-    database.close();
     if (verdict !== 'ok') throw new Error(`integrity check: ${String(verdict)}`);
   }
+  database.close();
 } catch (error) {
   process.stderr.write(error instanceof Error ? error.message : String(error));
   process.exitCode = 1;

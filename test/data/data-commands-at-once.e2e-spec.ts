@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
-import { makeFolder, removeFolder } from '../support/folder';
+import { useFolder } from '../support/folder';
 import { plantStore } from '../support/plant-store';
 import type { Run } from '../support/run';
 import { ServiceProcess } from '../support/service-process';
@@ -12,42 +12,31 @@ jest.setTimeout(240_000);
 
 const PLANTS = 2000;
 
-/** Lines of some plants, with ids that no other part has. */
-function linesOf(part: number): string {
-  return Array.from(
-    { length: PLANTS },
-    (_, at) => `{"id":${part * PLANTS + at},"name":"Fern"}\n`,
-  ).join('');
-}
-
-let folder: string;
+const folder = useFolder();
 let store: SqliteStore;
 let services: ServiceProcess[];
 beforeEach(() => {
-  folder = makeFolder();
   store = new SqliteStore();
   services = [];
 });
 afterEach(async () => {
-  for (const service of services) {
-    service.kill('SIGKILL');
-    await service.ended;
-  }
+  for (const service of services) await service.end('SIGKILL');
   store.remove();
-  removeFolder(folder);
 });
 
-/** Starts a service, and rejects with what it prints when it does not start. */
 async function startService(): Promise<void> {
   services.push(await ServiceProcess.start(folder, { DATABASE_URL: store.url }));
 }
 
-const importPart = (part: number): Promise<Run> =>
-  plantStore(['import'], { DATABASE_URL: store.url }, { input: linesOf(part) });
+/** Imports some plants, with ids that no other part has. */
+function importPart(part: number): Promise<Run> {
+  const ids = Array.from({ length: PLANTS }, (_, at) => part * PLANTS + at);
+  const input = ids.map((id) => `{"id":${id},"name":"Fern"}\n`).join('');
+  return plantStore(['import'], { DATABASE_URL: store.url }, { input });
+}
 
 const run = (...args: string[]): Promise<Run> => plantStore(args, { DATABASE_URL: store.url });
 
-/** What is wrong with commands. */
 const faultsOf = (runs: readonly Run[]): string[] =>
   runs.filter(({ code }) => code !== 0).map(({ stdout, stderr }) => stdout + stderr);
 
@@ -96,8 +85,7 @@ it('every command and a service wait while a command that starts has the file al
   runs.push(await run('export'), await run('check', '--deep'));
   runs.push(await run('backup', join(folder, 'other.db')));
   await startService();
-  services[0]?.kill('SIGTERM');
-  await services[0]?.ended;
+  await services[0]?.end();
   for (let time = 0; time < 3; time++) runs.push(await run('restore', backup));
   done.abort();
   await holding;

@@ -1,6 +1,6 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder, removeFolder } from '../support/folder';
+import { useFolder } from '../support/folder';
 import { shell } from '../support/run';
 import { ServiceProcess } from '../support/service-process';
 
@@ -13,23 +13,15 @@ const examples = [...PAGE.matchAll(/```sh\n([^`]*)```\n\n```\n([^`]*)```/g)].map
 );
 
 describe('docs/data.md', () => {
-  let folder: string;
+  const folder = useFolder();
   let service: ServiceProcess | undefined;
-  afterEach(async () => {
-    service?.kill('SIGKILL');
-    await service?.ended;
-    removeFolder(folder);
-  });
+  afterEach(() => service?.end('SIGKILL'));
 
   it('shows what the commands print', async () => {
-    folder = makeFolder();
     const bin = join(folder, 'bin');
     mkdirSync(bin);
-    writeFileSync(
-      join(bin, 'plant-store'),
-      `#!/bin/sh\nexec "${process.execPath}" "${PROGRAM}" "$@"\n`,
-    );
-    chmodSync(join(bin, 'plant-store'), 0o755);
+    const script = `#!/bin/sh\nexec "${process.execPath}" "${PROGRAM}" "$@"\n`;
+    writeFileSync(join(bin, 'plant-store'), script, { mode: 0o755 });
     const environment: NodeJS.ProcessEnv = { DATABASE_URL: 'sqlite:data/plants.db' };
 
     const printed: string[] = [];
@@ -38,12 +30,8 @@ describe('docs/data.md', () => {
         service = await ServiceProcess.start(folder, environment);
         environment.PORT = (await service.url()).port;
       }
-      const { stdout } = await shell(
-        `cd '${folder}'\nPATH='${bin}':$PATH\nexec 2>&1\n${commands}`,
-        {
-          env: environment,
-        },
-      );
+      const lines = `cd '${folder}'\nPATH='${bin}':$PATH\nexec 2>&1\n${commands}`;
+      const { stdout } = await shell(lines, { env: environment });
       printed.push(
         stdout
           .replaceAll(folder, '/srv')
