@@ -29,19 +29,23 @@ let server: PostgresServer;
 let databases = 0;
 beforeAll(async () => {
   Logger.overrideLogger(false);
-  server = await PostgresServer.start({
-    fsync: 'off',
-    max_connections: 200,
-    deadlock_timeout: 500,
-  });
+  const settings = { fsync: 'off', max_connections: 200, deadlock_timeout: 500 };
+  server = await PostgresServer.start(settings);
 });
 afterAll(() => server.remove());
 
-/** The URL of a new, empty database. */
-async function makeDatabase(): Promise<string> {
+/** The URL of a new database, after some statements in it. */
+async function makeDatabase(statements = ''): Promise<string> {
   const name = `plants_${++databases}`;
   await server.execute(`CREATE DATABASE ${name}`);
+  await server.execute(statements, name);
   return server.url(name);
+}
+
+async function connect(url: string): Promise<Client> {
+  const client = new Client(url);
+  await client.connect();
+  return client;
 }
 
 /** The name of the database in a URL. */
@@ -62,6 +66,7 @@ describe('PostgresPlantsRepository', () => {
     await repository.onApplicationShutdown();
   });
 
+  const fern = { id: 1n, name: 'Fern' };
   const insert = (id: bigint, name = 'Fern') => repository.insert({ id, name });
   const execute = (statements: string) => server.execute(statements, nameOf(url));
   const plants = () => server.plants(nameOf(url));
@@ -73,10 +78,16 @@ describe('PostgresPlantsRepository', () => {
 
   /** Opens another session with a transaction that has inserted plants. */
   async function openTransaction(...ids: bigint[]): Promise<Client> {
-    const other = new Client(url);
-    await other.connect();
+    const other = await connect(url);
     await other.query("SET deadlock_timeout = '60s'; BEGIN");
     for (const id of ids) await other.query("INSERT INTO plants VALUES ($1, 'Moss')", [id]);
+    return other;
+  }
+
+  /** Opens another session that keeps all others from the table. */
+  async function lockTable(): Promise<Client> {
+    const other = await openTransaction();
+    await other.query('LOCK TABLE plants');
     return other;
   }
 
@@ -113,8 +124,7 @@ describe('PostgresPlantsRepository', () => {
     ])(
       'migrates once when ten repositories open %s at the same time',
       async (_what, statements) => {
-        const fresh = await makeDatabase();
-        await server.execute(statements, nameOf(fresh));
+        const fresh = await makeDatabase(statements);
         const logged = server.log.length;
 
         const repositories = await Promise.all(
@@ -122,7 +132,7 @@ describe('PostgresPlantsRepository', () => {
         );
         await until(() => repositories.every((each) => each.isReady()));
         const insertions = await Promise.all(
-          repositories.map((each) => each.insertOnce({ id: 1n, name: 'Fern' }, KEY)),
+          repositories.map((each) => each.insertOnce(fern, KEY)),
         );
         await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
 
@@ -137,53 +147,43 @@ describe('PostgresPlantsRepository', () => {
     );
 
     it("uses an operator's table as it is, with SELECT and INSERT alone", async () => {
-      const prepared = new URL(await makeDatabase());
-      const database = nameOf(prepared.href);
-      await server.execute(
+      const prepared = await makeDatabase(
         `CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text,
            idempotency_key bytea, extra int DEFAULT 7);
          DROP ROLE IF EXISTS clerk;
          CREATE ROLE clerk LOGIN;
          GRANT SELECT, INSERT ON plants TO clerk`,
-        database,
       );
-      prepared.username = 'clerk';
+      const database = nameOf(prepared);
 
-      await reopen(prepared.href);
+      await reopen(prepared.replace('postgres@', 'clerk@'));
 
-      expect(await repository.insertOnce({ id: 1n, name: 'Fern' }, KEY)).toBe('created');
-      expect(await repository.insertOnce({ id: 1n, name: 'Fern' }, KEY)).toBe('replayed');
-      const tables = await server.execute(
-        "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
-        database,
-      );
-      expect(tables).toEqual([{ tablename: 'plants' }]);
+      expect(await repository.insertOnce(fern, KEY)).toBe('created');
+      expect(await repository.insertOnce(fern, KEY)).toBe('replayed');
+      const tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'";
+      expect(await server.execute(tables, database)).toEqual([{ tablename: 'plants' }]);
       await server.execute('DROP OWNED BY clerk; DROP ROLE clerk', database);
     });
 
     it("ignores keys on an operator's table without the column, and warns once", async () => {
-      const prepared = await makeDatabase();
-      await server.execute(
+      const prepared = await makeDatabase(
         'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
-        nameOf(prepared),
       );
       const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation();
 
       await reopen(prepared);
 
-      expect(await repository.insertOnce({ id: 1n, name: 'Fern' }, KEY)).toBe('created');
-      expect(await repository.insertOnce({ id: 1n, name: 'Fern' }, KEY)).toBe('taken');
+      expect(await repository.insertOnce(fern, KEY)).toBe('created');
+      expect(await repository.insertOnce(fern, KEY)).toBe('taken');
       expect(warn.mock.calls).toEqual([
         [expect.stringContaining('Idempotency-Key header is ignored') as string],
       ]);
     });
 
     it('does not keep others waiting behind a long read, and is ready after it', async () => {
-      const previous = await makeDatabase();
-      await server.execute(VERSION_1, nameOf(previous));
-      const reader = new Client(previous);
-      const writer = new Client(previous);
-      await Promise.all([reader.connect(), writer.connect()]);
+      const previous = await makeDatabase(VERSION_1);
+      const reader = await connect(previous);
+      const writer = await connect(previous);
       await reader.query('BEGIN; SELECT count(*) FROM plants');
       const failed = jest.spyOn(Logger.prototype, 'error').mockImplementation();
 
@@ -201,8 +201,7 @@ describe('PostgresPlantsRepository', () => {
 
     it('is not ready while the table is locked, but starts', async () => {
       await repository.onApplicationShutdown();
-      const other = await openTransaction();
-      await other.query('LOCK TABLE plants');
+      const other = await lockTable();
 
       repository = await PostgresPlantsRepository.open(url);
 
@@ -224,10 +223,7 @@ describe('PostgresPlantsRepository', () => {
     });
 
     it('is not ready while the table has other columns', async () => {
-      const other = await makeDatabase();
-      await server.execute('CREATE TABLE plants (id bigint)', nameOf(other));
-
-      await reopen(other);
+      await reopen(await makeDatabase('CREATE TABLE plants (id bigint)'));
 
       expect(repository.isReady()).toBe(false);
     });
@@ -268,8 +264,7 @@ describe('PostgresPlantsRepository', () => {
 
     it('does not wait for a probe', async () => {
       await repository.onApplicationShutdown();
-      const other = await openTransaction();
-      await other.query('LOCK TABLE plants');
+      const other = await lockTable();
       repository = await PostgresPlantsRepository.open(url);
       const end = jest.spyOn(Pool.prototype, 'end');
 
@@ -281,8 +276,7 @@ describe('PostgresPlantsRepository', () => {
     });
 
     it('does not wait for a session that does not answer', async () => {
-      const other = await openTransaction();
-      await other.query('LOCK TABLE plants');
+      const other = await lockTable();
       const reading = repository.find(1n).catch((error: unknown) => error);
       await untilWaiting();
 
@@ -317,8 +311,7 @@ describe('PostgresPlantsRepository', () => {
 
   it('stays ready while all sessions are in use by readers', async () => {
     await reopen(`${url}?max=1&connect_timeout=1`);
-    const other = await openTransaction();
-    await other.query('LOCK TABLE plants');
+    const other = await lockTable();
     const reading = repository.find(1n);
     await untilWaiting();
 
@@ -338,6 +331,12 @@ describe('PostgresPlantsRepository', () => {
   });
 
   describe('a batch', () => {
+    async function expectWeedRefused(): Promise<void> {
+      const settled = await Promise.allSettled([insert(1n), insert(2n, 'Weed'), insert(3n)]);
+      const refused = { reason: { error: 50000 } };
+      expect(settled).toMatchObject([{ value: true }, refused, { value: true }]);
+    }
+
     it('uses one session, however many plants there are', async () => {
       await Promise.all(Array.from({ length: 5000 }, (_, at) => insert(BigInt(at))));
 
@@ -354,11 +353,8 @@ describe('PostgresPlantsRepository', () => {
 
       await Promise.all([insert(30n), insert(4n), insert(-5n), insert(4n)]);
 
-      expect(await execute('SELECT id FROM attempts')).toEqual([
-        { id: '-5' },
-        { id: '4' },
-        { id: '30' },
-      ]);
+      const attempts = await execute('SELECT id FROM attempts');
+      expect(attempts.map(({ id }) => id)).toEqual(['-5', '4', '30']);
     });
 
     it('fails only the plant that the table refuses', async () => {
@@ -377,11 +373,10 @@ describe('PostgresPlantsRepository', () => {
 
     it('is one statement, and a second one for those with keys that were refused', async () => {
       const sent = jest.spyOn(Client.prototype, 'query');
-      const fern = { id: 2n, name: 'Fern' };
 
-      await Promise.all([insert(1n), insert(1n), repository.insertOnce(fern, KEY)]);
+      await Promise.all([insert(2n), insert(2n), repository.insertOnce(fern, KEY)]);
       const ofCreations = sent.mock.calls.length;
-      await Promise.all([insert(1n), repository.insertOnce(fern, KEY)]);
+      await Promise.all([insert(2n), repository.insertOnce(fern, KEY)]);
 
       expect([ofCreations, sent.mock.calls.length - ofCreations]).toEqual([1, 2]);
     });
@@ -417,7 +412,6 @@ describe('PostgresPlantsRepository', () => {
     it('that is late is repeated beside itself, and both end as one plant', async () => {
       stopClock();
       const other = await openTransaction(1n);
-      const fern = { id: 1n, name: 'Fern' };
       const late = repository.insertOnce(fern, KEY).catch((error: unknown) => error);
       await untilWaiting();
       pass(DEADLINE);
@@ -435,16 +429,13 @@ describe('PostgresPlantsRepository', () => {
     });
 
     it('refuses a repetition that it cannot look up, and replays it afterwards', async () => {
-      const fern = { id: 1n, name: 'Fern' };
       await repository.insertOnce(fern, KEY);
-      const other = new Client(url);
-      await other.connect();
+      const other = await connect(url);
       // The insert waits for this transaction; the lookup then waits for the lock that is taken next.
       await other.query("BEGIN; DELETE FROM plants; INSERT INTO plants VALUES (1, 'Fern')");
       const outcome = repository.insertOnce(fern, KEY).catch((error: unknown) => error);
       await untilWaiting();
-      const locker = new Client(url);
-      await locker.connect();
+      const locker = await connect(url);
       const locking = locker.query('BEGIN; LOCK TABLE plants');
       await untilWaiting(2);
       await other.query('ROLLBACK');
@@ -468,13 +459,7 @@ describe('PostgresPlantsRepository', () => {
              WHEN (NEW.name = 'Weed') EXECUTE FUNCTION refuse()`,
         );
 
-        const settled = await Promise.allSettled([insert(1n), insert(2n, 'Weed'), insert(3n)]);
-
-        expect(settled).toMatchObject([
-          { value: true },
-          { reason: { error: 50000 } },
-          { value: true },
-        ]);
+        await expectWeedRefused();
         expect(repository.isReady()).toBe(true);
       },
     );
@@ -490,13 +475,7 @@ describe('PostgresPlantsRepository', () => {
       );
       await reopen(url.replace('postgres@', 'gardener@'));
 
-      const settled = await Promise.allSettled([insert(1n), insert(2n, 'Weed'), insert(3n)]);
-
-      expect(settled).toMatchObject([
-        { value: true },
-        { reason: { error: 50000 } },
-        { value: true },
-      ]);
+      await expectWeedRefused();
       await execute('DROP OWNED BY gardener; DROP ROLE gardener');
     });
 
@@ -511,16 +490,11 @@ describe('PostgresPlantsRepository', () => {
          CREATE TRIGGER weed BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION weed()`,
       );
 
-      const settled = await Promise.allSettled([
-        insert(1n, 'Weed'),
-        insert(2n, 'Axe'),
-        insert(3n),
-        insert(4n),
-      ]);
+      const names = ['Weed', 'Axe', 'Fern', 'Fern'];
+      const settled = await Promise.allSettled(names.map((name, at) => insert(BigInt(at), name)));
 
-      expect(settled).toMatchObject(
-        [50000, 50400, 50300, 50300].map((error) => ({ reason: { error } })),
-      );
+      const expected = [50000, 50400, 50300, 50300].map((error) => ({ reason: { error } }));
+      expect(settled).toMatchObject(expected);
     });
 
     it('is retried after a deadlock', async () => {
@@ -573,7 +547,6 @@ describe('PostgresPlantsRepository', () => {
         await runInSession('');
 
         expect([await insert(1n), await insert(1n), await insert(2n)]).toEqual([true, false, true]);
-
         expect(await preparedNames()).toEqual([expect.stringMatching(/^plants-/)]);
       });
 
@@ -658,7 +631,6 @@ describe('PostgresPlantsRepository', () => {
         const moss = { id: 2n, name: 'Moss' };
         for (let time = 0; time < times; time++) await repository.insertOnce(moss, KEY);
         await server.reconfigure("SET synchronous_standby_names = 'nobody'");
-        const fern = { id: 1n, name: 'Fern' };
         const insertFern = `INSERT INTO plants (id, name, idempotency_key)
         VALUES (1, 'Fern', '\\x${DIGEST}')`;
         await execute(`SET synchronous_commit = local; ${insertFern}`);
@@ -683,6 +655,7 @@ describe('PostgresPlantsRepository', () => {
 
   describe('reading', () => {
     it('is exact, whatever parsers the host program sets', async () => {
+      const id = 9_007_199_254_740_993n;
       const { INT8, TEXT, BOOL, INT4 } = types.builtins;
       const builtins = [INT8, TEXT, BOOL, INT4];
       const parsers = builtins.map(
@@ -691,14 +664,14 @@ describe('PostgresPlantsRepository', () => {
       for (const type of builtins) types.setTypeParser(type, () => 7);
 
       await reopen({ connectionString: url, types: { getTypeParser: () => () => 7 } });
-      const inserted = [await insert(9_007_199_254_740_993n), await insert(9_007_199_254_740_993n)];
+      const inserted = [await insert(id), await insert(id)];
       const found = await repository.page(undefined, 1);
       builtins.forEach((type, at) => {
         types.setTypeParser(type, parsers[at] ?? String);
       });
 
       expect(inserted).toEqual([true, false]);
-      expect(found).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
+      expect(found).toEqual([{ id, name: 'Fern' }]);
     });
 
     it('is exact when the driver asks for binary results', async () => {
@@ -738,12 +711,9 @@ describe('PostgresPlantsRepository', () => {
       });
 
       expect(await insert(1n)).toBe(true);
-      expect(
-        await execute(
-          `SELECT DISTINCT application_name AS name FROM pg_stat_activity
-           WHERE datname = current_database() AND pid <> pg_backend_pid()`,
-        ),
-      ).toEqual([{ name: 'orchard' }]);
+      const names = `SELECT DISTINCT application_name AS name FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()`;
+      expect(await execute(names)).toEqual([{ name: 'orchard' }]);
     });
 
     it.each<ClientConfig>([
@@ -800,12 +770,8 @@ describe('PostgresPlantsRepository', () => {
         await expect(insert(1n)).rejects.toMatchObject({
           cause: { message: expect.stringContaining('no password today') as string },
         });
-        await until(async () => {
-          const starting = await execute(
-            "SELECT pid FROM pg_stat_activity WHERE state = 'starting'",
-          );
-          return starting.length <= 1;
-        });
+        const starting = "SELECT pid FROM pg_stat_activity WHERE state = 'starting'";
+        await until(async () => (await execute(starting)).length <= 1);
 
         password.mockImplementation(() => Promise.resolve('good'));
         await until(() => repository.isReady());

@@ -21,8 +21,7 @@ export class CircuitBreaker {
   private readonly stopping = new AbortController();
 
   /**
-   * @param check rejects when the store is not usable, with a reason for the operator, and as soon as
-   *   the signal is aborted
+   * @param check rejects with a reason for the operator, and as soon as the signal is aborted
    * @param describe names the store in use, for the log
    */
   constructor(
@@ -61,7 +60,6 @@ export class CircuitBreaker {
     void this.probeUntilUsable(delay);
   }
 
-  /** Call it whenever the store has worked. */
   confirm(): void {
     if (this.openedBy || this.reported === undefined) return;
     this.reported = undefined;

@@ -14,10 +14,7 @@ export interface GroupCommitOptions<Item, Outcome> {
   readonly batchWeight: number;
   /** Items are refused while the queue weighs this much. */
   readonly queueWeight: number;
-  /**
-   * Items are refused while the queue would take this many milliseconds to commit, at the pace of
-   * recent batches.
-   */
+  /** Items are refused while the queue would take this many milliseconds, at the recent pace. */
   readonly queueTime: number;
   /** Milliseconds after which a batch has timed out. */
   readonly deadline: number;
@@ -27,9 +24,6 @@ export interface GroupCommitOptions<Item, Outcome> {
    */
   readonly timedOutLimit: number;
 }
-
-/** The share of the latest batch in the moving average of durations. */
-const SMOOTHING_FACTOR = 0.25;
 
 interface QueuedItem<Item, Outcome> {
   readonly item: Item;
@@ -41,17 +35,14 @@ interface QueuedItem<Item, Outcome> {
 
 /**
  * Lets concurrent writes share commits: while one batch commits, the next one gathers. An idle store
- * commits a single item at once.
- *
- * A failed batch fails its items and nothing else. The items of a batch that times out fail with
- * "outcome unknown", but the batch is not cancelled. While too many batches have timed out, items are
- * refused instead of queued.
+ * commits a single item at once. A failed batch fails its items and nothing else. The items of a batch
+ * that times out fail with "outcome unknown", but the batch is not cancelled.
  */
 export class GroupCommit<Item, Outcome> {
   private queue: QueuedItem<Item, Outcome>[] = [];
   private totalQueueWeight = 0;
   private committing = 0;
-  /** Milliseconds that a batch takes: a moving average. */
+  /** Milliseconds: a moving average, of which the latest batch makes up a quarter. */
   private averageDuration = 0;
   private readonly timedOut = new Set<unknown>();
   private isScheduled = false;
@@ -92,7 +83,6 @@ export class GroupCommit<Item, Outcome> {
     return this.isStuck || this.totalQueueWeight >= queueWeight || time >= queueTime;
   }
 
-  /** Whether items are refused because too many batches have timed out. */
   get isStuck(): boolean {
     return this.timedOut.size >= this.options.timedOutLimit;
   }
@@ -150,10 +140,8 @@ export class GroupCommit<Item, Outcome> {
 
     clearTimeout(timer);
     const duration = performance.now() - start;
-    this.averageDuration += (duration - this.averageDuration) * SMOOTHING_FACTOR;
-    if (batchChannel.hasSubscribers) {
-      batchChannel.publish({ items: batch.length, duration } satisfies BatchEvent);
-    }
+    this.averageDuration += (duration - this.averageDuration) / 4;
+    batchChannel.publish({ items: batch.length, duration } satisfies BatchEvent);
     this.committing--;
     this.timedOut.delete(batch);
     // Not scheduled: under a flood of requests, a turn of the event loop may take seconds.
@@ -174,8 +162,8 @@ export class GroupCommit<Item, Outcome> {
   }
 }
 
-function fail<Item, Outcome>(
-  batch: readonly QueuedItem<Item, Outcome>[],
+function fail(
+  batch: readonly Pick<QueuedItem<unknown, never>, 'reject'>[],
   reason: PlantStoreError,
 ): void {
   for (const { reject } of batch) reject(reason);

@@ -1,8 +1,6 @@
 /**
  * Finds the name that an unknown name was probably meant to be: one that differs by case and at most
  * one edit. An edit inserts, removes or replaces a character, or swaps two neighbours.
- *
- * @returns undefined when there is none
  */
 export function findNearMatch(name: string, known: Iterable<string>): string | undefined {
   const upper = name.toUpperCase();

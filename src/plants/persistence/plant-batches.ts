@@ -22,12 +22,10 @@ export function hasSameContent(one: Plant, other: Plant): boolean {
   return one.name === other.name && one.tag === other.tag;
 }
 
-/** A plant weighs 1, and 1 more for each full 4096 characters of its text. */
-const WEIGHT_UNIT = 4096;
-
 /** How plants share commits, in every store. docs/operating.md names these limits. */
 export const plantBatches = {
-  weigh: ({ name, tag = '' }) => 1 + Math.floor((name.length + tag.length) / WEIGHT_UNIT),
+  /** 1, and 1 more for each full 4096 characters of text. */
+  weigh: ({ name, tag = '' }) => 1 + Math.floor((name.length + tag.length) / 4096),
   batchWeight: 1024,
   queueWeight: 16_384,
   queueTime: 1000,

@@ -25,7 +25,6 @@ const MAX_ATTEMPTS = 10;
 /** Whether a plant was inserted, or why it was not or may not have been. */
 type RowOutcome = boolean | PlantStoreError;
 type RowOutcomes = ReadonlyMap<bigint, RowOutcome>;
-
 type StoredPlants = ReadonlyMap<bigint, KeyedPlant>;
 type Outcome = Insertion | PlantStoreError;
 
@@ -39,7 +38,6 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     commit: (batch) => this.commit(batch),
     timedOutLimit: 2,
   });
-
   /**
    * Whether sessions prepare the statement, which saves the server a quarter of its time. A proxy that
    * pools transactions may not support that. The first batch to fail for it turns it off for good.
@@ -51,8 +49,8 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 
   /**
-   * Connects and brings the schema up to date. A database that cannot be used is not an error: the
-   * repository is not ready then, and keeps trying.
+   * Connects and migrates. A database that cannot be used is not an error: the repository is not ready
+   * then, and keeps trying.
    *
    * @param where a connection URL with one or more hosts, or settings of the driver
    * @throws StoreOpenError when the URL or the settings are invalid
@@ -119,26 +117,23 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     // Sorted, so that instances cannot deadlock.
     const rows = [...firsts.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
     const outcomes = await this.insertRows(session, rows);
-    const repetitions = batch.filter(
-      ({ id, key }) => key !== undefined && outcomes.get(id) === false,
-    );
+    const taken = batch.filter(({ id, key }) => key !== undefined && outcomes.get(id) === false);
     const stored = isLost(outcomes)
       ? new UnavailableError()
-      : await this.findStored(session, repetitions);
-    session.release(isLost(outcomes) || stored instanceof UnavailableError);
-    return batch.map((plant) =>
-      compare(plant, firsts.get(plant.id), outcomes.get(plant.id), stored),
-    );
+      : await this.findStored(session, taken);
+    session.release(stored instanceof UnavailableError);
+    return batch.map((plant) => {
+      const { id } = plant;
+      return compare(plant, firsts.get(id), outcomes.get(id), stored);
+    });
   }
 
   /** Commits rows with different ids. A row that the database refuses fails alone. */
   private async insertRows(session: ClientBase, rows: readonly KeyedPlant[]): Promise<RowOutcomes> {
     for (let attempt = 1; ; attempt++) {
       try {
-        const inserted = await this.sessions.answerTo(
-          session,
-          insertPlants(session, rows, this.usesPreparedStatement),
-        );
+        const insertion = insertPlants(session, rows, this.usesPreparedStatement);
+        const inserted = await this.sessions.answerTo(session, insertion);
         this.sessions.confirm();
         return new Map(rows.map(({ id }) => [id, inserted.has(id)]));
       } catch (error) {
@@ -213,9 +208,7 @@ function isLost(outcomes: RowOutcomes): boolean {
 }
 
 /**
- * What became of a plant.
- *
- * @param first the plant of the batch that was tried for its id
+ * @param first the plant of the batch that was tried for the id
  * @param outcome what became of that one
  * @param stored the plants stored before with the id and key of one of the batch
  */

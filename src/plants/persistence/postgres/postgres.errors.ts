@@ -36,10 +36,8 @@ export const isPreparedStatementFault = hasCode(/^(26000|42P05)$/);
  * 39, 45, P0). A trigger may also use the classes that the SQL standard leaves to applications, less
  * those that PostgreSQL and YugabyteDB use themselves.
  */
-export function isRowFault({
-  code,
-  routine,
-}: Pick<DatabaseError, 'routine'> & { code: string }): boolean {
+export function isRowFault(error: Pick<DatabaseError, 'routine'> & { code: string }): boolean {
+  const { code, routine } = error;
   if (code === '42501') return routine === 'ExecWithCheckOptions';
   return /^(?:09|2[123]|3[89]|4[45]|54|P0|(?!72)[6-9I-OQ-WZ])/.test(code);
 }
@@ -73,7 +71,6 @@ export function toOperatorError(where: string, error: unknown): Error {
   const { code, message } = error as { code?: string; message: string };
   const reason = message === '' || code === undefined ? message || code : `${message} (${code})`;
   const advice = ADVICE[code ?? ''];
-  return new Error(`${where}: ${reason}.${advice === undefined ? '' : ` ${advice}`}`, {
-    cause: error,
-  });
+  const sentences = `${where}: ${reason}.${advice === undefined ? '' : ` ${advice}`}`;
+  return new Error(sentences, { cause: error });
 }

@@ -1,12 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
-import {
-  Client,
-  type ClientBase,
-  type ClientConfig,
-  type CustomTypesConfig,
-  Pool,
-  type PoolClient,
-} from 'pg';
+import type { ClientBase, ClientConfig, CustomTypesConfig, PoolClient } from 'pg';
+import { Client, Pool } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
 import { isOutOfResources, toOperatorError } from './postgres.errors';
 import { describeUnknownParameter, urlPerHost } from './postgres.url';
@@ -14,16 +8,12 @@ import { withTimeout } from './with-timeout';
 
 /** Milliseconds to open a session, and again to check it. */
 const CONNECT_TIMEOUT = 2000;
-
 /** Milliseconds until a host is asked again, while another one has not answered. */
 const ASK_AGAIN = 250;
-
 /** Milliseconds for which the host that is preferred may be slower than another one to answer. */
 const PREFERENCE = 500;
-
 /** Milliseconds that closing waits for sessions in use. */
 const CLOSE_TIMEOUT = 1000;
-
 /** Milliseconds before a TCP keep-alive probe. Firewalls forget a connection that is idle for minutes. */
 const KEEP_ALIVE_DELAY = 10_000;
 
@@ -70,7 +60,7 @@ export class PostgresHosts {
     }
   }
 
-  /** Of the host in use, for log lines. */
+  /** Of the host in use. */
   get name(): string {
     return this.current.name;
   }
@@ -114,7 +104,7 @@ export class PostgresHosts {
     }
   }
 
-  /** Closes all sessions. It waits a moment for those in use. */
+  /** Waits a moment for sessions in use. */
   async close(): Promise<void> {
     for (const { pool } of this.hosts) {
       // A session lost from now on is no fault. Without a listener it would end the process.
@@ -131,8 +121,7 @@ export class PostgresHosts {
     const ask = async (host: Host): Promise<Host> => {
       for (;;) {
         try {
-          const session = await this.connectTo(host);
-          session.release();
+          (await this.connectTo(host)).release();
           return host;
         } catch (error) {
           refusals.set(host, error as Error);
@@ -205,7 +194,6 @@ class ClosingClient extends Client {
   }
 }
 
-/** @throws Error when the URL or the settings are invalid */
 function makeHosts(where: string | ClientConfig): [Host, ...Host[]] {
   const { connectionString, ...settings } =
     typeof where === 'string' ? { connectionString: where } : where;
@@ -246,7 +234,7 @@ function makeHost(settings: ClientConfig, urlSettings: ClientConfig = {}): Host 
   return { pool, name: `PostgreSQL at ${host}:${port}/${database}` };
 }
 
-/** Reads a URL for one host. `connect_timeout` is in seconds, as for libpq. */
+/** `connect_timeout` is in seconds, as for libpq. */
 function readUrl(url: string): ClientConfig {
   const { connect_timeout: timeoutInSeconds, ...config } = toClientConfig(
     parse(url, { useLibpqCompat: true }),

@@ -83,12 +83,10 @@ export async function assertSameStore(
 
 /** @throws Error when the table has other columns, or is not readable for this user */
 export async function assertReadable(client: ClientBase, { hasKeys }: Schema): Promise<void> {
-  await client.query(
-    `SELECT id, name, tag${hasKeys ? ', idempotency_key' : ''} FROM plants LIMIT 0`,
-  );
+  const keys = hasKeys ? ', idempotency_key' : '';
+  await client.query(`SELECT id, name, tag${keys} FROM plants LIMIT 0`);
 }
 
-/** @throws Error when the schema is newer than this program */
 async function readSchema(client: ClientBase): Promise<Schema> {
   // Not to_regclass(): it may use what the session had cached before it waited for the lock.
   const { rows } = await client.query<{ column: string }>(
@@ -103,7 +101,6 @@ async function readSchema(client: ClientBase): Promise<Schema> {
   if (!has('plants_migrations.')) {
     return { hasPlants, hasKeys, version: hasPlants ? VERSION : 0, identity: undefined };
   }
-
   const identityText = has('plants_migrations.identity ') ? 'identity::text' : 'NULL';
   const { rows: versions } = await client.query<{ version: string; identity: string | null }>(
     `SELECT coalesce(max(version), 0)::text AS version, max(${identityText}) AS identity

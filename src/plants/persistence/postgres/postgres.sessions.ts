@@ -16,7 +16,6 @@ import { withTimeout } from './with-timeout';
 
 /** Milliseconds that bringing the schema up to date may take, locks included. */
 const MIGRATION_TIMEOUT = 30_000;
-
 /** Milliseconds that a check of the hosts may take, while a statement is late. */
 const CHECK_TIMEOUT = 5000;
 
@@ -97,7 +96,6 @@ export class PostgresSessions {
     return this.watch.answerTo(session, statement);
   }
 
-  /** Call it whenever plants were stored. */
   confirm(): void {
     this.breaker.confirm();
   }
@@ -158,7 +156,7 @@ export class PostgresSessions {
     }
   }
 
-  /** Creates and migrates the first store that is found. */
+  /** Migrates the first store that is found. */
   private async useStore(session: ClientBase): Promise<void> {
     const schema = this.schema ?? (await migrate(session));
     await assertReadable(session, schema);

@@ -40,12 +40,8 @@ interface PlantRow {
   readonly name: string;
   readonly tag: string | null;
 }
-
-interface KeyedRow extends PlantRow {
-  readonly key: string;
-  /** Null where the server has no such setting. */
-  readonly standbys: string | null;
-}
+/** `standbys` is null where the server has no such setting. */
+type KeyedRow = PlantRow & { readonly key: string; readonly standbys: string | null };
 
 /**
  * Inserts plants with different ids in one transaction.
@@ -60,17 +56,12 @@ export async function insertPlants(
 ): Promise<Set<bigint>> {
   const isKeyed = plants.some(({ key }) => key !== undefined);
   const { name, text } = isKeyed ? INSERT_KEYED : INSERT;
-  const values: unknown[] = [
-    plants.map(({ id }) => id),
-    plants.map((plant) => plant.name),
-    plants.map(({ tag }) => tag),
-  ];
+  const values: unknown[] = (['id', 'name', 'tag'] as const).map((column) =>
+    plants.map((plant) => plant[column]),
+  );
   if (isKeyed) values.push(toByteas(plants));
-  const rows = await commitOn<{ id: string }>(client, {
-    ...(isPrepared && { name }),
-    text,
-    values,
-  });
+  const query = { ...(isPrepared && { name }), text, values };
+  const rows = await commitOn<{ id: string }>(client, query);
   return new Set(rows.map(({ id }) => BigInt(id)));
 }
 

@@ -7,13 +7,10 @@ import { withTimeout } from './with-timeout';
  * would take a quarter of an hour to notice a dead server. The statement is not cancelled.
  */
 const STATEMENT_TIMEOUT = 30_000;
-
 /** Milliseconds after which a statement without an answer is late, and between two checks. */
 const LATE = 1000;
-
 /** Milliseconds after which a statement is overdue, even if its host answers others. */
 const OVERDUE = 5000;
-
 /** Milliseconds for which a host may be silent while a statement waits for it. */
 const LONGEST_SILENCE = 3000;
 
@@ -79,9 +76,7 @@ export class StatementWatch {
   /** Abandons the statements of a host that is no longer in use, or that had stopped answering. */
   abandonLost(): void {
     for (const { session, isSuspect, abandonment } of this.waiting) {
-      if (isSuspect || !this.hosts.isCurrent(session)) {
-        abandonment.abort(new AbandonedError());
-      }
+      if (isSuspect || !this.hosts.isCurrent(session)) abandonment.abort(new AbandonedError());
     }
   }
 

@@ -15,7 +15,6 @@ const PAGE_TEXT_LIMIT = 2 ** 20;
 /**
  * Stores plants in a SQLite file, with `node:sqlite` in a worker thread. Each batch is one
  * transaction, synced to the disk before it is acknowledged.
- *
  * After a failed batch or when the thread ends, the store is not ready until a probe succeeds.
  */
 export class SqlitePlantsRepository extends PlantsRepository implements OnApplicationShutdown {
@@ -93,8 +92,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
 
   private async commit(batch: readonly KeyedPlant[]): Promise<Insertion[]> {
     try {
-      const thread = await this.liveThread();
-      return await thread.commit(batch);
+      return await (await this.liveThread()).commit(batch);
     } catch (error) {
       const cause = this.fault(error);
       this.breaker.open(cause, true, PROBE_INTERVAL);
@@ -106,8 +104,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
 
   private async read(from: bigint, to: bigint, limit: number): Promise<Plant[]> {
     try {
-      const thread = await this.liveThread();
-      return await thread.read({ from, to, limit, textLimit: PAGE_TEXT_LIMIT });
+      return await (await this.liveThread()).read({ from, to, limit, textLimit: PAGE_TEXT_LIMIT });
     } catch (error) {
       throw new UnavailableError({ cause: this.fault(error) });
     }

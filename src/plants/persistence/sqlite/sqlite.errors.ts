@@ -10,11 +10,10 @@ export const SQLITE_FULL = 13;
 export const SQLITE_CANTOPEN = 14;
 export const SQLITE_NOTADB = 26;
 
-/** What to do about a damaged file. */
 export const DAMAGE_ADVICE =
   'run `plant-store check --deep` and restore a backup, as docs/data.md describes';
 
-/** The primary result code of an error. Undefined if the error is not SQLite's. */
+/** The primary result code; undefined if the error is not SQLite's. */
 export function resultCodeOf(error: unknown): number | undefined {
   const code = (error as { errcode?: number }).errcode;
   // The lower byte of an extended result code is the primary one.

@@ -76,21 +76,17 @@ export function assertOpenable(
 
 /**
  * SQLite keeps writing to files that were deleted, replaced or emptied, and those plants would be lost.
- *
  * Other processes may make the database file shorter by VACUUM, and empty the log by a checkpoint.
  */
 export function assertIntact(database: DatabaseSync, before: StoreFiles, now: StoreFiles): void {
   if (now.database !== before.database || now.log !== before.log) {
     throw new Error('the database file was moved, replaced or deleted');
   }
-  if (now.databaseSize < before.databaseSize && now.databaseSize < sizeOfPages(database)) {
+  if (now.databaseSize >= before.databaseSize) return;
+  const sql = 'SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size';
+  if (now.databaseSize < Number(database.prepare(sql).get()?.size)) {
     throw new Error(`the database file was truncated: ${DAMAGE_ADVICE}`);
   }
-}
-
-function sizeOfPages(database: DatabaseSync): number {
-  const sql = 'SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size';
-  return Number(database.prepare(sql).get()?.size);
 }
 
 export function readIdentity(database: DatabaseSync): string {
@@ -99,19 +95,17 @@ export function readIdentity(database: DatabaseSync): string {
 
 /** @throws Error when the database is not the store that was in use before */
 export function assertSameStore(database: DatabaseSync, identity: string): void {
-  const otherStore = (how: string): Error =>
-    new Error(
-      `this is not the store that was in use before (${how}): restore that store, or restart the service to use this one`,
-    );
-  let found: string;
+  let difference = 'its identity differs';
   try {
-    found = readIdentity(database);
+    if (readIdentity(database) === identity) return;
   } catch (error) {
     const code = resultCodeOf(error);
-    const isOther = code === SQLITE_ERROR || code === SQLITE_NOTADB;
-    throw isOther ? otherStore((error as Error).message) : error;
+    if (code !== SQLITE_ERROR && code !== SQLITE_NOTADB) throw error;
+    difference = (error as Error).message;
   }
-  if (found !== identity) throw otherStore('its identity differs');
+  throw new Error(
+    `this is not the store that was in use before (${difference}): restore that store, or restart the service to use this one`,
+  );
 }
 
 /**
@@ -158,10 +152,8 @@ export function isInUse(file: string): boolean {
 }
 
 /**
- * Creates a directory and its parents, durably.
- *
- * Not by the option `recursive` of `mkdirSync`: it tries forever where a directory exists and none can
- * be made in it, as below `/proc`.
+ * Creates a directory and its parents, durably. Not by the option `recursive` of `mkdirSync`: it tries
+ * forever where a directory exists and none can be made in it, as below `/proc`.
  */
 export function makeDirectory(directory: string): void {
   const parent = dirname(directory);

@@ -1,6 +1,5 @@
 import type { KeyedPlant } from '../plant-batches';
 
-/** The worker's settings. */
 export interface SqliteWorkerData {
   /** The database file, absolute. */
   readonly path: string;
@@ -10,12 +9,10 @@ export interface SqliteWorkerData {
   readonly lockTimeout?: number | undefined;
 }
 
-/** A query for plants in id order. */
 export interface SqliteQuery {
-  /** The smallest id and the largest. */
+  /** Both inclusive. The reply is in id order. */
   readonly from: bigint;
   readonly to: bigint;
-  /** The maximum number of plants. */
   readonly limit: number;
   /** The reply ends after the plant that brings its text to more characters than this. */
   readonly textLimit: number;

@@ -12,7 +12,6 @@ import type { SqliteQuery, SqliteReply, SqliteRequest, SqliteWorkerData } from '
 /** The folder of this file, or of the bundle that a host has made of it. */
 const FOLDER = typeof __dirname === 'string' ? __dirname : dirname(process.argv[1] ?? '');
 
-/** Where the package has the worker's file. */
 const WORKER_IN_PACKAGE = 'dist/plants/persistence/sqlite/sqlite.worker.js';
 
 /**
@@ -40,11 +39,6 @@ function findWorker(): string {
 /** Nothing of a request is stored, nor will be. */
 export class RefusedError extends Error {}
 
-interface PendingRequest {
-  readonly resolve: (value: never) => void;
-  readonly reject: (reason: Error) => void;
-}
-
 /**
  * The worker thread that owns a SQLite connection, and replies in order. A request that fails is
  * rejected, with a {@link RefusedError} when nothing is stored. Otherwise the outcome is unknown, as
@@ -55,7 +49,7 @@ export class SqliteThread {
   identity = '';
   /** Resolves to the reason once the thread has ended. */
   readonly ended: Promise<Error>;
-  private readonly pending: PendingRequest[] = [];
+  private readonly pending: PromiseWithResolvers<never>[] = [];
   private endedBy: Error | undefined;
 
   private constructor(private readonly worker: Worker) {
@@ -109,7 +103,6 @@ export class SqliteThread {
     return this.request('probe');
   }
 
-  /** Closes the database and ends the thread. */
   async close(): Promise<void> {
     if (this.hasEnded) return;
     this.post('close');
@@ -128,9 +121,9 @@ export class SqliteThread {
 
   private nextReply<Value>(): Promise<Value> {
     if (this.endedBy) return Promise.reject(this.endedBy);
-    return new Promise((resolve, reject) => {
-      this.pending.push({ resolve, reject });
-    });
+    const reply = Promise.withResolvers<never>();
+    this.pending.push(reply);
+    return reply.promise;
   }
 }
 

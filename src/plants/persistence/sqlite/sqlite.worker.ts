@@ -1,3 +1,4 @@
+/** The thread that owns the SQLite connection, because a sync blocks: requests in, replies out, in order. */
 import { hash } from 'node:crypto';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
@@ -22,11 +23,6 @@ import type { SqliteQuery, SqliteReply, SqliteRequest, SqliteWorkerData } from '
 import { makeLogDurable } from './sqlite.recovery';
 import { migrate } from './sqlite.schema';
 
-/**
- * The worker thread that owns the SQLite connection: requests in, replies out, in order. It is a
- * thread because a sync blocks.
- */
-
 /** Milliseconds to wait for another process's lock, before a batch is refused. */
 const BUSY_TIMEOUT = 1000;
 
@@ -49,15 +45,12 @@ interface Row {
 
 const data = workerData as SqliteWorkerData;
 const { path } = data;
-
 let { identity } = data;
 
 /** Undefined after a failure. The next request opens it again. */
 let store: Store | undefined;
-
 /** The files of the store when it was last in order. */
 let lastFiles: StoreFiles | undefined;
-
 /** The id at which the table turned out to be damaged. The store is usable once that id can be inserted. */
 let damagedAt: bigint | undefined;
 
@@ -71,20 +64,18 @@ parentPort?.on('message', (request: SqliteRequest) => {
   if (request === 'close') {
     discardStore();
     parentPort?.close();
-  } else {
-    reply(() => handle(request));
+    return;
   }
+  reply(() => {
+    store ??= open();
+    if (typeof request !== 'string') {
+      return 'from' in request ? read(store, request) : commit(store, request);
+    }
+    checkFiles(store);
+    checkWritable(store.database);
+    return undefined;
+  });
 });
-
-function handle(request: Exclude<SqliteRequest, 'close'>): unknown {
-  store ??= open();
-  if (typeof request !== 'string') {
-    return 'from' in request ? read(store, request) : commit(store, request);
-  }
-  checkFiles(store);
-  checkWritable(store.database);
-  return undefined;
-}
 
 function reply(perform: () => unknown): void {
   let message: SqliteReply;
