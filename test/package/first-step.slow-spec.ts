@@ -2,7 +2,6 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { printFigures } from '../support/figures';
 import { makeFolder, removeFolder } from '../support/folder';
 import { recordProcess } from '../support/run-folder';
 import { shell } from '../support/run';
@@ -28,7 +27,6 @@ describe('npm ci && npm start', () => {
       cpSync(join(PROJECT, file), join(folder, file));
     }
     const env = { PATH: PATH?.join(delimiter), HOME: process.env.HOME, PORT: '0' };
-    const startedAt = performance.now();
 
     const npm = spawn('sh', ['-c', 'npm ci && exec npm start'], {
       cwd: folder,
@@ -51,13 +49,10 @@ describe('npm ci && npm start', () => {
         curl = /^ *(curl .*)\n/m.exec(output)?.[1];
       }
       const answer = await shell(curl, { env });
-      const seconds = Math.round((performance.now() - startedAt) / 1000);
       const [size = ''] = execFileSync('du', ['-sm', 'node_modules'], {
         cwd: folder,
         encoding: 'utf8',
       }).split('\t');
-
-      printFigures('first step', { 'MB installed': size, 'seconds to the first plant': seconds });
       expect(answer.stdout).toMatch(/^HTTP\/1.1 200 [^]*\r\n\r\n{"name":"Fern","tag":"shade"}$/);
       expect(Number(size)).toBeLessThanOrEqual(380);
     } finally {
