@@ -7,8 +7,9 @@ import {
   installHost,
   type Installation,
   packPackage,
-  withTokens,
 } from './hosts';
+
+type Options = Parameters<typeof Host.start>[2];
 
 /** Declares the tests of hosts: the same for each. */
 export function testHosts(kinds: readonly HostKind[]): void {
@@ -26,6 +27,8 @@ export function testHosts(kinds: readonly HostKind[]): void {
     removeFolder(folder);
   });
 
+  const homeOf = ({ nest }: HostKind): string => installations.get(nest)?.home ?? '';
+
   it('add at most 10 MB and 10 packages by it', () => {
     for (const { packages, kib } of installations.values()) {
       expect(packages).toBeLessThanOrEqual(10);
@@ -34,28 +37,18 @@ export function testHosts(kinds: readonly HostKind[]): void {
   });
 
   // Neither is installed: no host has asked for them yet.
-  it.each([
-    [
-      'PostgreSQL',
-      { postgres: 'postgres://127.0.0.1/plants' },
-      'The PostgreSQL driver is not installed. Run: npm install pg',
-    ],
-    [
-      'an issuer',
-      { auth: { issuer: 'https://issuer.example.org', audience: 'plants' } },
-      'An issuer of JWTs needs a library: npm install jose',
-    ],
-  ])(
-    'end with a sentence that names the package to install for %s',
-    async (_what, options, sentence) => {
-      for (const kind of kinds) {
-        const home = installations.get(kind.nest)?.home ?? '';
+  it('end with a sentence that names the package to install for PostgreSQL or an issuer', async () => {
+    const auth = { issuer: 'https://issuer.example.org', audience: 'plants' };
+    const driver = 'The PostgreSQL driver is not installed. Run: npm install pg';
+    for (const kind of kinds) {
+      const start = (options: Options) => Host.start(homeOf(kind), kind, options);
 
-        await expect(Host.start(home, kind, options)).rejects.toThrow(sentence);
-      }
-    },
-    120_000,
-  );
+      await expect(start({ postgres: 'postgres://127.0.0.1/plants' })).rejects.toThrow(driver);
+      await expect(start({ auth })).rejects.toThrow(
+        'An issuer of JWTs needs a library: npm install jose',
+      );
+    }
+  }, 240_000);
 
   describe.each(kinds.map((kind) => ({ ...kind, version: kind.node ?? process.versions.node })))(
     'a host on Nest $nest, $platform, $modules, Node.js $version',
@@ -63,11 +56,8 @@ export function testHosts(kinds: readonly HostKind[]): void {
       let alone: Host;
       let host: Host;
       beforeAll(async () => {
-        const home = installations.get(kind.nest)?.home ?? '';
-        [alone, host] = await Promise.all([
-          Host.start(home, kind),
-          Host.start(home, kind, withTokens),
-        ]);
+        const start = (options?: Options) => Host.start(homeOf(kind), kind, options);
+        [alone, host] = await Promise.all([start(), start({ auth: { tokens: ['host-token'] } })]);
       }, 120_000);
       afterAll(() => Promise.all([alone.stop(), host.stop()]));
 

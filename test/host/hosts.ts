@@ -2,11 +2,11 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync } from 'node:fs';
 import { Agent, request, type IncomingMessage } from 'node:http';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { PlantsModuleOptions } from '../../src/plants';
 import { recordProcess } from '../support/run-folder';
-import { type ContractCase, contractCases } from './contract-cases';
+import { contractCases } from './contract-cases';
 
 /** Real hosts, installed from their lock files and the packed package, each a process of its own. */
 
@@ -36,11 +36,9 @@ export function installHost(
 ): Installation {
   const home = join(folder, host);
   mkdirSync(home);
-  for (const name of ['package.json', 'package-lock.json']) {
-    copyFileSync(join(__dirname, host, name), join(home, name));
-  }
-  for (const name of ['host.cjs', 'host.mjs', 'orchard.cjs']) {
-    copyFileSync(join(__dirname, name), join(home, name));
+  const files = [`${host}/package.json`, `${host}/package-lock.json`, 'host.cjs', 'host.mjs'];
+  for (const name of [...files, 'orchard.cjs']) {
+    copyFileSync(join(__dirname, name), join(home, basename(name)));
   }
   const quietly = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'];
   run(home, 'npm', 'ci', ...quietly);
@@ -64,17 +62,12 @@ function measure(home: string): { packages: number; kib: number } {
   return { packages: Object.keys(packages).length, kib: Number(kib) };
 }
 
-/** The options of the module in hosts that answer the cases of the contract. */
-export const withTokens: PlantsModuleOptions = { auth: { tokens: ['host-token'] } };
-
-/** What a host answers. */
-export interface Answer {
+interface Answer {
   readonly status: number | undefined;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: string;
 }
 
-/** A running host. */
 export class Host {
   /** What it has printed. */
   output = '';
@@ -142,8 +135,8 @@ export class Host {
     for (const [name, value] of Object.entries(headers)) {
       if (value !== undefined) outgoing.setHeader(name, value);
     }
-    if (!isChunked && method === 'POST')
-      outgoing.setHeader('content-length', Buffer.byteLength(body));
+    const length = Buffer.byteLength(body);
+    if (!isChunked && method === 'POST') outgoing.setHeader('content-length', length);
     outgoing.end(body);
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
     const others = { ...response.headers, date: undefined };
@@ -160,29 +153,20 @@ export async function answerCases(host: Host): Promise<{ actual: object[]; expec
   const actual: object[] = [];
   const expected: object[] = [];
   for (const each of contractCases) {
-    const { name, body, headers = {}, isChunked } = each;
-    const answer = await host.send(
-      'POST',
-      '/api/v1/plants',
-      { authorization: 'Bearer host-token', 'content-type': 'application/json', ...headers },
-      body,
-      isChunked,
-    );
-    actual.push({ name, status: answer.status, ...read(answer.body, each) });
-    expected.push(expectationOf(each));
+    const { name, body, isChunked } = each;
+    const headers = { authorization: 'Bearer host-token', ...json, ...each.headers };
+    const answer = await host.send('POST', '/api/v1/plants', headers, body, isChunked);
+    const { status } = answer;
+    const value = JSON.parse(answer.body) as { error?: unknown };
+    if (typeof each.expected === 'number') {
+      actual.push({ name, status, error: value.error });
+      expected.push({ name, status: Math.floor(each.expected / 100), error: each.expected });
+    } else {
+      actual.push({ name, status, body: value });
+      expected.push({ name, status: 200, body: each.expected });
+    }
   }
   return { actual, expected };
-}
-
-function read(body: string, { expected }: ContractCase): object {
-  const value = JSON.parse(body) as { error?: unknown };
-  return typeof expected === 'number' ? { error: value.error } : { body: value };
-}
-
-function expectationOf({ name, expected }: ContractCase): object {
-  return typeof expected === 'number'
-    ? { name, status: Math.floor(expected / 100), error: expected }
-    : { name, status: 200, body: expected };
 }
 
 const json = { 'content-type': 'application/json' };

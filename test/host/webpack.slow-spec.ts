@@ -4,8 +4,6 @@ import { join } from 'node:path';
 import { makeFolder, removeFolder } from '../support/folder';
 import { answerCases, Host, installHost, packPackage } from './hosts';
 
-/** Hosts that Nest's command line bundles with webpack, as monorepos do. */
-
 const PROGRAM = `import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -32,12 +30,9 @@ const CONFIGURATION = {
     module: 'nodenext',
     target: 'es2022',
     strict: true,
-    experimentalDecorators: true,
-    emitDecoratorMetadata: true,
-    skipLibCheck: true,
+    ...{ experimentalDecorators: true, emitDecoratorMetadata: true, skipLibCheck: true },
     types: ['node'],
-    rootDir: 'src',
-    outDir: 'dist',
+    ...{ rootDir: 'src', outDir: 'dist' },
   },
   include: ['src'],
 };

@@ -29,7 +29,7 @@ import {
   HttpAdapterHost,
   NestFactory,
 } from '@nestjs/core';
-import { ExpressAdapter } from '@nestjs/platform-express';
+import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { map, type Observable } from 'rxjs';
@@ -130,12 +130,9 @@ export async function startHost(
   });
   app.setGlobalPrefix('api');
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
-  if (adapter === 'Express')
-    (app as INestApplication & Parsers).useBodyParser('json', { limit: '4mb' });
+  if (adapter === 'Express') {
+    (app as NestExpressApplication).useBodyParser('json', { limit: '4mb' });
+  }
   await app.listen(0, '127.0.0.1');
   return { app, url: new URL(await app.getUrl()) };
-}
-
-interface Parsers {
-  useBodyParser(type: string, options: object): void;
 }

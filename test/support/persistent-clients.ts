@@ -5,7 +5,6 @@ import { create } from './writers';
 /** Milliseconds between an attempt that failed and the next. */
 const PAUSE = 20;
 
-/** What became of the creations of {@link PersistentClients}. */
 export interface PersistenceReport {
   /** Creations, each with an id and a key of its own, and each answered 200 in the end. */
   readonly creations: number;
@@ -32,9 +31,8 @@ export class PersistentClients {
   /** @param instances where the instances listen; each attempt goes to the next one */
   constructor(instances: readonly URL[], count: number) {
     const urls = instances.map((url) => new URL('/plants', url).href);
-    this.done = Promise.all(
-      Array.from({ length: count }, (_, client) => this.createMany(urls, client)),
-    );
+    const clients = Array.from({ length: count }, (_, client) => this.createMany(urls, client));
+    this.done = Promise.all(clients);
   }
 
   /** How many creations have been answered 200. */

@@ -10,31 +10,20 @@ const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 /** The built `plant-store` as a process, with pipes. */
 export class ProgramProcess {
   readonly child: ChildProcess;
-  /** Everything it has printed to the standard output. */
   stdout = '';
-  /** Everything it has printed to the standard error. */
   stderr = '';
   /** The exit code and signal, once it has ended and all its output has been read. */
   protected readonly closed: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 
-  /**
-   * @param wrapper a program, with its arguments, that runs the command
-   */
+  /** @param options with `wrapper`, a program that runs the command, and its arguments */
   constructor(
     args: readonly string[],
     environment: NodeJS.ProcessEnv = {},
     options: { cwd?: string; wrapper?: readonly string[] } = {},
   ) {
-    const [program = '', ...rest] = [
-      ...(options.wrapper ?? []),
-      process.execPath,
-      PROGRAM,
-      ...args,
-    ];
-    this.child = spawn(program, rest, {
-      cwd: options.cwd,
-      env: { ...programEnvironment(), ...environment },
-    });
+    const { cwd, wrapper = [] } = options;
+    const [program = '', ...rest] = [...wrapper, process.execPath, PROGRAM, ...args];
+    this.child = spawn(program, rest, { cwd, env: { ...programEnvironment(), ...environment } });
     recordProcess(this.child);
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
@@ -49,12 +38,10 @@ export class ProgramProcess {
 /** A command of `plant-store` that ends by itself. */
 export class CommandProcess extends ProgramProcess {
   readonly ended: Promise<Run & { readonly signal: NodeJS.Signals | null }> = this.closed.then(
-    ({ code, signal }) => ({
-      code: code ?? NaN,
-      signal,
-      stdout: this.stdout,
-      stderr: this.stderr,
-    }),
+    ({ code, signal }) => {
+      const { stdout, stderr } = this;
+      return { code: code ?? NaN, signal, stdout, stderr };
+    },
   );
 }
 

@@ -27,15 +27,11 @@ const PROGRAMS = join(
 );
 
 const CERTIFICATES = join(__dirname, 'tls');
-
 /** The certificate of a server that offers TLS, for `sslrootcert`. */
 export const CERTIFICATE = join(CERTIFICATES, 'server.crt');
 
 /** PostgreSQL does not run as root: whoever runs it then, and undefined for the present user. */
-const USER =
-  process.getuid?.() === 0
-    ? { uid: numberOf('id', '-u', 'nobody'), gid: numberOf('id', '-g', 'nobody') }
-    : undefined;
+const USER = process.getuid?.() === 0 ? { uid: idOf('-u'), gid: idOf('-g') } : undefined;
 
 /** Whether that user may run the programs where they are: a root's home is closed to others. */
 const REACHABLE = spawnSync(join(PROGRAMS, 'bin/postgres'), ['--version'], USER).status === 0;
@@ -81,12 +77,10 @@ export class PostgresServer {
     return server;
   }
 
-  /** The data directory. */
   get data(): string {
     return join(this.folder, 'data');
   }
 
-  /** The connection URL of a database. */
   url(database = 'postgres'): string {
     return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
   }
@@ -100,12 +94,10 @@ export class PostgresServer {
       dynamic_shared_memory_type: 'mmap',
       ...this.settings,
     };
+    const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     const child = spawn(
       programIn(shared(), 'postgres'),
-      [
-        ...['-D', this.data, '-p', String(this.port)],
-        ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-      ],
+      ['-D', this.data, '-p', String(this.port), ...options],
       { ...USER, cwd: this.data, env: ENVIRONMENT, stdio: ['ignore', 'ignore', 'pipe'] },
     );
     recordProcess(child);
@@ -213,14 +205,15 @@ function shared(): string {
   }
   mkdirSync(data, { mode: 0o700 });
   if (USER) chownSync(data, USER.uid, USER.gid);
-  execFileSync(
-    programIn(made, 'initdb'),
-    [
-      ...['-D', data, '-U', 'postgres', '--auth=trust', '--no-sync', '--no-instructions'],
-      ...['--encoding=UTF8', '--locale=C'],
-    ],
-    { ...USER, cwd: data, env: ENVIRONMENT, stdio: 'pipe' },
-  );
+  const options = [
+    '--auth=trust',
+    '--no-sync',
+    '--no-instructions',
+    '--encoding=UTF8',
+    '--locale=C',
+  ];
+  const context = { ...USER, cwd: data, env: ENVIRONMENT, stdio: 'pipe' as const };
+  execFileSync(programIn(made, 'initdb'), ['-D', data, '-U', 'postgres', ...options], context);
   try {
     renameSync(made, folder);
   } catch {
@@ -234,18 +227,13 @@ function programIn(folder: string, name: string): string {
   return join(REACHABLE ? PROGRAMS : join(folder, 'native'), 'bin', name);
 }
 
-/** All plants of a database, in id order. */
 export async function readPostgresPlants(database: Pool | Client): Promise<Plant[]> {
   const { rows } = await database.query<{ id: string; name: string; tag: string | null }>(
     'SELECT id, name, tag FROM plants ORDER BY id',
   );
-  return rows.map(({ id, name, tag }) => ({
-    id: BigInt(id),
-    name,
-    ...(tag === null ? {} : { tag }),
-  }));
+  return rows.map(({ id, name, tag }) => ({ id: BigInt(id), name, ...(tag !== null && { tag }) }));
 }
 
-function numberOf(program: string, ...args: string[]): number {
-  return Number(execFileSync(program, args, { encoding: 'utf8' }));
+function idOf(option: string): number {
+  return Number(execFileSync('id', [option, 'nobody'], { encoding: 'utf8' }));
 }

@@ -31,9 +31,8 @@ export default function makeRunFolder(): void {
   chmodSync(folder, 0o755);
   process.env.TMPDIR = folder;
   const memory = hasRoom(MEMORY) ? mkdtempSync(join(MEMORY, 'plant-store-run-')) : undefined;
-  if (memory === undefined) {
-    mkdirSync(memoryFolder());
-  } else {
+  if (memory === undefined) mkdirSync(memoryFolder());
+  else {
     chmodSync(memory, 0o755);
     symlinkSync(memory, memoryFolder());
   }

@@ -75,6 +75,7 @@ export class ServiceProcess extends ProgramProcess {
   kill(signal: NodeJS.Signals): void {
     this.child.kill(signal);
   }
+
   /** Sends a signal and waits for the end. */
   end(signal: NodeJS.Signals = 'SIGTERM'): ServiceProcess['ended'] {
     this.kill(signal);

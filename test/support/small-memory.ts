@@ -12,10 +12,9 @@ export class SmallMemory {
    * @throws Error when the system allows no such thing
    */
   static make(size: number): SmallMemory {
-    const name = `plant-store-${process.pid}-${Date.now()}`;
     try {
       const { parent, limit } = hierarchy();
-      const folder = join(parent, name);
+      const folder = join(parent, `plant-store-${process.pid}-${Date.now()}`);
       mkdirSync(folder);
       writeFileSync(join(folder, limit), String(size));
       return new SmallMemory(folder);
@@ -40,8 +39,7 @@ function hierarchy(): { parent: string; limit: string } {
   const own = readFileSync('/proc/self/cgroup', 'utf8');
   const first = /^\d+:(?:\w+,)*memory(?:,\w+)*:(.*)$/m.exec(own)?.[1];
   if (first !== undefined) {
-    const parent = join('/sys/fs/cgroup/memory', first);
-    return { parent, limit: 'memory.limit_in_bytes' };
+    return { parent: join('/sys/fs/cgroup/memory', first), limit: 'memory.limit_in_bytes' };
   }
   // Version 2: beside our own group, since one with processes has no limits for groups below it.
   const parent = dirname(join('/sys/fs/cgroup', /^0::(.*)$/m.exec(own)?.[1] ?? ''));

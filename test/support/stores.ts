@@ -60,8 +60,8 @@ export class PostgresStore implements TestStore {
   }
 
   /** Stops the server, as in an outage. */
-  async stop(): Promise<void> {
-    await this.server.stop();
+  stop(): Promise<void> {
+    return this.server.stop();
   }
 
   async remove(): Promise<void> {

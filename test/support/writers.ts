@@ -38,9 +38,7 @@ export class Writers {
 
   /** Whether anything was acknowledged since a time, in milliseconds since the epoch. */
   hasSucceededSince(time: number): boolean {
-    return this.creations.some(
-      ({ outcome, answeredAt }) => outcome === 'acknowledged' && answeredAt > time,
-    );
+    return this.those('acknowledged').some(({ answeredAt }) => answeredAt > time);
   }
 
   /** The creations that came out in a certain way. */
