@@ -1,8 +1,8 @@
 import {
-  createHash,
   createPublicKey,
   createSign,
   generateKeyPairSync,
+  hash,
   sign as signBytes,
 } from 'node:crypto';
 import { once } from 'node:events';
@@ -64,7 +64,6 @@ const wrongClaim = (claim: string): ErrorBody => ({
 });
 
 const now = (): number => Math.floor(Date.now() / SECOND);
-
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 /** Signs any payload and header, as an attacker or an unusual issuer would. */
@@ -97,10 +96,7 @@ describe('a JWT', () => {
   let provider: OpenIdProvider;
   beforeAll(async () => {
     provider = await OpenIdProvider.start(key);
-    application = await TestApplication.start({
-      AUTH_ISSUER: provider.issuer,
-      AUTH_AUDIENCE: AUDIENCE,
-    });
+    application = await startFor(provider);
   });
   beforeEach(() => {
     application.store.removePlants();
@@ -234,10 +230,8 @@ describe('a JWT', () => {
   it.each([{ jkt: 'x' }, { 'x5t#S256': 'x' }, {}, null])(
     'is invalid bound to a key, whose possession is not checked: %j',
     async (cnf) => {
-      await expectRefusal(
-        await provider.accessToken({ redraft: ({ payload }) => (payload.cnf = cnf) }),
-        errorBodies.tokenBound,
-      );
+      const redraft = ({ payload }: Draft): unknown => (payload.cnf = cnf);
+      await expectRefusal(await provider.accessToken({ redraft }), errorBodies.tokenBound);
     },
   );
 
@@ -262,9 +256,8 @@ describe('a JWT', () => {
   });
 
   it('is invalid once it has expired, although it was accepted before', async () => {
-    const token = await provider.accessToken({
-      redraft: ({ payload }) => (payload.exp = now() + 60),
-    });
+    const redraft = ({ payload }: Draft): unknown => (payload.exp = now() + 60);
+    const token = await provider.accessToken({ redraft });
     expect(await statusOf(token)).toBe(200);
 
     pass(60 * SECOND + 9 * SECOND);
@@ -402,8 +395,7 @@ describe('the keys of an issuer', () => {
 
     await provider.stop();
     pass(60 * MINUTE);
-    expect(await statusOf(cached ?? '')).toBe(200);
-    expect(await statusOf(fresh ?? '')).toBe(200);
+    for (const token of [cached, fresh]) expect(await statusOf(token ?? '')).toBe(200);
 
     pass(SECOND);
     for (const token of [cached, fresh, late]) {
@@ -478,14 +470,8 @@ describe('the keys of an issuer', () => {
 
   it.each<[string, (response: ServerResponse, keys: string) => unknown]>([
     ['a response that never ends', (response) => response.write('{')],
-    [
-      'a response that is too large',
-      (response, keys) => response.end(keys + ' '.repeat(512 * 1024)),
-    ],
-    [
-      'a redirect',
-      (response) => response.writeHead(302, { location: `${provider.issuer}/jwks` }).end(),
-    ],
+    ['a response too large', (response, keys) => response.end(keys + ' '.repeat(512 * 1024))],
+    ['a redirect', (response) => response.writeHead(302, { location: jwksOf(provider) }).end()],
     ['a response that is not JSON', (response) => response.end('<html>')],
     ['JSON that is not a key set', (response) => response.end('{"keys":7}')],
   ])('are not taken from %s', async (_what, answer) => {
@@ -557,14 +543,16 @@ describe('the keys of an issuer', () => {
 function paddedDigest(input: string, modulusLength: number): Buffer {
   const digest = Buffer.concat([
     Buffer.from('3031300d060960864801650304020105000420', 'hex'),
-    createHash('sha256').update(input).digest(),
+    hash('sha256', input, 'buffer'),
   ]);
   const padding = Buffer.alloc(modulusLength / 8 - digest.length - 3, 0xff);
   return Buffer.concat([Buffer.from([0, 1]), padding, Buffer.from([0]), digest]);
 }
 
-async function keysOf({ issuer }: OpenIdProvider): Promise<object[]> {
-  const { keys } = (await (await fetch(`${issuer}/jwks`)).json()) as { keys: object[] };
+const jwksOf = ({ issuer }: OpenIdProvider): string => `${issuer}/jwks`;
+
+async function keysOf(provider: OpenIdProvider): Promise<object[]> {
+  const { keys } = (await (await fetch(jwksOf(provider))).json()) as { keys: object[] };
   return keys;
 }
 
@@ -574,11 +562,8 @@ function serveKeys(keys: readonly object[]): Promise<string> {
 }
 
 function startFor({ issuer }: OpenIdProvider, jwksUrl?: string): Promise<TestApplication> {
-  return TestApplication.start({
-    AUTH_ISSUER: issuer,
-    AUTH_AUDIENCE: AUDIENCE,
-    AUTH_JWKS_URL: jwksUrl,
-  });
+  const environment = { AUTH_ISSUER: issuer, AUTH_AUDIENCE: AUDIENCE, AUTH_JWKS_URL: jwksUrl };
+  return TestApplication.start(environment);
 }
 
 /** Starts a server that runs until the end of the test, and returns its URL. */
