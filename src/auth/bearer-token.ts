@@ -3,7 +3,7 @@ import { InvalidTokenError, MissingCredentialsError } from '../errors';
 import { fieldValues } from '../http';
 import { hashToken } from './listed-token';
 
-/** RFC 9110 section 11.4: the scheme, which white space may follow. */
+/** RFC 9110 section 11.4 */
 const BEARER_SCHEME = /^bearer(?:[ \t]|$)/i;
 /** RFC 6750 section 2.1: exactly one token, after one or more spaces. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;

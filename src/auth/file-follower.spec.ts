@@ -4,17 +4,16 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { FileFollower } from './file-follower';
 import { pass, releaseClock, stopClock } from '../../test/support/clock';
-import { makeFolder, removeFolder } from '../../test/support/folder';
+import { useFolder } from '../../test/support/folder';
 
 describe('a follower of files', () => {
-  let folder: string;
+  const folder = useFolder();
   let paths: { one: string; two: string };
   let follower: FileFollower<string>;
   const changed = jest.fn();
   const failed = jest.fn();
   beforeEach(() => {
     stopClock();
-    folder = makeFolder();
     paths = { one: join(folder, 'one'), two: join(folder, 'two') };
     for (const path of Object.values(paths)) writeFileSync(path, 'old');
   });
@@ -22,7 +21,6 @@ describe('a follower of files', () => {
     follower.stop();
     jest.resetAllMocks();
     releaseClock();
-    removeFolder(folder);
   });
 
   function follow(): void {

@@ -52,12 +52,12 @@ describe('parseInt64', () => {
     );
   });
 
-  it.each(['', '-', '+1', '.5', '1.', '0x1', '1n', ' 1', '1e', 'NaN', 'Infinity'])(
-    'has nothing for %j, which is no number of JSON',
-    (literal) => {
-      expect(parseInt64(literal)).toBeUndefined();
-    },
-  );
+  it.each([
+    ...['', '-', '+1', '.5', '1.', '0x1', '1n', ' 1', '1e', 'NaN', 'Infinity'],
+    ...[String(INT64_MIN - 1n), String(INT64_MAX + 1n)],
+  ])('has nothing for %j', (literal) => {
+    expect(parseInt64(literal)).toBeUndefined();
+  });
 
   it.each([
     `1${'0'.repeat(1_000_000)}e-1000000`,

@@ -19,12 +19,10 @@ export function parseInt64(literal: string): bigint | undefined {
   // Most ids: an integer of up to 18 digits is always an int64.
   if (/^-?\d{1,18}$/.test(literal)) return BigInt(literal);
   const [, sign = '', integer = '', fraction = '', exponent = '0'] = NUMBER.exec(literal) ?? [];
-
   // The value is digits × 10^scale, with no zero at either end of digits.
   const digits = withoutOuterZeros(integer + fraction);
   if (digits.text === '') return integer === '' ? undefined : 0n;
   const scale = Number(exponent) - fraction.length + digits.zerosAfter;
-
   // An int64 has at most 19 digits. So no client can make us write out 10^400.
   if (scale < 0 || digits.text.length + scale > 19) return undefined;
   const value = BigInt(sign + digits.text + '0'.repeat(scale));

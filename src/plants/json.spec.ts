@@ -111,10 +111,7 @@ describe('describeJsonError', () => {
   it.each([
     ['{"id":7', /^Expected ',' or '}' after property value in JSON at position 7/],
     ['{"id":secret}', /^Unexpected token 's'$/],
-    [
-      `${'{"secret":1,'.repeat(9)}x}`,
-      /^Expected double-quoted property name in JSON at position 12 /,
-    ],
+    ['{"secret":1,x}', /^Expected double-quoted property name in JSON at position 12 /],
     ['[,,"secret",', /^Unexpected token ','$/],
     ['{"id":\u202e}', /^Unexpected token 'U\+202e'$/],
     ['undefined', /^invalid syntax$/],

@@ -95,44 +95,25 @@ describe('the guard, on the wire,', () => {
     expect(seen.refused).toBeGreaterThan(100);
   });
 
-  it.each<[string, number, number | undefined]>([
-    ['POST /plants', 401, 40100],
-    ['POST /%70lants', 401, 40100],
-    ['POST /%70%6C%61%6e%74%73', 401, 40100],
-    ['POST /plants?', 401, 40100],
-    [`POST /plants?access_token=${TOKEN}`, 401, 40100],
-    [`POST /plants?authorization=Bearer%20${TOKEN}`, 401, 40100],
-    ['POST /plants#fragment', 400, 40000],
-    ['POST http://localhost/plants', 401, 40100],
-    ['POST http://elsewhere/plants', 401, 40100],
-    [`POST http://x:${TOKEN}@localhost/plants`, 400, 40000],
-    ['POST //plants', 404, 40400],
-    ['POST ///plants', 404, 40400],
-    ['POST /plants/', 404, 40400],
-    ['POST /plants//', 404, 40400],
-    ['POST /plants%2f', 404, 40400],
-    ['POST /%2fplants', 404, 40400],
-    ['POST /%2570lants', 404, 40400],
-    ['POST /PLANTS', 404, 40400],
-    ['POST /./plants', 404, 40400],
-    ['POST /docs/../plants', 404, 40400],
-    ['POST /docs/%2e%2e/plants', 404, 40400],
-    ['POST /docs/..;/plants', 404, 40400],
-    ['POST /plants/.', 404, 40400],
-    ['POST /plants%00', 404, 40400],
-    ['POST /plants%20', 404, 40400],
-    ['POST /plants.json', 404, 40400],
-    ['POST /\\plants', 400, 40000],
-    ['POST plants', 400, 40000],
-    ['GET /plants', 405, 40500],
-    ['PUT /plants', 405, 40500],
-    ['HEAD /plants', 405, undefined],
-    ['OPTIONS /plants', 405, 40500],
-    ['TRACE /plants', 405, 40500],
-    ['post /plants', 501, 50100],
-    ['POST\t/plants', 400, 40000],
-  ])('admits nobody without a token by %s', async (line, status, error) => {
-    expect(await answerTo(line, [])).toEqual([status, error]);
+  it.each<[number, number | undefined, string[]]>([
+    [401, 40100, ['POST /plants', 'POST /%70lants', 'POST /%70%6C%61%6e%74%73', 'POST /plants?']],
+    [401, 40100, ['POST http://localhost/plants', 'POST http://elsewhere/plants']],
+    [401, 40100, [`POST /plants?access_token=${TOKEN}`]],
+    [401, 40100, [`POST /plants?authorization=Bearer%20${TOKEN}`]],
+    [404, 40400, ['POST //plants', 'POST ///plants', 'POST /plants/', 'POST /plants//']],
+    [404, 40400, ['POST /plants%2f', 'POST /%2fplants', 'POST /%2570lants', 'POST /PLANTS']],
+    [404, 40400, ['POST /./plants', 'POST /docs/../plants', 'POST /docs/%2e%2e/plants']],
+    [404, 40400, ['POST /docs/..;/plants', 'POST /plants/.', 'POST /plants%00']],
+    [404, 40400, ['POST /plants%20', 'POST /plants.json']],
+    [400, 40000, ['POST /plants#fragment', `POST http://x:${TOKEN}@localhost/plants`]],
+    [400, 40000, ['POST /\\plants', 'POST plants', 'POST\t/plants']],
+    [405, 40500, ['GET /plants', 'PUT /plants', 'OPTIONS /plants', 'TRACE /plants']],
+    [405, undefined, ['HEAD /plants']],
+    [501, 50100, ['post /plants']],
+  ])('answers %i %s without a token by any of %j', async (status, error, lines) => {
+    for (const line of lines) {
+      expect([line, ...(await answerTo(line, []))]).toEqual([line, status, error]);
+    }
   });
 
   it.each([
@@ -144,14 +125,10 @@ describe('the guard, on the wire,', () => {
   });
 
   it.each([
-    [`X-Access-Token: ${TOKEN}`],
-    [`X-Auth-Token: ${TOKEN}`],
-    [`X-Api-Key: ${TOKEN}`],
-    [`Cookie: access_token=${TOKEN}; Authorization=Bearer ${TOKEN}`],
-    [`Proxy-Authorization: Bearer ${TOKEN}`],
-    [`X-Forwarded-Authorization: Bearer ${TOKEN}`],
-    [`Sec-WebSocket-Protocol: Bearer, ${TOKEN}`],
-    ['X-Forwarded-User: admin'],
+    ...[`X-Access-Token: ${TOKEN}`, `X-Auth-Token: ${TOKEN}`, `X-Api-Key: ${TOKEN}`],
+    ...[`Cookie: access_token=${TOKEN}; Authorization=Bearer ${TOKEN}`, 'X-Forwarded-User: admin'],
+    ...[`Proxy-Authorization: Bearer ${TOKEN}`, `X-Forwarded-Authorization: Bearer ${TOKEN}`],
+    `Sec-WebSocket-Protocol: Bearer, ${TOKEN}`,
   ])('reads no token and no caller from %s', async (field) => {
     expect(await answerTo('POST /plants', [field])).toEqual([401, 40100]);
   });
@@ -235,6 +212,7 @@ describe('the bearer token of a request', () => {
     ['of a malformed media type', '{}', '@@@'],
     ['of no media type', '{}', undefined],
     ['empty', '', 'application/json'],
+    ['a plant', `{"id":0,"name":"Fern","access_token":"${TOKEN}"}`, 'application/json'],
     ['a form', `access_token=${TOKEN}`, 'application/x-www-form-urlencoded'],
     ['a form in parts', `--x\r\n\r\n${TOKEN}\r\n--x--`, 'multipart/form-data; boundary=x'],
   ])('is checked before a body that is %s', async (_what, body, type) => {
@@ -251,7 +229,6 @@ describe('the bearer token of a request', () => {
     const other = await TestApplication.start({
       AUTH_TOKENS: `sha256:${digest.slice(0, 63)}${digest.endsWith('0') ? 1 : 0}`,
     });
-
     const response = await other.post(newPlant(), { authorization: 'Bearer guess' });
 
     expect(response.json()).toEqual(errorBodies.invalidToken);
@@ -272,10 +249,4 @@ describe('the bearer token of a request', () => {
       expect(response.json()).toEqual(errorBodies.tokenTwice);
     },
   );
-
-  it('is not taken from the body', async () => {
-    const response = await post(undefined, `{"id":0,"name":"Fern","access_token":"${TOKEN}"}`);
-
-    expect(response.json()).toEqual(errorBodies.missingCredentials);
-  });
 });

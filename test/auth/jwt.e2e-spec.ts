@@ -1,8 +1,8 @@
 import {
-  createHash,
   createPublicKey,
   createSign,
   generateKeyPairSync,
+  hash,
   sign as signBytes,
 } from 'node:crypto';
 import { once } from 'node:events';
@@ -35,6 +35,7 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 /** The minimum time between two fetches of keys. */
 const COOLDOWN = 10 * SECOND;
+const HEADER = { alg: 'ES256', typ: 'at+jwt' };
 
 let application: TestApplication;
 let nextId = 1;
@@ -63,7 +64,6 @@ const wrongClaim = (claim: string): ErrorBody => ({
 });
 
 const now = (): number => Math.floor(Date.now() / SECOND);
-
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 /** Signs any payload and header, as an attacker or an unusual issuer would. */
@@ -96,10 +96,7 @@ describe('a JWT', () => {
   let provider: OpenIdProvider;
   beforeAll(async () => {
     provider = await OpenIdProvider.start(key);
-    application = await TestApplication.start({
-      AUTH_ISSUER: provider.issuer,
-      AUTH_AUDIENCE: AUDIENCE,
-    });
+    application = await startFor(provider);
   });
   beforeEach(() => {
     application.store.removePlants();
@@ -188,7 +185,7 @@ describe('a JWT', () => {
       JSON.stringify(publicPart(key)),
     ];
     for (const secret of secrets) {
-      const header = { alg: 'HS256', typ: 'at+jwt', kid: key.kid };
+      const header = { ...HEADER, alg: 'HS256', kid: key.kid };
       await expectRefusal(await sign(claims, header, Buffer.from(secret)));
     }
   });
@@ -198,9 +195,7 @@ describe('a JWT', () => {
     async (kid) => {
       const claims = decodeJwt(await provider.accessToken());
 
-      await expectRefusal(
-        await sign(claims, { alg: 'ES256', typ: 'at+jwt', kid }, makeKey('ES256')),
-      );
+      await expectRefusal(await sign(claims, { ...HEADER, kid }, makeKey('ES256')));
     },
   );
 
@@ -215,9 +210,7 @@ describe('a JWT', () => {
 
     for (const header of [{ jwk: attackersPublic }, { jku: url }, { x5u: url }]) {
       for (const kid of [key.kid, attackersKey.kid, undefined]) {
-        await expectRefusal(
-          await sign(claims, { alg: 'ES256', typ: 'at+jwt', kid, ...header }, attackersKey),
-        );
+        await expectRefusal(await sign(claims, { ...HEADER, kid, ...header }, attackersKey));
       }
     }
 
@@ -230,25 +223,21 @@ describe('a JWT', () => {
     { crit: ['urn:x'], 'urn:x': 1 },
   ])('is invalid with critical extensions: %j', async (extension) => {
     const claims = decodeJwt(await provider.accessToken());
-    const header = { alg: 'ES256', typ: 'at+jwt', kid: key.kid, ...extension };
-    const token = await sign(claims, header, key);
-
+    const token = await sign(claims, { ...HEADER, kid: key.kid, ...extension }, key);
     expect((await post(token)).json()).toMatchObject({ error: 40101 });
   });
 
   it.each([{ jkt: 'x' }, { 'x5t#S256': 'x' }, {}, null])(
     'is invalid bound to a key, whose possession is not checked: %j',
     async (cnf) => {
-      await expectRefusal(
-        await provider.accessToken({ redraft: ({ payload }) => (payload.cnf = cnf) }),
-        errorBodies.tokenBound,
-      );
+      const redraft = ({ payload }: Draft): unknown => (payload.cnf = cnf);
+      await expectRefusal(await provider.accessToken({ redraft }), errorBodies.tokenBound);
     },
   );
 
   it.each([0, 1])('is invalid with a byte order mark before the JSON of part %s', async (part) => {
     const claims = decodeJwt(await provider.accessToken());
-    const texts = [{ alg: 'ES256', typ: 'at+jwt', kid: key.kid }, claims].map((each, index) =>
+    const texts = [{ ...HEADER, kid: key.kid }, claims].map((each, index) =>
       Buffer.from(`${index === part ? '\ufeff' : ''}${JSON.stringify(each)}`).toString('base64url'),
     );
     const signature = createSign('sha256')
@@ -267,9 +256,8 @@ describe('a JWT', () => {
   });
 
   it('is invalid once it has expired, although it was accepted before', async () => {
-    const token = await provider.accessToken({
-      redraft: ({ payload }) => (payload.exp = now() + 60),
-    });
+    const redraft = ({ payload }: Draft): unknown => (payload.exp = now() + 60);
+    const token = await provider.accessToken({ redraft });
     expect(await statusOf(token)).toBe(200);
 
     pass(60 * SECOND + 9 * SECOND);
@@ -320,15 +308,6 @@ describe('the scope of a JWT', () => {
 
     expect(await statusOf(await provider.accessToken({ scope, redraft }))).toBe(200);
   });
-
-  it('is answered 403 when it has a part of what is required', async () => {
-    const response = await post(await provider.accessToken({ scope: 'plants:create' }));
-
-    expect(response.json()).toEqual(errorBodies.forbidden);
-    expect(response.headers['www-authenticate']).toBe(
-      'Bearer realm="plants", error="insufficient_scope", scope="plants:create plants:read"',
-    );
-  });
 });
 
 describe('the keys of an issuer', () => {
@@ -344,11 +323,7 @@ describe('the keys of an issuer', () => {
 
   /** A token of the right issuer with an unknown `kid`. */
   const withUnknownKey = (kid: string) =>
-    sign(
-      { iss: provider.issuer, aud: AUDIENCE, exp: now() + 60 },
-      { alg: 'ES256', typ: 'at+jwt', kid },
-      key,
-    );
+    sign({ iss: provider.issuer, aud: AUDIENCE, exp: now() + 60 }, { ...HEADER, kid }, key);
 
   it.each(['RS256', 'EdDSA'] as const)('may be for %s', async (alg) => {
     await provider.stop();
@@ -411,7 +386,7 @@ describe('the keys of an issuer', () => {
     expect(asked).toHaveBeenCalledTimes(1);
   });
 
-  it('are used for an hour while the issuer is down, for new and cached tokens', async () => {
+  it('are used for an hour while the issuer is down, and again when it is back', async () => {
     application = await startFor(provider);
     const [cached, fresh, late] = await Promise.all(
       Array.from({ length: 3 }, () => provider.accessToken()),
@@ -420,8 +395,7 @@ describe('the keys of an issuer', () => {
 
     await provider.stop();
     pass(60 * MINUTE);
-    expect(await statusOf(cached ?? '')).toBe(200);
-    expect(await statusOf(fresh ?? '')).toBe(200);
+    for (const token of [cached, fresh]) expect(await statusOf(token ?? '')).toBe(200);
 
     pass(SECOND);
     for (const token of [cached, fresh, late]) {
@@ -431,20 +405,10 @@ describe('the keys of an issuer', () => {
       expect(response.headers['retry-after']).toBe('1');
     }
     expect(await statusOf(TOKEN)).toBe(200);
-  });
-
-  it('are valid again when the issuer is back', async () => {
-    application = await startFor(provider);
-    const token = await provider.accessToken();
-    expect(await statusOf(token)).toBe(200);
-    await provider.stop();
-    pass(61 * MINUTE);
-    expect(await statusOf(token)).toBe(503);
 
     await provider.start(key);
     pass(COOLDOWN);
-
-    expect(await statusOf(token)).toBe(200);
+    for (const token of [cached, fresh, late]) expect(await statusOf(token ?? '')).toBe(200);
   });
 
   it('are fetched after a start without the issuer, until it responds', async () => {
@@ -506,14 +470,8 @@ describe('the keys of an issuer', () => {
 
   it.each<[string, (response: ServerResponse, keys: string) => unknown]>([
     ['a response that never ends', (response) => response.write('{')],
-    [
-      'a response that is too large',
-      (response, keys) => response.end(keys + ' '.repeat(512 * 1024)),
-    ],
-    [
-      'a redirect',
-      (response) => response.writeHead(302, { location: `${provider.issuer}/jwks` }).end(),
-    ],
+    ['a response too large', (response, keys) => response.end(keys + ' '.repeat(512 * 1024))],
+    ['a redirect', (response) => response.writeHead(302, { location: jwksOf(provider) }).end()],
     ['a response that is not JSON', (response) => response.end('<html>')],
     ['JSON that is not a key set', (response) => response.end('{"keys":7}')],
   ])('are not taken from %s', async (_what, answer) => {
@@ -585,14 +543,16 @@ describe('the keys of an issuer', () => {
 function paddedDigest(input: string, modulusLength: number): Buffer {
   const digest = Buffer.concat([
     Buffer.from('3031300d060960864801650304020105000420', 'hex'),
-    createHash('sha256').update(input).digest(),
+    hash('sha256', input, 'buffer'),
   ]);
   const padding = Buffer.alloc(modulusLength / 8 - digest.length - 3, 0xff);
   return Buffer.concat([Buffer.from([0, 1]), padding, Buffer.from([0]), digest]);
 }
 
-async function keysOf({ issuer }: OpenIdProvider): Promise<object[]> {
-  const { keys } = (await (await fetch(`${issuer}/jwks`)).json()) as { keys: object[] };
+const jwksOf = ({ issuer }: OpenIdProvider): string => `${issuer}/jwks`;
+
+async function keysOf(provider: OpenIdProvider): Promise<object[]> {
+  const { keys } = (await (await fetch(jwksOf(provider))).json()) as { keys: object[] };
   return keys;
 }
 
@@ -602,11 +562,8 @@ function serveKeys(keys: readonly object[]): Promise<string> {
 }
 
 function startFor({ issuer }: OpenIdProvider, jwksUrl?: string): Promise<TestApplication> {
-  return TestApplication.start({
-    AUTH_ISSUER: issuer,
-    AUTH_AUDIENCE: AUDIENCE,
-    AUTH_JWKS_URL: jwksUrl,
-  });
+  const environment = { AUTH_ISSUER: issuer, AUTH_AUDIENCE: AUDIENCE, AUTH_JWKS_URL: jwksUrl };
+  return TestApplication.start(environment);
 }
 
 /** Starts a server that runs until the end of the test, and returns its URL. */

@@ -2,22 +2,15 @@ import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from '
 import { join } from 'node:path';
 import { BearerToken } from '../../src/auth';
 import { TokenFile } from '../../src/auth/token-file';
-import { makeFolder, removeFolder } from '../support/folder';
+import { useFolder } from '../support/folder';
 import { programEnvironment } from '../support/run-folder';
 import { type Run, run as runProgram } from '../support/run';
 
 const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 
 describe('plant-store', () => {
-  let folder: string;
-  let file: string;
-  beforeEach(() => {
-    folder = makeFolder();
-    file = join(folder, 'tokens.txt');
-  });
-  afterEach(() => {
-    removeFolder(folder);
-  });
+  const folder = useFolder();
+  const file = join(folder, 'tokens.txt');
 
   function run(args: string[], environment: NodeJS.ProcessEnv = {}): Promise<Run> {
     const env = { ...programEnvironment(), ...environment };
@@ -116,13 +109,13 @@ describe('plant-store', () => {
     });
   });
 
+  const badPort = { code: 1, stderr: 'PORT must be a port from 0 to 65535\n' };
+
   it('serves with the variables of a file', async () => {
     writeFileSync(join(folder, 'service.env'), 'PORT=x\nDOCS=x\n');
+    const args = ['serve', '--env-file', 'service.env'];
 
-    const { code, stderr } = await run(['serve', '--env-file', 'service.env'], { DOCS: 'true' });
-
-    expect(code).toBe(1);
-    expect(stderr).toBe('PORT must be a port from 0 to 65535\n');
+    expect(await run(args, { DOCS: 'true' })).toMatchObject(badPort);
   });
 
   it.each(['--env-file nowhere', '--env-file=nowhere'])(
@@ -137,9 +130,6 @@ describe('plant-store', () => {
   );
 
   it.each([[[]], [['serve']]])('serves when it is called as %j', async (args) => {
-    const { code, stderr } = await run(args, { PORT: 'x' });
-
-    expect(code).toBe(1);
-    expect(stderr).toBe('PORT must be a port from 0 to 65535\n');
+    expect(await run(args, { PORT: 'x' })).toMatchObject(badPort);
   });
 });

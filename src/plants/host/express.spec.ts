@@ -1,13 +1,5 @@
-import {
-  Body,
-  Controller,
-  type INestApplication,
-  Module,
-  Post,
-  Req,
-  Version,
-  VersioningType,
-} from '@nestjs/common';
+import { Body, Controller, Module, Post, Req, Version, VersioningType } from '@nestjs/common';
+import type { INestApplication } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { type HostRequest, nodeRequest } from '../../http';
@@ -76,11 +68,8 @@ describe('a host on Express', () => {
     ]);
   });
 
-  it('parses the bodies of other routes', async () => {
+  it('parses the bodies of other routes, and of a path that a route of the host shares', async () => {
     expect(await post('/other')).toEqual([201, { body: { id: 1 } }]);
-  });
-
-  it('parses the bodies of a path that a route of the host shares', async () => {
     expect(await post('/shared', '2')).toEqual([201, { body: { id: 1 } }]);
   });
 
