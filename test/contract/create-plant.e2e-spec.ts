@@ -37,9 +37,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
   });
 
   it('answers a plant without a tag without one', async () => {
-    const response = await application.post(FERN);
-
-    expect(response.body).toBe('{"name":"Fern"}');
+    expect((await application.post(FERN)).body).toBe('{"name":"Fern"}');
   });
 
   describe('the id', () => {
@@ -284,10 +282,9 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     });
 
     it('differs from its neighbour above 2^53', async () => {
-      const first = await application.post('{"id":9007199254740992,"name":"Fern"}');
-      const second = await application.post('{"id":9007199254740993,"name":"Moss"}');
-
-      expect([first.statusCode, second.statusCode]).toEqual([200, 200]);
+      for (const id of ['9007199254740992', '9007199254740993']) {
+        expect((await application.post(`{"id":${id},"name":"Fern"}`)).statusCode).toBe(200);
+      }
     });
 
     it('goes to exactly one of 100 identical creations at once', async () => {

@@ -181,16 +181,7 @@ describe('Idempotency-Key', () => {
 
   it('is empty: it is refused', async () => {
     application = await TestApplication.start();
-    const response = await application.app.inject({
-      method: 'POST',
-      url: '/plants',
-      headers: {
-        authorization: `Bearer ${TOKEN}`,
-        'content-type': 'application/json',
-        'idempotency-key': '',
-      },
-      payload: FERN,
-    });
+    const response = await application.post(FERN, { 'idempotency-key': [''] });
 
     expect(response.json()).toEqual(errorBodies.keyMalformed);
   });
