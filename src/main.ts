@@ -48,7 +48,7 @@ async function listen(app: NestFastifyApplication, { host, port }: Settings): Pr
   }
 }
 
-/** Formats a line for a POSIX shell. Its id comes from the clock, so that each start prints a new one. */
+/** A line for a POSIX shell. Its id comes from the clock, so that each start prints a new one. */
 function formatExampleCall(url: string, token: string): string {
   const body = JSON.stringify({ id: Date.now(), name: 'Fern', tag: 'shade' });
   return `curl -i ${url}/plants -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '${body}'`;

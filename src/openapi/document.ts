@@ -47,12 +47,7 @@ ${rows.join('\n')}
 </details>`;
 }
 
-/**
- * Puts the id of an example into the text of a document. The document is made of JavaScript's numbers,
- * and no double holds this id.
- *
- * @param text the document as JSON or YAML
- */
+/** Puts the id of an example that no double holds into a document as JSON or YAML. */
 export function withLargeId(text: string): string {
   return text.replace('9007199254740994', '9007199254740993');
 }

@@ -33,7 +33,7 @@ export function limitConnections(server: Server, limit: number): void {
   });
 }
 
-/** How many more files the process may open; infinite where the system does not say. */
+/** Infinite where the system does not say. */
 function freeDescriptors(): number {
   try {
     const limits = readFileSync('/proc/self/limits', 'utf8');

@@ -2,11 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyRequest } from 'fastify';
 
-/** The fields that a page may send, and those of an answer that it may read. */
-const ALLOWED_FIELDS = [
-  ...['Authorization', 'Content-Type', 'Idempotency-Key'],
-  ...['X-Request-Id', 'traceparent', 'tracestate'],
-];
+/** The fields of an answer that a page may read. */
 const EXPOSED_FIELDS = [
   ...['Retry-After', 'WWW-Authenticate', 'X-Request-Id', 'Idempotent-Replayed'],
   ...['RateLimit', 'RateLimit-Policy'],
@@ -23,7 +19,10 @@ export function allowOrigins(adapter: FastifyAdapter, origins: readonly string[]
   adapter.enableCors({
     origin: [...origins],
     methods: ['POST'],
-    allowedHeaders: ALLOWED_FIELDS,
+    allowedHeaders: [
+      ...['Authorization', 'Content-Type', 'Idempotency-Key'],
+      ...['X-Request-Id', 'traceparent', 'tracestate'],
+    ],
     exposedHeaders: EXPOSED_FIELDS,
     // Seconds for which a browser may remember the answer to a preflight.
     maxAge: 600,

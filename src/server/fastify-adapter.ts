@@ -12,7 +12,7 @@ import { Connections } from './node/connections';
 import { requestIds } from './request-id';
 import { type Admission, listenForRequests } from './request-listener';
 
-/** RFC 2046 section 4.5.1: the media type of arbitrary bytes. */
+/** RFC 2046 section 4.5.1. */
 const ANY_BYTES = 'application/octet-stream';
 
 /** The share of the shutdown time for connections; the rest is for closing the store. */
@@ -75,8 +75,7 @@ function findRouteFault(
   instance: FastifyInstance,
 ): PlantStoreError | undefined {
   // With CORS, every OPTIONS has a route.
-  const isRouted = !request.is404 && (request.method !== 'OPTIONS' || isPreflight(request));
-  if (isRouted) return undefined;
+  if (!request.is404 && (request.method !== 'OPTIONS' || isPreflight(request))) return undefined;
   const { url } = request;
   // There is nothing at the root, although it leads a browser to the documentation.
   if (pathOf(url) === '/') return new NotFoundError();

@@ -3,15 +3,15 @@ import { createServer as createHttpsServer } from 'node:https';
 import { limitConnections } from './connection-limit';
 import { readTls, reloadTls, type TlsFiles } from './tls';
 
-/** The HTTP settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
+/** Durations are in milliseconds, sizes in bytes. */
 export interface HttpOptions {
-  /** The files for HTTPS; undefined for HTTP. */
+  /** Undefined for HTTP. */
   readonly tls: TlsFiles | undefined;
   readonly bodyLimit: number;
   /** Of the header section of a request, request line included. */
   readonly headersLimit: number;
   readonly maxConnections: number;
-  /** The origins whose pages may use the service; none for no CORS. */
+  /** None for no CORS. */
   readonly corsOrigins: readonly string[];
   readonly headersTimeout: number;
   readonly requestTimeout: number;

@@ -37,10 +37,7 @@ export function refuse(
   refusalChannel.publish({ request, requestId, status } satisfies Refusal);
 }
 
-/**
- * An error answer as bytes on the wire, for a socket without a response object. The connection closes
- * behind it.
- */
+/** An error answer as it goes over the wire, for a socket without a response. It must be the last. */
 export function rawErrorAnswer(error: PlantStoreError, isHead = false): string {
   errorChannel.publish(error);
   const { headers, body } = errorAnswer(error);

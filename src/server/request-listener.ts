@@ -21,12 +21,10 @@ export interface Admission {
   readonly authenticate: (request: IncomingMessage) => unknown;
 }
 
-/** The settings of {@link listenForRequests}. */
-export interface ListenerOptions {
+interface ListenerOptions {
   readonly connections: Connections;
   readonly bodies: BodyMemory;
   readonly idOf: (request: IncomingMessage) => string;
-  /** The origins whose pages may read refusals. */
   readonly corsOrigins: readonly string[];
   /** Undefined until the application is complete. */
   readonly admission: () => Admission | undefined;
@@ -51,7 +49,7 @@ export function listenForRequests(
     if (isCreation(request)) admission()?.admit(response);
     bodies.reserve(request, response);
   };
-  /** What {@link Admission.authenticate} returns, before the body is asked for. */
+  /** Returns what {@link Admission.authenticate} does. */
   const checkExpectation = (request: IncomingMessage): unknown => {
     if (membersOf(request.headers.expect).some((each) => each !== '100-continue')) {
       throw new PlantStoreError('expectationFailed');

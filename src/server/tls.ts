@@ -4,9 +4,9 @@ import { Logger } from '@nestjs/common';
 import { FileFollower } from '../auth';
 import { OperatorError } from '../errors';
 
-/** Paths of the certificate and its key, both PEM. */
+/** Paths of PEM files. */
 export interface TlsFiles {
-  /** The certificate, followed by the intermediate certificates. */
+  /** Followed by the intermediate certificates. */
   readonly certificate: string;
   readonly key: string;
 }

@@ -28,24 +28,16 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     expect(await store.plants()).toEqual([]);
   }
 
-  it('answers 200 with name and tag and nothing else', async () => {
+  it('answers 200 with name and tag and nothing else, and has stored the plant', async () => {
     const response = await application.post(SHADE_FERN);
 
+    expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern', tag: 'shade' }]);
     expect(response.statusCode).toBe(200);
-    expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
     expect(response.body).toBe('{"name":"Fern","tag":"shade"}');
   });
 
   it('answers a plant without a tag without one', async () => {
-    const response = await application.post(FERN);
-
-    expect(response.body).toBe('{"name":"Fern"}');
-  });
-
-  it('has stored the plant when it answers', async () => {
-    await application.post(SHADE_FERN);
-
-    expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern', tag: 'shade' }]);
+    expect((await application.post(FERN)).body).toBe('{"name":"Fern"}');
   });
 
   describe('the id', () => {
@@ -73,17 +65,14 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     it.each([
       ...['9223372036854775808', '-9223372036854775809', '1.5', '1.000000000000000005', '1E-999'],
       ...['1E400', '1E999999999999999999999', '"7"', 'true', 'null', '[1]', '{"id":1}'],
-    ])('%s is refused', async (literal) => {
-      await expectRefusal(`{"id":${literal},"name":"Fern"}`, errorBodies.idNotInt64);
-    });
+    ])('%s is refused', (literal) =>
+      expectRefusal(`{"id":${literal},"name":"Fern"}`, errorBodies.idNotInt64),
+    );
 
-    it('is required', async () => {
-      await expectRefusal('{"name":"Fern"}', errorBodies.idMissing);
-    });
-
-    it('is read from the outermost object', async () => {
-      await expectRefusal('{"plant":{"id":1,"name":"Fern"},"name":"Fern"}', errorBodies.idMissing);
-    });
+    it.each([
+      ['is required', '{"name":"Fern"}'],
+      ['is read from the outermost object', '{"plant":{"id":1,"name":"Fern"},"name":"Fern"}'],
+    ])('%s', (_what, body) => expectRefusal(body, errorBodies.idMissing));
   });
 
   describe('the name', () => {
@@ -102,20 +91,16 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
       expect(await store.plants()).toEqual([{ id: 1n, name }]);
     });
 
-    it.each(['null', '7', 'true', '["Fern"]', '{"name":"Fern"}'])('is no %s', async (literal) => {
-      await expectRefusal(`{"id":1,"name":${literal}}`, errorBodies.nameNotString);
-    });
+    it.each(['null', '7', 'true', '["Fern"]', '{"name":"Fern"}'])('is no %s', (literal) =>
+      expectRefusal(`{"id":1,"name":${literal}}`, errorBodies.nameNotString),
+    );
 
     it.each(['"\\ud800"', '"\\udf3f\\ud83c"', '"Fern\\u0000"'])(
       'is not %s, which no store keeps exactly',
-      async (literal) => {
-        await expectRefusal(`{"id":1,"name":${literal}}`, errorBodies.nameNotExact);
-      },
+      (literal) => expectRefusal(`{"id":1,"name":${literal}}`, errorBodies.nameNotExact),
     );
 
-    it('is required', async () => {
-      await expectRefusal('{"id":1}', errorBodies.nameMissing);
-    });
+    it('is required', () => expectRefusal('{"id":1}', errorBodies.nameMissing));
   });
 
   describe('the tag', () => {
@@ -126,13 +111,13 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
       expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern', tag: '' }]);
     });
 
-    it.each(['null', '7', 'false', '[]', '{}'])('is no %s', async (literal) => {
-      await expectRefusal(`{"id":1,"name":"Fern","tag":${literal}}`, errorBodies.tagNotString);
-    });
+    it.each(['null', '7', 'false', '[]', '{}'])('is no %s', (literal) =>
+      expectRefusal(`{"id":1,"name":"Fern","tag":${literal}}`, errorBodies.tagNotString),
+    );
 
-    it.each(['"\\udfff"', '"\\u0000"'])('is not %s', async (literal) => {
-      await expectRefusal(`{"id":1,"name":"Fern","tag":${literal}}`, errorBodies.tagNotExact);
-    });
+    it.each(['"\\udfff"', '"\\u0000"'])('is not %s', (literal) =>
+      expectRefusal(`{"id":1,"name":"Fern","tag":${literal}}`, errorBodies.tagNotExact),
+    );
   });
 
   it('names every field at fault at once', async () => {
@@ -160,9 +145,8 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
       expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
     });
 
-    it('are not taken from a __proto__ member', async () => {
-      await expectRefusal('{"__proto__":{"id":1,"name":"Fern"},"id":1}', errorBodies.nameMissing);
-    });
+    it('are not taken from a __proto__ member', () =>
+      expectRefusal('{"__proto__":{"id":1,"name":"Fern"},"id":1}', errorBodies.nameMissing));
 
     it.each([
       ['{"id":2,"name":"Moss","id":1,"name":"Fern"}', 1n],
@@ -176,12 +160,8 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
       expect(await store.plants()).toEqual([{ id, name: 'Fern' }]);
     });
 
-    it('are validated as last given, and as written', async () => {
-      await expectRefusal(
-        '{"id":1,"name":"Fern","id":1.000000000000000005}',
-        errorBodies.idNotInt64,
-      );
-    });
+    it('are validated as last given, and as written', () =>
+      expectRefusal('{"id":1,"name":"Fern","id":1.000000000000000005}', errorBodies.idNotInt64));
 
     it('may nest 400,000 deep when they are unknown', async () => {
       const nested = '['.repeat(400_000) + ']'.repeat(400_000);
@@ -194,9 +174,9 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
   });
 
   describe('the body', () => {
-    it.each(['[]', '"plant"', '7', 'null', 'true'])('must be an object, not %s', async (body) => {
-      await expectRefusal(body, errorBodies.notAnObject);
-    });
+    it.each(['[]', '"plant"', '7', 'null', 'true'])('must be an object, not %s', (body) =>
+      expectRefusal(body, errorBodies.notAnObject),
+    );
 
     it.each([
       ['an unfinished object', '{"id":1,"name":"Fern"'],
@@ -224,9 +204,9 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
       expect(await store.plants()).toEqual([]);
     });
 
-    it.each(['', undefined])('must not be empty: %j', async (body) => {
-      await expectRefusal(body, errorBodies.empty);
-    });
+    it.each(['', undefined])('must not be empty: %j', (body) =>
+      expectRefusal(body, errorBodies.empty),
+    );
 
     it.each([
       ['a lone continuation byte', [0x80]],
@@ -234,27 +214,20 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
       ['an encoded surrogate', [0xed, 0xa0, 0x80]],
       ['a code point above U+10FFFF', [0xf4, 0x90, 0x80, 0x80]],
       ['a truncated character', [0xf0, 0x9f, 0x8c]],
-    ])('must be UTF-8, not %s', async (_what, bytes) => {
-      const body = Buffer.concat(
-        ['{"id":1,"name":"', bytes, '"}'].map((part) => Buffer.from(part)),
-      );
+    ])('must be UTF-8, not %s', (_what, bytes) => {
+      const parts = ['{"id":1,"name":"', bytes, '"}'].map((part) => Buffer.from(part));
 
-      await expectRefusal(body, errorBodies.notUtf8);
+      return expectRefusal(Buffer.concat(parts), errorBodies.notUtf8);
     });
 
-    it('must not be UTF-16', async () => {
-      const body = Buffer.from('\ufeff{"id":1,"name":"Fern"}', 'utf16le');
+    it('must not be UTF-16', () =>
+      expectRefusal(Buffer.from('\ufeff{"id":1,"name":"Fern"}', 'utf16le'), errorBodies.notUtf8));
 
-      await expectRefusal(body, errorBodies.notUtf8);
-    });
-
-    it('must not be larger than the limit', async () => {
-      await expectRefusal(`{"id":1,"name":"${'x'.repeat(2 ** 20)}"}`, errorBodies.tooLarge);
-    });
+    it('must not be larger than the limit', () =>
+      expectRefusal(`{"id":1,"name":"${'x'.repeat(2 ** 20)}"}`, errorBodies.tooLarge));
 
     it('may be as large as the limit', async () => {
-      const frame = '{"id":1,"name":""}';
-      const name = 'x'.repeat(2 ** 20 - frame.length);
+      const name = 'x'.repeat(2 ** 20 - '{"id":1,"name":""}'.length);
 
       const response = await application.post(`{"id":1,"name":"${name}"}`);
 
@@ -282,56 +255,36 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
       ...['application/json; charset', 'application/json; =utf-8', 'application/json; a="b'],
       ...['application/json charset=utf-8', 'application/ json', '/json', 'application', ';'],
       '@@@',
-    ])('must not be %s', async (type) => {
-      await expectRefusal(FERN, errorBodies.mediaType, {
-        'content-type': type,
-      });
-    });
+    ])('must not be %s', (type) =>
+      expectRefusal(FERN, errorBodies.mediaType, { 'content-type': type }),
+    );
   });
 
-  it.each(['Identity', 'identity, identity', ' ,'])(
-    'accepts the content encoding %j',
-    async (coding) => {
-      const response = await application.post(FERN, {
-        'content-encoding': coding,
-      });
+  it.each(['Identity', 'identity, identity', ' ,'])('accepts the coding %j', async (coding) => {
+    const response = await application.post(FERN, { 'content-encoding': coding });
 
-      expect(response.statusCode).toBe(200);
-    },
-  );
+    expect(response.statusCode).toBe(200);
+  });
 
-  it.each(['gzip', 'br', 'identity, gzip', 'x'])(
-    'refuses the content encoding %s',
-    async (coding) => {
-      await expectRefusal(FERN, errorBodies.contentEncoding, {
-        'content-encoding': coding,
-      });
-    },
+  it.each(['gzip', 'br', 'identity, gzip', 'x'])('refuses the coding %s', (coding) =>
+    expectRefusal(FERN, errorBodies.contentEncoding, { 'content-encoding': coding }),
   );
 
   describe('an id that is taken', () => {
-    it('is refused without revealing the stored plant', async () => {
-      await application.post('{"id":9007199254740993,"name":"Fern","tag":"shade"}');
+    it('is refused without revealing the stored plant, which stays', async () => {
+      await application.post('{"id":9007199254740993,"name":"Fern"}');
 
       const response = await application.post('{"id":9007199254740993,"name":"Moss"}');
 
       expect(response.statusCode).toBe(400);
       expect(response.json()).toEqual(errorBodies.idTaken);
-    });
-
-    it('stays with the first plant', async () => {
-      await application.post(SHADE_FERN);
-
-      await application.post('{"id":1,"name":"Moss"}');
-
-      expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern', tag: 'shade' }]);
+      expect(await store.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
     });
 
     it('differs from its neighbour above 2^53', async () => {
-      const first = await application.post('{"id":9007199254740992,"name":"Fern"}');
-      const second = await application.post('{"id":9007199254740993,"name":"Moss"}');
-
-      expect([first.statusCode, second.statusCode]).toEqual([200, 200]);
+      for (const id of ['9007199254740992', '9007199254740993']) {
+        expect((await application.post(`{"id":${id},"name":"Fern"}`)).statusCode).toBe(200);
+      }
     });
 
     it('goes to exactly one of 100 identical creations at once', async () => {

@@ -68,15 +68,9 @@ describe.each(stores)('a creation with Idempotency-Key, stored in %s', (_name, s
     await create(application, 'abc');
     await create(application, undefined, '{"id":2,"name":"Fern"}');
 
-    const answers = [
-      await application.post(FERN, { 'idempotency-key': 'abcd' }),
-      await application.post(FERN),
-      await application.post('{"id":2,"name":"Fern"}', { 'idempotency-key': 'abc' }),
-    ];
-
-    expect(answers.map((answer) => answer.json<object>())).toEqual(
-      Array(3).fill(errorBodies.idTaken),
-    );
+    expect(await create(application, 'abcd')).toBe(40003);
+    expect(await create(application, undefined)).toBe(40003);
+    expect(await create(application, 'abc', '{"id":2,"name":"Fern"}')).toBe(40003);
   });
 
   it.each([
@@ -93,11 +87,9 @@ describe.each(stores)('a creation with Idempotency-Key, stored in %s', (_name, s
   });
 
   it('tells ids apart that are equal as doubles', async () => {
-    await create(application, 'abc', '{"id":9007199254740993,"name":"Fern"}');
-
-    expect(await create(application, 'abc', '{"id":9007199254740992,"name":"Fern"}')).toBe(
-      'created',
-    );
+    for (const id of ['9007199254740993', '9007199254740992']) {
+      expect(await create(application, 'abc', `{"id":${id},"name":"Fern"}`)).toBe('created');
+    }
   });
 
   it('is answered 200 ten times, and stored once, when sent ten times at once to two instances', async () => {
@@ -184,18 +176,12 @@ describe('Idempotency-Key', () => {
   let application: TestApplication;
   afterEach(() => application.stop());
 
+  const as = (token: string) =>
+    create(application, 'abc', FERN, { authorization: `Bearer ${token}` });
+
   it('is empty: it is refused', async () => {
     application = await TestApplication.start();
-    const response = await application.app.inject({
-      method: 'POST',
-      url: '/plants',
-      headers: {
-        authorization: `Bearer ${TOKEN}`,
-        'content-type': 'application/json',
-        'idempotency-key': '',
-      },
-      payload: FERN,
-    });
+    const response = await application.post(FERN, { 'idempotency-key': [''] });
 
     expect(response.json()).toEqual(errorBodies.keyMalformed);
   });
@@ -230,13 +216,10 @@ describe('Idempotency-Key', () => {
     writeFileSync(tokensFile, `old ${AUDIENCE}\nnew ${AUDIENCE}\nof-bob bob\nunnamed`);
     const provider = await OpenIdProvider.start(makeKey('ES256'));
     application = await TestApplication.start({
-      AUTH_TOKENS: `${TOKEN},other-token`,
       AUTH_TOKENS_FILE: tokensFile,
       AUTH_ISSUER: provider.issuer,
       AUTH_AUDIENCE: AUDIENCE,
     });
-    const as = (token: string) =>
-      create(application, 'abc', FERN, { authorization: `Bearer ${token}` });
 
     expect(await as('old')).toBe('created');
     expect(await as('of-bob')).toBe(40003);
@@ -250,8 +233,6 @@ describe('Idempotency-Key', () => {
 
   it('of a token without a name goes with the token, not with its place in the list', async () => {
     application = await TestApplication.start({ AUTH_TOKENS: 'one-token,other-token' });
-    const as = (token: string) =>
-      create(application, 'abc', FERN, { authorization: `Bearer ${token}` });
     expect(await as('one-token')).toBe('created');
 
     const { store } = application;
@@ -305,9 +286,8 @@ describe('Idempotency-Key', () => {
       headers: { authorization: `Bearer ${TOKEN}` },
     });
 
-    for (const [outcome, count] of Object.entries({
-      ...{ created: 1, replayed: 2, taken: 2, invalid: 1 },
-    })) {
+    const counts = { created: 1, replayed: 2, taken: 2, invalid: 1 };
+    for (const [outcome, count] of Object.entries(counts)) {
       expect(body).toContain(`plant_store_creations_total{outcome="${outcome}"} ${count}\n`);
     }
   });

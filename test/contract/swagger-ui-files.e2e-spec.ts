@@ -30,20 +30,12 @@ describe('the files of Swagger UI', () => {
     expect(new Set(statuses)).toEqual(new Set([200]));
   });
 
-  it.each([{ 'if-match': '"a"' }, { 'if-unmodified-since': 'Thu, 01 Jan 1970 00:00:00 GMT' }])(
-    'are sent whatever precondition a request has: %j',
-    async (headers) => {
-      const { statusCode } = await application.app.inject({ url: '/docs/docs.css', headers });
-
-      expect(statusCode).toBe(200);
-    },
-  );
-
-  it('are sent whole, even when a range is requested', async () => {
-    const { statusCode } = await application.app.inject({
-      url: '/docs/docs.css',
-      headers: { range: 'bytes=99999999-' },
-    });
+  it.each([
+    { 'if-match': '"a"' },
+    { 'if-unmodified-since': 'Thu, 01 Jan 1970 00:00:00 GMT' },
+    { range: 'bytes=99999999-' },
+  ])('are sent whole, whatever precondition or range a request has: %j', async (headers) => {
+    const { statusCode } = await application.app.inject({ url: '/docs/docs.css', headers });
 
     expect(statusCode).toBe(200);
   });
@@ -54,9 +46,10 @@ describe('the files of Swagger UI', () => {
     expect([response.statusCode, response.headers.location]).toEqual([308, '../docs']);
   });
 
-  it.each([
-    ...['/docs/index.html', '/docs/package.json', '/docs/../package.json', '/docs/%2e%2e/main.js'],
-  ])('do not include %s', async (url) => {
-    expect((await get(url)).statusCode).toBe(404);
-  });
+  it.each(['index.html', 'package.json', '../package.json', '%2e%2e/main.js'])(
+    'do not include %s',
+    async (url) => {
+      expect((await get(`/docs/${url}`)).statusCode).toBe(404);
+    },
+  );
 });

@@ -36,11 +36,7 @@ export class RateLimit {
     this.interval = this.window / quota;
   }
 
-  /**
-   * Counts a request of a caller, unless it must be refused.
-   *
-   * @param now milliseconds of a clock that never goes back
-   */
+  /** Counts a request unless it must be refused. The clock, in milliseconds, never goes back. */
   take(caller: string, now: number): RateLimitState {
     this.sweep(now);
     const fullAt = Math.max(this.fullAt.get(caller) ?? 0, now);

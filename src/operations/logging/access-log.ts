@@ -21,16 +21,13 @@ const EARLY_OUTCOMES: Partial<Record<number, CreationOutcome>> = { 400: 'invalid
 export function logAccess(instance: FastifyInstance, logger: Logger): void {
   const creations = new WeakMap<object, CreationEvent>();
   const remember = (message: unknown): void => {
-    const event = message as CreationEvent;
-    creations.set(event.request, event);
+    creations.set((message as CreationEvent).request, message as CreationEvent);
   };
   creationChannel.subscribe(remember);
   const write = (request: LoggedRequest, status: number, fields: object): void => {
     const { method = '', url = '' } = request.raw;
-    logger.info(
-      { ...requestFields(request), method, path: pathOf(url), status, ...fields },
-      'request',
-    );
+    const head = { method, path: pathOf(url), status };
+    logger.info({ ...requestFields(request), ...head, ...fields }, 'request');
   };
   const writeRefusal = (message: unknown): void => {
     const { request: raw, requestId: id, status } = message as Refusal;

@@ -120,8 +120,8 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
       const { method, is404 } = request;
       const { url: route } = request.routeOptions;
       const labels = is404 || route === undefined ? UNMATCHED : { method, route };
-      const seconds = reply.elapsedTime / 1000;
-      this.requestDuration.observe({ ...labels, status: reply.statusCode }, seconds);
+      const { statusCode: status, elapsedTime } = reply;
+      this.requestDuration.observe({ ...labels, status }, elapsedTime / 1000);
       done();
     });
     const connections = promisify(instance.server.getConnections.bind(instance.server));
@@ -166,8 +166,7 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
   };
 
   private readonly countRefusal = (message: unknown): void => {
-    const { status } = message as Refusal;
-    this.requestDuration.observe({ ...UNMATCHED, status }, 0);
+    this.requestDuration.observe({ ...UNMATCHED, status: (message as Refusal).status }, 0);
   };
 
   private readonly countBatch = (message: unknown): void => {

@@ -9,7 +9,7 @@ import { continueOnceRead } from './continue';
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
-const LAST = GET.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n');
+const LAST = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
 
 /** What this folder needs of Node.js, each on a plain server. */
 describe('connections of a Node.js server', () => {
@@ -106,11 +106,8 @@ describe('connections of a Node.js server', () => {
       });
       void setTimeout(20).then(() => response.end('answer'));
     };
-    const socket = open();
-    socket.write(GET);
-    const answers = received(socket);
 
-    expect(statuses(await answers)).toEqual(['200']);
+    expect(statuses(await exchange(GET))).toEqual(['200']);
     expect(admitted).toBe(1);
   });
 
@@ -166,9 +163,8 @@ describe('connections of a Node.js server', () => {
   it('destroys a connection whose client does not read', async () => {
     server.setTimeout(50);
     handle = (_request, response) => response.end('x'.repeat(2 ** 24));
-    const accepted = once(server, 'connection') as Promise<[Socket]>;
     open().pause().write(GET);
-    const [peer] = await accepted;
+    const [peer] = (await once(server, 'connection')) as [Socket];
 
     await once(peer, 'close');
 
@@ -176,10 +172,9 @@ describe('connections of a Node.js server', () => {
   });
 
   it('survives a client that resets after CONNECT', async () => {
-    const accepted = once(server, 'connection') as Promise<[Socket]>;
     const socket = open();
     socket.write('CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n');
-    const [peer] = await accepted;
+    const [peer] = (await once(server, 'connection')) as [Socket];
     await once(server, 'connect');
     const left = new Promise((resolve) => peer.once('close', resolve));
     socket.resetAndDestroy();
