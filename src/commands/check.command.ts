@@ -65,11 +65,8 @@ async function check(isDeep: boolean, signal: AbortSignal): Promise<void> {
   }
 }
 
-async function describeTokens({
-  tokens = [],
-  tokensFile,
-  issuer,
-}: Settings['auth']): Promise<string> {
+async function describeTokens(auth: Settings['auth']): Promise<string> {
+  const { tokens = [], tokensFile, issuer } = auth;
   const { parseTokenFile } = await import('../auth/index.js');
   const parts = tokens.length > 0 ? [`${tokens.length} in AUTH_TOKENS`] : [];
   if (tokensFile !== undefined) {

@@ -44,14 +44,11 @@ async function askHealth(word: 'live' | 'ready'): Promise<void> {
       resolve(response.resume().statusCode ?? 0);
     })
     .end();
-  let status;
-  try {
-    status = await promise;
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+  const status = await promise.catch((cause: unknown) => {
+    const { code, message } = cause as NodeJS.ErrnoException;
     const reason = `The service at ${host} port ${port} does not answer: ${code ?? message}.`;
-    throw new OperatorError(reason, { cause: error });
-  }
+    throw new OperatorError(reason, { cause });
+  });
   if (status !== 200)
     throw new OperatorError(`The service is not ${word}: it answered with status ${status}.`);
   console.log(word);

@@ -56,7 +56,7 @@ async function importFile(
   }
   const size = isPiped ? undefined : statSync(file).size;
   const input = addAbortSignal(signal, isPiped ? process.stdin : createReadStream(file));
-  const rejects = rejectsFile === undefined ? undefined : new Rejects(rejectsFile);
+  const rejects = rejectsFile === undefined ? undefined : new Rejects(new NewFile(rejectsFile));
   const progress = new Progress('plants');
   let counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
   let isStopped = false;
@@ -103,9 +103,8 @@ function report(rejections: readonly Rejection[], { conflicting, invalid }: Impo
   }
 }
 
-function sumOf({ stored, present, conflicting, invalid }: ImportCounts): number {
-  return stored + present + conflicting + invalid;
-}
+const sumOf = ({ stored, present, conflicting, invalid }: ImportCounts): number =>
+  stored + present + conflicting + invalid;
 
 function describe(counts: ImportCounts, isDryRun: boolean): string {
   const { stored, present, conflicting, invalid } = counts;
@@ -114,12 +113,9 @@ function describe(counts: ImportCounts, isDryRun: boolean): string {
 
 /** The file of what was not stored. It is created with its first line. */
 class Rejects {
-  private readonly file: NewFile;
   private handle: FileHandle | undefined;
 
-  constructor(path: string) {
-    this.file = new NewFile(path);
-  }
+  constructor(private readonly file: NewFile) {}
 
   async add({ rejections, header }: ImportBatch): Promise<void> {
     if (rejections.length === 0) return;
@@ -132,9 +128,8 @@ class Rejects {
   }
 
   async finish(): Promise<void> {
-    if (this.handle === undefined) return;
-    await this.handle.close();
-    await this.file.finish();
+    await this.handle?.close();
+    if (this.handle) await this.file.finish();
   }
 
   discard(): void {

@@ -41,7 +41,7 @@ export class NewFile {
     rmSync(this.draft, { force: true });
   }
 
-  /** By a link, which fails where a file is: renaming would overwrite that one. */
+  /** By a link: renaming would overwrite a file of this name. */
   private async giveName(): Promise<void> {
     try {
       await link(this.draft, this.path);
@@ -69,9 +69,5 @@ export class NewFile {
 /** Makes a file or a directory durable: what it holds survives a crash of the machine. */
 export async function sync(path: string): Promise<void> {
   const handle = await open(path, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await handle.sync().finally(() => handle.close());
 }

@@ -13,10 +13,7 @@ export class Progress {
   /** @param unit what is counted, for example `plants` */
   constructor(private readonly unit: string) {}
 
-  /**
-   * @param done how many are done
-   * @param share of the whole that is done, from 0 to 1; undefined when the whole is not known
-   */
+  /** @param share of the whole that is done, from 0 to 1; undefined when that is not known */
   show(done: number, share?: number): void {
     const now = performance.now();
     if (now - this.shownAt < (this.isTerminal ? 200 : 10_000)) return;

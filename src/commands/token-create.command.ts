@@ -34,12 +34,8 @@ export function addTokenCreate(program: Command): void {
     .action(createToken);
 }
 
-async function createToken({
-  name,
-  expires,
-  scope,
-  file = process.env.AUTH_TOKENS_FILE,
-}: Options): Promise<void> {
+async function createToken(options: Options): Promise<void> {
+  const { name, expires, scope, file = process.env.AUTH_TOKENS_FILE } = options;
   const auth = await import('../auth/index.js');
   if (!file) throw new UsageError('Name the file with --file, or set AUTH_TOKENS_FILE.');
   if (name !== undefined && !auth.isTokenName(name)) {

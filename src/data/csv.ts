@@ -2,7 +2,7 @@ import { CsvError, parse } from 'csv-parse/sync';
 import { stringify } from 'csv-stringify/sync';
 import { InvalidPlantError, OperatorError } from '../errors';
 import { parseInt64 } from '../plants';
-import { type ArchivedPlant, validateArchivedPlant } from './archived-plant';
+import { type ArchivedPlant, validateArchivedPlant } from './plants.archive';
 import type { Field, FoundRecord, SourceRecord } from './records';
 
 /** What is wrong with a record, by the parser's code. */

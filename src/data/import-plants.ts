@@ -1,8 +1,7 @@
 import { InvalidPlantError } from '../errors';
-import type { ArchivedPlant } from './archived-plant';
 import { csvPlantReader } from './csv';
 import { readJsonPlant } from './ndjson';
-import type { PlantsArchive } from './plants.archive';
+import type { ArchivedPlant, PlantsArchive } from './plants.archive';
 import { type Format, readRecords, type SourceRecord } from './records';
 
 /** Plants that are handed to the store at once, and characters of text after which they are fewer. */

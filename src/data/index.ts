@@ -1,8 +1,7 @@
-export type { ArchivedPlant } from './archived-plant';
 export { describeStore, openArchive, readStore } from './store';
 export { csvHeader, toCsv } from './csv';
 export { type ImportBatch, type ImportCounts, importPlants, type Rejection } from './import-plants';
 export { toNdjson } from './ndjson';
-export type { PlantsArchive } from './plants.archive';
+export type { ArchivedPlant, PlantsArchive } from './plants.archive';
 export { type Format, formats } from './records';
 export { checkSqlite, copySqlite, replaceSqlite } from './sqlite.maintenance';

@@ -1,6 +1,6 @@
 import { InvalidPlantError } from '../errors';
 import { describeJsonError, exactId } from '../plants';
-import { type ArchivedPlant, validateArchivedPlant } from './archived-plant';
+import { type ArchivedPlant, validateArchivedPlant } from './plants.archive';
 import type { SourceRecord } from './records';
 
 /** @throws InvalidPlantError saying what is wrong with the line */

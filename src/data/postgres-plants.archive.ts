@@ -9,16 +9,12 @@ import {
   PostgresHosts,
   toOperatorError,
 } from '../plants/persistence/postgres';
-import type { ArchivedPlant } from './archived-plant';
-import { PlantsArchive, toArchivedPlant } from './plants.archive';
+import { type ArchivedPlant, PlantsArchive, toArchivedPlant } from './plants.archive';
 
 /** The most plants of a page. */
 const PAGE_LENGTH = 500;
 /** Bytes of text above which the next page is shorter, to bound the memory for it. */
 const PAGE_SIZE = 4 * 2 ** 20;
-
-/** How often a batch is tried that other transactions cause to be rolled back. */
-const MAX_ATTEMPTS = 10;
 
 const UNIQUE_VIOLATION = '23505';
 
@@ -41,7 +37,6 @@ export class PostgresPlantsArchive extends PlantsArchive {
   /**
    * Connects to the host that accepts writes. A writer brings the schema up to date.
    *
-   * @param url with one or more hosts
    * @throws StoreOpenError when the database cannot be used
    */
   static async open(url: string, use: 'read' | 'write'): Promise<PostgresPlantsArchive> {
@@ -114,20 +109,17 @@ export class PostgresPlantsArchive extends PlantsArchive {
       SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[]${type})`;
     for (let attempt = 1; ; attempt++) {
       try {
-        if (!this.hasTakenIds) {
-          await this.query(statement, columns);
-          return rows.length;
-        }
         // A distributed database counts the rows read, so those returned are counted.
-        const handling = 'ON CONFLICT DO NOTHING RETURNING 1';
-        return (await this.query(`${statement} ${handling}`, columns)).length;
+        const ending = this.hasTakenIds ? 'ON CONFLICT DO NOTHING RETURNING 1' : '';
+        const stored = await this.query(`${statement} ${ending}`, columns);
+        return this.hasTakenIds ? stored.length : rows.length;
       } catch (error) {
         const { cause } = error as Error;
         if (!isServerError(cause)) throw error;
         if (cause.code === UNIQUE_VIOLATION && !this.hasTakenIds) {
           this.hasTakenIds = true;
         } else {
-          if (!isRetryable(cause) || attempt === MAX_ATTEMPTS) throw error;
+          if (!isRetryable(cause) || attempt === 10) throw error;
           await setTimeout(Math.random() * 2 ** attempt);
         }
       }

@@ -98,11 +98,8 @@ export async function* readRecords(
   yield take(true);
 }
 
-function toSource(
-  line: number,
-  { text, fields, fault }: FoundRecord,
-  encoding: 'utf8' | 'latin1',
-): SourceRecord {
+function toSource(line: number, found: FoundRecord, encoding: 'utf8' | 'latin1'): SourceRecord {
+  const { text, fields, fault } = found;
   const raw = text.replace(/\r?\n$/, '');
   if (encoding === 'utf8') return { line, raw, fields, fault };
   const bytes = Buffer.from(raw, encoding);

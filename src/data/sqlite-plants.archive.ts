@@ -5,8 +5,12 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import { INT64_MAX, INT64_MIN } from '../plants';
 import { StoreOpenError } from '../plants/persistence';
 import { isBusy, isInUse, openSqlite } from '../plants/persistence/sqlite';
-import type { ArchivedPlant } from './archived-plant';
-import { PlantsArchive, type PlantRow, toArchivedPlant } from './plants.archive';
+import {
+  type ArchivedPlant,
+  PlantsArchive,
+  type PlantRow,
+  toArchivedPlant,
+} from './plants.archive';
 import { readSchema } from './sqlite.maintenance';
 
 /** The most plants of a page. */
@@ -16,10 +20,6 @@ const PAGE_SIZE = 4 * 2 ** 20;
 
 /** Milliseconds that opening waits for a lock: of a command that starts, or of a service under load. */
 const OPEN_TIMEOUT = 5000;
-/** Milliseconds that writing waits for the lock of another process. */
-const LOCK_TIMEOUT = 60_000;
-/** Milliseconds between two attempts to get the lock. */
-const LOCK_RETRY = 3;
 
 /** Plants that one transaction stores, in some two milliseconds. */
 const TRANSACTION_LENGTH = 500;
@@ -101,9 +101,8 @@ export class SqlitePlantsArchive extends PlantsArchive {
   }
 
   estimateCount(): Promise<number> {
-    return Promise.resolve(
-      Number(this.database.prepare('SELECT count(*) AS plants FROM plants').get()?.plants),
-    );
+    const row = this.database.prepare('SELECT count(*) AS plants FROM plants').get();
+    return Promise.resolve(Number(row?.plants));
   }
 
   async *pages(): AsyncGenerator<ArchivedPlant[]> {
@@ -172,16 +171,16 @@ export class SqlitePlantsArchive extends PlantsArchive {
     return Promise.resolve(rows.map(toArchivedPlant));
   }
 
-  /** Takes the lock of who writes. Waits for it without keeping others of this thread waiting. */
+  /** Takes the lock of who writes, which it waits a minute for without blocking the thread. */
   private async begin(): Promise<void> {
-    for (const end = performance.now() + LOCK_TIMEOUT; ;) {
+    for (const end = performance.now() + 60_000; ;) {
       try {
         this.database.exec('BEGIN IMMEDIATE');
         break;
       } catch (error) {
         if (!isBusy(error) || performance.now() > end) throw error;
         this.isShared = true;
-        await setTimeout(LOCK_RETRY);
+        await setTimeout(3);
       }
     }
     // It changes with every commit of another connection.

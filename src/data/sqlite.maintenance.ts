@@ -12,15 +12,11 @@ import { isBusy, readSchemaVersion } from '../plants/persistence/sqlite';
  *
  * @throws OperatorError when that fails
  */
-export async function copySqlite(
-  source: string,
-  target: string,
-  signal: AbortSignal,
-): Promise<void> {
+export async function copySqlite(from: string, to: string, signal: AbortSignal): Promise<void> {
   try {
-    await runTask(['copy', source, target], `${source} cannot be copied`, signal);
+    await runTask(['copy', from, to], `${from} cannot be copied`, signal);
   } catch (error) {
-    rmSync(`${target}-journal`, { force: true });
+    rmSync(`${to}-journal`, { force: true });
     throw error;
   }
 }
@@ -39,12 +35,7 @@ export async function checkSqlite(file: string, signal: AbortSignal): Promise<vo
   await runTask(['check', file], `${file} is damaged`, signal);
 }
 
-export interface SqliteSchema {
-  readonly version: number;
-  readonly hasPlants: boolean;
-  /** Whether plants have a column for their idempotency keys. */
-  readonly hasKeys: boolean;
-}
+export type SqliteSchema = Readonly<{ version: number; hasPlants: boolean; hasKeys: boolean }>;
 
 /** @throws Error when the file cannot be read as a database, or is newer than this program */
 export function describeSqlite(file: string): SqliteSchema {
@@ -68,9 +59,8 @@ export function readSchema(database: DatabaseSync): SqliteSchema {
  * Puts a database file in the place of another one, in one step.
  *
  * @param draft the new file, synced, in the same folder
- * @param file its name from now on
- * @param former the new name of the replaced file, if there is one
- * @returns whether there was one
+ * @param former the new name of the replaced file
+ * @returns whether a file was replaced
  * @throws OperatorError when another connection has the file open; the file is unchanged then
  */
 export function replaceSqlite(draft: string, file: string, former: string): boolean {

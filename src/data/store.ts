@@ -26,11 +26,7 @@ export async function openArchive(
   return SqlitePlantsArchive.open(where.sqlite, use);
 }
 
-/**
- * Describes a store that the service can use, without changing it.
- *
- * @throws Error saying why the service cannot use it
- */
+/** @throws Error saying why the service cannot use the store */
 export async function describeStore(where: StoreLocation): Promise<string> {
   if ('postgres' in where) {
     await (await openArchive(where, 'read')).close();

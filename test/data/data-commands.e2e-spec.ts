@@ -63,10 +63,9 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
     const again = await run(store, 'import --format csv', csv.stdout);
     const second = await run(store, 'export');
 
-    expect(imported).toEqual(done(counts(3)));
+    expect([imported, again]).toEqual([done(counts(3)), done(counts(3))]);
     expect(lines).toEqual({ code: 0, stdout: LINES.join(''), stderr: 'Exported 3 plants.\n' });
     expect(csv).toEqual({ code: 0, stdout: CSV.join(''), stderr: 'Exported 3 plants.\n' });
-    expect(again).toEqual(done(counts(3)));
     expect(second.stdout).toBe(LINES.join(''));
   });
 
@@ -229,15 +228,14 @@ describe('moving to the other database', () => {
          DATABASE_URL='${to.url}' "${process.execPath}" "${PROGRAM}" import --format ${format} --on-conflict skip`,
       );
 
-    await plantStore(['import', '--on-conflict', 'skip'], { DATABASE_URL: sqlite.url }, { input });
+    await run(sqlite, 'import --on-conflict skip', input);
     const there = await pipe(sqlite, 'ndjson', postgres);
     const andBack = await pipe(postgres, 'csv', back);
-    const files = await Promise.all(
-      [sqlite, postgres, back].map((store) => plantStore(['export'], { DATABASE_URL: store.url })),
-    );
+    const all = [sqlite, postgres, back];
+    const files = await Promise.all(all.map((store) => run(store, 'export')));
     const expected = sqlite.plants();
     const moved = await postgres.plants();
-    for (const store of [sqlite, postgres, back]) await store.remove();
+    for (const store of all) await store.remove();
 
     expect([seed, there.code, andBack.code]).toEqual([seed, 0, 0]);
     expect(expected.length).toBeGreaterThan(500);
