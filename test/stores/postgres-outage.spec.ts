@@ -13,18 +13,20 @@ jest.setTimeout(30_000);
 /** Milliseconds from the recovery of the database to that of the repository, at most. */
 const RECOVERY_TIME = 2000;
 
+const HELD = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+
 describe('PostgresPlantsRepository, when the database fails', () => {
   let server: PostgresServer;
   let repository: PostgresPlantsRepository;
-  let log: { level: 'error' | 'log'; line: string }[];
+  let log: string[];
   beforeAll(async () => {
     server = await PostgresServer.start();
   });
   beforeEach(async () => {
     log = [];
     Logger.overrideLogger({
-      error: (line: string) => log.push({ level: 'error', line }),
-      log: (line: string) => log.push({ level: 'log', line }),
+      error: (line: string) => log.push(`error ${line}`),
+      log: (line: string) => log.push(`log ${line}`),
       warn: () => undefined,
     });
     repository = await PostgresPlantsRepository.open(server.url());
@@ -37,20 +39,22 @@ describe('PostgresPlantsRepository, when the database fails', () => {
   afterAll(() => server.remove());
 
   const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
-  const errors = () => log.flatMap(({ level, line }) => (level === 'error' ? [line] : []));
+  const errors = () => log.filter((line) => line.startsWith('error '));
 
   async function reopen(url: string): Promise<void> {
     await repository.onApplicationShutdown();
     repository = await PostgresPlantsRepository.open(url);
   }
 
+  /** Creates the schema. */
+  async function createStore(url: string): Promise<void> {
+    await (await PostgresPlantsRepository.open(url)).onApplicationShutdown();
+  }
+
   async function expectRecovery(): Promise<void> {
     await until(() => repository.isReady(), RECOVERY_TIME);
     expect(await insert(1000n)).toBe(true);
-    expect(log.at(-1)).toEqual({
-      level: 'log',
-      line: expect.stringMatching(/^PostgreSQL at 127.0.0.1:\d+\/\w+: in use again\.$/) as string,
-    });
+    expect(log.at(-1)).toMatch(/^log PostgreSQL at 127.0.0.1:\d+\/\w+: in use again\.$/);
   }
 
   /** Starts an insert that the server executes for a minute. */
@@ -62,10 +66,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
          FOR EACH ROW WHEN (NEW.id = 1) EXECUTE FUNCTION hold()`,
     );
     const outcome = insert(1n).catch((error: unknown) => error);
-    await until(async () => {
-      const held = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
-      return (await server.execute(held)).length === 1;
-    });
+    await until(async () => (await server.execute(HELD)).length === 1);
     return { outcome };
   }
 
@@ -79,7 +80,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
     await expect(insert(1n)).rejects.toThrow(UnavailableError);
     expect(errors()).toEqual([
       expect.stringMatching(
-        /^PostgreSQL at .*: connect ECONNREFUSED .* Check that the server runs, and the host and the port\.$/,
+        /^error PostgreSQL at .*: connect ECONNREFUSED .* Check that the server runs, and the host and the port\.$/,
       ),
     ]);
     await server.start();
@@ -128,9 +129,8 @@ describe('PostgresPlantsRepository, when the database fails', () => {
 
     expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
     await expectRecovery();
-    const held = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
-    expect(await server.execute(held)).toHaveLength(1);
-    await server.execute(held.replace('pid', 'pg_terminate_backend(pid)'));
+    expect(await server.execute(HELD)).toHaveLength(1);
+    await server.execute(HELD.replace('pid', 'pg_terminate_backend(pid)'));
     await server.execute('DROP TRIGGER hold ON plants');
   });
 
@@ -183,8 +183,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
       );
       await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
       await server.execute('CREATE DATABASE orchard');
-      const created = await PostgresPlantsRepository.open(server.url('orchard'));
-      await created.onApplicationShutdown();
+      await createStore(server.url('orchard'));
       url = server.url('orchard').replace('postgres@', 'clerk:good-password@');
     });
 
@@ -250,11 +249,10 @@ describe('PostgresPlantsRepository, when the database fails', () => {
       await server.execute(`ALTER DATABASE ${to} ALLOW_CONNECTIONS true`);
     }
 
-    const tables = () =>
-      server.execute(
-        "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY 1",
-        database,
-      );
+    async function tables(): Promise<unknown[]> {
+      const names = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1";
+      return (await server.execute(names, database)).map(({ tablename }) => tablename);
+    }
 
     async function expectRefusal(how: string): Promise<void> {
       await expect(insert(2n)).rejects.toThrow(UnavailableError);
@@ -269,7 +267,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
       await server.execute('ALTER TABLE plants RENAME TO away', database);
 
       await expectRefusal('it has no table plants');
-      expect(await tables()).toEqual([{ name: 'away' }, { name: 'plants_migrations' }]);
+      expect(await tables()).toEqual(['away', 'plants_migrations']);
 
       await server.execute('ALTER TABLE away RENAME TO plants', database);
       await expectRecovery();
@@ -296,8 +294,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
     });
 
     it('if another database has its name, and waits until its own is back', async () => {
-      const other = await PostgresPlantsRepository.open(server.url('postgres'));
-      await other.onApplicationShutdown();
+      await createStore(server.url());
       await rename(database, 'away');
       await server.execute(`CREATE DATABASE ${database} TEMPLATE postgres`);
 
@@ -324,11 +321,8 @@ describe('PostgresPlantsRepository, when the database fails', () => {
     });
 
     it('but not if it is a table that the operator has prepared, which has no identity', async () => {
-      const prepare = () =>
-        server.execute(
-          'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
-          database,
-        );
+      const table = 'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)';
+      const prepare = () => server.execute(table, database);
       await server.execute('DROP TABLE plants, plants_migrations', database);
       await prepare();
       await reopen(server.url(database));
@@ -339,7 +333,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
       await prepare();
 
       await expectRecovery();
-      expect(await tables()).toEqual([{ name: 'plants' }]);
+      expect(await tables()).toEqual(['plants']);
     });
 
     it('by a new session, though the others are in its own', async () => {
@@ -353,7 +347,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
       const { port: proxyPort } = proxy.address() as AddressInfo;
       const other = await PostgresServer.start();
       await other.execute(`CREATE DATABASE ${database}`);
-      await (await PostgresPlantsRepository.open(other.url(database))).onApplicationShutdown();
+      await createStore(other.url(database));
       await reopen(`postgres://postgres@127.0.0.1:${proxyPort}/${database}`);
       const lock = new Client(server.url(database));
       await lock.connect();
@@ -373,7 +367,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
 
   it('ignores the loss of sessions on a host that is not in use', async () => {
     const other = await PostgresServer.start();
-    await (await PostgresPlantsRepository.open(other.url())).onApplicationShutdown();
+    await createStore(other.url());
     await reopen(`postgres://postgres@127.0.0.1:${server.port},127.0.0.1:${other.port}/postgres`);
     await insert(1n);
     const idle = (await other.plants()).length === 0 ? other : server;

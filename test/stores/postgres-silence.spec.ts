@@ -50,8 +50,7 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
 
   /** Creates the schema, with the same identity on each server: replicas hold the same store. */
   async function createStore(server: PostgresServer): Promise<void> {
-    const created = await PostgresPlantsRepository.open(server.url());
-    await created.onApplicationShutdown();
+    await (await PostgresPlantsRepository.open(server.url())).onApplicationShutdown();
     await server.execute(`UPDATE plants_migrations SET identity = '${IDENTITY}'`);
   }
 
@@ -68,9 +67,8 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
   /** Opens the repository with the first server, or both, and with so many sessions. */
   async function open(hosts: 1 | 2, sessions = 1): Promise<void> {
     const addresses = proxies.slice(0, hosts).map(({ port }) => `127.0.0.1:${port}`);
-    repository = await PostgresPlantsRepository.open(
-      `postgres://postgres@${addresses.join()}/postgres`,
-    );
+    const url = `postgres://postgres@${addresses.join()}/postgres`;
+    repository = await PostgresPlantsRepository.open(url);
     await Promise.all(Array.from({ length: sessions }, () => repository.find(1n)));
     expect(proxies[0].connections).toBe(sessions);
   }
@@ -103,8 +101,7 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
       expect(await late).toBeInstanceOf(OutcomeUnknownError);
       expect(await queued).toBe(true);
       expect(await outcomeOf(4n)).toBe(true);
-      expect(repository.isReady()).toBe(true);
-      expect(errors).toEqual([]);
+      expect([repository.isReady(), errors]).toEqual([true, []]);
       expect((await servers[0].plants()).map(({ id }) => id)).toEqual([1n]);
       expect((await servers[1].plants()).map(({ id }) => id)).toEqual([3n, 4n]);
     },
@@ -120,8 +117,7 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
     // Nothing should happen; this gives it time to.
     await setTimeout(500);
 
-    expect(repository.isReady()).toBe(true);
-    expect(errors).toEqual([]);
+    expect([repository.isReady(), errors]).toEqual([true, []]);
     expect(await insert(2n)).toBe(true);
     expect((await servers[1].plants()).map(({ id }) => id)).toEqual([2n]);
   });
@@ -216,8 +212,7 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
     // Late after the first second, given up after the fifth.
     await setTimeout(2000);
 
-    expect(repository.isReady()).toBe(true);
-    expect(errors).toEqual([]);
+    expect([repository.isReady(), errors]).toEqual([true, []]);
     await release();
     expect(await late).toBe(true);
     expect(await insert(2n)).toBe(true);

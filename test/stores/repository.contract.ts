@@ -99,10 +99,9 @@ export function describeRepository(
     });
 
     it('stores exactly one of the plants inserted with one id at the same time', async () => {
-      const attempts = Array.from({ length: 200 }, (_, at) => ({
-        id: BigInt(at % 50),
-        name: `Fern ${at}`,
-      }));
+      const attempts = Array.from({ length: 200 }, (_, at) => {
+        return { id: BigInt(at % 50), name: `Fern ${at}` };
+      });
 
       const inserted = await Promise.all(
         attempts.map((each, at) => (at % 2 ? store.repository : store.second).insert(each)),
@@ -123,19 +122,15 @@ export function describeRepository(
 
     it('returns pages in id order, from the smallest id to the largest', async () => {
       const ids = [-(2n ** 63n), -5n, 0n, 7n, 2n ** 53n + 1n, 2n ** 63n - 1n];
-      await Promise.all(
-        ids.toReversed().map((each) => store.second.insert({ id: each, name: '' })),
-      );
+      const plants = ids.toReversed().map((each) => ({ id: each, name: '' }));
+      await Promise.all(plants.map((each) => store.second.insert(each)));
 
       const first = await store.repository.page(undefined, 4);
       const second = await store.repository.page(first.at(-1)?.id, 4);
       const third = await store.repository.page(second.at(-1)?.id, 4);
 
-      expect([first, second, third].map((page) => page.map((each) => each.id))).toEqual([
-        ids.slice(0, 4),
-        ids.slice(4),
-        [],
-      ]);
+      const found = [first, second, third].map((page) => page.map((each) => each.id));
+      expect(found).toEqual([ids.slice(0, 4), ids.slice(4), []]);
     });
 
     it('stores texts of a mebibyte beside short ones', async () => {
@@ -186,20 +181,17 @@ export function describeRepository(
       });
 
       it('replays only the content that was stored, of two at the same time', async () => {
-        const contents = Array.from({ length: 10 }, (_, at) => ({
-          id: 1n,
-          name: `Fern ${at % 2}`,
-        }));
+        const names = Array.from({ length: 10 }, (_, at) => `Fern ${at % 2}`);
 
         const insertions = await Promise.all(
-          contents.map((each, at) =>
-            (at % 4 < 2 ? store.repository : store.second).insertOnce(each, keyOf(1)),
+          names.map((name, at) =>
+            (at % 4 < 2 ? store.repository : store.second).insertOnce({ id: 1n, name }, keyOf(1)),
           ),
         );
 
         const [winner] = await store.plants();
-        contents.forEach((each, at) => {
-          const expected = each.name === winner?.name ? /created|replayed/ : /keyReused/;
+        names.forEach((name, at) => {
+          const expected = name === winner?.name ? /created|replayed/ : /keyReused/;
           expect(insertions[at]).toMatch(expected);
         });
         expect(insertions.filter((each) => each === 'created')).toHaveLength(1);
@@ -239,16 +231,11 @@ export function describeRepository(
               }
               const expected = model.insert(each, key);
               seen.add(expected);
-              const check = async (): Promise<void> => {
-                const insertion =
-                  key === undefined
-                    ? (await repository.insert(each))
-                      ? 'created'
-                      : 'taken'
-                    : await repository.insertOnce(each, key);
-                expect(insertion).toBe(expected);
-              };
-              pending.push(check());
+              const insertion =
+                key === undefined
+                  ? repository.insert(each).then((isNew) => (isNew ? 'created' : 'taken'))
+                  : repository.insertOnce(each, key);
+              pending.push(expect(insertion).resolves.toBe(expected));
             }
             await Promise.all(pending);
 

@@ -66,6 +66,11 @@ describe('SqlitePlantsRepository', () => {
     removeFolder(folder);
   });
 
+  /** Creates a file, or migrates one. */
+  async function createStore(path: string): Promise<void> {
+    await (await SqlitePlantsRepository.open(path)).onApplicationShutdown();
+  }
+
   const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
 
   /** Opens a connection that stays in the middle of a read. */
@@ -77,6 +82,10 @@ describe('SqlitePlantsRepository', () => {
   }
 
   const suffixes = ['', '-wal', '-shm'];
+
+  function makeOtherFile(path: string): void {
+    writeFileSync(path, 'no database '.repeat(1000));
+  }
 
   /** Moves the files of the store away, or back. */
   function moveStore(from: string, to: string): void {
@@ -191,7 +200,7 @@ describe('SqlitePlantsRepository', () => {
       /not the store that was in use before \(file is not a database\)/,
       () => {
         removeStore();
-        writeFileSync(file, 'no database '.repeat(1000));
+        makeOtherFile(file);
       },
     ],
     [
@@ -199,8 +208,7 @@ describe('SqlitePlantsRepository', () => {
       /not the store that was in use before \(its identity differs\)/,
       async () => {
         removeStore();
-        const other = await SqlitePlantsRepository.open(file);
-        await other.onApplicationShutdown();
+        await createStore(file);
       },
     ],
     [
@@ -208,8 +216,7 @@ describe('SqlitePlantsRepository', () => {
       /-wal still belongs to the previous file/,
       async () => {
         const elsewhere = join(folder, 'other.db');
-        const other = await SqlitePlantsRepository.open(elsewhere);
-        await other.onApplicationShutdown();
+        await createStore(elsewhere);
         renameSync(elsewhere, file);
       },
     ],
@@ -279,9 +286,8 @@ describe('SqlitePlantsRepository', () => {
     );
 
     it('accepts plants if another process has shrunk the database', async () => {
-      for (let id = 1n; id <= 9n; id++) {
-        await repository.insert({ id, name: 'x'.repeat(100_000) });
-      }
+      const name = 'x'.repeat(100_000);
+      for (let id = 1n; id <= 9n; id++) await repository.insert({ id, name });
       execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
       expect(await insert(10n)).toBe(true);
       execute(file, 'DELETE FROM plants; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)');
@@ -386,7 +392,7 @@ describe('SqlitePlantsRepository', () => {
       const schema = (path: string): object[] =>
         query(path, 'SELECT type, name, sql FROM sqlite_schema ORDER BY name');
 
-      await (await SqlitePlantsRepository.open(previous)).onApplicationShutdown();
+      await createStore(previous);
 
       expect(schema(previous)).toEqual(schema(file));
       expect(query(previous, 'PRAGMA user_version')).toEqual([{ user_version: 3 }]);
@@ -419,12 +425,9 @@ describe('SqlitePlantsRepository', () => {
     ]);
   });
 
-  const makeText = (path: string): void => {
-    writeFileSync(path, 'no database '.repeat(1000));
-  };
   it.each<[string, string, (path: string) => void]>([
     ['a folder', 'it is a directory', mkdirSync],
-    ['not a database', 'file is not a database', makeText],
+    ['not a database', 'file is not a database', makeOtherFile],
     [
       'of a newer version',
       'the database has schema version 1000, but this program supports only up to 3: run a newer version of the program',
@@ -450,8 +453,7 @@ describe('SqlitePlantsRepository', () => {
   });
 
   it('does not open a path inside a file', async () => {
-    await expect(SqlitePlantsRepository.open(join(file, 'plants.db'))).rejects.toThrow(
-      StoreOpenError,
-    );
+    const opening = SqlitePlantsRepository.open(join(file, 'plants.db'));
+    await expect(opening).rejects.toThrow(StoreOpenError);
   });
 });

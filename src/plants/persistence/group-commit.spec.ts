@@ -140,15 +140,18 @@ describe('GroupCommit', () => {
     expect(events).toEqual([{ items: 2, duration: 7 }]);
   });
 
-  it('fails the items of a failed batch and nothing else', async () => {
+  it.each([
+    ['refused', new UnavailableError(), UnavailableError],
+    ['of unknown outcome', new Error('unexpected'), OutcomeUnknownError],
+  ])('fails the items of a batch that is %s, and nothing else', async (_what, fault, expected) => {
     const { commits, batches } = makeGroupCommit();
     const first = commits.submit(1);
     await turn();
     const second = commits.submit(2);
 
-    batches[0]?.fail(new UnavailableError());
+    batches[0]?.fail(fault);
 
-    await expect(first).rejects.toThrow(UnavailableError);
+    await expect(first).rejects.toThrow(expected);
     await turn();
     batches[1]?.succeed();
     expect(await second).toBe(20);
@@ -163,16 +166,6 @@ describe('GroupCommit', () => {
 
     expect(await outcomes[0]).toBe(10);
     await expect(outcomes[1]).rejects.toThrow(PlantStoreError);
-  });
-
-  it('reports an unknown outcome when a batch fails with an unexpected error', async () => {
-    const { commits, batches } = makeGroupCommit();
-    const outcome = commits.submit(1);
-    await turn();
-
-    batches[0]?.fail(new Error('unexpected'));
-
-    await expect(outcome).rejects.toThrow(OutcomeUnknownError);
   });
 
   it('reports an unknown outcome when a batch times out, and refuses items until it ends', async () => {
@@ -265,8 +258,7 @@ describe('GroupCommit', () => {
     expect(begun).toHaveLength(3);
     expect(ended).toEqual([
       { batchSize: 1, result: 10 },
-      { batchSize: 2, error: expect.any(UnavailableError) as Error },
-      { batchSize: 2, error: expect.any(UnavailableError) as Error },
+      ...Array<unknown>(2).fill({ batchSize: 2, error: expect.any(UnavailableError) as Error }),
     ]);
   });
 });

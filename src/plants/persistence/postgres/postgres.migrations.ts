@@ -28,7 +28,7 @@ export interface Schema {
   readonly hasPlants: boolean;
   /** 0 without any; the newest for a table that the operator has prepared. */
   readonly version: number;
-  /** Whether there is a column for idempotency keys. A table of the operator may have none. */
+  /** A table of the operator may have no column for them. */
   readonly hasKeys: boolean;
   /** Undefined for a table that the operator has prepared. */
   readonly identity: string | undefined;

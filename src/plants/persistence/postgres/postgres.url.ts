@@ -54,16 +54,13 @@ export function describeUnknownParameter(url: string): string | undefined {
 
 function isSupported(url: string): boolean {
   const { searchParams: parameters, hash } = URL.parse(url) ?? {};
+  const encryption = [...(parameters ?? [])].filter(([name]) => Object.hasOwn(ENCRYPTION, name));
   return (
     parameters !== undefined &&
     hash === '' &&
     describeUnknownParameter(url) === undefined &&
-    hasClearEncryption(parameters) &&
+    encryption.length <= 1 &&
+    encryption.every(([name, value]) => ENCRYPTION[name]?.includes(value)) &&
     SESSION_ATTRIBUTES.includes(parameters.get('target_session_attrs') ?? 'any')
   );
-}
-
-function hasClearEncryption(parameters: URLSearchParams): boolean {
-  const given = [...parameters].filter(([name]) => Object.hasOwn(ENCRYPTION, name));
-  return given.length <= 1 && given.every(([name, value]) => ENCRYPTION[name]?.includes(value));
 }
