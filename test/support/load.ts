@@ -1,21 +1,12 @@
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { TOKEN } from './application';
 
-/** One answer as the load sees it. */
-export interface LoadAnswer {
-  readonly status: number;
-  readonly body: string;
-  /** Milliseconds from the request's last byte written to the answer's last byte read. */
-  readonly latency: number;
-}
-
-/** What a load does and whom it tells. */
 export interface LoadOptions {
   readonly url: URL;
   readonly connections: number;
   /** The next request, as it goes over the wire, a byte a character; undefined ends the connection that asks. */
   readonly next: () => { readonly id: number; readonly text: string } | undefined;
-  readonly onAnswer: (id: number, answer: LoadAnswer) => void;
+  readonly onAnswer: (id: number, answer: { status: number; body: string }) => void;
   /** A request that got no complete answer before its connection ended. */
   readonly onLost?: (id: number) => void;
   /** Milliseconds to wait before the next request after an answer of 503. */
@@ -38,10 +29,9 @@ export async function putLoad(options: LoadOptions): Promise<void> {
 }
 
 async function drive({ url, next, onAnswer, onLost, backOff = 0 }: LoadOptions): Promise<void> {
-  const socket: Socket = connect(Number(url.port), url.hostname);
+  const socket = connect(Number(url.port), url.hostname);
   socket.setNoDelay();
   let current: number | undefined;
-  let sentAt = 0;
   let received = '';
 
   const send = (): void => {
@@ -51,7 +41,6 @@ async function drive({ url, next, onAnswer, onLost, backOff = 0 }: LoadOptions):
       return;
     }
     current = request.id;
-    sentAt = performance.now();
     socket.write(request.text, 'latin1');
   };
 
@@ -69,7 +58,7 @@ async function drive({ url, next, onAnswer, onLost, backOff = 0 }: LoadOptions):
     const closes = /connection: close/i.test(received);
     const body = received.slice(headEnd + 4, end);
     received = '';
-    onAnswer(id, { status, body, latency: performance.now() - sentAt });
+    onAnswer(id, { status, body });
     if (closes) socket.end();
     else if (status === 503 && backOff > 0) setTimeout(send, backOff);
     else send();
