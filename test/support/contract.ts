@@ -41,7 +41,6 @@ interface MediaType {
 /** What goes over the wire, by media type. */
 export type Content = Readonly<Record<string, MediaType>>;
 
-/** Creating a plant, as the document has it. */
 export const createPlant = document.paths['/plants'].post;
 
 const ajv = addFormats(new Ajv2020({ strict: false, allErrors: true }));

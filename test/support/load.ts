@@ -13,7 +13,6 @@ export interface LoadOptions {
   readonly backOff?: number;
 }
 
-/** A creation as it goes over the wire. */
 export function creation(id: number, name = 'Fern'): { id: number; text: string } {
   const body = `{"id":${id},"name":"${name}"}`;
   const head = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
