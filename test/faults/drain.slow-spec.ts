@@ -13,9 +13,7 @@ describe(`${ROUNDS} times SIGTERM under load`, () => {
   it('answer all that was sent, keep all that was acknowledged, and end with 0', async () => {
     const acknowledged: bigint[] = [];
     const codes: (number | null)[] = [];
-    let answered = 0;
-    let lost = 0;
-    let failed = 0;
+    let [answered, lost, failed] = [0, 0, 0];
 
     for (let round = 0; round < ROUNDS; round++) {
       const service = await home.start({ SHUTDOWN_TIMEOUT: '3s' });

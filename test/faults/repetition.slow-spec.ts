@@ -11,7 +11,6 @@ const CLIENTS = 32;
 
 describe(`${ROUNDS} times kill -9 under clients that repeat with an Idempotency-Key`, () => {
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
-
   const home = useServiceHome();
 
   it(`end with 200 for each creation, and one row (SEED=${seed})`, async () => {

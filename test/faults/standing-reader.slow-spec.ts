@@ -11,10 +11,9 @@ describe('beside a process that reads all the time', () => {
   const home = useServiceHome();
   let reader: DatabaseSync;
   let service: ServiceProcess;
+  let nextId = 1;
   const outcomes = new Map<number, number>();
-  let nextId: number;
   beforeEach(() => {
-    nextId = 1;
     outcomes.clear();
   });
 

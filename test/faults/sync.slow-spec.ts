@@ -23,18 +23,15 @@ describe('each acknowledged creation', () => {
     const trace = join(home.folder, 'trace');
     const wrapper = strace('-y', '-s', '8192', '-e', `trace=${CALLS}`, '-o', trace);
     const service = await home.start({}, wrapper);
-    let count = 0;
-    let acknowledged = 0;
+    let [count, acknowledged] = [0, 0];
     await putLoad({
       url: await service.url(),
       connections: 8,
-      next: () =>
-        count < CREATIONS
-          ? creation(++count, `plant-${String(count).padStart(6, '0')}`)
-          : undefined,
-      onAnswer: (_id, { status }) => {
-        if (status === 200) acknowledged++;
+      next: () => {
+        const name = `plant-${String(count + 1).padStart(6, '0')}`;
+        return count < CREATIONS ? creation(++count, name) : undefined;
       },
+      onAnswer: (_id, { status }) => (acknowledged += status === 200 ? 1 : 0),
     });
     process.kill(tracee(service.pid), 'SIGTERM');
     await service.ended;

@@ -20,7 +20,6 @@ export interface HostKind {
   readonly node?: string;
 }
 
-/** Packs the built package into a folder. */
 export function packPackage(folder: string): string {
   const options = ['--json', '--ignore-scripts', '--pack-destination', folder];
   const packed = run(PROJECT, 'npm', 'pack', ...options);
@@ -69,7 +68,6 @@ interface Answer {
 }
 
 export class Host {
-  /** What it has printed. */
   output = '';
 
   private constructor(

@@ -46,7 +46,6 @@ export class TestBrowser {
     return new TestBrowser(browser, folder);
   }
 
-  /** A browser window that shares nothing with any other. */
   newContext(options: BrowserContextOptions): Promise<BrowserContext> {
     return this.browser.newContext(options);
   }

@@ -40,10 +40,7 @@ export class ClientProject {
       target: 'es2024',
       lib: ['es2024', 'dom', 'dom.iterable'],
       types: ['node'],
-      strict: true,
-      skipLibCheck: true,
-      rootDir: 'src',
-      outDir: 'dist',
+      ...{ strict: true, skipLibCheck: true, rootDir: 'src', outDir: 'dist' },
     };
     this.write('package.json', JSON.stringify({ type: 'module' }));
     this.write('tsconfig.json', JSON.stringify({ compilerOptions }));
@@ -72,7 +69,6 @@ export class ClientProject {
     return run(process.execPath, [join(MODULES, 'typescript/bin/tsc'), '-p', this.folder]);
   }
 
-  /** Runs a compiled program. */
   run(program: string, env: NodeJS.ProcessEnv): Promise<Run> {
     return run(process.execPath, [join(this.folder, 'dist', program)], { env });
   }

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 
 /** An attribute in OTLP/JSON; its value is named by its type. */
 interface KeyValue {
@@ -19,11 +20,9 @@ interface OtlpSpan {
   readonly status: { readonly code: number };
 }
 
-interface OtlpRequest {
-  readonly resourceSpans: readonly {
-    readonly resource: { readonly attributes: readonly KeyValue[] };
-    readonly scopeSpans: readonly { readonly spans: readonly OtlpSpan[] }[];
-  }[];
+interface ResourceSpans {
+  readonly resource: { readonly attributes: readonly KeyValue[] };
+  readonly scopeSpans: readonly { readonly spans: readonly OtlpSpan[] }[];
 }
 
 /** A span as a collector got it; `kind` and `status` are OTLP's numbers. */
@@ -42,14 +41,9 @@ export class Collector {
 
   private constructor(private readonly server: Server) {
     server.on('request', (request, response) => {
-      const chunks: Buffer[] = [];
-      request.on('data', (chunk: Buffer) => chunks.push(chunk));
-      request.on('end', () => {
-        this.requests.push({
-          path: request.url ?? '',
-          contentType: request.headers['content-type'],
-          body: Buffer.concat(chunks).toString(),
-        });
+      const { url: path = '', headers } = request;
+      void text(request).then((body) => {
+        this.requests.push({ path, contentType: headers['content-type'], body });
         response.writeHead(this.status).end();
       });
     });
@@ -68,10 +62,10 @@ export class Collector {
   get spans(): CollectedSpan[] {
     return this.resourceSpans
       .flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
-      .map(({ attributes, status, ...span }) => ({
+      .map((span) => ({
         ...span,
-        attributes: valuesOf(attributes),
-        status: status.code,
+        attributes: valuesOf(span.attributes),
+        status: span.status.code,
       }));
   }
 
@@ -85,8 +79,11 @@ export class Collector {
     this.server.closeAllConnections();
   }
 
-  private get resourceSpans(): OtlpRequest['resourceSpans'] {
-    return this.requests.flatMap(({ body }) => (JSON.parse(body) as OtlpRequest).resourceSpans);
+  private get resourceSpans(): ResourceSpans[] {
+    const bodies = this.requests.map(
+      ({ body }) => JSON.parse(body) as Record<string, ResourceSpans[]>,
+    );
+    return bodies.flatMap(({ resourceSpans = [] }) => resourceSpans);
   }
 }
 

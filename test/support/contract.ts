@@ -24,36 +24,27 @@ interface Operation {
 
 interface Response {
   readonly description: string;
-  readonly headers?: Readonly<
-    Record<
-      string,
-      {
-        readonly required: boolean;
-        readonly schema: { readonly type: string; readonly enum?: readonly string[] };
-      }
-    >
-  >;
+  readonly headers?: Readonly<Record<string, Header>>;
   readonly content: Content;
 }
 
-/** What goes over the wire, by media type. */
-export type Content = Readonly<
-  Record<
-    string,
-    {
-      readonly schema: { readonly $ref: string };
-      readonly examples: Readonly<Record<string, { readonly value: unknown }>>;
-    }
-  >
->;
+interface Header {
+  readonly required: boolean;
+  readonly schema: { readonly type: string; readonly enum?: readonly string[] };
+}
 
-/** Creating a plant, as the document has it. */
+interface MediaType {
+  readonly schema: { readonly $ref: string };
+  readonly examples: Readonly<Record<string, { readonly value: unknown }>>;
+}
+
+/** What goes over the wire, by media type. */
+export type Content = Readonly<Record<string, MediaType>>;
+
 export const createPlant = document.paths['/plants'].post;
 
-const ajv = addFormats(new Ajv2020({ strict: false, allErrors: true })).addSchema(
-  document,
-  'openapi',
-);
+const ajv = addFormats(new Ajv2020({ strict: false, allErrors: true }));
+ajv.addSchema(document, 'openapi');
 
 /** A validator of what a place of the document refers to. */
 export function validatorOf({ $ref }: { readonly $ref: string }): ValidateFunction {
@@ -93,8 +84,6 @@ export function expectAsDeclared({ status, headers, body }: Answer): void {
     if (schema.enum) expect(schema.enum).toContain(value);
   }
   const declaredNames = Object.keys(declared.headers ?? {}).map((name) => name.toLowerCase());
-  const undeclared = DECLARED_ONLY.filter(
-    (name) => name in headers && !declaredNames.includes(name),
-  );
-  expect(undeclared).toEqual([]);
+  const present = DECLARED_ONLY.filter((name) => name in headers);
+  expect(present.filter((name) => !declaredNames.includes(name))).toEqual([]);
 }

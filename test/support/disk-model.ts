@@ -3,9 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { strace } from './strace';
 
 /** What of a byte has reached the disk. */
-const ON_DISK = 0;
-const WRITTEN = 1;
-const LOST = 2;
+const [ON_DISK, WRITTEN, LOST] = [0, 1, 2];
 
 /**
  * Follows, in traces of system calls, what of a SQLite log has reached the disk, when a failed sync
@@ -34,8 +32,10 @@ export class DiskModel {
     for (const line of lines) {
       const [, call, numbers = '', result] = /^(\w+)\(\d+<[^>]*>(.*)\) += (-?\d+)/.exec(line) ?? [];
       const [first = 0, second = 0] = (numbers.match(/\d+/g) ?? []).map(Number);
-      if (call === 'ftruncate') this.truncate(first);
-      else if (call === 'pwrite64') this.mark(second, Number(result));
+      if (call === 'ftruncate') {
+        this.bytes = this.bytes.slice(0, first);
+        this.written = [];
+      } else if (call === 'pwrite64') this.mark(second, Number(result));
       else this.sync(Number(result) === 0);
     }
   }
@@ -54,11 +54,6 @@ export class DiskModel {
   /** How many bytes of the log a failed sync has lost, that were not written and synced again. */
   get lost(): number {
     return this.bytes.filter((state) => state === LOST).length;
-  }
-
-  private truncate(length: number): void {
-    this.bytes = this.bytes.slice(0, length);
-    this.written = [];
   }
 
   private mark(at: number, length: number): void {

@@ -1,28 +1,18 @@
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { TOKEN } from './application';
 
-/** One answer as the load sees it. */
-export interface LoadAnswer {
-  readonly status: number;
-  readonly body: string;
-  /** Milliseconds from the request's last byte written to the answer's last byte read. */
-  readonly latency: number;
-}
-
-/** What a load does and whom it tells. */
 export interface LoadOptions {
   readonly url: URL;
   readonly connections: number;
   /** The next request, as it goes over the wire, a byte a character; undefined ends the connection that asks. */
   readonly next: () => { readonly id: number; readonly text: string } | undefined;
-  readonly onAnswer: (id: number, answer: LoadAnswer) => void;
+  readonly onAnswer: (id: number, answer: { status: number; body: string }) => void;
   /** A request that got no complete answer before its connection ended. */
   readonly onLost?: (id: number) => void;
   /** Milliseconds to wait before the next request after an answer of 503. */
   readonly backOff?: number;
 }
 
-/** A creation as it goes over the wire. */
 export function creation(id: number, name = 'Fern'): { id: number; text: string } {
   const body = `{"id":${id},"name":"${name}"}`;
   const head = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
@@ -38,10 +28,9 @@ export async function putLoad(options: LoadOptions): Promise<void> {
 }
 
 async function drive({ url, next, onAnswer, onLost, backOff = 0 }: LoadOptions): Promise<void> {
-  const socket: Socket = connect(Number(url.port), url.hostname);
+  const socket = connect(Number(url.port), url.hostname);
   socket.setNoDelay();
   let current: number | undefined;
-  let sentAt = 0;
   let received = '';
 
   const send = (): void => {
@@ -51,7 +40,6 @@ async function drive({ url, next, onAnswer, onLost, backOff = 0 }: LoadOptions):
       return;
     }
     current = request.id;
-    sentAt = performance.now();
     socket.write(request.text, 'latin1');
   };
 
@@ -69,7 +57,7 @@ async function drive({ url, next, onAnswer, onLost, backOff = 0 }: LoadOptions):
     const closes = /connection: close/i.test(received);
     const body = received.slice(headEnd + 4, end);
     received = '';
-    onAnswer(id, { status, body, latency: performance.now() - sentAt });
+    onAnswer(id, { status, body });
     if (closes) socket.end();
     else if (status === 503 && backOff > 0) setTimeout(send, backOff);
     else send();

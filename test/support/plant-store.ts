@@ -45,7 +45,6 @@ export class CommandProcess extends ProgramProcess {
   );
 }
 
-/** Runs a command to its end. */
 export async function plantStore(
   args: readonly string[],
   environment: NodeJS.ProcessEnv = {},
@@ -68,10 +67,9 @@ export async function plantStoreOnTerminal(
   });
   let output = '';
   terminal.onData((text) => (output += text));
-  const code = await new Promise<number>((resolve) => {
+  return new Promise((resolve) => {
     terminal.onExit(({ exitCode }) => {
-      resolve(exitCode);
+      resolve({ code: exitCode, output });
     });
   });
-  return { code, output };
 }

@@ -55,7 +55,6 @@ export class PostgresServer {
     private readonly settings: ServerSettings,
   ) {}
 
-  /** Makes a server and starts it. */
   static async start(settings: ServerSettings = FAST): Promise<PostgresServer> {
     const server = await PostgresServer.make(settings);
     await server.start();
@@ -146,7 +145,6 @@ export class PostgresServer {
     });
   }
 
-  /** All plants of a database, in id order. */
   plants(database?: string): Promise<Plant[]> {
     return this.connected(database, readPostgresPlants);
   }

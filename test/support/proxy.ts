@@ -27,7 +27,6 @@ export class Proxy {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** How many connections it has. */
   get connections(): number {
     return this.sockets.size / 2;
   }

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { delimiter, join } from 'node:path';
 
-/** How a program ended. */
 export interface Run {
   readonly code: number;
   readonly stdout: string;
@@ -34,11 +33,8 @@ export function shell(
   return run('sh', ['-c', lines], { ...options, env: { ...env, PATH: path } });
 }
 
-const PYTHON = join(__dirname, 'python.mjs');
-
 /** Runs a Python program on the CPython that comes from npm. */
 export function python(file: string, env: NodeJS.ProcessEnv): Promise<Run> {
-  return run(process.execPath, ['--disable-warning=ExperimentalWarning', PYTHON, file], {
-    env: { ...process.env, ...env },
-  });
+  const args = ['--disable-warning=ExperimentalWarning', join(__dirname, 'python.mjs'), file];
+  return run(process.execPath, args, { env: { ...process.env, ...env } });
 }

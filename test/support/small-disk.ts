@@ -45,8 +45,9 @@ export class SmallDisk {
   fill(free = 0): void {
     const descriptor = openSync(join(this.path, 'filler'), 'a');
     const page = Buffer.alloc(4096);
+    const left = ({ bavail, bsize } = statfsSync(this.path)) => bavail * bsize;
     try {
-      while (this.free() > free) writeSync(descriptor, page);
+      while (left() > free) writeSync(descriptor, page);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
     }
@@ -61,10 +62,5 @@ export class SmallDisk {
   async unmount(): Promise<void> {
     this.holder.kill('SIGKILL');
     await once(this.holder, 'close');
-  }
-
-  private free(): number {
-    const { bavail, bsize } = statfsSync(this.path);
-    return bavail * bsize;
   }
 }

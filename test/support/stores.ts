@@ -9,7 +9,6 @@ import { execute, readPlants } from './sqlite';
 export interface TestStore {
   /** What an operator sets as `DATABASE_URL`. */
   readonly url: string;
-  /** All that is stored. */
   plants(): Plant[] | Promise<Plant[]>;
   removePlants(): void | Promise<void>;
   /** Removes the database for good. */
@@ -35,7 +34,6 @@ export class SqliteStore implements TestStore {
   }
 }
 
-/** A PostgreSQL server of its own. */
 export class PostgresStore implements TestStore {
   private readonly pool: Pool;
   readonly url: string;
