@@ -1,6 +1,7 @@
 import './node-version';
 import { lookup } from 'node:dns/promises';
 import { getSystemErrorMessage } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { createApplication } from './application';
@@ -10,6 +11,9 @@ import { describeForOperator, OperatorError } from './errors';
 import { closeOnSignal } from './operations/health';
 
 async function main(): Promise<void> {
+  // V8 sees the listeners of the server live long, and so may allocate those of each response in the old
+  // generation too (pretenuring): in some starts a third more processor time, and 50 MiB more memory.
+  setFlagsFromString('--no-allocation-site-pretenuring');
   const settings = readEnvironment(process.env);
   if (isAuthConfigured(settings.auth)) {
     await serve(settings);
