@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { makeFolder, removeFolder } from '../support/folder';
+import { useFolder } from '../support/folder';
 import { creation, putLoad } from '../support/load';
 import { CommandProcess, plantStore } from '../support/plant-store';
 import type { Run } from '../support/run';
@@ -19,13 +19,7 @@ import { SmallDisk } from '../support/small-disk';
 import { readPlants } from '../support/sqlite';
 import { SqliteStore, stores, type TestStore } from '../support/stores';
 
-let folder: string;
-beforeEach(() => {
-  folder = makeFolder();
-});
-afterEach(() => {
-  removeFolder(folder);
-});
+const folder = useFolder();
 
 /** Lines for plants with negative ids, which no creation here has. */
 function lines(count: number, length = 10): string {

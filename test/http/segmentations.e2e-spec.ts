@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto';
 import { TestApplication } from '../support/application';
 import { BODY_LIMIT, playScripts } from '../support/connection-model';
 
-/** A nightly run plays more: `CONNECTIONS=100000 npm test -- segmentations`. */
-const CONNECTIONS = Number(process.env.CONNECTIONS ?? 4_000);
+/** `npm run test:faults` plays more. */
+const CONNECTIONS = Number(process.env.CONVERSATIONS ?? 4_000);
 
 describe('any requests, ends and breaks, in any segments', () => {
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));

@@ -46,6 +46,9 @@ const faults = fc.constantFrom(
   },
 );
 
+/** `npm run test:faults` plays more. */
+const CONVERSATIONS = Number(process.env.CONVERSATIONS ?? 300);
+
 /** Node's parser refuses some targets itself. */
 const byParser = errorBodies.malformedRequest;
 
@@ -74,8 +77,8 @@ describe.each([
       ]);
     });
 
-    await fc.assert(property, { seed, numRuns: 300 });
+    await fc.assert(property, { seed, numRuns: CONVERSATIONS });
 
     expect(application.store.plants()).toEqual([]);
-  });
+  }, 900_000);
 });

@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { makeFolder, removeFolder } from '../support/folder';
+import { useFolder } from '../support/folder';
 import { recordProcess } from '../support/run-folder';
 import { shell } from '../support/run';
 
@@ -12,13 +12,7 @@ const PROJECT = join(__dirname, '../..');
 /** Without the Node.js that npm puts first for scripts: a newcomer has the machine's. */
 const PATH = process.env.PATH?.split(delimiter).filter((part) => !part.includes('node_modules'));
 
-let folder: string;
-beforeEach(() => {
-  folder = makeFolder();
-});
-afterEach(() => {
-  removeFolder(folder);
-});
+const folder = useFolder();
 
 describe('npm ci && npm start', () => {
   it('stores a plant, from at most 380 MB', async () => {

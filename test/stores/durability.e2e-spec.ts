@@ -1,16 +1,10 @@
 import { randomInt } from 'node:crypto';
-import { makeFolder, removeFolder } from '../support/folder';
+import { useFolder } from '../support/folder';
 import { killUnderLoad } from '../support/kill-rounds';
 
 describe('the service under kill -9', () => {
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
-  let folder: string;
-  beforeEach(() => {
-    folder = makeFolder();
-  });
-  afterEach(() => {
-    removeFolder(folder);
-  });
+  const folder = useFolder();
 
   it(`loses nothing that it acknowledged and keeps nothing that it refused (SEED=${seed})`, async () => {
     const report = await killUnderLoad(folder, 3, seed);
