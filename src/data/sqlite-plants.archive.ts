@@ -64,7 +64,7 @@ export class SqlitePlantsArchive extends PlantsArchive {
    */
   static async open(path: string, use: 'read' | 'write'): Promise<SqlitePlantsArchive> {
     const file = resolve(path);
-    if (use === 'write') await (await openSqlite(file, OPEN_TIMEOUT)).close();
+    if (use === 'write') await (await openSqlite(file)).close();
     try {
       return SqlitePlantsArchive.openFile(file, use === 'read');
     } catch (cause) {

@@ -368,11 +368,16 @@ describe('PostgresPlantsRepository, when the database fails', () => {
   it('ignores the loss of sessions on a host that is not in use', async () => {
     const other = await PostgresServer.start();
     await createStore(other.url());
-    await reopen(`postgres://postgres@127.0.0.1:${server.port},127.0.0.1:${other.port}/postgres`);
-    await insert(1n);
-    const idle = (await other.plants()).length === 0 ? other : server;
     const sessions = "FROM pg_stat_activity WHERE application_name = 'plant-store'";
-    await until(async () => (await idle.execute(`SELECT ${sessions}`)).length === 1);
+    let idle = server;
+    let id = 0n;
+    // The host that lost the election may have been too slow to have a session.
+    await until(async () => {
+      await reopen(`postgres://postgres@127.0.0.1:${server.port},127.0.0.1:${other.port}/postgres`);
+      await insert(++id);
+      idle = (await other.plants()).some((plant) => plant.id === id) ? server : other;
+      return (await idle.execute(`SELECT ${sessions}`)).length === 1;
+    });
 
     await idle.execute(`SELECT pg_terminate_backend(pid) ${sessions}`);
     // Nothing should happen; this gives it time to.

@@ -5,8 +5,6 @@ export interface SqliteWorkerData {
   readonly path: string;
   /** Of the store in use. At the start undefined: a missing store is created, an old one migrated. */
   readonly identity: string | undefined;
-  /** Milliseconds to wait for another process's lock; a second when undefined. */
-  readonly lockTimeout?: number | undefined;
 }
 
 export interface SqliteQuery {

@@ -131,15 +131,14 @@ export class SqliteThread {
  * Opens a database file in a thread of its own. Creates or migrates it as needed.
  *
  * @param path of the file, relative to the working directory
- * @param lockTimeout milliseconds to wait for another process's lock, if not a second
  * @throws StoreOpenError when the file cannot be used
  */
-export async function openSqlite(path: string, lockTimeout?: number): Promise<SqliteThread> {
+export async function openSqlite(path: string): Promise<SqliteThread> {
   const fault = describeUnusablePath(path);
   if (fault) throw new StoreOpenError(`The database file ${path} cannot be used`, `it ${fault}`);
   const absolute = resolvePath(path);
   try {
-    return await SqliteThread.start({ path: absolute, identity: undefined, lockTimeout });
+    return await SqliteThread.start({ path: absolute, identity: undefined });
   } catch (cause) {
     throw new StoreOpenError(`The database file ${absolute} cannot be used`, cause);
   }

@@ -25,6 +25,8 @@ import { migrate } from './sqlite.schema';
 
 /** Milliseconds to wait for another process's lock, before a batch is refused. */
 const BUSY_TIMEOUT = 1000;
+/** The same at the start, when others may create the file too. */
+const OPEN_TIMEOUT = 5000;
 
 interface Store {
   readonly database: DatabaseSync;
@@ -148,7 +150,7 @@ function open(): Store {
   const location = pathToFileURL(path);
   location.searchParams.set('mode', isFirst ? 'rwc' : 'rw');
   const database = new DatabaseSync(location, {
-    timeout: data.lockTimeout ?? BUSY_TIMEOUT,
+    timeout: isFirst ? OPEN_TIMEOUT : BUSY_TIMEOUT,
     readBigInts: true,
   });
   try {
@@ -174,6 +176,7 @@ function open(): Store {
     // and then throws because it cannot return it.
     for (const each of [insert, selectKeyed, select]) each.setReadBigInts(true);
     identity = readIdentity(database);
+    database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT}`);
     const files = readFiles(path, log);
     return { database, insert, selectKeyed, select, log, files, phase: 'before' };
   } catch (error) {
