@@ -5,10 +5,10 @@ import { rawErrorAnswer } from '../refusal';
 import type { Connections } from './connections';
 
 /**
- * Depends on what Node.js does and does not document, tried with 24.16 and 26.10: the codes of the parser (`HPE_…`), that
- * `rawPacket` is the segment with the fault, that a close in a trailer gives `HPE_CLOSED_CONNECTION`,
- * and that a server drops its listeners from the socket of a `CONNECT`. `connections.spec.ts` fails
- * when that changes.
+ * Depends on what Node.js does and does not document, tried with 24.16 and 26.10: the codes of the
+ * parser (`HPE_…`), that `rawPacket` is the segment with the fault, that a close in a trailer gives
+ * `HPE_CLOSED_CONNECTION`, and that a server drops its listeners from the socket of a `CONNECT`.
+ * `test/http/wire.e2e-spec.ts` fails when that changes.
  */
 
 /** An error of Node's HTTP parser. */

@@ -9,7 +9,7 @@ import { rawErrorAnswer } from '../refusal';
  * `destroySoon` closes it behind the last response; that an HTTP server closes idle connections in
  * `close` but not in that of its base class; `httpAllowHalfOpen`; that the parser takes nothing behind
  * a close in a trailer; and what Node leaves open when a connection breaks behind a CONNECT.
- * `connections.spec.ts` fails when that changes.
+ * `connections.spec.ts` and `test/http/wire.e2e-spec.ts` fail when that changes.
  */
 
 /** How long an idle connection stays open while draining, in milliseconds. */
