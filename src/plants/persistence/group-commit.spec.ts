@@ -214,6 +214,30 @@ describe('GroupCommit', () => {
     batches[2]?.succeed();
   });
 
+  it('is late while the oldest item waits, and refuses what has waited as long as a batch may take', async () => {
+    const { commits, batches } = makeGroupCommit({ batchWeight: 1 });
+    const [first, second, third] = [1, 2, 3].map((item) => commits.submit(item));
+    await turn();
+    pass(1999);
+    expect(commits.isLate).toBe(false);
+    pass(1);
+    expect(commits.isLate).toBe(true);
+    const last = commits.submit(4);
+
+    pass(7000);
+    batches[0]?.succeed();
+    await turn();
+    pass(7000);
+    batches[1]?.succeed();
+
+    await expect(third).rejects.toThrow(UnavailableError);
+    await turn();
+    expect(batches.map(({ items }) => items)).toEqual([[1], [2], [4]]);
+    expect(commits.isLate).toBe(false);
+    batches[2]?.succeed();
+    expect(await Promise.all([first, second, last])).toEqual([10, 20, 40]);
+  });
+
   it('closes once all earlier items are settled', async () => {
     const { commits, batches } = makeGroupCommit();
     const outcome = commits.submit(1);

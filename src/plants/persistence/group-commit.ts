@@ -16,7 +16,10 @@ export interface GroupCommitOptions<Item, Outcome> {
   readonly queueWeight: number;
   /** Items are refused while the queue would take this many milliseconds, at the recent pace. */
   readonly queueTime: number;
-  /** Milliseconds after which a batch has timed out. */
+  /**
+   * Milliseconds after which a batch has timed out, and after which an item that waits for its batch is
+   * refused. So each item has its outcome within twice this time.
+   */
   readonly deadline: number;
   /**
    * Items are refused while this many batches have timed out and not ended. While fewer have, the next
@@ -25,8 +28,13 @@ export interface GroupCommitOptions<Item, Outcome> {
   readonly timedOutLimit: number;
 }
 
+/** Milliseconds for which the oldest item has waited when the queue counts as late. */
+const LATE = 2000;
+
 interface QueuedItem<Item, Outcome> {
   readonly item: Item;
+  /** When it was submitted. */
+  readonly since: number;
   readonly weight: number;
   readonly resolve: (outcome: Outcome) => void;
   readonly reject: (reason: PlantStoreError) => void;
@@ -67,7 +75,7 @@ export class GroupCommit<Item, Outcome> {
     const weight = this.options.weigh(item);
     this.totalQueueWeight += weight;
     return new Promise((resolve, reject) => {
-      this.queue.push({ item, weight, resolve, reject, event });
+      this.queue.push({ item, since: performance.now(), weight, resolve, reject, event });
       this.schedule();
     });
   }
@@ -85,6 +93,12 @@ export class GroupCommit<Item, Outcome> {
 
   get isStuck(): boolean {
     return this.timedOut.size >= this.options.timedOutLimit;
+  }
+
+  /** Whether items are refused or wait long: for readiness probes. */
+  get isLate(): boolean {
+    const [oldest] = this.queue;
+    return this.isStuck || (oldest !== undefined && performance.now() - oldest.since >= LATE);
   }
 
   /** Refuses new items, and resolves once all earlier ones are settled. */
@@ -123,8 +137,9 @@ export class GroupCommit<Item, Outcome> {
     const timer = setTimeout(() => {
       this.timedOut.add(batch);
       fail(batch, new OutcomeUnknownError());
-      if (this.isStuck) fail(this.takeBatch(Infinity), new UnavailableError());
-      else if (this.queue.length > 0) this.schedule();
+      if (this.isStuck) fail(this.take(Infinity), new UnavailableError());
+      this.refuseOverdue();
+      if (this.queue.length > 0) this.schedule();
     }, this.options.deadline);
 
     try {
@@ -144,21 +159,39 @@ export class GroupCommit<Item, Outcome> {
     batchChannel.publish({ items: batch.length, duration } satisfies BatchEvent);
     this.committing--;
     this.timedOut.delete(batch);
+    this.refuseOverdue();
     // Not scheduled: under a flood of requests, a turn of the event loop may take seconds.
     if (this.queue.length > 0 && !this.isScheduled && this.canStart) void this.commitBatch();
     else if (this.isIdle) this.onIdle?.();
   }
 
-  private takeBatch(maxWeight = this.options.batchWeight): QueuedItem<Item, Outcome>[] {
+  /**
+   * Called whenever a batch ends or times out, so at least once in every `deadline` while items wait.
+   * This needs no timer for each item.
+   */
+  private refuseOverdue(): void {
+    const earliest = performance.now() - this.options.deadline;
+    const rest = this.queue.findIndex(({ since }) => since >= earliest);
+    if (rest === 0 || this.queue.length === 0) return;
+    const cause = new Error('overloaded: the plant has waited too long for its batch');
+    fail(this.take(rest < 0 ? Infinity : rest), new UnavailableError({ cause }));
+  }
+
+  private takeBatch(): QueuedItem<Item, Outcome>[] {
     let weight = 0;
     let count = 0;
     for (const item of this.queue) {
-      if (weight >= maxWeight) break;
+      if (weight >= this.options.batchWeight) break;
       weight += item.weight;
       count++;
     }
-    this.totalQueueWeight -= weight;
-    return this.queue.splice(0, count);
+    return this.take(count);
+  }
+
+  private take(count: number): QueuedItem<Item, Outcome>[] {
+    const items = this.queue.splice(0, count);
+    for (const { weight } of items) this.totalQueueWeight -= weight;
+    return items;
   }
 }
 

@@ -67,7 +67,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 
   override isReady(): boolean {
-    return this.sessions.fault === undefined && !this.commits.isStuck;
+    return this.sessions.fault === undefined && !this.commits.isLate;
   }
 
   override queueLength(): number {

@@ -71,7 +71,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   }
 
   override isReady(): boolean {
-    return this.breaker.fault === undefined && !this.commits.isStuck;
+    return this.breaker.fault === undefined && !this.commits.isLate;
   }
 
   override queueLength(): number {

@@ -93,8 +93,12 @@ export function readIdentity(database: DatabaseSync): string {
   return String(database.prepare('SELECT identity FROM plants_store').get()?.identity);
 }
 
-/** @throws Error when the database is not the store that was in use before */
-export function assertSameStore(database: DatabaseSync, identity: string): void {
+/**
+ * @param identity of the store that was in use before, if there was one
+ * @throws Error when the database is not that store
+ */
+export function assertSameStore(database: DatabaseSync, identity: string | undefined): void {
+  if (identity === undefined) return;
   let difference = 'its identity differs';
   try {
     if (readIdentity(database) === identity) return;
@@ -129,6 +133,17 @@ export function assertWritable(database: DatabaseSync, id = 0n): void {
   database.exec('ROLLBACK TO probe');
   // Written even if unchanged: this fails when the store accepts no writes.
   database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+}
+
+/** Does something that fails at once when it needs a lock that another connection holds. */
+export function withoutWaiting<Result>(database: DatabaseSync, perform: () => Result): Result {
+  const { timeout } = database.prepare('PRAGMA busy_timeout').get() ?? {};
+  database.exec('PRAGMA busy_timeout = 0');
+  try {
+    return perform();
+  } finally {
+    database.exec(`PRAGMA busy_timeout = ${Number(timeout)}`);
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { syncDirectory } from './sqlite.integrity';
+import { syncDirectory, withoutWaiting } from './sqlite.integrity';
 
 /**
  * What is done after a failed sync. It depends on behaviour that is not promised:
@@ -28,17 +28,23 @@ const CHUNK = 2 ** 20;
  * have without this; their plants were answered "outcome unknown".
  */
 export function makeLogDurable(database: DatabaseSync, log: string): void {
-  const { timeout } = database.prepare('PRAGMA busy_timeout').get() ?? {};
-  // Does not wait for readers: writers would have to wait with it.
-  database.exec('PRAGMA busy_timeout = 0');
-  const checkpoint = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
-  database.exec(`PRAGMA busy_timeout = ${Number(timeout)}`);
-  if (Number(checkpoint?.busy) === 0) return;
+  if (emptyLog(database)) return;
   // This lock keeps other processes from changing the log meanwhile.
   database.exec('BEGIN IMMEDIATE');
   rewrite(log);
   syncDirectory(dirname(log));
   database.exec('ROLLBACK');
+}
+
+/**
+ * Empties the log by a checkpoint, if nobody reads. Does not wait for readers: writers would have to wait
+ * with it.
+ */
+export function emptyLog(database: DatabaseSync): boolean {
+  const checkpoint = withoutWaiting(database, () =>
+    database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get(),
+  );
+  return Number(checkpoint?.busy) === 0;
 }
 
 function rewrite(file: string): void {

@@ -18,15 +18,21 @@ import {
   readFiles,
   readIdentity,
   type StoreFiles,
+  withoutWaiting,
 } from './sqlite.integrity';
 import type { SqliteQuery, SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.protocol';
-import { makeLogDurable } from './sqlite.recovery';
+import { emptyLog, makeLogDurable } from './sqlite.recovery';
 import { migrate } from './sqlite.schema';
 
 /** Milliseconds to wait for another process's lock, before a batch is refused. */
 const BUSY_TIMEOUT = 1000;
 /** The same at the start, when others may create the file too. */
 const OPEN_TIMEOUT = 5000;
+
+/** Bytes to which SQLite shortens a log that it begins anew. The log grows beside a long reader. */
+const LOG_LIMIT = 2 ** 25;
+/** Milliseconds without a request before a log above this limit is emptied, and between two attempts. */
+const QUIET = 1000;
 
 interface Store {
   readonly database: DatabaseSync;
@@ -56,6 +62,18 @@ let lastFiles: StoreFiles | undefined;
 /** The id at which the table turned out to be damaged. The store is usable once that id can be inserted. */
 let damagedAt: bigint | undefined;
 
+/** Empties a long log. Otherwise the next creation would wait for this. */
+const quiet = setTimeout(() => {
+  if (store === undefined || store.files.logSize <= LOG_LIMIT) return;
+  try {
+    emptyLog(store.database);
+    checkFiles(store);
+  } catch {
+    discardStore();
+  }
+  quiet.refresh();
+}, QUIET).unref();
+
 reply(() => {
   if (identity === undefined) makeDirectory(dirname(path));
   store = open();
@@ -74,9 +92,14 @@ parentPort?.on('message', (request: SqliteRequest) => {
       return 'from' in request ? read(store, request) : commit(store, request);
     }
     checkFiles(store);
-    checkWritable(store.database);
+    const { database } = store;
+    // A creation behind the probe would have to wait twice for the same lock.
+    withoutWaiting(database, () => {
+      checkWritable(database);
+    });
     return undefined;
   });
+  quiet.refresh();
 });
 
 function reply(perform: () => unknown): void {
@@ -101,7 +124,9 @@ function commit(current: Store, plants: readonly KeyedPlant[]): Insertion[] {
   let lastId: bigint | undefined;
   try {
     checkFiles(current);
-    database.exec('BEGIN IMMEDIATE');
+    // Pages in memory would hide that the file was overwritten.
+    database.exec('PRAGMA shrink_memory; BEGIN IMMEDIATE');
+    assertSameStore(database, identity);
     const insertions = plants.map((plant) => {
       lastId = plant.id;
       return insertPlant(current, plant);
@@ -154,12 +179,12 @@ function open(): Store {
     readBigInts: true,
   });
   try {
-    if (identity !== undefined) assertSameStore(database, identity);
+    assertSameStore(database, identity);
     const { journal_mode: mode } = database.prepare('PRAGMA journal_mode = WAL').get() ?? {};
     if (mode !== 'wal') throw new Error('the file system does not support a write-ahead log');
     // FULL syncs the log at every commit. fullfsync asks macOS for a sync that reaches the disk.
     database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON');
-    database.exec('PRAGMA checkpoint_fullfsync = ON');
+    database.exec(`PRAGMA checkpoint_fullfsync = ON; PRAGMA journal_size_limit = ${LOG_LIMIT}`);
     if (isFirst) migrate(database);
     checkWritable(database);
     makeLogDurable(database, log);
