@@ -214,28 +214,46 @@ describe('GroupCommit', () => {
     batches[2]?.succeed();
   });
 
-  it('is late while the oldest item waits, and refuses what has waited as long as a batch may take', async () => {
-    const { commits, batches } = makeGroupCommit({ batchWeight: 1 });
-    const [first, second, third] = [1, 2, 3].map((item) => commits.submit(item));
+  it('is late once the oldest item has waited for two seconds', async () => {
+    const { commits, batches } = makeGroupCommit();
+    const outcomes = [commits.submit(1)];
     await turn();
+    pass(5000);
+    outcomes.push(commits.submit(2));
     pass(1999);
     expect(commits.isLate).toBe(false);
     pass(1);
     expect(commits.isLate).toBe(true);
-    const last = commits.submit(4);
 
-    pass(7000);
     batches[0]?.succeed();
     await turn();
-    pass(7000);
+    expect(commits.isLate).toBe(false);
     batches[1]?.succeed();
+    await Promise.all(outcomes);
+  });
 
-    await expect(third).rejects.toThrow(UnavailableError);
+  it.each([
+    ['ends', 9000, true],
+    ['times out', DEADLINE, false],
+  ])('refuses what has waited for the deadline when a batch %s', async (_what, time, succeeds) => {
+    const { commits, batches } = makeGroupCommit({ batchWeight: 1, timedOutLimit: 2 });
+    const [first, second, overdue] = [1, 2, 3].map((item) => commits.submit(item));
+    await turn();
+    pass(9000);
+    batches[0]?.succeed();
+    await first;
+    await turn();
+    const last = commits.submit(4);
+
+    pass(time);
+    if (succeeds) batches[1]?.succeed();
+
+    await Promise.allSettled([second]);
+    await expect(overdue).rejects.toThrow(UnavailableError);
     await turn();
     expect(batches.map(({ items }) => items)).toEqual([[1], [2], [4]]);
-    expect(commits.isLate).toBe(false);
     batches[2]?.succeed();
-    expect(await Promise.all([first, second, last])).toEqual([10, 20, 40]);
+    expect(await last).toBe(40);
   });
 
   it('closes once all earlier items are settled', async () => {
