@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
   closeSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   openSync,
@@ -212,6 +213,16 @@ describe('SqlitePlantsRepository', () => {
       },
     ],
     [
+      'overwritten by another store of its size',
+      /not the store that was in use before \(its identity differs\)/,
+      async () => {
+        const elsewhere = join(folder, 'other.db');
+        await createStore(elsewhere);
+        expect(statSync(elsewhere).size).toBe(statSync(file).size);
+        copyFileSync(elsewhere, file);
+      },
+    ],
+    [
       'replaced by another store beside the log of the first',
       /-wal still belongs to the previous file/,
       async () => {
@@ -317,13 +328,10 @@ describe('SqlitePlantsRepository', () => {
       return (row as { rootpage: number }).rootpage;
     };
 
-    /** Overwrites a page, and makes the other connections forget what they know of it. */
-    function damage(page: number): void {
-      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
+    function overwrite(page: number): void {
       const descriptor = openSync(file, 'r+');
       writeSync(descriptor, Buffer.alloc(PAGE, 0xff), 0, PAGE, (page - 1) * PAGE);
       closeSync(descriptor);
-      execute(file, 'CREATE TABLE other (x); DROP TABLE other');
     }
 
     const advice = /malformed: run `plant-store check --deep` and restore a backup/;
@@ -337,7 +345,9 @@ describe('SqlitePlantsRepository', () => {
       for (let id = 1n; id <= last; id++) await repository.insert({ id, name: 'x'.repeat(1000) });
       const backup = makeBackup();
       execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
-      damage(page());
+      // The repository has read the page, and nobody tells it that the file has changed.
+      expect(await repository.find(last)).toBeDefined();
+      overwrite(page());
 
       await expect(insert(last + 1n)).rejects.toThrow(UnavailableError);
       await waitForProbe();
@@ -354,7 +364,7 @@ describe('SqlitePlantsRepository', () => {
     it('does not start', async () => {
       await insert(1n);
       await repository.onApplicationShutdown();
-      damage(rootPage());
+      overwrite(rootPage());
 
       await expect(SqlitePlantsRepository.open(file)).rejects.toThrow(advice);
     });
