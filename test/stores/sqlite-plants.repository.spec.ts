@@ -16,6 +16,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { UnavailableError } from '../../src/plants';
 import { SqlitePlantsRepository } from '../../src/plants/persistence/sqlite/sqlite-plants.repository';
@@ -150,6 +151,49 @@ describe('SqlitePlantsRepository', () => {
       reader?.close();
     },
   );
+
+  it('does not let creations wait for the lock longer because probes wait for it too', async () => {
+    const writer = lockDatabase(file);
+    const waitOf = async (id: bigint): Promise<number> => {
+      const start = performance.now();
+      await expect(insert(id)).rejects.toThrow(UnavailableError);
+      return performance.now() - start;
+    };
+    const alone = await waitOf(1n);
+
+    const waits = Array.from({ length: 20 }, async (_, at) => {
+      await setTimeout(at * 100);
+      return waitOf(2n);
+    });
+
+    // One behind another takes twice as long as one alone.
+    expect(Math.max(...(await Promise.all(waits)))).toBeLessThan(3 * alone);
+    writer.close();
+  });
+
+  describe('when its log has grown beside a reader', () => {
+    const logSize = () => statSync(`${file}-wal`).size;
+    let nextId: bigint;
+    beforeEach(async () => {
+      const reader = openReader();
+      for (nextId = 1n; logSize() < 2 ** 26; nextId++) {
+        await repository.insert({ id: nextId, name: 'x'.repeat(2 ** 20) });
+      }
+      reader.close();
+    });
+
+    it('empties it once nobody reads and no plants come', async () => {
+      await until(() => logSize() === 0);
+
+      expect(await insert(nextId)).toBe(true);
+    });
+
+    it('shortens it while plants come', async () => {
+      await until(async () => (await insert(nextId++)) && logSize() <= 2 ** 25);
+
+      expect(logSize()).toBeGreaterThan(0);
+    });
+  });
 
   it.each([
     ['', false],
