@@ -1,8 +1,13 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Plant } from '../../src/plants';
 import { creation, putLoad } from '../support/load';
-import { useServiceHome } from '../support/service-process';
+import { PostgresServer } from '../support/postgres';
+import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { strace, tracee } from '../support/strace';
+import { until } from '../support/until';
 
 const CREATIONS = 1000;
 const CALLS = 'pwrite64,fsync,fdatasync,write,writev,sendmsg';
@@ -47,6 +52,79 @@ describe('each acknowledged creation', () => {
     expect(acknowledged).toBe(CREATIONS);
     expect(answered.size).toBe(CREATIONS);
     expect(uncovered).toEqual([]);
+  }, 120_000);
+});
+
+/** Many creations at once, when each batch takes this many seconds to commit. */
+describe('commits that take eight seconds', () => {
+  const DURATION = 8;
+  const settings = { MAX_CONNECTIONS: '4000' };
+  const home = useServiceHome();
+
+  /** Creates as many plants as fill three batches and a bit. */
+  async function expectAnswersInTime(
+    service: ServiceProcess,
+    plants: () => Plant[] | Promise<Plant[]>,
+  ): Promise<void> {
+    const acknowledged = [0];
+    const refused: string[] = [];
+    let nextId = 1;
+    let longest = 0;
+    const start = performance.now();
+    const load = putLoad({
+      url: await service.url(),
+      connections: 2600,
+      next: () => (nextId <= 2600 ? creation(nextId++) : undefined),
+      onAnswer: (id, { status, body }) => {
+        longest = Math.max(longest, performance.now() - start);
+        if (status === 200) acknowledged.push(id);
+        else refused.push(body.slice(0, 14));
+      },
+    });
+
+    await until(async () => (await service.statusOf('/health/ready')) === 503);
+    await load;
+    await service.untilReady();
+
+    // The promise is 20 seconds. Without it, the last would be answered after 32.
+    expect(longest).toBeLessThan(23_000);
+    expect(new Set(refused)).toEqual(new Set(['{"error":50300']));
+    const stored = (await plants()).map(({ id }) => Number(id));
+    expect(stored).toEqual(acknowledged.toSorted((one, other) => one - other));
+    expect(acknowledged.length).toBeGreaterThan(1024);
+  }
+
+  it('leave no creation on SQLite without an answer for longer than the limits', async () => {
+    const service = await home.start(settings);
+    // A log that is new is synced twice.
+    await service.post('{"id":0,"name":"Fern"}');
+    const delay = `inject=fsync,fdatasync:delay_exit=${DURATION}000000`;
+    const [program = '', ...options] = strace('-e', 'trace=fsync,fdatasync', '-e', delay);
+    const slow = spawn(program, [...options, '-o', '/dev/null', '-p', String(service.pid)]);
+    await until(() =>
+      /TracerPid:\t[1-9]/.test(readFileSync(`/proc/${service.pid}/status`, 'utf8')),
+    );
+
+    await expectAnswersInTime(service, () => home.plants());
+
+    slow.kill();
+    await once(slow, 'close');
+  }, 120_000);
+
+  it('leave no creation on PostgreSQL without an answer for longer than the limits', async () => {
+    const server = await PostgresServer.start();
+    const service = await home.start({ ...settings, DATABASE_URL: server.url() });
+    await service.post('{"id":0,"name":"Fern"}');
+    await server.execute(
+      `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM pg_sleep(${DURATION}); RETURN NULL; END $$;
+       CREATE TRIGGER wait BEFORE INSERT ON plants EXECUTE FUNCTION wait()`,
+    );
+
+    await expectAnswersInTime(service, () => server.plants());
+
+    await service.end();
+    await server.remove();
   }, 120_000);
 });
 
