@@ -1,4 +1,4 @@
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expectAsDeclared } from '../support/contract';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
@@ -92,6 +92,19 @@ describe('a running service', () => {
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stdout).toMatch(/"level":60.*"message":"nobody foresaw this"/);
     expect(home.plants()).toHaveLength(1);
+  });
+
+  it('whose -shm file is cut ends, and has its plants when it is started again', async () => {
+    service = await home.start();
+    expect(await create()).toBe(200);
+
+    truncateSync(`${home.file}-shm`);
+    await expect(create()).rejects.toThrow('fetch failed');
+
+    expect(await service.ended).toEqual({ code: null, signal: 'SIGBUS' });
+    service = await home.start();
+    expect(await create()).toBe(200);
+    expect(home.plants()).toHaveLength(2);
   });
 
   it('whose database file is deleted is not ready, and creates no empty one', async () => {

@@ -378,22 +378,26 @@ describe('SqlitePlantsRepository', () => {
       closeSync(descriptor);
     }
 
+    /** The right-most child of an interior page, https://sqlite.org/fileformat2.html#b_tree_pages. */
+    const lastPage = () => readFileSync(file).readUInt32BE((rootPage() - 1) * PAGE + 8);
+
     const advice = /malformed: run `plant-store check --deep` and restore a backup/;
 
-    it.each<[string, number, () => number]>([
-      ['the root page', 1, rootPage],
-      // The right-most child of an interior page, https://sqlite.org/fileformat2.html#b_tree_pages.
-      ['another page', 50, () => readFileSync(file).readUInt32BE((rootPage() - 1) * PAGE + 8)],
-    ])('is not ready if %s is damaged, and says once what to do', async (_what, count, page) => {
-      const last = BigInt(count);
-      for (let id = 1n; id <= last; id++) await repository.insert({ id, name: 'x'.repeat(1000) });
-      const backup = makeBackup();
+    beforeEach(async () => {
+      for (let id = 1n; id <= 50n; id++) await repository.insert({ id, name: 'x'.repeat(1000) });
       execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
+    });
+
+    it.each([
+      ['the root page', rootPage],
+      ['another page', lastPage],
+    ])('is not ready if %s is damaged, and says once what to do', async (_what, page) => {
+      const backup = makeBackup();
       // The repository has read the page, and nobody tells it that the file has changed.
-      expect(await repository.find(last)).toBeDefined();
+      expect(await repository.find(50n)).toBeDefined();
       overwrite(page());
 
-      await expect(insert(last + 1n)).rejects.toThrow(UnavailableError);
+      await expect(insert(51n)).rejects.toThrow(UnavailableError);
       await waitForProbe();
       await waitForProbe();
       expect(repository.isReady()).toBe(false);
@@ -402,15 +406,25 @@ describe('SqlitePlantsRepository', () => {
       removeStore();
       renameSync(backup, file);
       await until(() => repository.isReady());
-      expect(await insert(last + 1n)).toBe(true);
+      expect(await insert(51n)).toBe(true);
     });
 
-    it('does not start', async () => {
-      await insert(1n);
+    it('does not start if the root page is damaged', async () => {
       await repository.onApplicationShutdown();
       overwrite(rootPage());
 
       await expect(SqlitePlantsRepository.open(file)).rejects.toThrow(advice);
+    });
+
+    it('starts if another page is damaged, and is ready until a plant needs the page', async () => {
+      await repository.onApplicationShutdown();
+      overwrite(lastPage());
+
+      repository = await SqlitePlantsRepository.open(file);
+
+      expect(await insert(0n)).toBe(true);
+      await expect(insert(51n)).rejects.toThrow(UnavailableError);
+      expect(repository.isReady()).toBe(false);
     });
   });
 
