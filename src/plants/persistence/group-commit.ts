@@ -33,7 +33,6 @@ const LATE = 2000;
 
 interface QueuedItem<Item, Outcome> {
   readonly item: Item;
-  /** When it was submitted. */
   readonly since: number;
   readonly weight: number;
   readonly resolve: (outcome: Outcome) => void;
@@ -165,10 +164,7 @@ export class GroupCommit<Item, Outcome> {
     else if (this.isIdle) this.onIdle?.();
   }
 
-  /**
-   * Called whenever a batch ends or times out, so at least once in every `deadline` while items wait.
-   * This needs no timer for each item.
-   */
+  /** Called when a batch ends or times out: once in every `deadline`, or more often, while items wait. */
   private refuseOverdue(): void {
     const earliest = performance.now() - this.options.deadline;
     const rest = this.queue.findIndex(({ since }) => since >= earliest);

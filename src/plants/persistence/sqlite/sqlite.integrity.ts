@@ -93,12 +93,8 @@ export function readIdentity(database: DatabaseSync): string {
   return String(database.prepare('SELECT identity FROM plants_store').get()?.identity);
 }
 
-/**
- * @param identity of the store that was in use before, if there was one
- * @throws Error when the database is not that store
- */
-export function assertSameStore(database: DatabaseSync, identity: string | undefined): void {
-  if (identity === undefined) return;
+/** @throws Error when the database is not the store that was in use before */
+export function assertSameStore(database: DatabaseSync, identity: string): void {
   let difference = 'its identity differs';
   try {
     if (readIdentity(database) === identity) return;
@@ -136,11 +132,14 @@ export function assertWritable(database: DatabaseSync, id = 0n): void {
 }
 
 /** Does something that fails at once when it needs a lock that another connection holds. */
-export function withoutWaiting<Result>(database: DatabaseSync, perform: () => Result): Result {
+export function withoutWaiting<Result>(
+  database: DatabaseSync,
+  perform: (database: DatabaseSync) => Result,
+): Result {
   const { timeout } = database.prepare('PRAGMA busy_timeout').get() ?? {};
   database.exec('PRAGMA busy_timeout = 0');
   try {
-    return perform();
+    return perform(database);
   } finally {
     database.exec(`PRAGMA busy_timeout = ${Number(timeout)}`);
   }

@@ -36,15 +36,10 @@ export function makeLogDurable(database: DatabaseSync, log: string): void {
   database.exec('ROLLBACK');
 }
 
-/**
- * Empties the log by a checkpoint, if nobody reads. Does not wait for readers: writers would have to wait
- * with it.
- */
+/** Empties the log unless somebody reads. It does not wait for that: writers would have to wait too. */
 export function emptyLog(database: DatabaseSync): boolean {
-  const checkpoint = withoutWaiting(database, () =>
-    database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get(),
-  );
-  return Number(checkpoint?.busy) === 0;
+  const checkpoint = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)');
+  return Number(withoutWaiting(database, () => checkpoint.get())?.busy) === 0;
 }
 
 function rewrite(file: string): void {

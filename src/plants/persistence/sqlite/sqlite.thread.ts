@@ -7,7 +7,6 @@ import type { Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
 import type { KeyedPlant } from '../plant-batches';
 import { StoreOpenError } from '../store-open.error';
-import type { SqliteQuery, SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.protocol';
 
 /** The folder of this file, or of the bundle that a host has made of it. */
 const FOLDER = typeof __dirname === 'string' ? __dirname : dirname(process.argv[1] ?? '');
@@ -35,6 +34,31 @@ function findWorker(): string {
     );
   }
 }
+
+export interface SqliteWorkerData {
+  /** The database file, absolute. */
+  readonly path: string;
+  /** Of the store in use. At the start undefined: a missing store is created, an old one migrated. */
+  readonly identity: string | undefined;
+}
+
+export interface SqliteQuery {
+  /** Both inclusive. The reply is in id order. */
+  readonly from: bigint;
+  readonly to: bigint;
+  readonly limit: number;
+  /** The reply ends after the plant that brings its text to more characters than this. */
+  readonly textLimit: number;
+}
+
+/** Plants to insert in one transaction, a query, a probe whether the database can be written to, or the end. */
+export type SqliteRequest = readonly KeyedPlant[] | SqliteQuery | 'probe' | 'close';
+
+/** The reply to a request. The worker's first message is one too, with the identity of the store. */
+export type SqliteReply =
+  | { readonly result: 'done'; readonly value: unknown }
+  /** `refused`: nothing is stored or will be. `unknown`: a batch may be stored, perhaps after a crash. */
+  | { readonly result: 'refused' | 'unknown'; readonly reason: string };
 
 /** Nothing of a request is stored, nor will be. */
 export class RefusedError extends Error {}

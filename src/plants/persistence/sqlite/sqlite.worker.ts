@@ -20,9 +20,9 @@ import {
   type StoreFiles,
   withoutWaiting,
 } from './sqlite.integrity';
-import type { SqliteQuery, SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.protocol';
 import { emptyLog, makeLogDurable } from './sqlite.recovery';
 import { migrate } from './sqlite.schema';
+import type { SqliteQuery, SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.thread';
 
 /** Milliseconds to wait for another process's lock, before a batch is refused. */
 const BUSY_TIMEOUT = 1000;
@@ -92,11 +92,8 @@ parentPort?.on('message', (request: SqliteRequest) => {
       return 'from' in request ? read(store, request) : commit(store, request);
     }
     checkFiles(store);
-    const { database } = store;
     // A creation behind the probe would have to wait twice for the same lock.
-    withoutWaiting(database, () => {
-      checkWritable(database);
-    });
+    withoutWaiting(store.database, checkWritable);
     return undefined;
   });
   quiet.refresh();
@@ -126,7 +123,7 @@ function commit(current: Store, plants: readonly KeyedPlant[]): Insertion[] {
     checkFiles(current);
     // Pages in memory would hide that the file was overwritten.
     database.exec('PRAGMA shrink_memory; BEGIN IMMEDIATE');
-    assertSameStore(database, identity);
+    if (identity !== undefined) assertSameStore(database, identity);
     const insertions = plants.map((plant) => {
       lastId = plant.id;
       return insertPlant(current, plant);
@@ -179,7 +176,7 @@ function open(): Store {
     readBigInts: true,
   });
   try {
-    assertSameStore(database, identity);
+    if (identity !== undefined) assertSameStore(database, identity);
     const { journal_mode: mode } = database.prepare('PRAGMA journal_mode = WAL').get() ?? {};
     if (mode !== 'wal') throw new Error('the file system does not support a write-ahead log');
     // FULL syncs the log at every commit. fullfsync asks macOS for a sync that reaches the disk.
