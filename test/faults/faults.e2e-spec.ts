@@ -1,4 +1,4 @@
-import { existsSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expectAsDeclared } from '../support/contract';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
@@ -105,16 +105,5 @@ describe('a running service', () => {
     service = await home.start();
     expect(await create()).toBe(200);
     expect(home.plants()).toHaveLength(2);
-  });
-
-  it('whose database file is deleted is not ready, and creates no empty one', async () => {
-    service = await home.start();
-    expect(await create()).toBe(200);
-
-    for (const suffix of ['', '-wal', '-shm']) rmSync(home.file + suffix);
-
-    expect(await create()).toBe(503);
-    expect(await isReady()).toBe(false);
-    expect(existsSync(home.file)).toBe(false);
   });
 });

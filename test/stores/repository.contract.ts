@@ -59,25 +59,6 @@ export function describeRepository(
     afterEach(() => store.removePlants());
     afterAll(() => store.close());
 
-    it('distinguishes a missing tag from an empty one', async () => {
-      await store.repository.insert({ id: 1n, name: 'Fern' });
-      await store.repository.insert({ id: 2n, name: 'Fern', tag: '' });
-
-      expect(await store.plants()).toEqual([
-        { id: 1n, name: 'Fern' },
-        { id: 2n, name: 'Fern', tag: '' },
-      ]);
-    });
-
-    it('does not change the plant that has the id', async () => {
-      await store.repository.insert({ id: 1n, name: 'Fern' });
-
-      const inserted = await store.repository.insert({ id: 1n, name: 'Moss', tag: 'wet' });
-
-      expect(inserted).toBe(false);
-      expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
-    });
-
     it('stores any plant exactly', async () => {
       await fc.assert(
         fc.asyncProperty(
@@ -161,23 +142,6 @@ export function describeRepository(
 
         expect(await store.repository.insertOnce(other, keyOf(1))).toBe('keyReused');
         expect(await store.plants()).toEqual([first]);
-      });
-
-      it('tells in one batch what came first', async () => {
-        const insertions = await Promise.all([
-          store.repository.insertOnce(fern, keyOf(1)),
-          store.repository.insertOnce(fern, keyOf(1)),
-          store.repository.insertOnce({ ...fern, name: 'Moss' }, keyOf(1)),
-          store.repository.insertOnce(fern, keyOf(2)),
-          store.repository.insert(fern),
-          store.repository.insert({ id: 2n, name: 'Moss' }),
-          store.repository.insertOnce({ id: 2n, name: 'Moss' }, keyOf(1)),
-        ]);
-
-        expect(insertions).toEqual([
-          ...['created', 'replayed', 'keyReused', 'taken'],
-          ...[false, true, 'taken'],
-        ]);
       });
 
       it('replays only the content that was stored, of two at the same time', async () => {

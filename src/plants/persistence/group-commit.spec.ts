@@ -46,18 +46,7 @@ describe('GroupCommit', () => {
   beforeEach(stopClock);
   afterEach(releaseClock);
 
-  it('commits a single item at once', async () => {
-    const { commits, batches } = makeGroupCommit();
-
-    const outcome = commits.submit(1);
-    await turn();
-
-    expect(batches.map(({ items }) => items)).toEqual([[1]]);
-    batches[0]?.succeed();
-    expect(await outcome).toBe(10);
-  });
-
-  it('queues items while a batch commits, and commits them together', async () => {
+  it('commits one item at once, and those that come meanwhile together', async () => {
     const { commits, batches } = makeGroupCommit();
 
     const outcomes = [commits.submit(1)];
@@ -71,8 +60,9 @@ describe('GroupCommit', () => {
     await turn();
     expect(batches.map(({ items }) => items)).toEqual([[1], [2, 3]]);
     expect(commits.queueLength).toBe(0);
-    batches[1]?.succeed();
-    expect(await Promise.all(outcomes)).toEqual([10, 20, 30]);
+    batches[1]?.succeed([20, new PlantStoreError('internal')]);
+    await expect(outcomes.pop()).rejects.toThrow(PlantStoreError);
+    expect(await Promise.all(outcomes)).toEqual([10, 20]);
   });
 
   it('fills a batch to its weight', async () => {
@@ -157,17 +147,6 @@ describe('GroupCommit', () => {
     expect(await second).toBe(20);
   });
 
-  it('fails the items of a committed batch whose outcomes are errors', async () => {
-    const { commits, batches } = makeGroupCommit();
-    const outcomes = [commits.submit(1), commits.submit(2)];
-    await turn();
-
-    batches[0]?.succeed([10, new PlantStoreError('internal')]);
-
-    expect(await outcomes[0]).toBe(10);
-    await expect(outcomes[1]).rejects.toThrow(PlantStoreError);
-  });
-
   it('reports an unknown outcome when a batch times out, and refuses items until it ends', async () => {
     const { commits, batches } = makeGroupCommit();
     const timedOut = commits.submit(1);
@@ -214,47 +193,37 @@ describe('GroupCommit', () => {
     batches[2]?.succeed();
   });
 
-  it('is late once the oldest item has waited for two seconds', async () => {
-    const { commits, batches } = makeGroupCommit();
-    const outcomes = [commits.submit(1)];
-    await turn();
-    pass(5000);
-    outcomes.push(commits.submit(2));
-    pass(1999);
-    expect(commits.isLate).toBe(false);
-    pass(1);
-    expect(commits.isLate).toBe(true);
-
-    batches[0]?.succeed();
-    await turn();
-    expect(commits.isLate).toBe(false);
-    batches[1]?.succeed();
-    await Promise.all(outcomes);
-  });
-
   it.each([
     ['ends', 9000, true],
     ['times out', DEADLINE, false],
-  ])('refuses what has waited for the deadline when a batch %s', async (_what, time, succeeds) => {
-    const { commits, batches } = makeGroupCommit({ batchWeight: 1, timedOutLimit: 2 });
-    const [first, second, overdue] = [1, 2, 3].map((item) => commits.submit(item));
-    await turn();
-    pass(9000);
-    batches[0]?.succeed();
-    await first;
-    await turn();
-    const last = commits.submit(4);
+  ])(
+    'is late while items wait, and refuses those that are overdue when a batch %s',
+    async (_what, time, succeeds) => {
+      const { commits, batches } = makeGroupCommit({ batchWeight: 1, timedOutLimit: 2 });
+      const [first, second, overdue] = [1, 2, 3].map((item) => commits.submit(item));
+      await turn();
+      pass(1999);
+      expect(commits.isLate).toBe(false);
+      pass(1);
+      expect(commits.isLate).toBe(true);
+      pass(7000);
+      batches[0]?.succeed();
+      await first;
+      await turn();
+      const last = commits.submit(4);
 
-    pass(time);
-    if (succeeds) batches[1]?.succeed();
+      pass(time);
+      if (succeeds) batches[1]?.succeed();
 
-    await Promise.allSettled([second]);
-    await expect(overdue).rejects.toThrow(UnavailableError);
-    await turn();
-    expect(batches.map(({ items }) => items)).toEqual([[1], [2], [4]]);
-    batches[2]?.succeed();
-    expect(await last).toBe(40);
-  });
+      await Promise.allSettled([second]);
+      await expect(overdue).rejects.toThrow(UnavailableError);
+      await turn();
+      expect(batches.map(({ items }) => items)).toEqual([[1], [2], [4]]);
+      expect(commits.isLate).toBe(false);
+      batches[2]?.succeed();
+      expect(await last).toBe(40);
+    },
+  );
 
   it('closes once all earlier items are settled', async () => {
     const { commits, batches } = makeGroupCommit();
