@@ -1,5 +1,5 @@
 import { OperatorError } from '../errors';
-import { describeUnknownParameter, urlPerHost } from '../plants/persistence';
+import { describeUrlFault, urlPerHost } from '../plants/persistence';
 import { describeUnusablePath } from '../plants/persistence/sqlite';
 import { readSettingFile } from './variables';
 
@@ -34,7 +34,7 @@ function readText(value = ''): string | undefined {
 /** @throws Error when the URL is invalid; the message continues a sentence that begins with its name */
 function parseDatabaseUrl(text: string): DatabaseSettings {
   const [, path] = /^sqlite:(?!.*\0)(.*)$/s.exec(text) ?? [];
-  const fault = path === undefined ? describeUnknownParameter(text) : describeUnusablePath(path);
+  const fault = path === undefined ? describeUrlFault(text) : describeUnusablePath(path);
   if (fault !== undefined) throw new Error(fault);
   if (path?.includes('?')) throw new Error('must not have parameters after sqlite:PATH');
   if (path !== undefined) return { sqlite: path };

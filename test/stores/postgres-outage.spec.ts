@@ -368,6 +368,11 @@ describe('PostgresPlantsRepository, when the database fails', () => {
   it('ignores the loss of sessions on a host that is not in use', async () => {
     const other = await PostgresServer.start();
     await createStore(other.url());
+    for (const each of [server, other]) {
+      await each.execute(
+        "UPDATE plants_migrations SET identity = '6f1c2a34-5b6d-4e7f-8a9b-0c1d2e3f4a5b'",
+      );
+    }
     const sessions = "FROM pg_stat_activity WHERE application_name = 'plant-store'";
     let idle = server;
     let id = 0n;

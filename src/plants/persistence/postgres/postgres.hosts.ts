@@ -3,7 +3,8 @@ import type { ClientBase, ClientConfig, CustomTypesConfig, PoolClient } from 'pg
 import { Client, Pool } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
 import { isOutOfResources, toOperatorError } from './postgres.errors';
-import { describeUnknownParameter, urlPerHost } from './postgres.url';
+import { describeDifference, hasStore, readSchema, type Schema } from './postgres.migrations';
+import { describeUrlFault, urlPerHost } from './postgres.url';
 import { withTimeout } from './with-timeout';
 
 /** Milliseconds to open a session, and again to check it. */
@@ -23,12 +24,20 @@ const AS_TEXT = { getTypeParser: () => String } as unknown as CustomTypesConfig;
 interface Host {
   readonly pool: Pool;
   readonly name: string;
+  /** As last read; once a store is in use, only of that one. */
+  schema?: Schema | undefined;
+  /** Why its last session was refused; undefined when it was not. */
+  fault?: Error | undefined;
+  /** Why its store is not the one in use, as reported. */
+  difference?: string | undefined;
 }
 
-/** The hosts of a PostgreSQL cluster. One of them is in use: one that accepts writes. */
+/** The hosts of one store. One of them is in use: one that has the store and accepts writes. */
 export class PostgresHosts {
   private readonly hosts: readonly Host[];
   private current: Host;
+  /** The store that every session must be in, once it is in use. */
+  private store: Schema | undefined;
   /** How many searches for a writable host there were, and were when the host in use was selected. */
   private searches = 0;
   private electedBy = 0;
@@ -40,13 +49,14 @@ export class PostgresHosts {
   /**
    * @param where a connection URL, or settings of the driver, whose `connectionString` may be one
    * @param onLost called when an idle session on the host in use is lost
-   * @param checkStore rejects when a session is in another store than before
+   * @param onRejected called once with the reason why one of several hosts is not used though it
+   *   accepts writes
    * @throws Error when the URL or the settings are invalid
    */
   constructor(
     where: string | ClientConfig,
     onLost: (error: Error) => void,
-    private readonly checkStore: (session: PoolClient) => Promise<void> = () => Promise.resolve(),
+    private readonly onRejected: (reason: string) => void = () => undefined,
   ) {
     const [first, ...others] = makeHosts(where);
     this.current = first;
@@ -65,21 +75,37 @@ export class PostgresHosts {
     return this.current.name;
   }
 
+  /** Of the store in use; undefined before {@link useStore}. */
+  get schema(): Schema | undefined {
+    return this.store && this.current.schema;
+  }
+
+  /** From now on, no host with another store is used. */
+  useStore(schema: Schema): void {
+    this.store = schema;
+    this.current.schema = schema;
+  }
+
+  /** Says which host has which store, by its identity, or why that is not known. */
+  describeStores(): string {
+    return this.hosts.map(describeStore).join(' ');
+  }
+
   /** Whether a session is from after the host in use was selected, and so says something about it. */
   isCurrent(session: ClientBase): boolean {
     return (this.checked.get(session) ?? 0) >= this.electedBy;
   }
 
   /**
-   * Uses a host that turns out to accept writes: the one in use, if it answers in time, or else the
-   * first. Each session is checked again before its next use.
+   * Uses a host that turns out to have the store and to accept writes: the one in use, if it answers
+   * in time, or else the first. Each session is checked again before its next use.
    *
    * @param prefersOthers whether to use another host if there is one
    * @throws Error when there is none, with the reason for each host
    */
   async selectWritable(prefersOthers = false): Promise<void> {
     this.searches++;
-    const host = await this.findWritable(prefersOthers);
+    const host = await (this.store ? this.findWritable(prefersOthers) : this.findStore());
     if (host === this.current) return;
     this.current = host;
     // All sessions are from before, those too that were checked in this search.
@@ -112,6 +138,38 @@ export class PostgresHosts {
     }
     const closed = Promise.all(this.hosts.map(({ pool }) => pool.end()));
     await withTimeout(closed, CLOSE_TIMEOUT).catch(() => undefined);
+  }
+
+  /**
+   * Asks every host once, before a store is in use. Nothing tells the right store from others then, so
+   * none is used while there are several, and none is created while a host that may have it is away.
+   */
+  private async findStore(): Promise<Host> {
+    const ask = async (host: Host): Promise<void> => {
+      host.schema = undefined;
+      const session = await this.connectTo(host).catch(() => undefined);
+      session?.release();
+    };
+    await Promise.all(this.hosts.map(ask));
+    const owners = this.hosts.filter(({ schema }) => schema && hasStore(schema));
+    if (new Set(owners.map(({ schema }) => schema?.identity)).size > 1) {
+      throw new Error(`${this.describeStores()} Name only the hosts of one store.`);
+    }
+    const isComplete = this.hosts.every(({ schema }) => schema);
+    const candidates = owners.length === 0 && isComplete ? this.hosts : owners;
+    const found = candidates.find(({ fault }) => fault === undefined);
+    if (!found) {
+      const why = 'It is created only when all hosts answer.';
+      const reasons = this.hosts.map(
+        (host) => host.fault?.message ?? `${describeStore(host)} ${why}`,
+      );
+      throw new Error(reasons.join(' '));
+    }
+    for (const host of this.hosts) {
+      if (candidates.includes(host) || host.fault) continue;
+      this.noteDifference(host, 'it has no table plants');
+    }
+    return found;
   }
 
   /** Rejects once every host has refused. Until then one that refused at once is asked again. */
@@ -150,19 +208,20 @@ export class PostgresHosts {
     try {
       const session = await host.pool.connect();
       if (this.checked.get(session) !== this.searches) await this.check(session, host);
+      host.fault = undefined;
       return session;
     } catch (error) {
+      const cause = firstCause(error);
       // Having no room is an answer too.
-      if (isOutOfResources(error)) this.noteAnswer(host);
-      throw toOperatorError(host.name, firstCause(error));
+      if (isOutOfResources(cause) || isNameFault(cause)) this.noteAnswer(host);
+      throw (host.fault = toOperatorError(host.name, cause));
     }
   }
 
   private async check(session: PoolClient, host: Host): Promise<void> {
     const { searches } = this;
-    const isChecked = assertUsable(session).then(() => this.checkStore(session));
     try {
-      await withTimeout(isChecked, CONNECT_TIMEOUT);
+      await withTimeout(this.assertUsable(session, host), CONNECT_TIMEOUT);
     } catch (error) {
       session.release(true);
       throw error;
@@ -171,20 +230,68 @@ export class PostgresHosts {
     this.noteAnswer(host);
   }
 
+  /** @throws Error when the session is not in the store in use, or could refuse or lose plants */
+  private async assertUsable(session: PoolClient, host: Host): Promise<void> {
+    const { store } = this;
+    const schema = await readSchema(session);
+    const difference = store && describeDifference(schema, store);
+    if (difference === undefined) host.schema = schema;
+    await assertWritable(session);
+    if (store) this.noteDifference(host, difference);
+    if (difference === undefined) return;
+    const advice = '. Restore that store, or restart the service to use this one';
+    throw new Error(
+      `this is not the store that was in use before (${difference})${this.isAlone ? advice : ''}`,
+    );
+  }
+
+  /** Behind a name or a proxy, a database can be replaced; of several hosts, one can be another's. */
+  private noteDifference(host: Host, difference: string | undefined): void {
+    const isNew = difference !== undefined && difference !== host.difference;
+    if (isNew && !this.isAlone) this.onRejected(`${host.name} is not used: ${difference}.`);
+    host.difference = difference;
+  }
+
+  private get isAlone(): boolean {
+    return this.hosts.length === 1;
+  }
+
   private noteAnswer(host: Host): void {
     if (host === this.current) this.heardAt = performance.now();
   }
 }
 
 /**
+ * A session whose settings are read when it is made: the files of certificates and keys may have been
+ * replaced since the last one. If that fails, connecting fails.
+ *
  * The driver leaves the socket open when a password function fails or a certificate is invalid.
  * Retries would use up the connection slots of the server, which waits a minute for each.
  */
-class ClosingClient extends Client {
+class SessionClient extends Client {
+  private readonly fault: Error | undefined;
+
+  constructor(readConfig: () => ClientConfig) {
+    let config: ClientConfig = {};
+    let fault: Error | undefined;
+    try {
+      config = readConfig();
+    } catch (error) {
+      fault = error as Error;
+    }
+    super(config);
+    this.fault = fault;
+  }
+
   override connect(): Promise<Client>;
   override connect(callback: (error: Error) => void): void;
   override connect(callback?: (error: Error) => void): Promise<Client> | undefined {
     if (callback === undefined) return super.connect();
+    const { fault } = this;
+    if (fault) {
+      process.nextTick(callback, fault);
+      return undefined;
+    }
     super.connect((error: Error) => {
       // Null after a success, which the driver's types leave out.
       if (error as Error | null) void this.end();
@@ -199,33 +306,41 @@ function makeHosts(where: string | ClientConfig): [Host, ...Host[]] {
     typeof where === 'string' ? { connectionString: where } : where;
   if (connectionString === undefined) return [makeHost(settings)];
   const urls = urlPerHost(connectionString) ?? [];
-  const [first, ...others] = urls.map((url) => makeHost(settings, readUrl(url)));
+  const [first, ...others] = urls.map((url) => makeHost(settings, url));
   if (first) return [first, ...others];
-  const fault = describeUnknownParameter(connectionString);
+  const fault = describeUrlFault(connectionString);
   throw new Error(
     `the URL ${fault ?? 'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE, and sslmode, if set, must be disable, require, verify-ca or verify-full'}`,
   );
 }
 
 /** @param settings win over those of the URL, as far as they are defined */
-function makeHost(settings: ClientConfig, urlSettings: ClientConfig = {}): Host {
+function makeHost(settings: ClientConfig, url?: string): Host {
   const defined = Object.entries(settings).filter(([, value]) => value !== undefined);
-  const config: ClientConfig = {
-    fallback_application_name: 'plant-store',
-    keepAlive: true,
-    keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY,
-    ...urlSettings,
-    ...Object.fromEntries(defined),
-    // Sends one statement at a time, so pipelining has no use here and stays off.
-    pipeline: false,
-    types: AS_TEXT,
+  const readConfig = (): ClientConfig => {
+    const config: ClientConfig = {
+      fallback_application_name: 'plant-store',
+      keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY,
+      ...(url !== undefined && readUrl(url)),
+      ...Object.fromEntries(defined),
+      // Sends one statement at a time, so pipelining has no use here and stays off.
+      pipeline: false,
+      types: AS_TEXT,
+    };
+    const connectionTimeoutMillis = Number(config.connectionTimeoutMillis) || CONNECT_TIMEOUT;
+    return { ...config, connectionTimeoutMillis };
   };
+  const config = readConfig();
   const pool = new Pool({
     ...config,
-    connectionTimeoutMillis: Number(config.connectionTimeoutMillis) || CONNECT_TIMEOUT,
     // An idle session reports at once that the server has gone.
     idleTimeoutMillis: 0,
-    Client: ClosingClient,
+    Client: class extends SessionClient {
+      constructor() {
+        super(readConfig);
+      }
+    },
   });
   // A lost session fails its statement. Without a listener it would also end the process.
   pool.on('connect', (session) => session.on('error', () => undefined));
@@ -247,7 +362,7 @@ function readUrl(url: string): ClientConfig {
  *
  * @throws Error when plants inserted in this session could be refused or lost
  */
-async function assertUsable(session: PoolClient): Promise<void> {
+async function assertWritable(session: PoolClient): Promise<void> {
   const { rows } = await session.query<Partial<Record<string, string>>>(
     `SELECT current_setting('transaction_read_only') AS read_only,
             current_setting('synchronous_commit', true) AS synchronous_commit,
@@ -267,6 +382,17 @@ async function assertUsable(session: PoolClient): Promise<void> {
       'client_min_messages hides the warning about a commit that was not replicated: set it to warning',
     );
   }
+}
+
+function describeStore({ name, schema, fault }: Host): string {
+  if (!schema) return fault?.message ?? `${name} was not asked.`;
+  if (!hasStore(schema)) return `${name} has no store.`;
+  return `${name} has the store ${schema.identity ?? 'without an identity'}.`;
+}
+
+/** Says nothing about the host itself, nor about a session on it. */
+function isNameFault(error: unknown): boolean {
+  return ['ENOTFOUND', 'EAI_AGAIN'].includes((error as { code?: string }).code ?? '');
 }
 
 function wait(milliseconds: number): Promise<void> {
