@@ -1,4 +1,5 @@
 import { isIPv6 } from 'node:net';
+import { parse } from 'pg-connection-string';
 import { findNearMatch } from '../near-match';
 
 /**
@@ -34,6 +35,12 @@ export function urlPerHost(url: string): string[] | undefined {
   if (start === undefined || hosts === undefined) return undefined;
   const urls = hosts.split(',').map((host) => start + host + rest);
   return urls.every(isSupported) ? urls : undefined;
+}
+
+/** @throws Error when a file that the URL names cannot be read */
+export function readPassword(url: string): string | undefined {
+  const [first = ''] = urlPerHost(url) ?? [];
+  return parse(first, { useLibpqCompat: true }).password;
 }
 
 /**
