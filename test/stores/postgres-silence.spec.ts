@@ -225,8 +225,8 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
     // Connects to another name than the driver asks for.
     const stream = () => {
       const socket = new Socket();
-      const connect = (port: number) => Socket.prototype.connect.call(socket, { port, host });
-      return Object.assign(socket, { connect }) as Socket;
+      const connect = socket.connect.bind(socket) as (port: number, host: string) => Socket;
+      return Object.assign(socket, { connect: (port: number) => connect(port, host) });
     };
     const connectionString = servers[0].url();
     repository = await PostgresPlantsRepository.open({ connectionString, stream });
