@@ -6,8 +6,8 @@ import { readSettingFile } from './variables';
 type DatabaseUrl = { readonly sqlite: string } | { readonly postgres: string };
 
 /**
- * Where the plants are: a SQLite file, or the connection URL of a PostgreSQL database. If that is in a
- * file, its password is read anew for each session, because it may have been replaced.
+ * Where the plants are: a SQLite file, or the connection URL of a PostgreSQL database. The password of
+ * a URL in a file is read again for each session, because it may have been replaced.
  */
 export type DatabaseSettings =
   DatabaseUrl | { readonly postgres: { connectionString: string; password: () => string } };
@@ -22,22 +22,24 @@ export const DEFAULT_DATABASE: DatabaseSettings = { sqlite: 'data/plants.db' };
 export function readDatabase(environment: NodeJS.ProcessEnv): DatabaseSettings {
   const file = readText(environment.DATABASE_URL_FILE);
   const url = readText(environment.DATABASE_URL);
-  if (file === undefined) {
-    return url === undefined ? DEFAULT_DATABASE : parseDatabaseUrl('DATABASE_URL', () => url);
+  try {
+    if (file === undefined) return url === undefined ? DEFAULT_DATABASE : parseDatabaseUrl(url);
+    if (url !== undefined) throw new Error('and DATABASE_URL must not both be set');
+    const settings = parseDatabaseUrl(readSettingFile(file).trim());
+    if ('sqlite' in settings || !readPassword(settings.postgres)) return settings;
+    const { postgres: connectionString } = settings;
+    return {
+      postgres: { connectionString, password: () => passwordOf(readDatabase(environment)) },
+    };
+  } catch (cause) {
+    const name = file === undefined ? 'DATABASE_URL' : 'DATABASE_URL_FILE';
+    throw new OperatorError(`${name} ${(cause as Error).message}`);
   }
-  const read = (): DatabaseUrl =>
-    parseDatabaseUrl('DATABASE_URL_FILE', () => {
-      if (url !== undefined) throw new Error('and DATABASE_URL must not both be set');
-      return readSettingFile(file).trim();
-    });
-  const settings = read();
-  if ('sqlite' in settings || passwordOf(settings) === '') return settings;
-  const { postgres: connectionString } = settings;
-  return { postgres: { connectionString, password: () => passwordOf(read()) } };
 }
 
-function passwordOf(url: DatabaseUrl): string {
-  return 'postgres' in url ? (readPassword(url.postgres) ?? '') : '';
+function passwordOf(database: DatabaseSettings): string {
+  const { postgres } = { postgres: '', ...database };
+  return readPassword(typeof postgres === 'string' ? postgres : postgres.connectionString) ?? '';
 }
 
 function readText(value = ''): string | undefined {
@@ -45,23 +47,15 @@ function readText(value = ''): string | undefined {
   return text === '' ? undefined : text;
 }
 
-/**
- * @param name of the variable, for the message
- * @throws OperatorError when the URL cannot be read, or is invalid
- */
-function parseDatabaseUrl(name: string, read: () => string): DatabaseUrl {
-  try {
-    const text = read();
-    const [, path] = /^sqlite:(?!.*\0)(.*)$/s.exec(text) ?? [];
-    const fault = path === undefined ? describeUrlFault(text) : describeUnusablePath(path);
-    if (fault !== undefined) throw new Error(fault);
-    if (path?.includes('?')) throw new Error('must not have parameters after sqlite:PATH');
-    if (path !== undefined) return { sqlite: path };
-    if (urlPerHost(text)) return { postgres: text };
-    throw new Error(
-      'must be sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE. Special characters in USER and PASSWORD must be percent-encoded, and sslmode, if set, must be disable, require, verify-ca or verify-full',
-    );
-  } catch (cause) {
-    throw new OperatorError(`${name} ${(cause as Error).message}`);
-  }
+/** @throws Error when the URL is invalid; the message continues a sentence that begins with its name */
+function parseDatabaseUrl(text: string): DatabaseUrl {
+  const [, path] = /^sqlite:(?!.*\0)(.*)$/s.exec(text) ?? [];
+  const fault = path === undefined ? describeUrlFault(text) : describeUnusablePath(path);
+  if (fault !== undefined) throw new Error(fault);
+  if (path?.includes('?')) throw new Error('must not have parameters after sqlite:PATH');
+  if (path !== undefined) return { sqlite: path };
+  if (urlPerHost(text)) return { postgres: text };
+  throw new Error(
+    'must be sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE. Special characters in USER and PASSWORD must be percent-encoded, and sslmode, if set, must be disable, require, verify-ca or verify-full',
+  );
 }

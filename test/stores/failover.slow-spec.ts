@@ -235,7 +235,7 @@ describe('a URL with several hosts', () => {
       await open(...order());
 
       await expect(insert(1n)).rejects.toThrow(UnavailableError);
-      expect(errors.join()).toContain('has no store. It is created only when all hosts answer.');
+      expect(errors.join()).toContain('A store is created only when all hosts answer.');
       expect(await tablesOf(other)).toEqual([]);
 
       await store.start();

@@ -256,7 +256,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
 
     async function expectRefusal(how: string): Promise<void> {
       await expect(insert(2n)).rejects.toThrow(UnavailableError);
-      const fault = `this is not the store that was in use before (${how}). Restore that store, or restart the service to use this one.`;
+      const fault = `this is not the store that was in use before (${how}). Restore that store, or restart the service with this host alone.`;
       await until(() => errors().some((line) => line.includes(fault)));
       await expect(insert(2n)).rejects.toThrow(UnavailableError);
       expect(repository.isReady()).toBe(false);

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import type { ClientBase, ClientConfig, CustomTypesConfig, PoolClient } from 'pg';
+import type { ClientBase, ClientConfig, CustomTypesConfig, PoolClient, PoolConfig } from 'pg';
 import { Client, Pool } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
 import { isOutOfResources, toOperatorError } from './postgres.errors';
@@ -24,6 +24,8 @@ const AS_TEXT = { getTypeParser: () => String } as unknown as CustomTypesConfig;
 interface Host {
   readonly pool: Pool;
   readonly name: string;
+  /** For a new session, with the present content of the files that they name. */
+  readonly readSettings: () => PoolConfig;
   /** As last read; once a store is in use, only of that one. */
   schema?: Schema | undefined;
   /** Why its last session was refused; undefined when it was not. */
@@ -145,31 +147,26 @@ export class PostgresHosts {
    * none is used while there are several, and none is created while a host that may have it is away.
    */
   private async findStore(): Promise<Host> {
+    for (const host of this.hosts) host.schema = undefined;
     const ask = async (host: Host): Promise<void> => {
-      host.schema = undefined;
-      const session = await this.connectTo(host).catch(() => undefined);
-      session?.release();
+      (await this.connectTo(host)).release();
     };
-    await Promise.all(this.hosts.map(ask));
+    await Promise.allSettled(this.hosts.map(ask));
     const owners = this.hosts.filter(({ schema }) => schema && hasStore(schema));
     if (new Set(owners.map(({ schema }) => schema?.identity)).size > 1) {
       throw new Error(`${this.describeStores()} Name only the hosts of one store.`);
     }
-    const isComplete = this.hosts.every(({ schema }) => schema);
-    const candidates = owners.length === 0 && isComplete ? this.hosts : owners;
+    const mayCreate = owners.length === 0 && this.hosts.every(({ schema }) => schema);
+    const candidates = mayCreate ? this.hosts : owners;
     const found = candidates.find(({ fault }) => fault === undefined);
-    if (!found) {
-      const why = 'It is created only when all hosts answer.';
-      const reasons = this.hosts.map(
-        (host) => host.fault?.message ?? `${describeStore(host)} ${why}`,
-      );
-      throw new Error(reasons.join(' '));
+    const others = this.hosts.filter((host) => !host.fault && !candidates.includes(host));
+    if (found) {
+      for (const host of others) this.noteDifference(host, 'it has no table plants');
+      return found;
     }
-    for (const host of this.hosts) {
-      if (candidates.includes(host) || host.fault) continue;
-      this.noteDifference(host, 'it has no table plants');
-    }
-    return found;
+    const reasons = this.hosts.map((host) => host.fault?.message ?? describeStore(host));
+    if (others.length > 0) reasons.push('A store is created only when all hosts answer.');
+    throw new Error(reasons.join(' '));
   }
 
   /** Rejects once every host has refused. Until then one that refused at once is asked again. */
@@ -206,14 +203,19 @@ export class PostgresHosts {
 
   private async connectTo(host: Host): Promise<PoolClient> {
     try {
-      const session = await host.pool.connect();
+      const { pool } = host;
+      const isNew = pool.idleCount <= pool.waitingCount;
+      if (isNew) Object.assign(pool.options, host.readSettings());
+      const session = await pool.connect();
       if (this.checked.get(session) !== this.searches) await this.check(session, host);
       host.fault = undefined;
       return session;
     } catch (error) {
       const cause = firstCause(error);
-      // Having no room is an answer too.
-      if (isOutOfResources(cause) || isNameFault(cause)) this.noteAnswer(host);
+      // Having no room is an answer too. A name without an address says nothing about its host.
+      const { code = '' } = cause as { code?: string };
+      const isNameFault = ['ENOTFOUND', 'EAI_AGAIN'].includes(code);
+      if (isOutOfResources(cause) || isNameFault) this.noteAnswer(host);
       throw (host.fault = toOperatorError(host.name, cause));
     }
   }
@@ -239,21 +241,16 @@ export class PostgresHosts {
     await assertWritable(session);
     if (store) this.noteDifference(host, difference);
     if (difference === undefined) return;
-    const advice = '. Restore that store, or restart the service to use this one';
     throw new Error(
-      `this is not the store that was in use before (${difference})${this.isAlone ? advice : ''}`,
+      `this is not the store that was in use before (${difference}). Restore that store, or restart the service with this host alone`,
     );
   }
 
   /** Behind a name or a proxy, a database can be replaced; of several hosts, one can be another's. */
   private noteDifference(host: Host, difference: string | undefined): void {
     const isNew = difference !== undefined && difference !== host.difference;
-    if (isNew && !this.isAlone) this.onRejected(`${host.name} is not used: ${difference}.`);
+    if (isNew && this.hosts.length > 1) this.onRejected(`${host.name} is not used: ${difference}.`);
     host.difference = difference;
-  }
-
-  private get isAlone(): boolean {
-    return this.hosts.length === 1;
   }
 
   private noteAnswer(host: Host): void {
@@ -262,36 +259,14 @@ export class PostgresHosts {
 }
 
 /**
- * A session whose settings are read when it is made: the files of certificates and keys may have been
- * replaced since the last one. If that fails, connecting fails.
- *
  * The driver leaves the socket open when a password function fails or a certificate is invalid.
  * Retries would use up the connection slots of the server, which waits a minute for each.
  */
-class SessionClient extends Client {
-  private readonly fault: Error | undefined;
-
-  constructor(readConfig: () => ClientConfig) {
-    let config: ClientConfig = {};
-    let fault: Error | undefined;
-    try {
-      config = readConfig();
-    } catch (error) {
-      fault = error as Error;
-    }
-    super(config);
-    this.fault = fault;
-  }
-
+class ClosingClient extends Client {
   override connect(): Promise<Client>;
   override connect(callback: (error: Error) => void): void;
   override connect(callback?: (error: Error) => void): Promise<Client> | undefined {
     if (callback === undefined) return super.connect();
-    const { fault } = this;
-    if (fault) {
-      process.nextTick(callback, fault);
-      return undefined;
-    }
     super.connect((error: Error) => {
       // Null after a success, which the driver's types leave out.
       if (error as Error | null) void this.end();
@@ -317,7 +292,7 @@ function makeHosts(where: string | ClientConfig): [Host, ...Host[]] {
 /** @param settings win over those of the URL, as far as they are defined */
 function makeHost(settings: ClientConfig, url?: string): Host {
   const defined = Object.entries(settings).filter(([, value]) => value !== undefined);
-  const readConfig = (): ClientConfig => {
+  const readSettings = (): PoolConfig => {
     const config: ClientConfig = {
       fallback_application_name: 'plant-store',
       keepAlive: true,
@@ -329,24 +304,16 @@ function makeHost(settings: ClientConfig, url?: string): Host {
       types: AS_TEXT,
     };
     const connectionTimeoutMillis = Number(config.connectionTimeoutMillis) || CONNECT_TIMEOUT;
-    return { ...config, connectionTimeoutMillis };
-  };
-  const config = readConfig();
-  const pool = new Pool({
-    ...config,
     // An idle session reports at once that the server has gone.
-    idleTimeoutMillis: 0,
-    Client: class extends SessionClient {
-      constructor() {
-        super(readConfig);
-      }
-    },
-  });
+    return { ...config, connectionTimeoutMillis, idleTimeoutMillis: 0, Client: ClosingClient };
+  };
+  const config = readSettings();
+  const pool = new Pool(config);
   // A lost session fails its statement. Without a listener it would also end the process.
   pool.on('connect', (session) => session.on('error', () => undefined));
   // The driver fills in its defaults and the PG* variables. A `stream` may be one that connects.
   const { host, port, database = '' } = new Client({ ...config, stream: undefined });
-  return { pool, name: `PostgreSQL at ${host}:${port}/${database}` };
+  return { pool, readSettings, name: `PostgreSQL at ${host}:${port}/${database}` };
 }
 
 /** `connect_timeout` is in seconds, as for libpq. */
@@ -385,14 +352,9 @@ async function assertWritable(session: PoolClient): Promise<void> {
 }
 
 function describeStore({ name, schema, fault }: Host): string {
-  if (!schema) return fault?.message ?? `${name} was not asked.`;
-  if (!hasStore(schema)) return `${name} has no store.`;
-  return `${name} has the store ${schema.identity ?? 'without an identity'}.`;
-}
-
-/** Says nothing about the host itself, nor about a session on it. */
-function isNameFault(error: unknown): boolean {
-  return ['ENOTFOUND', 'EAI_AGAIN'].includes((error as { code?: string }).code ?? '');
+  if (!schema) return fault?.message ?? name;
+  const store = `the store ${schema.identity ?? 'without an identity'}`;
+  return `${name} has ${hasStore(schema) ? store : 'no store'}.`;
 }
 
 function wait(milliseconds: number): Promise<void> {
