@@ -212,6 +212,9 @@ describe('a URL with several hosts', () => {
   it.each(orders)('of which the %s is empty uses the one with the store', async (_which, order) => {
     await open(...order());
     expect(await insert(1n)).toBe(false);
+    const { stdout } = await plantStore(['check'], { DATABASE_URL: urlOf(order()) });
+    expect(stdout).toMatch(/ok {6}store: .* has the store [-\w]{36}\..*\n/);
+    expect(stdout).toContain(' has no store.');
 
     for (const signal of ['SIGINT', 'SIGKILL'] as const) {
       await store.stop(signal);
