@@ -210,11 +210,14 @@ describe('a URL with several hosts', () => {
   ];
 
   it.each(orders)('of which the %s is empty uses the one with the store', async (_which, order) => {
+    const name = `PostgreSQL at 127.0.0.1:${other.port}/postgres`;
+    const expectedWarnings = [`${name} is not used: it has no table plants.`];
     await open(...order());
+    expect(warnings).toEqual(expectedWarnings);
     expect(await insert(1n)).toBe(false);
     const { stdout } = await plantStore(['check'], { DATABASE_URL: urlOf(order()) });
     expect(stdout).toMatch(/ok {6}store: .* has the store [-\w]{36}\..*\n/);
-    expect(stdout).toContain(' has no store.');
+    expect(stdout).toContain(`${name} has no store.`);
 
     for (const signal of ['SIGINT', 'SIGKILL'] as const) {
       await store.stop(signal);
@@ -226,9 +229,7 @@ describe('a URL with several hosts', () => {
 
     expect(await insert(2n)).toBe(true);
     expect(await tablesOf(other)).toEqual([]);
-    expect(warnings).toEqual([
-      `PostgreSQL at 127.0.0.1:${other.port}/postgres is not used: it has no table plants.`,
-    ]);
+    expect(warnings).toEqual(expectedWarnings);
   });
 
   it.each(orders)(
@@ -285,7 +286,7 @@ describe('a URL with several hosts', () => {
   it('uses a promoted standby, although another store takes writes', async () => {
     await store.stop();
     const standby = await store.startStandby();
-    await open(store, other, standby);
+    await open(standby, store, other);
     await (await PostgresPlantsRepository.open(other.url())).onApplicationShutdown();
 
     await store.stop('SIGKILL');
@@ -296,6 +297,8 @@ describe('a URL with several hosts', () => {
     expect(await insert(1n)).toBe(false);
     expect(await insert(2n)).toBe(true);
     expect(await other.plants()).toEqual([]);
+    await open(store, standby);
+    expect(await insert(2n)).toBe(false);
     await standby.remove();
   });
 });

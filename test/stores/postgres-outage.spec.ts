@@ -370,18 +370,4 @@ describe('PostgresPlantsRepository, when the database fails', () => {
     expect([ended.length, repository.isReady(), errors()]).toEqual([1, true, []]);
     await other.remove();
   });
-
-  it('uses the host that accepts writes', async () => {
-    const [dead, other] = [await PostgresServer.make(), await PostgresServer.start()];
-    await other.reconfigure('SET default_transaction_read_only = on');
-    const hosts = [dead, other, server].map(({ port }) => `127.0.0.1:${port}`).join();
-
-    await reopen(`postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`);
-
-    expect(await insert(1n)).toBe(true);
-    expect(await server.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
-    expect(errors()).toEqual([]);
-    await dead.remove();
-    await other.remove();
-  });
 });

@@ -51,8 +51,7 @@ export class PostgresHosts {
   /**
    * @param where a connection URL, or settings of the driver, whose `connectionString` may be one
    * @param onLost called when an idle session on the host in use is lost
-   * @param onRejected called once with the reason why one of several hosts is not used though it
-   *   accepts writes
+   * @param onRejected called once with why one of several hosts is not used though it accepts writes
    * @throws Error when the URL or the settings are invalid
    */
   constructor(
@@ -232,7 +231,6 @@ export class PostgresHosts {
     this.noteAnswer(host);
   }
 
-  /** @throws Error when the session is not in the store in use, or could refuse or lose plants */
   private async assertUsable(session: PoolClient, host: Host): Promise<void> {
     const { store } = this;
     const schema = await readSchema(session);
