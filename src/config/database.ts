@@ -1,10 +1,16 @@
 import { OperatorError } from '../errors';
-import { describeUnknownParameter, urlPerHost } from '../plants/persistence';
+import { describeUrlFault, readPassword, urlPerHost } from '../plants/persistence';
 import { describeUnusablePath } from '../plants/persistence/sqlite';
 import { readSettingFile } from './variables';
 
-/** Where the plants are: a SQLite file, or the connection URL of a PostgreSQL database. */
-export type DatabaseSettings = { readonly sqlite: string } | { readonly postgres: string };
+type DatabaseUrl = { readonly sqlite: string } | { readonly postgres: string };
+
+/**
+ * Where the plants are: a SQLite file, or the connection URL of a PostgreSQL database. The password of
+ * a URL in a file is read again for each session, because it may have been replaced.
+ */
+export type DatabaseSettings =
+  DatabaseUrl | { readonly postgres: { connectionString: string; password: () => string } };
 
 export const DEFAULT_DATABASE: DatabaseSettings = { sqlite: 'data/plants.db' };
 
@@ -19,11 +25,21 @@ export function readDatabase(environment: NodeJS.ProcessEnv): DatabaseSettings {
   try {
     if (file === undefined) return url === undefined ? DEFAULT_DATABASE : parseDatabaseUrl(url);
     if (url !== undefined) throw new Error('and DATABASE_URL must not both be set');
-    return parseDatabaseUrl(readSettingFile(file).trim());
+    const settings = parseDatabaseUrl(readSettingFile(file).trim());
+    if ('sqlite' in settings || !readPassword(settings.postgres)) return settings;
+    const { postgres: connectionString } = settings;
+    return {
+      postgres: { connectionString, password: () => passwordOf(readDatabase(environment)) },
+    };
   } catch (cause) {
     const name = file === undefined ? 'DATABASE_URL' : 'DATABASE_URL_FILE';
     throw new OperatorError(`${name} ${(cause as Error).message}`);
   }
+}
+
+function passwordOf(database: DatabaseSettings): string {
+  const { postgres } = { postgres: '', ...database };
+  return readPassword(typeof postgres === 'string' ? postgres : postgres.connectionString) ?? '';
 }
 
 function readText(value = ''): string | undefined {
@@ -32,9 +48,9 @@ function readText(value = ''): string | undefined {
 }
 
 /** @throws Error when the URL is invalid; the message continues a sentence that begins with its name */
-function parseDatabaseUrl(text: string): DatabaseSettings {
+function parseDatabaseUrl(text: string): DatabaseUrl {
   const [, path] = /^sqlite:(?!.*\0)(.*)$/s.exec(text) ?? [];
-  const fault = path === undefined ? describeUnknownParameter(text) : describeUnusablePath(path);
+  const fault = path === undefined ? describeUrlFault(text) : describeUnusablePath(path);
   if (fault !== undefined) throw new Error(fault);
   if (path?.includes('?')) throw new Error('must not have parameters after sqlite:PATH');
   if (path !== undefined) return { sqlite: path };

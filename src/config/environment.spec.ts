@@ -192,6 +192,12 @@ describe('readEnvironment', () => {
     expect(errorOf({ DATABASE_URL: url })).not.toContain('\n');
   });
 
+  it.each(['::1', '::1:5432', 'one,2001:db8::7'])('names the brackets that %s lacks', (hosts) => {
+    const fault = 'must have brackets around an IPv6 address, for example [::1]:5432';
+
+    expect(errorOf({ DATABASE_URL: `postgres://a:b@${hosts}/p` })).toBe(`DATABASE_URL ${fault}`);
+  });
+
   it.each([
     [':memory:', 'must name a file: a database in memory loses all plants when the service stops'],
     [':memory:?cache=shared', 'must name a file: a database in memory loses all plants'],
@@ -212,8 +218,8 @@ describe('readEnvironment', () => {
     it('names the file that has the URL', () => {
       writeFileSync(file, 'postgres://a:b@localhost/plants\n');
 
-      expect(readEnvironment({ DATABASE_URL_FILE: file }).database).toEqual({
-        postgres: 'postgres://a:b@localhost/plants',
+      expect(readEnvironment({ DATABASE_URL_FILE: file }).database).toMatchObject({
+        postgres: { connectionString: 'postgres://a:b@localhost/plants' },
       });
     });
 

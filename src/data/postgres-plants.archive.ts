@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import type { PoolClient } from 'pg';
+import type { ClientConfig, PoolClient } from 'pg';
 import { OperatorError } from '../errors';
 import { StoreOpenError } from '../plants/persistence';
 import {
@@ -39,8 +39,11 @@ export class PostgresPlantsArchive extends PlantsArchive {
    *
    * @throws StoreOpenError when the database cannot be used
    */
-  static async open(url: string, use: 'read' | 'write'): Promise<PostgresPlantsArchive> {
-    const hosts = new PostgresHosts(url, () => undefined);
+  static async open(
+    where: string | ClientConfig,
+    use: 'read' | 'write',
+  ): Promise<PostgresPlantsArchive> {
+    const hosts = new PostgresHosts(where, () => undefined);
     try {
       await hosts.selectWritable();
       const client = await hosts.connect();
@@ -64,6 +67,11 @@ export class PostgresPlantsArchive extends PlantsArchive {
       const reason = (cause as Error).message.replace(/\.$/, '');
       throw new StoreOpenError('The database cannot be used', new Error(reason, { cause }));
     }
+  }
+
+  /** Which host has which store, for an operator. */
+  get stores(): string {
+    return this.hosts.describeStores();
   }
 
   async estimateCount(): Promise<number> {

@@ -1,12 +1,14 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { ClientConfig } from 'pg';
 import { SCHEMA_VERSION } from '../plants/persistence/sqlite';
 import type { PlantsArchive } from './plants.archive';
 import { SqlitePlantsArchive } from './sqlite-plants.archive';
 import { checkSqlite, describeSqlite } from './sqlite.maintenance';
 
-/** A SQLite file, or the connection URL of a PostgreSQL database. */
-export type StoreLocation = { readonly sqlite: string } | { readonly postgres: string };
+/** A SQLite file, or the connection URL or the driver's settings of a PostgreSQL database. */
+export type StoreLocation =
+  { readonly sqlite: string } | { readonly postgres: string | ClientConfig };
 
 /**
  * Opens a store as an archive.
@@ -29,8 +31,10 @@ export async function openArchive(
 /** @throws Error saying why the service cannot use the store */
 export async function describeStore(where: StoreLocation): Promise<string> {
   if ('postgres' in where) {
-    await (await openArchive(where, 'read')).close();
-    return 'PostgreSQL database, which accepts writes and has the table plants';
+    const { PostgresPlantsArchive } = await import('./postgres-plants.archive.js');
+    const archive = await PostgresPlantsArchive.open(where.postgres, 'read');
+    await archive.close();
+    return `PostgreSQL database, which accepts writes and has the table plants. ${archive.stores}`;
   }
   const file = resolve(where.sqlite);
   if (!existsSync(file)) return `SQLite file ${file}, which the service will create`;

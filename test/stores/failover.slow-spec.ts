@@ -1,9 +1,12 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
 import fc from 'fast-check';
+import { UnavailableError } from '../../src/plants';
 import { TOKEN } from '../support/application';
 import { makeFolder, removeFolder } from '../support/folder';
 import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { plantStore } from '../support/plant-store';
 import { PersistentClients } from '../support/persistent-clients';
 import { PostgresServer } from '../support/postgres';
 import { Proxy } from '../support/proxy';
@@ -165,4 +168,137 @@ describe('a repetition, when a primary crashed before its standby had the plant,
     expect(await repetition).toBe('replayed');
     expect(await standby.plants()).toContainEqual(fern);
   }, 90_000);
+});
+
+describe('a URL with several hosts', () => {
+  let store: PostgresServer;
+  let other: PostgresServer;
+  let repository: PostgresPlantsRepository;
+  let warnings: string[];
+  let errors: string[];
+  beforeEach(async () => {
+    [store, other] = [await PostgresServer.start(), await PostgresServer.start()];
+    repository = await PostgresPlantsRepository.open(store.url());
+    await insert(1n);
+    [warnings, errors] = [[], []];
+    Logger.overrideLogger({
+      error: (line: string) => errors.push(line),
+      log: () => undefined,
+      warn: (line: string) => warnings.push(line),
+    });
+  }, 60_000);
+  afterEach(async () => {
+    await repository.onApplicationShutdown();
+    for (const server of [store, other]) await server.remove();
+    Logger.overrideLogger(['error']);
+  });
+
+  const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
+  const urlOf = (servers: PostgresServer[]) =>
+    `postgres://postgres@${servers.map(({ port }) => `127.0.0.1:${port}`).join()}/postgres`;
+  const tablesOf = (server: PostgresServer) =>
+    server.execute("SELECT FROM pg_tables WHERE schemaname = 'public'");
+
+  async function open(...servers: PostgresServer[]): Promise<void> {
+    await repository.onApplicationShutdown();
+    repository = await PostgresPlantsRepository.open(urlOf(servers));
+  }
+
+  const orders: [string, () => PostgresServer[]][] = [
+    ['first', () => [other, store]],
+    ['second', () => [store, other]],
+  ];
+
+  it.each(orders)('of which the %s is empty uses the one with the store', async (_which, order) => {
+    const name = `PostgreSQL at 127.0.0.1:${other.port}/postgres`;
+    const expectedWarnings = [`${name} is not used: it has no table plants.`];
+    await open(...order());
+    expect(warnings).toEqual(expectedWarnings);
+    expect(await insert(1n)).toBe(false);
+    const { stdout } = await plantStore(['check'], { DATABASE_URL: urlOf(order()) });
+    expect(stdout).toMatch(/ok {6}store: .* has the store [-\w]{36}\..*\n/);
+    expect(stdout).toContain(`${name} has no store.`);
+
+    for (const signal of ['SIGINT', 'SIGKILL'] as const) {
+      await store.stop(signal);
+      await until(() => !repository.isReady());
+      await until(() => errors.some((line) => line.includes('ECONNREFUSED')));
+      await store.start();
+      await until(() => repository.isReady());
+    }
+
+    expect(await insert(2n)).toBe(true);
+    expect(await tablesOf(other)).toEqual([]);
+    expect(warnings).toEqual(expectedWarnings);
+  });
+
+  it.each(orders)(
+    'of which the %s is empty makes nothing and waits, if the store is away at the start',
+    async (_which, order) => {
+      await store.stop();
+      await open(...order());
+
+      await expect(insert(1n)).rejects.toThrow(UnavailableError);
+      expect(errors.join()).toContain('A store is created only when all hosts answer.');
+      expect(await tablesOf(other)).toEqual([]);
+
+      await store.start();
+      await until(() => repository.isReady());
+      expect(await insert(1n)).toBe(false);
+    },
+  );
+
+  it.each(orders)('of which the %s is another store uses neither', async (_which, order) => {
+    await open(other);
+    await open(...order());
+
+    await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    const names = [];
+    for (const server of order()) {
+      const [row] = await server.execute('SELECT identity FROM plants_migrations');
+      const name = `PostgreSQL at 127.0.0.1:${server.port}/postgres`;
+      names.push(`${name} has the store ${String(row?.identity)}.`);
+    }
+    const fault = `${names.join(' ')} Name only the hosts of one store.`;
+    expect(errors).toEqual([fault]);
+    const { stdout } = await plantStore(['check'], { DATABASE_URL: urlOf(order()) });
+    expect(stdout).toContain(`FAILED  store: The database cannot be used: ${fault}`);
+
+    await other.execute('DROP TABLE plants, plants_migrations');
+    await until(() => repository.isReady());
+    expect(await insert(1n)).toBe(false);
+  });
+
+  it('makes a store only when all answer', async () => {
+    await store.execute('DROP TABLE plants, plants_migrations');
+    await other.stop();
+    await open(store, other);
+    expect(repository.isReady()).toBe(false);
+    expect(await tablesOf(store)).toEqual([]);
+
+    await other.start();
+    await until(() => repository.isReady());
+
+    expect(await insert(1n)).toBe(true);
+    expect(await tablesOf(other)).toEqual([]);
+  });
+
+  it('uses a promoted standby, although another store takes writes', async () => {
+    await store.stop();
+    const standby = await store.startStandby();
+    await open(standby, store, other);
+    await (await PostgresPlantsRepository.open(other.url())).onApplicationShutdown();
+
+    await store.stop('SIGKILL');
+    await until(() => errors.some((line) => line.includes('its identity differs')));
+    await standby.execute('SELECT pg_promote()');
+    await until(() => repository.isReady());
+
+    expect(await insert(1n)).toBe(false);
+    expect(await insert(2n)).toBe(true);
+    expect(await other.plants()).toEqual([]);
+    await open(store, standby);
+    expect(await insert(2n)).toBe(false);
+    await standby.remove();
+  });
 });

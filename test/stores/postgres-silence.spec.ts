@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
@@ -217,6 +218,28 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
     expect(await late).toBe(true);
     expect(await insert(2n)).toBe(true);
     expect((await servers[0].plants()).map(({ id }) => id)).toEqual([1n, 2n]);
+  });
+
+  it('is not taken for silent when its name alone does not resolve', async () => {
+    let host = '127.0.0.1';
+    // Connects to another name than the driver asks for.
+    const stream = () => {
+      const socket = new Socket();
+      const connect = socket.connect.bind(socket) as (port: number, host: string) => Socket;
+      return Object.assign(socket, { connect: (port: number) => connect(port, host) });
+    };
+    const connectionString = servers[0].url();
+    repository = await PostgresPlantsRepository.open({ connectionString, stream });
+    const { release } = await lock();
+
+    const late = outcomeOf(1n);
+    host = 'store.invalid';
+    // Longer than a host may be silent.
+    await setTimeout(5000);
+
+    expect([repository.isReady(), errors]).toEqual([true, []]);
+    await release();
+    expect(await late).toBe(true);
   });
 
   it('uses another one when the first answers, but does not commit for seconds', async () => {

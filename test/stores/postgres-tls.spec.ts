@@ -1,12 +1,18 @@
-import { readFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import type { ClientConfig } from 'pg';
+import { generate } from 'selfsigned';
+import { readDatabase } from '../../src/config';
 import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { useFolder } from '../support/folder';
 import { CERTIFICATE, PostgresServer } from '../support/postgres';
+import { until } from '../support/until';
 
 jest.setTimeout(30_000);
 
 describe('PostgresPlantsRepository, over TLS', () => {
+  const folder = useFolder();
   const errors: string[] = [];
   let server: PostgresServer;
   beforeAll(async () => {
@@ -112,5 +118,54 @@ describe('PostgresPlantsRepository, over TLS', () => {
       const verified = await insertBy({ connectionString, ssl: { ca: certificate } });
       expect(verified.isInserted).toBe(false);
     });
+  });
+
+  it('reads certificates, key and password of DATABASE_URL_FILE anew for each session', async () => {
+    const inFolder = (name: string) => join(folder, name);
+    const files = `sslrootcert=${inFolder('crt')}&sslcert=${inFolder('crt')}&sslkey=${inFolder('key')}`;
+    const urlWith = (password: string) =>
+      `postgres://keeper:${password}@localhost:${server.port}/postgres?sslmode=verify-full&${files}`;
+    for (const name of ['crt', 'key']) cpSync(CERTIFICATE.replace('crt', name), inFolder(name));
+    writeFileSync(inFolder('url'), urlWith('old'));
+    await server.admit('hostssl all keeper 127.0.0.1/32 scram-sha-256 clientcert=verify-ca');
+    await server.execute(`CREATE ROLE keeper LOGIN PASSWORD 'old' IN ROLE clerk`);
+    const database = readDatabase({ DATABASE_URL_FILE: inFolder('url') });
+    const repository = await PostgresPlantsRepository.open(
+      'postgres' in database ? database.postgres : '',
+    );
+    expect(await repository.insert({ id: 1n, name: 'Fern' })).toBe(true);
+
+    const { cert, private: key } = await generate([{ name: 'commonName', value: 'localhost' }], {
+      extensions: [
+        { name: 'basicConstraints', cA: true },
+        { name: 'subjectAltName', altNames: [{ type: 2, value: 'localhost' }] },
+      ],
+    });
+    writeFileSync(join(server.data, 'server.crt'), cert);
+    writeFileSync(join(server.data, 'server.key'), key);
+    await server.execute(
+      `ALTER ROLE keeper PASSWORD 'new'; SELECT pg_reload_conf();
+       SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'`,
+    );
+    const advice = 'Check the files that sslrootcert, sslcert and sslkey name.';
+    for (const [fault, name, content] of [
+      [`(DEPTH_ZERO_SELF_SIGNED_CERT). ${advice}`, 'crt', cert.slice(0, 99)],
+      [`(ERR_OSSL_PEM_BAD_END_LINE). ${advice}`, 'crt', undefined],
+      ['no such file or directory', 'crt', cert],
+      ['connection requires a valid client certificate', 'key', key],
+      ['password authentication failed', 'url', undefined],
+      ['DATABASE_URL_FILE cannot be read', 'url', 'postgres'],
+      ['DATABASE_URL_FILE must be', 'url', urlWith('new')],
+    ] as const) {
+      await until(() => errors.at(-1)?.includes(fault) === true);
+      if (content === undefined) rmSync(inFolder(name));
+      else writeFileSync(inFolder(name), content);
+    }
+
+    await until(() => repository.isReady());
+    expect(await repository.insert({ id: 2n, name: 'Fern' })).toBe(true);
+    await repository.onApplicationShutdown();
+    server.offerTls();
+    await server.execute('SELECT pg_reload_conf()');
   });
 });

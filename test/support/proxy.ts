@@ -8,7 +8,8 @@ export class Proxy {
 
   private constructor(
     private readonly server: Server,
-    private readonly target: number,
+    /** The port that later connections are forwarded to. */
+    public target: number,
   ) {
     server.on('connection', (socket) => {
       this.forward(socket);

@@ -19,6 +19,9 @@ const ADVICE: Partial<Record<string, string>> = {
   ENOTFOUND: 'Check the name of the host.',
 };
 
+/** For the errors of OpenSSL and of Node's verification, which name no file. */
+const FILES = 'Check the files that sslrootcert, sslcert and sslkey name.';
+
 /** Whether the server reported the error. If not, the connection was lost or timed out. */
 export function isServerError(error: unknown): error is DatabaseError & { code: string } {
   return error instanceof Error && 'severity' in error && 'code' in error;
@@ -69,8 +72,9 @@ function hasCode(codes: RegExp): (error: { code: string }) => boolean {
 /** An error for an operator, in one line and without secrets, with advice where there is some. */
 export function toOperatorError(where: string, error: unknown): Error {
   const { code, message } = error as { code?: string; message: string };
-  const reason = message === '' || code === undefined ? message || code : `${message} (${code})`;
-  const advice = ADVICE[code ?? ''];
+  const reason =
+    message === '' || code === undefined ? message || code : `${message.trim()} (${code})`;
+  const advice = /^ERR_(OSSL|SSL)|CERT/.test(code ?? '') ? FILES : ADVICE[code ?? ''];
   const sentences = `${where}: ${reason}.${advice === undefined ? '' : ` ${advice}`}`;
   return new Error(sentences, { cause: error });
 }

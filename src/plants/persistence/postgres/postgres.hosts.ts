@@ -1,9 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
-import type { ClientBase, ClientConfig, CustomTypesConfig, PoolClient } from 'pg';
+import type { ClientBase, ClientConfig, CustomTypesConfig, PoolClient, PoolConfig } from 'pg';
 import { Client, Pool } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
 import { isOutOfResources, toOperatorError } from './postgres.errors';
-import { describeUnknownParameter, urlPerHost } from './postgres.url';
+import { describeDifference, hasStore, readSchema, type Schema } from './postgres.migrations';
+import { describeUrlFault, urlPerHost } from './postgres.url';
 import { withTimeout } from './with-timeout';
 
 /** Milliseconds to open a session, and again to check it. */
@@ -23,12 +24,22 @@ const AS_TEXT = { getTypeParser: () => String } as unknown as CustomTypesConfig;
 interface Host {
   readonly pool: Pool;
   readonly name: string;
+  /** For a new session, with the present content of the files that they name. */
+  readonly readSettings: () => PoolConfig;
+  /** As last read; once a store is in use, only of that one. */
+  schema?: Schema | undefined;
+  /** Why its last session was refused; undefined when it was not. */
+  fault?: Error | undefined;
+  /** Why its store is not the one in use, as reported. */
+  difference?: string | undefined;
 }
 
-/** The hosts of a PostgreSQL cluster. One of them is in use: one that accepts writes. */
+/** The hosts of one store. One of them is in use: one that has the store and accepts writes. */
 export class PostgresHosts {
   private readonly hosts: readonly Host[];
   private current: Host;
+  /** The store that every session must be in, once it is in use. */
+  private store: Schema | undefined;
   /** How many searches for a writable host there were, and were when the host in use was selected. */
   private searches = 0;
   private electedBy = 0;
@@ -40,13 +51,13 @@ export class PostgresHosts {
   /**
    * @param where a connection URL, or settings of the driver, whose `connectionString` may be one
    * @param onLost called when an idle session on the host in use is lost
-   * @param checkStore rejects when a session is in another store than before
+   * @param onRejected called once with why one of several hosts is not used though it accepts writes
    * @throws Error when the URL or the settings are invalid
    */
   constructor(
     where: string | ClientConfig,
     onLost: (error: Error) => void,
-    private readonly checkStore: (session: PoolClient) => Promise<void> = () => Promise.resolve(),
+    private readonly onRejected: (reason: string) => void = () => undefined,
   ) {
     const [first, ...others] = makeHosts(where);
     this.current = first;
@@ -65,21 +76,37 @@ export class PostgresHosts {
     return this.current.name;
   }
 
+  /** Of the store in use; undefined before {@link useStore}. */
+  get schema(): Schema | undefined {
+    return this.store && this.current.schema;
+  }
+
+  /** From now on, no host with another store is used. */
+  useStore(schema: Schema): void {
+    this.store = schema;
+    this.current.schema = schema;
+  }
+
+  /** Says which host has which store, by its identity, or why that is not known. */
+  describeStores(): string {
+    return this.hosts.map(describeStore).join(' ');
+  }
+
   /** Whether a session is from after the host in use was selected, and so says something about it. */
   isCurrent(session: ClientBase): boolean {
     return (this.checked.get(session) ?? 0) >= this.electedBy;
   }
 
   /**
-   * Uses a host that turns out to accept writes: the one in use, if it answers in time, or else the
-   * first. Each session is checked again before its next use.
+   * Uses a host that turns out to have the store and to accept writes: the one in use, if it answers
+   * in time, or else the first. Each session is checked again before its next use.
    *
    * @param prefersOthers whether to use another host if there is one
    * @throws Error when there is none, with the reason for each host
    */
   async selectWritable(prefersOthers = false): Promise<void> {
     this.searches++;
-    const host = await this.findWritable(prefersOthers);
+    const host = await (this.store ? this.findWritable(prefersOthers) : this.findStore());
     if (host === this.current) return;
     this.current = host;
     // All sessions are from before, those too that were checked in this search.
@@ -112,6 +139,33 @@ export class PostgresHosts {
     }
     const closed = Promise.all(this.hosts.map(({ pool }) => pool.end()));
     await withTimeout(closed, CLOSE_TIMEOUT).catch(() => undefined);
+  }
+
+  /**
+   * Asks every host once, before a store is in use. Nothing tells the right store from others then, so
+   * none is used while there are several, and none is created while a host that may have it is away.
+   */
+  private async findStore(): Promise<Host> {
+    for (const host of this.hosts) host.schema = undefined;
+    const ask = async (host: Host): Promise<void> => {
+      (await this.connectTo(host)).release();
+    };
+    await Promise.allSettled(this.hosts.map(ask));
+    const owners = this.hosts.filter(({ schema }) => schema && hasStore(schema));
+    if (new Set(owners.map(({ schema }) => schema?.identity)).size > 1) {
+      throw new Error(`${this.describeStores()} Name only the hosts of one store.`);
+    }
+    const mayCreate = owners.length === 0 && this.hosts.every(({ schema }) => schema);
+    const candidates = mayCreate ? this.hosts : owners;
+    const found = candidates.find(({ fault }) => fault === undefined);
+    const others = this.hosts.filter((host) => !host.fault && !candidates.includes(host));
+    if (found) {
+      for (const host of others) this.noteDifference(host, 'it has no table plants');
+      return found;
+    }
+    const reasons = this.hosts.map((host) => host.fault?.message ?? describeStore(host));
+    if (others.length > 0) reasons.push('A store is created only when all hosts answer.');
+    throw new Error(reasons.join(' '));
   }
 
   /** Rejects once every host has refused. Until then one that refused at once is asked again. */
@@ -148,27 +202,53 @@ export class PostgresHosts {
 
   private async connectTo(host: Host): Promise<PoolClient> {
     try {
-      const session = await host.pool.connect();
+      const { pool } = host;
+      const isNew = pool.idleCount <= pool.waitingCount;
+      if (isNew) Object.assign(pool.options, host.readSettings());
+      const session = await pool.connect();
       if (this.checked.get(session) !== this.searches) await this.check(session, host);
+      host.fault = undefined;
       return session;
     } catch (error) {
-      // Having no room is an answer too.
-      if (isOutOfResources(error)) this.noteAnswer(host);
-      throw toOperatorError(host.name, firstCause(error));
+      const cause = firstCause(error);
+      // Having no room is an answer too. A name without an address says nothing about its host.
+      const { code = '' } = cause as { code?: string };
+      const isNameFault = ['ENOTFOUND', 'EAI_AGAIN'].includes(code);
+      if (isOutOfResources(cause) || isNameFault) this.noteAnswer(host);
+      throw (host.fault = toOperatorError(host.name, cause));
     }
   }
 
   private async check(session: PoolClient, host: Host): Promise<void> {
     const { searches } = this;
-    const isChecked = assertUsable(session).then(() => this.checkStore(session));
     try {
-      await withTimeout(isChecked, CONNECT_TIMEOUT);
+      await withTimeout(this.assertUsable(session, host), CONNECT_TIMEOUT);
     } catch (error) {
       session.release(true);
       throw error;
     }
     this.checked.set(session, searches);
     this.noteAnswer(host);
+  }
+
+  private async assertUsable(session: PoolClient, host: Host): Promise<void> {
+    const { store } = this;
+    const schema = await readSchema(session);
+    const difference = store && describeDifference(schema, store);
+    if (difference === undefined) host.schema = schema;
+    await assertWritable(session);
+    if (store) this.noteDifference(host, difference);
+    if (difference === undefined) return;
+    throw new Error(
+      `this is not the store that was in use before (${difference}). Restore that store, or restart the service with this host alone`,
+    );
+  }
+
+  /** Behind a name or a proxy, a database can be replaced; of several hosts, one can be another's. */
+  private noteDifference(host: Host, difference: string | undefined): void {
+    const isNew = difference !== undefined && difference !== host.difference;
+    if (isNew && this.hosts.length > 1) this.onRejected(`${host.name} is not used: ${difference}.`);
+    host.difference = difference;
   }
 
   private noteAnswer(host: Host): void {
@@ -199,39 +279,39 @@ function makeHosts(where: string | ClientConfig): [Host, ...Host[]] {
     typeof where === 'string' ? { connectionString: where } : where;
   if (connectionString === undefined) return [makeHost(settings)];
   const urls = urlPerHost(connectionString) ?? [];
-  const [first, ...others] = urls.map((url) => makeHost(settings, readUrl(url)));
+  const [first, ...others] = urls.map((url) => makeHost(settings, url));
   if (first) return [first, ...others];
-  const fault = describeUnknownParameter(connectionString);
+  const fault = describeUrlFault(connectionString);
   throw new Error(
     `the URL ${fault ?? 'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE, and sslmode, if set, must be disable, require, verify-ca or verify-full'}`,
   );
 }
 
 /** @param settings win over those of the URL, as far as they are defined */
-function makeHost(settings: ClientConfig, urlSettings: ClientConfig = {}): Host {
+function makeHost(settings: ClientConfig, url?: string): Host {
   const defined = Object.entries(settings).filter(([, value]) => value !== undefined);
-  const config: ClientConfig = {
-    fallback_application_name: 'plant-store',
-    keepAlive: true,
-    keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY,
-    ...urlSettings,
-    ...Object.fromEntries(defined),
-    // Sends one statement at a time, so pipelining has no use here and stays off.
-    pipeline: false,
-    types: AS_TEXT,
-  };
-  const pool = new Pool({
-    ...config,
-    connectionTimeoutMillis: Number(config.connectionTimeoutMillis) || CONNECT_TIMEOUT,
+  const readSettings = (): PoolConfig => {
+    const config: ClientConfig = {
+      fallback_application_name: 'plant-store',
+      keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY,
+      ...(url !== undefined && readUrl(url)),
+      ...Object.fromEntries(defined),
+      // Sends one statement at a time, so pipelining has no use here and stays off.
+      pipeline: false,
+      types: AS_TEXT,
+    };
+    const connectionTimeoutMillis = Number(config.connectionTimeoutMillis) || CONNECT_TIMEOUT;
     // An idle session reports at once that the server has gone.
-    idleTimeoutMillis: 0,
-    Client: ClosingClient,
-  });
+    return { ...config, connectionTimeoutMillis, idleTimeoutMillis: 0, Client: ClosingClient };
+  };
+  const config = readSettings();
+  const pool = new Pool(config);
   // A lost session fails its statement. Without a listener it would also end the process.
   pool.on('connect', (session) => session.on('error', () => undefined));
   // The driver fills in its defaults and the PG* variables. A `stream` may be one that connects.
   const { host, port, database = '' } = new Client({ ...config, stream: undefined });
-  return { pool, name: `PostgreSQL at ${host}:${port}/${database}` };
+  return { pool, readSettings, name: `PostgreSQL at ${host}:${port}/${database}` };
 }
 
 /** `connect_timeout` is in seconds, as for libpq. */
@@ -247,7 +327,7 @@ function readUrl(url: string): ClientConfig {
  *
  * @throws Error when plants inserted in this session could be refused or lost
  */
-async function assertUsable(session: PoolClient): Promise<void> {
+async function assertWritable(session: PoolClient): Promise<void> {
   const { rows } = await session.query<Partial<Record<string, string>>>(
     `SELECT current_setting('transaction_read_only') AS read_only,
             current_setting('synchronous_commit', true) AS synchronous_commit,
@@ -267,6 +347,12 @@ async function assertUsable(session: PoolClient): Promise<void> {
       'client_min_messages hides the warning about a commit that was not replicated: set it to warning',
     );
   }
+}
+
+function describeStore({ name, schema, fault }: Host): string {
+  if (!schema) return fault?.message ?? name;
+  const store = `the store ${schema.identity ?? 'without an identity'}`;
+  return `${name} has ${hasStore(schema) ? store : 'no store'}.`;
 }
 
 function wait(milliseconds: number): Promise<void> {

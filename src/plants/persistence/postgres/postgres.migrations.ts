@@ -61,24 +61,15 @@ async function migrateLocked(client: ClientBase): Promise<void> {
   }
 }
 
-/**
- * @param identity what {@link migrate} returned when the store was first used
- * @throws Error when the database is not that store
- */
-export async function assertSameStore(
-  client: ClientBase,
-  identity: string | undefined,
-): Promise<Schema> {
-  const schema = await readSchema(client);
-  const difference =
-    (!schema.hasPlants && 'it has no table plants') ||
-    (schema.version < VERSION && `its schema has version ${schema.version}`) ||
-    // A table that the operator has prepared has no identity.
-    (identity !== undefined && schema.identity !== identity && 'its identity differs');
-  if (!difference) return schema;
-  throw new Error(
-    `this is not the store that was in use before (${difference}). Restore that store, or restart the service to use this one`,
-  );
+export function hasStore({ hasPlants, version }: Schema): boolean {
+  return hasPlants || version > 0;
+}
+
+/** Says how a database differs from the store in use; undefined when it is that store. */
+export function describeDifference(schema: Schema, store: Schema): string | undefined {
+  if (!schema.hasPlants) return 'it has no table plants';
+  if (schema.version < VERSION) return `its schema has version ${schema.version}`;
+  return schema.identity === store.identity ? undefined : 'its identity differs';
 }
 
 /** @throws Error when the table has other columns, or is not readable for this user */
@@ -87,7 +78,7 @@ export async function assertReadable(client: ClientBase, { hasKeys }: Schema): P
   await client.query(`SELECT id, name, tag${keys} FROM plants LIMIT 0`);
 }
 
-async function readSchema(client: ClientBase): Promise<Schema> {
+export async function readSchema(client: ClientBase): Promise<Schema> {
   // Not to_regclass(): it may use what the session had cached before it waited for the lock.
   const { rows } = await client.query<{ column: string }>(
     `SELECT relname::text || '.' || attname::text || ' ' || atttypid::regtype::text AS column

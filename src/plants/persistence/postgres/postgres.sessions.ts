@@ -10,7 +10,7 @@ import {
   toOperatorError,
 } from './postgres.errors';
 import { PostgresHosts } from './postgres.hosts';
-import { assertReadable, assertSameStore, migrate, type Schema } from './postgres.migrations';
+import { assertReadable, migrate } from './postgres.migrations';
 import { AbandonedError, StatementWatch } from './statement-watch';
 import { withTimeout } from './with-timeout';
 
@@ -31,7 +31,6 @@ export class PostgresSessions {
     () => this.hosts.name,
   );
   private readonly watch: StatementWatch;
-  private schema: Schema | undefined;
 
   /** @throws Error when the URL or the settings are invalid */
   constructor(where: string | ClientConfig) {
@@ -40,7 +39,9 @@ export class PostgresSessions {
       (fault) => {
         this.breaker.open(fault);
       },
-      (session) => this.checkStore(session),
+      (reason) => {
+        this.logger.warn(reason);
+      },
     );
     this.watch = new StatementWatch(
       this.hosts,
@@ -68,7 +69,7 @@ export class PostgresSessions {
   }
 
   get hasKeys(): boolean {
-    return this.schema?.hasKeys ?? false;
+    return this.hosts.schema?.hasKeys ?? false;
   }
 
   /** @throws UnavailableError while there are no sessions */
@@ -158,20 +159,14 @@ export class PostgresSessions {
 
   /** Migrates the first store that is found. */
   private async useStore(session: ClientBase): Promise<void> {
-    const schema = this.schema ?? (await migrate(session));
+    const { schema: inUse } = this.hosts;
+    const schema = inUse ?? (await migrate(session));
     await assertReadable(session, schema);
-    if (this.schema) return;
-    this.schema = schema;
+    if (inUse) return;
+    this.hosts.useStore(schema);
     if (schema.hasKeys) return;
     this.logger.warn(
       `${this.hosts.name}: the Idempotency-Key header is ignored, because the table plants has no column idempotency_key of type bytea.`,
     );
-  }
-
-  /** Later it has to be the same one: behind a name or a proxy, a database can be replaced. */
-  private async checkStore(session: ClientBase): Promise<void> {
-    if (this.schema === undefined) return;
-    const { identity } = this.schema;
-    this.schema = { ...(await assertSameStore(session, identity)), identity };
   }
 }

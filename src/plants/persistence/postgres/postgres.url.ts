@@ -1,3 +1,5 @@
+import { isIPv6 } from 'node:net';
+import { parse } from 'pg-connection-string';
 import { findNearMatch } from '../near-match';
 
 /**
@@ -35,14 +37,25 @@ export function urlPerHost(url: string): string[] | undefined {
   return urls.every(isSupported) ? urls : undefined;
 }
 
+/** @throws Error when a file that the URL names cannot be read */
+export function readPassword(url: string): string | undefined {
+  const [first = ''] = urlPerHost(url) ?? [];
+  return parse(first, { useLibpqCompat: true }).password;
+}
+
 /**
- * Describes the first parameter of a connection URL that is not known, for example a misspelled
- * `sslmode`. It shows no value, and no name that may be part of a password.
+ * Describes what is wrong with a connection URL: an IPv6 address without brackets, or the first
+ * parameter that is not known, for example a misspelled `sslmode`. It shows no value, and no name
+ * that may be part of a password.
  *
- * @returns undefined when all are known, or the text is no URL
+ * @returns undefined when it is neither, or the text is no URL
  */
-export function describeUnknownParameter(url: string): string | undefined {
+export function describeUrlFault(url: string): string | undefined {
   const [, start, hosts = '', rest = ''] = CONNECTION_URL.exec(url) ?? [];
+  const addresses = hosts.split(',').flatMap((host) => [host, host.replace(/:\d+$/, '')]);
+  if (addresses.some((address) => isIPv6(address))) {
+    return 'must have brackets around an IPv6 address, for example [::1]:5432';
+  }
   const parameters = URL.parse(`${start}${hosts.split(',', 1)[0]}${rest}`)?.searchParams;
   const unknown = [...(parameters?.keys() ?? [])].find((name) => !PARAMETERS.includes(name));
   if (unknown === undefined) return undefined;
@@ -58,7 +71,7 @@ function isSupported(url: string): boolean {
   return (
     parameters !== undefined &&
     hash === '' &&
-    describeUnknownParameter(url) === undefined &&
+    describeUrlFault(url) === undefined &&
     encryption.length <= 1 &&
     encryption.every(([name, value]) => ENCRYPTION[name]?.includes(value)) &&
     SESSION_ATTRIBUTES.includes(parameters.get('target_session_attrs') ?? 'any')
