@@ -120,18 +120,18 @@ async function commitOn<Row extends object>(
   client: ClientBase,
   query: QueryConfig,
 ): Promise<Row[]> {
-  let isReplicated = true;
+  const warnings: unknown[] = [];
   // If the wait for the standby is cancelled, the server warns and reports success. What a worker of
   // Citus says comes from another routine, and only its text tells what it is.
   const onNotice = ({ routine, message }: Partial<DatabaseError>): void => {
     if (routine === 'SyncRepWaitForLSN' || message?.includes('wait for synchronous replication')) {
-      isReplicated = false;
+      warnings.push(message);
     }
   };
   client.on('notice', onNotice);
   try {
     const { rows } = await client.query<Row>(query);
-    if (!isReplicated) throw new Error('the wait for the synchronous standby was cancelled');
+    if (warnings.length > 0) throw new Error('the wait for the synchronous standby was cancelled');
     return rows;
   } finally {
     client.off('notice', onNotice);
