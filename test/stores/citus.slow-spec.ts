@@ -139,7 +139,9 @@ describe('a store on a Citus cluster', () => {
     const plant = { id: 1n, name: 'Fern' };
     const instances = await Promise.all([open(), open(workers[0])]);
     const reasons = await Promise.all(
-      instances.map((each) => each.insert(plant).catch(({ cause }: Error) => String(cause))),
+      instances.map((each) =>
+        each.insert(plant).catch((error: unknown) => String((error as Error).cause)),
+      ),
     );
     expect(await value(coordinator, "SELECT to_regclass('plants')::text")).toBeNull();
     expect(await value(worker, "SELECT to_regclass('plants')::text")).toBeNull();
