@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import { Client } from 'pg';
 import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
 import { plantStore } from '../support/plant-store';
-import { readPostgresPlants } from '../support/postgres';
+import { openPostgresStore, readPostgresPlants } from '../support/postgres';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 import { brokenPromises, Writers } from '../support/writers';
@@ -26,9 +26,11 @@ let workers: string[] = [];
 let coordinator: Client;
 let worker: Client;
 
-beforeAll(() => {
+beforeAll(async () => {
   Logger.overrideLogger(false);
+  await connectAll();
 });
+afterAll(disconnectAll);
 
 /** The URL of a store, in a schema that every node has. */
 function urlOf(address = new URL(CITUS_URL).host): string {
@@ -59,8 +61,7 @@ async function disconnectAll(): Promise<void> {
   await worker.end();
 }
 
-async function start(): Promise<void> {
-  await connectAll();
+async function makeSchema(): Promise<void> {
   await coordinator.query('DROP SCHEMA IF EXISTS plants_test CASCADE');
   await coordinator.query('CREATE SCHEMA plants_test');
 }
@@ -102,31 +103,16 @@ async function loseWorker(): Promise<() => Promise<void>> {
 }
 
 describeRepository('PostgresPlantsRepository', async () => {
-  await start();
+  await makeSchema();
   await distribute();
-  const repository = await PostgresPlantsRepository.open(urlOf());
-  const second = await PostgresPlantsRepository.open(urlOf(workers[0]));
-  return {
-    repository,
-    second,
-    plants: () => readPostgresPlants(coordinator),
-    async removePlants() {
-      await coordinator.query('TRUNCATE plants');
-    },
-    async close() {
-      await repository.onApplicationShutdown();
-      await second.onApplicationShutdown();
-      await disconnectAll();
-    },
-  };
+  return openPostgresStore(urlOf(), urlOf(workers[0]));
 });
 
 describe('a store on a Citus cluster', () => {
   const opened: PostgresPlantsRepository[] = [];
-  beforeEach(start);
+  beforeEach(makeSchema);
   afterEach(async () => {
     for (const each of opened.splice(0)) await each.onApplicationShutdown();
-    await disconnectAll();
   });
 
   async function open(address?: string): Promise<PostgresPlantsRepository> {
@@ -264,20 +250,18 @@ describe('a store on a Citus cluster', () => {
     }
 
     it('stays ready and refuses most creations at once while a worker is lost', async () => {
-      const before = [writers.those('unknown').length, writers.those('refused').length];
+      const count = (outcome: 'unknown' | 'refused') => writers.those(outcome).length;
+      const [unknown, refused] = [count('unknown'), count('refused')];
       const findWorker = await loseWorker();
       const readiness = new Set<number>();
       for (let sample = 0; sample < 50; sample++) {
         for (const service of services) readiness.add(await service.statusOf('/health/ready'));
         await setTimeout(100);
       }
-      const unknown = writers.those('unknown').length - (before[0] ?? 0);
-      const refused = writers.those('refused').length - (before[1] ?? 0);
       await findWorker();
 
-      console.log({ unknown, refused, readiness });
       expect([...readiness]).toEqual([200]);
-      expect(refused).toBeGreaterThan(5 * unknown);
+      expect(count('refused') - refused).toBeGreaterThan(5 * (count('unknown') - unknown));
       await expectPromises();
     });
 

@@ -109,8 +109,7 @@ export class PostgresSessions {
 
   /**
    * Takes the store out of use, unless the error of a statement says nothing about the host in use.
-   * An ambiguous error, after which the session is alive, only causes a pause: the host works, but not
-   * another server that it needs, for example.
+   * If it is ambiguous, but the session is alive, the host only lacks another server, for example.
    *
    * @returns the error for an operator
    */
@@ -119,8 +118,7 @@ export class PostgresSessions {
     const isPast = error instanceof AbandonedError || !this.hosts.isCurrent(session);
     const isHarmless = isServerError(error) && (isMomentary(error) || isRowFault(error));
     if (isPast || (isHarmless && !isSessionLost)) return fault;
-    const isPartial = !isSessionLost && isServerError(error) && isAmbiguous(error);
-    if (isPartial) this.breaker.pause(fault);
+    if (!isSessionLost && isServerError(error) && isAmbiguous(error)) this.breaker.pause(fault);
     else this.breaker.open(fault, isSessionLost);
     return fault;
   }
