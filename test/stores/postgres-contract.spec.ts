@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { describeRepository } from './repository.contract';
-import { openPostgresStore, PostgresServer } from '../support/postgres';
+import { PostgresServer } from '../support/postgres';
+import { openPostgresStore } from '../support/stores';
 
 jest.setTimeout(30_000);
 

@@ -15,8 +15,6 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Client, type Pool } from 'pg';
 import type { Plant } from '../../src/plants';
-import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
-import type { StoreUnderTest } from '../stores/repository.contract';
 import { makeFolder, removeFolder } from './folder';
 import { memoryFolder, recordProcess } from './run-folder';
 import { until } from './until';
@@ -232,27 +230,6 @@ export async function readPostgresPlants(database: Pool | Client): Promise<Plant
     'SELECT id, name, tag FROM plants ORDER BY id',
   );
   return rows.map(({ id, name, tag }) => ({ id: BigInt(id), name, ...(tag !== null && { tag }) }));
-}
-
-/** @param secondUrl where the second repository enters the same store */
-export async function openPostgresStore(url: string, secondUrl = url): Promise<StoreUnderTest> {
-  const repository = await PostgresPlantsRepository.open(url);
-  const second = await PostgresPlantsRepository.open(secondUrl);
-  const other = new Client(url);
-  await other.connect();
-  return {
-    repository,
-    second,
-    plants: () => readPostgresPlants(other),
-    async removePlants() {
-      await other.query('DELETE FROM plants');
-    },
-    async close() {
-      await repository.onApplicationShutdown();
-      await second.onApplicationShutdown();
-      await other.end();
-    },
-  };
 }
 
 function idOf(option: string): number {
