@@ -69,7 +69,7 @@ function hasCode(codes: RegExp): (error: { code: string }) => boolean {
 /** An error for an operator, in one line and without secrets, with advice where there is some. */
 export function toOperatorError(where: string, error: unknown): Error {
   const { code, message } = error as { code?: string; message: string };
-  const line = message.replaceAll(/\s*\n\s*/g, ' ');
+  const line = message.trim().replaceAll(/\s*\n\s*/g, ' ');
   const reason = line === '' || code === undefined ? line || code : `${line} (${code})`;
   const advice = ADVICE[code ?? ''];
   const sentences = `${where}: ${reason}.${advice === undefined ? '' : ` ${advice}`}`;
