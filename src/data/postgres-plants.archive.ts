@@ -16,8 +16,6 @@ const PAGE_LENGTH = 500;
 /** Bytes of text above which the next page is shorter, to bound the memory for it. */
 const PAGE_SIZE = 4 * 2 ** 20;
 
-const UNIQUE_VIOLATION = '23505';
-
 /** A row as the server sends it, as text. */
 type TextRow = readonly [id: string, name: string, tag: string | null, key: string | null];
 
@@ -124,7 +122,8 @@ export class PostgresPlantsArchive extends PlantsArchive {
       } catch (error) {
         const { cause } = error as Error;
         if (!isServerError(cause)) throw error;
-        if (cause.code === UNIQUE_VIOLATION && !this.hasTakenIds) {
+        if (!isRetryable(cause) && !this.hasTakenIds) {
+          // Of any code: Citus reports a taken id as an internal error.
           this.hasTakenIds = true;
         } else {
           if (!isRetryable(cause) || attempt === 10) throw error;

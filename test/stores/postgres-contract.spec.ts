@@ -1,8 +1,7 @@
 import { Logger } from '@nestjs/common';
-import { Client } from 'pg';
-import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
 import { describeRepository } from './repository.contract';
-import { PostgresServer, readPostgresPlants } from '../support/postgres';
+import { PostgresServer } from '../support/postgres';
+import { openPostgresStore } from '../support/stores';
 
 jest.setTimeout(30_000);
 
@@ -29,29 +28,7 @@ function describeOn(
       url = server.url(database);
     });
 
-    describeRepository(
-      'PostgresPlantsRepository',
-      async () => {
-        const repository = await PostgresPlantsRepository.open(url);
-        const second = await PostgresPlantsRepository.open(url);
-        const other = new Client(url);
-        await other.connect();
-        return {
-          repository,
-          second,
-          plants: () => readPostgresPlants(other),
-          async removePlants() {
-            await other.query('DELETE FROM plants');
-          },
-          async close() {
-            await repository.onApplicationShutdown();
-            await second.onApplicationShutdown();
-            await other.end();
-          },
-        };
-      },
-      options,
-    );
+    describeRepository('PostgresPlantsRepository', () => openPostgresStore(url), options);
   });
 }
 

@@ -177,6 +177,24 @@ describe('PostgresPlantsRepository, when the database fails', () => {
     await expectRecovery();
   });
 
+  it('stays ready and tries one batch a second while the server lacks another one', async () => {
+    await server.execute(
+      `CREATE FUNCTION lack() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN RAISE connection_failure USING MESSAGE = E'no answer\\n of a shard'; END $$;
+       CREATE TRIGGER lack BEFORE INSERT ON plants EXECUTE FUNCTION lack()`,
+    );
+    const attempt = () => insert(1n).catch((error: unknown) => error);
+
+    expect(await attempt()).toBeInstanceOf(OutcomeUnknownError);
+    expect(await attempt()).toBeInstanceOf(UnavailableError);
+    await until(async () => (await attempt()) instanceof OutcomeUnknownError);
+    expect(repository.isReady()).toBe(true);
+    expect(errors()).toEqual([expect.stringMatching(/: no answer of a shard \(08006\)\.$/)]);
+    await server.execute('DROP FUNCTION lack CASCADE');
+
+    await until(async () => (await attempt()) === true);
+  });
+
   describe('with a user of its own', () => {
     let url: string;
     beforeAll(async () => {

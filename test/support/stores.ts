@@ -1,6 +1,8 @@
 import { join } from 'node:path';
-import { Pool } from 'pg';
+import { Client, Pool } from 'pg';
 import type { Plant } from '../../src/plants';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import type { StoreUnderTest } from '../stores/repository.contract';
 import { makeFolder, removeFolder } from './folder';
 import { PostgresServer, readPostgresPlants } from './postgres';
 import { execute, readPlants } from './sqlite';
@@ -73,3 +75,24 @@ export const stores: [string, () => TestStore | Promise<TestStore>][] = [
   ['SQLite', (): TestStore => new SqliteStore()],
   ['PostgreSQL', (): Promise<TestStore> => PostgresStore.start()],
 ];
+
+/** @param secondUrl where the second repository enters the same store */
+export async function openPostgresStore(url: string, secondUrl = url): Promise<StoreUnderTest> {
+  const repository = await PostgresPlantsRepository.open(url);
+  const second = await PostgresPlantsRepository.open(secondUrl);
+  const other = new Client(url);
+  await other.connect();
+  return {
+    repository,
+    second,
+    plants: () => readPostgresPlants(other),
+    async removePlants() {
+      await other.query('DELETE FROM plants');
+    },
+    async close() {
+      await repository.onApplicationShutdown();
+      await second.onApplicationShutdown();
+      await other.end();
+    },
+  };
+}

@@ -7,6 +7,8 @@ export const PROBE_INTERVAL = 500;
 const PAUSE = 1000;
 /** Milliseconds that the start waits for the first probe. */
 const START_TIMEOUT = 5000;
+/** Milliseconds without another fault of a part of the store, after which that part works again. */
+const STEADY = 10_000;
 
 /**
  * Keeps callers from a store that does not work, and probes it until it works again, without traffic
@@ -19,6 +21,9 @@ export class CircuitBreaker {
   /** Whether a successful probe proves that the present fault is gone. */
   private isProbeProof = true;
   private readonly stopping = new AbortController();
+  private pausedBy: Error | undefined;
+  /** On the clock of `performance.now()`. */
+  private pausedAt = -Infinity;
 
   /**
    * @param check rejects with a reason for the operator, and as soon as the signal is aborted
@@ -32,6 +37,11 @@ export class CircuitBreaker {
   /** Why the store is not usable; undefined while it is. */
   get fault(): Error | undefined {
     return this.openedBy;
+  }
+
+  /** Why writes are refused for a moment, although the store is usable. */
+  get pauseReason(): Error | undefined {
+    return performance.now() < this.pausedAt + PAUSE ? this.pausedBy : undefined;
   }
 
   /** Probes the store for the first time. If that fails or takes long, probing goes on after this. */
@@ -60,8 +70,20 @@ export class CircuitBreaker {
     void this.probeUntilUsable(delay);
   }
 
+  /**
+   * Refuses writes for a second after a fault of a part of the store, a shard for example. A probe
+   * cannot detect such a fault, so the next write is the trial.
+   */
+  pause(fault: Error): void {
+    this.pausedBy = fault;
+    this.pausedAt = performance.now();
+    this.report(fault);
+  }
+
   confirm(): void {
     if (this.openedBy || this.reported === undefined) return;
+    // The success may be one of another part.
+    if (performance.now() < this.pausedAt + STEADY) return;
     this.reported = undefined;
     this.logger.log(`${this.describe()}: in use again.`);
   }

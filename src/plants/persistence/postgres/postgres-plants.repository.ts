@@ -17,7 +17,7 @@ import {
   isServerError,
 } from './postgres.errors';
 import { PostgresSessions } from './postgres.sessions';
-import { findKeyed, insertPlants, readPlants } from './postgres.statements';
+import { findKeyed, findPlant, insertPlants, readPlants } from './postgres.statements';
 
 /** How often a batch is tried that other transactions cause to be rolled back. */
 const MAX_ATTEMPTS = 10;
@@ -88,8 +88,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 
   async find(id: bigint): Promise<Plant | undefined> {
-    const [plant] = await this.sessions.read((session) => readPlants(session, id, id, 1));
-    return plant;
+    return this.sessions.read((session) => findPlant(session, id));
   }
 
   async page(after: bigint | undefined, limit: number): Promise<Plant[]> {
@@ -111,6 +110,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
 
   /** Inserts the first plant of each id, finds the repetitions of stored ones, and compares. */
   private async commit(batch: readonly KeyedPlant[]): Promise<Outcome[]> {
+    this.sessions.assertNotPaused();
     const session = await this.sessions.connect();
     // Of equal keys, a Map holds the last.
     const firsts = new Map(batch.toReversed().map((plant) => [plant.id, plant]));
@@ -137,8 +137,9 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
         this.sessions.confirm();
         return new Map(rows.map(({ id }) => [id, inserted.has(id)]));
       } catch (error) {
-        if (!isServerError(error) || isAmbiguous(error) || !(await this.isAlive(session))) {
-          const cause = this.sessions.report(error, session, true);
+        const isAlive = isServerError(error) && (await this.isAlive(session));
+        if (!isAlive || isAmbiguous(error)) {
+          const cause = this.sessions.report(error, session, !isAlive);
           return failAll(rows, new OutcomeUnknownError({ cause }));
         }
         if (attempt < MAX_ATTEMPTS && isPreparedStatementFault(error)) {

@@ -72,8 +72,8 @@ function hasCode(codes: RegExp): (error: { code: string }) => boolean {
 /** An error for an operator, in one line and without secrets, with advice where there is some. */
 export function toOperatorError(where: string, error: unknown): Error {
   const { code, message } = error as { code?: string; message: string };
-  const reason =
-    message === '' || code === undefined ? message || code : `${message.trim()} (${code})`;
+  const line = message.trim().replaceAll(/\s*\n\s*/g, ' ');
+  const reason = line === '' || code === undefined ? line || code : `${line} (${code})`;
   const advice = /^ERR_(OSSL|SSL)|CERT/.test(code ?? '') ? FILES : ADVICE[code ?? ''];
   const sentences = `${where}: ${reason}.${advice === undefined ? '' : ` ${advice}`}`;
   return new Error(sentences, { cause: error });

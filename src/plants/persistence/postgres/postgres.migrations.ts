@@ -3,17 +3,34 @@ import { assertSupportedSchema } from '../schema-version';
 
 const VERSION = 3;
 
+const TABLE =
+  'CREATE TABLE IF NOT EXISTS plants (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)';
+
 /**
  * Of an earlier version, it leaves what is there: a column is added in the catalogue alone, however
  * many rows there are. A running service recognises its store by the identity.
  */
 const SCHEMA = `
-  CREATE TABLE IF NOT EXISTS plants
-    (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea);
+  ${TABLE};
   ALTER TABLE plants ADD COLUMN IF NOT EXISTS idempotency_key bytea;
   CREATE TABLE IF NOT EXISTS plants_migrations (version integer PRIMARY KEY, identity uuid);
   ALTER TABLE plants_migrations ADD COLUMN IF NOT EXISTS identity uuid;
   INSERT INTO plants_migrations (version, identity) VALUES (${VERSION}, gen_random_uuid())`;
+
+/**
+ * Whether every node of a Citus cluster sees the table: it is distributed, a reference table, or a
+ * local one that the operator has added to Citus's metadata.
+ */
+const CLUSTER = `
+  SELECT count(*)::text AS workers,
+         (to_regclass('plants') IN (SELECT logicalrelid FROM pg_dist_partition))::text AS is_shared
+  FROM pg_dist_node WHERE groupid <> 0 AND noderole = 'primary'`;
+
+/** Shows every node of a Citus cluster the same version and identity. */
+const SHARE_MIGRATIONS = `
+  SELECT create_reference_table(oid) FROM pg_class
+  WHERE oid = to_regclass('plants_migrations')
+    AND oid NOT IN (SELECT logicalrelid FROM pg_dist_partition)`;
 
 /**
  * Milliseconds that a migration waits for a lock on the table. While it waits behind a long read, a
@@ -42,9 +59,29 @@ export interface Schema {
  * @throws Error when it cannot, or when the schema is newer than this program
  */
 export async function migrate(client: ClientBase): Promise<Schema> {
+  const isCluster = await isOnCluster(client);
   if ((await readSchema(client)).version < VERSION) await migrateLocked(client);
+  if (isCluster) await client.query(SHARE_MIGRATIONS);
   // Another instance may have migrated while this one was reading.
   return readSchema(client);
+}
+
+/**
+ * On a Citus cluster with workers, a table that the service makes would be on one node alone, so an
+ * instance on another node would make another one, for the same ids.
+ *
+ * @throws Error on such a cluster, unless every node sees the table
+ */
+async function isOnCluster(client: ClientBase): Promise<boolean> {
+  const { rows: citus } = await client.query("SELECT FROM pg_extension WHERE extname = 'citus'");
+  if (citus.length === 0) return false;
+  const { rows } = await client.query<{ workers: string; is_shared: string | null }>(CLUSTER);
+  const { workers = '0', is_shared } = rows[0] ?? {};
+  if (workers === '0') return false;
+  if (is_shared === 'true') return true;
+  throw new Error(
+    `this is a Citus cluster, and its table plants is not distributed. Run on the coordinator: ${TABLE}; SELECT create_distributed_table('plants', 'id', shard_count => ${workers})`,
+  );
 }
 
 async function migrateLocked(client: ClientBase): Promise<void> {
@@ -80,11 +117,13 @@ export async function assertReadable(client: ClientBase, { hasKeys }: Schema): P
 
 export async function readSchema(client: ClientBase): Promise<Schema> {
   // Not to_regclass(): it may use what the session had cached before it waited for the lock.
+  // Citus passes on the warnings of workers as DEBUG1, those about missing standbys too.
   const { rows } = await client.query<{ column: string }>(
     `SELECT relname::text || '.' || attname::text || ' ' || atttypid::regtype::text AS column
      FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
      WHERE relname IN ('plants', 'plants_migrations') AND pg_table_is_visible(attrelid)
-       AND NOT attisdropped`,
+       AND NOT attisdropped
+     UNION ALL SELECT set_config('client_min_messages', 'debug1', false) FROM pg_extension WHERE extname = 'citus'`,
   );
   const has = (start: string): boolean => rows.some(({ column }) => column.startsWith(start));
   const hasPlants = has('plants.');

@@ -3,6 +3,7 @@ import type { ClientBase, ClientConfig, PoolClient } from 'pg';
 import { UnavailableError } from '../../../errors';
 import { CircuitBreaker } from '../circuit-breaker';
 import {
+  isAmbiguous,
   isMomentary,
   isPoolExhausted,
   isRowFault,
@@ -77,6 +78,12 @@ export class PostgresSessions {
     if (this.fault) throw new UnavailableError({ cause: this.fault });
   }
 
+  /** @throws UnavailableError for a second after a fault that only another write can detect */
+  assertNotPaused(): void {
+    const cause = this.breaker.pauseReason;
+    if (cause) throw new UnavailableError({ cause });
+  }
+
   /**
    * Takes a session. The caller releases it.
    *
@@ -103,6 +110,7 @@ export class PostgresSessions {
 
   /**
    * Takes the store out of use, unless the error of a statement says nothing about the host in use.
+   * If it is ambiguous, but the session is alive, the host only lacks another server, for example.
    *
    * @returns the error for an operator
    */
@@ -110,7 +118,9 @@ export class PostgresSessions {
     const fault = toOperatorError(this.hosts.name, error);
     const isPast = error instanceof AbandonedError || !this.hosts.isCurrent(session);
     const isHarmless = isServerError(error) && (isMomentary(error) || isRowFault(error));
-    if (!isPast && (isSessionLost || !isHarmless)) this.breaker.open(fault, isSessionLost);
+    if (isPast || (isHarmless && !isSessionLost)) return fault;
+    if (!isSessionLost && isServerError(error) && isAmbiguous(error)) this.breaker.pause(fault);
+    else this.breaker.open(fault, isSessionLost);
     return fault;
   }
 

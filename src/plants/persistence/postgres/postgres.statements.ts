@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { ClientBase, QueryConfig } from 'pg';
+import type { ClientBase, DatabaseError, QueryConfig } from 'pg';
 import type { Plant } from '../../plant';
 import type { KeyedPlant } from '../plant-batches';
 
@@ -21,13 +21,18 @@ function insertStatement(columns: string, arrays: string): { name: string; text:
   return { name: `plants-${hash('sha1', text)}`, text };
 }
 
-/** Not prepared: a plan that was made while the table was small would read the whole table later. */
+/**
+ * Not prepared: a plan that was made while the table was small would read the whole table later. The
+ * first condition is for Citus, which otherwise asks every shard.
+ */
 const FIND_KEYED = `
   SELECT plants.id::text, plants.name, tag, encode(idempotency_key, 'hex') AS key,
          current_setting('synchronous_standby_names', true) AS standbys
   FROM plants JOIN unnest($1::bigint[], $2::bytea[]) AS sought (id, key)
-    ON plants.id = sought.id AND idempotency_key = sought.key`;
+    ON plants.id = sought.id AND idempotency_key = sought.key
+  WHERE plants.id = ANY ($1)`;
 
+const FIND = 'SELECT id::text, name, tag FROM plants WHERE id = $1';
 const READ = `
   SELECT id::text, name, tag FROM plants
   WHERE id BETWEEN $1 AND $2 ORDER BY plants.id LIMIT $3`;
@@ -84,6 +89,11 @@ export async function findKeyed(
   return new Map(rows.map((row) => [BigInt(row.id), { ...toPlant(row), key: row.key }]));
 }
 
+export async function findPlant(client: ClientBase, id: bigint): Promise<Plant | undefined> {
+  const { rows } = await client.query<PlantRow>(FIND, [id]);
+  return rows.map(toPlant)[0];
+}
+
 export async function readPlants(
   client: ClientBase,
   from: bigint,
@@ -110,17 +120,18 @@ async function commitOn<Row extends object>(
   client: ClientBase,
   query: QueryConfig,
 ): Promise<Row[]> {
-  const routines: unknown[] = [];
-  const onNotice = ({ routine }: { routine?: string | undefined }): void => {
-    routines.push(routine);
+  const warnings: unknown[] = [];
+  // If the wait for the standby is cancelled, the server warns and reports success. What a worker of
+  // Citus says comes from another routine, and only its text tells what it is.
+  const onNotice = ({ routine, message }: Partial<DatabaseError>): void => {
+    if (routine === 'SyncRepWaitForLSN' || message?.includes('wait for synchronous replication')) {
+      warnings.push(message);
+    }
   };
   client.on('notice', onNotice);
   try {
     const { rows } = await client.query<Row>(query);
-    // If the wait for the standby is cancelled, the server warns and reports success.
-    if (routines.includes('SyncRepWaitForLSN')) {
-      throw new Error('the wait for the synchronous standby was cancelled');
-    }
+    if (warnings.length > 0) throw new Error('the wait for the synchronous standby was cancelled');
     return rows;
   } finally {
     client.off('notice', onNotice);
