@@ -3,10 +3,9 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { OperatorError } from '../errors';
-import type { BearerToken } from './bearer-token';
+import type { BearerToken } from './bearer.guard';
 import { FileFollower } from './file-follower';
-import { type ListedToken, parseListedToken } from './listed-token';
-import { TokenList } from './token-list';
+import { type ListedToken, parseListedToken, TokenList } from './listed-token';
 import type { Caller, Scope } from './token-verifier';
 
 /** A token file cannot be used. The message is one sentence and never shows a token. */
