@@ -1,4 +1,9 @@
 export { ErrorFilter, securityHeaders } from './error.filter';
 export { FailureLog, LogThrottle } from './failure-log';
-export { isJsonMediaType } from './media-type';
-export { fieldValues, type HostRequest, nodeRequest, pathOf } from './node-request';
+export {
+  fieldValues,
+  type HostRequest,
+  isJsonMediaType,
+  nodeRequest,
+  pathOf,
+} from './node-request';

@@ -3,7 +3,7 @@ import type { Caller } from '../auth';
 import { IdempotencyKeyReusedError, IdTakenError } from '../errors';
 import { NewPlantDto } from './dto/plant.dto';
 import { assertIdempotencyKey, scopeIdempotencyKey } from './idempotency-key';
-import { toStoredPlant, validateNewPlant } from './new-plant.validation';
+import { toStoredPlant, validateNewPlant } from './new-plant.pipe';
 import type { Plant, StoredPlant } from './plant';
 import { MOUNTING_PATH, PLANTS_PATH } from './plants.options';
 import { PlantsRepository } from './plants.repository';
