@@ -69,11 +69,15 @@ export class BearerGuard implements CanActivate {
     private readonly reflector: Reflector,
   ) {}
 
-  async canActivate(context: ExecutionContext): Promise<boolean> {
+  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const request = context.switchToHttp().getRequest<GuardedRequest>();
     const scope = this.reflector.get(RequiredScope, context.getHandler());
-    request.caller = await this.authenticate(nodeRequest(request), scope);
-    return true;
+    const admit = (caller: Caller): boolean => {
+      request.caller = caller;
+      return true;
+    };
+    const caller = this.authenticate(nodeRequest(request), scope);
+    return caller instanceof Promise ? caller.then(admit) : admit(caller);
   }
 
   /**

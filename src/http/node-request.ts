@@ -29,9 +29,13 @@ export function pathOf(target: string): string {
  */
 export function fieldValues(request: IncomingMessage, name: string): string[] {
   const { rawHeaders } = request;
-  return rawHeaders.filter(
-    (_value, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name,
-  );
+  const values: string[] = [];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const field = rawHeaders[at] ?? '';
+    const isSameLength = field.length === name.length;
+    if (isSameLength && field.toLowerCase() === name) values.push(rawHeaders[at + 1] ?? '');
+  }
+  return values;
 }
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
