@@ -4,7 +4,9 @@ import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../errors';
 import { withInterrupts } from './interrupt';
-import { sync } from './new-file';
+import { sizeOf, sync } from './new-file';
+
+const BACKUP_ADVICE = 'Name a file that "plant-store backup" has made.';
 
 export function addRestore(program: Command): void {
   program
@@ -27,6 +29,7 @@ async function restore(path: string, signal: AbortSignal): Promise<void> {
       `This command restores SQLite files only. To restore PostgreSQL, run:\n  pg_restore --clean --if-exists --single-transaction --dbname="$DATABASE_URL" ${path}`,
     );
   }
+  sizeOf(path, BACKUP_ADVICE);
   const file = resolve(store.sqlite);
   const draft = `${file}.${process.pid}.part`;
   const former = findFree(
@@ -34,7 +37,7 @@ async function restore(path: string, signal: AbortSignal): Promise<void> {
   );
   if (existsSync(`${path}-wal`)) {
     throw new UsageError(
-      `${path} has a write-ahead log beside it, so it is in use or incomplete. Restore a file that "plant-store backup" has made.`,
+      `${path} has a write-ahead log beside it, so it is in use or incomplete. ${BACKUP_ADVICE}`,
     );
   }
   mkdirSync(dirname(file), { recursive: true });

@@ -39,7 +39,7 @@ export interface ImportBatch {
  */
 export async function* importPlants(
   chunks: AsyncIterable<Buffer>,
-  { format, archive, isDryRun }: { format: Format; archive: PlantsArchive; isDryRun: boolean },
+  { format, archive }: { format: Format; archive: Pick<PlantsArchive, 'write'> },
 ): AsyncGenerator<ImportBatch> {
   const batches = readBatches(chunks, format);
   let counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
@@ -47,7 +47,7 @@ export async function* importPlants(
     const { value: batch, done: isOver } = await next;
     if (isOver) return;
     const { plants, records, invalid } = batch;
-    const result = isDryRun ? archive.compare(plants) : archive.write(plants);
+    const result = archive.write(plants);
     // The next batch is read while the store has this one. Its error is reported in its turn.
     next = batches.next();
     next.catch(() => undefined);

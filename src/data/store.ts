@@ -26,6 +26,25 @@ export async function openArchive(
   return SqlitePlantsArchive.open(where.sqlite, use);
 }
 
+/**
+ * Opens a store for a dry run: `write` says what would be stored, and stores nothing. A SQLite file that
+ * does not exist is an empty store.
+ *
+ * @throws StoreOpenError when the store cannot be used
+ */
+export async function openForDryRun(
+  where: StoreLocation,
+): Promise<Pick<PlantsArchive, 'write' | 'close'>> {
+  if ('sqlite' in where && !existsSync(where.sqlite)) {
+    return {
+      write: ({ length }) => Promise.resolve({ stored: length, present: 0, conflicts: [] }),
+      close: () => Promise.resolve(),
+    };
+  }
+  const archive = await openArchive(where, 'read');
+  return { write: (plants) => archive.compare(plants), close: () => archive.close() };
+}
+
 /** @throws Error saying why the service cannot use the store */
 export async function describeStore(where: StoreLocation): Promise<string> {
   if ('postgres' in where) {

@@ -85,12 +85,12 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
     const input =
       '{"id":1,"name":"Fern"}\n{"id":1,"name":"Moss"}\n{"id":2}\n\n' +
       '{"id":3,"name":"Ginkgo"}\nnonsense\r\n{"id":3,"name":"Ginkgo","tag":""}';
-    const file = join(folder, 'rejects');
+    const options = `--on-conflict skip --rejects ${join(folder, 'rejects')}`;
 
-    const dry = await run(store, 'import --dry-run', LINES.join(''));
-    const outcome = await run(store, `import --on-conflict skip --rejects ${file}`, input);
+    const dry = await run(store, `import --dry-run ${options}`, input);
+    const outcome = await run(store, `import ${options}`, input);
 
-    expect(dry).toEqual(done('Would store 3, already present 0, conflicting 0, invalid 0.\n'));
+    expect(dry.stderr).toContain('\nWould store 2, already present 1, conflicting 1, invalid 2.\n');
     expect(outcome).toEqual(
       failed(
         'Line 2: A plant with this id exists already, with another name or tag.\n' +
@@ -100,7 +100,7 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
           counts(1, 1, 2, 2),
       ),
     );
-    expect(readFileSync(file, 'utf8')).toBe(
+    expect(readFileSync(join(folder, 'rejects'), 'utf8')).toBe(
       '{"id":1,"name":"Moss"}\n{"id":2}\nnonsense\n{"id":3,"name":"Ginkgo","tag":""}\n',
     );
     expect(await store.plants()).toEqual([
@@ -109,16 +109,16 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
     ]);
   });
 
-  it('stop at a conflict unless told otherwise', async () => {
-    const input = '{"id":1,"name":"a"}\n{"id":1,"name":"b"}\n';
+  it('stop after the 1,000 lines with a conflict unless told otherwise', async () => {
+    const input = `{"id":1,"name":"a"}\n{"id":1,"name":"b"}\n${manyLines(1500, 2)}`;
 
     const stopped = await run(store, 'import', input);
     const skipped = await run(store, 'import --on-conflict skip', input);
 
     const report = 'Line 2: A plant with this id exists already, with another name or tag.\n';
-    const advice = 'Stopped at a conflict. Use --on-conflict skip to skip such lines.\n';
-    expect(stopped).toEqual(failed(report + counts(1, 0, 1) + advice));
-    expect(skipped).toEqual(done(report + counts(0, 1, 1)));
+    const advice = 'Stopped because of a conflict. Use --on-conflict skip to skip such lines.\n';
+    expect(stopped).toEqual(failed(report + counts(999, 0, 1) + advice));
+    expect(skipped).toEqual(done(report + counts(502, 999, 1)));
   });
 
   it('end an import in order on SIGINT, and resume it when it is run again', async () => {
@@ -342,6 +342,41 @@ describe('backup and restore', () => {
     expect(store.plants()).toHaveLength(3);
     expect(readdirSync(store.folder).filter((name) => /part|before/.test(name))).toEqual([]);
   });
+
+  it('a dry run judges a file that does not exist as an empty store, and makes none', async () => {
+    const dry = await run(store, 'import --dry-run', LINES.join(''));
+
+    expect(dry).toEqual(done('Would store 3, already present 0, conflicting 0, invalid 0.\n'));
+    expect(readdirSync(store.folder)).toEqual([]);
+  });
+
+  it.each([
+    ['restore none.db', 'none.db does not exist. Name a file that "plant-store backup" has made.'],
+    ['restore /dev', '/dev is a directory. Name a file that "plant-store backup" has made.'],
+    ['import none', 'none does not exist. Name a file, or pipe it to the standard input.'],
+    ['backup copy.db', 'FOLDER/plants.db does not exist. Set DATABASE_URL to the store to copy.'],
+    ['export --output /no/x', 'There is no directory /no. Name a file in one that exists.'],
+  ])('%s says which file is missing, and what to do', async (command, sentence) => {
+    expect(await run(store, command)).toEqual(
+      failed(`${sentence.replace('FOLDER', store.folder)}\n`),
+    );
+    expect(readdirSync(store.folder)).toEqual([]);
+  });
+
+  it.each(['serve', 'import', 'check'])(
+    '%s names the file where a directory should be',
+    async (command) => {
+      writeFileSync(join(folder, 'plain'), '');
+      const { code, stdout, stderr } = await plantStore([command], {
+        DATABASE_URL: `sqlite:${folder}/plain/data/plants.db`,
+      });
+
+      expect(code).toBe(1);
+      expect(stdout + stderr).toContain(
+        `DATABASE_URL must not name a file below ${folder}/plain, which is not a directory`,
+      );
+    },
+  );
 
   it.each([
     ['backup', 'pg_dump --format=custom --file=FILE "$DATABASE_URL"'],
