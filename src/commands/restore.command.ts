@@ -32,9 +32,7 @@ async function restore(path: string, signal: AbortSignal): Promise<void> {
   sizeOf(path, BACKUP_ADVICE);
   const file = resolve(store.sqlite);
   const draft = `${file}.${process.pid}.part`;
-  const former = findFree(
-    `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '').slice(0, 14)}`,
-  );
+  const former = `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '')}`;
   if (existsSync(`${path}-wal`)) {
     throw new UsageError(
       `${path} has a write-ahead log beside it, so it is in use or incomplete. ${BACKUP_ADVICE}`,
@@ -54,11 +52,4 @@ async function restore(path: string, signal: AbortSignal): Promise<void> {
   if (process.platform !== 'win32') await sync(dirname(file));
   console.error(`Restored ${file} from ${resolve(path)}.`);
   if (isReplaced) console.error(`The old file is now ${former}.`);
-}
-
-/** The name, or that with a number when another restore of this second has taken it. */
-function findFree(name: string): string {
-  let free = name;
-  for (let number = 2; existsSync(free); number++) free = `${name}-${number}`;
-  return free;
 }

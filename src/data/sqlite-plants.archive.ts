@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
-import { INT64_MAX, INT64_MIN } from '../plants';
 import { StoreOpenError } from '../plants/persistence';
 import { isBusy, isInUse, openSqlite } from '../plants/persistence/sqlite';
 import {
@@ -15,8 +14,8 @@ import { readSchema } from './sqlite.maintenance';
 
 /** The most plants of a page. */
 const PAGE_LENGTH = 500;
-/** Bytes of text above which a page is made shorter, to bound the memory for it. */
-const PAGE_SIZE = 4 * 2 ** 20;
+/** Characters of text after which a page ends early, to bound its memory. */
+const PAGE_TEXT = 2 ** 20;
 
 /** Milliseconds that opening waits for a lock: of a command that starts, or of a service under load. */
 const OPEN_TIMEOUT = 5000;
@@ -109,28 +108,21 @@ export class SqlitePlantsArchive extends PlantsArchive {
     const key = this.hasKeys
       ? 'iif(idempotency_key IS NULL, NULL, lower(hex(idempotency_key)))'
       : 'NULL';
-    const page = this.database.prepare(
-      `SELECT id, name, tag, ${key} FROM plants WHERE id >= ? ORDER BY id LIMIT ?`,
-    );
-    page.setReturnArrays(true);
-    const size = this.database.prepare(
-      `SELECT total(size) AS size
-       FROM (SELECT octet_length(name) + ifnull(octet_length(tag), 0) AS size
-             FROM plants WHERE id >= ? ORDER BY id LIMIT ?)`,
-    );
-    for (let from = INT64_MIN; ;) {
-      let length = PAGE_LENGTH;
-      while (length > 1 && Number(size.get(from, length)?.size) > PAGE_SIZE) {
-        length = Math.ceil(length / 8);
-      }
-      const plants = (page.all(from, length) as unknown as PlantRow[]).map(toArchivedPlant);
-      const last = plants.at(-1);
-      if (last === undefined) return;
-      yield plants;
-      if (last.id === INT64_MAX) return;
-      from = last.id + 1n;
+    const all = this.database.prepare(`SELECT id, name, tag, ${key} FROM plants ORDER BY id`);
+    all.setReturnArrays(true);
+    let page: ArchivedPlant[] = [];
+    let length = 0;
+    for (const row of all.iterate() as Iterable<unknown> as Iterable<PlantRow>) {
+      const plant = toArchivedPlant(row);
+      page.push(plant);
+      length += plant.name.length + (plant.tag?.length ?? 0);
+      if (page.length < PAGE_LENGTH && length < PAGE_TEXT) continue;
+      yield page;
+      page = [];
+      length = 0;
       await setImmediate();
     }
+    if (page.length > 0) yield page;
   }
 
   async close(): Promise<void> {
