@@ -1,12 +1,10 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { DatabaseSettings } from '../config';
 import { SCHEMA_VERSION } from '../plants/persistence/sqlite';
 import type { PlantsArchive } from './plants.archive';
 import { SqlitePlantsArchive } from './sqlite-plants.archive';
 import { checkSqlite, describeSqlite } from './sqlite.maintenance';
-
-/** A SQLite file, or the connection URL of a PostgreSQL database. */
-export type StoreLocation = { readonly sqlite: string } | { readonly postgres: string };
 
 /**
  * Opens a store as an archive.
@@ -15,7 +13,7 @@ export type StoreLocation = { readonly sqlite: string } | { readonly postgres: s
  * @throws StoreOpenError when the store cannot be used
  */
 export async function openArchive(
-  where: StoreLocation,
+  where: DatabaseSettings,
   use: 'read' | 'write',
 ): Promise<PlantsArchive> {
   if ('postgres' in where) {
@@ -33,7 +31,7 @@ export async function openArchive(
  * @throws StoreOpenError when the store cannot be used
  */
 export async function openForDryRun(
-  where: StoreLocation,
+  where: DatabaseSettings,
 ): Promise<Pick<PlantsArchive, 'write' | 'close'>> {
   if ('sqlite' in where && !existsSync(where.sqlite)) {
     return {
@@ -46,7 +44,7 @@ export async function openForDryRun(
 }
 
 /** @throws Error saying why the service cannot use the store */
-export async function describeStore(where: StoreLocation): Promise<string> {
+export async function describeStore(where: DatabaseSettings): Promise<string> {
   if ('postgres' in where) {
     await (await openArchive(where, 'read')).close();
     return 'PostgreSQL database, which accepts writes and has the table plants';
@@ -65,7 +63,7 @@ export async function describeStore(where: StoreLocation): Promise<string> {
  *
  * @throws Error saying what is damaged
  */
-export async function readStore(where: StoreLocation, signal: AbortSignal): Promise<string> {
+export async function readStore(where: DatabaseSettings, signal: AbortSignal): Promise<string> {
   if ('sqlite' in where) {
     const file = resolve(where.sqlite);
     if (!existsSync(file)) return 'there are none';
