@@ -33,14 +33,13 @@ export async function openArchive(
 export async function openForDryRun(
   where: DatabaseSettings,
 ): Promise<Pick<PlantsArchive, 'write' | 'close'>> {
-  if ('sqlite' in where && !existsSync(where.sqlite)) {
-    return {
-      write: ({ length }) => Promise.resolve({ stored: length, present: 0, conflicts: [] }),
-      close: () => Promise.resolve(),
-    };
-  }
-  const archive = await openArchive(where, 'read');
-  return { write: (plants) => archive.compare(plants), close: () => archive.close() };
+  const isMissing = 'sqlite' in where && !existsSync(where.sqlite);
+  const archive = isMissing ? undefined : await openArchive(where, 'read');
+  return {
+    write: async (plants) =>
+      (await archive?.compare(plants)) ?? { stored: plants.length, present: 0, conflicts: [] },
+    close: async () => archive?.close(),
+  };
 }
 
 /** @throws Error saying why the service cannot use the store */

@@ -30,6 +30,11 @@ const CSV = [
 jest.setTimeout(120_000);
 
 const folder = useFolder();
+let service: ServiceProcess | undefined;
+afterEach(async () => {
+  await service?.end('SIGKILL');
+  service = undefined;
+});
 
 const manyLines = (count: number, first = 1): string =>
   Array.from({ length: count }, (_, at) => `{"id":${first + at},"name":"Fern"}\n`).join('');
@@ -155,6 +160,19 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
     expect([interrupted.code, interrupted.stderr]).toEqual([1, 'Interrupted.\n']);
   });
 
+  it('make a service refuse no creation while they import', async () => {
+    service = await ServiceProcess.start(folder, environment);
+    const writers = new Writers([await service.url()], 16);
+    const outcome = await run(store, 'import', manyLines(40_000, -40_000));
+    await writers.stop();
+    await service.end();
+
+    expect(outcome).toEqual(done(counts(40_000)));
+    expect(writers.creations.filter(({ outcome: is }) => is === 'unknown')).toEqual([]);
+    expect(brokenPromises(writers.creations, await store.plants()).lost).toEqual([]);
+    expect(service.stdout).not.toMatch(/locked|"level":[56]0/);
+  });
+
   it('show how far they are on a terminal', async () => {
     const file = join(folder, 'many.ndjson');
     writeFileSync(file, manyLines(60_000));
@@ -249,13 +267,11 @@ describe('moving to the other database', () => {
 describe('backup and restore', () => {
   let store: SqliteStore;
   let environment: NodeJS.ProcessEnv;
-  let service: ServiceProcess | undefined;
   beforeEach(() => {
     store = new SqliteStore();
     environment = { DATABASE_URL: store.url };
   });
-  afterEach(async () => {
-    await service?.end('SIGKILL');
+  afterEach(() => {
     store.remove();
   });
 
@@ -405,19 +421,6 @@ describe('beside a service', () => {
   afterEach(async () => {
     await service.end('SIGKILL');
     store.remove();
-  });
-
-  it('import refuses no creation', async () => {
-    const writers = new Writers([await service.url()], 16);
-    const outcome = await run(store, 'import', manyLines(40_000, -40_000));
-    await writers.stop();
-    await service.end();
-
-    expect(outcome).toEqual(done(counts(40_000)));
-    const taken = writers.creations.filter(({ outcome: is }) => is === 'unknown');
-    expect(taken).toEqual([]);
-    expect(brokenPromises(writers.creations, store.plants()).lost).toEqual([]);
-    expect(service.stdout).not.toMatch(/locked|refused/);
   });
 
   it('health says whether the service is live and ready', async () => {
