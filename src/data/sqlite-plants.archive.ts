@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { StoreOpenError } from '../plants/persistence';
 import { isBusy, isInUse, openSqlite } from '../plants/persistence/sqlite';
@@ -32,8 +32,6 @@ const SHORTEST_PAUSE = 8;
 
 /** A SQLite file as an archive, on a connection of its own in the present thread. */
 export class SqlitePlantsArchive extends PlantsArchive {
-  private readonly insertion: StatementSync;
-  private readonly selection: StatementSync;
   private dataVersion: number | undefined;
 
   private constructor(
@@ -44,15 +42,6 @@ export class SqlitePlantsArchive extends PlantsArchive {
     private isShared: boolean,
   ) {
     super(hasKeys);
-    const [column, value] = hasKeys ? [', idempotency_key', ', unhex(?)'] : ['', ''];
-    this.insertion = database.prepare(
-      `INSERT INTO plants (id, name, tag${column}) VALUES (?, ?, ?${value}) ON CONFLICT DO NOTHING`,
-    );
-    this.selection = database.prepare(
-      'SELECT id, name, tag, NULL FROM plants WHERE id IN (SELECT value FROM json_each(?))',
-    );
-    // Arrays take half the time of objects.
-    this.selection.setReturnArrays(true);
   }
 
   /**
@@ -138,14 +127,16 @@ export class SqlitePlantsArchive extends PlantsArchive {
 
   protected async insert(plants: readonly ArchivedPlant[]): Promise<number> {
     let stored = 0;
+    const insertion = this.database.prepare(
+      'INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, unhex(?)) ON CONFLICT DO NOTHING',
+    );
     for (let at = 0; at < plants.length; at += TRANSACTION_LENGTH) {
       await this.begin();
       const start = performance.now();
       try {
         const rows = plants.slice(at, at + TRANSACTION_LENGTH);
         for (const { id, name, tag = null, idempotencyKey: key = null } of rows) {
-          const values = this.hasKeys ? [id, name, tag, key] : [id, name, tag];
-          stored += Number(this.insertion.run(...values).changes);
+          stored += Number(insertion.run(id, name, tag, key).changes);
         }
         this.database.exec('COMMIT');
       } catch (error) {
@@ -159,7 +150,12 @@ export class SqlitePlantsArchive extends PlantsArchive {
   }
 
   protected find(ids: readonly bigint[]): Promise<ArchivedPlant[]> {
-    const rows = this.selection.all(`[${ids.join()}]`) as unknown as PlantRow[];
+    const selection = this.database.prepare(
+      'SELECT id, name, tag, NULL FROM plants WHERE id IN (SELECT value FROM json_each(?))',
+    );
+    // Arrays take half the time of objects.
+    selection.setReturnArrays(true);
+    const rows = selection.all(`[${ids.join()}]`) as unknown as PlantRow[];
     return Promise.resolve(rows.map(toArchivedPlant));
   }
 

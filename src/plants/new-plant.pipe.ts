@@ -9,7 +9,7 @@ import { NewPlantDto } from './dto/plant.dto';
 import { readBody, wasRead } from './host/read-body';
 import { isInt64 } from './int64';
 import { describeJsonError, exactId } from './json';
-import type { Plant, StoredPlant } from './plant';
+import type { Plant } from './plant';
 import { validationChannel } from './plants.channels';
 import { BODY_LIMIT, DEFAULT_BODY_LIMIT } from './plants.options';
 
@@ -129,16 +129,14 @@ export function isValidNewPlant(candidate: NewPlantCandidate): candidate is Plan
  * @throws InvalidPlantError naming each member at fault and why
  */
 export function validateNewPlant(candidate: NewPlantCandidate): NewPlantDto {
-  const plant = copyOf(candidate);
+  const plant = copyPlant(candidate);
   if (isValidNewPlant(plant)) return plant;
   const reasons = validateSync(plant).flatMap(({ constraints = {} }) => Object.values(constraints));
   throw new InvalidPlantError(`Not a NewPlant: ${reasons.join('; ')}.`);
 }
 
-/** Copies a plant that a repository has read. */
-export const toStoredPlant = (plant: Plant): StoredPlant => copyOf(plant);
-
-function copyOf({ id, name, tag }: NewPlantCandidate): NewPlantDto & NewPlantCandidate {
+/** Copies the three members of a plant. */
+export function copyPlant({ id, name, tag }: NewPlantCandidate): NewPlantDto & NewPlantCandidate {
   const plant: { -readonly [Member in keyof Plant]?: unknown } = new NewPlantDto();
   plant.id = id;
   plant.name = name;
