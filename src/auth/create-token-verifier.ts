@@ -1,11 +1,10 @@
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import { type ServiceAuthOptions, validateAuthOptions } from './auth.options';
-import type { BearerToken } from './bearer-token';
+import type { BearerToken } from './bearer.guard';
 import { IssuerKeys } from './issuer-keys';
 import { JwtVerifier } from './jwt.verifier';
-import { parseTokenList } from './listed-token';
+import { parseTokenList, TokenList } from './listed-token';
 import { TokenFile } from './token-file';
-import { TokenList } from './token-list';
 import { type Caller, type Scope, TokenVerifier } from './token-verifier';
 
 /**

@@ -1,6 +1,5 @@
 export * from './auth.options';
-export { BearerGuard, RequiredScope } from './bearer.guard';
-export { BearerToken } from './bearer-token';
+export { BearerGuard, BearerToken, RequiredScope } from './bearer.guard';
 export { assertKeysOfIssuer, createTokenVerifier } from './create-token-verifier';
 export { FileFollower } from './file-follower';
 export {

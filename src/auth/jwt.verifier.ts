@@ -3,7 +3,7 @@ import type { JWTHeaderParameters, JWTPayload } from 'jose';
 import { LruMap } from 'toad-cache';
 import { InsufficientScopeError, InvalidTokenError, PlantStoreError } from '../errors';
 import type { ServiceAuthOptions } from './auth.options';
-import type { BearerToken } from './bearer-token';
+import type { BearerToken } from './bearer.guard';
 import { IssuerKeys, type Jose, type KeySet, loadJose } from './issuer-keys';
 import { type Caller, identifyByToken, type Scope, scopes } from './token-verifier';
 

@@ -3,10 +3,9 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { OperatorError } from '../errors';
-import type { BearerToken } from './bearer-token';
+import type { BearerToken } from './bearer.guard';
 import { FileFollower } from './file-follower';
-import { type ListedToken, parseListedToken } from './listed-token';
-import { TokenList } from './token-list';
+import { type ListedToken, parseListedToken, TokenList } from './listed-token';
 import type { Caller, Scope } from './token-verifier';
 
 /** A token file cannot be used. The message is one sentence and never shows a token. */
@@ -63,24 +62,20 @@ export class TokenFile {
 /**
  * Reads a token file: a token a line, as {@link parseListedToken} says. `#` starts a comment.
  *
- * @throws TokenFileError when the file is invalid; the message names the first invalid line
+ * @throws Error when the file is invalid; the message names the first invalid line
  */
 export function parseTokenFile(content: Uint8Array): ListedToken[] {
-  try {
-    if (!isUtf8(content)) throw new Error('it is not UTF-8');
-    const tokens = new Map<string, ListedToken>();
-    // The decoder drops a byte order mark.
-    const lines = new TextDecoder().decode(content).split(/\r?\n/);
-    for (const [index, line] of lines.entries()) {
-      const entry = line.replace(/#.*/s, '').trim();
-      if (entry === '') continue;
-      const token = parseListedToken(entry, `line ${index + 1}`);
-      const same = tokens.get(token.digest);
-      if (same) throw new Error(`${token.place} has the same token as ${same.place}`);
-      tokens.set(token.digest, token);
-    }
-    return [...tokens.values()];
-  } catch (error) {
-    throw new TokenFileError((error as Error).message);
+  if (!isUtf8(content)) throw new Error('it is not UTF-8');
+  const tokens = new Map<string, ListedToken>();
+  // The decoder drops a byte order mark.
+  const lines = new TextDecoder().decode(content).split(/\r?\n/);
+  for (const [index, line] of lines.entries()) {
+    const entry = line.replace(/#.*/s, '').trim();
+    if (entry === '') continue;
+    const token = parseListedToken(entry, `line ${index + 1}`);
+    const same = tokens.get(token.digest);
+    if (same) throw new Error(`${token.place} has the same token as ${same.place}`);
+    tokens.set(token.digest, token);
   }
+  return [...tokens.values()];
 }

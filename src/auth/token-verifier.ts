@@ -1,4 +1,4 @@
-import type { BearerToken } from './bearer-token';
+import type { BearerToken } from './bearer.guard';
 
 /** What tokens may be limited to: creating plants, and reading the metrics. */
 export const scopes = ['create', 'metrics'] as const;

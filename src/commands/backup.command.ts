@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../errors';
 import { withInterrupts } from './interrupt';
-import { NewFile } from './new-file';
+import { NewFile, sizeOf } from './new-file';
 import { Progress } from './progress';
 
 export function addBackup(program: Command): void {
@@ -28,7 +28,7 @@ async function backUp(path: string, signal: AbortSignal): Promise<void> {
     );
   }
   const source = resolve(store.sqlite);
-  const size = statSync(source).size;
+  const size = sizeOf(source, 'Set DATABASE_URL to the store to copy.');
   const file = new NewFile(path);
   await (await file.create()).close();
   const progress = new Progress('MiB');

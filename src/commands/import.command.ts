@@ -1,4 +1,4 @@
-import { createReadStream, statSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { addAbortSignal } from 'node:stream';
 import { type Command, Option } from 'commander';
@@ -6,7 +6,7 @@ import type { Format, ImportBatch, ImportCounts, Rejection } from '../data';
 import { OperatorError, UsageError } from '../errors';
 import { formatOf, formatOption } from './export.command';
 import { withInterrupts } from './interrupt';
-import { NewFile } from './new-file';
+import { NewFile, sizeOf } from './new-file';
 import { Progress } from './progress';
 
 interface Options {
@@ -29,13 +29,13 @@ export function addImport(program: Command): void {
     .addOption(
       new Option(
         '--on-conflict <action>',
-        'what to do when an id belongs to another plant: stop, or skip the line',
+        'what to do when an id belongs to another plant: stop after the current batch, or skip the line',
       )
         .choices(['fail', 'skip'])
         .default('fail'),
     )
     .option('--rejects <file>', 'a new file for the lines that were not stored, unchanged')
-    .option('--dry-run', 'say what would be stored, and store nothing')
+    .option('--dry-run', 'say what would be stored, and write no file, not even the rejects')
     .addHelpText('after', '\nExample:\n  plant-store import plants.csv --rejects rejects.csv')
     .action((file: string | undefined, options: Options) =>
       withInterrupts((signal) => importFile(file, options, signal)),
@@ -49,25 +49,26 @@ async function importFile(
   signal: AbortSignal,
 ): Promise<void> {
   const { readDatabase } = await import('../config/index.js');
-  const { importPlants, openArchive } = await import('../data/index.js');
+  const { importPlants, openArchive, openForDryRun } = await import('../data/index.js');
   const isPiped = file === undefined || file === '-';
   if (isPiped && process.stdin.isTTY) {
     throw new UsageError('Name the file to import, or pipe it to the standard input.');
   }
-  const size = isPiped ? undefined : statSync(file).size;
+  const size = isPiped ? undefined : sizeOf(file, 'Name a file, or pipe it to the standard input.');
   const input = addAbortSignal(signal, isPiped ? process.stdin : createReadStream(file));
   const rejects = rejectsFile === undefined ? undefined : new Rejects(new NewFile(rejectsFile));
   const progress = new Progress('plants');
   let counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
   let isStopped = false;
   try {
-    const archive = await openArchive(readDatabase(process.env), isDryRun ? 'read' : 'write');
+    const store = readDatabase(process.env);
+    const archive = isDryRun ? await openForDryRun(store) : await openArchive(store, 'write');
     try {
-      for await (const batch of importPlants(input, { format, archive, isDryRun })) {
+      for await (const batch of importPlants(input, { format, archive })) {
         if (batch.rejections.length > 0) progress.clear();
         report(batch.rejections, counts);
         counts = batch.counts;
-        await rejects?.add(batch);
+        if (!isDryRun) await rejects?.add(batch);
         signal.throwIfAborted();
         isStopped = onConflict === 'fail' && counts.conflicting > 0;
         if (isStopped) break;
@@ -87,7 +88,9 @@ async function importFile(
   }
   console.error(describe(counts, isDryRun));
   if (isStopped) {
-    throw new OperatorError('Stopped at a conflict. Use --on-conflict skip to skip such lines.');
+    throw new OperatorError(
+      'Stopped because of a conflict. Use --on-conflict skip to skip such lines.',
+    );
   }
   if (counts.invalid > 0) process.exitCode = 1;
 }

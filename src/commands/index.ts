@@ -18,6 +18,11 @@ export function createProgram(): Command {
     .helpCommand(false)
     .exitOverride()
     .showHelpAfterError('(use --help to see the valid commands and options)');
+  // The default command would count the name of an unknown one as an argument too many.
+  program.hook('preSubcommand', ({ args: [name = '-'] }, command) => {
+    if (name.startsWith('-') || name === command.name()) return;
+    program.error(`error: unknown command '${name}'`);
+  });
   addServe(program);
   addExport(program);
   addImport(program);

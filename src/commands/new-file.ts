@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, rmSync, statSync } from 'node:fs';
 import { type FileHandle, link, open, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { OperatorError } from '../errors';
@@ -15,10 +15,14 @@ export class NewFile {
   readonly draft: string;
   private readonly path: string;
 
-  /** @throws OperatorError when there is a file of this name */
+  /** @throws OperatorError when there is a file of this name, or no directory for it */
   constructor(path: string) {
     this.path = resolve(path);
     this.draft = join(dirname(this.path), `.${basename(this.path)}.${process.pid}.part`);
+    const folder = dirname(this.path);
+    if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
+      throw new OperatorError(`There is no directory ${folder}. Name a file in one that exists.`);
+    }
     this.assertFree();
   }
 
@@ -64,6 +68,18 @@ export class NewFile {
   private existsAlready(): OperatorError {
     return new OperatorError(`${this.path} exists already. Name a new file.`);
   }
+}
+
+/**
+ * The size, in bytes, of a file that a command reads.
+ *
+ * @param advice what to do when there is none
+ * @throws OperatorError when there is no file of this name
+ */
+export function sizeOf(path: string, advice: string): number {
+  const status = statSync(path, { throwIfNoEntry: false });
+  if (status && !status.isDirectory()) return status.size;
+  throw new OperatorError(`${path} ${status ? 'is a directory' : 'does not exist'}. ${advice}`);
 }
 
 /** Makes a file or a directory durable: what it holds survives a crash of the machine. */

@@ -4,7 +4,9 @@ import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../errors';
 import { withInterrupts } from './interrupt';
-import { sync } from './new-file';
+import { sizeOf, sync } from './new-file';
+
+const BACKUP_ADVICE = 'Name a file that "plant-store backup" has made.';
 
 export function addRestore(program: Command): void {
   program
@@ -27,14 +29,13 @@ async function restore(path: string, signal: AbortSignal): Promise<void> {
       `This command restores SQLite files only. To restore PostgreSQL, run:\n  pg_restore --clean --if-exists --single-transaction --dbname="$DATABASE_URL" ${path}`,
     );
   }
+  sizeOf(path, BACKUP_ADVICE);
   const file = resolve(store.sqlite);
   const draft = `${file}.${process.pid}.part`;
-  const former = findFree(
-    `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '').slice(0, 14)}`,
-  );
+  const former = `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '')}`;
   if (existsSync(`${path}-wal`)) {
     throw new UsageError(
-      `${path} has a write-ahead log beside it, so it is in use or incomplete. Restore a file that "plant-store backup" has made.`,
+      `${path} has a write-ahead log beside it, so it is in use or incomplete. ${BACKUP_ADVICE}`,
     );
   }
   mkdirSync(dirname(file), { recursive: true });
@@ -51,11 +52,4 @@ async function restore(path: string, signal: AbortSignal): Promise<void> {
   if (process.platform !== 'win32') await sync(dirname(file));
   console.error(`Restored ${file} from ${resolve(path)}.`);
   if (isReplaced) console.error(`The old file is now ${former}.`);
-}
-
-/** The name, or that with a number when another restore of this second has taken it. */
-function findFree(name: string): string {
-  let free = name;
-  for (let number = 2; existsSync(free); number++) free = `${name}-${number}`;
-  return free;
 }

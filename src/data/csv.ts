@@ -122,7 +122,7 @@ export function csvPlantReader(
       );
     }
     const [digits, name, tag, key] = indexes.map((index) => fields[index]);
-    const id = digits === undefined ? undefined : (parseInt64(digits) ?? digits);
+    const id = digits === undefined ? undefined : (parseInt64(digits) ?? NaN);
     return validateArchivedPlant({ id, name, tag }, key);
   };
 }

@@ -39,19 +39,11 @@ export interface ImportBatch {
  */
 export async function* importPlants(
   chunks: AsyncIterable<Buffer>,
-  { format, archive, isDryRun }: { format: Format; archive: PlantsArchive; isDryRun: boolean },
+  { format, archive }: { format: Format; archive: Pick<PlantsArchive, 'write'> },
 ): AsyncGenerator<ImportBatch> {
-  const batches = readBatches(chunks, format);
   let counts: ImportCounts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
-  for (let next = batches.next(); ;) {
-    const { value: batch, done: isOver } = await next;
-    if (isOver) return;
-    const { plants, records, invalid } = batch;
-    const result = isDryRun ? archive.compare(plants) : archive.write(plants);
-    // The next batch is read while the store has this one. Its error is reported in its turn.
-    next = batches.next();
-    next.catch(() => undefined);
-    const { stored, present, conflicts } = await result;
+  for await (const { plants, records, invalid, header } of readBatches(chunks, format)) {
+    const { stored, present, conflicts } = await archive.write(plants);
     counts = {
       stored: counts.stored + stored,
       present: counts.present + present,
@@ -64,7 +56,7 @@ export async function* importPlants(
       .map(({ line, raw }) => ({ line, raw, reason }))
       .concat(invalid)
       .sort((one, other) => one.line - other.line);
-    yield { counts, rejections, header: batch.header };
+    yield { counts, rejections, header };
   }
 }
 
@@ -98,7 +90,7 @@ class ReadBatch {
 async function* readBatches(
   chunks: AsyncIterable<Buffer>,
   format: Format,
-): AsyncGenerator<ReadBatch, undefined> {
+): AsyncGenerator<ReadBatch> {
   let read = format === 'ndjson' ? readJsonPlant : undefined;
   let batch = new ReadBatch();
   for await (const records of readRecords(chunks, format)) {

@@ -1,4 +1,4 @@
-export { describeStore, openArchive, readStore } from './store';
+export { describeStore, openArchive, openForDryRun, readStore } from './store';
 export { csvHeader, toCsv } from './csv';
 export { type ImportBatch, type ImportCounts, importPlants, type Rejection } from './import-plants';
 export { toNdjson } from './ndjson';

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
-import { INT64_MAX, INT64_MIN } from '../plants';
 import { StoreOpenError } from '../plants/persistence';
 import { isBusy, isInUse, openSqlite } from '../plants/persistence/sqlite';
 import {
@@ -15,8 +14,8 @@ import { readSchema } from './sqlite.maintenance';
 
 /** The most plants of a page. */
 const PAGE_LENGTH = 500;
-/** Bytes of text above which a page is made shorter, to bound the memory for it. */
-const PAGE_SIZE = 4 * 2 ** 20;
+/** Characters of text after which a page ends early, to bound its memory. */
+const PAGE_TEXT = 2 ** 20;
 
 /** Milliseconds that opening waits for a lock: of a command that starts, or of a service under load. */
 const OPEN_TIMEOUT = 5000;
@@ -33,8 +32,6 @@ const SHORTEST_PAUSE = 8;
 
 /** A SQLite file as an archive, on a connection of its own in the present thread. */
 export class SqlitePlantsArchive extends PlantsArchive {
-  private readonly insertion: StatementSync;
-  private readonly selection: StatementSync;
   private dataVersion: number | undefined;
 
   private constructor(
@@ -45,15 +42,6 @@ export class SqlitePlantsArchive extends PlantsArchive {
     private isShared: boolean,
   ) {
     super(hasKeys);
-    const [column, value] = hasKeys ? [', idempotency_key', ', unhex(?)'] : ['', ''];
-    this.insertion = database.prepare(
-      `INSERT INTO plants (id, name, tag${column}) VALUES (?, ?, ?${value}) ON CONFLICT DO NOTHING`,
-    );
-    this.selection = database.prepare(
-      'SELECT id, name, tag, NULL FROM plants WHERE id IN (SELECT value FROM json_each(?))',
-    );
-    // Arrays take half the time of objects.
-    this.selection.setReturnArrays(true);
   }
 
   /**
@@ -109,28 +97,21 @@ export class SqlitePlantsArchive extends PlantsArchive {
     const key = this.hasKeys
       ? 'iif(idempotency_key IS NULL, NULL, lower(hex(idempotency_key)))'
       : 'NULL';
-    const page = this.database.prepare(
-      `SELECT id, name, tag, ${key} FROM plants WHERE id >= ? ORDER BY id LIMIT ?`,
-    );
-    page.setReturnArrays(true);
-    const size = this.database.prepare(
-      `SELECT total(size) AS size
-       FROM (SELECT octet_length(name) + ifnull(octet_length(tag), 0) AS size
-             FROM plants WHERE id >= ? ORDER BY id LIMIT ?)`,
-    );
-    for (let from = INT64_MIN; ;) {
-      let length = PAGE_LENGTH;
-      while (length > 1 && Number(size.get(from, length)?.size) > PAGE_SIZE) {
-        length = Math.ceil(length / 8);
-      }
-      const plants = (page.all(from, length) as unknown as PlantRow[]).map(toArchivedPlant);
-      const last = plants.at(-1);
-      if (last === undefined) return;
-      yield plants;
-      if (last.id === INT64_MAX) return;
-      from = last.id + 1n;
+    const all = this.database.prepare(`SELECT id, name, tag, ${key} FROM plants ORDER BY id`);
+    all.setReturnArrays(true);
+    let page: ArchivedPlant[] = [];
+    let length = 0;
+    for (const row of all.iterate() as Iterable<unknown> as Iterable<PlantRow>) {
+      const plant = toArchivedPlant(row);
+      page.push(plant);
+      length += plant.name.length + (plant.tag?.length ?? 0);
+      if (page.length < PAGE_LENGTH && length < PAGE_TEXT) continue;
+      yield page;
+      page = [];
+      length = 0;
       await setImmediate();
     }
+    if (page.length > 0) yield page;
   }
 
   async close(): Promise<void> {
@@ -146,14 +127,16 @@ export class SqlitePlantsArchive extends PlantsArchive {
 
   protected async insert(plants: readonly ArchivedPlant[]): Promise<number> {
     let stored = 0;
+    const insertion = this.database.prepare(
+      'INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, unhex(?)) ON CONFLICT DO NOTHING',
+    );
     for (let at = 0; at < plants.length; at += TRANSACTION_LENGTH) {
       await this.begin();
       const start = performance.now();
       try {
         const rows = plants.slice(at, at + TRANSACTION_LENGTH);
         for (const { id, name, tag = null, idempotencyKey: key = null } of rows) {
-          const values = this.hasKeys ? [id, name, tag, key] : [id, name, tag];
-          stored += Number(this.insertion.run(...values).changes);
+          stored += Number(insertion.run(id, name, tag, key).changes);
         }
         this.database.exec('COMMIT');
       } catch (error) {
@@ -167,7 +150,12 @@ export class SqlitePlantsArchive extends PlantsArchive {
   }
 
   protected find(ids: readonly bigint[]): Promise<ArchivedPlant[]> {
-    const rows = this.selection.all(`[${ids.join()}]`) as unknown as PlantRow[];
+    const selection = this.database.prepare(
+      'SELECT id, name, tag, NULL FROM plants WHERE id IN (SELECT value FROM json_each(?))',
+    );
+    // Arrays take half the time of objects.
+    selection.setReturnArrays(true);
+    const rows = selection.all(`[${ids.join()}]`) as unknown as PlantRow[];
     return Promise.resolve(rows.map(toArchivedPlant));
   }
 

@@ -1,14 +1,10 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { ClientConfig } from 'pg';
+import type { DatabaseSettings } from '../config';
 import { SCHEMA_VERSION } from '../plants/persistence/sqlite';
 import type { PlantsArchive } from './plants.archive';
 import { SqlitePlantsArchive } from './sqlite-plants.archive';
 import { checkSqlite, describeSqlite } from './sqlite.maintenance';
-
-/** A SQLite file, or the connection URL or the driver's settings of a PostgreSQL database. */
-export type StoreLocation =
-  { readonly sqlite: string } | { readonly postgres: string | ClientConfig };
 
 /**
  * Opens a store as an archive.
@@ -17,7 +13,7 @@ export type StoreLocation =
  * @throws StoreOpenError when the store cannot be used
  */
 export async function openArchive(
-  where: StoreLocation,
+  where: DatabaseSettings,
   use: 'read' | 'write',
 ): Promise<PlantsArchive> {
   if ('postgres' in where) {
@@ -28,8 +24,26 @@ export async function openArchive(
   return SqlitePlantsArchive.open(where.sqlite, use);
 }
 
+/**
+ * Opens a store for a dry run: `write` says what would be stored, and stores nothing. A SQLite file that
+ * does not exist is an empty store.
+ *
+ * @throws StoreOpenError when the store cannot be used
+ */
+export async function openForDryRun(
+  where: DatabaseSettings,
+): Promise<Pick<PlantsArchive, 'write' | 'close'>> {
+  const isMissing = 'sqlite' in where && !existsSync(where.sqlite);
+  const archive = isMissing ? undefined : await openArchive(where, 'read');
+  return {
+    write: async (plants) =>
+      (await archive?.compare(plants)) ?? { stored: plants.length, present: 0, conflicts: [] },
+    close: async () => archive?.close(),
+  };
+}
+
 /** @throws Error saying why the service cannot use the store */
-export async function describeStore(where: StoreLocation): Promise<string> {
+export async function describeStore(where: DatabaseSettings): Promise<string> {
   if ('postgres' in where) {
     const { PostgresPlantsArchive } = await import('./postgres-plants.archive.js');
     const archive = await PostgresPlantsArchive.open(where.postgres, 'read');
@@ -50,7 +64,7 @@ export async function describeStore(where: StoreLocation): Promise<string> {
  *
  * @throws Error saying what is damaged
  */
-export async function readStore(where: StoreLocation, signal: AbortSignal): Promise<string> {
+export async function readStore(where: DatabaseSettings, signal: AbortSignal): Promise<string> {
   if ('sqlite' in where) {
     const file = resolve(where.sqlite);
     if (!existsSync(file)) return 'there are none';

@@ -1,4 +1,3 @@
-export { ErrorFilter, securityHeaders } from './error.filter';
-export { FailureLog, LogThrottle } from './failure-log';
-export { isJsonMediaType } from './media-type';
-export { fieldValues, type HostRequest, nodeRequest, pathOf } from './node-request';
+export * from './error.filter';
+export * from './failure-log';
+export * from './node-request';

@@ -29,7 +29,34 @@ export function pathOf(target: string): string {
  */
 export function fieldValues(request: IncomingMessage, name: string): string[] {
   const { rawHeaders } = request;
-  return rawHeaders.filter(
-    (_value, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name,
-  );
+  const values: string[] = [];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const field = rawHeaders[at] ?? '';
+    const isSameLength = field.length === name.length;
+    if (isSameLength && field.toLowerCase() === name) values.push(rawHeaders[at + 1] ?? '');
+  }
+  return values;
+}
+
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+/** RFC 9110 section 5.6.4, where a backslash stands for the character after it. */
+const QUOTED_STRING = '"(?:[^"\\\\]|\\\\.)*"';
+const UTF_8 = 'utf-8|"\\\\?u\\\\?t\\\\?f\\\\?-\\\\?8"';
+const PARAMETER = `charset=(?:${UTF_8})|(?!charset=)${TOKEN}=(?:${TOKEN}|${QUOTED_STRING})`;
+
+/** RFC 9110 sections 8.3.1 and 5.6.6, which allows empty parameters. */
+const JSON_IN_UTF_8 = new RegExp(
+  `^application/json[ \\t]*(?:;[ \\t]*(?:(?:${PARAMETER})[ \\t]*)?)*$`,
+  'i',
+);
+
+/**
+ * Whether a `Content-Type` says JSON in UTF-8: `application/json`, in any case, with any well-formed
+ * parameters but a `charset` other than `utf-8`.
+ *
+ * Tried instead: `content-type` and Node's `MIMEType` accept malformed parameters, and all of them,
+ * `fast-content-type-parse` too, keep one of two charsets and hide the other.
+ */
+export function isJsonMediaType(contentType: string): boolean {
+  return contentType === 'application/json' || JSON_IN_UTF_8.test(contentType);
 }

@@ -31,7 +31,7 @@ export { collectBytes, declareBytes } from './host/read-body';
 export { IDEMPOTENT_REPLAYED } from './idempotency-key';
 export { INT64_MAX, INT64_MIN, parseInt64 } from './int64';
 export { describeJsonError, exactId } from './json';
-export { isValidNewPlant, validateNewPlant } from './new-plant.validation';
+export { validateNewPlant } from './new-plant.pipe';
 export { StoreOpenError } from './persistence';
 export * from './plants.channels';
 export { isCreation, SCHEMA_PREFIX } from './plants.options';

@@ -3,7 +3,7 @@ import type { Caller } from '../auth';
 import { IdempotencyKeyReusedError, IdTakenError } from '../errors';
 import { NewPlantDto } from './dto/plant.dto';
 import { assertIdempotencyKey, scopeIdempotencyKey } from './idempotency-key';
-import { toStoredPlant, validateNewPlant } from './new-plant.validation';
+import { copyPlant, validateNewPlant } from './new-plant.pipe';
 import type { Plant, StoredPlant } from './plant';
 import { MOUNTING_PATH, PLANTS_PATH } from './plants.options';
 import { PlantsRepository } from './plants.repository';
@@ -82,7 +82,7 @@ export class PlantsService {
    */
   async find(id: bigint): Promise<StoredPlant | undefined> {
     const plant = await this.plants.find(id);
-    return plant && toStoredPlant(plant);
+    return plant && copyPlant(plant);
   }
 
   /**
@@ -96,7 +96,7 @@ export class PlantsService {
     for (;;) {
       const page = await this.plants.page(last, 200);
       if (page.length === 0) return;
-      yield* page.map(toStoredPlant);
+      yield* page.map(copyPlant);
       last = page.at(-1)?.id;
     }
   }

@@ -30,6 +30,11 @@ const CSV = [
 jest.setTimeout(120_000);
 
 const folder = useFolder();
+let service: ServiceProcess | undefined;
+afterEach(async () => {
+  await service?.end('SIGKILL');
+  service = undefined;
+});
 
 const manyLines = (count: number, first = 1): string =>
   Array.from({ length: count }, (_, at) => `{"id":${first + at},"name":"Fern"}\n`).join('');
@@ -85,12 +90,12 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
     const input =
       '{"id":1,"name":"Fern"}\n{"id":1,"name":"Moss"}\n{"id":2}\n\n' +
       '{"id":3,"name":"Ginkgo"}\nnonsense\r\n{"id":3,"name":"Ginkgo","tag":""}';
-    const file = join(folder, 'rejects');
+    const options = `--on-conflict skip --rejects ${join(folder, 'rejects')}`;
 
-    const dry = await run(store, 'import --dry-run', LINES.join(''));
-    const outcome = await run(store, `import --on-conflict skip --rejects ${file}`, input);
+    const dry = await run(store, `import --dry-run ${options}`, input);
+    const outcome = await run(store, `import ${options}`, input);
 
-    expect(dry).toEqual(done('Would store 3, already present 0, conflicting 0, invalid 0.\n'));
+    expect(dry.stderr).toContain('\nWould store 2, already present 1, conflicting 1, invalid 2.\n');
     expect(outcome).toEqual(
       failed(
         'Line 2: A plant with this id exists already, with another name or tag.\n' +
@@ -100,7 +105,7 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
           counts(1, 1, 2, 2),
       ),
     );
-    expect(readFileSync(file, 'utf8')).toBe(
+    expect(readFileSync(join(folder, 'rejects'), 'utf8')).toBe(
       '{"id":1,"name":"Moss"}\n{"id":2}\nnonsense\n{"id":3,"name":"Ginkgo","tag":""}\n',
     );
     expect(await store.plants()).toEqual([
@@ -109,16 +114,16 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
     ]);
   });
 
-  it('stop at a conflict unless told otherwise', async () => {
-    const input = '{"id":1,"name":"a"}\n{"id":1,"name":"b"}\n';
+  it('stop after the 1,000 lines with a conflict unless told otherwise', async () => {
+    const input = `{"id":1,"name":"a"}\n{"id":1,"name":"b"}\n${manyLines(1500, 2)}`;
 
     const stopped = await run(store, 'import', input);
     const skipped = await run(store, 'import --on-conflict skip', input);
 
     const report = 'Line 2: A plant with this id exists already, with another name or tag.\n';
-    const advice = 'Stopped at a conflict. Use --on-conflict skip to skip such lines.\n';
-    expect(stopped).toEqual(failed(report + counts(1, 0, 1) + advice));
-    expect(skipped).toEqual(done(report + counts(0, 1, 1)));
+    const advice = 'Stopped because of a conflict. Use --on-conflict skip to skip such lines.\n';
+    expect(stopped).toEqual(failed(report + counts(999, 0, 1) + advice));
+    expect(skipped).toEqual(done(report + counts(502, 999, 1)));
   });
 
   it('end an import in order on SIGINT, and resume it when it is run again', async () => {
@@ -153,6 +158,19 @@ describe.each(stores)('the commands for data, on %s', (name, startStore) => {
 
     expect(head).toEqual({ code: 0, stdout: '{"id":1,"name":"Fern"}\n', stderr: '' });
     expect([interrupted.code, interrupted.stderr]).toEqual([1, 'Interrupted.\n']);
+  });
+
+  it('make a service refuse no creation while they import', async () => {
+    service = await ServiceProcess.start(folder, environment);
+    const writers = new Writers([await service.url()], 16);
+    const outcome = await run(store, 'import', manyLines(40_000, -40_000));
+    await writers.stop();
+    await service.end();
+
+    expect(outcome).toEqual(done(counts(40_000)));
+    expect(writers.creations.filter(({ outcome: is }) => is === 'unknown')).toEqual([]);
+    expect(brokenPromises(writers.creations, await store.plants()).lost).toEqual([]);
+    expect(service.stdout).not.toMatch(/locked|"level":[56]0/);
   });
 
   it('show how far they are on a terminal', async () => {
@@ -249,13 +267,11 @@ describe('moving to the other database', () => {
 describe('backup and restore', () => {
   let store: SqliteStore;
   let environment: NodeJS.ProcessEnv;
-  let service: ServiceProcess | undefined;
   beforeEach(() => {
     store = new SqliteStore();
     environment = { DATABASE_URL: store.url };
   });
-  afterEach(async () => {
-    await service?.end('SIGKILL');
+  afterEach(() => {
     store.remove();
   });
 
@@ -343,6 +359,41 @@ describe('backup and restore', () => {
     expect(readdirSync(store.folder).filter((name) => /part|before/.test(name))).toEqual([]);
   });
 
+  it('a dry run judges a file that does not exist as an empty store, and makes none', async () => {
+    const dry = await run(store, 'import --dry-run', LINES.join(''));
+
+    expect(dry).toEqual(done('Would store 3, already present 0, conflicting 0, invalid 0.\n'));
+    expect(readdirSync(store.folder)).toEqual([]);
+  });
+
+  it.each([
+    ['restore none.db', 'none.db does not exist. Name a file that "plant-store backup" has made.'],
+    ['restore /dev', '/dev is a directory. Name a file that "plant-store backup" has made.'],
+    ['import none', 'none does not exist. Name a file, or pipe it to the standard input.'],
+    ['backup copy.db', 'FOLDER/plants.db does not exist. Set DATABASE_URL to the store to copy.'],
+    ['export --output /no/x', 'There is no directory /no. Name a file in one that exists.'],
+  ])('%s says which file is missing, and what to do', async (command, sentence) => {
+    expect(await run(store, command)).toEqual(
+      failed(`${sentence.replace('FOLDER', store.folder)}\n`),
+    );
+    expect(readdirSync(store.folder)).toEqual([]);
+  });
+
+  it.each(['serve', 'import', 'check'])(
+    '%s names the file where a directory should be',
+    async (command) => {
+      writeFileSync(join(folder, 'plain'), '');
+      const { code, stdout, stderr } = await plantStore([command], {
+        DATABASE_URL: `sqlite:${folder}/plain/data/plants.db`,
+      });
+
+      expect(code).toBe(1);
+      expect(stdout + stderr).toContain(
+        `DATABASE_URL must not name a file below ${folder}/plain, which is not a directory`,
+      );
+    },
+  );
+
   it.each([
     ['backup', 'pg_dump --format=custom --file=FILE "$DATABASE_URL"'],
     [
@@ -370,19 +421,6 @@ describe('beside a service', () => {
   afterEach(async () => {
     await service.end('SIGKILL');
     store.remove();
-  });
-
-  it('import refuses no creation', async () => {
-    const writers = new Writers([await service.url()], 16);
-    const outcome = await run(store, 'import', manyLines(40_000, -40_000));
-    await writers.stop();
-    await service.end();
-
-    expect(outcome).toEqual(done(counts(40_000)));
-    const taken = writers.creations.filter(({ outcome: is }) => is === 'unknown');
-    expect(taken).toEqual([]);
-    expect(brokenPromises(writers.creations, store.plants()).lost).toEqual([]);
-    expect(service.stdout).not.toMatch(/locked|refused/);
   });
 
   it('health says whether the service is live and ready', async () => {

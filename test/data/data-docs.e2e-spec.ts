@@ -37,7 +37,7 @@ describe('docs/data.md', () => {
           .replaceAll(folder, '/srv')
           // Where a command takes longer than usual, it shows how far it is.
           .replaceAll(/^\d+ plants, .*\n/gm, '')
-          .replaceAll(/(?<=before-)\d{14}/g, '20270131120000')
+          .replaceAll(/(?<=before-)\d{17}/g, '20270131120000000')
           // As CSV has them, and Markdown does not.
           .replaceAll('\r\n', '\n'),
       );

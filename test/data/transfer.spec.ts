@@ -46,7 +46,7 @@ async function imported(
       return Promise.resolve({ stored: batch.length, present: 0, conflicts: [] });
     },
   } as unknown as PlantsArchive;
-  const batches = importPlants(Readable.from(chunks), { format, archive, isDryRun: false });
+  const batches = importPlants(Readable.from(chunks), { format, archive });
   for await (const batch of batches) rejections.push(...batch.rejections);
   return { plants, rejections };
 }
@@ -145,7 +145,7 @@ it.each([
   ['{"name":"x","id":1E2}', 100n],
   [
     '{"id":"7","name":"x"}',
-    'Not a NewPlant: id must be an integer from -9223372036854775808 to 9223372036854775807.',
+    'Not a NewPlant: id must be a JSON number, an integer from -9223372036854775808 to 9223372036854775807.',
   ],
   [
     '{"id":1.5}',
@@ -169,6 +169,10 @@ it.each([
   ['1,"x ""y""\n,z",t', { id: 1n, name: 'x "y"\n,z', tag: 't' }],
   ['1,x', 'Not CSV: the line has 2 fields, but the header has 3.'],
   ['1,,t', 'Not a NewPlant: name is required.'],
+  [
+    'x,,t',
+    'Not a NewPlant: id must be an integer from -9223372036854775808 to 9223372036854775807; name is required.',
+  ],
   ['1,5" pot,t', 'Not CSV: a field that contains a quotation mark must be quoted.'],
   ['1,"x" y,t', 'Not CSV: a quoted field must be followed by a comma or the end of the line.'],
   ['1,"x,t', 'Not CSV: a quoted field has no closing quotation mark.'],

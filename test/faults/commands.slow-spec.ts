@@ -11,60 +11,21 @@ import {
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { useFolder } from '../support/folder';
-import { creation, putLoad } from '../support/load';
 import { CommandProcess, plantStore } from '../support/plant-store';
 import type { Run } from '../support/run';
-import { ServiceProcess } from '../support/service-process';
 import { SmallDisk } from '../support/small-disk';
 import { readPlants } from '../support/sqlite';
-import { SqliteStore, stores, type TestStore } from '../support/stores';
+import { SqliteStore } from '../support/stores';
 
 const folder = useFolder();
 
-/** Lines for plants with negative ids, which no creation here has. */
+/** Lines for plants. */
 function lines(count: number, length = 10): string {
   return Array.from(
     { length: count },
     (_, at) => `{"id":${-1 - at},"name":"${String(at).padEnd(length, '.')}"}\n`,
   ).join('');
 }
-
-describe.each(stores)('import into %s beside a service', (_name, startStore) => {
-  let store: TestStore;
-  let service: ServiceProcess;
-  beforeEach(async () => {
-    store = await startStore();
-    service = await ServiceProcess.start(folder, { DATABASE_URL: store.url });
-  });
-  afterEach(async () => {
-    service.kill('SIGKILL');
-    await service.ended;
-    await store.remove();
-  });
-
-  it('refuses no creation', async () => {
-    const file = join(folder, 'plants.ndjson');
-    writeFileSync(file, lines(200_000));
-    const refusals: string[] = [];
-    let nextId = 1;
-    let isDone = false;
-    const load = putLoad({
-      url: await service.url(),
-      connections: 16,
-      next: () => (isDone ? undefined : creation(nextId++)),
-      onAnswer: (_id, { status, body }) => {
-        if (status !== 200) refusals.push(body);
-      },
-    });
-    const outcome = await plantStore(['import', file], { DATABASE_URL: store.url });
-    isDone = true;
-    await load;
-
-    expect(outcome.code).toBe(0);
-    expect(nextId).toBeGreaterThan(1);
-    expect(refusals).toEqual([]);
-  }, 240_000);
-});
 
 describe('on a full disk', () => {
   const LINES = lines(5000, 1000);

@@ -75,7 +75,7 @@ Commands:
 
   it.each([
     [['serve', '--port', '1'], "error: unknown option '--port'"],
-    [['serv'], "error: too many arguments for 'serve'. Expected 0 arguments but got 1: serv."],
+    [['serv'], "error: unknown command 'serv'"],
     [['token', 'make'], "error: unknown command 'make'"],
   ])('ends with 2 and a sentence when it is called as %j', async (args, sentence) => {
     expect(await plantStore(...args)).toEqual({

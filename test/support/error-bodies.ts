@@ -20,6 +20,10 @@ export const errorBodies = {
     40002,
     'Not a NewPlant: id must be an integer from -9223372036854775808 to 9223372036854775807.',
   ),
+  idNotNumber: body(
+    40002,
+    'Not a NewPlant: id must be a JSON number, an integer from -9223372036854775808 to 9223372036854775807.',
+  ),
   idRounded: body(
     40002,
     'Not a NewPlant: id must be from -(2^53 - 1) to 2^53 - 1, because this server rounds larger numbers.',

@@ -6,10 +6,12 @@ export function IsInt64(): PropertyDecorator {
     name: 'isInt64',
     validator: {
       validate: isInt64,
-      defaultMessage: (args) =>
-        args?.value === undefined
-          ? '$property is required'
-          : `$property must be an integer from ${String(INT64_MIN)} to ${String(INT64_MAX)}`,
+      defaultMessage: (args) => {
+        const type = typeof args?.value;
+        if (type === 'undefined') return '$property is required';
+        const number = type === 'number' || type === 'bigint' ? '' : 'a JSON number, ';
+        return `$property must be ${number}an integer from ${String(INT64_MIN)} to ${String(INT64_MAX)}`;
+      },
     },
   });
 }

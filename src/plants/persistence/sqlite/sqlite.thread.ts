@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve as resolvePath } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -175,5 +175,8 @@ export function describeUnusablePath(path: string): string | undefined {
     return 'must name a file: a database in memory loses all plants when the service stops';
   }
   if (path.startsWith('file:')) return 'must name a file by its path, not by a URI';
-  return undefined;
+  let folder = dirname(resolvePath(path));
+  while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== false) return undefined;
+  return `must not name a file below ${folder}, which is not a directory`;
 }

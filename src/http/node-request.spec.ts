@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { isJsonMediaType } from './media-type';
+import { isJsonMediaType } from './node-request';
 
 const token = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/);
 const quotedString = fc

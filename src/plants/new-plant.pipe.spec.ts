@@ -1,7 +1,7 @@
 import { validateSync } from 'class-validator';
 import fc from 'fast-check';
 import { NewPlantDto } from './dto/plant.dto';
-import { isValidNewPlant } from './new-plant.validation';
+import { isValidNewPlant } from './new-plant.pipe';
 
 const anyValue = fc.oneof(
   fc.anything(),

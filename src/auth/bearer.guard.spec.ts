@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { BearerToken } from './bearer-token';
+import { BearerToken } from './bearer.guard';
 
 describe('BearerToken', () => {
   it('stays hidden when it is logged or serialised', () => {
