@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { Server } from 'node:https';
 import { createSecureContext } from 'node:tls';
 import { Logger } from '@nestjs/common';
@@ -18,6 +19,7 @@ export function readTls({ certificate, key }: TlsFiles): TlsPair {
   try {
     return new FileFollower([certificate, key], (cert: Buffer, keyOfCert: Buffer) => {
       const pair = { cert, key: keyOfCert };
+      assertMatch(pair);
       createSecureContext(pair);
       return pair;
     });
@@ -45,6 +47,25 @@ export function reloadTls(server: Server, pair: TlsPair): void {
   server.once('close', () => {
     pair.stop();
   });
+}
+
+/** A secure context takes a key of another type than its certificate, and every handshake fails. */
+function assertMatch({ cert, key }: { cert: Buffer; key: Buffer }): void {
+  const certificate = parse('TLS_CERT has no certificate in PEM', () => new X509Certificate(cert));
+  const privateKey = parse('TLS_KEY has no private key in PEM without a passphrase', () =>
+    createPrivateKey(key),
+  );
+  if (certificate.checkPrivateKey(privateKey)) return;
+  throw new Error('TLS_KEY is not the key of the first certificate in TLS_CERT');
+}
+
+/** Calls a parser of OpenSSL, whose own messages are codes. */
+function parse<T>(fault: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw new Error(fault, { cause });
+  }
 }
 
 function cannotBeUsed(reason: string): string {
