@@ -1,5 +1,7 @@
 import './node-version';
 import { lookup } from 'node:dns/promises';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { getSystemErrorMessage } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { Logger } from '@nestjs/common';
@@ -8,7 +10,8 @@ import { createApplication } from './application';
 import { isAuthConfigured, makeToken } from './auth';
 import { readEnvironment, type Settings } from './config';
 import { describeForOperator, OperatorError } from './errors';
-import { closeOnSignal } from './operations/health';
+import { closeOnSignal, Readiness } from './operations/health';
+import { PlantsRepository } from './plants';
 
 async function main(): Promise<void> {
   // V8 sees the listeners of the server live long, and so may allocate those of each response in the old
@@ -21,6 +24,8 @@ async function main(): Promise<void> {
   }
   const token = makeToken();
   const app = await serve({ ...settings, auth: { tokens: [token] } });
+  // Until then a creation can only be refused.
+  while (!app.get(Readiness).isReady()) await sleep(500, undefined, { ref: false });
   // Off a terminal, the standard output is for log lines.
   const print = process.stdout.isTTY ? console.log : console.error;
   print(`\nNo AUTH_* variable is set. This token is valid until the service stops. Try it:\n`);
@@ -32,10 +37,17 @@ async function serve(settings: Settings): Promise<NestFastifyApplication> {
   closeOnSignal(app, settings, fail);
   await listen(app, settings);
   const logger = new Logger('PlantStore');
-  const url = await app.getUrl();
-  logger.log(`Listening on ${url}`);
-  if (settings.docs) logger.log(`Swagger UI is at ${url}/docs`);
+  const { address, port } = app.getHttpServer().address() as AddressInfo;
+  logger.log(`Listening on ${settings.tls ? 'https' : 'http'}://${inUrl(address)}:${port}`);
+  // Bound to all addresses, it has a URL on the loopback interface.
+  if (settings.docs) logger.log(`Swagger UI is at ${await app.getUrl()}/docs`);
+  const fault = app.get(PlantsRepository, { strict: false }).findFault();
+  if (fault) logger.warn(`Not ready, every creation is answered with 503: ${fault.message}`);
   return app;
+}
+
+function inUrl(address: string): string {
+  return address.includes(':') ? `[${address}]` : address;
 }
 
 async function listen(app: NestFastifyApplication, { host, port }: Settings): Promise<void> {
@@ -45,7 +57,7 @@ async function listen(app: NestFastifyApplication, { host, port }: Settings): Pr
     await app.listen(port, address);
   } catch (error) {
     const cause = error as NodeJS.ErrnoException;
-    const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+    const place = `${inUrl(host)}:${port}`;
     const reason = cause.errno === undefined ? cause.message : getSystemErrorMessage(cause.errno);
     const variable = ['EADDRINUSE', 'EACCES'].includes(cause.code ?? '') ? 'PORT' : 'HOST';
     throw new OperatorError(`Cannot listen on ${place}: ${reason}. Change ${variable}.`, { cause });

@@ -49,6 +49,7 @@ describe('readEnvironment', () => {
   it.each<[NodeJS.ProcessEnv, Partial<Settings>]>([
     [{ PORT: '0' }, { port: 0 }],
     [{ HOST: '::1' }, { host: '::1' }],
+    [{ HOST: '[::1]' }, { host: '::1' }],
     [{ DATABASE_URL: 'sqlite:/var/lib/plants.db' }, { database: { sqlite: '/var/lib/plants.db' } }],
     ...[
       'postgres://localhost/plants',
@@ -133,7 +134,7 @@ describe('readEnvironment', () => {
 
   it.each<NodeJS.ProcessEnv>([
     ...each('PORT', '65536', '-1', '3000x', '1e3'),
-    { HOST: 'http://localhost' },
+    ...each('HOST', 'http://localhost', '[::1', '[localhost]'),
     ...each('DATABASE_URL', 'plants.db', 'sqlite:', 'mysql://localhost', 'postgres:plants'),
     ...each('DATABASE_URL', 'postgres://localhost:port/plants', 'postgres://one:5432,two:70000/p'),
     ...[

@@ -90,9 +90,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   if (!certificate !== !key) faults.push('TLS_CERT and TLS_KEY must both be set, or neither');
 
   const settings: Settings = {
-    host: read('HOST', '127.0.0.1', 'a host name or an IP address', (value) =>
-      /^[\w.:-]+$/.test(value) ? value : undefined,
-    ),
+    host: read('HOST', '127.0.0.1', 'a host name or an IP address', parseHost),
     port: read('PORT', 3000, 'a port from 0 to 65535', parseIntegerBetween(0, 65_535)),
     database: attempt(DEFAULT_DATABASE, '', () => readDatabase(environment)),
     auth: {
@@ -174,6 +172,12 @@ const parseIntegerBetween =
     const number = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
     return number >= min && number <= max ? number : undefined;
   };
+
+/** An IPv6 address may have the brackets that it has in a URL. */
+function parseHost(text: string): string | undefined {
+  const host = text.replace(/^\[(.*:.*)\]$/, '$1');
+  return /^[\w.:-]+$/.test(host) ? host : undefined;
+}
 
 const DURATION_UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000 };
 

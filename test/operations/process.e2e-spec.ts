@@ -4,6 +4,7 @@ import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { creation } from '../support/load';
 import { readMetric } from '../support/metrics';
+import { PostgresServer } from '../support/postgres';
 import { shell } from '../support/run';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { lockDatabase, readPlants } from '../support/sqlite';
@@ -25,15 +26,42 @@ describe('the service as a process', () => {
   });
 
   describe('without AUTH_TOKENS', () => {
-    it('prints a curl line that creates a plant when pasted', async () => {
-      const service = home.begin();
+    it.each([
+      ['127.0.0.1', '127.0.0.1', '127.0.0.1'],
+      ['0.0.0.0', '0.0.0.0', '127.0.0.1'],
+      ['[::]', '[::]', '[::1]'],
+    ])(
+      'with HOST=%s says that it listens on %s, and prints a curl line',
+      async (HOST, bound, to) => {
+        const service = home.begin({ HOST });
+        const [line = ''] = await printed(service, /^curl .*$/m, 'stderr');
+        const { port } = await service.url();
+
+        const { stdout } = await shell(line);
+
+        expect(service.stdout).toContain(`"Listening on http://${bound}:${port}"`);
+        expect(line).toContain(` http://${to}:${port}/plants `);
+        expect(stdout).toContain('HTTP/1.1 200 OK');
+        expect(stdout).toContain('{"name":"Fern","tag":"shade"}');
+        expect(home.plants()).toHaveLength(1);
+      },
+    );
+
+    it('says at last that it is not ready, and why, and prints the curl line once it is', async () => {
+      const server = await PostgresServer.make();
+      const service = home.begin({ DATABASE_URL: server.url() });
+      await printed(service, /Not ready.*\n$/);
+
+      expect(service.lines.at(-1)?.msg).toMatch(
+        /^Not ready, every creation is answered with 503: PostgreSQL at \S+: .*ECONNREFUSED.*\.$/,
+      );
+      expect(service.stderr).toBe('');
+
+      await server.start();
       const [line = ''] = await printed(service, /^curl .*$/m, 'stderr');
-
-      const { stdout } = await shell(line);
-
-      expect(stdout).toContain('HTTP/1.1 200 OK');
-      expect(stdout).toContain('{"name":"Fern","tag":"shade"}');
-      expect(home.plants()).toHaveLength(1);
+      expect((await shell(line)).stdout).toContain('HTTP/1.1 200 OK');
+      await service.end();
+      await server.remove();
     });
 
     it('prints another id and another token at the next start', async () => {
