@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import { InvalidTokenError } from '../errors';
+import { InsufficientScopeError, InvalidTokenError } from '../errors';
 import { type HostRequest, nodeRequest } from '../http';
 import { BearerToken } from './bearer-token';
 import { type Caller, type Scope, TokenVerifier } from './token-verifier';
@@ -25,7 +25,13 @@ export class BearerGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<GuardedRequest>();
     const scope = this.reflector.get(RequiredScope, context.getHandler());
-    request.caller = await this.authenticate(nodeRequest(request), scope);
+    try {
+      request.caller = await this.authenticate(nodeRequest(request), scope);
+    } catch (error) {
+      // For the log of the refusal.
+      if (error instanceof InsufficientScopeError) request.caller = error.caller;
+      throw error;
+    }
     return true;
   }
 

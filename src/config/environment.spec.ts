@@ -36,6 +36,7 @@ describe('readEnvironment', () => {
       shutdownTimeout: 10_000,
       logLevel: 'info',
       accessLog: false,
+      trustedProxies: [],
       docs: true,
       tracing: false,
       warnings: [],
@@ -70,6 +71,10 @@ describe('readEnvironment', () => {
     [
       { CORS_ORIGINS: 'https://app.example.org,http://localhost:5173 http://[::1]' },
       { corsOrigins: ['https://app.example.org', 'http://localhost:5173', 'http://[::1]'] },
+    ],
+    [
+      { TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.1 fd00::/8' },
+      { trustedProxies: ['10.0.0.0/8', '192.0.2.1', 'fd00::/8'] },
     ],
     [{ RATE_LIMIT: '100/s' }, { rateLimit: { quota: 100, window: 1 } }],
     [{ RATE_LIMIT: '6 / m' }, { rateLimit: { quota: 6, window: 60 } }],
@@ -150,6 +155,7 @@ describe('readEnvironment', () => {
     ...each('CORS_ORIGINS', '*', 'null', 'app.example.org', 'https://app.example.org/'),
     ...each('CORS_ORIGINS', 'https://App.example.org', 'https://app.example.org:443'),
     ...each('CORS_ORIGINS', 'https://*.example.org/a', 'https://*.example.org', 'ftp://a.org'),
+    ...each('TRUSTED_PROXIES', 'true', '10', '0.0.0.0/0', '10.0.0.0/33', 'proxy', 'loopback', ','),
     ...each('RATE_LIMIT', '100', '0/s', '5/d'),
     ...each('SHUTDOWN_TIMEOUT', '0', '10h'),
     { REQUEST_TIMEOUT: '999999999' },

@@ -1,3 +1,5 @@
+import { isIP } from 'node:net';
+import { compile } from '@fastify/proxy-addr';
 import { pino } from 'pino';
 import {
   formatScopes,
@@ -28,6 +30,8 @@ export interface Settings extends HttpOptions, ShutdownOptions {
   readonly rateLimit: RateLimitOptions | undefined;
   readonly logLevel: string;
   readonly accessLog: boolean;
+  /** Addresses and ranges of proxies whose `X-Forwarded-For` the access log believes. */
+  readonly trustedProxies: readonly string[];
   readonly docs: boolean;
   /** Whether OpenTelemetry traces requests. Its SDK reads the rest of its settings itself. */
   readonly tracing: boolean;
@@ -132,6 +136,12 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       LOG_LEVELS.find((level) => level === value.toLowerCase()),
     ),
     accessLog: readFlag('ACCESS_LOG', false),
+    trustedProxies: read(
+      'TRUSTED_PROXIES',
+      [],
+      'a list of IP addresses or ranges such as 10.0.0.0/8, separated by commas or white space',
+      parseProxies,
+    ),
     docs: readFlag('DOCS', true),
     tracing: isTracingEnabled(environment),
     warnings: describeMisspelled(environment),
@@ -207,8 +217,25 @@ function parseRate(text: string): RateLimitOptions | undefined {
   return quota > 0 ? { quota, window: WINDOWS[unit] ?? NaN } : undefined;
 }
 
+/** The members of a list that commas or white space separate. */
+function listOf(text: string): string[] {
+  return text.split(/[\s,]+/).filter((member) => member !== '');
+}
+
+function parseProxies(text: string): string[] | undefined {
+  const proxies = listOf(text);
+  try {
+    compile(proxies);
+  } catch {
+    return undefined;
+  }
+  // It also takes names of ranges, and "10" as the address 0.0.0.10.
+  const areValid = proxies.every((proxy) => isIP(proxy.replace(/\/.*/, '')));
+  return proxies.length > 0 && areValid ? proxies : undefined;
+}
+
 function parseOrigins(text: string): string[] | undefined {
-  const origins = text.split(/[\s,]+/).filter((origin) => origin !== '');
+  const origins = listOf(text);
   // As browsers write them. Opaque origins, "null", are everybody's.
   // Browsers never send a wildcard, so that it would match nothing.
   const areValid = origins.every(
@@ -221,7 +248,7 @@ function parseOrigins(text: string): string[] | undefined {
 function parseTokens(text: string | undefined): string[] {
   if (text === undefined) return [];
   const entries: string[] = [];
-  for (const field of text.split(/[\s,]+/).filter((each) => each !== '')) {
+  for (const field of listOf(text)) {
     // A scope belongs to the token before it.
     if (field.startsWith('scope=') && entries.length > 0) entries.push(`${entries.pop()} ${field}`);
     else entries.push(field);

@@ -7,12 +7,13 @@ import { createLogger } from '../../src/operations/logging/logger';
 import { NestLogger } from '../../src/operations/logging/nest-logger';
 import { TestApplication, TOKEN } from '../support/application';
 import { freePort } from '../support/free-port';
+import { creation } from '../support/load';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
 import { programEnvironment } from '../support/run-folder';
-import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { ServiceHome, type ServiceProcess, useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
-import { exchange } from '../support/wire';
+import { exchange, open } from '../support/wire';
 
 const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
@@ -123,7 +124,7 @@ describe('the log', () => {
         { status: 400, caller: 'ci', outcome: 'invalid' },
         { status: 400, outcome: 'invalid' },
         { status: 401 },
-        { status: 403 },
+        { status: 403, caller: 'prometheus' },
         { status: 503, caller: 'ci', id: '-2', outcome: 'refused' },
       ]);
       expect(service.stdout).not.toContain('secret');
@@ -246,6 +247,18 @@ describe('the log with ACCESS_LOG=true', () => {
     ]);
   });
 
+  it('has the address of the client, also of one that is refused early or goes away', async () => {
+    const url = await service.url();
+    await exchange(url, 'GET /%zz HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n');
+    const lock = lockDatabase(home.file);
+    const socket = open(url);
+    socket.write(creation(1).text, () => socket.destroy());
+    await until(() => service.stdout.includes('"outcome":"refused"'));
+    lock.close();
+
+    expect((await requestLines()).map(({ ip }) => ip)).toEqual(['127.0.0.1', '127.0.0.1']);
+  });
+
   it('contains no password from a target in absolute form', async () => {
     const target = 'http://user:hunter2@x/plants?access_token=hunter3';
 
@@ -266,6 +279,30 @@ describe('the log with ACCESS_LOG=true', () => {
     expect(await requestLines()).toHaveLength(1);
     expect(service.lines.map(({ level }) => level)).not.toContain(60);
   });
+});
+
+it('the log names the client of a trusted proxy, and its caller although it is refused', async () => {
+  const home = new ServiceHome();
+  home.open();
+  writeFileSync(join(home.folder, 'tokens.txt'), 'scraper prometheus scope=metrics\n');
+  const service = await home.start({
+    ACCESS_LOG: 'true',
+    TRUSTED_PROXIES: '127.0.0.0/8 192.0.2.0/24',
+    AUTH_TOKENS_FILE: 'tokens.txt',
+  });
+  const forwarded = '203.0.113.9, 198.51.100.4, 192.0.2.1';
+  for (const expect of ['', 'Expect: 100-continue\r\n']) {
+    await exchange(
+      await service.url(),
+      `POST /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\nX-Forwarded-For: ${forwarded}\r\nAuthorization: Bearer scraper\r\n${expect}\r\n{}`,
+    );
+  }
+  await service.end();
+
+  const line = { ip: '198.51.100.4', status: 403, caller: 'prometheus' };
+  expect(service.lines.filter(({ msg }) => msg === 'request')).toMatchObject([line, line]);
+  expect(service.stdout).not.toContain('scraper');
+  await home.close();
 });
 
 describe('a log output', () => {
