@@ -9,8 +9,7 @@ import { allowOrigins, isPreflight } from './cors';
 import { createServer, type HttpOptions } from './http-server';
 import { answerClientError, answerConnect } from './node/client-errors';
 import { Connections } from './node/connections';
-import { requestIds } from './request-id';
-import { type Admission, listenForRequests } from './request-listener';
+import { type Admission, listenForRequests, requestIds } from './request-listener';
 
 /** RFC 2046 section 4.5.1. */
 const ANY_BYTES = 'application/octet-stream';

@@ -1,6 +1,8 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { createServer as createHttpServer, type Server } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import { limitConnections } from './connection-limit';
+import { Logger } from '@nestjs/common';
+import { LogThrottle } from '../http';
 import { readTls, reloadTls, type TlsFiles } from './tls';
 
 /** Durations are in milliseconds, sizes in bytes. */
@@ -22,6 +24,9 @@ export interface HttpOptions {
 
 /** How often Node looks for requests that have timed out, in milliseconds. */
 const TIMEOUT_CHECK_INTERVAL = 1000;
+
+/** Descriptors left for what is opened later: sessions of the database, files, the issuer of tokens. */
+const RESERVED = 32;
 
 /**
  * Creates the HTTP or HTTPS server of the service, without a listener for requests.
@@ -59,4 +64,42 @@ function createTlsServer(files: TlsFiles, settings: object, handshakeTimeout: nu
   });
   reloadTls(server, pair);
   return server;
+}
+
+/**
+ * Closes connections beyond a limit as they come, and logs how many, one line a second at most.
+ *
+ * The limit is lowered if the process may not open that many files (`ulimit -n`). At that point Node
+ * would close connections silently, and the service could not open a file or a database session.
+ *
+ * @param limit connections open at the same time
+ */
+function limitConnections(server: Server, limit: number): void {
+  const logger = new Logger('PlantStore');
+  server.maxConnections = limit;
+  server.once('listening', () => {
+    const descriptors = freeDescriptors();
+    if (descriptors - RESERVED >= limit) return;
+    server.maxConnections = Math.max(1, descriptors - RESERVED);
+    logger.warn(
+      `The service accepts only ${server.maxConnections} connections instead of ${limit}, because it may not open more files. Raise the limit of open files (ulimit -n), or lower MAX_CONNECTIONS.`,
+    );
+  });
+  const throttle = new LogThrottle<string>(0, (reason, count) => {
+    logger.warn(`Closed ${count} new connections within a second: ${reason}`);
+  });
+  server.on('drop', () => {
+    throttle.admit(`${server.maxConnections} are open, which is the limit (MAX_CONNECTIONS).`);
+  });
+}
+
+/** Infinite where the system does not say. */
+function freeDescriptors(): number {
+  try {
+    const limits = readFileSync('/proc/self/limits', 'utf8');
+    const limit = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Infinity);
+    return limit - readdirSync('/proc/self/fd').length;
+  } catch {
+    return Infinity;
+  }
 }
