@@ -1,6 +1,8 @@
 import './node-version';
 import { lookup } from 'node:dns/promises';
-import type { AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { Server as HttpsServer } from 'node:https';
+import type { AddressInfo, Server } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getSystemErrorMessage } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
@@ -12,6 +14,7 @@ import { readEnvironment, type Settings } from './config';
 import { describeForOperator, OperatorError } from './errors';
 import { closeOnSignal, Readiness } from './operations/health';
 import { PlantsRepository } from './plants';
+import { createHealthServer } from './server';
 
 async function main(): Promise<void> {
   // V8 sees the listeners of the server live long, and so may allocate those of each response in the old
@@ -35,10 +38,17 @@ async function main(): Promise<void> {
 async function serve(settings: Settings): Promise<NestFastifyApplication> {
   const app = await createApplication(settings);
   closeOnSignal(app, settings, fail);
-  await listen(app, settings);
+  const { host, port, healthPort } = settings;
+  await listen('PORT', host, port, (address) => app.listen(port, address));
   const logger = new Logger('PlantStore');
-  const { address, port } = app.getHttpServer().address() as AddressInfo;
-  logger.log(`Listening on ${settings.tls ? 'https' : 'http'}://${inUrl(address)}:${port}`);
+  logger.log(`Listening on ${boundTo(app.getHttpServer())}`);
+  if (healthPort !== undefined) {
+    const server = createHealthServer(app.getHttpAdapter().getInstance(), settings);
+    await listen('HEALTH_PORT', host, healthPort, (address) =>
+      once(server.listen(healthPort, address), 'listening'),
+    );
+    logger.log(`Health and metrics are also at ${boundTo(server)}`);
+  }
   // Bound to all addresses, it has a URL on the loopback interface.
   if (settings.docs) logger.log(`Swagger UI is at ${await app.getUrl()}/docs`);
   const fault = app.get(PlantsRepository, { strict: false }).findFault();
@@ -46,22 +56,34 @@ async function serve(settings: Settings): Promise<NestFastifyApplication> {
   return app;
 }
 
-function inUrl(address: string): string {
-  return address.includes(':') ? `[${address}]` : address;
-}
-
-async function listen(app: NestFastifyApplication, { host, port }: Settings): Promise<void> {
+/** @param start begins to listen on an address */
+async function listen(
+  variable: string,
+  host: string,
+  port: number,
+  start: (address: string) => Promise<unknown>,
+): Promise<void> {
   try {
     // A single address: for a name with several, Fastify creates servers without our settings.
-    const { address } = await lookup(host);
-    await app.listen(port, address);
+    await start((await lookup(host)).address);
   } catch (error) {
     const cause = error as NodeJS.ErrnoException;
-    const place = `${inUrl(host)}:${port}`;
     const reason = cause.errno === undefined ? cause.message : getSystemErrorMessage(cause.errno);
-    const variable = ['EADDRINUSE', 'EACCES'].includes(cause.code ?? '') ? 'PORT' : 'HOST';
-    throw new OperatorError(`Cannot listen on ${place}: ${reason}. Change ${variable}.`, { cause });
+    const culprit = ['EADDRINUSE', 'EACCES'].includes(cause.code ?? '') ? variable : 'HOST';
+    throw new OperatorError(
+      `Cannot listen on ${inUrl(host)}:${port}: ${reason}. Change ${culprit}.`,
+      { cause },
+    );
   }
+}
+
+function boundTo(server: Server): string {
+  const { address, port } = server.address() as AddressInfo;
+  return `${server instanceof HttpsServer ? 'https' : 'http'}://${inUrl(address)}:${port}`;
+}
+
+function inUrl(address: string): string {
+  return address.includes(':') ? `[${address}]` : address;
 }
 
 /** A line for a POSIX shell. Its id comes from the clock, so that each start prints a new one. */

@@ -21,6 +21,7 @@ describe('readEnvironment', () => {
     expect(readEnvironment({})).toEqual({
       host: '127.0.0.1',
       port: 3000,
+      healthPort: undefined,
       database: { sqlite: 'data/plants.db' },
       auth: { tokens: [] },
       tls: undefined,
@@ -49,6 +50,7 @@ describe('readEnvironment', () => {
 
   it.each<[NodeJS.ProcessEnv, Partial<Settings>]>([
     [{ PORT: '0' }, { port: 0 }],
+    [{ HEALTH_PORT: '9090' }, { healthPort: 9090 }],
     [{ HOST: '::1' }, { host: '::1' }],
     [{ HOST: '[::1]' }, { host: '::1' }],
     [{ DATABASE_URL: 'sqlite:/var/lib/plants.db' }, { database: { sqlite: '/var/lib/plants.db' } }],
@@ -139,6 +141,7 @@ describe('readEnvironment', () => {
 
   it.each<NodeJS.ProcessEnv>([
     ...each('PORT', '65536', '-1', '3000x', '1e3'),
+    ...each('HEALTH_PORT', 'true', '65536'),
     ...each('HOST', 'http://localhost', '[::1', '[localhost]'),
     ...each('DATABASE_URL', 'plants.db', 'sqlite:', 'mysql://localhost', 'postgres:plants'),
     ...each('DATABASE_URL', 'postgres://localhost:port/plants', 'postgres://one:5432,two:70000/p'),

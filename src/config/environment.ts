@@ -23,6 +23,8 @@ export interface Settings extends HttpOptions, ShutdownOptions {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
+  /** For health and metrics too; undefined for no such port. */
+  readonly healthPort: number | undefined;
   readonly database: DatabaseSettings;
   /** Its tokens are digests. */
   readonly auth: ServiceAuthOptions;
@@ -61,6 +63,8 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     return value ?? fallback;
   }
 
+  const readPort = <T>(name: string, fallback: T): T | number =>
+    read<T | number>(name, fallback, 'a port from 0 to 65535', parseIntegerBetween(0, 65_535));
   const readDuration = (name: string, fallback: number, shortest = 1): number =>
     read(
       name,
@@ -95,7 +99,8 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
 
   const settings: Settings = {
     host: read('HOST', '127.0.0.1', 'a host name or an IP address', parseHost),
-    port: read('PORT', 3000, 'a port from 0 to 65535', parseIntegerBetween(0, 65_535)),
+    port: readPort('PORT', 3000),
+    healthPort: readPort('HEALTH_PORT', undefined),
     database: attempt(DEFAULT_DATABASE, '', () => readDatabase(environment)),
     auth: {
       tokens: attempt([], 'AUTH_TOKENS: ', () => parseTokens(readText('AUTH_TOKENS'))),

@@ -5,7 +5,7 @@ import { findNearMatch } from '../plants/persistence';
 
 /** The variables that the service reads, except those of OpenTelemetry. */
 export const VARIABLES = [
-  ...['HOST', 'PORT', 'DATABASE_URL', 'DATABASE_URL_FILE'],
+  ...['HOST', 'PORT', 'HEALTH_PORT', 'DATABASE_URL', 'DATABASE_URL_FILE'],
   ...['AUTH_TOKENS', 'AUTH_TOKENS_FILE'],
   ...['AUTH_ISSUER', 'AUTH_AUDIENCE', 'AUTH_JWKS_URL', 'AUTH_SCOPE', 'AUTH_SCOPE_METRICS'],
   ...['TLS_CERT', 'TLS_KEY'],

@@ -6,7 +6,7 @@ import { pathOf, securityHeaders } from '../http';
 import { collectBytes, declareBytes } from '../plants';
 import { BodyMemory } from './body-memory';
 import { allowOrigins, isPreflight } from './cors';
-import { createServer, type HttpOptions } from './http-server';
+import { createServer, type HttpOptions, limitConnections } from './http-server';
 import { answerClientError, answerConnect } from './node/client-errors';
 import { Connections } from './node/connections';
 import { type Admission, listenForRequests, requestIds } from './request-listener';
@@ -30,6 +30,7 @@ export function createFastifyAdapter(
 ): FastifyAdapter {
   const { bodyLimit, corsOrigins } = options;
   const server = createServer(options);
+  limitConnections(server, options.maxConnections);
   const connections = new Connections(server);
   const idOf = requestIds();
   answerConnect(server, connections);

@@ -2,7 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createServer as createHttpServer, type Server } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import { Logger } from '@nestjs/common';
+import type { FastifyInstance } from 'fastify';
+import { NotFoundError } from '../errors';
 import { LogThrottle } from '../http';
+import { refuse } from './refusal';
+import { requestIds } from './request-listener';
 import { readTls, reloadTls, type TlsFiles } from './tls';
 
 /** Durations are in milliseconds, sizes in bytes. */
@@ -25,7 +29,7 @@ export interface HttpOptions {
 /** How often Node looks for requests that have timed out, in milliseconds. */
 const TIMEOUT_CHECK_INTERVAL = 1000;
 
-/** Descriptors left for what is opened later: sessions of the database, files, the issuer of tokens. */
+/** Descriptors left for what is opened later: sessions of the database, files, health checks. */
 const RESERVED = 32;
 
 /**
@@ -48,7 +52,6 @@ export function createServer(options: HttpOptions): Server {
     : createHttpServer(settings);
   // Our rules see all fields. The size of the header section bounds their number.
   server.maxHeadersCount = 0;
-  limitConnections(server, options.maxConnections);
   // Connections decides about a stalled connection. A client that does not send gets 408 before.
   return server.setTimeout(options.requestTimeout + 2 * TIMEOUT_CHECK_INTERVAL);
 }
@@ -66,6 +69,26 @@ function createTlsServer(files: TlsFiles, settings: object, handshakeTimeout: nu
   return server;
 }
 
+/** What {@link createHealthServer} serves, and how many connections it accepts. */
+const HEALTH_PATHS = ['/health/live', '/health/ready', '/metrics'];
+const HEALTH_CONNECTIONS = 8;
+
+/**
+ * Creates a server for health and metrics alone. It answers although all connections of the service
+ * are taken, and until the process ends, which it does not delay.
+ */
+export function createHealthServer(instance: FastifyInstance, options: HttpOptions): Server {
+  const server = createServer(options);
+  const idOf = requestIds();
+  server.maxConnections = HEALTH_CONNECTIONS;
+  server.on('connection', (socket) => socket.unref());
+  server.on('request', (request, response) => {
+    if (HEALTH_PATHS.includes(request.url ?? '')) instance.routing(request, response);
+    else refuse(request, response, new NotFoundError(), idOf(request), []);
+  });
+  return server.unref();
+}
+
 /**
  * Closes connections beyond a limit as they come, and logs how many, one line a second at most.
  *
@@ -74,7 +97,7 @@ function createTlsServer(files: TlsFiles, settings: object, handshakeTimeout: nu
  *
  * @param limit connections open at the same time
  */
-function limitConnections(server: Server, limit: number): void {
+export function limitConnections(server: Server, limit: number): void {
   const logger = new Logger('PlantStore');
   server.maxConnections = limit;
   server.once('listening', () => {

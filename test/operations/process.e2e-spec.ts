@@ -4,6 +4,7 @@ import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { creation } from '../support/load';
 import { readMetric } from '../support/metrics';
+import { plantStore } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { shell } from '../support/run';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
@@ -140,15 +141,15 @@ describe('the service as a process', () => {
     expect(service.stdout).not.toContain('localhost/plants');
   });
 
-  it('ends with one sentence when the port is taken', async () => {
+  it.each(['PORT', 'HEALTH_PORT'])('ends with one sentence when %s is taken', async (variable) => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as { port: number };
-    const service = home.begin({ PORT: String(port) });
+    const service = home.begin({ [variable]: String(port) });
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toBe(
-      `Cannot listen on 127.0.0.1:${port}: address already in use. Change PORT.\n`,
+      `Cannot listen on 127.0.0.1:${port}: address already in use. Change ${variable}.\n`,
     );
     expect(service.stdout).not.toContain('in use');
     other.close();
@@ -311,28 +312,39 @@ describe('the service as a process', () => {
     lock.close();
   });
 
-  it('closes connections that ulimit -n leaves no room for, counts them, and logs a line a second', async () => {
-    const fewFiles = ['sh', '-c', 'ulimit -n 128 && exec "$0" "$@"'];
-    const service = await home.start({}, fewFiles);
+  it.each([
+    ['64 files', ['sh', '-c', 'ulimit -n 64 && exec "$0" "$@"'], 200],
+    ['1,000 connections', [], 1200],
+  ])('with room for %s closes others, counts them, and answers at HEALTH_PORT', async (...room) => {
+    const [, wrapper, clients] = room;
+    const settings = { HEALTH_PORT: '0', MAX_CONNECTIONS: '1000' };
+    const service = await home.start(settings, wrapper);
     const url = await service.url();
-    expect(service.stdout).toMatch(/accepts only \d+ connections instead of 4096, .*ulimit -n/);
+    const [, health = ''] = await printed(service, /Health and metrics are also at ([^"]+)/);
+    const told = /accepts only \d+ connections instead of 1000, .*ulimit -n/.exec(service.stdout);
+    expect(told === null).toBe(wrapper.length === 0);
 
-    const sockets = Array.from({ length: 200 }, () => open(url).resume());
+    const sockets = Array.from({ length: clients }, () => open(url).resume());
     let dropped = 0;
     for (const socket of sockets) socket.on('close', () => dropped++);
     const lines = () => [
       ...service.stdout.matchAll(/Closed (\d+) new connections within a second: \d+ are open/g),
     ];
-    const told = () => lines().reduce((sum, [, count]) => sum + Number(count), 0);
-    await until(() => dropped > 100 && told() === dropped);
+    const logged = () => lines().reduce((sum, [, count]) => sum + Number(count), 0);
+    await until(() => dropped > 100 && logged() === dropped);
 
     expect(lines().length).toBeLessThan(5);
+    expect((await fetch(new URL('/health/ready', health))).status).toBe(200);
+    expect((await fetch(new URL('/plants', health))).status).toBe(404);
+    expect(await readMetric(new URL(health), 'http_dropped_connections_total')).toBe(dropped);
+    const ports = { PORT: url.port, HEALTH_PORT: new URL(health).port };
+    expect(await plantStore(['health', '--ready'], ports)).toMatchObject({ code: 0 });
     sockets.forEach((socket) => socket.destroy());
-    await until(async () => {
-      const counted = await readMetric(url, 'http_dropped_connections_total').catch(() => NaN);
-      return counted >= told();
-    });
-    expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
+    await until(() => service.post('{"id":1,"name":"Fern"}').then(Boolean, () => false));
+    const idle = open(new URL(health));
+    await once(idle, 'connect');
+    expect(await service.end()).toEqual({ code: 0, signal: null });
+    idle.destroy();
   });
 
   it('leaves a single database file behind', async () => {
