@@ -2,13 +2,14 @@ import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { Client } from 'pg';
 import { creation } from '../support/load';
 import { readMetric } from '../support/metrics';
 import { plantStore } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { shell } from '../support/run';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
-import { lockDatabase, readPlants } from '../support/sqlite';
+import { execute, lockDatabase, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
 import { open, readAnswers } from '../support/wire';
 
@@ -16,6 +17,10 @@ import { open, readAnswers } from '../support/wire';
 const [HEAD = '', BODY = ''] = creation(1)
   .text.replace('Host: x', 'Host: x\r\nExpect: 100-continue')
   .split(/(?<=\r\n\r\n)/);
+
+const OLD_TABLE = 'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)';
+
+const isUpgrade = ({ msg }: Record<string, unknown>) => String(msg).includes('the schema is being');
 
 describe('the service as a process', () => {
   const home = useServiceHome();
@@ -96,6 +101,40 @@ describe('the service as a process', () => {
       );
       expect(existsSync(join(home.folder, 'data'))).toBe(false);
     });
+  });
+
+  it('logs one line before it changes the schema of a SQLite file of an earlier version', async () => {
+    const file = join(home.folder, 'old.db');
+    execute(file, `${OLD_TABLE}; PRAGMA user_version = 1`);
+
+    const { lines } = await home.start({ DATABASE_URL: `sqlite:${file}` });
+
+    expect(lines.filter(isUpgrade)).toHaveLength(1);
+    expect(lines.find(isUpgrade)?.msg).toBe(
+      `${file}: the schema is being brought from version 1 to 3. An earlier version of the program cannot use the store afterwards.`,
+    );
+  });
+
+  it('logs one line before it changes a PostgreSQL schema, however long that is locked', async () => {
+    const server = await PostgresServer.start();
+    await server.execute(
+      `${OLD_TABLE}; CREATE TABLE plants_migrations (version integer PRIMARY KEY);
+       INSERT INTO plants_migrations VALUES (1)`,
+    );
+    const reader = new Client(server.url());
+    await reader.connect();
+    await reader.query('BEGIN; LOCK TABLE plants IN ACCESS SHARE MODE');
+
+    const service = await home.start({ DATABASE_URL: server.url() });
+    await until(() => server.log.split('canceling statement due to lock timeout').length > 3);
+    await reader.end();
+    await service.untilReady();
+
+    expect(service.lines.filter(isUpgrade)).toMatchObject([
+      { msg: expect.stringMatching(/^PostgreSQL at .*: .* from version 1 to 3\. /) as string },
+    ]);
+    await service.end();
+    await server.remove();
   });
 
   it('names every bad variable and ends with 1', async () => {

@@ -1,3 +1,8 @@
+/** The log line before the schema of a store is changed, which cannot be undone. */
+export function describeUpgrade(store: string, from: number, to: number): string {
+  return `${store}: the schema is being brought from version ${from} to ${to}. An earlier version of the program cannot use the store afterwards.`;
+}
+
 /** @throws Error when a newer program has made the schema of a database */
 export function assertSupportedSchema(version: number, newest: number): void {
   if (version <= newest) return;

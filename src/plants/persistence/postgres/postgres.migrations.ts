@@ -39,21 +39,30 @@ export interface Schema {
  * `plants` without a table `plants_migrations` was prepared by the operator (partitioned,
  * distributed) and is not changed.
  *
+ * @param announce is called before a schema of an earlier version is changed
  * @throws Error when it cannot, or when the schema is newer than this program
  */
-export async function migrate(client: ClientBase): Promise<Schema> {
-  if ((await readSchema(client)).version < VERSION) await migrateLocked(client);
+export async function migrate(
+  client: ClientBase,
+  announce: (from: number, to: number) => void = () => undefined,
+): Promise<Schema> {
+  if ((await readSchema(client)).version < VERSION) await migrateLocked(client, announce);
   // Another instance may have migrated while this one was reading.
   return readSchema(client);
 }
 
-async function migrateLocked(client: ClientBase): Promise<void> {
+async function migrateLocked(
+  client: ClientBase,
+  announce: (from: number, to: number) => void,
+): Promise<void> {
   // Each statement must see what others committed while this one waited for the lock.
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
   try {
     await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
     await client.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT}`);
-    if ((await readSchema(client)).version < VERSION) await client.query(SCHEMA);
+    const { version } = await readSchema(client);
+    if (version > 0 && version < VERSION) announce(version, VERSION);
+    if (version < VERSION) await client.query(SCHEMA);
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => undefined);

@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { ClientBase, ClientConfig, PoolClient } from 'pg';
 import { UnavailableError } from '../../../errors';
 import { CircuitBreaker } from '../circuit-breaker';
+import { describeUpgrade } from '../schema-version';
 import {
   isMomentary,
   isPoolExhausted,
@@ -32,6 +33,7 @@ export class PostgresSessions {
   );
   private readonly watch: StatementWatch;
   private schema: Schema | undefined;
+  private isUpgradeLogged = false;
 
   /** @throws Error when the URL or the settings are invalid */
   constructor(where: string | ClientConfig) {
@@ -158,7 +160,13 @@ export class PostgresSessions {
 
   /** Migrates the first store that is found. */
   private async useStore(session: ClientBase): Promise<void> {
-    const schema = this.schema ?? (await migrate(session));
+    const schema =
+      this.schema ??
+      (await migrate(session, (from, to) => {
+        // Once, although it is tried again while the table is locked.
+        if (!this.isUpgradeLogged) this.logger.log(describeUpgrade(this.hosts.name, from, to));
+        this.isUpgradeLogged = true;
+      }));
     await assertReadable(session, schema);
     if (this.schema) return;
     this.schema = schema;

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { OnApplicationShutdown } from '@nestjs/common';
+import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { OutcomeUnknownError, UnavailableError } from '../../../errors';
 import { INT64_MAX, INT64_MIN } from '../../int64';
 import type { Plant } from '../../plant';
@@ -7,6 +7,8 @@ import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { CircuitBreaker, PROBE_INTERVAL } from '../circuit-breaker';
 import { GroupCommit } from '../group-commit';
 import { type KeyedPlant, plantBatches } from '../plant-batches';
+import { describeUpgrade } from '../schema-version';
+import { SCHEMA_VERSION } from './sqlite.schema';
 import { openSqlite, RefusedError, SqliteThread } from './sqlite.thread';
 
 /** Characters of text after which a page ends early, to bound its memory. */
@@ -49,7 +51,10 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
    * @throws StoreOpenError when the file cannot be used
    */
   static async open(path: string): Promise<SqlitePlantsRepository> {
-    return new SqlitePlantsRepository(resolve(path), await openSqlite(path));
+    const announce = (from: number): void => {
+      new Logger('PlantStore').log(describeUpgrade(resolve(path), from, SCHEMA_VERSION));
+    };
+    return new SqlitePlantsRepository(resolve(path), await openSqlite(path, announce));
   }
 
   async insert({ id, name, tag }: Plant): Promise<boolean> {

@@ -36,6 +36,8 @@ function findWorker(): string {
   }
 }
 
+const nothing = (_from: number): void => undefined;
+
 /** Nothing of a request is stored, nor will be. */
 export class RefusedError extends Error {}
 
@@ -52,7 +54,10 @@ export class SqliteThread {
   private readonly pending: PromiseWithResolvers<never>[] = [];
   private endedBy: Error | undefined;
 
-  private constructor(private readonly worker: Worker) {
+  private constructor(
+    private readonly worker: Worker,
+    announce: (from: number) => void,
+  ) {
     this.ended = new Promise((resolve) => {
       const end = (reason: Error): void => {
         this.endedBy ??= reason;
@@ -65,6 +70,10 @@ export class SqliteThread {
       });
     });
     worker.on('message', (reply: SqliteReply) => {
+      if (reply.result === 'upgrading') {
+        announce(reply.from);
+        return;
+      }
       const request = this.pending.shift();
       if (reply.result === 'done') request?.resolve(reply.value as never);
       else if (reply.result === 'refused') request?.reject(new RefusedError(reply.reason));
@@ -75,8 +84,9 @@ export class SqliteThread {
   }
 
   /** @throws RefusedError when the thread cannot open the database */
-  static async start(data: SqliteWorkerData): Promise<SqliteThread> {
-    const thread = new SqliteThread(new Worker(findWorker(), { workerData: data, name: 'sqlite' }));
+  static async start(data: SqliteWorkerData, announce = nothing): Promise<SqliteThread> {
+    const worker = new Worker(findWorker(), { workerData: data, name: 'sqlite' });
+    const thread = new SqliteThread(worker, announce);
     try {
       thread.identity = await thread.nextReply();
       return thread;
@@ -131,14 +141,15 @@ export class SqliteThread {
  * Opens a database file in a thread of its own. Creates or migrates it as needed.
  *
  * @param path of the file, relative to the working directory
+ * @param announce is called before a file of an earlier version is changed
  * @throws StoreOpenError when the file cannot be used
  */
-export async function openSqlite(path: string): Promise<SqliteThread> {
+export async function openSqlite(path: string, announce = nothing): Promise<SqliteThread> {
   const fault = describeUnusablePath(path);
   if (fault) throw new StoreOpenError(`The database file ${path} cannot be used`, `it ${fault}`);
   const absolute = resolvePath(path);
   try {
-    return await SqliteThread.start({ path: absolute, identity: undefined });
+    return await SqliteThread.start({ path: absolute, identity: undefined }, announce);
   } catch (cause) {
     throw new StoreOpenError(`The database file ${absolute} cannot be used`, cause);
   }

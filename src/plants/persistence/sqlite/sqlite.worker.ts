@@ -160,7 +160,11 @@ function open(): Store {
     // FULL syncs the log at every commit. fullfsync asks macOS for a sync that reaches the disk.
     database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON');
     database.exec('PRAGMA checkpoint_fullfsync = ON');
-    if (isFirst) migrate(database);
+    if (isFirst) {
+      migrate(database, (from) => {
+        parentPort?.postMessage({ result: 'upgrading', from } satisfies SqliteReply);
+      });
+    }
     checkWritable(database);
     makeLogDurable(database, log);
     const insert = database.prepare(
