@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import { Readiness } from '../../src/operations/health';
 import { PlantsRepository } from '../../src/plants';
@@ -8,7 +7,7 @@ import { creation } from '../support/load';
 import { lockDatabase } from '../support/sqlite';
 import { stores, type TestStore } from '../support/stores';
 import { until } from '../support/until';
-import { exchange, open, readAnswers } from '../support/wire';
+import { exchange } from '../support/wire';
 
 describe.each(stores)('operations of a service with plants in %s', (_name, startStore) => {
   let store: TestStore;
@@ -290,16 +289,5 @@ describe('a service with other limits', () => {
     expect(await exchange(url, withBody(1025))).toMatchObject([
       { status: 400, body: errorBodies.tooLarge },
     ]);
-  });
-
-  it('closes only connections beyond MAX_CONNECTIONS, at once', async () => {
-    const url = await start({ MAX_CONNECTIONS: '1' });
-    const first = open(url);
-    await once(first, 'connect');
-
-    expect(await exchange(url, '')).toEqual([]);
-
-    first.write(last(ALIVE));
-    expect(await readAnswers(first)).toMatchObject([{ status: 200 }]);
   });
 });

@@ -1,6 +1,8 @@
-/** The log line before the schema of a store is changed, which cannot be undone. */
-export function describeUpgrade(store: string, from: number, to: number): string {
-  return `${store}: the schema is being brought from version ${from} to ${to}. An earlier version of the program cannot use the store afterwards.`;
+/** Logs a line before the schema of an earlier version is changed. */
+export type LogUpgrade = (line: string) => void;
+
+export function describeUpgrade(from: number, to: number): string {
+  return `The schema of the store is being brought from version ${from} to ${to}. An earlier version of the program cannot use the store afterwards.`;
 }
 
 /** @throws Error when a newer program has made the schema of a database */

@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { assertSupportedSchema } from '../schema-version';
+import { assertSupportedSchema, describeUpgrade, type LogUpgrade } from '../schema-version';
 
 const VERSION = 3;
 
@@ -39,29 +39,22 @@ export interface Schema {
  * `plants` without a table `plants_migrations` was prepared by the operator (partitioned,
  * distributed) and is not changed.
  *
- * @param announce is called before a schema of an earlier version is changed
  * @throws Error when it cannot, or when the schema is newer than this program
  */
-export async function migrate(
-  client: ClientBase,
-  announce: (from: number, to: number) => void = () => undefined,
-): Promise<Schema> {
-  if ((await readSchema(client)).version < VERSION) await migrateLocked(client, announce);
+export async function migrate(client: ClientBase, log?: LogUpgrade): Promise<Schema> {
+  if ((await readSchema(client)).version < VERSION) await migrateLocked(client, log);
   // Another instance may have migrated while this one was reading.
   return readSchema(client);
 }
 
-async function migrateLocked(
-  client: ClientBase,
-  announce: (from: number, to: number) => void,
-): Promise<void> {
+async function migrateLocked(client: ClientBase, log?: LogUpgrade): Promise<void> {
   // Each statement must see what others committed while this one waited for the lock.
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
   try {
     await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
     await client.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT}`);
     const { version } = await readSchema(client);
-    if (version > 0 && version < VERSION) announce(version, VERSION);
+    if (version > 0 && version < VERSION) log?.(describeUpgrade(version, VERSION));
     if (version < VERSION) await client.query(SCHEMA);
     await client.query('COMMIT');
   } catch (error) {

@@ -2,7 +2,6 @@ import { Logger } from '@nestjs/common';
 import type { ClientBase, ClientConfig, PoolClient } from 'pg';
 import { UnavailableError } from '../../../errors';
 import { CircuitBreaker } from '../circuit-breaker';
-import { describeUpgrade } from '../schema-version';
 import {
   isMomentary,
   isPoolExhausted,
@@ -158,15 +157,15 @@ export class PostgresSessions {
     }
   }
 
+  /** Once, although a migration is tried again and again while the table is locked. */
+  private readonly logUpgrade = (line: string): void => {
+    if (!this.isUpgradeLogged) this.logger.log(line);
+    this.isUpgradeLogged = true;
+  };
+
   /** Migrates the first store that is found. */
   private async useStore(session: ClientBase): Promise<void> {
-    const schema =
-      this.schema ??
-      (await migrate(session, (from, to) => {
-        // Once, although it is tried again while the table is locked.
-        if (!this.isUpgradeLogged) this.logger.log(describeUpgrade(this.hosts.name, from, to));
-        this.isUpgradeLogged = true;
-      }));
+    const schema = this.schema ?? (await migrate(session, this.logUpgrade));
     await assertReadable(session, schema);
     if (this.schema) return;
     this.schema = schema;

@@ -7,8 +7,6 @@ import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { CircuitBreaker, PROBE_INTERVAL } from '../circuit-breaker';
 import { GroupCommit } from '../group-commit';
 import { type KeyedPlant, plantBatches } from '../plant-batches';
-import { describeUpgrade } from '../schema-version';
-import { SCHEMA_VERSION } from './sqlite.schema';
 import { openSqlite, RefusedError, SqliteThread } from './sqlite.thread';
 
 /** Characters of text after which a page ends early, to bound its memory. */
@@ -51,10 +49,10 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
    * @throws StoreOpenError when the file cannot be used
    */
   static async open(path: string): Promise<SqlitePlantsRepository> {
-    const announce = (from: number): void => {
-      new Logger('PlantStore').log(describeUpgrade(resolve(path), from, SCHEMA_VERSION));
-    };
-    return new SqlitePlantsRepository(resolve(path), await openSqlite(path, announce));
+    const thread = await openSqlite(path, (line) => {
+      new Logger('PlantStore').log(line);
+    });
+    return new SqlitePlantsRepository(resolve(path), thread);
   }
 
   async insert({ id, name, tag }: Plant): Promise<boolean> {

@@ -21,8 +21,8 @@ export type SqliteRequest = readonly KeyedPlant[] | SqliteQuery | 'probe' | 'clo
 
 /** The reply to a request. The worker's first message is one too, with the identity of the store. */
 export type SqliteReply =
-  /** Before that, when an earlier version of the schema is about to be changed. */
-  | { readonly result: 'upgrading'; readonly from: number }
+  /** Comes before that, when the schema is about to be changed. */
+  | { readonly result: 'upgrading'; readonly line: string }
   | { readonly result: 'done'; readonly value: unknown }
   /** `refused`: nothing is stored or will be. `unknown`: a batch may be stored, perhaps after a crash. */
   | { readonly result: 'refused' | 'unknown'; readonly reason: string };

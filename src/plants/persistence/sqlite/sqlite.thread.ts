@@ -6,6 +6,7 @@ import { Worker } from 'node:worker_threads';
 import type { Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
 import type { KeyedPlant } from '../plant-batches';
+import type { LogUpgrade } from '../schema-version';
 import { StoreOpenError } from '../store-open.error';
 import type { SqliteQuery, SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.protocol';
 
@@ -36,8 +37,6 @@ function findWorker(): string {
   }
 }
 
-const nothing = (_from: number): void => undefined;
-
 /** Nothing of a request is stored, nor will be. */
 export class RefusedError extends Error {}
 
@@ -56,7 +55,7 @@ export class SqliteThread {
 
   private constructor(
     private readonly worker: Worker,
-    announce: (from: number) => void,
+    log?: LogUpgrade,
   ) {
     this.ended = new Promise((resolve) => {
       const end = (reason: Error): void => {
@@ -71,7 +70,7 @@ export class SqliteThread {
     });
     worker.on('message', (reply: SqliteReply) => {
       if (reply.result === 'upgrading') {
-        announce(reply.from);
+        log?.(reply.line);
         return;
       }
       const request = this.pending.shift();
@@ -84,9 +83,9 @@ export class SqliteThread {
   }
 
   /** @throws RefusedError when the thread cannot open the database */
-  static async start(data: SqliteWorkerData, announce = nothing): Promise<SqliteThread> {
+  static async start(data: SqliteWorkerData, log?: LogUpgrade): Promise<SqliteThread> {
     const worker = new Worker(findWorker(), { workerData: data, name: 'sqlite' });
-    const thread = new SqliteThread(worker, announce);
+    const thread = new SqliteThread(worker, log);
     try {
       thread.identity = await thread.nextReply();
       return thread;
@@ -141,15 +140,14 @@ export class SqliteThread {
  * Opens a database file in a thread of its own. Creates or migrates it as needed.
  *
  * @param path of the file, relative to the working directory
- * @param announce is called before a file of an earlier version is changed
  * @throws StoreOpenError when the file cannot be used
  */
-export async function openSqlite(path: string, announce = nothing): Promise<SqliteThread> {
+export async function openSqlite(path: string, log?: LogUpgrade): Promise<SqliteThread> {
   const fault = describeUnusablePath(path);
   if (fault) throw new StoreOpenError(`The database file ${path} cannot be used`, `it ${fault}`);
   const absolute = resolvePath(path);
   try {
-    return await SqliteThread.start({ path: absolute, identity: undefined }, announce);
+    return await SqliteThread.start({ path: absolute, identity: undefined }, log);
   } catch (cause) {
     throw new StoreOpenError(`The database file ${absolute} cannot be used`, cause);
   }

@@ -161,9 +161,7 @@ function open(): Store {
     database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON');
     database.exec('PRAGMA checkpoint_fullfsync = ON');
     if (isFirst) {
-      migrate(database, (from) => {
-        parentPort?.postMessage({ result: 'upgrading', from } satisfies SqliteReply);
-      });
+      migrate(database, (line) => parentPort?.postMessage({ result: 'upgrading', line }));
     }
     checkWritable(database);
     makeLogDurable(database, log);
