@@ -155,25 +155,24 @@ describe('the log', () => {
       ]);
     });
 
-    it('which issuer knows the caller', async () => {
+    it('which issuer knows the caller, also one without the scope', async () => {
       const provider = await OpenIdProvider.start(makeKey('ES256'));
-      await start({
-        ACCESS_LOG: 'true',
-        AUTH_ISSUER: provider.issuer,
+      const { issuer } = provider;
+      const settings = {
+        AUTH_ISSUER: issuer,
         AUTH_AUDIENCE: AUDIENCE,
-      });
-      await service.post('{"id":1,"name":"Fern"}', {
-        authorization: `Bearer ${await provider.accessToken()}`,
-      });
+        AUTH_SCOPE: 'plants:create',
+      };
+      await start({ ACCESS_LOG: 'true', ...settings });
+      for (const scope of ['plants:create', '']) {
+        const token = await provider.accessToken({ scope });
+        await service.post('{"id":1,"name":"Fern"}', { authorization: `Bearer ${token}` });
+      }
 
+      const caller = expect.any(String) as string;
       expect(await creations()).toEqual([
-        {
-          status: 200,
-          caller: expect.any(String) as string,
-          issuer: provider.issuer,
-          id: '1',
-          outcome: 'created',
-        },
+        { status: 200, caller, issuer, id: '1', outcome: 'created' },
+        { status: 403, caller, issuer },
       ]);
       await provider.stop();
     });

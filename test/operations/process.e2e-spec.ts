@@ -60,17 +60,28 @@ describe('the service as a process', () => {
       },
     );
 
-    it('says at last that it is not ready, and why, and prints the curl line once it is', async () => {
+    it.each([
+      ['cannot be reached', 'ECONNREFUSED'],
+      ['refuses the password', '28P01'],
+    ])('says at last that it is not ready because PostgreSQL %s', async (_what, code) => {
       const server = await PostgresServer.make();
-      const service = home.begin({ DATABASE_URL: server.url() });
+      const isUp = code === '28P01';
+      if (isUp) {
+        await server.start();
+        await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
+      }
+      const DATABASE_URL = server.url().replace('//postgres@', '//clerk:secret@');
+      const service = home.begin({ DATABASE_URL });
       await printed(service, /Not ready.*\n$/);
 
       expect(service.lines.at(-1)?.msg).toMatch(
-        /^Not ready, every creation is answered with 503: PostgreSQL at \S+: .*ECONNREFUSED.*\.$/,
+        RegExp(`^Not ready, every creation is answered with 503: PostgreSQL at .*${code}.*\\.$`),
       );
+      expect(service.stdout).not.toContain('secret');
       expect(service.stderr).toBe('');
 
-      await server.start();
+      if (!isUp) await server.start();
+      await server.execute("CREATE ROLE clerk LOGIN SUPERUSER PASSWORD 'secret'");
       const [line = ''] = await printed(service, /^curl .*$/m, 'stderr');
       expect((await shell(line)).stdout).toContain('HTTP/1.1 200 OK');
       await service.end();
