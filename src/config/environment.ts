@@ -1,5 +1,4 @@
 import { isIP } from 'node:net';
-import { compile } from '@fastify/proxy-addr';
 import { pino } from 'pino';
 import {
   formatScopes,
@@ -124,7 +123,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       'CORS_ORIGINS',
       [],
       'a list of origins such as https://app.example.org, without path and wildcards, separated by commas or white space',
-      parseOrigins,
+      parseList(isOrigin),
     ),
     rateLimit: read<RateLimitOptions | undefined>(
       'RATE_LIMIT',
@@ -145,7 +144,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       'TRUSTED_PROXIES',
       [],
       'a list of IP addresses or ranges such as 10.0.0.0/8, separated by commas or white space',
-      parseProxies,
+      parseList(isRange),
     ),
     docs: readFlag('DOCS', true),
     tracing: isTracingEnabled(environment),
@@ -222,31 +221,27 @@ function parseRate(text: string): RateLimitOptions | undefined {
   return quota > 0 ? { quota, window: WINDOWS[unit] ?? NaN } : undefined;
 }
 
-/** The members of a list that commas or white space separate. */
+/** The members of a list that commas or white space separate; undefined if there is none, or an invalid one. */
+const parseList =
+  (isValid: (member: string) => boolean): Parse<string[]> =>
+  (text) => {
+    const members = listOf(text);
+    return members.length > 0 && members.every(isValid) ? members : undefined;
+  };
+
 function listOf(text: string): string[] {
   return text.split(/[\s,]+/).filter((member) => member !== '');
 }
 
-function parseProxies(text: string): string[] | undefined {
-  const proxies = listOf(text);
-  try {
-    compile(proxies);
-  } catch {
-    return undefined;
-  }
-  // It also takes names of ranges, and "10" as the address 0.0.0.10.
-  const areValid = proxies.every((proxy) => isIP(proxy.replace(/\/.*/, '')));
-  return proxies.length > 0 && areValid ? proxies : undefined;
+/** Whether a text is an IP address, or a range of them such as `10.0.0.0/8`. */
+function isRange(text: string): boolean {
+  const [, address = '', bits = 1] = /^([^/]+)(?:\/([1-9]\d*))?$/.exec(text) ?? [];
+  return isIP(address) > 0 && Number(bits) <= (isIP(address) === 4 ? 32 : 128);
 }
 
-function parseOrigins(text: string): string[] | undefined {
-  const origins = listOf(text);
-  // As browsers write them. Opaque origins, "null", are everybody's.
-  // Browsers never send a wildcard, so that it would match nothing.
-  const areValid = origins.every(
-    (origin) => /^https?:[^*]+$/.test(origin) && URL.parse(origin)?.origin === origin,
-  );
-  return origins.length > 0 && areValid ? origins : undefined;
+/** Whether a text is an origin as browsers write it: never "null", which is everybody's, nor a wildcard. */
+function isOrigin(text: string): boolean {
+  return /^https?:[^*]+$/.test(text) && URL.parse(text)?.origin === text;
 }
 
 /** Returns the tokens as `sha256:HEX`, so that the settings hold no secret, with their scopes. */

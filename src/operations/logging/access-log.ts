@@ -34,11 +34,15 @@ export function logAccess(
     creations.set((message as CreationEvent).request, message as CreationEvent);
   };
   creationChannel.subscribe(remember);
-  const write = (request: LoggedRequest, status: number, caller = {}, fields: object): void => {
+  const write = (
+    request: LoggedRequest,
+    status: number,
+    { name: caller, issuer }: Partial<Caller> = {},
+    fields: object,
+  ): void => {
     const { method = '', url = '' } = request.raw;
     const ip = addresses.get(request.raw) ?? proxyAddress(request.raw, isTrusted);
-    const { name, issuer }: Partial<Caller> = caller;
-    const head = { ip, method, path: pathOf(url), status, caller: name, issuer };
+    const head = { ip, method, path: pathOf(url), status, caller, issuer };
     logger.info({ ...requestFields(request), ...head, ...fields }, 'request');
   };
   const writeRefusal = (message: unknown): void => {
