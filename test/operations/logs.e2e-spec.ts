@@ -357,20 +357,16 @@ describe("the log of Nest's Logger", () => {
     return text;
   }
 
-  it('is JSON unless the output is a terminal', () => {
-    expect(JSON.parse(written(false, new Error('gone'), 'no store', 'Store'))).toMatchObject({
+  it.each([
+    [[new Error('gone'), 'no store'], { msg: 'no store', err: { message: 'gone' } }],
+    // Nest's Logger passes an error without a stack this way.
+    [['gone', undefined], { msg: 'gone' }],
+  ])('is JSON unless the output is a terminal: %j', ([error, more], line) => {
+    expect(JSON.parse(written(false, error, more, 'Store'))).toMatchObject({
+      ...line,
       level: 50,
       context: 'Store',
-      msg: 'no store',
-      err: { message: 'gone' },
     });
-  });
-
-  it('adds nothing for a missing stack', () => {
-    // Nest's Logger passes an error without a stack this way.
-    const line = written(false, 'gone', undefined, 'Store');
-
-    expect(JSON.parse(line)).toMatchObject({ context: 'Store', msg: 'gone' });
   });
 
   it('is readable on a terminal', () => {
