@@ -47,7 +47,7 @@ export function equip(
   app.get(Metrics).measure(instance);
   if (settings.tracing) app.get(Tracing).start(instance);
   identifyFailedRequests();
-  if (settings.accessLog) logAccess(instance, logger);
+  if (settings.accessLog) logAccess(instance, logger, settings.trustedProxies);
   serveHealth(instance, app.get(Readiness));
   if (settings.docs) {
     const { serveDocument } = require('./openapi') as typeof documentRoutes;

@@ -1,5 +1,9 @@
 import './node-version';
 import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
+import { Server as HttpsServer } from 'node:https';
+import type { AddressInfo, Server } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { getSystemErrorMessage } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { Logger } from '@nestjs/common';
@@ -8,7 +12,9 @@ import { createApplication } from './application';
 import { isAuthConfigured, makeToken } from './auth';
 import { readEnvironment, type Settings } from './config';
 import { describeForOperator, OperatorError } from './errors';
-import { closeOnSignal } from './operations/health';
+import { closeOnSignal, Readiness } from './operations/health';
+import { PlantsRepository } from './plants';
+import { createHealthServer } from './server';
 
 async function main(): Promise<void> {
   // V8 sees the listeners of the server live long, and so may allocate those of each response in the old
@@ -21,6 +27,8 @@ async function main(): Promise<void> {
   }
   const token = makeToken();
   const app = await serve({ ...settings, auth: { tokens: [token] } });
+  // Until then a creation can only be refused.
+  while (!app.get(Readiness).isReady()) await sleep(500, undefined, { ref: false });
   // Off a terminal, the standard output is for log lines.
   const print = process.stdout.isTTY ? console.log : console.error;
   print(`\nNo AUTH_* variable is set. This token is valid until the service stops. Try it:\n`);
@@ -30,26 +38,52 @@ async function main(): Promise<void> {
 async function serve(settings: Settings): Promise<NestFastifyApplication> {
   const app = await createApplication(settings);
   closeOnSignal(app, settings, fail);
-  await listen(app, settings);
+  const { host, port, healthPort } = settings;
+  await listen('PORT', host, port, (address) => app.listen(port, address));
   const logger = new Logger('PlantStore');
-  const url = await app.getUrl();
-  logger.log(`Listening on ${url}`);
-  if (settings.docs) logger.log(`Swagger UI is at ${url}/docs`);
+  logger.log(`Listening on ${boundTo(app.getHttpServer())}`);
+  if (healthPort !== undefined) {
+    const server = createHealthServer(app.getHttpAdapter().getInstance(), settings);
+    await listen('HEALTH_PORT', host, healthPort, (address) =>
+      once(server.listen(healthPort, address), 'listening'),
+    );
+    logger.log(`Health and metrics are also at ${boundTo(server)}`);
+  }
+  // Bound to all addresses, it has a URL on the loopback interface.
+  if (settings.docs) logger.log(`Swagger UI is at ${await app.getUrl()}/docs`);
+  const fault = app.get(PlantsRepository, { strict: false }).findFault();
+  if (fault) logger.warn(`Not ready, every creation is answered with 503: ${fault.message}`);
   return app;
 }
 
-async function listen(app: NestFastifyApplication, { host, port }: Settings): Promise<void> {
+/** @param start begins to listen on an address */
+async function listen(
+  variable: string,
+  host: string,
+  port: number,
+  start: (address: string) => Promise<unknown>,
+): Promise<void> {
   try {
     // A single address: for a name with several, Fastify creates servers without our settings.
-    const { address } = await lookup(host);
-    await app.listen(port, address);
+    await start((await lookup(host)).address);
   } catch (error) {
     const cause = error as NodeJS.ErrnoException;
-    const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
     const reason = cause.errno === undefined ? cause.message : getSystemErrorMessage(cause.errno);
-    const variable = ['EADDRINUSE', 'EACCES'].includes(cause.code ?? '') ? 'PORT' : 'HOST';
-    throw new OperatorError(`Cannot listen on ${place}: ${reason}. Change ${variable}.`, { cause });
+    const culprit = ['EADDRINUSE', 'EACCES'].includes(cause.code ?? '') ? variable : 'HOST';
+    throw new OperatorError(
+      `Cannot listen on ${inUrl(host)}:${port}: ${reason}. Change ${culprit}.`,
+      { cause },
+    );
   }
+}
+
+function boundTo(server: Server): string {
+  const { address, port } = server.address() as AddressInfo;
+  return `${server instanceof HttpsServer ? 'https' : 'http'}://${inUrl(address)}:${port}`;
+}
+
+function inUrl(address: string): string {
+  return address.includes(':') ? `[${address}]` : address;
 }
 
 /** A line for a POSIX shell. Its id comes from the clock, so that each start prints a new one. */

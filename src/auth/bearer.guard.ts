@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import { InvalidTokenError, MissingCredentialsError } from '../errors';
+import { InsufficientScopeError, InvalidTokenError, MissingCredentialsError } from '../errors';
 import { fieldValues, type HostRequest, nodeRequest } from '../http';
 import { hashToken } from './listed-token';
 import { type Caller, type Scope, TokenVerifier } from './token-verifier';
@@ -76,8 +76,17 @@ export class BearerGuard implements CanActivate {
       request.caller = caller;
       return true;
     };
-    const caller = this.authenticate(nodeRequest(request), scope);
-    return caller instanceof Promise ? caller.then(admit) : admit(caller);
+    const refuse = (error: unknown): never => {
+      // For the log of the refusal.
+      if (error instanceof InsufficientScopeError) request.caller = error.caller;
+      throw error;
+    };
+    try {
+      const caller = this.authenticate(nodeRequest(request), scope);
+      return caller instanceof Promise ? caller.then(admit, refuse) : admit(caller);
+    } catch (error) {
+      return refuse(error);
+    }
   }
 
   /**

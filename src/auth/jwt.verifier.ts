@@ -111,7 +111,7 @@ export class JwtVerifier implements OnModuleInit, OnApplicationShutdown {
 
   private admit(token: AcceptedToken, scope: Scope): Caller {
     if (token.scopes.includes(scope)) return token.caller;
-    throw new InsufficientScopeError(this.requiredFor(scope).join(' '));
+    throw new InsufficientScopeError(this.requiredFor(scope).join(' '), token.caller);
   }
 
   private findScopes({ scope, scp }: JWTPayload): Scope[] {

@@ -151,7 +151,9 @@ export class TokenList {
     if (listed !== undefined && listed.expires <= Date.now()) {
       throw new InvalidTokenError('The token has expired.');
     }
-    if (listed?.scopes?.includes(scope) === false) throw new InsufficientScopeError(scope);
+    if (listed?.scopes?.includes(scope) === false) {
+      throw new InsufficientScopeError(scope, listed.caller);
+    }
     return listed?.caller;
   }
 }

@@ -11,7 +11,7 @@ export function addHealth(program: Command): void {
     .command('health')
     .summary('ask the running service whether it is live or ready')
     .description(
-      'Asks the service that the same environment configures (HOST, PORT, TLS_CERT) whether it is live. The exit code is 1 when it is not, or does not answer within 5 seconds.',
+      'Asks the service that the same environment configures (HOST, HEALTH_PORT or PORT, TLS_CERT) whether it is live. The exit code is 1 when it is not, or does not answer within 5 seconds.',
     )
     .option('--ready', 'ask whether it is ready, that is, whether its store accepts plants')
     .addHelpText('after', '\nExample:\n  plant-store health --ready')
@@ -22,7 +22,8 @@ export function addHealth(program: Command): void {
 
 async function askHealth(word: 'live' | 'ready'): Promise<void> {
   const { readEnvironment } = await import('../config/index.js');
-  const { host, port, tls } = readEnvironment({ ...process.env, NODE_ENV: undefined });
+  const settings = readEnvironment({ ...process.env, NODE_ENV: undefined });
+  const { host, tls, healthPort: port = settings.port } = settings;
   if (port === 0) {
     throw new OperatorError(
       'PORT is 0, so the service listens on a port that only its log names. Set PORT to that port.',

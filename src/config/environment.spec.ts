@@ -21,6 +21,7 @@ describe('readEnvironment', () => {
     expect(readEnvironment({})).toEqual({
       host: '127.0.0.1',
       port: 3000,
+      healthPort: undefined,
       database: { sqlite: 'data/plants.db' },
       auth: { tokens: [] },
       tls: undefined,
@@ -36,6 +37,7 @@ describe('readEnvironment', () => {
       shutdownTimeout: 10_000,
       logLevel: 'info',
       accessLog: false,
+      trustedProxies: [],
       docs: true,
       tracing: false,
       warnings: [],
@@ -48,7 +50,9 @@ describe('readEnvironment', () => {
 
   it.each<[NodeJS.ProcessEnv, Partial<Settings>]>([
     [{ PORT: '0' }, { port: 0 }],
+    [{ HEALTH_PORT: '9090' }, { healthPort: 9090 }],
     [{ HOST: '::1' }, { host: '::1' }],
+    [{ HOST: '[::1]' }, { host: '::1' }],
     [{ DATABASE_URL: 'sqlite:/var/lib/plants.db' }, { database: { sqlite: '/var/lib/plants.db' } }],
     ...[
       'postgres://localhost/plants',
@@ -69,6 +73,10 @@ describe('readEnvironment', () => {
     [
       { CORS_ORIGINS: 'https://app.example.org,http://localhost:5173 http://[::1]' },
       { corsOrigins: ['https://app.example.org', 'http://localhost:5173', 'http://[::1]'] },
+    ],
+    [
+      { TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.1 fd00::/8' },
+      { trustedProxies: ['10.0.0.0/8', '192.0.2.1', 'fd00::/8'] },
     ],
     [{ RATE_LIMIT: '100/s' }, { rateLimit: { quota: 100, window: 1 } }],
     [{ RATE_LIMIT: '6 / m' }, { rateLimit: { quota: 6, window: 60 } }],
@@ -133,7 +141,8 @@ describe('readEnvironment', () => {
 
   it.each<NodeJS.ProcessEnv>([
     ...each('PORT', '65536', '-1', '3000x', '1e3'),
-    { HOST: 'http://localhost' },
+    ...each('HEALTH_PORT', 'true', '65536'),
+    ...each('HOST', 'http://localhost', '[::1', '[localhost]'),
     ...each('DATABASE_URL', 'plants.db', 'sqlite:', 'mysql://localhost', 'postgres:plants'),
     ...each('DATABASE_URL', 'postgres://localhost:port/plants', 'postgres://one:5432,two:70000/p'),
     ...[
@@ -149,6 +158,7 @@ describe('readEnvironment', () => {
     ...each('CORS_ORIGINS', '*', 'null', 'app.example.org', 'https://app.example.org/'),
     ...each('CORS_ORIGINS', 'https://App.example.org', 'https://app.example.org:443'),
     ...each('CORS_ORIGINS', 'https://*.example.org/a', 'https://*.example.org', 'ftp://a.org'),
+    ...each('TRUSTED_PROXIES', 'true', '10', '0.0.0.0/0', '10.0.0.0/33', 'proxy', 'loopback', ','),
     ...each('RATE_LIMIT', '100', '0/s', '5/d'),
     ...each('SHUTDOWN_TIMEOUT', '0', '10h'),
     { REQUEST_TIMEOUT: '999999999' },

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { pino } from 'pino';
 import {
   formatScopes,
@@ -21,6 +22,8 @@ export interface Settings extends HttpOptions, ShutdownOptions {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
+  /** For health and metrics too; undefined for no such port. */
+  readonly healthPort: number | undefined;
   readonly database: DatabaseSettings;
   /** Its tokens are digests. */
   readonly auth: ServiceAuthOptions;
@@ -28,6 +31,8 @@ export interface Settings extends HttpOptions, ShutdownOptions {
   readonly rateLimit: RateLimitOptions | undefined;
   readonly logLevel: string;
   readonly accessLog: boolean;
+  /** Addresses and ranges of proxies whose `X-Forwarded-For` the access log believes. */
+  readonly trustedProxies: readonly string[];
   readonly docs: boolean;
   /** Whether OpenTelemetry traces requests. Its SDK reads the rest of its settings itself. */
   readonly tracing: boolean;
@@ -57,6 +62,8 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     return value ?? fallback;
   }
 
+  const readPort = <T>(name: string, fallback: T): T | number =>
+    read<T | number>(name, fallback, 'a port from 0 to 65535', parseIntegerBetween(0, 65_535));
   const readDuration = (name: string, fallback: number, shortest = 1): number =>
     read(
       name,
@@ -90,10 +97,9 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   if (!certificate !== !key) faults.push('TLS_CERT and TLS_KEY must both be set, or neither');
 
   const settings: Settings = {
-    host: read('HOST', '127.0.0.1', 'a host name or an IP address', (value) =>
-      /^[\w.:-]+$/.test(value) ? value : undefined,
-    ),
-    port: read('PORT', 3000, 'a port from 0 to 65535', parseIntegerBetween(0, 65_535)),
+    host: read('HOST', '127.0.0.1', 'a host name or an IP address', parseHost),
+    port: readPort('PORT', 3000),
+    healthPort: readPort('HEALTH_PORT', undefined),
     database: attempt(DEFAULT_DATABASE, '', () => readDatabase(environment)),
     auth: {
       tokens: attempt([], 'AUTH_TOKENS: ', () => parseTokens(readText('AUTH_TOKENS'))),
@@ -117,7 +123,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       'CORS_ORIGINS',
       [],
       'a list of origins such as https://app.example.org, without path and wildcards, separated by commas or white space',
-      parseOrigins,
+      parseList(isOrigin),
     ),
     rateLimit: read<RateLimitOptions | undefined>(
       'RATE_LIMIT',
@@ -134,6 +140,12 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       LOG_LEVELS.find((level) => level === value.toLowerCase()),
     ),
     accessLog: readFlag('ACCESS_LOG', false),
+    trustedProxies: read(
+      'TRUSTED_PROXIES',
+      [],
+      'a list of IP addresses or ranges such as 10.0.0.0/8, separated by commas or white space',
+      parseList(isRange),
+    ),
     docs: readFlag('DOCS', true),
     tracing: isTracingEnabled(environment),
     warnings: describeMisspelled(environment),
@@ -175,6 +187,12 @@ const parseIntegerBetween =
     return number >= min && number <= max ? number : undefined;
   };
 
+/** An IPv6 address may have the brackets that it has in a URL. */
+function parseHost(text: string): string | undefined {
+  const host = text.replace(/^\[(.*:.*)\]$/, '$1');
+  return /^[\w.:-]+$/.test(host) ? host : undefined;
+}
+
 const DURATION_UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000 };
 
 /** @param shortest in milliseconds */
@@ -203,21 +221,34 @@ function parseRate(text: string): RateLimitOptions | undefined {
   return quota > 0 ? { quota, window: WINDOWS[unit] ?? NaN } : undefined;
 }
 
-function parseOrigins(text: string): string[] | undefined {
-  const origins = text.split(/[\s,]+/).filter((origin) => origin !== '');
-  // As browsers write them. Opaque origins, "null", are everybody's.
-  // Browsers never send a wildcard, so that it would match nothing.
-  const areValid = origins.every(
-    (origin) => /^https?:[^*]+$/.test(origin) && URL.parse(origin)?.origin === origin,
-  );
-  return origins.length > 0 && areValid ? origins : undefined;
+/** The members of a list that commas or white space separate; undefined if there is none, or an invalid one. */
+const parseList =
+  (isValid: (member: string) => boolean): Parse<string[]> =>
+  (text) => {
+    const members = listOf(text);
+    return members.length > 0 && members.every(isValid) ? members : undefined;
+  };
+
+function listOf(text: string): string[] {
+  return text.split(/[\s,]+/).filter((member) => member !== '');
+}
+
+/** Whether a text is an IP address, or a range of them such as `10.0.0.0/8`. */
+function isRange(text: string): boolean {
+  const [, address = '', bits = 1] = /^([^/]+)(?:\/([1-9]\d*))?$/.exec(text) ?? [];
+  return isIP(address) > 0 && Number(bits) <= (isIP(address) === 4 ? 32 : 128);
+}
+
+/** Whether a text is an origin as browsers write it: never "null", which is everybody's, nor a wildcard. */
+function isOrigin(text: string): boolean {
+  return /^https?:[^*]+$/.test(text) && URL.parse(text)?.origin === text;
 }
 
 /** Returns the tokens as `sha256:HEX`, so that the settings hold no secret, with their scopes. */
 function parseTokens(text: string | undefined): string[] {
   if (text === undefined) return [];
   const entries: string[] = [];
-  for (const field of text.split(/[\s,]+/).filter((each) => each !== '')) {
+  for (const field of listOf(text)) {
     // A scope belongs to the token before it.
     if (field.startsWith('scope=') && entries.length > 0) entries.push(`${entries.pop()} ${field}`);
     else entries.push(field);

@@ -5,14 +5,14 @@ import { findNearMatch } from '../plants/persistence';
 
 /** The variables that the service reads, except those of OpenTelemetry. */
 export const VARIABLES = [
-  ...['HOST', 'PORT', 'DATABASE_URL', 'DATABASE_URL_FILE'],
+  ...['HOST', 'PORT', 'HEALTH_PORT', 'DATABASE_URL', 'DATABASE_URL_FILE'],
   ...['AUTH_TOKENS', 'AUTH_TOKENS_FILE'],
   ...['AUTH_ISSUER', 'AUTH_AUDIENCE', 'AUTH_JWKS_URL', 'AUTH_SCOPE', 'AUTH_SCOPE_METRICS'],
   ...['TLS_CERT', 'TLS_KEY'],
   ...['BODY_LIMIT', 'HEADERS_LIMIT', 'MAX_CONNECTIONS', 'RATE_LIMIT', 'CORS_ORIGINS'],
   ...['HEADERS_TIMEOUT', 'REQUEST_TIMEOUT', 'KEEP_ALIVE_TIMEOUT'],
   ...['SHUTDOWN_GRACE', 'SHUTDOWN_TIMEOUT'],
-  ...['LOG_LEVEL', 'ACCESS_LOG', 'DOCS', 'NODE_ENV'],
+  ...['LOG_LEVEL', 'ACCESS_LOG', 'TRUSTED_PROXIES', 'DOCS', 'NODE_ENV'],
 ];
 
 /**

@@ -57,6 +57,11 @@ export abstract class PlantsRepository {
     return true;
   }
 
+  /** Why the store takes no plants, for the operator; undefined while it does, or when that is not known. */
+  findFault(): Error | undefined {
+    return undefined;
+  }
+
   /** How many plants wait for their batch to begin; 0 for a store without a queue. */
   queueLength(): number {
     return 0;

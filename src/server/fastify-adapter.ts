@@ -6,11 +6,10 @@ import { pathOf, securityHeaders } from '../http';
 import { collectBytes, declareBytes } from '../plants';
 import { BodyMemory } from './body-memory';
 import { allowOrigins, isPreflight } from './cors';
-import { createServer, type HttpOptions } from './http-server';
+import { createServer, type HttpOptions, limitConnections } from './http-server';
 import { answerClientError, answerConnect } from './node/client-errors';
 import { Connections } from './node/connections';
-import { requestIds } from './request-id';
-import { type Admission, listenForRequests } from './request-listener';
+import { type Admission, listenForRequests, requestIds } from './request-listener';
 
 /** RFC 2046 section 4.5.1. */
 const ANY_BYTES = 'application/octet-stream';
@@ -31,6 +30,7 @@ export function createFastifyAdapter(
 ): FastifyAdapter {
   const { bodyLimit, corsOrigins } = options;
   const server = createServer(options);
+  limitConnections(server, options.maxConnections);
   const connections = new Connections(server);
   const idOf = requestIds();
   answerConnect(server, connections);

@@ -1,6 +1,12 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { createServer as createHttpServer, type Server } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import { limitConnections } from './connection-limit';
+import { Logger } from '@nestjs/common';
+import type { FastifyInstance } from 'fastify';
+import { NotFoundError } from '../errors';
+import { LogThrottle } from '../http';
+import { refuse } from './refusal';
+import { requestIds } from './request-listener';
 import { readTls, reloadTls, type TlsFiles } from './tls';
 
 /** Durations are in milliseconds, sizes in bytes. */
@@ -23,6 +29,9 @@ export interface HttpOptions {
 /** How often Node looks for requests that have timed out, in milliseconds. */
 const TIMEOUT_CHECK_INTERVAL = 1000;
 
+/** Descriptors left for what is opened later: sessions of the database, files, health checks. */
+const RESERVED = 32;
+
 /**
  * Creates the HTTP or HTTPS server of the service, without a listener for requests.
  *
@@ -43,7 +52,6 @@ export function createServer(options: HttpOptions): Server {
     : createHttpServer(settings);
   // Our rules see all fields. The size of the header section bounds their number.
   server.maxHeadersCount = 0;
-  limitConnections(server, options.maxConnections);
   // Connections decides about a stalled connection. A client that does not send gets 408 before.
   return server.setTimeout(options.requestTimeout + 2 * TIMEOUT_CHECK_INTERVAL);
 }
@@ -59,4 +67,62 @@ function createTlsServer(files: TlsFiles, settings: object, handshakeTimeout: nu
   });
   reloadTls(server, pair);
   return server;
+}
+
+/** What {@link createHealthServer} serves, and how many connections it accepts. */
+const HEALTH_PATHS = ['/health/live', '/health/ready', '/metrics'];
+const HEALTH_CONNECTIONS = 8;
+
+/**
+ * Creates a server for health and metrics alone. It answers although all connections of the service
+ * are taken, and until the process ends, which it does not delay.
+ */
+export function createHealthServer(instance: FastifyInstance, options: HttpOptions): Server {
+  const server = createServer(options);
+  const idOf = requestIds();
+  server.maxConnections = HEALTH_CONNECTIONS;
+  server.on('connection', (socket) => socket.unref());
+  server.on('request', (request, response) => {
+    if (HEALTH_PATHS.includes(request.url ?? '')) instance.routing(request, response);
+    else refuse(request, response, new NotFoundError(), idOf(request), []);
+  });
+  return server.unref();
+}
+
+/**
+ * Closes connections beyond a limit as they come, and logs how many, one line a second at most.
+ *
+ * The limit is lowered if the process may not open that many files (`ulimit -n`). At that point Node
+ * would close connections silently, and the service could not open a file or a database session.
+ *
+ * @param limit connections open at the same time
+ */
+export function limitConnections(server: Server, limit: number): void {
+  const logger = new Logger('PlantStore');
+  server.maxConnections = limit;
+  server.once('listening', () => {
+    const descriptors = freeDescriptors();
+    if (descriptors - RESERVED >= limit) return;
+    server.maxConnections = Math.max(1, descriptors - RESERVED);
+    logger.warn(
+      `The service accepts only ${server.maxConnections} connections instead of ${limit}, because it may not open more files. Raise the limit of open files (ulimit -n), or lower MAX_CONNECTIONS.`,
+    );
+  });
+  const throttle = new LogThrottle<string>(0, (reason, count) => {
+    logger.warn(`Closed ${count} new connections within a second: ${reason}`);
+  });
+  server.on('drop', () => {
+    throttle.admit(`${server.maxConnections} are open, which is the limit (MAX_CONNECTIONS).`);
+  });
+}
+
+/** Infinite where the system does not say. */
+function freeDescriptors(): number {
+  try {
+    const limits = readFileSync('/proc/self/limits', 'utf8');
+    const limit = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Infinity);
+    return limit - readdirSync('/proc/self/fd').length;
+  } catch {
+    return Infinity;
+  }
 }

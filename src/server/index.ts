@@ -1,5 +1,5 @@
 export { createFastifyAdapter } from './fastify-adapter';
-export type { HttpOptions } from './http-server';
+export { createHealthServer, type HttpOptions } from './http-server';
 export { type Refusal, refusalChannel } from './refusal';
 export type { Admission } from './request-listener';
 export { readTls } from './tls';

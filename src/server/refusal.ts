@@ -1,6 +1,6 @@
 import { channel } from 'node:diagnostics_channel';
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
-import { errorChannel, type PlantStoreError } from '../errors';
+import { errorChannel, InsufficientScopeError, type PlantStoreError } from '../errors';
 import { securityHeaders } from '../http';
 import { corsFields } from './cors';
 
@@ -9,6 +9,8 @@ export interface Refusal {
   readonly request: IncomingMessage;
   readonly requestId: string;
   readonly status: number;
+  /** Of a valid token that lacks the scope. */
+  readonly caller: InsufficientScopeError['caller'];
 }
 
 /** Node's diagnostics channel of the requests refused here; its messages are {@link Refusal}s. */
@@ -34,7 +36,8 @@ export function refuse(
   response
     .writeHead(status, { ...headers, 'X-Request-Id': requestId, ...corsFields(request, origins) })
     .end(isHead ? undefined : body);
-  refusalChannel.publish({ request, requestId, status } satisfies Refusal);
+  const caller = error instanceof InsufficientScopeError ? error.caller : undefined;
+  refusalChannel.publish({ request, requestId, status, caller } satisfies Refusal);
 }
 
 /** An error answer as it goes over the wire, for a socket without a response. It must be the last. */

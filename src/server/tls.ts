@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { Server } from 'node:https';
 import { createSecureContext } from 'node:tls';
 import { Logger } from '@nestjs/common';
@@ -11,6 +12,9 @@ export interface TlsFiles {
   readonly key: string;
 }
 
+const NO_PAIR =
+  'TLS_CERT must begin with a certificate in PEM, and TLS_KEY must be its private key in PEM, without a passphrase';
+
 type TlsPair = FileFollower<{ cert: Buffer; key: Buffer }>;
 
 /** @throws OperatorError when a file cannot be read, is not PEM, or the two do not belong together */
@@ -18,6 +22,8 @@ export function readTls({ certificate, key }: TlsFiles): TlsPair {
   try {
     return new FileFollower([certificate, key], (cert: Buffer, keyOfCert: Buffer) => {
       const pair = { cert, key: keyOfCert };
+      // A secure context takes a key of another type, and then every handshake fails.
+      if (!isPair(pair)) throw new Error(NO_PAIR);
       createSecureContext(pair);
       return pair;
     });
@@ -45,6 +51,14 @@ export function reloadTls(server: Server, pair: TlsPair): void {
   server.once('close', () => {
     pair.stop();
   });
+}
+
+function isPair({ cert, key }: { cert: Buffer; key: Buffer }): boolean {
+  try {
+    return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+  } catch {
+    return false;
+  }
 }
 
 function cannotBeUsed(reason: string): string {

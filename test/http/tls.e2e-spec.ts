@@ -9,6 +9,7 @@ import { TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
 import { useFolder } from '../support/folder';
 import { creation } from '../support/load';
+import { plantStore } from '../support/plant-store';
 import { ServiceProcess } from '../support/service-process';
 import { until } from '../support/until';
 import { readAnswers } from '../support/wire';
@@ -33,11 +34,14 @@ describe('HTTPS', () => {
   }
 
   async function writePair(commonName: string): Promise<void> {
-    const { cert, private: key } = await generate([{ name: 'commonName', value: commonName }]);
-    for (const [name, text] of Object.entries({ cert, key })) {
-      writeFileSync(join(folder, 'new'), text);
-      renameSync(join(folder, 'new'), join(folder, `${name}.pem`));
-    }
+    const { cert, private: key } = await makePair(commonName);
+    replace('cert.pem', cert);
+    replace('key.pem', key);
+  }
+
+  function replace(name: string, text: string): void {
+    writeFileSync(join(folder, 'new'), text);
+    renameSync(join(folder, 'new'), join(folder, name));
   }
 
   async function open(): Promise<TLSSocket> {
@@ -83,15 +87,19 @@ describe('HTTPS', () => {
     ]);
   });
 
-  it('uses a new certificate without a restart, and keeps the last valid one meanwhile', async () => {
-    writeFileSync(join(folder, 'cert.pem'), 'half written');
-    await until(() => service.stdout.includes('The last valid pair stays in use'));
-    expect(await currentName()).toBe('first');
+  it.each(['rsa', 'ec'] as const)(
+    'uses a new %s pair without a restart, and keeps the last valid one until the second file',
+    async (keyType) => {
+      const { cert, private: key } = await makePair('second', keyType);
 
-    await writePair('second');
+      replace('cert.pem', cert);
+      await until(() => service.stdout.includes('The last valid pair stays in use'));
+      expect(await currentName()).toBe('first');
 
-    await until(async () => (await currentName()) === 'second');
-  });
+      replace('key.pem', key);
+      await until(async () => (await currentName()) === 'second');
+    },
+  );
 
   it('closes a connection without a handshake, and does not count it as a request', async () => {
     service.kill('SIGKILL');
@@ -130,13 +138,28 @@ describe('HTTPS', () => {
 describe('HTTPS with invalid files', () => {
   const folder = useFolder();
 
-  it('ends the service with one sentence', async () => {
-    writeFileSync(join(folder, 'cert.pem'), 'no certificate');
-    const files = { TLS_CERT: 'cert.pem', TLS_KEY: 'cert.pem' };
+  it.each(['swapped files', 'the key of another ec pair', 'the key of another rsa pair'])(
+    'with %s ends the service and `check` with one sentence',
+    async (what) => {
+      const { cert, private: key } = await makePair('first');
+      const other = await makePair('other', what.includes('ec') ? 'ec' : 'rsa');
+      const isSwapped = what === 'swapped files';
+      writeFileSync(join(folder, 'cert.pem'), isSwapped ? key : cert);
+      writeFileSync(join(folder, 'key.pem'), isSwapped ? cert : other.private);
+      const environment = { AUTH_TOKENS: 'x', TLS_CERT: 'cert.pem', TLS_KEY: 'key.pem' };
 
-    const service = new ServiceProcess(folder, { AUTH_TOKENS: 'x', ...files });
+      const service = new ServiceProcess(folder, environment);
+      const check = await plantStore(['check'], environment, { cwd: folder });
 
-    expect(await service.ended).toEqual({ code: 1, signal: null });
-    expect(service.stderr).toMatch(/^TLS_CERT and TLS_KEY cannot be used: .*\.\n$/);
-  });
+      const sentence =
+        'TLS_CERT and TLS_KEY cannot be used: TLS_CERT must begin with a certificate in PEM, and TLS_KEY must be its private key in PEM, without a passphrase.\n';
+      expect(await service.ended).toEqual({ code: 1, signal: null });
+      expect(service.stderr).toBe(sentence);
+      expect(check.stdout).toContain(`FAILED  TLS: ${sentence}`);
+    },
+  );
 });
+
+function makePair(commonName: string, keyType: 'rsa' | 'ec' = 'rsa') {
+  return generate([{ name: 'commonName', value: commonName }], { keyType });
+}

@@ -7,12 +7,13 @@ import { createLogger } from '../../src/operations/logging/logger';
 import { NestLogger } from '../../src/operations/logging/nest-logger';
 import { TestApplication, TOKEN } from '../support/application';
 import { freePort } from '../support/free-port';
+import { creation } from '../support/load';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
 import { programEnvironment } from '../support/run-folder';
-import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { ServiceHome, type ServiceProcess, useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
-import { exchange } from '../support/wire';
+import { exchange, open } from '../support/wire';
 
 const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
@@ -123,7 +124,7 @@ describe('the log', () => {
         { status: 400, caller: 'ci', outcome: 'invalid' },
         { status: 400, outcome: 'invalid' },
         { status: 401 },
-        { status: 403 },
+        { status: 403, caller: 'prometheus' },
         { status: 503, caller: 'ci', id: '-2', outcome: 'refused' },
       ]);
       expect(service.stdout).not.toContain('secret');
@@ -154,25 +155,24 @@ describe('the log', () => {
       ]);
     });
 
-    it('which issuer knows the caller', async () => {
+    it('which issuer knows the caller, also one without the scope', async () => {
       const provider = await OpenIdProvider.start(makeKey('ES256'));
-      await start({
-        ACCESS_LOG: 'true',
-        AUTH_ISSUER: provider.issuer,
+      const { issuer } = provider;
+      const settings = {
+        AUTH_ISSUER: issuer,
         AUTH_AUDIENCE: AUDIENCE,
-      });
-      await service.post('{"id":1,"name":"Fern"}', {
-        authorization: `Bearer ${await provider.accessToken()}`,
-      });
+        AUTH_SCOPE: 'plants:create',
+      };
+      await start({ ACCESS_LOG: 'true', ...settings });
+      for (const scope of ['plants:create', '']) {
+        const token = await provider.accessToken({ scope });
+        await service.post('{"id":1,"name":"Fern"}', { authorization: `Bearer ${token}` });
+      }
 
+      const caller = expect.any(String) as string;
       expect(await creations()).toEqual([
-        {
-          status: 200,
-          caller: expect.any(String) as string,
-          issuer: provider.issuer,
-          id: '1',
-          outcome: 'created',
-        },
+        { status: 200, caller, issuer, id: '1', outcome: 'created' },
+        { status: 403, caller, issuer },
       ]);
       await provider.stop();
     });
@@ -203,15 +203,18 @@ describe('the log with ACCESS_LOG=true', () => {
     return service.lines.filter(({ msg }) => msg === 'request');
   }
 
-  it('has one line for each request', async () => {
-    await service.post('{"id":1,"name":"Fern"}', {
-      'x-request-id': 'abc',
-      traceparent: TRACEPARENT,
-    });
+  it('has one line for each request, with the traceparent if that is well-formed', async () => {
+    for (const traceparent of [TRACEPARENT, `${TRACEPARENT}x`]) {
+      await service.post('{"id":1,"name":"Fern"}', { 'x-request-id': 'abc', traceparent });
+    }
 
-    expect(await requestLines()).toMatchObject([
-      { requestId: 'abc', traceparent: TRACEPARENT, method: 'POST', path: '/plants', status: 200 },
+    const line = { requestId: 'abc', method: 'POST', path: '/plants' };
+    const lines = await requestLines();
+    expect(lines).toMatchObject([
+      { ...line, traceparent: TRACEPARENT, status: 200 },
+      { ...line, status: 400 },
     ]);
+    expect(lines[1]).not.toHaveProperty('traceparent');
   });
 
   it('has a repeated creation with its outcome, and no key', async () => {
@@ -224,25 +227,27 @@ describe('the log with ACCESS_LOG=true', () => {
     expect(service.stdout).not.toContain('secret-key');
   });
 
-  it('leaves out a malformed traceparent', async () => {
-    await service.post('{"id":3,"name":"Fern"}', { traceparent: `${TRACEPARENT}x` });
-
-    const lines = await requestLines();
-    expect(lines).toHaveLength(1);
-    expect(lines[0]).not.toHaveProperty('traceparent');
-  });
-
-  it('has a line for what is refused before any router', async () => {
+  it('has a line for what is refused before any router, or answered when its client is gone', async () => {
     const url = await service.url();
-    await exchange(url, 'GET /%zz?secret HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-1\r\n\r\n');
+    await exchange(
+      url,
+      'GET /%zz?secret HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-1\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n',
+    );
     await exchange(
       url,
       'POST /plants HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-2\r\nExpect: x\r\n\r\n',
     );
+    const lock = lockDatabase(home.file);
+    const socket = open(url);
+    socket.write(creation(1).text, () => socket.destroy());
+    await until(() => service.stdout.includes('"outcome":"refused"'));
+    lock.close();
 
+    const ip = '127.0.0.1';
     expect(await requestLines()).toMatchObject([
-      { requestId: 'r-1', method: 'GET', path: '/%zz', status: 400 },
-      { requestId: 'r-2', method: 'POST', path: '/plants', status: 417 },
+      { requestId: 'r-1', ip, method: 'GET', path: '/%zz', status: 400 },
+      { requestId: 'r-2', ip, method: 'POST', path: '/plants', status: 417 },
+      { ip, method: 'POST', path: '/plants', status: 503 },
     ]);
   });
 
@@ -266,6 +271,30 @@ describe('the log with ACCESS_LOG=true', () => {
     expect(await requestLines()).toHaveLength(1);
     expect(service.lines.map(({ level }) => level)).not.toContain(60);
   });
+});
+
+it('the log names the client of a trusted proxy, and its caller although it is refused', async () => {
+  const home = new ServiceHome();
+  home.open();
+  writeFileSync(join(home.folder, 'tokens.txt'), 'scraper prometheus scope=metrics\n');
+  const service = await home.start({
+    ACCESS_LOG: 'true',
+    TRUSTED_PROXIES: '127.0.0.0/8 192.0.2.0/24',
+    AUTH_TOKENS_FILE: 'tokens.txt',
+  });
+  const forwarded = '203.0.113.9, 198.51.100.4, 192.0.2.1';
+  for (const expect of ['', 'Expect: 100-continue\r\n']) {
+    await exchange(
+      await service.url(),
+      `POST /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\nX-Forwarded-For: ${forwarded}\r\nAuthorization: Bearer scraper\r\n${expect}\r\n{}`,
+    );
+  }
+  await service.end();
+
+  const line = { ip: '198.51.100.4', status: 403, caller: 'prometheus' };
+  expect(service.lines.filter(({ msg }) => msg === 'request')).toMatchObject([line, line]);
+  expect(service.stdout).not.toContain('scraper');
+  await home.close();
 });
 
 describe('a log output', () => {
@@ -328,20 +357,16 @@ describe("the log of Nest's Logger", () => {
     return text;
   }
 
-  it('is JSON unless the output is a terminal', () => {
-    expect(JSON.parse(written(false, new Error('gone'), 'no store', 'Store'))).toMatchObject({
+  it.each([
+    [[new Error('gone'), 'no store'], { msg: 'no store', err: { message: 'gone' } }],
+    // Nest's Logger passes an error without a stack this way.
+    [['gone', undefined], { msg: 'gone' }],
+  ])('is JSON unless the output is a terminal: %j', ([error, more], line) => {
+    expect(JSON.parse(written(false, error, more, 'Store'))).toMatchObject({
+      ...line,
       level: 50,
       context: 'Store',
-      msg: 'no store',
-      err: { message: 'gone' },
     });
-  });
-
-  it('adds nothing for a missing stack', () => {
-    // Nest's Logger passes an error without a stack this way.
-    const line = written(false, 'gone', undefined, 'Store');
-
-    expect(JSON.parse(line)).toMatchObject({ context: 'Store', msg: 'gone' });
   });
 
   it('is readable on a terminal', () => {

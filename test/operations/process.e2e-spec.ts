@@ -2,11 +2,14 @@ import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { Client } from 'pg';
 import { creation } from '../support/load';
 import { readMetric } from '../support/metrics';
+import { plantStore } from '../support/plant-store';
+import { PostgresServer } from '../support/postgres';
 import { shell } from '../support/run';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
-import { lockDatabase, readPlants } from '../support/sqlite';
+import { execute, lockDatabase, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
 import { open, readAnswers } from '../support/wire';
 
@@ -14,6 +17,13 @@ import { open, readAnswers } from '../support/wire';
 const [HEAD = '', BODY = ''] = creation(1)
   .text.replace('Host: x', 'Host: x\r\nExpect: 100-continue')
   .split(/(?<=\r\n\r\n)/);
+
+const OLD_TABLE = 'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)';
+
+const UPGRADE =
+  'The schema of the store is being brought from version 1 to 3. An earlier version of the program cannot use the store afterwards.';
+
+const isUpgrade = ({ msg }: Record<string, unknown>) => String(msg).includes('schema');
 
 describe('the service as a process', () => {
   const home = useServiceHome();
@@ -25,15 +35,57 @@ describe('the service as a process', () => {
   });
 
   describe('without AUTH_TOKENS', () => {
-    it('prints a curl line that creates a plant when pasted', async () => {
-      const service = home.begin();
+    it.each([
+      ['127.0.0.1', '127.0.0.1', '127.0.0.1'],
+      ['0.0.0.0', '0.0.0.0', '127.0.0.1'],
+      ['[::]', '[::]', '[::1]'],
+    ])(
+      'with HOST=%s says that it listens on %s, and prints a curl line',
+      async (HOST, bound, to) => {
+        const service = home.begin({ HOST });
+        const [line = ''] = await printed(service, /^curl .*$/m, 'stderr');
+        const { port } = await service.url();
+
+        const { stdout } = await shell(line);
+
+        // Each line of the standard output is JSON.
+        expect(service.lines.map(({ msg }) => msg).slice(-2)).toEqual([
+          `Listening on http://${bound}:${port}`,
+          `Swagger UI is at http://${to}:${port}/docs`,
+        ]);
+        expect(line).toContain(` http://${to}:${port}/plants `);
+        expect(stdout).toContain('HTTP/1.1 200 OK');
+        expect(stdout).toContain('{"name":"Fern","tag":"shade"}');
+        expect(home.plants()).toHaveLength(1);
+      },
+    );
+
+    it.each([
+      ['cannot be reached', 'ECONNREFUSED'],
+      ['refuses the password', '28P01'],
+    ])('says at last that it is not ready because PostgreSQL %s', async (_what, code) => {
+      const server = await PostgresServer.make();
+      const isUp = code === '28P01';
+      if (isUp) {
+        await server.start();
+        await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
+      }
+      const DATABASE_URL = server.url().replace('//postgres@', '//clerk:secret@');
+      const service = home.begin({ DATABASE_URL });
+      await printed(service, /Not ready.*\n$/);
+
+      expect(service.lines.at(-1)?.msg).toMatch(
+        RegExp(`^Not ready, every creation is answered with 503: PostgreSQL at .*${code}.*\\.$`),
+      );
+      expect(service.stdout).not.toContain('secret');
+      expect(service.stderr).toBe('');
+
+      if (!isUp) await server.start();
+      await server.execute("CREATE ROLE clerk LOGIN SUPERUSER PASSWORD 'secret'");
       const [line = ''] = await printed(service, /^curl .*$/m, 'stderr');
-
-      const { stdout } = await shell(line);
-
-      expect(stdout).toContain('HTTP/1.1 200 OK');
-      expect(stdout).toContain('{"name":"Fern","tag":"shade"}');
-      expect(home.plants()).toHaveLength(1);
+      expect((await shell(line)).stdout).toContain('HTTP/1.1 200 OK');
+      await service.end();
+      await server.remove();
     });
 
     it('prints another id and another token at the next start', async () => {
@@ -48,16 +100,6 @@ describe('the service as a process', () => {
       expect(lines[0]?.[1]).not.toBe(lines[1]?.[1]);
     });
 
-    it('keeps the standard output one JSON object a line', async () => {
-      const service = home.begin();
-      await printed(service, /^curl .*$/m, 'stderr');
-      await service.end();
-
-      expect(service.lines.map(({ msg }) => msg)).toContain(
-        `Swagger UI is at ${(await service.url()).origin}/docs`,
-      );
-    });
-
     it('does not start in production', async () => {
       const service = home.begin({ NODE_ENV: 'production' });
 
@@ -67,6 +109,35 @@ describe('the service as a process', () => {
       );
       expect(existsSync(join(home.folder, 'data'))).toBe(false);
     });
+  });
+
+  it('logs one line before it changes the schema of a SQLite file of an earlier version', async () => {
+    const file = join(home.folder, 'old.db');
+    execute(file, `${OLD_TABLE}; PRAGMA user_version = 1`);
+
+    const { lines } = await home.start({ DATABASE_URL: `sqlite:${file}` });
+
+    expect(lines.filter(isUpgrade)).toMatchObject([{ msg: UPGRADE }]);
+  });
+
+  it('logs one line before it changes a PostgreSQL schema, however long that is locked', async () => {
+    const server = await PostgresServer.start();
+    await server.execute(
+      `${OLD_TABLE}; CREATE TABLE plants_migrations (version integer PRIMARY KEY);
+       INSERT INTO plants_migrations VALUES (1)`,
+    );
+    const reader = new Client(server.url());
+    await reader.connect();
+    await reader.query('BEGIN; LOCK TABLE plants IN ACCESS SHARE MODE');
+
+    const service = await home.start({ DATABASE_URL: server.url() });
+    await until(() => server.log.split('canceling statement due to lock timeout').length > 3);
+    await reader.end();
+    await service.untilReady();
+
+    expect(service.lines.filter(isUpgrade)).toMatchObject([{ msg: UPGRADE }]);
+    await service.end();
+    await server.remove();
   });
 
   it('names every bad variable and ends with 1', async () => {
@@ -110,15 +181,15 @@ describe('the service as a process', () => {
     expect(service.stdout).not.toContain('localhost/plants');
   });
 
-  it('ends with one sentence when the port is taken', async () => {
+  it.each(['PORT', 'HEALTH_PORT'])('ends with one sentence when %s is taken', async (variable) => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as { port: number };
-    const service = home.begin({ PORT: String(port) });
+    const service = home.begin({ [variable]: String(port) });
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toBe(
-      `Cannot listen on 127.0.0.1:${port}: address already in use. Change PORT.\n`,
+      `Cannot listen on 127.0.0.1:${port}: address already in use. Change ${variable}.\n`,
     );
     expect(service.stdout).not.toContain('in use');
     other.close();
@@ -281,28 +352,39 @@ describe('the service as a process', () => {
     lock.close();
   });
 
-  it('closes connections that ulimit -n leaves no room for, counts them, and logs a line a second', async () => {
-    const fewFiles = ['sh', '-c', 'ulimit -n 128 && exec "$0" "$@"'];
-    const service = await home.start({}, fewFiles);
+  it.each([
+    ['64 files', ['sh', '-c', 'ulimit -n 64 && exec "$0" "$@"'], 200],
+    ['1,000 connections', [], 1200],
+  ])('with room for %s closes others, counts them, and answers at HEALTH_PORT', async (...room) => {
+    const [, wrapper, clients] = room;
+    const settings = { HEALTH_PORT: '0', MAX_CONNECTIONS: '1000' };
+    const service = await home.start(settings, wrapper);
     const url = await service.url();
-    expect(service.stdout).toMatch(/accepts only \d+ connections instead of 4096, .*ulimit -n/);
+    const [, health = ''] = await printed(service, /Health and metrics are also at ([^"]+)/);
+    const told = /accepts only \d+ connections instead of 1000, .*ulimit -n/.exec(service.stdout);
+    expect(told === null).toBe(wrapper.length === 0);
 
-    const sockets = Array.from({ length: 200 }, () => open(url).resume());
+    const sockets = Array.from({ length: clients }, () => open(url).resume());
     let dropped = 0;
     for (const socket of sockets) socket.on('close', () => dropped++);
     const lines = () => [
       ...service.stdout.matchAll(/Closed (\d+) new connections within a second: \d+ are open/g),
     ];
-    const told = () => lines().reduce((sum, [, count]) => sum + Number(count), 0);
-    await until(() => dropped > 100 && told() === dropped);
+    const logged = () => lines().reduce((sum, [, count]) => sum + Number(count), 0);
+    await until(() => dropped > 100 && logged() === dropped);
 
     expect(lines().length).toBeLessThan(5);
+    expect((await fetch(new URL('/health/ready', health))).status).toBe(200);
+    expect((await fetch(new URL('/plants', health))).status).toBe(404);
+    expect(await readMetric(new URL(health), 'http_dropped_connections_total')).toBe(dropped);
+    const ports = { PORT: url.port, HEALTH_PORT: new URL(health).port };
+    expect(await plantStore(['health', '--ready'], ports)).toMatchObject({ code: 0 });
     sockets.forEach((socket) => socket.destroy());
-    await until(async () => {
-      const counted = await readMetric(url, 'http_dropped_connections_total').catch(() => NaN);
-      return counted >= told();
-    });
-    expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
+    await until(() => service.post('{"id":1,"name":"Fern"}').then(Boolean, () => false));
+    const idle = open(new URL(health));
+    await once(idle, 'connect');
+    expect(await service.end()).toEqual({ code: 0, signal: null });
+    idle.destroy();
   });
 
   it('leaves a single database file behind', async () => {

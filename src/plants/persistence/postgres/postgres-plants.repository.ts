@@ -70,6 +70,10 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     return this.sessions.fault === undefined && !this.commits.isLate;
   }
 
+  override findFault(): Error | undefined {
+    return this.sessions.fault;
+  }
+
   override queueLength(): number {
     return this.commits.queueLength;
   }

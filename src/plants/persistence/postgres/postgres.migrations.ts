@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { assertSupportedSchema } from '../schema-version';
+import { assertSupportedSchema, describeUpgrade, type LogUpgrade } from '../schema-version';
 
 const VERSION = 3;
 
@@ -58,9 +58,9 @@ export interface Schema {
  *
  * @throws Error when it cannot, or when the schema is newer than this program
  */
-export async function migrate(client: ClientBase): Promise<Schema> {
+export async function migrate(client: ClientBase, log?: LogUpgrade): Promise<Schema> {
   const isCluster = await isOnCluster(client);
-  if ((await readSchema(client)).version < VERSION) await migrateLocked(client);
+  if ((await readSchema(client)).version < VERSION) await migrateLocked(client, log);
   if (isCluster) await client.query(SHARE_MIGRATIONS);
   // Another instance may have migrated while this one was reading.
   return readSchema(client);
@@ -84,13 +84,15 @@ async function isOnCluster(client: ClientBase): Promise<boolean> {
   );
 }
 
-async function migrateLocked(client: ClientBase): Promise<void> {
+async function migrateLocked(client: ClientBase, log?: LogUpgrade): Promise<void> {
   // Each statement must see what others committed while this one waited for the lock.
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
   try {
     await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
     await client.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT}`);
-    if ((await readSchema(client)).version < VERSION) await client.query(SCHEMA);
+    const { version } = await readSchema(client);
+    if (version > 0 && version < VERSION) log?.(describeUpgrade(version, VERSION));
+    if (version < VERSION) await client.query(SCHEMA);
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => undefined);

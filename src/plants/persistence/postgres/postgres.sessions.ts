@@ -32,6 +32,7 @@ export class PostgresSessions {
     () => this.hosts.name,
   );
   private readonly watch: StatementWatch;
+  private isUpgradeLogged = false;
 
   /** @throws Error when the URL or the settings are invalid */
   constructor(where: string | ClientConfig) {
@@ -167,10 +168,16 @@ export class PostgresSessions {
     }
   }
 
+  /** Once, although a migration is tried again and again while the table is locked. */
+  private readonly logUpgrade = (line: string): void => {
+    if (!this.isUpgradeLogged) this.logger.log(line);
+    this.isUpgradeLogged = true;
+  };
+
   /** Migrates the first store that is found. */
   private async useStore(session: ClientBase): Promise<void> {
     const { schema: inUse } = this.hosts;
-    const schema = inUse ?? (await migrate(session));
+    const schema = inUse ?? (await migrate(session, this.logUpgrade));
     await assertReadable(session, schema);
     if (inUse) return;
     this.hosts.useStore(schema);

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { assertSupportedSchema } from '../schema-version';
+import { assertSupportedSchema, describeUpgrade, type LogUpgrade } from '../schema-version';
 
 /** The newest version of the schema, which a file has as its `user_version`. */
 export const SCHEMA_VERSION = 3;
@@ -17,9 +17,10 @@ const CREATE_STORE = `
   INSERT INTO plants_store VALUES (lower(hex(randomblob(16))))`;
 
 /** Brings the schema to its newest version, in one transaction that locks out other processes. */
-export function migrate(database: DatabaseSync): void {
+export function migrate(database: DatabaseSync, log?: LogUpgrade): void {
   database.exec('BEGIN IMMEDIATE');
   const version = readSchemaVersion(database);
+  if (version > 0 && version < SCHEMA_VERSION) log?.(describeUpgrade(version, SCHEMA_VERSION));
   if (version === 0) database.exec(CREATE_PLANTS);
   if (version === 1) database.exec('ALTER TABLE plants ADD COLUMN idempotency_key BLOB');
   if (version < 3) database.exec(CREATE_STORE);

@@ -6,6 +6,7 @@ import { Worker } from 'node:worker_threads';
 import type { Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
 import type { KeyedPlant } from '../plant-batches';
+import type { LogUpgrade } from '../schema-version';
 import { StoreOpenError } from '../store-open.error';
 
 /** The folder of this file, or of the bundle that a host has made of it. */
@@ -56,6 +57,8 @@ export type SqliteRequest = readonly KeyedPlant[] | SqliteQuery | 'probe' | 'clo
 
 /** The reply to a request. The worker's first message is one too, with the identity of the store. */
 export type SqliteReply =
+  /** Comes before that, when the schema is about to be changed. */
+  | { readonly result: 'upgrading'; readonly line: string }
   | { readonly result: 'done'; readonly value: unknown }
   /** `refused`: nothing is stored or will be. `unknown`: a batch may be stored, perhaps after a crash. */
   | { readonly result: 'refused' | 'unknown'; readonly reason: string };
@@ -76,7 +79,10 @@ export class SqliteThread {
   private readonly pending: PromiseWithResolvers<never>[] = [];
   private endedBy: Error | undefined;
 
-  private constructor(private readonly worker: Worker) {
+  private constructor(
+    private readonly worker: Worker,
+    log?: LogUpgrade,
+  ) {
     this.ended = new Promise((resolve) => {
       const end = (reason: Error): void => {
         this.endedBy ??= reason;
@@ -89,6 +95,10 @@ export class SqliteThread {
       });
     });
     worker.on('message', (reply: SqliteReply) => {
+      if (reply.result === 'upgrading') {
+        log?.(reply.line);
+        return;
+      }
       const request = this.pending.shift();
       if (reply.result === 'done') request?.resolve(reply.value as never);
       else if (reply.result === 'refused') request?.reject(new RefusedError(reply.reason));
@@ -99,8 +109,9 @@ export class SqliteThread {
   }
 
   /** @throws RefusedError when the thread cannot open the database */
-  static async start(data: SqliteWorkerData): Promise<SqliteThread> {
-    const thread = new SqliteThread(new Worker(findWorker(), { workerData: data, name: 'sqlite' }));
+  static async start(data: SqliteWorkerData, log?: LogUpgrade): Promise<SqliteThread> {
+    const worker = new Worker(findWorker(), { workerData: data, name: 'sqlite' });
+    const thread = new SqliteThread(worker, log);
     try {
       thread.identity = await thread.nextReply();
       return thread;
@@ -157,12 +168,12 @@ export class SqliteThread {
  * @param path of the file, relative to the working directory
  * @throws StoreOpenError when the file cannot be used
  */
-export async function openSqlite(path: string): Promise<SqliteThread> {
+export async function openSqlite(path: string, log?: LogUpgrade): Promise<SqliteThread> {
   const fault = describeUnusablePath(path);
   if (fault) throw new StoreOpenError(`The database file ${path} cannot be used`, `it ${fault}`);
   const absolute = resolvePath(path);
   try {
-    return await SqliteThread.start({ path: absolute, identity: undefined });
+    return await SqliteThread.start({ path: absolute, identity: undefined }, log);
   } catch (cause) {
     throw new StoreOpenError(`The database file ${absolute} cannot be used`, cause);
   }

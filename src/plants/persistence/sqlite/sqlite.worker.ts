@@ -182,7 +182,9 @@ function open(): Store {
     // FULL syncs the log at every commit. fullfsync asks macOS for a sync that reaches the disk.
     database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON');
     database.exec(`PRAGMA checkpoint_fullfsync = ON; PRAGMA journal_size_limit = ${LOG_LIMIT}`);
-    if (isFirst) migrate(database);
+    if (isFirst) {
+      migrate(database, (line) => parentPort?.postMessage({ result: 'upgrading', line }));
+    }
     checkWritable(database);
     makeLogDurable(database, log);
     const insert = database.prepare(

@@ -1,4 +1,4 @@
-import { requestIds } from './request-id';
+import { requestIds } from './request-listener';
 
 describe('a request id', () => {
   const idOf = requestIds();
