@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadAll } from 'js-yaml';
 import { version } from '../../package.json';
@@ -135,6 +135,16 @@ it('have the types that the Kubernetes API has, and no other fields', async () =
   expect(documents).toHaveLength(7);
   expect(compiled).toEqual({ code: 0, stdout: '', stderr: '' });
 }, 60_000);
+
+it.each(readdirSync(join(ROOT, '.github/workflows')))(
+  '%s names each action by its commit',
+  (file) => {
+    const actions = read(`.github/workflows/${file}`).match(/(?<=uses: ).*/g) ?? [];
+
+    expect(actions).not.toEqual([]);
+    expect(actions.filter((action) => !/@[0-9a-f]{40} # v/.test(action))).toEqual([]);
+  },
+);
 
 describe.each(MANIFESTS)('%s', (file) => {
   const workload = specOf(file, ['StatefulSet', 'Deployment']) as Workload;
