@@ -97,7 +97,7 @@ const groups: Readonly<Record<string, (group: string) => Promise<void>>> = {
       underLoad(http, connections(count), `${nodeHttp.name}, ${count} at once`),
     );
     const alone = underLoad(bare, connections(1), `${bare.contestant.name}, 1 at once`);
-    const turns = await takeTurns([...loads, ...others, alone], rounds);
+    const turns = await takeTurns([alone, ...loads, ...others], rounds);
     add(group, turns, 'p50', '1 at once', alone.name);
     for (const count of [1, 256, 1024]) {
       add(group, turns, 'rate', `${count} at once`, '64 at once');

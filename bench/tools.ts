@@ -8,8 +8,8 @@ import type { Subject, Turn } from './statistics';
 
 /** What databases do by themselves, and the commands of `plant-store` that do the same. */
 
-/** Microseconds that a commit waits for others in the second turn of pgbench. */
-const COMMIT_DELAY = 200;
+/** Microseconds that commits of pgbench wait for others: about half a sync, as PostgreSQL advises. */
+const COMMIT_DELAY = 100;
 
 /** SQLite's own inserts in one process, 64 rows in a transaction. */
 export function sqliteBatches(folder: string, seconds: number): Subject {
