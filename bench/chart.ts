@@ -19,8 +19,9 @@ const COLOURS = ['#2e7d32', '#ef6c00', '#1e88e5', '#8e24aa', '#c62828', '#00838f
 
 /** What others reach of our rate, as SVG: bars, with whiskers from the least to the most. */
 export function drawBars(comparisons: readonly (Comparison & { group: string })[]): string {
-  const [left, width, step] = [400, 400, 30];
-  const x = (share: number): number => Math.round(left + Math.min(share, 2) * (width / 2));
+  const [left, width, step] = [400, 420, 30];
+  const most = Math.max(1, ...comparisons.map(({ ratio }) => 1 / ratio.least));
+  const x = (share: number): number => Math.round(left + (share / most) * width);
 
   const rows = comparisons.map(({ group, theirs, ratio, absolute: [, rate] }, at) => {
     const y = 40 + at * step;
@@ -29,7 +30,7 @@ export function drawBars(comparisons: readonly (Comparison & { group: string })[
       `<text x="${left - 8}" y="${y + 14}" text-anchor="end">${escape(`${group}: ${theirs}`)}</text>`,
       `<rect x="${left}" y="${y}" width="${x(1 / ratio.median) - left}" height="20" fill="#9e9e9e"/>`,
       `<path class="axis" d="M${x(1 / ratio.most)} ${y + 10}H${x(1 / ratio.least)}"/>`,
-      `<text x="${x(1 / ratio.least) + 8}" y="${y + 14}">${label}</text>`,
+      `<text x="${left + width + 12}" y="${y + 14}">${label}</text>`,
     ].join('\n');
   });
   return picture(960, 50 + comparisons.length * step, [

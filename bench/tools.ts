@@ -40,7 +40,7 @@ export async function pgbench(
   writeFileSync(script, `INSERT INTO plants VALUES (nextval('ids'), 'Fern', 'shade');\n`);
   const args = ['-n', '-M', 'prepared', '-c', '64', '-T', String(seconds), '-f', script];
   return [0, COMMIT_DELAY].map((delay) => ({
-    name: `pgbench, a row a transaction${delay === 0 ? '' : `, commit_delay ${delay} µs`}`,
+    name: `pgbench${delay === 0 ? '' : `, commit_delay ${delay} µs`}`,
     warmUps: 1,
     turn: async () => {
       const { output } = await run('pgbench', [...args, postgres.url(database)], {
