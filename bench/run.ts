@@ -42,7 +42,7 @@ const PAGE = 'docs/performance.md';
 const OURS = plantStore.none.name;
 
 /** Turns until compilers have come to rest. */
-const WARM_UPS = 3;
+const WARM_UPS = 2;
 
 /** Creations of the first turn of replays, which the others repeat. */
 const REPLAYED = 50_000;

@@ -13,8 +13,8 @@ export const TOKEN = 'bench-token';
 
 const LOAD = require.resolve('./load');
 
-/** What has a program's instructions counted while another one runs; its count is on standard error. */
-const PERF = ['perf', 'stat', '-x,', '-e', 'instructions', '-p'];
+/** Has the instructions of a main thread counted while a program runs; the count is on standard error. */
+const PERF = ['perf', 'stat', '-x,', '-e', 'instructions', '-t'];
 
 /** Whether this machine counts instructions. */
 export const countsInstructions = readInstructions(

@@ -35,7 +35,8 @@ interface Image {
   readonly Healthcheck: { readonly Test: string[] };
 }
 
-let folder: string;
+const folder = makeFolder();
+const DOCKER = join(folder, 'bin/docker');
 let image: Image;
 let token: string;
 let url: URL;
@@ -45,7 +46,6 @@ beforeAll(async () => {
   if (process.getuid?.() !== 0) missing.push('root rights');
   if (missing.length > 0) throw new Error(`npm run test:image needs ${missing.join(', ')}.`);
 
-  folder = makeFolder();
   chmodSync(folder, 0o755);
   makeStore();
   await makeBaseImages();
@@ -61,7 +61,8 @@ beforeAll(async () => {
 }, 1_200_000);
 
 afterAll(async () => {
-  await shell('docker rm --force --all');
+  // Without it, `docker` would be another one, which has other containers.
+  if (existsSync(DOCKER)) await shell('docker rm --force --all');
   removeFolder(folder);
 }, 60_000);
 
@@ -121,7 +122,7 @@ function isOnPath(program: string): boolean {
 function makeStore(): void {
   mkdirSync(join(folder, 'bin'));
   const podman = execFileSync('which', ['podman'], { encoding: 'utf8' }).trim();
-  symlinkSync(podman, join(folder, 'bin/docker'));
+  symlinkSync(podman, DOCKER);
   const store = `[storage]\ndriver = "overlay"\ngraphroot = "${folder}/images"\nrunroot = "${folder}/run"\n`;
   writeFileSync(join(folder, 'storage.conf'), store);
   const limits = 'default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]';
