@@ -121,8 +121,7 @@ function isOnPath(program: string): boolean {
 /** A store for Podman, and a `docker` that uses it, in the network of the machine. */
 function makeStore(): void {
   mkdirSync(join(folder, 'bin'));
-  const podman = execFileSync('which', ['podman'], { encoding: 'utf8' }).trim();
-  symlinkSync(podman, DOCKER);
+  symlinkSync('/usr/bin/podman', DOCKER);
   const store = `[storage]\ndriver = "overlay"\ngraphroot = "${folder}/images"\nrunroot = "${folder}/run"\n`;
   writeFileSync(join(folder, 'storage.conf'), store);
   const limits = 'default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]';
