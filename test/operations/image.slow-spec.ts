@@ -9,6 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { version } from '../../package.json';
 import { makeFolder, removeFolder } from '../support/folder';
 import { freePort } from '../support/free-port';
 import { run, type Run } from '../support/run';
@@ -57,7 +58,7 @@ beforeAll(async () => {
   await until(
     async () => (await shell('docker exec plants plant-store health --ready')).code === 0,
   );
-  [image] = JSON.parse(await docker('docker image inspect plant-store:1.0.0')) as [Image];
+  [image] = JSON.parse(await docker(`docker image inspect plant-store:${version}`)) as [Image];
 }, 1_200_000);
 
 afterAll(async () => {

@@ -167,6 +167,7 @@ describe.each(MANIFESTS)('%s', (file) => {
     const [port] = container.ports;
 
     expect(container.image).toBe(`registry.example/plant-store:${version}`);
+    expect(new Set(page.match(/plant-store:\d\S*/g))).toEqual(new Set([`plant-store:${version}`]));
     for (const { valueFrom } of container.env.filter((each) => each.valueFrom)) {
       const { name, key } = valueFrom?.secretKeyRef ?? {};
       expect(page).toMatch(new RegExp(`create secret generic ${name} .*--from-literal=${key}=`));
