@@ -11,15 +11,16 @@ COPY src src
 RUN npm run build
 # OpenTelemetry when it is asked for, in the versions that the tests have.
 COPY test/package.json test/
+WORKDIR /opt/opentelemetry
 # The names are separate arguments, and the shell expands nothing in the program.
 # hadolint ignore=SC2016,SC2046
-RUN mkdir -p /opt/opentelemetry/node_modules \
+RUN mkdir node_modules \
   && if [ "$TRACING" = true ]; then \
-    npm install --prefix /opt/opentelemetry --no-save --ignore-scripts --no-audit --no-fund \
+    npm install --no-save --ignore-scripts --no-audit --no-fund \
       $(node --print 'Object.entries( \
       require("/opt/plant-store/test/package.json").dependencies).flatMap( \
       ([name, version]) => name.startsWith("@opentelemetry/") ? [`${name}@${version}`] : []).join(" ")') \
-    && find /opt/opentelemetry/node_modules \( -name '*.map' -o -name '*.d.ts' -o -name '*.md' \) -type f -delete; \
+    && find node_modules \( -name '*.map' -o -name '*.d.ts' -o -name '*.md' \) -type f -delete; \
   fi
 
 # Without npm, which the program does not need. Node.js needs libatomic.
