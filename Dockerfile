@@ -1,6 +1,5 @@
-# The program and Node.js on a small Debian:
-#   docker build -t plant-store .
-#   docker run -p 127.0.0.1:3000:3000 -e AUTH_TOKENS=… -v plants:/data --read-only plant-store
+# The program and Node.js on a small Debian;
+# docs/deploy/README.md says how to build and run it.
 FROM node:26-slim AS build
 ARG TRACING=false
 WORKDIR /opt/plant-store
@@ -12,10 +11,13 @@ COPY src src
 RUN npm run build
 # OpenTelemetry when it is asked for, in the versions that the tests have.
 COPY test/package.json test/
-RUN mkdir -p /opt/opentelemetry/node_modules \
+WORKDIR /opt/opentelemetry
+# The names are separate arguments, and the shell expands nothing in the program.
+# hadolint ignore=SC2016,SC2046
+RUN mkdir node_modules \
   && if [ "$TRACING" = true ]; then \
-    cd /opt/opentelemetry \
-    && npm install --no-save --ignore-scripts --no-audit --no-fund $(node --print 'Object.entries( \
+    npm install --no-save --ignore-scripts --no-audit --no-fund \
+      $(node --print 'Object.entries( \
       require("/opt/plant-store/test/package.json").dependencies).flatMap( \
       ([name, version]) => name.startsWith("@opentelemetry/") ? [`${name}@${version}`] : []).join(" ")') \
     && find node_modules \( -name '*.map' -o -name '*.d.ts' -o -name '*.md' \) -type f -delete; \
@@ -23,6 +25,8 @@ RUN mkdir -p /opt/opentelemetry/node_modules \
 
 # Without npm, which the program does not need. Node.js needs libatomic.
 FROM debian:trixie-slim
+# A version named here would be gone from the archive after the next security update.
+# hadolint ignore=DL3008
 RUN apt-get update \
   && apt-get install --yes --no-install-recommends libatomic1 \
   && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* \

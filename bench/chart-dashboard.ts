@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { drawPanel, type Line, picture } from './chart';
-import { contestants } from './contestants';
+import { plantStore } from './contestants';
 import { evaluate, type Sample, parseMetrics } from './promql';
 import { Server, TOKEN } from './server';
 
@@ -64,17 +64,11 @@ export async function drawDashboard(): Promise<void> {
 
 /** Reads the metrics of our service each second while the load changes. */
 async function observe(database: string): Promise<Sample[]> {
-  const [contestant] = contestants.filter(({ name }) => name === 'Plant Store, SQLite');
-  if (!contestant) throw new Error('There is no service to observe.');
-  const server = await Server.start(contestant, database);
+  const server = await Server.start(plantStore.sqlite, database);
   const samples: Sample[] = [];
   const load = { isOver: false };
   const loaded = (async () => {
-    let firstId = 1_000_000_000;
-    for (const phase of PHASES) {
-      firstId += 10_000_000;
-      await server.measure({ ...phase, firstId, nameLength: 4 });
-    }
+    for (const phase of PHASES) await server.measure(phase);
     load.isOver = true;
   })();
   while (!load.isOver) {

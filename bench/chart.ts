@@ -1,66 +1,58 @@
-import type { Spread } from './statistics';
+import type { Comparison } from './statistics';
 
-/** A line of a {@link drawLines} chart: points of x and y, in the order of x. */
+/** A line of a {@link drawPanel} chart: points of x and y, in the order of x. */
 export interface Line {
   readonly name: string;
   readonly points: readonly (readonly [x: number, y: number])[];
 }
 
-/** What the axes of a {@link drawLines} chart say. */
+/** What the axes of a {@link drawPanel} chart say. */
 export interface Axes {
   readonly title: string;
   /** Formats a y. */
   readonly y: (value: number) => string;
   /** Formats an x. */
   readonly x: (value: number) => string;
-  /** Whether each point has a place of its own below the chart, with its x written there. */
-  readonly isCategorical?: boolean;
 }
 
 const COLOURS = ['#2e7d32', '#ef6c00', '#1e88e5', '#8e24aa', '#c62828', '#00838f', '#9e9d24'];
 
-/** A bar chart of requests a second, with whiskers from the least to the most, as SVG. */
-export function drawChart(bars: readonly { name: string; rate: Spread; cpu: Spread }[]): string {
-  const [left, width, step] = [320, 460, 30];
-  const most = Math.max(...bars.map(({ rate }) => rate.most));
-  const x = (rate: number): number => Math.round(left + (rate / most) * width);
+/** What others reach of our rate, as SVG: bars, with whiskers from the least to the most. */
+export function drawBars(comparisons: readonly (Comparison & { group: string })[]): string {
+  const [left, width, step] = [400, 420, 30];
+  const most = Math.max(1, ...comparisons.map(({ ratio }) => 1 / ratio.least));
+  const x = (share: number): number => Math.round(left + (share / most) * width);
 
-  const rows = bars.map(({ name, rate, cpu }, at) => {
+  const rows = comparisons.map(({ group, theirs, ratio, absolute: [, rate] }, at) => {
     const y = 40 + at * step;
-    const colour = name.startsWith('Plant Store') ? '#2e7d32' : '#9e9e9e';
-    const label = `${Math.round(rate.median).toLocaleString('en')}/s · ${cpu.median.toFixed(1)} µs`;
+    const label = `${Math.round(rate).toLocaleString('en')}/s`;
     return [
-      `<text x="${left - 8}" y="${y + 14}" text-anchor="end">${escape(name)}</text>`,
-      `<rect x="${left}" y="${y}" width="${x(rate.median) - left}" height="20" fill="${colour}"/>`,
-      `<path class="axis" d="M${x(rate.least)} ${y + 10}H${x(rate.most)}"/>`,
-      `<text x="${x(rate.most) + 8}" y="${y + 14}">${label}</text>`,
+      `<text x="${left - 8}" y="${y + 14}" text-anchor="end">${escape(`${group}: ${theirs}`)}</text>`,
+      `<rect x="${left}" y="${y}" width="${x(1 / ratio.median) - left}" height="20" fill="#9e9e9e"/>`,
+      `<path class="axis" d="M${x(1 / ratio.most)} ${y + 10}H${x(1 / ratio.least)}"/>`,
+      `<text x="${left + width + 12}" y="${y + 14}">${label}</text>`,
     ].join('\n');
   });
-  return picture(960, 50 + bars.length * step, [
-    '<text class="title" x="16" y="22">Requests a second at 64 connections · server CPU a request</text>',
+  return picture(960, 50 + comparisons.length * step, [
+    '<text class="title" x="16" y="22">Creations a second at 64 connections; the line is Plant Store on the same store</text>',
     ...rows,
+    `<path stroke="#2e7d32" stroke-width="2" d="M${x(1)} 32V${40 + comparisons.length * step}"/>`,
   ]);
-}
-
-/** A chart of lines as SVG, 640 by 320. */
-export function drawLines(lines: readonly Line[], axes: Axes): string {
-  return picture(640, 320, [drawPanel(lines, axes, { left: 0, top: 0, width: 640, height: 320 })]);
 }
 
 /** One chart of lines, as a part of an SVG. */
 export function drawPanel(
   lines: readonly Line[],
-  { title, x: formatX, y: formatY, isCategorical = false }: Axes,
+  { title, x: formatX, y: formatY }: Axes,
   box: { left: number; top: number; width: number; height: number },
 ): string {
   const [left, right] = [box.left + 68, box.left + box.width - 16];
   const [top, bottom] = [box.top + 36, box.top + box.height - 44];
   const points = lines.flatMap((line) => line.points);
-  const xs = [...new Set(points.map(([x]) => x))].sort((a, b) => a - b);
   const most = ceilingOf(Math.max(...points.map(([, y]) => y), 0));
-  const [first = 0, last = 1] = [xs[0], xs.at(-1)];
-  const placeOf = (x: number): number =>
-    isCategorical ? (xs.indexOf(x) + 0.5) / xs.length : (x - first) / (last - first || 1);
+  const xs = points.map(([x]) => x);
+  const [first, last] = xs.length === 0 ? [0, 1] : [Math.min(...xs), Math.max(...xs)];
+  const placeOf = (x: number): number => (x - first) / (last - first || 1);
   const at = ([x, y]: readonly [number, number]): string =>
     `${(left + placeOf(x) * (right - left)).toFixed(1)} ${(bottom - (y / most) * (bottom - top)).toFixed(1)}`;
 
@@ -71,19 +63,14 @@ export function drawPanel(
       `<text class="small" x="${left - 6}" y="${y + 4}" text-anchor="end">${escape(formatY(share * most))}</text>`
     );
   });
-  const marked = isCategorical ? xs : [first, last];
-  const ticks = marked.map(
+  const ticks = [first, last].map(
     (x) =>
       `<text class="small" x="${Math.round(left + placeOf(x) * (right - left))}" y="${bottom + 16}" text-anchor="middle">${escape(formatX(x))}</text>`,
   );
   const drawn = lines.map(({ points: own }, index) => {
     const colour = COLOURS[index % COLOURS.length] ?? '';
     const path = `<path fill="none" stroke="${colour}" stroke-width="2" d="M${own.map(at).join('L')}"/>`;
-    const dots = own.map((point) => {
-      const [cx, cy] = at(point).split(' ');
-      return `<circle cx="${cx}" cy="${cy}" r="3" fill="${colour}"/>`;
-    });
-    return own.length === 0 ? '' : path + (isCategorical ? dots.join('') : '');
+    return own.length === 0 ? '' : path;
   });
   let place = left;
   const legend = lines.map(({ name }, index) => {

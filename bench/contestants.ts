@@ -1,5 +1,3 @@
-import { join } from 'node:path';
-
 /** A server under measurement: how to start it, and where it keeps its plants. */
 export interface Contestant {
   readonly name: string;
@@ -12,47 +10,41 @@ export interface Contestant {
   readonly ours?: boolean;
 }
 
-const typeorm = 'bench/dist/nest-typeorm.js';
+/** Node's own server, which reads, parses and echoes. */
+export const nodeHttp: Contestant = {
+  name: 'node:http that echoes',
+  program: 'bench/baselines/node-http.mjs',
+  store: 'none',
+};
 
-/** In the order of the table. */
-export const contestants: readonly Contestant[] = [
-  { name: 'node:http, echo', program: 'bench/baselines/node-http.mjs', store: 'none' },
-  fastify('Fastify, no store', 'none'),
-  {
-    name: 'Plant Store, no store',
-    program: '.bench/bench/memory-store.js',
-    store: 'none',
-    ours: true,
-  },
-  fastify('Fastify, SQLite, a commit a request', 'sqlite'),
-  nest('Nest + TypeORM save(), SQLite', 'sqlite', 'save'),
-  nest('Nest + TypeORM insert(), SQLite, tuned', 'sqlite', 'insert'),
-  {
-    name: 'Plant Store, SQLite',
-    program: 'dist/program/plant-store.js',
-    store: 'sqlite',
-    ours: true,
-  },
-  fastify('Fastify, PostgreSQL, an insert a request', 'postgres'),
-  nest('Nest + TypeORM save(), PostgreSQL', 'postgres', 'save'),
-  nest('Nest + TypeORM insert(), PostgreSQL', 'postgres', 'insert'),
-  {
-    name: 'Plant Store, PostgreSQL',
-    program: 'dist/program/plant-store.js',
-    store: 'postgres',
-    ours: true,
-  },
-];
+/** Bare Fastify, by store. */
+export const fastify = {
+  none: bareFastify('Fastify', 'none'),
+  sqlite: bareFastify('Fastify, a commit a request', 'sqlite'),
+  postgres: bareFastify('Fastify, an insert a request', 'postgres'),
+};
 
-function fastify(name: string, store: Contestant['store']): Contestant {
+/** Our service, by store. */
+export const plantStore = {
+  none: plantStoreOn('none', '.bench/bench/memory-store.js'),
+  sqlite: plantStoreOn('sqlite', 'dist/program/plant-store.js'),
+  postgres: plantStoreOn('postgres', 'dist/program/plant-store.js'),
+};
+
+/** What most would write with Nest, on a store: with `save()`, and with `insert()` and a tuned store. */
+export function typeOrm(store: 'sqlite' | 'postgres'): Contestant[] {
+  return ['save', 'insert'].map((write) => ({
+    name: `Nest + TypeORM ${write}()`,
+    program: 'bench/dist/nest-typeorm.js',
+    store,
+    environment: { STORE: store, WRITE: write },
+  }));
+}
+
+function bareFastify(name: string, store: Contestant['store']): Contestant {
   return { name, program: 'bench/baselines/fastify.mjs', store, environment: { STORE: store } };
 }
 
-function nest(name: string, store: 'sqlite' | 'postgres', write: string): Contestant {
-  return { name, program: typeorm, store, environment: { STORE: store, WRITE: write } };
-}
-
-/** The path of a contestant's program. */
-export function programOf({ program }: Contestant): string {
-  return join(process.cwd(), program);
+function plantStoreOn(store: Contestant['store'], program: string): Contestant {
+  return { name: 'Plant Store', program, store, ours: true };
 }

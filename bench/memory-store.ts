@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import { Test } from '@nestjs/testing';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { equip } from '../src/application';
@@ -9,6 +10,8 @@ import { PlantsRepository } from '../src/plants';
 
 /** Our service over a store that forgets: the pipeline alone, everything but the commit. */
 async function main(): Promise<void> {
+  // As the program's own start does.
+  setFlagsFromString('--no-allocation-site-pretenuring');
   const settings = readEnvironment(process.env);
   const module = await Test.createTestingModule({ imports: [AppModule.register(settings)] })
     .overrideProvider(PlantsRepository)

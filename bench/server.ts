@@ -1,13 +1,11 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { type Contestant, programOf } from './contestants';
+import type { Contestant } from './contestants';
 import type { LoadOptions, LoadResult } from './load';
+import type { Turn } from './statistics';
 import { freePort } from '../test/support/free-port';
 
 /** The token that every contestant accepts. */
@@ -15,41 +13,35 @@ export const TOKEN = 'bench-token';
 
 const LOAD = require.resolve('./load');
 
-/** Where servers write what they are asked for. */
-const FOLDER = mkdtempSync(join(tmpdir(), 'plant-store-bench-'));
+/** Has the instructions of a main thread counted while a program runs; the count is on standard error. */
+const PERF = ['perf', 'stat', '-x,', '-e', 'instructions', '-t'];
 
-/** One measurement of a server under load. */
-export interface Measurement extends LoadResult {
-  /** Requests a second. */
-  readonly rate: number;
-  /** Microseconds of the server's CPU a request, all its threads, as the operating system counts. */
-  readonly cpu: number;
-}
-
-/** Has a program write how many bytes its main thread has allocated, at a signal. */
-const TELL_ALLOCATED = `
-  import { renameSync, writeFileSync } from 'node:fs';
-  import { getHeapStatistics } from 'node:v8';
-  const file = process.env.ALLOCATED_BYTES;
-  process.on('SIGUSR2', () => {
-    writeFileSync(file + '-new', String(getHeapStatistics().total_allocated_bytes));
-    renameSync(file + '-new', file);
-  });`;
+/** Whether this machine counts instructions. */
+export const countsInstructions = readInstructions(
+  spawnSync('perf', [...PERF.slice(1, -1), 'true'], { encoding: 'utf8' }).stderr,
+);
 
 /** All that were started: none outlives a run that failed. */
 const children: ChildProcess[] = [];
 process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL');
-  rmSync(FOLDER, { recursive: true });
 });
+
+/** The load of a turn; the ids are the server's to choose. */
+export type Load = Partial<Omit<LoadOptions, 'port' | 'firstId'>> &
+  Pick<LoadOptions, 'connections' | 'duration'>;
 
 /** A contestant that runs. */
 export class Server {
+  /** How many plants it has answered with 200. */
+  created = 0;
+  private nextId = 1_000_000_000;
+
   private constructor(
     readonly contestant: Contestant,
+    readonly database: string,
     readonly port: number,
     private readonly child: ChildProcess,
-    private readonly allocated: string,
     /** Milliseconds from the start of the process to the first answer. */
     readonly startUp: number,
   ) {}
@@ -57,14 +49,11 @@ export class Server {
   /** Starts a contestant and waits for its first answer. */
   static async start(contestant: Contestant, database: string): Promise<Server> {
     const port = await freePort();
-    const allocated = join(FOLDER, `allocated-${port}`);
     const began = performance.now();
-    const child = spawn(process.execPath, [programOf(contestant)], {
+    const child = spawn(process.execPath, [contestant.program], {
       env: {
         PATH: process.env.PATH,
         NODE_ENV: 'production',
-        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(TELL_ALLOCATED)}`,
-        ALLOCATED_BYTES: allocated,
         PORT: String(port),
         ...(contestant.ours
           ? {
@@ -80,47 +69,42 @@ export class Server {
     children.push(child);
     while (child.exitCode === null) {
       const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
-      if (answer) return new Server(contestant, port, child, allocated, performance.now() - began);
+      if (answer) {
+        return new Server(contestant, database, port, child, performance.now() - began);
+      }
       await setTimeout(5);
     }
     throw new Error(`${contestant.name} ended with ${child.exitCode}`);
   }
 
-  /** Puts load on the server and measures it. */
-  async measure(load: Omit<LoadOptions, 'port' | 'token'>, token = TOKEN): Promise<Measurement> {
-    const before = this.cpuTime();
-    const options: LoadOptions = { ...load, port: this.port, token };
-    const { stdout } = await promisify(execFile)(process.execPath, [LOAD, JSON.stringify(options)]);
-    const used = this.cpuTime() - before;
-    const result = JSON.parse(stdout) as LoadResult;
-    return {
-      ...result,
-      rate: result.requests / result.seconds,
-      cpu: (used * 1e6) / result.requests,
+  /** Puts load on the server and measures it. Ids are new, or those of every turn that has a `cycle`. */
+  async measure(load: Load): Promise<Turn> {
+    const firstId = load.cycle === undefined ? (this.nextId += 10_000_000) : 1;
+    const options: LoadOptions = {
+      ...{ port: this.port, token: TOKEN, firstId, nameLength: 4, badPerMille: 0 },
+      ...load,
     };
-  }
-
-  get pid(): number {
-    return this.child.pid ?? NaN;
-  }
-
-  /** How many bytes its main thread has allocated on its heap so far. */
-  async allocatedBytes(): Promise<number> {
-    rmSync(this.allocated, { force: true });
-    this.child.kill('SIGUSR2');
-    for (;;) {
-      const text = await readFile(this.allocated, 'utf8').catch(() => '');
-      if (text !== '') return Number(text);
-      await setTimeout(10);
-    }
+    const command = [process.execPath, LOAD, JSON.stringify(options)];
+    const watched = countsInstructions === undefined ? [] : [...PERF, String(this.child.pid), '--'];
+    const [program = '', ...args] = [...watched, ...command];
+    const before = this.cpuTime();
+    const { stdout, stderr } = await promisify(execFile)(program, args);
+    const used = this.cpuTime() - before;
+    const { requests, wrong, created, seconds, p50 } = JSON.parse(stdout) as LoadResult;
+    if (wrong > 0) throw new Error(`${this.contestant.name}: ${wrong} wrong answers`);
+    this.created += created;
+    const instructions = readInstructions(stderr);
+    return {
+      rate: requests / seconds,
+      cpu: (used * 1e6) / requests,
+      p50,
+      ...(instructions !== undefined && { instructions: instructions / requests }),
+    };
   }
 
   /** Mebibytes of resident memory: now, and at the most so far. */
   memory(): { now: number; peak: number } {
-    const status = readFileSync(`/proc/${this.child.pid}/status`, 'utf8');
-    const kibibytes = (field: string): number =>
-      Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)?.[1]);
-    return { now: kibibytes('VmRSS') / 1024, peak: kibibytes('VmHWM') / 1024 };
+    return memoryOf(this.child);
   }
 
   async stop(): Promise<void> {
@@ -134,6 +118,20 @@ export class Server {
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return (Number(fields[11]) + Number(fields[12])) / 100;
   }
+}
+
+/** Mebibytes of resident memory of a process that runs: now, and at the most so far. */
+export function memoryOf({ pid }: ChildProcess): { now: number; peak: number } {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const kibibytes = (field: string): number =>
+    Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)?.[1]);
+  return { now: kibibytes('VmRSS') / 1024, peak: kibibytes('VmHWM') / 1024 };
+}
+
+/** The count in the output of `perf stat`; undefined where it counts nothing. */
+function readInstructions(output: string | null): number | undefined {
+  const [, count] = /^(\d+),.*instructions/m.exec(output ?? '') ?? [];
+  return count === undefined ? undefined : Number(count);
 }
 
 function urlOf({ store }: Contestant, database: string): string {

@@ -1,0 +1,186 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, closeSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { PostgresServer } from '../test/support/postgres';
+import { memoryOf } from './server';
+import type { Subject, Turn } from './statistics';
+
+/** What databases do by themselves, and the commands of `plant-store` that do the same. */
+
+/** Microseconds that commits of pgbench wait for others: about half a sync, as PostgreSQL advises. */
+const COMMIT_DELAY = 100;
+
+/** SQLite's own inserts in one process, 64 rows in a transaction. */
+export function sqliteBatches(folder: string, seconds: number): Subject {
+  const env = { DATABASE: join(folder, 'batches.db'), SECONDS: String(seconds) };
+  return {
+    name: 'SQLite by itself, 64 rows a transaction',
+    warmUps: 1,
+    turn: async () => {
+      const { output } = await run(process.execPath, ['bench/baselines/sqlite-batches.mjs'], env);
+      return { rate: Number(output) };
+    },
+  };
+}
+
+/** pgbench with a row a transaction, as many clients as the load has connections. */
+export async function pgbench(
+  postgres: PostgresServer,
+  database: string,
+  folder: string,
+  seconds: number,
+): Promise<Subject[]> {
+  await postgres.execute(
+    `CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text);
+     CREATE SEQUENCE ids CACHE 100`,
+    database,
+  );
+  const script = join(folder, 'insert.sql');
+  writeFileSync(script, `INSERT INTO plants VALUES (nextval('ids'), 'Fern', 'shade');\n`);
+  const args = ['-n', '-M', 'prepared', '-c', '64', '-T', String(seconds), '-f', script];
+  return [0, COMMIT_DELAY].map((delay) => ({
+    name: `pgbench${delay === 0 ? '' : `, commit_delay ${delay} µs`}`,
+    warmUps: 1,
+    turn: async () => {
+      const { output } = await run('pgbench', [...args, postgres.url(database)], {
+        PGOPTIONS: `-c commit_delay=${delay}`,
+      });
+      const [, rate] = /tps = ([\d.]+)/.exec(output) ?? [];
+      const [, latency] = /latency average = ([\d.]+)/.exec(output) ?? [];
+      return { rate: Number(rate), p50: Number(latency) };
+    },
+  }));
+}
+
+/** Whether a tool is on the PATH. */
+export function hasTool(name: string): boolean {
+  return spawnSync(name, ['--version']).status === 0;
+}
+
+/** A pair of subjects that do the same: the command of `plant-store`, and the database's own tool. */
+export type Pair = readonly [command: Subject, tool: Subject];
+
+/** Writes the same plants as JSON Lines and as CSV, in the order of their ids, as an export has them. */
+export function writePlants(plants: number, lines: string, csv: string): void {
+  for (let id = 1; id <= plants;) {
+    let [json, fields] = ['', ''];
+    for (const end = Math.min(plants, id + 9999); id <= end; id++) {
+      json += `{"id":${id * 7919},"name":"Fern ${id}","tag":"shade"}\n`;
+      fields += `${id * 7919},Fern ${id},shade\n`;
+    }
+    appendFileSync(lines, json);
+    appendFileSync(csv, fields);
+  }
+}
+
+/** `import` and `export` beside the tools of SQLite and PostgreSQL, as far as these are there. */
+export function dataCommands(plants: number, folder: string, postgres: PostgresServer): Pair[] {
+  const [lines, csv] = [join(folder, 'plants.ndjson'), join(folder, 'plants.csv')];
+  writePlants(plants, lines, csv);
+  const [own, other] = [join(folder, 'own.db'), join(folder, 'other.db')];
+  const url = postgres.url();
+  const columns = 'name text NOT NULL, tag text';
+  const query = 'SELECT id, name, tag FROM other ORDER BY id';
+  const target = join(folder, 'output');
+
+  /** A subject whose turn is one run of a program, after something that is not measured. */
+  const make = (
+    name: string,
+    program: string,
+    args: string[],
+    env: NodeJS.ProcessEnv = {},
+    prepare: () => Promise<unknown> = () => Promise.resolve(),
+  ): Subject => ({
+    name,
+    turn: async (): Promise<Turn> => {
+      await prepare();
+      const { seconds, peak } = await run(program, args, env, target);
+      return { plants: plants / seconds, peak };
+    },
+  });
+  const command = (args: string[], database: string, prepare?: () => Promise<unknown>): Subject =>
+    make(
+      `${args[0]}, ${database.startsWith('sqlite') ? 'SQLite' : 'PostgreSQL'}`,
+      process.execPath,
+      ['dist/program/plant-store.js', ...args],
+      { DATABASE_URL: database },
+      prepare,
+    );
+
+  const emptyFiles = (file: string) => () => {
+    for (const end of ['', '-wal', '-shm', '-journal']) rmSync(file + end, { force: true });
+    return Promise.resolve();
+  };
+  const sqlite: Pair[] = [
+    [
+      command(['import', lines], `sqlite:${own}`, emptyFiles(own)),
+      make(
+        'sqlite3 .import',
+        'sqlite3',
+        [
+          other,
+          `CREATE TABLE other (id INTEGER PRIMARY KEY, ${columns}) STRICT`,
+          ...['BEGIN', '.mode csv', `.import ${csv} other`, 'COMMIT'],
+        ],
+        {},
+        emptyFiles(other),
+      ),
+    ],
+    [
+      command(['export'], `sqlite:${own}`),
+      make('sqlite3 -json', 'sqlite3', ['-json', other, query]),
+    ],
+  ];
+  const empty = (...statements: string[]) => {
+    return () => postgres.execute([...statements, 'CHECKPOINT'].join(';'));
+  };
+  const postgresql: Pair[] = [
+    [
+      command(['import', lines], url, empty('DROP TABLE IF EXISTS plants, plants_migrations')),
+      make(
+        'psql \\copy from',
+        'psql',
+        [url, '-qc', `\\copy other from '${csv}' csv`],
+        {},
+        empty(
+          'DROP TABLE IF EXISTS other',
+          `CREATE TABLE other (id bigint PRIMARY KEY, ${columns})`,
+        ),
+      ),
+    ],
+    [
+      command(['export'], url),
+      make('psql \\copy to', 'psql', [url, '-qc', `\\copy (${query}) to '${target}'`]),
+    ],
+  ];
+  return [...(hasTool('sqlite3') ? sqlite : []), ...(hasTool('psql') ? postgresql : [])];
+}
+
+/** Runs a program to its end, its output into a file if one is named. */
+async function run(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  target?: string,
+): Promise<{ output: string; seconds: number; peak: number }> {
+  const file = target === undefined ? 'pipe' : openSync(target, 'w');
+  const began = performance.now();
+  const child: ChildProcess = spawn(program, args, {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', file, 'pipe'],
+  });
+  let [output, words, peak] = ['', '', 0];
+  child.stdout?.on('data', (text) => (output += String(text)));
+  child.stderr?.on('data', (text) => (words += String(text)));
+  // The system keeps the peak for as long as the process lives.
+  const timer = setInterval(() => {
+    peak = memoryOf(child).peak || peak;
+  }, 20);
+  const [code] = (await once(child, 'close')) as [number | null];
+  clearInterval(timer);
+  const seconds = (performance.now() - began) / 1000;
+  if (typeof file === 'number') closeSync(file);
+  if (code !== 0) throw new Error(`${program} ${args.join(' ')}: ${words}`);
+  return { output, seconds, peak };
+}
