@@ -7,6 +7,7 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import {
+  type AuthOptions,
   BearerGuard,
   createTokenVerifier,
   isAuthConfigured,
@@ -14,7 +15,7 @@ import {
   TokenVerifier,
 } from '../auth';
 import { ApiErrorResponses } from './dto/error.dto';
-import { openRepository } from './persistence';
+import { findNearMatch, openRepository } from './persistence';
 import { PlantsController } from './plants.controller';
 import {
   BODY_LIMIT,
@@ -26,18 +27,30 @@ import {
   type PlantsModuleOptions,
 } from './plants.options';
 import { PlantsRepository } from './plants.repository';
-import { ApiBearerAuth } from './swagger-decorators';
+import { ApiSecurity } from './swagger-decorators';
 
 const defaults: PlantsModuleMounting = {
   path: PLANTS_PATH,
   version: undefined,
   hostErrors: [],
   guard: undefined,
+  securityScheme: undefined,
   repository: undefined,
   imports: [],
 };
 
-export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
+/** The names of the options, of `auth`, of `forRoot` and of `forRootAsync`. */
+const OPTIONS: (keyof PlantsModuleOptions)[] = ['sqlite', 'postgres', 'auth', 'bodyLimit'];
+// prettier-ignore
+const AUTH: (keyof AuthOptions)[] = ['tokens', 'tokensFile', 'issuer', 'audience', 'jwksUrl', 'scope'];
+const FACTORY = ['inject', 'useFactory', 'useClass', 'useExisting', 'provideInjectionTokensFrom'];
+export const SYNC_OPTIONS = [...OPTIONS, ...Object.keys(defaults)];
+export const ASYNC_OPTIONS = [...FACTORY, ...Object.keys(defaults)];
+
+/** The injection token of the options of the host, once they are checked. */
+const CHECKED_OPTIONS = Symbol('PlantsModule.options');
+
+export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE } =
   new ConfigurableModuleBuilder<PlantsModuleOptions>()
     .setClassMethodName('forRoot')
     .setExtras(defaults, ({ imports = [], providers = [], ...definition }, mounting) => ({
@@ -51,6 +64,7 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
 /** Creates a controller for each mounting, so that two mountings do not share path and guard. */
 function controllerFor(mounting: PlantsModuleMounting): Type<PlantsController> {
   const { path, version, guard } = mounting;
+  const scheme = mounting.securityScheme ?? (guard === undefined ? 'bearerAuth' : undefined);
   @Controller({ path, version })
   @ApiErrorResponses(mounting.hostErrors)
   class MountedPlantsController extends PlantsController {}
@@ -58,7 +72,7 @@ function controllerFor(mounting: PlantsModuleMounting): Type<PlantsController> {
   Object.defineProperty(MountedPlantsController, 'name', { value: nameOf(path) });
 
   if (guard !== GUARDED_BY_HOST) UseGuards(guard ?? BearerGuard)(MountedPlantsController);
-  if (guard === undefined) ApiBearerAuth('bearerAuth')(MountedPlantsController);
+  if (scheme !== undefined) ApiSecurity(scheme)(MountedPlantsController);
   return MountedPlantsController;
 }
 
@@ -69,8 +83,9 @@ function nameOf(path: string): string {
 }
 
 function providersFor({ path, repository, guard }: PlantsModuleMounting): Provider[] {
-  const inject = [MODULE_OPTIONS_TOKEN];
+  const inject = [CHECKED_OPTIONS];
   const providers: Provider[] = [
+    { provide: CHECKED_OPTIONS, inject: [MODULE_OPTIONS_TOKEN], useFactory: checkOptions },
     { provide: MOUNTING_PATH, useValue: path },
     { provide: BODY_LIMIT, inject, useFactory: bodyLimitOf },
     repository
@@ -79,12 +94,53 @@ function providersFor({ path, repository, guard }: PlantsModuleMounting): Provid
           provide: PlantsRepository,
           // The verifier comes first: invalid options must not leave an open store behind.
           inject: guard ? inject : [...inject, TokenVerifier],
-          useFactory: ({ sqlite = 'data/plants.db', postgres }: PlantsModuleOptions) =>
-            openRepository(sqlite, postgres),
+          useFactory: openStore,
         },
   ];
   if (guard) return providers;
   return [...providers, { provide: TokenVerifier, inject, useFactory: createDefaultVerifier }];
+}
+
+/** @throws TypeError when an option is undefined or unknown, in `auth` and `postgres` too */
+function checkOptions(options: PlantsModuleOptions): PlantsModuleOptions {
+  const { auth = {}, postgres = {} } = options;
+  assertOptions(options, OPTIONS);
+  assertOptions(auth, AUTH, 'auth.');
+  // The driver knows its options.
+  if (typeof postgres === 'object') assertOptions(postgres, Object.keys(postgres), 'postgres.');
+  return options;
+}
+
+/**
+ * A variable that is not set would otherwise mean a default: another store, or less protection.
+ *
+ * @throws TypeError when an option is undefined, or not one of the names
+ */
+export function assertOptions(options: object, names: readonly string[], prefix = ''): void {
+  for (const [name, value] of Object.entries(options) as [string, unknown][]) {
+    const option = `PlantsModule: "${prefix}${name}"`;
+    if (!names.includes(name)) {
+      const near = findNearMatch(name, names);
+      const advice = near ? `Did you mean "${near}"?` : `The options are ${names.join(', ')}.`;
+      throw new TypeError(`${option} is no option here. ${advice}`);
+    }
+    if (value === undefined || value === null) {
+      throw new TypeError(`${option} is ${String(value)}: set it, or leave it out.`);
+    }
+  }
+}
+
+/**
+ * @throws Error in production when the options name no store
+ * @throws StoreOpenError when the store cannot be used
+ */
+function openStore({ sqlite, postgres }: PlantsModuleOptions): Promise<PlantsRepository> {
+  if (sqlite === undefined && postgres === undefined && process.env.NODE_ENV === 'production') {
+    throw new Error(
+      'PlantsModule: in production (NODE_ENV), set "sqlite", "postgres" or "repository" to say where plants are stored.',
+    );
+  }
+  return openRepository(sqlite ?? 'data/plants.db', postgres);
 }
 
 /** @throws TypeError when the limit is not a number of bytes */

@@ -1,7 +1,13 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { ErrorFilter } from '../http';
 import { NewPlantPipe } from './new-plant.pipe';
-import { ConfigurableModuleClass } from './plants.module-definition';
+import {
+  ASYNC_OPTIONS,
+  type ASYNC_OPTIONS_TYPE,
+  assertOptions,
+  ConfigurableModuleClass,
+  SYNC_OPTIONS,
+} from './plants.module-definition';
 import type { PlantsModuleMounting, PlantsModuleOptions } from './plants.options';
 import { PlantsService } from './plants.service';
 
@@ -17,10 +23,25 @@ import { PlantsService } from './plants.service';
  */
 @Module({ providers: [PlantsService, NewPlantPipe, ErrorFilter], exports: [PlantsService] })
 export class PlantsModule extends ConfigurableModuleClass {
-  /** Every option has a default. */
+  /**
+   * Every option has a default, but for the store and the tokens in production.
+   *
+   * @throws TypeError when an option is undefined or unknown
+   */
   static override forRoot(
     options: PlantsModuleOptions & Partial<PlantsModuleMounting> = {},
   ): DynamicModule {
+    assertOptions(options, SYNC_OPTIONS);
     return super.forRoot(options);
+  }
+
+  /**
+   * As {@link forRoot}, with options from a factory or a class, which are checked at the start.
+   *
+   * @throws TypeError when an option of the mounting is undefined or unknown
+   */
+  static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
+    assertOptions(options, ASYNC_OPTIONS);
+    return super.forRootAsync(options);
   }
 }

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { json as parseJson } from 'node:stream/consumers';
@@ -445,7 +445,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
   });
 });
 
-describe('without auth and guard', () => {
+describe('with options that do not say all', () => {
   const nodeEnv = process.env.NODE_ENV;
   const folderBefore = process.cwd();
   beforeEach(() => {
@@ -456,26 +456,60 @@ describe('without auth and guard', () => {
     process.chdir(folderBefore);
   });
 
-  it('accepts a random token that it has logged', async () => {
+  const byFactory = (options: object) => PlantsModule.forRootAsync({ useFactory: () => options });
+
+  it('accepts a random token that it has logged, and logs where it stores plants', async () => {
     const warn = jest.fn();
-    const url = await start('Fastify', [PlantsModule.forRoot()], {
-      logger: { warn, log: jest.fn(), error: jest.fn() },
-    });
+    const log = jest.fn();
+    const logger = { warn, log, error: jest.fn() };
+    const url = await start('Fastify', [PlantsModule.forRoot()], { logger });
     const [, token = ''] = /Bearer (\S+)/.exec(String(warn.mock.calls[0])) ?? [];
 
     expect(await post(url, FERN)).toMatchObject({ status: 401 });
     expect(await post(url, FERN, { authorization: `Bearer ${token.split(',')[0]}` })).toMatchObject(
       { status: 200 },
     );
-    expect(readPlants(join(folder, 'data/plants.db'))).toHaveLength(1);
+    const stored = join(process.cwd(), 'data/plants.db');
+    expect(readPlants(stored)).toHaveLength(1);
+    expect(log).toHaveBeenCalledWith(
+      `Plants are stored in the SQLite file ${stored}`,
+      'PlantStore',
+    );
   });
 
-  it('does not start in production', async () => {
+  it.each([
+    ['tokens', () => PlantsModule.forRoot({ sqlite: file }), 'to say who may create plants'],
+    ['a store', () => withoutStore(), 'to say where plants are stored'],
+    ['a store, by a factory', () => byFactory({ auth: { tokens: [TOKEN] } }), 'where plants are'],
+  ])('does not start in production without %s', async (_what, mount, message) => {
     process.env.NODE_ENV = 'production';
 
-    await expect(startHost('Fastify', [PlantsModule.forRoot({ sqlite: file })])).rejects.toThrow(
-      'to say who may create plants',
-    );
+    await expect(startHost('Fastify', [mount()])).rejects.toThrow(message);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  const withoutStore = () => PlantsModule.forRoot({ guard: KeyGuard });
+  const mount = (options: object) => PlantsModule.forRoot(options);
+  const mountByFactory = (options: object) =>
+    PlantsModule.forRootAsync({ useFactory: () => ({}), ...options });
+  it.each([
+    [byFactory, { postgres: undefined }, '"postgres" is undefined'],
+    [byFactory, { postgress: 'x' }, '"postgress" is no option here. Did you mean "postgres"?'],
+    [byFactory, { database: 'x' }, 'The options are sqlite, postgres, auth, bodyLimit.'],
+    [byFactory, { guard: KeyGuard }, '"guard" is no option here'],
+    [byFactory, { postgres: { host: undefined } }, '"postgres.host" is undefined'],
+    [byFactory, { auth: { scop: 'x' } }, '"auth.scop" is no option here. Did you mean "scope"?'],
+    [byFactory, { auth: { scope: undefined } }, '"auth.scope" is undefined'],
+    [mount, { sqlite: null }, '"sqlite" is null'],
+    [mount, { repository: undefined }, '"repository" is undefined'],
+    [mount, { gaurd: KeyGuard }, 'Did you mean "guard"?'],
+    [mountByFactory, { guard: undefined }, '"guard" is undefined'],
+    [mountByFactory, { sqlite: 'x' }, '"sqlite" is no option here'],
+  ])('does not start by %p with %p', async (by, options, message) => {
+    const starting = async () => startHost('Fastify', [by(options)]);
+
+    await expect(starting()).rejects.toThrow(message);
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   it('does not start with a malformed token, and opens no store', async () => {
@@ -501,7 +535,9 @@ describe('with client settings for PostgreSQL', () => {
     const { port } = server;
     const postgres = { host: '127.0.0.1', port, user: 'postgres', password: () => 'not needed' };
     const auth = { tokens: [TOKEN] };
-    const url = await start('Fastify', [PlantsModule.forRoot({ postgres, auth })]);
+    const log = jest.fn();
+    const logger = { log, warn: jest.fn(), error: jest.fn() };
+    const url = await start('Fastify', [PlantsModule.forRoot({ postgres, auth })], { logger });
 
     const answer = await post(url, FERN);
     await app?.close();
@@ -509,6 +545,10 @@ describe('with client settings for PostgreSQL', () => {
 
     expect(answer.status).toBe(200);
     expect(await server.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+    expect(log).toHaveBeenCalledWith(
+      `Plants are stored in PostgreSQL at 127.0.0.1:${port}/postgres`,
+      'PlantStore',
+    );
     const sessions = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'plant-store'";
     await until(async () => (await server.execute(sessions)).length === 0);
   });

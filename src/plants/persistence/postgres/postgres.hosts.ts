@@ -65,6 +65,11 @@ export class PostgresHosts {
     return this.current.name;
   }
 
+  /** Of all hosts, the one in use or not. */
+  get names(): string {
+    return this.hosts.map(({ name }) => name).join(', ');
+  }
+
   /** Whether a session is from after the host in use was selected, and so says something about it. */
   isCurrent(session: ClientBase): boolean {
     return (this.checked.get(session) ?? 0) >= this.electedBy;
