@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { type BrowserContext, type Locator, type Page } from 'playwright-core';
 import { TestApplication, TOKEN } from '../support/application';
 import { TestBrowser } from '../support/browser';
@@ -179,6 +182,29 @@ describe('Swagger UI in Chromium', () => {
     await expectAnswer(200, { name: 'Fern', tag: 'shade' });
     expect(application.store.plants()).toHaveLength(1);
     expectNoErrors();
+  });
+
+  it('creates a plant below the path that a proxy adds', async () => {
+    const proxy = createServer((incoming, outgoing) => {
+      const { url = '', method, headers } = incoming;
+      const { port } = application.url;
+      const path = url.replace(/^\/store\b/, '');
+      const forwarded = request({ port, path, method, headers }, (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(outgoing);
+      });
+      incoming.pipe(path === url ? outgoing.writeHead(404) : forwarded);
+    }).listen(0, '127.0.0.1');
+    await once(proxy, 'listening');
+    await page.goto(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}/store/`);
+    await authorize();
+
+    await executeButton().click();
+
+    await expectAnswer(200, { name: 'Fern', tag: 'shade' });
+    expect(await page.locator('.curl').innerText()).toContain('/store/plants');
+    proxy.closeAllConnections();
+    proxy.close();
   });
 
   it('shows and sends the example with an id that no double holds, to the last digit', async () => {

@@ -4,10 +4,17 @@ import { SCHEMA_PREFIX } from '../plants.options';
 import { ApiProperty, ApiPropertyOptional, ApiSchema } from '../swagger-decorators';
 import { IsExactText, IsInt64 } from './new-plant.decorators';
 
+/** For clients: the rules of {@link IsExactText} that a schema can state, as each dialect reads it. */
+const WITHOUT_U0000 = '^[^\\x00]*$';
+
 /** The answer to a successful creation: specification, "Plant". */
 @ApiSchema({ name: `${SCHEMA_PREFIX}Plant` })
 export class PlantDto {
-  @ApiProperty({ description: 'The name of the plant', example: 'Fern' })
+  @ApiProperty({
+    description: 'The name of the plant',
+    pattern: WITHOUT_U0000,
+    example: 'Fern',
+  })
   @IsExactText()
   readonly name!: string;
 
@@ -15,6 +22,7 @@ export class PlantDto {
   @ApiPropertyOptional({
     type: String,
     description: 'Tag that specifies the type of the plant',
+    pattern: WITHOUT_U0000,
     example: 'shade',
   })
   @ValidateIf((plant: PlantDto) => plant.tag !== undefined)
