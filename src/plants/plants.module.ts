@@ -9,6 +9,7 @@ import {
   SYNC_OPTIONS,
 } from './plants.module-definition';
 import type { PlantsModuleMounting, PlantsModuleOptions } from './plants.options';
+import { PlantsRepository } from './plants.repository';
 import { PlantsService } from './plants.service';
 
 /**
@@ -21,7 +22,10 @@ import { PlantsService } from './plants.service';
  * export class AppModule {}
  * ```
  */
-@Module({ providers: [PlantsService, NewPlantPipe, ErrorFilter], exports: [PlantsService] })
+@Module({
+  providers: [PlantsService, NewPlantPipe, ErrorFilter],
+  exports: [PlantsService, PlantsRepository],
+})
 export class PlantsModule extends ConfigurableModuleClass {
   /**
    * Every option has a default, but for the store and the tokens in production.

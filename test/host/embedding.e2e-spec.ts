@@ -221,9 +221,11 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     ]);
   });
 
-  it('works in a testing module, which has its adapter later', async () => {
-    const testing = await Test.createTestingModule({ imports: [withToken()] }).compile();
-    app = testing.createNestApplication(adapters[adapter](), { logger: false });
+  it('works in a testing module, which has its adapter later, and may override the guard', async () => {
+    const guarded = PlantsModule.forRoot({ sqlite: file, guard: KeyGuard });
+    const testing = Test.createTestingModule({ imports: [guarded] }).overrideGuard(KeyGuard);
+    const compiled = await testing.useValue({ canActivate: () => true }).compile();
+    app = compiled.createNestApplication(adapters[adapter](), { logger: false });
     await app.listen(0, '127.0.0.1');
 
     expect(await post(new URL(await app.getUrl()), LARGE_ID, {}, '/plants')).toMatchObject({
@@ -422,6 +424,25 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     expect(statusesOf('/api/v1/plants')).toEqual(own);
     expect(statusesOf('/api/v1/limited')).toEqual([...own, '429'].sort());
     expect(JSON.stringify(paths['/api/v1/plants'])).not.toMatch(/40800|41700|43100|50100/);
+  });
+
+  it("requires the host's security scheme in its document, if it is named", async () => {
+    const mountedAt = (path: string, options: object) =>
+      PlantsModule.forRoot({ path, sqlite: join(folder, path), ...options });
+    await start(adapter, [
+      mountedAt('named', { guard: KeyGuard, securityScheme: 'gardener' }),
+      mountedAt('unnamed', { guard: KeyGuard }),
+      mountedAt('tokens', { securityScheme: 'bearer' }),
+    ]);
+
+    const { paths } = openApiDocument();
+
+    const operations = ['named', 'unnamed', 'tokens'].map((path) => paths[`/api/v1/${path}`]?.post);
+    expect(operations.map((operation) => operation?.security)).toEqual([
+      [{ gardener: [] }],
+      undefined,
+      [{ bearer: [] }],
+    ]);
   });
 
   it("describes itself in the host's document, beside schemas of the same name", async () => {
