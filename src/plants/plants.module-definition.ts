@@ -7,7 +7,6 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import {
-  type AuthOptions,
   BearerGuard,
   createTokenVerifier,
   isAuthConfigured,
@@ -39,13 +38,9 @@ const defaults: PlantsModuleMounting = {
   imports: [],
 };
 
-/** The names of the options, of `auth`, of `forRoot` and of `forRootAsync`. */
+/** The names of the options, and of those in `auth`. */
 const OPTIONS: (keyof PlantsModuleOptions)[] = ['sqlite', 'postgres', 'auth', 'bodyLimit'];
-// prettier-ignore
-const AUTH: (keyof AuthOptions)[] = ['tokens', 'tokensFile', 'issuer', 'audience', 'jwksUrl', 'scope'];
-const FACTORY = ['inject', 'useFactory', 'useClass', 'useExisting', 'provideInjectionTokensFrom'];
-export const SYNC_OPTIONS = [...OPTIONS, ...Object.keys(defaults)];
-export const ASYNC_OPTIONS = [...FACTORY, ...Object.keys(defaults)];
+const AUTH = ['tokens', 'tokensFile', 'issuer', 'audience', 'jwksUrl', 'scope'];
 
 /** The injection token of the options of the host, once they are checked. */
 const CHECKED_OPTIONS = Symbol('PlantsModule.options');
@@ -53,12 +48,15 @@ const CHECKED_OPTIONS = Symbol('PlantsModule.options');
 export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE } =
   new ConfigurableModuleBuilder<PlantsModuleOptions>()
     .setClassMethodName('forRoot')
-    .setExtras(defaults, ({ imports = [], providers = [], ...definition }, mounting) => ({
-      ...definition,
-      imports: [...imports, ...mounting.imports],
-      controllers: [controllerFor(mounting)],
-      providers: [...providers, ...providersFor(mounting)],
-    }))
+    .setExtras(defaults, ({ imports = [], providers = [], ...definition }, mounting) => {
+      assertNames(mounting, [...OPTIONS, ...Object.keys(defaults)]);
+      return {
+        ...definition,
+        imports: [...imports, ...mounting.imports],
+        controllers: [controllerFor(mounting)],
+        providers: [...providers, ...providersFor(mounting)],
+      };
+    })
     .build();
 
 /** Creates a controller for each mounting, so that two mountings do not share path and guard. */
@@ -103,31 +101,28 @@ function providersFor({ path, repository, guard }: PlantsModuleMounting): Provid
 
 /** @throws TypeError when an option is undefined or unknown, in `auth` and `postgres` too */
 function checkOptions(options: PlantsModuleOptions): PlantsModuleOptions {
-  const { auth = {}, postgres = {} } = options;
-  assertOptions(options, OPTIONS);
-  assertOptions(auth, AUTH, 'auth.');
-  // The driver knows its options.
-  if (typeof postgres === 'object') assertOptions(postgres, Object.keys(postgres), 'postgres.');
+  assertNames(options, OPTIONS);
+  const { auth = {}, postgres = {} } = assertDefined(options);
+  assertNames(auth, AUTH, 'auth.');
+  assertDefined(auth, 'auth.');
+  if (typeof postgres === 'object') assertDefined(postgres, 'postgres.');
   return options;
 }
 
-/**
- * A variable that is not set would otherwise mean a default: another store, or less protection.
- *
- * @throws TypeError when an option is undefined, or not one of the names
- */
-export function assertOptions(options: object, names: readonly string[], prefix = ''): void {
-  for (const [name, value] of Object.entries(options) as [string, unknown][]) {
-    const option = `PlantsModule: "${prefix}${name}"`;
-    if (!names.includes(name)) {
-      const near = findNearMatch(name, names);
-      const advice = near ? `Did you mean "${near}"?` : `The options are ${names.join(', ')}.`;
-      throw new TypeError(`${option} is no option here. ${advice}`);
-    }
-    if (value === undefined || value === null) {
-      throw new TypeError(`${option} is ${String(value)}: set it, or leave it out.`);
-    }
-  }
+function assertNames(options: object, names: readonly string[], prefix = ''): void {
+  const name = Object.keys(options).find((each) => !names.includes(each));
+  if (name === undefined) return;
+  const near = findNearMatch(name, names);
+  const advice = near ? `Did you mean "${near}"?` : `The options are ${names.join(', ')}.`;
+  throw new TypeError(`PlantsModule: "${prefix}${name}" is no option here. ${advice}`);
+}
+
+/** A variable that is not set would otherwise mean a default: another store, or less protection. */
+export function assertDefined<T extends object>(options: T, prefix = ''): T {
+  const entries = Object.entries(options) as [string, unknown][];
+  const [name] = entries.find(([, value]) => value === undefined || value === null) ?? [];
+  if (name === undefined) return options;
+  throw new TypeError(`PlantsModule: "${prefix}${name}" is undefined: set it, or leave it out.`);
 }
 
 /**
@@ -135,12 +130,16 @@ export function assertOptions(options: object, names: readonly string[], prefix 
  * @throws StoreOpenError when the store cannot be used
  */
 function openStore({ sqlite, postgres }: PlantsModuleOptions): Promise<PlantsRepository> {
-  if (sqlite === undefined && postgres === undefined && process.env.NODE_ENV === 'production') {
-    throw new Error(
-      'PlantsModule: in production (NODE_ENV), set "sqlite", "postgres" or "repository" to say where plants are stored.',
-    );
+  if (sqlite === undefined && postgres === undefined) {
+    refuseInProduction('"sqlite", "postgres" or "repository" to say where plants are stored');
   }
   return openRepository(sqlite ?? 'data/plants.db', postgres);
+}
+
+/** @throws Error in production, where nothing important has a default */
+function refuseInProduction(missing: string): void {
+  if (process.env.NODE_ENV !== 'production') return;
+  throw new Error(`PlantsModule: in production (NODE_ENV), set ${missing}.`);
 }
 
 /** @throws TypeError when the limit is not a number of bytes */
@@ -152,11 +151,7 @@ function bodyLimitOf({ bodyLimit = DEFAULT_BODY_LIMIT }: PlantsModuleOptions): n
 /** @throws Error when the options are invalid, or in production when they accept no token */
 function createDefaultVerifier({ auth = {} }: PlantsModuleOptions): TokenVerifier {
   if (isAuthConfigured(auth)) return createTokenVerifier(auth);
-  if (process.env.NODE_ENV === 'production') {
-    throw new Error(
-      'PlantsModule: in production (NODE_ENV), set "auth" or "guard" to say who may create plants.',
-    );
-  }
+  refuseInProduction('"auth" or "guard" to say who may create plants');
   const token = makeToken();
   new Logger('PlantsModule').warn(
     `Neither "auth" nor "guard" is set. This token is valid until shutdown: Bearer ${token}`,

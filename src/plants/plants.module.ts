@@ -2,11 +2,9 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { ErrorFilter } from '../http';
 import { NewPlantPipe } from './new-plant.pipe';
 import {
-  ASYNC_OPTIONS,
   type ASYNC_OPTIONS_TYPE,
-  assertOptions,
+  assertDefined,
   ConfigurableModuleClass,
-  SYNC_OPTIONS,
 } from './plants.module-definition';
 import type { PlantsModuleMounting, PlantsModuleOptions } from './plants.options';
 import { PlantsRepository } from './plants.repository';
@@ -28,24 +26,17 @@ import { PlantsService } from './plants.service';
 })
 export class PlantsModule extends ConfigurableModuleClass {
   /**
-   * Every option has a default, but for the store and the tokens in production.
+   * Outside production every option has a default.
    *
-   * @throws TypeError when an option is undefined or unknown
+   * @throws TypeError when an option is undefined or unknown, as does the start
    */
   static override forRoot(
     options: PlantsModuleOptions & Partial<PlantsModuleMounting> = {},
   ): DynamicModule {
-    assertOptions(options, SYNC_OPTIONS);
-    return super.forRoot(options);
+    return super.forRoot(assertDefined(options));
   }
 
-  /**
-   * As {@link forRoot}, with options from a factory or a class, which are checked at the start.
-   *
-   * @throws TypeError when an option of the mounting is undefined or unknown
-   */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
-    assertOptions(options, ASYNC_OPTIONS);
-    return super.forRootAsync(options);
+    return super.forRootAsync(assertDefined(options));
   }
 }

@@ -26,16 +26,12 @@ export const SCHEMA_PREFIX = 'PlantStore.';
 /** Declares that the host guards `POST /plants` itself, with a global guard for example. */
 export const GUARDED_BY_HOST = 'guarded-by-host';
 
-/**
- * The settings that a factory may provide. Leave out what is to have its default: the host does not
- * start with an option that is undefined, nor with one of another name.
- */
+/** The settings that a factory may provide. One that is undefined or unknown stops the start. */
 export interface PlantsModuleOptions {
   /**
    * The file of the SQLite database, relative to the working directory. It and its directory are
    * created when missing.
-   * @default 'data/plants.db'; in production (`NODE_ENV`) the host does not start unless `sqlite`,
-   * `postgres` or `repository` says where plants are stored
+   * @default 'data/plants.db'; in production (`NODE_ENV`) none
    */
   readonly sqlite?: string;
   /**
@@ -119,8 +115,7 @@ export interface PlantsModuleMounting {
    */
   guard: Type<CanActivate> | typeof GUARDED_BY_HOST | undefined;
   /**
-   * The security scheme that the operation requires in the OpenAPI document of the host, by the name
-   * under which the host has declared it. Swagger UI then shows a lock at the operation.
+   * The name of the host's security scheme that the operation requires in an OpenAPI document.
    * @default 'bearerAuth' with bearer tokens; none with `guard`
    */
   securityScheme: string | undefined;

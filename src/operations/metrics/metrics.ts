@@ -22,11 +22,7 @@ const DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
 const UNMATCHED = { method: 'any', route: 'none' };
 
 /** Default metrics whose names break Prometheus' own rules: gauges as totals, and types in a name. */
-const MISNAMED = [
-  ...['nodejs_active_handles_total', 'nodejs_active_requests_total'],
-  ...['nodejs_active_resources_total', 'nodejs_eventloop_utilization_histogram'],
-  'nodejs_eventloop_utilization_summary',
-];
+const MISNAMED = /^nodejs_(active_\w+_total|eventloop_utilization_\w+)$/;
 
 /** The outcomes of failed creations. Nothing else is answered with these errors. */
 const OUTCOMES: Partial<Record<ErrorKind, CreationOutcome>> = {
@@ -86,7 +82,9 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
 
   constructor(private readonly moduleRef: ModuleRef) {
     collectDefaultMetrics({ register: this.registry });
-    for (const name of MISNAMED) this.registry.removeSingleMetric(name);
+    for (const { name } of this.registry.getMetricsAsArray()) {
+      if (MISNAMED.test(name)) this.registry.removeSingleMetric(name);
+    }
     // A counter that begins at its first event has no increase from zero.
     for (const { error } of Object.values(errorCatalogue)) this.errors.inc({ error }, 0);
     for (const outcome of ['created', 'replayed', ...outcomeOfError.values()]) {
