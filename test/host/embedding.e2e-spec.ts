@@ -504,19 +504,19 @@ describe('with options that do not say all', () => {
   const mountByFactory = (options: object) =>
     PlantsModule.forRootAsync({ useFactory: () => ({}), ...options });
   it.each([
-    [byFactory, { postgres: undefined }, '"postgres" is undefined'],
-    [byFactory, { postgress: 'x' }, '"postgress" is no option here. Did you mean "postgres"?'],
-    [byFactory, { database: 'x' }, 'The options are sqlite, postgres, auth, bodyLimit.'],
-    [byFactory, { guard: KeyGuard }, '"guard" is no option here'],
-    [byFactory, { postgres: { host: undefined } }, '"postgres.host" is undefined'],
-    [byFactory, { auth: { scop: 'x' } }, '"auth.scop" is no option here. Did you mean "scope"?'],
-    [byFactory, { auth: { scope: undefined } }, '"auth.scope" is undefined'],
-    [mount, { sqlite: null }, '"sqlite" is undefined'],
-    [mount, { repository: undefined }, '"repository" is undefined'],
-    [mount, { gaurd: KeyGuard }, 'Did you mean "guard"?'],
-    [mountByFactory, { guard: undefined }, '"guard" is undefined'],
-    [mountByFactory, { gaurd: KeyGuard }, 'Did you mean "guard"?'],
-  ])('does not start by %p with %p', async (by, options, message) => {
+    ['"postgres" is undefined', byFactory, { postgres: undefined }],
+    ['"postgress" is no option here. Did you mean "postgres"?', byFactory, { postgress: 'x' }],
+    ['The options are sqlite, postgres, auth, bodyLimit.', byFactory, { database: 'x' }],
+    ['"guard" is no option here', byFactory, { guard: KeyGuard }],
+    ['"postgres.host" is undefined', byFactory, { postgres: { host: undefined } }],
+    ['"auth.scop" is no option here. Did you mean "scope"?', byFactory, { auth: { scop: 'x' } }],
+    ['"auth.scope" is undefined', byFactory, { auth: { scope: undefined } }],
+    ['"sqlite" is undefined', mount, { sqlite: null }],
+    ['"repository" is undefined', mount, { repository: undefined }],
+    ['Did you mean "guard"?', mount, { gaurd: KeyGuard }],
+    ['"guard" is undefined', mountByFactory, { guard: undefined }],
+    ['"pathh" is no option here. Did you mean "path"?', mountByFactory, { pathh: 'x' }],
+  ])('does not start when %s', async (message, by, options) => {
     const starting = async () => startHost('Fastify', [by(options)]);
 
     await expect(starting()).rejects.toThrow(message);
