@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import {
   ConfigurableModuleBuilder,
   Controller,
@@ -129,11 +130,17 @@ export function assertDefined<T extends object>(options: T, prefix = ''): T {
  * @throws Error in production when the options name no store
  * @throws StoreOpenError when the store cannot be used
  */
-function openStore({ sqlite, postgres }: PlantsModuleOptions): Promise<PlantsRepository> {
+async function openStore({ sqlite, postgres }: PlantsModuleOptions): Promise<PlantsRepository> {
   if (sqlite === undefined && postgres === undefined) {
     refuseInProduction('"sqlite", "postgres" or "repository" to say where plants are stored');
   }
-  return openRepository(sqlite ?? 'data/plants.db', postgres);
+  const file = sqlite ?? 'data/plants.db';
+  const repository = await openRepository(file, postgres);
+  if (postgres === undefined) {
+    // For PostgreSQL its sessions say so, which know the hosts.
+    new Logger('PlantStore').log(`Plants are stored in the SQLite file ${resolve(file)}`);
+  }
+  return repository;
 }
 
 /** @throws Error in production, where nothing important has a default */

@@ -544,7 +544,8 @@ describe('with client settings for PostgreSQL', () => {
 
   it('stores plants there, and closes its sessions', async () => {
     const { port } = server;
-    const postgres = { host: '127.0.0.1', port, user: 'postgres', password: () => 'not needed' };
+    const connectionString = `postgres://127.0.0.1:${port},127.0.0.1:1/postgres`;
+    const postgres = { connectionString, user: 'postgres', password: () => 'not needed' };
     const auth = { tokens: [TOKEN] };
     const log = jest.fn();
     const logger = { log, warn: jest.fn(), error: jest.fn() };
@@ -557,7 +558,7 @@ describe('with client settings for PostgreSQL', () => {
     expect(answer.status).toBe(200);
     expect(await server.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
     expect(log).toHaveBeenCalledWith(
-      `Plants are stored in PostgreSQL at 127.0.0.1:${port}/postgres`,
+      `Plants are stored in PostgreSQL at 127.0.0.1:${port}/postgres, PostgreSQL at 127.0.0.1:1/postgres`,
       'PlantStore',
     );
     const sessions = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'plant-store'";

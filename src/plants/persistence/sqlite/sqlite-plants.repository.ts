@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { Logger, type OnApplicationShutdown } from '@nestjs/common';
+import type { OnApplicationShutdown } from '@nestjs/common';
 import { OutcomeUnknownError, UnavailableError } from '../../../errors';
 import { INT64_MAX, INT64_MIN } from '../../int64';
 import type { Plant } from '../../plant';
@@ -49,9 +49,7 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
    * @throws StoreOpenError when the file cannot be used
    */
   static async open(path: string): Promise<SqlitePlantsRepository> {
-    const repository = new SqlitePlantsRepository(resolve(path), await openSqlite(path));
-    new Logger('PlantStore').log(`Plants are stored in the SQLite file ${repository.path}`);
-    return repository;
+    return new SqlitePlantsRepository(resolve(path), await openSqlite(path));
   }
 
   async insert({ id, name, tag }: Plant): Promise<boolean> {
