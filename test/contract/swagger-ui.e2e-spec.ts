@@ -159,11 +159,6 @@ describe('Swagger UI in Chromium', () => {
     expect(new Set(origins)).toEqual(new Set([application.url.origin]));
   }
 
-  it('opens without errors and without requests to other origins', async () => {
-    expect(await page.title()).toBe('Plant Store');
-    expectNoErrors();
-  });
-
   it('explains how to get a token and what the error numbers mean', async () => {
     const information = page.locator('.information-container');
     await page.getByText('What the error numbers mean').click();
@@ -174,7 +169,7 @@ describe('Swagger UI in Chromium', () => {
     expect(text).toMatch(/40003\s+400\s+A plant with this id exists already\./);
   });
 
-  it('creates a plant from the prefilled example', async () => {
+  it('creates a plant from the prefilled example, without errors and requests to other origins', async () => {
     await authorize();
 
     await executeButton().click();
@@ -185,15 +180,15 @@ describe('Swagger UI in Chromium', () => {
   });
 
   it('creates a plant below the path that a proxy adds', async () => {
+    const { port } = application.url;
     const proxy = createServer((incoming, outgoing) => {
       const { url = '', method, headers } = incoming;
-      const { port } = application.url;
-      const path = url.replace(/^\/store\b/, '');
+      // A path that does not begin so is 404, as behind a proxy.
+      const path = url.startsWith('/store/') ? url.slice('/store'.length) : '/nothing';
       const forwarded = request({ port, path, method, headers }, (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(outgoing);
+        answer.pipe(outgoing.writeHead(answer.statusCode ?? 502, answer.headers));
       });
-      incoming.pipe(path === url ? outgoing.writeHead(404) : forwarded);
+      incoming.pipe(forwarded);
     }).listen(0, '127.0.0.1');
     await once(proxy, 'listening');
     await page.goto(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}/store/`);
