@@ -49,19 +49,18 @@ const CHECKED_OPTIONS = Symbol('PlantsModule.options');
 export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE } =
   new ConfigurableModuleBuilder<PlantsModuleOptions>()
     .setClassMethodName('forRoot')
-    .setExtras(defaults, ({ imports = [], providers = [], ...definition }, mounting) => {
-      assertNames(mounting, [...OPTIONS, ...Object.keys(defaults)]);
-      return {
-        ...definition,
-        imports: [...imports, ...mounting.imports],
-        controllers: [controllerFor(mounting)],
-        providers: [...providers, ...providersFor(mounting)],
-      };
-    })
+    .setExtras(defaults, ({ imports = [], providers = [], ...definition }, mounting) => ({
+      ...definition,
+      imports: [...imports, ...mounting.imports],
+      controllers: [controllerFor(mounting)],
+      providers: [...providers, ...providersFor(mounting)],
+    }))
     .build();
 
 /** Creates a controller for each mounting, so that two mountings do not share path and guard. */
 function controllerFor(mounting: PlantsModuleMounting): Type<PlantsController> {
+  // Those of forRoot include the options.
+  assertNames(mounting, [...OPTIONS, ...Object.keys(defaults)]);
   const { path, version, guard } = mounting;
   const scheme = mounting.securityScheme ?? (guard === undefined ? 'bearerAuth' : undefined);
   @Controller({ path, version })
