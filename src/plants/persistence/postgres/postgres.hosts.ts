@@ -60,14 +60,14 @@ export class PostgresHosts {
     }
   }
 
+  /** Of all hosts. */
+  get names(): string {
+    return this.hosts.map(({ name }) => name).join(', ');
+  }
+
   /** Of the host in use. */
   get name(): string {
     return this.current.name;
-  }
-
-  /** Of all hosts, the one in use or not. */
-  get names(): string {
-    return this.hosts.map(({ name }) => name).join(', ');
   }
 
   /** Whether a session is from after the host in use was selected, and so says something about it. */
