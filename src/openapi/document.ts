@@ -11,7 +11,7 @@ export function createDocument(app: INestApplication): OpenAPIObject {
     .setDescription(description())
     .setVersion('1.0.0')
     .setLicense('MIT', 'https://opensource.org/license/mit')
-    .addServer('/', 'Where this document is served')
+    .addServer('.', 'Where this document is served')
     .addTag('Plants', 'Creating plants')
     .addSecurity('bearerAuth', { type: 'http', scheme: 'bearer', description: TOKEN })
     .addSecurityRequirements('bearerAuth')
@@ -20,6 +20,8 @@ export function createDocument(app: INestApplication): OpenAPIObject {
     include: [PlantsModule],
     operationIdFactory: (_controller, method) => `${method}Plant`,
   });
+  // DocumentBuilder adds one without members.
+  delete document.info.contact;
   // Schema names need the prefix in the document of a host only.
   const text = JSON.stringify(document).replaceAll(SCHEMA_PREFIX, '');
   return withInheritance(JSON.parse(text) as OpenAPIObject);
@@ -36,7 +38,7 @@ function description(): string {
 
 **The token.** ${TOKEN}
 
-**Errors.** Each failure is answered with an \`Error\`. The meaning of its number never changes, and the first three digits are the HTTP status. The specification has the statuses 200 and 400; this implementation adds the others, and the \`Idempotency-Key\`.
+**Errors.** Each failure is answered with an \`Error\`. The meaning of its number never changes, and the first three digits are the HTTP status. The sample API that this service implements has only the statuses 200 and 400. The other statuses, the \`Idempotency-Key\` and the \`pattern\` of texts are additions.
 
 <details><summary>What the error numbers mean</summary>
 

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import {
   ConfigurableModuleBuilder,
   Controller,
@@ -14,7 +15,7 @@ import {
   TokenVerifier,
 } from '../auth';
 import { ApiErrorResponses } from './dto/error.dto';
-import { openRepository } from './persistence';
+import { findNearMatch, openRepository } from './persistence';
 import { PlantsController } from './plants.controller';
 import {
   BODY_LIMIT,
@@ -26,18 +27,26 @@ import {
   type PlantsModuleOptions,
 } from './plants.options';
 import { PlantsRepository } from './plants.repository';
-import { ApiBearerAuth } from './swagger-decorators';
+import { ApiSecurity } from './swagger-decorators';
 
 const defaults: PlantsModuleMounting = {
   path: PLANTS_PATH,
   version: undefined,
   hostErrors: [],
   guard: undefined,
+  securityScheme: undefined,
   repository: undefined,
   imports: [],
 };
 
-export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
+/** The names of the options, and of those in `auth`. */
+const OPTIONS: (keyof PlantsModuleOptions)[] = ['sqlite', 'postgres', 'auth', 'bodyLimit'];
+const AUTH = ['tokens', 'tokensFile', 'issuer', 'audience', 'jwksUrl', 'scope'];
+
+/** The injection token of the options of the host, once they are checked. */
+const CHECKED_OPTIONS = Symbol('PlantsModule.options');
+
+export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE } =
   new ConfigurableModuleBuilder<PlantsModuleOptions>()
     .setClassMethodName('forRoot')
     .setExtras(defaults, ({ imports = [], providers = [], ...definition }, mounting) => ({
@@ -50,7 +59,10 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
 
 /** Creates a controller for each mounting, so that two mountings do not share path and guard. */
 function controllerFor(mounting: PlantsModuleMounting): Type<PlantsController> {
+  // Those of forRoot include the options.
+  assertNames(mounting, [...OPTIONS, ...Object.keys(defaults)]);
   const { path, version, guard } = mounting;
+  const scheme = mounting.securityScheme ?? (guard === undefined ? 'bearerAuth' : undefined);
   @Controller({ path, version })
   @ApiErrorResponses(mounting.hostErrors)
   class MountedPlantsController extends PlantsController {}
@@ -58,7 +70,7 @@ function controllerFor(mounting: PlantsModuleMounting): Type<PlantsController> {
   Object.defineProperty(MountedPlantsController, 'name', { value: nameOf(path) });
 
   if (guard !== GUARDED_BY_HOST) UseGuards(guard ?? BearerGuard)(MountedPlantsController);
-  if (guard === undefined) ApiBearerAuth('bearerAuth')(MountedPlantsController);
+  if (scheme !== undefined) ApiSecurity(scheme)(MountedPlantsController);
   return MountedPlantsController;
 }
 
@@ -69,8 +81,9 @@ function nameOf(path: string): string {
 }
 
 function providersFor({ path, repository, guard }: PlantsModuleMounting): Provider[] {
-  const inject = [MODULE_OPTIONS_TOKEN];
+  const inject = [CHECKED_OPTIONS];
   const providers: Provider[] = [
+    { provide: CHECKED_OPTIONS, inject: [MODULE_OPTIONS_TOKEN], useFactory: checkOptions },
     { provide: MOUNTING_PATH, useValue: path },
     { provide: BODY_LIMIT, inject, useFactory: bodyLimitOf },
     repository
@@ -79,12 +92,60 @@ function providersFor({ path, repository, guard }: PlantsModuleMounting): Provid
           provide: PlantsRepository,
           // The verifier comes first: invalid options must not leave an open store behind.
           inject: guard ? inject : [...inject, TokenVerifier],
-          useFactory: ({ sqlite = 'data/plants.db', postgres }: PlantsModuleOptions) =>
-            openRepository(sqlite, postgres),
+          useFactory: openStore,
         },
   ];
   if (guard) return providers;
   return [...providers, { provide: TokenVerifier, inject, useFactory: createDefaultVerifier }];
+}
+
+/** @throws TypeError when an option is undefined or unknown, in `auth` and `postgres` too */
+function checkOptions(options: PlantsModuleOptions): PlantsModuleOptions {
+  assertNames(options, OPTIONS);
+  const { auth = {}, postgres = {} } = assertDefined(options);
+  assertNames(auth, AUTH, 'auth.');
+  assertDefined(auth, 'auth.');
+  if (typeof postgres === 'object') assertDefined(postgres, 'postgres.');
+  return options;
+}
+
+function assertNames(options: object, names: readonly string[], prefix = ''): void {
+  const name = Object.keys(options).find((each) => !names.includes(each));
+  if (name === undefined) return;
+  const near = findNearMatch(name, names);
+  const advice = near ? `Did you mean "${near}"?` : `The options are ${names.join(', ')}.`;
+  throw new TypeError(`PlantsModule: "${prefix}${name}" is no option here. ${advice}`);
+}
+
+/** A variable that is not set would otherwise mean a default: another store, or less protection. */
+export function assertDefined<T extends object>(options: T, prefix = ''): T {
+  const entries = Object.entries(options) as [string, unknown][];
+  const [name] = entries.find(([, value]) => value === undefined || value === null) ?? [];
+  if (name === undefined) return options;
+  throw new TypeError(`PlantsModule: "${prefix}${name}" is undefined: set it, or leave it out.`);
+}
+
+/**
+ * @throws Error in production when the options name no store
+ * @throws StoreOpenError when the store cannot be used
+ */
+async function openStore({ sqlite, postgres }: PlantsModuleOptions): Promise<PlantsRepository> {
+  if (sqlite === undefined && postgres === undefined) {
+    refuseInProduction('"sqlite", "postgres" or "repository" to say where plants are stored');
+  }
+  const file = sqlite ?? 'data/plants.db';
+  const repository = await openRepository(file, postgres);
+  if (postgres === undefined) {
+    // For PostgreSQL its sessions say so, which know the hosts.
+    new Logger('PlantStore').log(`Plants are stored in the SQLite file ${resolve(file)}`);
+  }
+  return repository;
+}
+
+/** @throws Error in production, where nothing important has a default */
+function refuseInProduction(missing: string): void {
+  if (process.env.NODE_ENV !== 'production') return;
+  throw new Error(`PlantsModule: in production (NODE_ENV), set ${missing}.`);
 }
 
 /** @throws TypeError when the limit is not a number of bytes */
@@ -96,11 +157,7 @@ function bodyLimitOf({ bodyLimit = DEFAULT_BODY_LIMIT }: PlantsModuleOptions): n
 /** @throws Error when the options are invalid, or in production when they accept no token */
 function createDefaultVerifier({ auth = {} }: PlantsModuleOptions): TokenVerifier {
   if (isAuthConfigured(auth)) return createTokenVerifier(auth);
-  if (process.env.NODE_ENV === 'production') {
-    throw new Error(
-      'PlantsModule: in production (NODE_ENV), set "auth" or "guard" to say who may create plants.',
-    );
-  }
+  refuseInProduction('"auth" or "guard" to say who may create plants');
   const token = makeToken();
   new Logger('PlantsModule').warn(
     `Neither "auth" nor "guard" is set. This token is valid until shutdown: Bearer ${token}`,

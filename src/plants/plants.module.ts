@@ -1,8 +1,13 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { ErrorFilter } from '../http';
 import { NewPlantPipe } from './new-plant.pipe';
-import { ConfigurableModuleClass } from './plants.module-definition';
+import {
+  type ASYNC_OPTIONS_TYPE,
+  assertDefined,
+  ConfigurableModuleClass,
+} from './plants.module-definition';
 import type { PlantsModuleMounting, PlantsModuleOptions } from './plants.options';
+import { PlantsRepository } from './plants.repository';
 import { PlantsService } from './plants.service';
 
 /**
@@ -15,12 +20,23 @@ import { PlantsService } from './plants.service';
  * export class AppModule {}
  * ```
  */
-@Module({ providers: [PlantsService, NewPlantPipe, ErrorFilter], exports: [PlantsService] })
+@Module({
+  providers: [PlantsService, NewPlantPipe, ErrorFilter],
+  exports: [PlantsService, PlantsRepository],
+})
 export class PlantsModule extends ConfigurableModuleClass {
-  /** Every option has a default. */
+  /**
+   * Outside production every option has a default.
+   *
+   * @throws TypeError when an option is undefined or unknown, as does the start
+   */
   static override forRoot(
     options: PlantsModuleOptions & Partial<PlantsModuleMounting> = {},
   ): DynamicModule {
-    return super.forRoot(options);
+    return super.forRoot(assertDefined(options));
+  }
+
+  static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
+    return super.forRootAsync(assertDefined(options));
   }
 }

@@ -26,14 +26,14 @@ export const SCHEMA_PREFIX = 'PlantStore.';
 /** Declares that the host guards `POST /plants` itself, with a global guard for example. */
 export const GUARDED_BY_HOST = 'guarded-by-host';
 
-/** The settings that a factory may provide. */
+/** The settings that a factory may provide. One that is undefined or unknown stops the start. */
 export interface PlantsModuleOptions {
   /**
    * The file of the SQLite database, relative to the working directory. It and its directory are
    * created when missing.
-   * @default 'data/plants.db'
+   * @default 'data/plants.db'; in production (`NODE_ENV`) none
    */
-  readonly sqlite?: string | undefined;
+  readonly sqlite?: string;
   /**
    * A PostgreSQL database to store plants in instead: a connection URL, or client settings of the
    * `pg` driver, for example with a password function, which is called for each new session, a Unix
@@ -47,46 +47,46 @@ export interface PlantsModuleOptions {
    * `statement_timeout` or `lock_timeout` is answered 50300, one that outlasts `query_timeout` 50400.
    * `types` and `pipeline` have no effect.
    *
-   * @default undefined, which means SQLite
+   * @default none, which means SQLite
    */
-  readonly postgres?: string | PostgresOptions | undefined;
+  readonly postgres?: string | PostgresOptions;
   /**
    * Which bearer tokens are accepted.
    * @default a random token, made at the start and logged once; in production (`NODE_ENV`) the host
    * does not start unless `auth` or `guard` says who may create plants
    */
-  readonly auth?: AuthOptions | undefined;
+  readonly auth?: AuthOptions;
   /**
    * The largest body of a request, in bytes. Limits of the host do not count.
    * @default 1048576
    */
-  readonly bodyLimit?: number | undefined;
+  readonly bodyLimit?: number;
 }
 
 /** Client settings of the `pg` driver, whose types a host need not have installed. */
 export interface PostgresOptions {
-  readonly connectionString?: string | undefined;
-  readonly host?: string | undefined;
-  readonly port?: number | undefined;
-  readonly database?: string | undefined;
-  readonly user?: string | undefined;
-  readonly password?: string | (() => string | Promise<string>) | undefined;
-  readonly ssl?: boolean | ConnectionOptions | undefined;
-  readonly sslnegotiation?: 'postgres' | 'direct' | undefined;
-  readonly enableChannelBinding?: boolean | undefined;
-  readonly stream?: (() => Duplex | undefined) | undefined;
-  readonly keepAlive?: boolean | undefined;
+  readonly connectionString?: string;
+  readonly host?: string;
+  readonly port?: number;
+  readonly database?: string;
+  readonly user?: string;
+  readonly password?: string | (() => string | Promise<string>);
+  readonly ssl?: boolean | ConnectionOptions;
+  readonly sslnegotiation?: 'postgres' | 'direct';
+  readonly enableChannelBinding?: boolean;
+  readonly stream?: () => Duplex | undefined;
+  readonly keepAlive?: boolean;
   /** Milliseconds, as are the other times. */
-  readonly keepAliveInitialDelayMillis?: number | undefined;
-  readonly connectionTimeoutMillis?: number | undefined;
-  readonly statement_timeout?: false | number | undefined;
-  readonly query_timeout?: number | undefined;
-  readonly lock_timeout?: number | undefined;
-  readonly idle_in_transaction_session_timeout?: number | undefined;
-  readonly application_name?: string | undefined;
-  readonly fallback_application_name?: string | undefined;
-  readonly client_encoding?: string | undefined;
-  readonly options?: string | undefined;
+  readonly keepAliveInitialDelayMillis?: number;
+  readonly connectionTimeoutMillis?: number;
+  readonly statement_timeout?: false | number;
+  readonly query_timeout?: number;
+  readonly lock_timeout?: number;
+  readonly idle_in_transaction_session_timeout?: number;
+  readonly application_name?: string;
+  readonly fallback_application_name?: string;
+  readonly client_encoding?: string;
+  readonly options?: string;
 }
 
 /** The settings that are fixed where the module is mounted, with `forRootAsync` too. */
@@ -114,6 +114,11 @@ export interface PlantsModuleMounting {
    * @default bearer tokens
    */
   guard: Type<CanActivate> | typeof GUARDED_BY_HOST | undefined;
+  /**
+   * The name of the host's security scheme that the operation requires in an OpenAPI document.
+   * @default 'bearerAuth' with bearer tokens; none with `guard`
+   */
+  securityScheme: string | undefined;
   /**
    * A store of the host instead of ours: a provider that one of `imports` exports.
    * @default SQLite or PostgreSQL, as the options say

@@ -7,7 +7,6 @@ import type * as swagger from '@nestjs/swagger';
 const installed = loadSwagger();
 const none = () => (): void => undefined;
 
-export const ApiBearerAuth = installed?.ApiBearerAuth ?? none;
 export const ApiBody = installed?.ApiBody ?? none;
 export const ApiExtraModels = installed?.ApiExtraModels ?? none;
 export const ApiHeader = installed?.ApiHeader ?? none;
@@ -17,6 +16,7 @@ export const ApiProperty = installed?.ApiProperty ?? none;
 export const ApiPropertyOptional = installed?.ApiPropertyOptional ?? none;
 export const ApiResponse = installed?.ApiResponse ?? none;
 export const ApiSchema = installed?.ApiSchema ?? none;
+export const ApiSecurity = installed?.ApiSecurity ?? none;
 export const ApiTags = installed?.ApiTags ?? none;
 
 /** A reference to the schema of a class, for use in one of the decorators. */

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { json as parseJson } from 'node:stream/consumers';
@@ -221,9 +221,11 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     ]);
   });
 
-  it('works in a testing module, which has its adapter later', async () => {
-    const testing = await Test.createTestingModule({ imports: [withToken()] }).compile();
-    app = testing.createNestApplication(adapters[adapter](), { logger: false });
+  it('works in a testing module, which has its adapter later, and may override the guard', async () => {
+    const guarded = PlantsModule.forRoot({ sqlite: file, guard: KeyGuard });
+    const testing = Test.createTestingModule({ imports: [guarded] }).overrideGuard(KeyGuard);
+    const compiled = await testing.useValue({ canActivate: () => true }).compile();
+    app = compiled.createNestApplication(adapters[adapter](), { logger: false });
     await app.listen(0, '127.0.0.1');
 
     expect(await post(new URL(await app.getUrl()), LARGE_ID, {}, '/plants')).toMatchObject({
@@ -357,16 +359,6 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     ]);
   });
 
-  it('requires no token when the host guards the route', async () => {
-    const url = await start(adapter, [
-      PlantsModule.forRoot({ sqlite: file, guard: GUARDED_BY_HOST }),
-    ]);
-
-    expect(await post(url, FERN, { authorization: '' })).toMatchObject({
-      status: 200,
-    });
-  });
-
   it('can be mounted twice, with another path, store and guard', async () => {
     const url = await start(adapter, [
       withToken(),
@@ -424,6 +416,25 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     expect(JSON.stringify(paths['/api/v1/plants'])).not.toMatch(/40800|41700|43100|50100/);
   });
 
+  it("requires the host's security scheme in its document, if it is named", async () => {
+    const mountedAt = (path: string, options: object) =>
+      PlantsModule.forRoot({ path, sqlite: join(folder, path), ...options });
+    await start(adapter, [
+      mountedAt('named', { guard: KeyGuard, securityScheme: 'gardener' }),
+      mountedAt('unnamed', { guard: KeyGuard }),
+      mountedAt('tokens', { securityScheme: 'bearer' }),
+    ]);
+
+    const { paths } = openApiDocument();
+
+    const operations = ['named', 'unnamed', 'tokens'].map((path) => paths[`/api/v1/${path}`]?.post);
+    expect(operations.map((operation) => operation?.security)).toEqual([
+      [{ gardener: [] }],
+      undefined,
+      [{ bearer: [] }],
+    ]);
+  });
+
   it("describes itself in the host's document, beside schemas of the same name", async () => {
     await start(adapter, [withToken()]);
 
@@ -445,7 +456,7 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
   });
 });
 
-describe('without auth and guard', () => {
+describe('with options that do not say all', () => {
   const nodeEnv = process.env.NODE_ENV;
   const folderBefore = process.cwd();
   beforeEach(() => {
@@ -456,26 +467,60 @@ describe('without auth and guard', () => {
     process.chdir(folderBefore);
   });
 
-  it('accepts a random token that it has logged', async () => {
+  const byFactory = (options: object) => PlantsModule.forRootAsync({ useFactory: () => options });
+
+  it('accepts a random token that it has logged, and logs where it stores plants', async () => {
     const warn = jest.fn();
-    const url = await start('Fastify', [PlantsModule.forRoot()], {
-      logger: { warn, log: jest.fn(), error: jest.fn() },
-    });
+    const log = jest.fn();
+    const logger = { warn, log, error: jest.fn() };
+    const url = await start('Fastify', [PlantsModule.forRoot()], { logger });
     const [, token = ''] = /Bearer (\S+)/.exec(String(warn.mock.calls[0])) ?? [];
 
     expect(await post(url, FERN)).toMatchObject({ status: 401 });
     expect(await post(url, FERN, { authorization: `Bearer ${token.split(',')[0]}` })).toMatchObject(
       { status: 200 },
     );
-    expect(readPlants(join(folder, 'data/plants.db'))).toHaveLength(1);
+    const stored = join(process.cwd(), 'data/plants.db');
+    expect(readPlants(stored)).toHaveLength(1);
+    expect(log).toHaveBeenCalledWith(
+      `Plants are stored in the SQLite file ${stored}`,
+      'PlantStore',
+    );
   });
 
-  it('does not start in production', async () => {
+  it.each([
+    ['tokens', () => PlantsModule.forRoot({ sqlite: file }), 'to say who may create plants'],
+    ['a store', () => withoutStore(), 'to say where plants are stored'],
+    ['a store, by a factory', () => byFactory({ auth: { tokens: [TOKEN] } }), 'where plants are'],
+  ])('does not start in production without %s', async (_what, mount, message) => {
     process.env.NODE_ENV = 'production';
 
-    await expect(startHost('Fastify', [PlantsModule.forRoot({ sqlite: file })])).rejects.toThrow(
-      'to say who may create plants',
-    );
+    await expect(startHost('Fastify', [mount()])).rejects.toThrow(message);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  const withoutStore = () => PlantsModule.forRoot({ guard: KeyGuard });
+  const mount = (options: object) => PlantsModule.forRoot(options);
+  const mountByFactory = (options: object) =>
+    PlantsModule.forRootAsync({ useFactory: () => ({}), ...options });
+  it.each([
+    ['"postgres" is undefined', byFactory, { postgres: undefined }],
+    ['"postgress" is no option here. Did you mean "postgres"?', byFactory, { postgress: 'x' }],
+    ['The options are sqlite, postgres, auth, bodyLimit.', byFactory, { database: 'x' }],
+    ['"guard" is no option here', byFactory, { guard: KeyGuard }],
+    ['"postgres.host" is undefined', byFactory, { postgres: { host: undefined } }],
+    ['"auth.scop" is no option here. Did you mean "scope"?', byFactory, { auth: { scop: 'x' } }],
+    ['"auth.scope" is undefined', byFactory, { auth: { scope: undefined } }],
+    ['"sqlite" is undefined', mount, { sqlite: null }],
+    ['"repository" is undefined', mount, { repository: undefined }],
+    ['Did you mean "guard"?', mount, { gaurd: KeyGuard }],
+    ['"guard" is undefined', mountByFactory, { guard: undefined }],
+    ['"pathh" is no option here. Did you mean "path"?', mountByFactory, { pathh: 'x' }],
+  ])('does not start when %s', async (message, by, options) => {
+    const starting = async () => startHost('Fastify', [by(options)]);
+
+    await expect(starting()).rejects.toThrow(message);
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   it('does not start with a malformed token, and opens no store', async () => {
@@ -499,9 +544,12 @@ describe('with client settings for PostgreSQL', () => {
 
   it('stores plants there, and closes its sessions', async () => {
     const { port } = server;
-    const postgres = { host: '127.0.0.1', port, user: 'postgres', password: () => 'not needed' };
+    const connectionString = `postgres://127.0.0.1:${port},127.0.0.1:1/postgres`;
+    const postgres = { connectionString, user: 'postgres', password: () => 'not needed' };
     const auth = { tokens: [TOKEN] };
-    const url = await start('Fastify', [PlantsModule.forRoot({ postgres, auth })]);
+    const log = jest.fn();
+    const logger = { log, warn: jest.fn(), error: jest.fn() };
+    const url = await start('Fastify', [PlantsModule.forRoot({ postgres, auth })], { logger });
 
     const answer = await post(url, FERN);
     await app?.close();
@@ -509,6 +557,10 @@ describe('with client settings for PostgreSQL', () => {
 
     expect(answer.status).toBe(200);
     expect(await server.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+    expect(log).toHaveBeenCalledWith(
+      `Plants are stored in PostgreSQL at 127.0.0.1:${port}/postgres, PostgreSQL at 127.0.0.1:1/postgres`,
+      'PlantStore',
+    );
     const sessions = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'plant-store'";
     await until(async () => (await server.execute(sessions)).length === 0);
   });
@@ -546,7 +598,7 @@ describe("with the host's own repository", () => {
       auth: { tokens: [TOKEN] },
     });
 
-  it('stores plants there, and opens no store of its own', async () => {
+  it('stores plants there, opens no store of its own, and leaves closing to the host', async () => {
     const url = await start('Fastify', [mount()]);
 
     const answers = [
@@ -556,15 +608,9 @@ describe("with the host's own repository", () => {
     ];
 
     expect(answers.map(({ status }) => status)).toEqual([200, 400, 504]);
-    expect(app?.get(MapRepository, { strict: false }).plants.size).toBe(1);
-  });
-
-  it('leaves closing it to the host, once', async () => {
-    await start('Fastify', [mount()]);
     const repository = app?.get(MapRepository, { strict: false });
-
+    expect(repository?.plants.size).toBe(1);
     await app?.close();
-
     expect(repository?.shutdown).toHaveBeenCalledTimes(1);
   });
 });
@@ -683,21 +729,14 @@ describe('PlantsService, in process', () => {
     expect(readPlants(file)).toEqual([{ id: 1n, name: 'Fern' }]);
   });
 
-  it('creates a plant and finds it', async () => {
-    const plant = { id: 2n ** 63n - 1n, name: 'Fern', tag: 'shade' };
-
-    expect(await plants.create(plant)).toEqual(plant);
-    expect(await plants.find(plant.id)).toEqual(plant);
-    expect(await plants.find(1n)).toBeUndefined();
-  });
-
   it('returns plants that are JSON, with the id as a string', async () => {
-    const created = await plants.create({ id: 2n ** 63n - 1n, name: 'Fern' });
-    const json = '{"id":"9223372036854775807","name":"Fern"}';
+    const created = await plants.create({ id: 2n ** 63n - 1n, name: 'Fern', tag: 'shade' });
+    const json = '{"id":"9223372036854775807","name":"Fern","tag":"shade"}';
 
     expect(JSON.stringify(created)).toBe(json);
     expect(JSON.stringify(await plants.find(created.id))).toBe(json);
     for await (const plant of plants.all()) expect(JSON.stringify(plant)).toBe(json);
+    expect(await plants.find(1n)).toBeUndefined();
   });
 
   it('throws the errors of the catalogue', async () => {

@@ -47,7 +47,7 @@ exports.startHost = async ({ common, core, createAdapter, plantStore }) => {
   if (process.env.PLANTS) {
     const options = JSON.parse(process.env.PLANTS);
     if (!options.postgres) options.sqlite = process.env.DATABASE;
-    imports.push(plantStore.PlantsModule.forRoot(options));
+    imports.push(plantStore.PlantsModule.forRootAsync({ useFactory: () => options }));
   }
   common.Module({ imports, controllers: [TreesController] })(AppModule);
 

@@ -32,6 +32,7 @@ describe('the service as a process', () => {
     const service = await home.start();
 
     expect(service.stdout).toContain('"context":"RouterExplorer"');
+    expect(service.stdout).toMatch(/"Plants are stored in the SQLite file \/.*plants\.db"/);
   });
 
   describe('without AUTH_TOKENS', () => {

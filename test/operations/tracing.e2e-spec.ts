@@ -333,7 +333,7 @@ describe('OpenTelemetry', () => {
 
   /**
    * Node options that make the service write to its standard error which modules of OpenTelemetry it
-   * loads. Without the API, which prom-client depends on.
+   * loads. Without the API, which the client of Prometheus depends on.
    *
    * @param missing a package that cannot be found
    */

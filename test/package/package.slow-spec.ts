@@ -91,6 +91,8 @@ describe.each([
     await postgres.execute('DROP TABLE IF EXISTS plants, plants_migrations');
     const url = new URL('/greenhouse/plants', await start(home, 'guard'));
 
+    const health = await fetch(new URL('/health', url));
+    expect(await health.json()).toMatchObject({ info: { plants: { status: 'up' } } });
     expect(await post(url, { 'x-gardener': 'ada' })).toBe('200 {"name":"Fern"}');
     expect(await post(url, { 'x-gardener': 'eve' })).toMatch(/^403 {"error":40300/);
     expect(await postgres.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
@@ -152,6 +154,7 @@ function makeHost(home: string, type: string, platform: string, withSwagger: boo
       dependencies: {
         'plant-store': `file:${tarball}`,
         [platform]: '^12.0.0',
+        ...{ '@nestjs/config': '^12.0.0', '@nestjs/terminus': '^12.0.0' },
         '@nestjs/testing': '^12.0.0',
         ...Object.fromEntries(pinned.map((name) => [name, devDependencies[name]])),
       },
@@ -199,6 +202,7 @@ async function start(home: string, recipe: string): Promise<URL> {
       PATH: process.env.PATH,
       PORT: String(port),
       DATABASE_URL: recipe === 'guard' ? postgres.url() : '',
+      GARDENER: 'ada',
       NO_COLOR: '1',
     },
   });

@@ -1,5 +1,5 @@
 import { Controller, Get, Header } from '@nestjs/common';
-import { Registry } from 'prom-client';
+import { Registry } from '@prometheus-io/client';
 import { RequiredScope } from '../../auth';
 import { Metrics } from './metrics';
 

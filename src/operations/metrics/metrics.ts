@@ -2,7 +2,7 @@ import { promisify } from 'node:util';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import type { FastifyInstance } from 'fastify';
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import { errorCatalogue, errorChannel, type ErrorKind, type PlantStoreError } from '../../errors';
 import { packageVersion } from '../../package-version';
 import {
@@ -20,6 +20,9 @@ const DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
 
 /** The labels of requests that reached no route. A client must not choose a label. */
 const UNMATCHED = { method: 'any', route: 'none' };
+
+/** Default metrics whose names break Prometheus' own rules: gauges as totals, and types in a name. */
+const MISNAMED = /^nodejs_(active_\w+_total|eventloop_utilization_\w+)$/;
 
 /** The outcomes of failed creations. Nothing else is answered with these errors. */
 const OUTCOMES: Partial<Record<ErrorKind, CreationOutcome>> = {
@@ -79,6 +82,9 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
 
   constructor(private readonly moduleRef: ModuleRef) {
     collectDefaultMetrics({ register: this.registry });
+    for (const { name } of this.registry.getMetricsAsArray()) {
+      if (MISNAMED.test(name)) this.registry.removeSingleMetric(name);
+    }
     // A counter that begins at its first event has no increase from zero.
     for (const { error } of Object.values(errorCatalogue)) this.errors.inc({ error }, 0);
     for (const outcome of ['created', 'replayed', ...outcomeOfError.values()]) {

@@ -4,10 +4,13 @@ import { SCHEMA_PREFIX } from '../plants.options';
 import { ApiProperty, ApiPropertyOptional, ApiSchema } from '../swagger-decorators';
 import { IsExactText, IsInt64 } from './new-plant.decorators';
 
+/** No U+0000, in a form that all dialects of regular expressions read alike. */
+const TEXT = '^[^\\x00]*$';
+
 /** The answer to a successful creation: specification, "Plant". */
 @ApiSchema({ name: `${SCHEMA_PREFIX}Plant` })
 export class PlantDto {
-  @ApiProperty({ description: 'The name of the plant', example: 'Fern' })
+  @ApiProperty({ description: 'The name of the plant', pattern: TEXT, example: 'Fern' })
   @IsExactText()
   readonly name!: string;
 
@@ -15,6 +18,7 @@ export class PlantDto {
   @ApiPropertyOptional({
     type: String,
     description: 'Tag that specifies the type of the plant',
+    pattern: TEXT,
     example: 'shade',
   })
   @ValidateIf((plant: PlantDto) => plant.tag !== undefined)

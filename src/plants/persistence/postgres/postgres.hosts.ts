@@ -71,6 +71,11 @@ export class PostgresHosts {
     }
   }
 
+  /** Of all hosts. */
+  get names(): string {
+    return this.hosts.map(({ name }) => name).join(', ');
+  }
+
   /** Of the host in use. */
   get name(): string {
     return this.current.name;

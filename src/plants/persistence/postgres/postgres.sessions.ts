@@ -57,6 +57,7 @@ export class PostgresSessions {
 
   /** Finds the store, and migrates it. Goes on after this if that takes long. */
   start(): Promise<void> {
+    this.logger.log(`Plants are stored in ${this.hosts.names}`);
     return this.breaker.start();
   }
 
