@@ -79,15 +79,13 @@ export class PlantStoreClient {
 
   /**
    * Creates a plant. Repeats the request, with one key, after a connection error, 408, 429, 503 or 504.
-   *
    * @throws PlantStoreError if the service refuses the request, if the request cannot be made, at an
    *   abort, and if the next attempt would begin after `timeout`
    */
   async create(plant: NewPlant, options: CreateOptions = {}): Promise<CreatedPlant> {
-    const { timeout = 60_000, signal } = options;
+    const { idempotencyKey: key = crypto.randomUUID(), timeout = 60_000, signal } = options;
     const end = performance.now() + timeout;
     const body = toJson(plant);
-    const key = options.idempotencyKey ?? crypto.randomUUID();
     let outcome: PlantStoreError['outcome'] = 'not stored';
     let failure: Failure = { message: 'Nothing was sent.', outcome };
 
@@ -103,7 +101,6 @@ export class PlantStoreClient {
         noAnswer,
       );
       if ('isReplay' in result) return result;
-
       failure = result;
       if (failure.outcome === 'unknown') outcome = 'unknown';
       if (failure.isFinal) throw new PlantStoreError({ ...failure, outcome });
@@ -120,8 +117,11 @@ export class PlantStoreClient {
   async #attempt(body: string, key: string, signal: AbortSignal): Promise<CreatedPlant | Failure> {
     let request: Request;
     try {
+      const token = (await this.#token()).trim();
+      // The error of `Request` would show it.
+      if (!/^[!-~]+$/.test(token)) throw new TypeError('the token is not visible ASCII');
       const headers = {
-        Authorization: `Bearer ${await this.#token()}`,
+        Authorization: `Bearer ${token}`,
         'Content-Type': 'application/json',
         'Idempotency-Key': key,
       };
