@@ -1,8 +1,7 @@
 import { basename } from 'node:path';
-import type { Plant } from '../../../src/plants';
 import type { TestApplication } from '../../support/application';
 import { ClientProject, example, startForClients } from '../../support/client-project';
-import { makeUnreliable, type UnreliableProxy } from '../../support/unreliable-proxy';
+import { makeUnreliable } from '../../support/unreliable-proxy';
 import { python, type Run, shell } from '../../support/run';
 
 /** The programs of docs/clients.md. They need languages and generators of others, so not in npm test. */
@@ -17,81 +16,75 @@ await createPlant({ body: { id: 1n, name: 'Fern', tag: null } });
 `;
 
 describe('docs/clients.md', () => {
-  const fern: Plant = { id: 9_007_199_254_740_993n, name: 'Fern', tag: 'shade' };
   let application: TestApplication;
-  /** With a generated client and the programs of the page. */
+  /** With the client of the package, a generated one, and the programs of the page. */
   let project: ClientProject;
   let compiled: Run;
   let env: NodeJS.ProcessEnv;
   beforeAll(async () => {
     ({ application, env } = await startForClients());
     const sources = {
-      'create.ts': example('TypeScript', 'ts'),
-      'to-json.ts': example('TypeScript', 'ts toJSON'),
-      'retry.ts': example('TypeScript', 'ts retry'),
+      'client.ts': example('The client', 'ts'),
+      'generated.ts': example('Generated', 'ts'),
+      'to-json.ts': example('Generated', 'ts toJSON'),
       'mistakes.ts': MISTAKES,
     };
     project = new ClientProject(sources, env);
-    await project.generate(example('TypeScript', 'sh'));
+    await project.generate(example('Generated', 'sh'));
     compiled = await project.compile();
-  });
-  beforeEach(() => {
-    application.store.removePlants();
   });
   afterAll(async () => {
     await application.stop();
     project.remove();
   });
 
-  const runPython = (): Promise<Run> =>
+  type Program = (env: NodeJS.ProcessEnv) => Promise<Run>;
+  const curl: Program = (env) => shell(example('curl', 'sh'), { env });
+  const curlThatRepeats: Program = (env) => shell(example('curl', 'sh retry'), { env });
+  const runPython: Program = (env) =>
     python(project.write('program.py', example('Python', 'python')), env);
+  const client: Program = (env) => project.run('client.js', env);
+  const generated: Program = (env) => project.run('generated.js', env);
+  const success = { code: 0, stdout: expect.stringContaining('Fern') as string };
+  const fern = { name: 'Fern', tag: 'shade' };
+
+  it('has programs that create plants, in a store that has seen those of the others', async () => {
+    const programs = [client, curl, curlThatRepeats, generated, runPython];
+
+    for (const create of programs) expect(await create(env)).toMatchObject(success);
+
+    expect(application.store.plants()).toMatchObject(programs.map(() => fern));
+  });
 
   it.each([
-    ['curl', () => shell(example('curl', 'sh'), { env })],
+    ['curl', curl],
     ['Python', runPython],
-    ['TypeScript with a generated client', () => project.run('create.js', env)],
-  ])(
-    'has a program that creates a plant, and tells when it is there already: %s',
-    async (_name, create) => {
-      const first = await create();
+    ['the client', client],
+    ['a generated client', generated],
+  ])('has a program that tells why it failed: %s', async (_name, create) => {
+    const { code, stdout, stderr } = await create({ ...env, TOKEN: 'bad' });
 
-      expect(first).toMatchObject({ code: 0, stdout: expect.stringContaining('Fern') as string });
-      expect(application.store.plants()).toEqual([fern]);
+    expect(code).not.toBe(0);
+    expect(stdout + stderr).toMatch(/Invalid bearer token[^]*40101|40101[^]*Invalid bearer token/);
+  });
 
-      const second = await create();
+  it.each([
+    ['curl', curlThatRepeats],
+    ['Python', runPython],
+    ['the client', client],
+  ])('has a program that repeats a creation until it succeeds: %s', async (_name, create) => {
+    application.store.removePlants();
+    const proxy = await makeUnreliable(application.url.origin);
 
-      expect(second.code).not.toBe(0);
-      expect(second.stdout + second.stderr).toContain('A plant with this id exists already.');
-      expect(second.stdout + second.stderr).toContain('40003');
-    },
-  );
+    expect(await create({ ...env, PLANT_STORE: proxy.origin })).toMatchObject(success);
 
-  describe('has a program that repeats a creation until it succeeds:', () => {
-    let proxy: UnreliableProxy;
-    beforeEach(async () => {
-      proxy = await makeUnreliable(env.PLANT_STORE ?? '');
-      env = { ...env, PLANT_STORE: proxy.origin };
-    });
-    afterEach(async () => {
-      env = { ...env, PLANT_STORE: proxy.target };
-      await proxy.stop();
-    });
-
-    it.each([
-      ['curl', () => shell(example('curl', 'sh retry'), { env })],
-      ['Python', runPython],
-      ['TypeScript', () => project.run('retry.js', env)],
-    ])('%s', async (_name, create) => {
-      const outcome = await create();
-
-      expect(outcome).toMatchObject({ code: 0, stdout: expect.stringContaining('Fern') as string });
-      expect(proxy.seen.map(({ what }) => what)).toEqual(['unavailable', 'answer lost', 'passed']);
-      expect(new Set(proxy.seen.map(({ key }) => key)).size).toBe(1);
-      expect(proxy.lastHeaders['idempotent-replayed']).toBe('true');
-      // Retry-After said two seconds.
-      expect(proxy.pauseAfterRefusal).toBeGreaterThan(1900);
-      expect(application.store.plants()).toEqual([fern]);
-    });
+    expect(proxy.seen.map(({ what }) => what)).toEqual([503, 'answer lost', 200]);
+    expect(new Set(proxy.seen.map(({ headers }) => headers['idempotency-key'])).size).toBe(1);
+    expect(proxy.lastHeaders['idempotent-replayed']).toBe('true');
+    // Retry-After said two seconds.
+    expect(proxy.pauseAfterRefusal).toBeGreaterThan(1900);
+    expect(application.store.plants()).toMatchObject([fern]);
+    await proxy.stop();
   });
 
   it('has a generated client that compiles, and accepts only a NewPlant', () => {

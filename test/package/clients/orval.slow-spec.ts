@@ -43,7 +43,7 @@ describe('a client that orval generates', () => {
     }
     writeFileSync(join(project, 'orval.config.mjs'), CONFIGURATION);
     writeFileSync(join(project, 'create.ts'), CREATE);
-    writeFileSync(join(project, 'to-json.ts'), example('TypeScript', 'ts toJSON'));
+    writeFileSync(join(project, 'to-json.ts'), example('Generated', 'ts toJSON'));
     const { code, stdout, stderr } = await shell(
       'npm ci --prefer-offline --no-audit --no-fund --ignore-scripts && npx orval --config orval.config.mjs',
       { cwd: project, env },
