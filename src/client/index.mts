@@ -17,7 +17,7 @@ export interface CreateOptions {
   readonly idempotencyKey?: string | undefined;
   /** Milliseconds for all attempts together, 60,000 by default. */
   readonly timeout?: number | undefined;
-  /** Ends the attempts. */
+  /** Ends the attempts. Node.js 20 prints a warning if more than ten calls share it. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -178,7 +178,7 @@ function parse(text: string): Record<string, unknown> {
   }
 }
 
-/** Rejects if the work takes longer, in milliseconds, or at the abort of `outer`. */
+/** Rejects after `limit` milliseconds or at an abort; `AbortSignal.any` can miss a time-out. */
 function within<T>(
   limit: number,
   outer: AbortSignal | undefined,
