@@ -29,6 +29,7 @@ const refuse = (body: { error: number }, retryAfter?: string): Fault => ({
 /** What a proxy or a portal answers. */
 const page = (status: number, body = '<h1>Sorry</h1>'): Fault => ({ status, body });
 const taken = refuse(bodies.idTaken);
+const NOT_STORED = { error: 50300, outcome: 'not stored' };
 
 describe('PlantStoreClient', () => {
   const tokens = join(useFolder(), 'tokens.txt');
@@ -70,16 +71,17 @@ describe('PlantStoreClient', () => {
 
   it('stores strings exactly', async () => {
     const client = await connect();
-    const text = fc.string({ unit: 'binary', maxLength: 9 }).filter((each) => !each.includes('\0'));
-    let id = 0;
+    const text = fc.string({ unit: 'binary' }).filter((each) => !each.includes('\0'));
+    const plants = fc.array(fc.record({ name: text, tag: text }, { requiredKeys: ['name'] }));
     await fc.assert(
-      fc.asyncProperty(text, fc.option(text, { nil: undefined }), async (name, tag) => {
-        const plant = { name, ...(tag !== undefined && { tag }) };
+      fc.asyncProperty(plants, async (sent) => {
+        application.store.removePlants();
+        await Promise.all(sent.map((plant, id) => client.create({ id, ...plant })));
 
-        expect(await client.create({ id: ++id, name, tag })).toEqual({ ...plant, isReplay: false });
-        expect(application.store.plants().at(-1)).toEqual({ id: BigInt(id), ...plant });
+        const stored = sent.map((plant, id) => ({ id: BigInt(id), ...plant }));
+        expect(application.store.plants()).toEqual(stored);
       }),
-      { numRuns: 20, verbose: true },
+      { numRuns: 9, verbose: true },
     );
   });
 
@@ -130,9 +132,9 @@ describe('PlantStoreClient', () => {
   it('waits longer and longer without Retry-After', async () => {
     const client = await connect(Array<Fault>(1000).fill(page(503)));
 
-    expect(await fail(client, { timeout: 2000 })).toMatchObject({ status: 503 });
+    expect(await fail(client, { timeout: 3000 })).toMatchObject({ status: 503 });
     expect(seen().length).toBeGreaterThan(2);
-    expect(seen().length).toBeLessThan(50);
+    expect(seen().length).toBeLessThan(20);
   });
 
   it('asks for the token for each attempt, which may change meanwhile', async () => {
@@ -159,54 +161,40 @@ describe('PlantStoreClient', () => {
   ])(
     'ends at once, and says whether the plant may be stored, after %s',
     async (_what, faults, error, status, outcome) => {
-      const failure = await fail(await connect(faults));
+      const failure = (await fail(await connect(faults))) as PlantStoreError;
 
       expect(failure).toBeInstanceOf(PlantStoreError);
       expect(failure).toMatchObject({ error, status, outcome });
+      const hasOther = /^Answer \d+ has no Error body of the service: [<{n]/.test(failure.message);
+      expect(hasOther).toBe(error === undefined);
       expect(seen()).toHaveLength(faults.length);
     },
   );
-
-  it.each([
-    ['of the service', refuse(bodies.notFound), bodies.notFound.message],
-    ['of another', page(404), 'Answer 404 has no Error body of the service: <h1>Sorry</h1>'],
-  ])('has the message %s', async (_whose, fault, message) => {
-    expect(await fail(await connect([fault]))).toMatchObject({ message });
-  });
 
   it('refuses nothing else that the service refuses', async () => {
     const creation = (await connect()).create({ id: 2n ** 63n, name: '\ud800' });
     const url = `${proxy.origin}/store/`;
 
-    await expect(creation).rejects.toMatchObject({ error: 40002 });
+    await expect(creation).rejects.toMatchObject({ error: 40002, outcome: 'not stored' });
     expect(await fail(new PlantStoreClient({ url, token: 'bad' }))).toMatchObject(bodies.notFound);
   });
 
-  it.each<[string, Fault[], number | undefined, object]>([
-    ['nothing answers', Array<Fault>(9).fill('no answer'), 300, { outcome: 'unknown' }],
-    ['Retry-After is later', [refuse(bodies.unavailable, '99')], undefined, bodies.unavailable],
-  ])(
-    'gives up when %s',
-    async (_what, faults, timeout, { message = '', ...expected }: { message?: string }) => {
-      const failure = await fail(await connect(faults), { timeout });
+  it.each<[string, Fault[], Token, number | undefined, object]>([
+    ['nothing answers', Array<Fault>(9).fill('no answer'), TOKEN, 300, { outcome: 'unknown' }],
+    ['there is no token', [], () => new Promise(() => undefined), 100, { outcome: 'unknown' }],
+    ['Retry-After is later', [refuse(bodies.unavailable, '99')], TOKEN, undefined, NOT_STORED],
+  ])('gives up when %s', async (_what, faults, token, timeout, expected) => {
+    const failure = await fail(await connect(faults, token), { timeout });
 
-      expect(failure).toMatchObject(expected);
-      expect(String(failure)).toMatch(/^PlantStoreError: No success within \d+ ms\. /);
-      expect(String(failure)).toContain(message);
-    },
-  );
+    expect(failure).toMatchObject(expected);
+    expect(String(failure)).toMatch(/^PlantStoreError: No success within \d+ ms\. /);
+  });
 
   it('tries another connection when nothing comes on the first', async () => {
     const client = await connect(['no answer']);
 
     expect(await client.create(FERN, { timeout: 1500 })).toEqual(STORED);
     expect(seen()).toEqual(['no answer', 200]);
-  });
-
-  it('does not wait for a token beyond the time-out', async () => {
-    const client = await connect([], () => new Promise(() => undefined));
-
-    expect(String(await fail(client, { timeout: 100 }))).toContain('No success within 100 ms.');
   });
 
   it.each([
@@ -222,17 +210,9 @@ describe('PlantStoreClient', () => {
   });
 
   it.each<[string, Fault[], object]>([
-    [
-      'before the first attempt',
-      [],
-      { message: 'Aborted. Nothing was sent.', outcome: 'not stored' },
-    ],
+    ['before the first attempt', [], { error: undefined, outcome: 'not stored' }],
     ['during an attempt', ['no answer'], { status: undefined, outcome: 'unknown' }],
-    [
-      'between attempts',
-      [refuse(bodies.unavailable, '20')],
-      { error: 50300, outcome: 'not stored' },
-    ],
+    ['between attempts', [refuse(bodies.unavailable, '20')], NOT_STORED],
   ])('ends at an abort %s', async (_when, faults, expected) => {
     const controller = new AbortController();
     const reason = new Error('changed my mind');

@@ -18,8 +18,6 @@ interface Seen {
 /** A proxy before the service that fails a few times. */
 export interface UnreliableProxy {
   readonly origin: string;
-  /** The origin of the service. */
-  readonly target: string;
   readonly seen: readonly Seen[];
   /** The header fields of the latest answer of the service. */
   readonly lastHeaders: IncomingHttpHeaders;
@@ -78,7 +76,6 @@ export async function makeUnreliable(
 
   return {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    target,
     seen,
     get lastHeaders() {
       return lastHeaders;
