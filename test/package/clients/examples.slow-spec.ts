@@ -15,6 +15,30 @@ await createPlant({ body: { id: 1, name: 'Fern' } });
 await createPlant({ body: { id: 1n, name: 'Fern', tag: null } });
 `;
 
+/** Programs that use what the generators make, as it comes. Each prints the answer. */
+const AS_IT_COMES = {
+  'create-hey-api.ts': `import { client } from './hey-api/client.gen.js';
+    import { createPlant } from './hey-api/index.js';
+    client.setConfig({ baseUrl: process.env.PLANT_STORE, auth: process.env.TOKEN });
+    console.log(await createPlant({ body: { id: 9007199254741003, name: 'Fern' } }));`,
+  'transformers.ts': `import { client } from './plant-store/client.gen.js';
+    import { createPlant } from './plant-store/index.js';
+    client.setConfig({ baseUrl: process.env.PLANT_STORE, auth: process.env.TOKEN });
+    console.log(await createPlant({ body: { id: 9007199254741003n, name: 'Fern' } }));`,
+  'openapi-fetch.ts': `import createClient from 'openapi-fetch';
+    import type { paths } from './schema.js';
+    const client = createClient<paths>({
+      baseUrl: process.env.PLANT_STORE,
+      headers: { Authorization: 'Bearer ' + process.env.TOKEN },
+    });
+    const body = { id: 9007199254741003, name: 'Fern' };
+    console.log(await client.POST('/plants', { body }));`,
+  'create-oazapfts.ts': `import { createPlant, defaults } from './oazapfts.js';
+    defaults.baseUrl = String(process.env.PLANT_STORE);
+    defaults.headers = { Authorization: 'Bearer ' + process.env.TOKEN };
+    console.log(await createPlant({ id: 9007199254741003, name: 'Fern' }));`,
+};
+
 describe('docs/clients.md', () => {
   let application: TestApplication;
   /** With the client of the package, a generated one, and the programs of the page. */
@@ -28,9 +52,16 @@ describe('docs/clients.md', () => {
       'generated.ts': example('Generated', 'ts'),
       'to-json.ts': example('Generated', 'ts toJSON'),
       'mistakes.ts': MISTAKES,
+      ...AS_IT_COMES,
     };
     project = new ClientProject(sources, env);
-    await project.generate(example('Generated', 'sh'));
+    const commands = [
+      example('Generated', 'sh'),
+      'npx openapi-ts -i "$PLANT_STORE/openapi.json" -o src/hey-api -p @hey-api/client-fetch @hey-api/sdk',
+      'npx openapi-typescript "$PLANT_STORE/openapi.json" -o src/schema.ts',
+      'npx oazapfts "$PLANT_STORE/openapi.json" src/oazapfts.ts',
+    ];
+    await Promise.all(commands.map((command) => project.generate(command)));
     compiled = await project.compile();
   });
   afterAll(async () => {
@@ -97,5 +128,20 @@ describe('docs/clients.md', () => {
       "mistakes.ts 3: Type 'number' is not assignable to type 'bigint'.",
       "mistakes.ts 4: Type 'null' is not assignable to type 'string | undefined'.",
     ]);
+  });
+
+  it.each(['create-hey-api.js', 'openapi-fetch.js', 'create-oazapfts.js'])(
+    'says that another id is stored by %s',
+    async (program) => {
+      application.store.removePlants();
+
+      await project.run(program, env);
+
+      expect(application.store.plants()).toMatchObject([{ id: 9_007_199_254_741_004n }]);
+    },
+  );
+
+  it('says that hey-api with transformers sends a string', async () => {
+    expect((await project.run('transformers.js', env)).stdout).toContain('40002');
   });
 });
