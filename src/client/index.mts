@@ -67,14 +67,14 @@ const TRANSIENT = new Set([408, 429, 503, 504]);
  * await client.create({ id: 9007199254740993n, name: 'Fern' });
  */
 export class PlantStoreClient {
-  readonly #url: URL;
-  // Private to JavaScript too, so that a logged client does not show it.
-  readonly #token: () => string | Promise<string>;
+  private readonly url: URL;
+  // A function, so that a logged client does not show the token.
+  private readonly token: () => string | Promise<string>;
 
   /** @throws TypeError if `url` is not an absolute URL */
   constructor({ url, token }: PlantStoreClientOptions) {
-    this.#url = new URL('plants', String(url).replace(/\/*$/, '/'));
-    this.#token = typeof token === 'function' ? token : () => token;
+    this.url = new URL('plants', String(url).replace(/\/*$/, '/'));
+    this.token = typeof token === 'function' ? token : () => token;
   }
 
   /**
@@ -97,9 +97,8 @@ export class PlantStoreClient {
       }
       // A connection may be dead without notice; the service answers within 15 seconds.
       const limit = Math.min(timeout / 3, 20_000, end - performance.now());
-      const result = await within(limit, signal, (ended) => this.#attempt(body, key, ended)).catch(
-        noAnswer,
-      );
+      const attempt = within(limit, signal, (stop) => this.send(body, key, stop));
+      const result = await attempt.catch(noAnswer);
       if ('isReplay' in result) return result;
       failure = result;
       if (failure.outcome === 'unknown') outcome = 'unknown';
@@ -114,10 +113,14 @@ export class PlantStoreClient {
     }
   }
 
-  async #attempt(body: string, key: string, signal: AbortSignal): Promise<CreatedPlant | Failure> {
+  private async send(
+    body: string,
+    key: string,
+    stop: AbortSignal,
+  ): Promise<CreatedPlant | Failure> {
     let request: Request;
     try {
-      const token = (await this.#token()).trim();
+      const token = (await this.token()).trim();
       // The error of `Request` would show it.
       if (!/^[!-~]+$/.test(token)) throw new TypeError('the token is not visible ASCII');
       const headers = {
@@ -125,7 +128,7 @@ export class PlantStoreClient {
         'Content-Type': 'application/json',
         'Idempotency-Key': key,
       };
-      request = new Request(this.#url, { method: 'POST', headers, body, signal });
+      request = new Request(this.url, { method: 'POST', headers, body, signal: stop });
     } catch (cause) {
       const message = `The request cannot be made: ${String(cause)}`;
       return { message, outcome: 'not stored', cause, isFinal: true };
@@ -182,7 +185,7 @@ function parse(text: string): Record<string, unknown> {
 function within<T>(
   limit: number,
   outer: AbortSignal | undefined,
-  work: (ended: AbortSignal) => Promise<T>,
+  work: (stop: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController();
   return new Promise<T>((resolve, reject) => {

@@ -19,8 +19,6 @@ interface Seen {
 export interface UnreliableProxy {
   readonly origin: string;
   readonly seen: readonly Seen[];
-  /** The header fields of the latest answer of the service. */
-  readonly lastHeaders: IncomingHttpHeaders;
   /** Milliseconds from the refusal to the next request. */
   readonly pauseAfterRefusal: number;
   stop(): Promise<void>;
@@ -43,7 +41,6 @@ export async function makeUnreliable(
 ): Promise<UnreliableProxy> {
   const seen: Seen[] = [];
   const times: number[] = [];
-  let lastHeaders: IncomingHttpHeaders = {};
 
   const server = createServer((incoming, outgoing) => {
     times.push(performance.now());
@@ -59,7 +56,6 @@ export async function makeUnreliable(
     }
     const { method, url = '/', headers } = incoming;
     const passed = request(new URL(url, target), { method, headers }, (answer) => {
-      lastHeaders = answer.headers;
       if (fault === 'answer lost') {
         answer.resume().once('end', () => incoming.socket.destroy());
       } else {
@@ -77,9 +73,6 @@ export async function makeUnreliable(
   return {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     seen,
-    get lastHeaders() {
-      return lastHeaders;
-    },
     get pauseAfterRefusal() {
       return (times[1] ?? NaN) - (times[0] ?? NaN);
     },
