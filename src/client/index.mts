@@ -113,11 +113,7 @@ export class PlantStoreClient {
     }
   }
 
-  private async send(
-    body: string,
-    key: string,
-    stop: AbortSignal,
-  ): Promise<CreatedPlant | Failure> {
+  private async send(body: string, key: string, end: AbortSignal): Promise<CreatedPlant | Failure> {
     let request: Request;
     try {
       const token = (await this.token()).trim();
@@ -128,7 +124,7 @@ export class PlantStoreClient {
         'Content-Type': 'application/json',
         'Idempotency-Key': key,
       };
-      request = new Request(this.url, { method: 'POST', headers, body, signal: stop });
+      request = new Request(this.url, { method: 'POST', headers, body, signal: end });
     } catch (cause) {
       const message = `The request cannot be made: ${String(cause)}`;
       return { message, outcome: 'not stored', cause, isFinal: true };
