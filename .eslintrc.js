@@ -26,6 +26,8 @@ const program = {
   message: 'The module must not import the program.',
 };
 const outside = { regex: '^\\.\\./', message: 'The catalogue imports nothing of the project.' };
+const client = { regex: '/client(?:/|$)', message: 'The client is for others to import.' };
+const anything = { regex: '', message: 'The client imports nothing.' };
 
 /**
  * @param {string[]} files
@@ -71,9 +73,10 @@ module.exports = defineConfig(
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
     },
   },
-  restrictImports(['src/**'], doors),
-  restrictImports(['src/{auth,http,plants}/**'], doors, program),
+  restrictImports(['src/**'], doors, client),
+  restrictImports(['src/{auth,http,plants}/**'], doors, client, program),
   restrictImports(['src/errors/**'], outside),
+  restrictImports(['src/client/**'], anything),
   {
     files: ['**/*.js', '**/*.cjs'],
     languageOptions: {

@@ -1,13 +1,15 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { buildSync } from 'esbuild';
 import { makeFolder, removeFolder } from '../support/folder';
 import { PostgresServer } from '../support/postgres';
 import { packPackage, run } from '../host/hosts';
+import { TOKEN } from '../support/application';
 import { freePort } from '../support/free-port';
+import { useServiceHome } from '../support/service-process';
 
 /**
  * Installs the package as a user would, beside hosts that are not built with our configuration, and
@@ -17,6 +19,21 @@ import { freePort } from '../support/free-port';
 const PROJECT = join(__dirname, '../..');
 const FASTIFY = '@nestjs/platform-fastify';
 const PLANT = '{"id":9007199254740993,"name":"Fern"}';
+
+/** What the types of the client accept, and what not. */
+const CONSUMER = `import { PlantStoreClient, PlantStoreError } from 'plant-store/client';
+const client = new PlantStoreClient({ url: new URL('https://x.example.org'), token: async () => 'x' });
+const { name, tag, isReplay } = await client.create({ id: 1n, name: 'Fern' }, { timeout: 1 });
+const types: [string, string | undefined, boolean] = [name, tag, isReplay];
+const { error, status, outcome } = types as unknown as PlantStoreError;
+const failure: [number | undefined, number | undefined, 'not stored' | 'unknown'] = [error, status, outcome];
+// @ts-expect-error
+await client.create({ id: '1', name: failure.join() });
+// @ts-expect-error
+await client.create({ id: 1 });
+// @ts-expect-error
+await client.create({ id: 1, name: 'Fern', tag: null });
+`;
 
 const { devDependencies } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8')) as {
   devDependencies: Record<string, string>;
@@ -55,6 +72,58 @@ describe('the package', () => {
       files.filter((file) => /spec|test|bench|dist\/(commands|openapi|server)/.test(file)),
     ).toEqual([]);
   });
+
+  it.each([
+    'publint --strict',
+    'attw --entrypoints .',
+    // The client is an ES module alone.
+    'attw --entrypoints client --profile esm-only',
+  ])(
+    'is faultless to %s',
+    (command) => {
+      const [program = '', ...options] = command.split(' ');
+      const file = join(PROJECT, 'test/node_modules/.bin', program);
+
+      expect(() => run(folder, file, tarball, ...options)).not.toThrow();
+    },
+    60_000,
+  );
+});
+
+describe('the client of the package', () => {
+  const service = useServiceHome();
+  let home: string;
+  beforeAll(() => {
+    home = join(folder, 'client');
+    mkdirSync(home);
+    writeFileSync(join(home, 'package.json'), '{"type":"module"}');
+    run(home, 'npm', 'install', '--omit=peer', '--prefer-offline', '--no-audit', tarball);
+    writeFileSync(join(home, 'consumer.ts'), CONSUMER);
+  }, 240_000);
+
+  it.each([
+    ['nodenext', 'nodenext'],
+    ['bundler', 'preserve'],
+  ])('has types for moduleResolution %s', (moduleResolution, module) => {
+    const options = { strict: true, target: 'es2022', types: [], module, moduleResolution };
+    const compilerOptions = { ...options, lib: ['es2022', 'dom'], outDir: 'dist', rootDir: '.' };
+    writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+
+    expect(run(home, join(PROJECT, 'node_modules/.bin/tsc'), '-p', '.')).toBe('');
+  });
+
+  it('creates a plant on Node.js 20, without Nest', async () => {
+    const { href } = await (await service.start()).url();
+    const program = `import { PlantStoreClient } from 'plant-store/client';
+      const client = new PlantStoreClient({ url: '${href}', token: '${TOKEN}' });
+      await client.create({ id: 2n ** 63n - 1n, name: process.version });`;
+    writeFileSync(join(home, 'create.js'), program);
+
+    run(home, 'npm', 'exec', '--yes', '--package=node@20.0.0', '--', 'node', 'create.js');
+
+    expect(existsSync(join(home, 'node_modules/@nestjs'))).toBe(false);
+    expect(service.plants()).toEqual([{ id: 2n ** 63n - 1n, name: 'v20.0.0' }]);
+  }, 120_000);
 });
 
 describe.each([

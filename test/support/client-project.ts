@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TestApplication, TOKEN } from './application';
 import { makeFolder, removeFolder } from './folder';
@@ -26,7 +26,7 @@ export async function startForClients(): Promise<{
   return { application, env: { ...process.env, PLANT_STORE: origin, TOKEN } };
 }
 
-/** A TypeScript project of ES modules with the packages of the tests, in a folder of its own. */
+/** A TypeScript project of ES modules with this package and those of the tests, in a folder of its own. */
 export class ClientProject {
   readonly folder = makeFolder();
 
@@ -44,7 +44,10 @@ export class ClientProject {
     };
     this.write('package.json', JSON.stringify({ type: 'module' }));
     this.write('tsconfig.json', JSON.stringify({ compilerOptions }));
-    symlinkSync(MODULES, join(this.folder, 'node_modules'));
+    const modules = join(this.folder, 'node_modules');
+    mkdirSync(modules);
+    for (const name of readdirSync(MODULES)) symlinkSync(join(MODULES, name), join(modules, name));
+    symlinkSync(ROOT, join(modules, 'plant-store'));
     mkdirSync(join(this.folder, 'src'));
     for (const [name, content] of Object.entries(sources)) this.write(`src/${name}`, content);
   }

@@ -3,60 +3,76 @@ import { createServer, type IncomingHttpHeaders, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { errorBodies } from './error-bodies';
 
-/** A proxy before the service that fails twice. */
+/** What the proxy does with a request instead of passing it on and passing the answer back. */
+export type Fault =
+  | { readonly status: number; readonly headers?: Record<string, string>; readonly body: string }
+  | 'answer lost'
+  | 'no answer';
+
+interface Seen {
+  /** The fault, or the status that was passed back. */
+  what?: string | number | undefined;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/** A proxy before the service that fails a few times. */
 export interface UnreliableProxy {
   readonly origin: string;
-  /** The origin of the service. */
-  readonly target: string;
-  /** What it did with each request, and the request's Idempotency-Key. */
-  readonly seen: readonly { readonly what: string; readonly key: unknown }[];
-  /** The header fields of the latest answer of the service. */
-  readonly lastHeaders: IncomingHttpHeaders;
+  readonly seen: readonly Seen[];
   /** Milliseconds from the refusal to the next request. */
   readonly pauseAfterRefusal: number;
   stop(): Promise<void>;
 }
 
+const FAULTS: readonly Fault[] = [
+  { status: 503, headers: { 'Retry-After': '2' }, body: JSON.stringify(errorBodies.unavailable) },
+  'answer lost',
+];
+
 /**
- * Starts a proxy. It refuses the first request with 503 and a `Retry-After` of two seconds, passes the
- * second one on but closes the connection instead of answering, and passes on the others.
+ * Starts a proxy. `answer lost` passes a request on but closes the connection instead of answering.
+ *
+ * @param faults what happens to the first requests; by default the first is refused with 503 and a
+ *   `Retry-After` of two seconds, and the answer to the second is lost
  */
-export async function makeUnreliable(target: string): Promise<UnreliableProxy> {
-  const seen: { what: string; key: unknown }[] = [];
+export async function makeUnreliable(
+  target: string,
+  faults: readonly Fault[] = FAULTS,
+): Promise<UnreliableProxy> {
+  const seen: Seen[] = [];
   const times: number[] = [];
-  let lastHeaders: IncomingHttpHeaders = {};
 
   const server = createServer((incoming, outgoing) => {
     times.push(performance.now());
-    const what = ['unavailable', 'answer lost'][seen.length] ?? 'passed';
-    seen.push({ what, key: incoming.headers['idempotency-key'] });
-    if (what === 'unavailable') {
+    const fault = faults[seen.length];
+    const what = typeof fault === 'object' ? fault.status : fault;
+    const record: Seen = { what, headers: incoming.headers };
+    seen.push(record);
+    if (fault === 'no answer') return;
+    if (typeof fault === 'object') {
       incoming.resume();
-      outgoing.writeHead(503, { 'Content-Type': 'application/json', 'Retry-After': '2' });
-      outgoing.end(JSON.stringify(errorBodies.unavailable));
+      outgoing.writeHead(fault.status, fault.headers).end(fault.body);
       return;
     }
     const { method, url = '/', headers } = incoming;
     const passed = request(new URL(url, target), { method, headers }, (answer) => {
-      lastHeaders = answer.headers;
-      if (what === 'answer lost') {
+      if (fault === 'answer lost') {
         answer.resume().once('end', () => incoming.socket.destroy());
       } else {
+        record.what = answer.statusCode;
         outgoing.writeHead(answer.statusCode ?? 0, answer.headers);
         answer.pipe(outgoing);
       }
     });
+    // While no service listens.
+    passed.once('error', () => incoming.socket.destroy());
     incoming.pipe(passed);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
 
   return {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    target,
     seen,
-    get lastHeaders() {
-      return lastHeaders;
-    },
     get pauseAfterRefusal() {
       return (times[1] ?? NaN) - (times[0] ?? NaN);
     },

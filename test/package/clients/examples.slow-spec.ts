@@ -1,8 +1,7 @@
 import { basename } from 'node:path';
-import type { Plant } from '../../../src/plants';
 import type { TestApplication } from '../../support/application';
 import { ClientProject, example, startForClients } from '../../support/client-project';
-import { makeUnreliable, type UnreliableProxy } from '../../support/unreliable-proxy';
+import { makeUnreliable } from '../../support/unreliable-proxy';
 import { python, type Run, shell } from '../../support/run';
 
 /** The programs of docs/clients.md. They need languages and generators of others, so not in npm test. */
@@ -16,82 +15,106 @@ await createPlant({ body: { id: 1, name: 'Fern' } });
 await createPlant({ body: { id: 1n, name: 'Fern', tag: null } });
 `;
 
+/** Programs that use what the generators make, as it comes. Each prints the answer. */
+const AS_IT_COMES = {
+  'create-hey-api.ts': `import { client } from './hey-api/client.gen.js';
+    import { createPlant } from './hey-api/index.js';
+    client.setConfig({ baseUrl: process.env.PLANT_STORE, auth: process.env.TOKEN });
+    console.log(await createPlant({ body: { id: 9007199254741003, name: 'Fern' } }));`,
+  'transformers.ts': `import { client } from './plant-store/client.gen.js';
+    import { createPlant } from './plant-store/index.js';
+    client.setConfig({ baseUrl: process.env.PLANT_STORE, auth: process.env.TOKEN });
+    console.log(await createPlant({ body: { id: 9007199254741003n, name: 'Fern' } }));`,
+  'openapi-fetch.ts': `import createClient from 'openapi-fetch';
+    import type { paths } from './schema.js';
+    const client = createClient<paths>({
+      baseUrl: process.env.PLANT_STORE,
+      headers: { Authorization: 'Bearer ' + process.env.TOKEN },
+    });
+    const body = { id: 9007199254741003, name: 'Fern' };
+    console.log(await client.POST('/plants', { body }));`,
+  'create-oazapfts.ts': `import { createPlant, defaults } from './oazapfts.js';
+    defaults.baseUrl = String(process.env.PLANT_STORE);
+    defaults.headers = { Authorization: 'Bearer ' + process.env.TOKEN };
+    console.log(await createPlant({ id: 9007199254741003, name: 'Fern' }));`,
+};
+
 describe('docs/clients.md', () => {
-  const fern: Plant = { id: 9_007_199_254_740_993n, name: 'Fern', tag: 'shade' };
   let application: TestApplication;
-  /** With a generated client and the programs of the page. */
+  /** With the client of the package, a generated one, and the programs of the page. */
   let project: ClientProject;
   let compiled: Run;
   let env: NodeJS.ProcessEnv;
   beforeAll(async () => {
     ({ application, env } = await startForClients());
     const sources = {
-      'create.ts': example('TypeScript', 'ts'),
-      'to-json.ts': example('TypeScript', 'ts toJSON'),
-      'retry.ts': example('TypeScript', 'ts retry'),
+      'client.ts': example('The client', 'ts'),
+      'generated.ts': example('Generated', 'ts'),
+      'to-json.ts': example('Generated', 'ts toJSON'),
       'mistakes.ts': MISTAKES,
+      ...AS_IT_COMES,
     };
     project = new ClientProject(sources, env);
-    await project.generate(example('TypeScript', 'sh'));
+    const commands = [
+      example('Generated', 'sh'),
+      'npx openapi-ts -i "$PLANT_STORE/openapi.json" -o src/hey-api -p @hey-api/client-fetch @hey-api/sdk',
+      'npx openapi-typescript "$PLANT_STORE/openapi.json" -o src/schema.ts',
+      'npx oazapfts "$PLANT_STORE/openapi.json" src/oazapfts.ts',
+    ];
+    await Promise.all(commands.map((command) => project.generate(command)));
     compiled = await project.compile();
-  });
-  beforeEach(() => {
-    application.store.removePlants();
   });
   afterAll(async () => {
     await application.stop();
     project.remove();
   });
 
-  const runPython = (): Promise<Run> =>
+  type Program = (env: NodeJS.ProcessEnv) => Promise<Run>;
+  const curl: Program = (env) => shell(example('curl', 'sh'), { env });
+  const curlThatRepeats: Program = (env) => shell(example('curl', 'sh retry'), { env });
+  const runPython: Program = (env) =>
     python(project.write('program.py', example('Python', 'python')), env);
+  const client: Program = (env) => project.run('client.js', env);
+  const generated: Program = (env) => project.run('generated.js', env);
+  const success = { code: 0, stdout: expect.stringContaining('Fern') as string };
+  const fern = { name: 'Fern', tag: 'shade' };
+
+  it('has programs that create plants, in a store that has seen those of the others', async () => {
+    const programs = [client, curl, curlThatRepeats, generated, runPython];
+
+    for (const create of programs) expect(await create(env)).toMatchObject(success);
+
+    expect(application.store.plants()).toMatchObject(programs.map(() => fern));
+  });
 
   it.each([
-    ['curl', () => shell(example('curl', 'sh'), { env })],
+    ['curl', curl],
     ['Python', runPython],
-    ['TypeScript with a generated client', () => project.run('create.js', env)],
-  ])(
-    'has a program that creates a plant, and tells when it is there already: %s',
-    async (_name, create) => {
-      const first = await create();
+    ['the client', client],
+    ['a generated client', generated],
+  ])('has a program that tells why it failed: %s', async (_name, create) => {
+    const { code, stdout, stderr } = await create({ ...env, TOKEN: 'bad' });
 
-      expect(first).toMatchObject({ code: 0, stdout: expect.stringContaining('Fern') as string });
-      expect(application.store.plants()).toEqual([fern]);
+    expect(code).not.toBe(0);
+    expect(stdout + stderr).toMatch(/Invalid bearer token[^]*40101|40101[^]*Invalid bearer token/);
+  });
 
-      const second = await create();
+  it.each([
+    ['curl', curlThatRepeats],
+    ['Python', runPython],
+    ['the client', client],
+  ])('has a program that repeats a creation until it succeeds: %s', async (_name, create) => {
+    application.store.removePlants();
+    const proxy = await makeUnreliable(application.url.origin);
 
-      expect(second.code).not.toBe(0);
-      expect(second.stdout + second.stderr).toContain('A plant with this id exists already.');
-      expect(second.stdout + second.stderr).toContain('40003');
-    },
-  );
+    expect(await create({ ...env, PLANT_STORE: proxy.origin })).toMatchObject(success);
 
-  describe('has a program that repeats a creation until it succeeds:', () => {
-    let proxy: UnreliableProxy;
-    beforeEach(async () => {
-      proxy = await makeUnreliable(env.PLANT_STORE ?? '');
-      env = { ...env, PLANT_STORE: proxy.origin };
-    });
-    afterEach(async () => {
-      env = { ...env, PLANT_STORE: proxy.target };
-      await proxy.stop();
-    });
-
-    it.each([
-      ['curl', () => shell(example('curl', 'sh retry'), { env })],
-      ['Python', runPython],
-      ['TypeScript', () => project.run('retry.js', env)],
-    ])('%s', async (_name, create) => {
-      const outcome = await create();
-
-      expect(outcome).toMatchObject({ code: 0, stdout: expect.stringContaining('Fern') as string });
-      expect(proxy.seen.map(({ what }) => what)).toEqual(['unavailable', 'answer lost', 'passed']);
-      expect(new Set(proxy.seen.map(({ key }) => key)).size).toBe(1);
-      expect(proxy.lastHeaders['idempotent-replayed']).toBe('true');
-      // Retry-After said two seconds.
-      expect(proxy.pauseAfterRefusal).toBeGreaterThan(1900);
-      expect(application.store.plants()).toEqual([fern]);
-    });
+    expect(proxy.seen.map(({ what }) => what)).toEqual([503, 'answer lost', 200]);
+    expect(new Set(proxy.seen.map(({ headers }) => headers['idempotency-key'])).size).toBe(1);
+    // Retry-After said two seconds.
+    expect(proxy.pauseAfterRefusal).toBeGreaterThan(1900);
+    expect(application.store.plants()).toMatchObject([fern]);
+    await proxy.stop();
   });
 
   it('has a generated client that compiles, and accepts only a NewPlant', () => {
@@ -104,5 +127,20 @@ describe('docs/clients.md', () => {
       "mistakes.ts 3: Type 'number' is not assignable to type 'bigint'.",
       "mistakes.ts 4: Type 'null' is not assignable to type 'string | undefined'.",
     ]);
+  });
+
+  it.each(['create-hey-api.js', 'openapi-fetch.js', 'create-oazapfts.js'])(
+    'says that another id is stored by %s',
+    async (program) => {
+      application.store.removePlants();
+
+      await project.run(program, env);
+
+      expect(application.store.plants()).toMatchObject([{ id: 9_007_199_254_741_004n }]);
+    },
+  );
+
+  it('says that hey-api with transformers sends a string', async () => {
+    expect((await project.run('transformers.js', env)).stdout).toContain('40002');
   });
 });

@@ -1,0 +1,245 @@
+import { subscribe } from 'node:diagnostics_channel';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import fc from 'fast-check';
+import {
+  type CreateOptions,
+  PlantStoreClient,
+  type PlantStoreClientOptions,
+  PlantStoreError,
+} from '../../src/client/index.mjs';
+import { TestApplication, TOKEN } from '../support/application';
+import { errorBodies as bodies } from '../support/error-bodies';
+import { useFolder } from '../support/folder';
+import { type Fault, makeUnreliable, type UnreliableProxy } from '../support/unreliable-proxy';
+import { until } from '../support/until';
+
+type Token = PlantStoreClientOptions['token'];
+
+const FERN = { id: 9_007_199_254_740_993n, name: 'Fern', tag: 'shade' };
+const STORED = { name: 'Fern', tag: 'shade', isReplay: false };
+const REPLAYED = { ...STORED, isReplay: true };
+
+/** A refusal as the service has it. */
+const refuse = (body: { error: number }, retryAfter?: string): Fault => ({
+  status: Math.floor(body.error / 100),
+  headers: retryAfter === undefined ? {} : { 'Retry-After': retryAfter },
+  body: JSON.stringify(body),
+});
+/** What a proxy or a portal answers. */
+const page = (status: number, body = '<h1>Sorry</h1>'): Fault => ({ status, body });
+const taken = refuse(bodies.idTaken);
+const NOT_STORED = { error: 50300, outcome: 'not stored' };
+
+describe('PlantStoreClient', () => {
+  const tokens = join(useFolder(), 'tokens.txt');
+  let application: TestApplication;
+  let proxy: UnreliableProxy;
+  beforeAll(async () => {
+    writeFileSync(tokens, 'old ada\nnew ada\n');
+    application = await TestApplication.start({ AUTH_TOKENS_FILE: tokens });
+    await application.listen();
+  });
+  beforeEach(() => {
+    application.store.removePlants();
+  });
+  afterEach(() => proxy.stop());
+  afterAll(() => application.stop());
+
+  /** A client whose first requests fail. */
+  async function connect(faults: Fault[] = [], token: Token = TOKEN): Promise<PlantStoreClient> {
+    proxy = await makeUnreliable(application.url.origin, faults);
+    return new PlantStoreClient({ url: proxy.origin, token });
+  }
+  const seen = () => proxy.seen.map(({ what }) => what);
+  const all = (header: string) => proxy.seen.map(({ headers }) => headers[header]);
+
+  /** What a creation of {@link FERN} fails with. */
+  async function fail(client: PlantStoreClient, options?: CreateOptions): Promise<unknown> {
+    return client.create(FERN, options).catch((error: unknown) => error);
+  }
+
+  it.each([
+    ...[-(2n ** 63n), 2n ** 63n - 1n, FERN.id, 0n, 10n],
+    ...[Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, -0],
+  ])('stores the id %s exactly', async (id) => {
+    const answer = await (await connect()).create({ id, name: 'Fern' });
+
+    expect(answer).toEqual({ name: 'Fern', isReplay: false });
+    expect(application.store.plants()).toEqual([{ id: BigInt(id), name: 'Fern' }]);
+  });
+
+  it('stores strings exactly', async () => {
+    const client = await connect();
+    const text = fc.string({ unit: 'binary' }).filter((each) => !each.includes('\0'));
+    const plants = fc.array(fc.record({ name: text, tag: text }, { requiredKeys: ['name'] }));
+    await fc.assert(
+      fc.asyncProperty(plants, async (sent) => {
+        application.store.removePlants();
+        await Promise.all(sent.map((plant, id) => client.create({ id, ...plant })));
+
+        const stored = sent.map((plant, id) => ({ id: BigInt(id), ...plant }));
+        expect(application.store.plants()).toEqual(stored);
+      }),
+      { numRuns: 9, verbose: true },
+    );
+  });
+
+  it.each([2 ** 53, 1.5, NaN, Infinity, '7' as never, undefined as never])(
+    'refuses the id %s before it is sent',
+    async (id) => {
+      const creation = (await connect()).create({ id, name: 'Fern' });
+
+      await expect(creation).rejects.toMatchObject({
+        name: 'PlantStoreError',
+        message: `The id must be a bigint or a safe integer, not ${String(id)}.`,
+        outcome: 'not stored',
+      });
+      expect(seen()).toEqual([]);
+    },
+  );
+
+  it('repeats with one key until the plant is stored, and says that it was stored before', async () => {
+    const client = await connect([refuse(bodies.unavailable, '1'), 'answer lost']);
+
+    expect(await client.create(FERN)).toEqual(REPLAYED);
+    expect(seen()).toEqual([503, 'answer lost', 200]);
+    expect(new Set(all('idempotency-key')).size).toBe(1);
+    expect(proxy.pauseAfterRefusal).toBeGreaterThan(990);
+    expect(application.store.plants()).toEqual([FERN]);
+  });
+
+  it('has a key for each creation, or that of the caller', async () => {
+    const client = await connect();
+    const options = { idempotencyKey: 'of-the-caller' };
+
+    expect(await client.create(FERN, options)).toEqual(STORED);
+    expect(await client.create(FERN, options)).toEqual(REPLAYED);
+    for (let repetition = 0; repetition < 2; repetition++) {
+      expect(await fail(client)).toMatchObject({ error: 40003, outcome: 'not stored' });
+    }
+    expect(new Set(all('idempotency-key')).size).toBe(3);
+  });
+
+  it('waits until the date of Retry-After', async () => {
+    const inTwoSeconds = new Date(Date.now() + 2000).toUTCString();
+    await (await connect([refuse(bodies.tooManyRequests, inTwoSeconds)])).create(FERN);
+
+    // A date has no milliseconds.
+    expect(proxy.pauseAfterRefusal).toBeGreaterThan(500);
+  });
+
+  it('waits longer and longer without Retry-After', async () => {
+    const client = await connect(Array<Fault>(1000).fill(page(503)));
+
+    expect(await fail(client, { timeout: 3000 })).toMatchObject({ status: 503 });
+    expect(seen().length).toBeGreaterThan(2);
+    expect(seen().length).toBeLessThan(20);
+  });
+
+  it('asks for the token for each attempt, which may change meanwhile', async () => {
+    const current = ['old', 'new'];
+    const client = await connect(['answer lost'], () => Promise.resolve(current.shift() ?? ''));
+
+    expect(await client.create(FERN)).toEqual(REPLAYED);
+    expect(all('authorization')).toEqual(['Bearer old', 'Bearer new']);
+  });
+
+  it.each<[string, Fault[], number | undefined, number, PlantStoreError['outcome']]>([
+    ['a refusal', [refuse(bodies.forbidden)], 40300, 403, 'not stored'],
+    ['503 and a refusal', [refuse(bodies.unavailable), taken], 40003, 400, 'not stored'],
+    ['429 and a refusal', [refuse(bodies.tooManyRequests), taken], 40003, 400, 'not stored'],
+    ['408 and a refusal', [refuse(bodies.requestTimeout), taken], 40003, 400, 'not stored'],
+    ['504 and a refusal', [refuse(bodies.outcomeUnknown), taken], 40003, 400, 'unknown'],
+    ['a lost answer and a refusal', ['answer lost', taken], 40003, 400, 'unknown'],
+    ["a proxy's 503 and a refusal", [page(503), taken], 40003, 400, 'unknown'],
+    ['500', [refuse(bodies.internal)], 50000, 500, 'unknown'],
+    ["a proxy's 502", [page(502)], undefined, 502, 'unknown'],
+    ["a proxy's 403", [page(403, '{"error":403,"message":"No"}')], undefined, 403, 'unknown'],
+    ["a portal's 200", [page(200)], undefined, 200, 'unknown'],
+    ['null', [page(200, 'null')], undefined, 200, 'unknown'],
+  ])(
+    'ends at once, and says whether the plant may be stored, after %s',
+    async (_what, faults, error, status, outcome) => {
+      const failure = (await fail(await connect(faults))) as PlantStoreError;
+
+      expect(failure).toBeInstanceOf(PlantStoreError);
+      expect(failure).toMatchObject({ error, status, outcome });
+      const hasOther = /^Answer \d+ has no Error body of the service: [<{n]/.test(failure.message);
+      expect(hasOther).toBe(error === undefined);
+      expect(seen()).toHaveLength(faults.length);
+    },
+  );
+
+  it('refuses nothing else that the service refuses', async () => {
+    const creation = (await connect()).create({ id: 2n ** 63n, name: '\ud800' });
+    const url = `${proxy.origin}/store/`;
+
+    await expect(creation).rejects.toMatchObject({ error: 40002, outcome: 'not stored' });
+    expect(await fail(new PlantStoreClient({ url, token: 'bad' }))).toMatchObject(bodies.notFound);
+  });
+
+  it.each<[string, Fault[], Token, number | undefined, object]>([
+    ['nothing answers', Array<Fault>(9).fill('no answer'), TOKEN, 300, { outcome: 'unknown' }],
+    ['there is no token', [], () => new Promise(() => undefined), 100, { outcome: 'unknown' }],
+    ['Retry-After is later', [refuse(bodies.unavailable, '99')], TOKEN, undefined, NOT_STORED],
+  ])('gives up when %s', async (_what, faults, token, timeout, expected) => {
+    const failure = await fail(await connect(faults, token), { timeout });
+
+    expect(failure).toMatchObject(expected);
+    expect(String(failure)).toMatch(/^PlantStoreError: No success within \d+ ms\. /);
+  });
+
+  it('tries another connection when nothing comes on the first', async () => {
+    const client = await connect(['no answer']);
+
+    expect(await client.create(FERN, { timeout: 1500 })).toEqual(STORED);
+    expect(seen()).toEqual(['no answer', 200]);
+  });
+
+  it.each([
+    ['has none', () => Promise.reject(new Error('sold out')), 'Error: sold out'],
+    ['gives a malformed one', () => 'to\nken', 'TypeError: the token is not visible ASCII'],
+  ])('ends when the function for the token %s', async (_what, token, cause) => {
+    const failure = (await fail(await connect([], token))) as PlantStoreError;
+
+    expect(failure.message).toBe(`The request cannot be made: ${cause}`);
+    expect(String(failure.cause)).toBe(cause);
+    expect(failure.outcome).toBe('not stored');
+    expect(seen()).toEqual([]);
+  });
+
+  it.each<[string, Fault[], object]>([
+    ['before the first attempt', [], { error: undefined, outcome: 'not stored' }],
+    ['during an attempt', ['no answer'], { status: undefined, outcome: 'unknown' }],
+    ['between attempts', [refuse(bodies.unavailable, '20')], NOT_STORED],
+  ])('ends at an abort %s', async (_when, faults, expected) => {
+    const controller = new AbortController();
+    const reason = new Error('changed my mind');
+    const answered = jest.fn();
+    subscribe('undici:request:trailers', answered);
+    if (faults.length === 0) controller.abort(reason);
+    const failure = fail(await connect(faults), { signal: controller.signal });
+    const answers = faults.filter((fault) => fault !== 'no answer').length;
+    await until(() => seen().length === faults.length && answered.mock.calls.length === answers);
+    controller.abort(reason);
+
+    expect(await failure).toMatchObject({ ...expected, cause: reason });
+    expect(seen()).toHaveLength(faults.length);
+  });
+
+  it('creates hundreds at once', async () => {
+    const client = await connect();
+    const { signal } = new AbortController();
+
+    const ids = Array.from({ length: 300 }, (_, id) => id);
+    await Promise.all(ids.map((id) => client.create({ id, name: 'Fern' }, { signal })));
+
+    expect(application.store.plants()).toHaveLength(ids.length);
+  });
+
+  it('shows its token to nobody who logs it', async () => {
+    expect(inspect(await connect(), { showHidden: true })).not.toContain(TOKEN);
+  });
+});

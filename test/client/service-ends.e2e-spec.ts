@@ -1,0 +1,65 @@
+import { setTimeout } from 'node:timers/promises';
+import { PlantStoreClient } from '../../src/client/index.mjs';
+import { TOKEN } from '../support/application';
+import { freePort } from '../support/free-port';
+import { useServiceHome } from '../support/service-process';
+import { lockDatabase } from '../support/sqlite';
+import { makeUnreliable } from '../support/unreliable-proxy';
+import { until } from '../support/until';
+
+const CALLERS = 32;
+/** `npm run test:faults` takes more. */
+const KILLS = Number(process.env.KILLS ?? 3);
+
+describe('PlantStoreClient', () => {
+  const home = useServiceHome();
+  let environment: NodeJS.ProcessEnv;
+  beforeEach(async () => {
+    environment = { PORT: String(await freePort()) };
+  });
+
+  it(`has each creation answered, and stored once, through ${KILLS} times kill -9, each second`, async () => {
+    let service = await home.start(environment);
+    const client = new PlantStoreClient({ url: await service.url(), token: TOKEN });
+    const answered: { id: bigint; name: string }[] = [];
+    let isOver = false;
+    const callers = Array.from({ length: CALLERS }, async (_, caller) => {
+      for (let count = 0; !isOver; count++) {
+        const id = BigInt(caller) * 10n ** 12n + BigInt(count);
+        await client.create({ id, name: `${caller}/${count}` });
+        answered.push({ id, name: `${caller}/${count}` });
+      }
+    });
+
+    for (let count = 0; count < KILLS; count++) {
+      await setTimeout(1000);
+      await service.end('SIGKILL');
+      service = await home.start(environment);
+    }
+    isOver = true;
+    await Promise.all(callers);
+    await service.end();
+
+    expect(home.plants()).toEqual(answered.sort((one, other) => Number(one.id - other.id)));
+  }, 300_000);
+
+  it('creates a plant with the next process when one answers 503 while it ends', async () => {
+    const first = await home.start(environment);
+    const proxy = await makeUnreliable((await first.url()).origin, []);
+    const client = new PlantStoreClient({ url: proxy.origin, token: TOKEN });
+    // An open connection, on which the service still reads after the signal.
+    await fetch(new URL('/health/live', proxy.origin));
+    const lock = lockDatabase(home.file);
+
+    const creation = client.create({ id: 1, name: 'Fern' });
+    await until(() => proxy.seen.length > 1);
+    await first.end();
+    lock.close();
+    await home.start(environment);
+
+    expect(await creation).toEqual({ name: 'Fern', isReplay: false });
+    expect(proxy.seen[1]?.what).toBe(503);
+    expect(home.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+    await proxy.stop();
+  }, 60_000);
+});
