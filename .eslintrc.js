@@ -26,7 +26,7 @@ const program = {
   message: 'The module must not import the program.',
 };
 const outside = { regex: '^\\.\\./', message: 'The catalogue imports nothing of the project.' };
-const client = { regex: '/client(?:/|$)', message: 'The client is for others to import.' };
+const client = { regex: '^\\.+/client(?:/|$)', message: 'The client is for others to import.' };
 const anything = { regex: '', message: 'The client imports nothing.' };
 
 /**

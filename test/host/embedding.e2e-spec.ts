@@ -544,7 +544,7 @@ describe('with client settings for PostgreSQL', () => {
 
   it('stores plants there, and closes its sessions', async () => {
     const { port } = server;
-    const connectionString = `postgres://127.0.0.1:${port},127.0.0.1:1/postgres`;
+    const connectionString = `postgres://127.0.0.1:${port},localhost:${port}/postgres`;
     const postgres = { connectionString, user: 'postgres', password: () => 'not needed' };
     const auth = { tokens: [TOKEN] };
     const log = jest.fn();
@@ -558,7 +558,7 @@ describe('with client settings for PostgreSQL', () => {
     expect(answer.status).toBe(200);
     expect(await server.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
     expect(log).toHaveBeenCalledWith(
-      `Plants are stored in PostgreSQL at 127.0.0.1:${port}/postgres, PostgreSQL at 127.0.0.1:1/postgres`,
+      `Plants are stored in PostgreSQL at 127.0.0.1:${port}/postgres, PostgreSQL at localhost:${port}/postgres`,
       'PlantStore',
     );
     const sessions = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'plant-store'";
