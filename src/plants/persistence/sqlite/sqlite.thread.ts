@@ -43,6 +43,14 @@ export interface SqliteWorkerData {
   readonly identity: string | undefined;
 }
 
+/** Plants to insert in one transaction, by column: this is copied to the thread in half of the time of objects. */
+export interface SqliteBatch {
+  readonly ids: BigInt64Array;
+  readonly names: readonly string[];
+  readonly tags: readonly (string | undefined)[];
+  readonly keys: readonly (string | undefined)[];
+}
+
 export interface SqliteQuery {
   /** Both inclusive. The reply is in id order. */
   readonly from: bigint;
@@ -52,8 +60,8 @@ export interface SqliteQuery {
   readonly textLimit: number;
 }
 
-/** Plants to insert in one transaction, a query, a probe whether the database can be written to, or the end. */
-export type SqliteRequest = readonly KeyedPlant[] | SqliteQuery | 'probe' | 'close';
+/** Besides a batch and a query: a probe whether the database can be written to, or the end. */
+export type SqliteRequest = SqliteBatch | SqliteQuery | 'probe' | 'close';
 
 /** The reply to a request. The worker's first message is one too, with the identity of the store. */
 export type SqliteReply =
@@ -127,7 +135,12 @@ export class SqliteThread {
 
   /** Resolves once the plants are committed and synced. */
   commit(plants: readonly KeyedPlant[]): Promise<Insertion[]> {
-    return this.request(plants);
+    return this.request({
+      ids: BigInt64Array.from(plants, ({ id }) => id),
+      names: plants.map(({ name }) => name),
+      tags: plants.map(({ tag }) => tag),
+      keys: plants.map(({ key }) => key),
+    });
   }
 
   read(query: SqliteQuery): Promise<Plant[]> {

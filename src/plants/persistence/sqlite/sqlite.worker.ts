@@ -22,7 +22,13 @@ import {
 } from './sqlite.integrity';
 import { emptyLog, makeLogDurable } from './sqlite.recovery';
 import { migrate } from './sqlite.schema';
-import type { SqliteQuery, SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.thread';
+import type {
+  SqliteBatch,
+  SqliteQuery,
+  SqliteReply,
+  SqliteRequest,
+  SqliteWorkerData,
+} from './sqlite.thread';
 
 /** Milliseconds to wait for another process's lock, before a batch is refused. */
 const BUSY_TIMEOUT = 1000;
@@ -116,7 +122,7 @@ function reply(perform: () => unknown): void {
   parentPort?.postMessage(message);
 }
 
-function commit(current: Store, plants: readonly KeyedPlant[]): Insertion[] {
+function commit(current: Store, { ids, names, tags, keys }: SqliteBatch): Insertion[] {
   const { database } = current;
   let lastId: bigint | undefined;
   try {
@@ -124,9 +130,9 @@ function commit(current: Store, plants: readonly KeyedPlant[]): Insertion[] {
     // Pages in memory would hide that the file was overwritten.
     database.exec('PRAGMA shrink_memory; BEGIN IMMEDIATE');
     if (identity !== undefined) assertSameStore(database, identity);
-    const insertions = plants.map((plant) => {
-      lastId = plant.id;
-      return insertPlant(current, plant);
+    const insertions = names.map((name, at) => {
+      const id = (lastId = ids[at] ?? 0n);
+      return insertPlant(current, { id, name, tag: tags[at], key: keys[at] });
     });
     current.phase = 'during';
     database.exec('COMMIT');
