@@ -285,14 +285,14 @@ function formatResults(): string {
     `Node.js ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}, ${memory}, ` +
       `${new Date().toISOString().slice(0, 10)}; ${rounds} rounds of ${duration} s. ${leftOut.join(' ')}`,
     '',
-    '| | compared | | ratio | least – most | wanted | in this run |',
-    '| --- | --- | --- | ---: | ---: | ---: | ---: |',
-    ...comparisons.map(({ group, ours, theirs, figure, ratio, wanted, absolute }) => {
+    '||compared||ratio|least–most|wanted|in this run|',
+    '|---|---|---|---:|---:|---:|---:|',
+    ...comparisons.map(({ group, ours, theirs, figure, ratio, wanted, absolute }, at) => {
       const { median, least, most } = ratio;
       return (
-        `| ${group} | ${ours} / ${theirs} | ${FIGURES[figure]} | ${median.toPrecision(3)} ` +
-        `| ${least.toPrecision(3)} – ${most.toPrecision(3)} | ${wanted} ` +
-        `| ${absolute.map((value) => formatValue(figure, value)).join(' / ')} |`
+        `|${group === comparisons[at - 1]?.group ? '' : group}|${ours} / ${theirs}|${FIGURES[figure]}` +
+        `|${median.toPrecision(3)}|${least.toPrecision(3)}–${most.toPrecision(3)}|${wanted}` +
+        `|${absolute.map((value) => formatValue(figure, value)).join(' / ')}|`
       );
     }),
   ].join('\n');
