@@ -96,7 +96,7 @@ export class PlantStoreClient {
         throw new PlantStoreError({ ...failure, message, outcome, cause: signal.reason });
       }
       // A connection may be dead without notice; the service answers within 20 seconds.
-      const limit = Math.min(timeout / 3, 20_000, end - performance.now());
+      const limit = Math.min(timeout / 2, 25_000, end - performance.now());
       const attempt = within(limit, signal, (stop) => this.send(body, key, stop));
       const result = await attempt.catch(noAnswer);
       if ('isReplay' in result) return result;
