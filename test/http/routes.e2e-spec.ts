@@ -74,16 +74,6 @@ describe('paths and methods', () => {
     expect(answers).toMatchObject([{ status: 405, headers: { allow: 'POST' } }]);
   });
 
-  it('does not take another method from a header', async () => {
-    const response = await application.app.inject({
-      method: 'GET',
-      url: '/plants',
-      headers: { 'x-http-method-override': 'POST', authorization: `Bearer ${TOKEN}` },
-    });
-
-    expect(response.statusCode).toBe(405);
-  });
-
   it('answers 404 to a body beyond the limit without reading it', async () => {
     const response = await application.app.inject({
       method: 'POST',

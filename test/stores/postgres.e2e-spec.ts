@@ -1,40 +1,10 @@
-import { TestApplication } from '../support/application';
-import { errorBodies } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
 import { PostgresServer } from '../support/postgres';
 import { ServiceProcess } from '../support/service-process';
-import { PostgresStore } from '../support/stores';
 import { until } from '../support/until';
 import { brokenPromises, Writers } from '../support/writers';
 
 jest.setTimeout(60_000);
-
-describe('two instances on one PostgreSQL database', () => {
-  let store: PostgresStore;
-  let first: TestApplication<PostgresStore>;
-  let second: TestApplication<PostgresStore>;
-  beforeEach(async () => {
-    store = await PostgresStore.start();
-    first = await TestApplication.start({}, store);
-    second = await TestApplication.start({}, store);
-  });
-  afterEach(async () => {
-    await second.app.close();
-    await first.stop();
-  });
-
-  it('answer 503 with Retry-After at once while it is unavailable', async () => {
-    await store.stop();
-
-    for (const instance of [first, second]) {
-      const response = await instance.post('{"id":1,"name":"Fern"}');
-
-      expect(response.statusCode).toBe(503);
-      expect(response.json()).toEqual(errorBodies.unavailable);
-      expect(response.headers['retry-after']).toBe('1');
-    }
-  });
-});
 
 describe('the service, while its PostgreSQL server is unavailable', () => {
   let folder: string;
