@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { renameSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { BearerToken, TokenFileError, hashToken, formatTokenEntry } from '.';
@@ -249,16 +249,6 @@ describe('a token file', () => {
       writeFileSync(file, 'b');
       await readings(2);
       expect([callerOf('a'), callerOf('b')]).toEqual([undefined, 'line 1']);
-    });
-
-    it('not after the shutdown', async () => {
-      follow('a');
-      await readings(1);
-
-      verifier?.onApplicationShutdown();
-
-      expect(jest.getTimerCount()).toBe(0);
-      rmSync(file);
     });
   });
 });

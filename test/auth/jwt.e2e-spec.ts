@@ -269,39 +269,6 @@ describe('a JWT', () => {
   });
 });
 
-describe('the scope of a JWT', () => {
-  let provider: OpenIdProvider;
-  beforeAll(async () => {
-    provider = await OpenIdProvider.start(makeKey('ES256'));
-    application = await TestApplication.start({
-      AUTH_ISSUER: provider.issuer,
-      AUTH_AUDIENCE: AUDIENCE,
-      AUTH_SCOPE: 'plants:create plants:read',
-    });
-  });
-  afterAll(async () => {
-    await application.stop();
-    await provider.stop();
-  });
-
-  it.each<[string, (draft: Draft) => unknown]>([
-    ['as the provider issues it', () => undefined],
-    [
-      'as an array called scp',
-      ({ payload }) =>
-        ([payload.scope, payload.scp] = [undefined, ['plants:read', 'plants:create']]),
-    ],
-    [
-      'as a string called scp and an array called scope',
-      ({ payload }) => ([payload.scope, payload.scp] = [['plants:create'], 'plants:read x']),
-    ],
-  ])('is valid %s', async (_how, redraft) => {
-    const scope = 'plants:read plants:create';
-
-    expect(await statusOf(await provider.accessToken({ scope, redraft }))).toBe(200);
-  });
-});
-
 describe('the keys of an issuer', () => {
   const key = makeKey('ES256');
   let provider: OpenIdProvider;
@@ -316,14 +283,6 @@ describe('the keys of an issuer', () => {
   /** A token of the right issuer with an unknown `kid`. */
   const withUnknownKey = (kid: string) =>
     sign({ iss: provider.issuer, aud: AUDIENCE, exp: now() + 60 }, { ...HEADER, kid }, key);
-
-  it.each(['RS256', 'EdDSA'] as const)('may be for %s', async (alg) => {
-    await provider.stop();
-    await provider.start(makeKey(alg));
-    application = await startFor(provider);
-
-    expect(await statusOf(await provider.accessToken())).toBe(200);
-  });
 
   it('are not used for an algorithm that is not on the list of accepted ones', async () => {
     const { publicKey, privateKey } = await generateKeyPair('ML-DSA-44');
@@ -434,18 +393,6 @@ describe('the keys of an issuer', () => {
     // The keys take effect a moment after they were fetched.
     while ((await statusOf(token)) === 200);
     await expectRefusal(token);
-  });
-
-  it('can be at another URL than discovery says', async () => {
-    const discovered = jest.fn();
-    const url = await serveHttp((request, response) => {
-      discovered(request.url);
-      void keysOf(provider).then((keys) => response.end(JSON.stringify({ keys })));
-    });
-    application = await startFor(provider, `${url}/keys`);
-
-    expect(await statusOf(await provider.accessToken())).toBe(200);
-    expect(discovered.mock.calls).toEqual([['/keys']]);
   });
 
   it.each<[string, (response: ServerResponse, keys: string) => unknown]>([

@@ -245,10 +245,10 @@ describe('the OpenAPI document', () => {
 describe('DOCS=false', () => {
   const application = TestApplication.use({ DOCS: 'false' });
 
-  it.each(['/openapi.json', '/openapi.yaml', '/docs', '/docs/', '/docs/docs.js'])(
+  it.each(['/openapi.json', '/openapi.yaml', '/docs', '/docs/', '/docs/docs.js', '/'])(
     'removes %s',
     async (url) => {
-      const response = await application.app.inject({ method: 'GET', url });
+      const response = await application.app.inject({ url, headers: { accept: 'text/html' } });
 
       expect(response.statusCode).toBe(404);
       expect(response.json()).toEqual(errorBodies.notFound);

@@ -26,26 +26,16 @@ const OUTSIDE = `(() => {
   return outside;
 })()`;
 
-/** Functions of colours, for the page. */
-const COLOURS = `
-  const parse = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
+/** How bright the ground of the page is, 0 to 255. Runs in the page. */
+const GROUND = `(() => {
   const groundOf = (element) => {
     for (let at = element; at; at = at.parentElement) {
       const { backgroundColor } = getComputedStyle(at);
-      const [red, green, blue, alpha = 1] = parse(backgroundColor);
+      const [red, green, blue, alpha = 1] = (backgroundColor.match(/[\\d.]+/g) ?? []).map(Number);
       if (alpha === 1) return [red, green, blue];
     }
     return getComputedStyle(document.documentElement).colorScheme === 'dark' ? [18, 18, 18] : [255, 255, 255];
   };
-  const luminance = (colour) => {
-    const [red, green, blue] = colour.map((part) =>
-      part <= 10 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-  };`;
-
-/** How bright the ground of the page is, 0 to 255. Runs in the page. */
-const GROUND = `(() => {
-  ${COLOURS}
   return Math.max(...groundOf(document.querySelector('.opblock-description-wrapper')), ...groundOf(document.body));
 })()`;
 

@@ -42,15 +42,6 @@ describe('paths and methods', () => {
     expect(await response.json()).toEqual(errorBodies.notFound);
   });
 
-  it('answers 404 at / to browsers too with DOCS=false', async () => {
-    const bare = await TestApplication.start({ DOCS: 'false' });
-
-    const response = await bare.app.inject({ url: '/', headers: { accept: 'text/html' } });
-
-    expect(response.statusCode).toBe(404);
-    await bare.stop();
-  });
-
   it.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'] as const)(
     'answers 405 to %s /plants, and names the allowed method',
     async (method) => {

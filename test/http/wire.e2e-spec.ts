@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { ErrorBody } from '../../src/plants';
 import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies as errors } from '../support/error-bodies';
@@ -250,38 +250,6 @@ describe('HTTP on the wire', () => {
     });
     expect(metrics.body).toMatch(/^plant_store_errors_total\{error="50000"\} 0$/m);
   });
-
-  it.each([
-    ['FIN', ''],
-    ['RST', ''],
-    ['FIN', CONNECT],
-    ['RST', CONNECT],
-  ])(
-    'closes the responses to a client that leaves by %s, behind all requests and %j',
-    async (leaving, last) => {
-      const server = application.app.getHttpServer();
-      let unfinished = 0;
-      const count = (_request: IncomingMessage, response: ServerResponse): void => {
-        unfinished++;
-        response.once('close', () => unfinished--);
-      };
-      server.prependListener('request', count);
-
-      for (let times = 0; times < 50; times++) {
-        const socket = connected();
-        await once(socket, 'connect');
-        const before = [70, 71, 72].map((id) => creation(id + times * 3)).join('');
-        socket.write(before + last);
-        for (let turn = 0; turn < times % 5; turn++) await new Promise(setImmediate);
-        if (leaving === 'FIN') socket.end();
-        else socket.resetAndDestroy();
-      }
-
-      await until(() => unfinished === 0, 10_000);
-      server.off('request', count);
-      expect(unfinished).toBe(0);
-    },
-  );
 
   it('closes the connection of a CONNECT, whether or not its client does', async () => {
     const before = await readMetric(application.url, 'http_open_connections');

@@ -6,7 +6,6 @@ import { errorBodies } from '../support/error-bodies';
 import { creation } from '../support/load';
 import { lockDatabase } from '../support/sqlite';
 import { stores, type TestStore } from '../support/stores';
-import { until } from '../support/until';
 import { exchange } from '../support/wire';
 
 describe.each(stores)('operations of a service with plants in %s', (_name, startStore) => {
@@ -145,27 +144,6 @@ describe.each(stores)('operations of a service with plants in %s', (_name, start
       };
       expect(answers).toMatchObject([refusal, refusal]);
     });
-  });
-});
-
-describe('a service whose SQLite file is locked', () => {
-  let application: TestApplication;
-  beforeEach(async () => {
-    application = await TestApplication.start();
-  });
-  afterEach(() => application.stop());
-
-  it('is live but not ready after it refused a plant, and ready again when the lock is released', async () => {
-    const statusOf = async (url: string): Promise<number> =>
-      (await application.app.inject({ url })).statusCode;
-    const lock = lockDatabase(application.store.file);
-    await application.post('{"id":1,"name":"Fern"}');
-
-    expect(await statusOf('/health/ready')).toBe(503);
-    expect(await statusOf('/health/live')).toBe(200);
-
-    lock.close();
-    await until(async () => (await statusOf('/health/ready')) === 200);
   });
 });
 

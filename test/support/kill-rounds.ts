@@ -9,7 +9,6 @@ const CONNECTIONS = 32;
 
 /** What killing the service under load showed. */
 export interface KillReport {
-  readonly rounds: number;
   readonly acknowledged: number;
   readonly refused: number;
   readonly acknowledgedAndLost: number;
@@ -48,7 +47,6 @@ export async function killUnderLoad(
   const count = (outcome: Creation['outcome']) =>
     creations.filter((each) => each.outcome === outcome).length;
   return {
-    rounds,
     acknowledged: count('acknowledged'),
     refused: count('refused'),
     acknowledgedAndLost: lost.length,

@@ -73,7 +73,7 @@ export async function create(
   id: number,
   name: string,
   headers: Record<string, string> = {},
-): Promise<{ error: number | undefined; isReplay: boolean }> {
+): Promise<{ error: number | undefined }> {
   try {
     const response = await fetch(url, {
       method: 'POST',
@@ -85,9 +85,9 @@ export async function create(
       body: JSON.stringify({ id, name }),
     });
     const { error = 0 } = (await response.json()) as { error?: number };
-    return { error, isReplay: response.headers.has('idempotent-replayed') };
+    return { error };
   } catch {
-    return { error: undefined, isReplay: false };
+    return { error: undefined };
   }
 }
 
