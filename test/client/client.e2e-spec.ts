@@ -214,16 +214,6 @@ describe('PlantStoreClient', () => {
     expect(seen()).toHaveLength(faults.length);
   });
 
-  it('creates hundreds at once', async () => {
-    const client = await connect();
-    const { signal } = new AbortController();
-
-    const ids = Array.from({ length: 300 }, (_, id) => id);
-    await Promise.all(ids.map((id) => client.create({ id, name: 'Fern' }, { signal })));
-
-    expect(application.store.plants()).toHaveLength(ids.length);
-  });
-
   it('shows its token to nobody who logs it', async () => {
     expect(inspect(await connect(), { showHidden: true })).not.toContain(TOKEN);
   });

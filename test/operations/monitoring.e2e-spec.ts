@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parser } from '@prometheus-io/lezer-promql';
 import { load } from 'js-yaml';
-import { evaluate } from '../../bench/promql';
 import { TestApplication, TOKEN } from '../support/application';
 
 const FOLDER = join(__dirname, '../../docs/monitoring');
@@ -93,13 +92,6 @@ describe('the picture of the dashboard', () => {
 
     for (const { title } of panels) expect(picture).toContain(`>${title}</text>`);
   });
-
-  it.each(panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)))(
-    'is drawn by an expression that the benchmark can evaluate: %s',
-    (expression) => {
-      expect(() => evaluate(expression, [])).not.toThrow();
-    },
-  );
 });
 
 function readMetrics(text: string): Metrics {
