@@ -222,6 +222,15 @@ describe('HTTP on the wire', () => {
     expect(received).toMatch(/HTTP\/1.1 400 (?:(?!\r\n\r\n).)*\r\n\r\n$/s);
   });
 
+  it('takes nothing behind a close in a trailer, and says so in the answer', async () => {
+    const type = 'Content-Type: application/json\r\n';
+    const body = '17\r\n{"id":62,"name":"Fern"}\r\n0\r\nConnection: close\r\n\r\n';
+
+    const answers = await send(AUTHORIZED + type + CHUNKED + body + creation(63));
+
+    expect(answers).toMatchObject([{ ...stored, headers: { connection: 'close' } }]);
+  });
+
   it.each([
     ['has no path to go to', '/nothing', 10, refused(errors.notFound)],
     ['is too long', '/plants', 2 ** 21, refused(errors.tooLarge)],

@@ -37,12 +37,6 @@ describe.each(stores)('operations of a service with plants in %s', (_name, start
       });
     });
 
-    it('answers HEAD as well', async () => {
-      const response = await application.app.inject({ method: 'HEAD', url: '/health/ready' });
-
-      expect(response.statusCode).toBe(200);
-    });
-
     it('is live but not ready while draining', async () => {
       application.app.get(Readiness).drain();
 

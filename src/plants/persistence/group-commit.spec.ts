@@ -225,10 +225,6 @@ describe('GroupCommit', () => {
     expect(await outcome).toBe(10);
   });
 
-  it('closes at once when idle', async () => {
-    await expect(makeGroupCommit().commits.close()).resolves.toBeUndefined();
-  });
-
   it('publishes the start, the batch size and the outcome or error of each item', async () => {
     const { commits, batches } = makeGroupCommit();
     const batchSizes: unknown[] = [];
