@@ -407,10 +407,10 @@ describe('beside a service', () => {
 
   it('health says whether the service is live and ready', async () => {
     const { port } = await service.url();
-    const live = await plantStore(['health'], { PORT: port, HOST: '0.0.0.0' });
     const ready = await plantStore(['health', '--ready'], { PORT: port });
     const lock = lockDatabase(store.file);
     await service.post('{"id":1,"name":"x"}');
+    const live = await plantStore(['health'], { PORT: port, HOST: '0.0.0.0' });
     const unready = await plantStore(['health', '--ready'], { PORT: port });
     lock.close();
     await service.end('SIGKILL');

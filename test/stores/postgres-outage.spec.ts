@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { Client } from 'pg';
 import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
@@ -10,6 +11,9 @@ jest.setTimeout(30_000);
 
 /** Milliseconds from the recovery of the database to that of the repository, at most. */
 const RECOVERY_TIME = 2000;
+
+/** Of a store that two servers hold. */
+const IDENTITY = '6f1c2a34-5b6d-4e7f-8a9b-0c1d2e3f4a5b';
 
 const HELD = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
 
@@ -365,5 +369,23 @@ describe('PostgresPlantsRepository, when the database fails', () => {
       await proxy.stop();
       await other.remove();
     });
+  });
+
+  it('ignores the loss of sessions on a host that is not in use', async () => {
+    const other = await PostgresServer.start();
+    await createStore(other.url());
+    for (const each of [server, other]) {
+      await each.execute(`UPDATE plants_migrations SET identity = '${IDENTITY}'`);
+    }
+    await reopen(`postgres://postgres@127.0.0.1:${server.port},127.0.0.1:${other.port}/postgres`);
+
+    const ended = await other.execute(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plant-store'",
+    );
+    // Nothing should happen; this gives it time to.
+    await setTimeout(200);
+
+    expect([ended.length, repository.isReady(), errors()]).toEqual([1, true, []]);
+    await other.remove();
   });
 });
