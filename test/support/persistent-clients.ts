@@ -48,7 +48,7 @@ export class PersistentClients {
       const name = `${client}-${count}`;
       for (let attempt = client; ; attempt++) {
         const url = urls[attempt % urls.length] ?? '';
-        const { error } = await create(url, id, name, { 'idempotency-key': `"${name}"` });
+        const error = await create(url, id, name, { 'idempotency-key': `"${name}"` });
         if (error === 0) break;
         if (error !== undefined && error < 50000) {
           this.unexpected.push(error);
