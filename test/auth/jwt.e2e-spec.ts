@@ -1,9 +1,4 @@
-import {
-  createPublicKey,
-  createSign,
-  generateKeyPairSync,
-  sign as signBytes,
-} from 'node:crypto';
+import { createPublicKey, createSign, generateKeyPairSync, sign as signBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -219,7 +219,9 @@ describe('moving to the other database', () => {
     const back = new SqliteStore();
     const postgres = await PostgresStore.start();
     const texts = ['\\', '"', '\\N', '\t', '\n', '\r', '\v', '\x01', '\x7f', '\u2028', '🌿', ''];
-    const plants = texts.flatMap((name) => texts.map((tag) => ({ name, tag, idempotencyKey: KEY })));
+    const plants = texts.flatMap((name) =>
+      texts.map((tag) => ({ name, tag, idempotencyKey: KEY })),
+    );
     const lines = plants.map((each, at) => `{"id":${10 + at},${JSON.stringify(each).slice(1)}\n`);
     const input = [...LINES, ...lines].join('');
     const pipe = (from: TestStore, format: string, to: TestStore) =>

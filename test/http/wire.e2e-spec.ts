@@ -210,7 +210,10 @@ describe('HTTP on the wire', () => {
 
   it.each([
     ['a malformed field', 'HEAD / HTTP/1.1\r\nHost: x\r\nnonsense\r\n\r\n'],
-    ['a second one behind a good request', `${creation(1)}HEAD / HTTP/1.1\r\nHost: x\r\n: x\r\n\r\n`],
+    [
+      'a second one behind a good request',
+      `${creation(1)}HEAD / HTTP/1.1\r\nHost: x\r\n: x\r\n\r\n`,
+    ],
     ['a malformed Host', 'HEAD / HTTP/1.1\r\nHost: a b\r\n\r\n'],
   ])('refuses HEAD without a body: %s', async (_what, request) => {
     const socket = connected();
