@@ -225,6 +225,34 @@ describe('HTTP on the wire', () => {
     expect(received).toMatch(/HTTP\/1.1 400 (?:(?!\r\n\r\n).)*\r\n\r\n$/s);
   });
 
+  it.each([
+    [
+      'an upgrade',
+      'GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n',
+      { status: 200 },
+    ],
+    ['a malformed Host', 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n', refused(errors.malformedHost)],
+    [
+      'an answer before the body expected',
+      'GET /health/live HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n',
+      { status: 200 },
+    ],
+    [
+      'keep-alive and close in HTTP/1.0',
+      'GET /health/live HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n',
+      { status: 200 },
+    ],
+  ])('takes nothing behind %s, in one segment or later', async (_what, end, answer) => {
+    for (const later of [false, true]) {
+      const socket = connected();
+      socket.on('error', () => undefined);
+      socket.write(later ? end : end + creation(30));
+      if (later) setTimeout(() => socket.write(creation(30)), 150);
+      expect(await readAnswers(socket)).toMatchObject([answer]);
+    }
+    expect(application.store.plants()).not.toContainEqual({ id: 30n, name: 'Fern' });
+  });
+
   it('takes nothing behind a close in a trailer, and says so in the answer', async () => {
     const type = 'Content-Type: application/json\r\n';
     const body = '17\r\n{"id":62,"name":"Fern"}\r\n0\r\nConnection: close\r\n\r\n';
