@@ -32,11 +32,11 @@ describe('plant-store', () => {
 
     it('adds a name, an expiry and a scope', async () => {
       const start = Date.now();
-      const args = 'token create --name ci --expires 90d --scope metrics'.split(' ');
+      const args = 'token create --name ci --expires 90d --scope create'.split(' ');
       const { stdout } = await run(args, { AUTH_TOKENS_FILE: file });
 
       const [, , name, time = ''] =
-        /^(sha256:\w+) (\S+) (\S+) scope=metrics\n$/.exec(readFileSync(file, 'utf8')) ?? [];
+        /^(sha256:\w+) (\S+) (\S+) scope=create\n$/.exec(readFileSync(file, 'utf8')) ?? [];
       expect(name).toBe('ci');
       expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
       expect((Date.parse(time) - start) / 86_400_000).toBeCloseTo(90, 2);
