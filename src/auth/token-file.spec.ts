@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { renameSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { BearerToken, TokenFileError, hashToken, formatTokenEntry } from '.';
@@ -109,12 +109,10 @@ describe('a token file', () => {
     it.each([
       ['a token with an invalid character', 'sécret', badToken],
       ['half a digest', 'sha256:secret', badToken],
-      ['a digest of another algorithm', `sha1:${'0'.repeat(40)}`, badToken],
       ['a token in two halves', 'secret 7secret', badRest],
       ['a date without a time', 'secret 2027-01-31', badRest],
       ['a time without a zone', 'secret ci 2027-01-31T12:00:00', badRest],
       ['a day that the month does not have', 'secret ci 2027-02-30T12:00:00Z', badRest],
-      ['a thirteenth month', 'secret ci 2027-13-01T12:00:00Z', badRest],
       ['a twenty-fifth hour', 'secret ci 2027-01-01T24:00:00Z', badRest],
       ['time and name in the wrong order', 'secret 2027-01-31T12:00:00Z ci', badRest],
       ['a fourth field', 'secret ci 2027-01-31T12:00:00Z secret', badRest],
@@ -249,16 +247,6 @@ describe('a token file', () => {
       writeFileSync(file, 'b');
       await readings(2);
       expect([callerOf('a'), callerOf('b')]).toEqual([undefined, 'line 1']);
-    });
-
-    it('not after the shutdown', async () => {
-      follow('a');
-      await readings(1);
-
-      verifier?.onApplicationShutdown();
-
-      expect(jest.getTimerCount()).toBe(0);
-      rmSync(file);
     });
   });
 });

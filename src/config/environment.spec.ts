@@ -309,12 +309,6 @@ describe('readEnvironment', () => {
     ]);
   });
 
-  it('says how the scopes of a token are separated', () => {
-    expect(errorOf({ AUTH_TOKENS: 'abc scope=create,metrics' })).toBe(
-      'AUTH_TOKENS: token 2 is the name of a scope, not a token: scopes are written as scope=create scope=metrics',
-    );
-  });
-
   it('never shows a secret', () => {
     expect(errorOf({ AUTH_TOKENS: 'valid-secret,bäd-secret' })).not.toContain('secret');
     expect(errorOf({ DATABASE_URL: 'postgres://a:secret@b:port/c' })).not.toContain('secret');

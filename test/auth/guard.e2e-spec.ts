@@ -187,13 +187,10 @@ describe('the bearer token of a request', () => {
     ['in another case', `Bearer ${TOKEN.toUpperCase()}`, errorBodies.invalidToken],
     ['the digest itself', `Bearer ${hashToken(TOKEN)}`, errorBodies.invalidToken],
     ['empty', 'Bearer', errorBodies.malformedCredentials],
-    ['a space', 'Bearer  ', errorBodies.malformedCredentials],
     ['after a tab', `Bearer\t${TOKEN}`, errorBodies.malformedCredentials],
-    ['two tokens', `Bearer ${TOKEN} ${TOKEN}`, errorBodies.malformedCredentials],
     ['a list', `Bearer ${TOKEN}, Bearer ${TOKEN}`, errorBodies.malformedCredentials],
     ['quoted', `Bearer "${TOKEN}"`, errorBodies.malformedCredentials],
     ['of invalid characters', 'Bearer tök€n', errorBodies.malformedCredentials],
-    ['only padding', 'Bearer ==', errorBodies.malformedCredentials],
     ['sent twice', [`Bearer ${TOKEN}`, `Bearer ${TOKEN}`], errorBodies.malformedCredentials],
     ['one of two', ['Basic YTpi', `Bearer ${TOKEN}`], errorBodies.malformedCredentials],
   ])('is invalid %s', async (_what, authorization, expected) => {
@@ -208,10 +205,7 @@ describe('the bearer token of a request', () => {
 
   it.each([
     ['not JSON', '{', 'application/json'],
-    ['of a wrong media type', 'plant', 'text/plain'],
     ['of a malformed media type', '{}', '@@@'],
-    ['of no media type', '{}', undefined],
-    ['empty', '', 'application/json'],
     ['a plant', `{"id":0,"name":"Fern","access_token":"${TOKEN}"}`, 'application/json'],
     ['a form', `access_token=${TOKEN}`, 'application/x-www-form-urlencoded'],
     ['a form in parts', `--x\r\n\r\n${TOKEN}\r\n--x--`, 'multipart/form-data; boundary=x'],

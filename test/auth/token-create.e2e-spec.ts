@@ -30,24 +30,17 @@ describe('plant-store', () => {
       expect(callerOf(stdout.trim())).toBe('line 1');
     });
 
-    it('adds a name and an expiry', async () => {
+    it('adds a name, an expiry and a scope', async () => {
       const start = Date.now();
-      const { stdout } = await run(['token', 'create', '--name', 'ci', '--expires', '90d'], {
-        AUTH_TOKENS_FILE: file,
-      });
+      const args = 'token create --name ci --expires 90d --scope create'.split(' ');
+      const { stdout } = await run(args, { AUTH_TOKENS_FILE: file });
 
       const [, , name, time = ''] =
-        /^(sha256:\w+) (\S+) (\S+)\n$/.exec(readFileSync(file, 'utf8')) ?? [];
+        /^(sha256:\w+) (\S+) (\S+) scope=create\n$/.exec(readFileSync(file, 'utf8')) ?? [];
       expect(name).toBe('ci');
       expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
       expect((Date.parse(time) - start) / 86_400_000).toBeCloseTo(90, 2);
       expect(callerOf(stdout.trim())).toBe('ci');
-    });
-
-    it('adds scopes', async () => {
-      await run(['token', 'create', '--file', file, '--name', 'prometheus', '--scope', 'metrics']);
-
-      expect(readFileSync(file, 'utf8')).toMatch(/^sha256:\w{64} prometheus scope=metrics\n$/);
     });
 
     it('keeps the content and the place of the file', async () => {

@@ -19,7 +19,7 @@ import { releaseClock, stopClock } from '../support/clock';
 import { expectAsDeclared } from '../support/contract';
 import { errorBodies } from '../support/error-bodies';
 import { makeFolder, removeFolder, useFolder } from '../support/folder';
-import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { AUDIENCE, type Draft, makeKey, OpenIdProvider } from '../support/openid-provider';
 import { ServiceProcess } from '../support/service-process';
 
 describe('the service with a token file or an issuer', () => {
@@ -206,6 +206,20 @@ describe('the scopes of a token', () => {
       expect((await create(token)).statusCode).toBe(creation);
       expect((await readMetrics(token)).statusCode).toBe(metrics);
     }
+  });
+
+  it.each<[string, (draft: Draft) => unknown]>([
+    [
+      'an array called scp',
+      ({ payload }) =>
+        ([payload.scope, payload.scp] = [undefined, ['plants:read', 'plants:create']]),
+    ],
+    [
+      'a string called scp and an array called scope',
+      ({ payload }) => ([payload.scope, payload.scp] = [['plants:create'], 'plants:read x']),
+    ],
+  ])('of an issuer may be %s', async (_how, redraft) => {
+    expect((await create(await provider.accessToken({ redraft }))).statusCode).toBe(200);
   });
 
   it('of an issuer are named in the challenge', async () => {

@@ -2,7 +2,6 @@ import { subscribe } from 'node:diagnostics_channel';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
-import fc from 'fast-check';
 import {
   type CreateOptions,
   PlantStoreClient,
@@ -63,27 +62,13 @@ describe('PlantStoreClient', () => {
   it.each([
     ...[-(2n ** 63n), 2n ** 63n - 1n, FERN.id, 0n, 10n],
     ...[Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, -0],
-  ])('stores the id %s exactly', async (id) => {
-    const answer = await (await connect()).create({ id, name: 'Fern' });
+  ])('stores the id %s and strings exactly', async (id) => {
+    const plant = { name: ' "Fern\\ \n\u2028🌿', tag: '' };
 
-    expect(answer).toEqual({ name: 'Fern', isReplay: false });
-    expect(application.store.plants()).toEqual([{ id: BigInt(id), name: 'Fern' }]);
-  });
+    const answer = await (await connect()).create({ id, ...plant });
 
-  it('stores strings exactly', async () => {
-    const client = await connect();
-    const text = fc.string({ unit: 'binary' }).filter((each) => !each.includes('\0'));
-    const plants = fc.array(fc.record({ name: text, tag: text }, { requiredKeys: ['name'] }));
-    await fc.assert(
-      fc.asyncProperty(plants, async (sent) => {
-        application.store.removePlants();
-        await Promise.all(sent.map((plant, id) => client.create({ id, ...plant })));
-
-        const stored = sent.map((plant, id) => ({ id: BigInt(id), ...plant }));
-        expect(application.store.plants()).toEqual(stored);
-      }),
-      { numRuns: 9, verbose: true },
-    );
+    expect(answer).toEqual({ ...plant, isReplay: false });
+    expect(application.store.plants()).toEqual([{ id: BigInt(id), ...plant }]);
   });
 
   it.each([2 ** 53, 1.5, NaN, Infinity, '7' as never, undefined as never])(
@@ -227,16 +212,6 @@ describe('PlantStoreClient', () => {
 
     expect(await failure).toMatchObject({ ...expected, cause: reason });
     expect(seen()).toHaveLength(faults.length);
-  });
-
-  it('creates hundreds at once', async () => {
-    const client = await connect();
-    const { signal } = new AbortController();
-
-    const ids = Array.from({ length: 300 }, (_, id) => id);
-    await Promise.all(ids.map((id) => client.create({ id, name: 'Fern' }, { signal })));
-
-    expect(application.store.plants()).toHaveLength(ids.length);
   });
 
   it('shows its token to nobody who logs it', async () => {

@@ -6,10 +6,9 @@ import { AppModule } from '../../src/app.module';
 import { readEnvironment } from '../../src/config/environment';
 import { createFastifyAdapter } from '../../src/server/fastify-adapter';
 import { errorCatalogue, OutcomeUnknownError, PlantsRepository } from '../../src/plants';
-import { answerOf, TestApplication, TOKEN } from '../support/application';
+import { answerOf, TOKEN } from '../support/application';
 import { expectAsDeclared } from '../support/contract';
 import { errorBodies } from '../support/error-bodies';
-import { lockDatabase } from '../support/sqlite';
 
 describe('the error catalogue', () => {
   const lines = Object.values(errorCatalogue);
@@ -26,20 +25,6 @@ describe('the error catalogue', () => {
     expect(Array.from(rows, ([, ...columns]) => columns)).toEqual(
       lines.map(({ error, status, meaning }) => [String(error), String(status), meaning]),
     );
-  });
-});
-
-describe('a store that is locked', () => {
-  const application = TestApplication.use();
-
-  it('is answered 503 with Retry-After', async () => {
-    const lock = lockDatabase(application.store.file);
-    const response = await application.post('{"id":1,"name":"Fern"}');
-    lock.close();
-
-    expect(response.statusCode).toBe(503);
-    expect(response.json()).toEqual(errorBodies.unavailable);
-    expect(response.headers['retry-after']).toBe('1');
   });
 });
 

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { TOKEN } from '../support/application';
 import { useFolder } from '../support/folder';
 import { CommandProcess, plantStore, plantStoreOnTerminal } from '../support/plant-store';
@@ -219,34 +218,19 @@ describe('moving to the other database', () => {
     const sqlite = new SqliteStore();
     const back = new SqliteStore();
     const postgres = await PostgresStore.start();
-    const special = fc.constantFrom(
-      ...['\\', '"', '\\N', '\t', '\n', '\r', '\v', '\x01', '\x7f', '\u2028'],
+    const texts = ['\\', '"', '\\N', '\t', '\n', '\r', '\v', '\x01', '\x7f', '\u2028', '🌿', ''];
+    const plants = texts.flatMap((name) =>
+      texts.map((tag) => ({ name, tag, idempotencyKey: KEY })),
     );
-    const characters = fc
-      .array(fc.oneof(fc.string({ unit: 'binary', maxLength: 10 }), special), { maxLength: 5 })
-      .map((parts) => parts.join(''))
-      .filter((text) => !text.includes('\0'));
-    const plant = fc.record(
-      {
-        id: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
-        name: characters,
-        tag: characters,
-        idempotencyKey: fc.stringMatching(/^[0-9a-f]{64}$/),
-      },
-      { requiredKeys: ['id', 'name'] },
-    );
-    const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
-    const plants = fc.sample(plant, { numRuns: 2000, seed });
-    const input = plants
-      .map(({ id, ...rest }) => `{"id":${id},${JSON.stringify(rest).slice(1)}\n`)
-      .join('');
+    const lines = plants.map((each, at) => `{"id":${10 + at},${JSON.stringify(each).slice(1)}\n`);
+    const input = [...LINES, ...lines].join('');
     const pipe = (from: TestStore, format: string, to: TestStore) =>
       shell(
         `DATABASE_URL='${from.url}' "${process.execPath}" "${PROGRAM}" export --format ${format} |
          DATABASE_URL='${to.url}' "${process.execPath}" "${PROGRAM}" import --format ${format} --on-conflict skip`,
       );
 
-    await run(sqlite, 'import --on-conflict skip', input);
+    await run(sqlite, 'import', input);
     const there = await pipe(sqlite, 'ndjson', postgres);
     const andBack = await pipe(postgres, 'csv', back);
     const all = [sqlite, postgres, back];
@@ -255,8 +239,8 @@ describe('moving to the other database', () => {
     const moved = await postgres.plants();
     for (const store of all) await store.remove();
 
-    expect([seed, there.code, andBack.code]).toEqual([seed, 0, 0]);
-    expect(expected.length).toBeGreaterThan(500);
+    expect([there.code, andBack.code]).toEqual([0, 0]);
+    expect(expected).toHaveLength(LINES.length + lines.length);
     expect(moved).toEqual(expected);
     expect(files[1]?.stdout).toBe(files[0]?.stdout);
     expect(files[2]?.stdout).toBe(files[0]?.stdout);
@@ -425,10 +409,10 @@ describe('beside a service', () => {
 
   it('health says whether the service is live and ready', async () => {
     const { port } = await service.url();
-    const live = await plantStore(['health'], { PORT: port, HOST: '0.0.0.0' });
     const ready = await plantStore(['health', '--ready'], { PORT: port });
     const lock = lockDatabase(store.file);
     await service.post('{"id":1,"name":"x"}');
+    const live = await plantStore(['health'], { PORT: port, HOST: '0.0.0.0' });
     const unready = await plantStore(['health', '--ready'], { PORT: port });
     lock.close();
     await service.end('SIGKILL');

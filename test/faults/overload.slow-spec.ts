@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
-import { Worker } from 'node:worker_threads';
 import { creation, putLoad } from '../support/load';
 import { residentMemory } from '../support/metrics';
 import { useServiceHome } from '../support/service-process';
@@ -50,44 +48,4 @@ describe('overload', () => {
     expect(overload.other).toBe(0);
     expect(after.refused).toBe(0);
   }, 120_000);
-
-  it('of the processor, by ten times the connections that saturate it, costs it no more than a bare server', async () => {
-    const service = await home.start();
-    const bare = await startBareServer();
-    const servers = { service: await service.url(), bare: bare.url };
-    const ratios = { service: [] as number[], bare: [] as number[] };
-    let others = 0;
-    for (let round = 0; round < 4; round++) {
-      for (const name of ['service', 'bare'] as const) {
-        const few = await load(servers[name], 64, 3);
-        const many = await load(servers[name], 640, 3);
-        // The first round is for warming up.
-        if (round > 0) ratios[name].push(many.rate / few.rate);
-        others += few.other + many.other;
-      }
-    }
-    bare.stop();
-
-    expect(median(ratios.service)).toBeGreaterThanOrEqual(0.9 * median(ratios.bare));
-    expect(others).toBe(0);
-  }, 120_000);
 });
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
-}
-
-/** A server of Node's own that answers 200 to every request, in a thread of its own. */
-async function startBareServer(): Promise<{ url: URL; stop: () => void }> {
-  const worker = new Worker(
-    `const server = require('node:http').createServer((request, response) => {
-       request.resume().on('end', () => response.end('{"name":"Fern"}'));
-     });
-     server.listen(0, '127.0.0.1', () => {
-       require('node:worker_threads').parentPort.postMessage(server.address().port);
-     });`,
-    { eval: true },
-  );
-  const [port] = (await once(worker, 'message')) as [number];
-  return { url: new URL(`http://127.0.0.1:${port}`), stop: () => void worker.terminate() };
-}

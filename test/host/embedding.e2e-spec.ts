@@ -279,18 +279,6 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     expect(await send(url, '/api/v1/trees', json('{}'))).toMatchObject({ status: 201 });
   });
 
-  it('accepts a guard of the host', async () => {
-    const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard: KeyGuard })]);
-
-    expect(await post(url, FERN)).toEqual({
-      status: 403,
-      body: errorBodies.forbidden,
-    });
-    expect(await post(url, FERN, { 'x-key': 'good' })).toMatchObject({
-      status: 200,
-    });
-  });
-
   it.each([
     [new UnauthorizedException(), {}, 401, errorBodies.missingCredentials],
     [new UnauthorizedException(), { authorization: 'Key x' }, 401, errorBodies.missingCredentials],
@@ -370,7 +358,10 @@ describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on 
     ]);
 
     await post(url, FERN);
-    await post(url, '{"id":1,"name":"Moss"}', { 'x-key': 'good' }, '/api/v1/greenhouse/plants');
+    const elsewhere = (headers: Record<string, string>) =>
+      post(url, '{"id":1,"name":"Moss"}', headers, '/api/v1/greenhouse/plants');
+    expect(await elsewhere({})).toEqual({ status: 403, body: errorBodies.forbidden });
+    expect(await elsewhere({ 'x-key': 'good' })).toMatchObject({ status: 200 });
 
     expect(readPlants(file)).toEqual([{ id: 1n, name: 'Fern' }]);
     expect(readPlants(join(folder, 'greenhouse.db'))).toEqual([{ id: 1n, name: 'Moss' }]);
@@ -745,16 +736,6 @@ describe('PlantsService, in process', () => {
     await expect(plants.create({ id: 1n, name: 'Moss' })).rejects.toThrow(IdTakenError);
     await expect(plants.create({ id: 2n ** 63n, name: 'Fern' })).rejects.toThrow(InvalidPlantError);
     await expect(plants.create({ id: 2n, name: '\ud800' })).rejects.toThrow(InvalidPlantError);
-  });
-
-  it('reads all plants in id order', async () => {
-    const ids = [-(2n ** 63n), -5n, 0n, 7n, 2n ** 53n + 1n, 2n ** 63n - 1n];
-    await Promise.all(ids.toReversed().map((id) => plants.create({ id, name: `Fern ${id}` })));
-
-    const read: Plant[] = [];
-    for await (const plant of plants.all()) read.push(plant);
-
-    expect(read).toEqual(ids.map((id) => ({ id, name: `Fern ${id}` })));
   });
 });
 

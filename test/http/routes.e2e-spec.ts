@@ -42,15 +42,6 @@ describe('paths and methods', () => {
     expect(await response.json()).toEqual(errorBodies.notFound);
   });
 
-  it('answers 404 at / to browsers too with DOCS=false', async () => {
-    const bare = await TestApplication.start({ DOCS: 'false' });
-
-    const response = await bare.app.inject({ url: '/', headers: { accept: 'text/html' } });
-
-    expect(response.statusCode).toBe(404);
-    await bare.stop();
-  });
-
   it.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'] as const)(
     'answers 405 to %s /plants, and names the allowed method',
     async (method) => {
@@ -72,16 +63,6 @@ describe('paths and methods', () => {
     );
 
     expect(answers).toMatchObject([{ status: 405, headers: { allow: 'POST' } }]);
-  });
-
-  it('does not take another method from a header', async () => {
-    const response = await application.app.inject({
-      method: 'GET',
-      url: '/plants',
-      headers: { 'x-http-method-override': 'POST', authorization: `Bearer ${TOKEN}` },
-    });
-
-    expect(response.statusCode).toBe(405);
   });
 
   it('answers 404 to a body beyond the limit without reading it', async () => {

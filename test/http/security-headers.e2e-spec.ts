@@ -9,13 +9,7 @@ describe('security headers', () => {
 
   it.each([
     ['a refused body', creation('{}'), 400],
-    ['a missing token', 'POST /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 401],
     ['an unknown path', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 404],
-    [
-      'a method that is not allowed',
-      'GET /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
-      405,
-    ],
   ])('are on the answer to %s', async (_what, request, status) => {
     const [answer] = await exchange(application.url, request);
 

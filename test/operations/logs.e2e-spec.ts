@@ -105,7 +105,8 @@ describe('the log', () => {
         join(home.folder, 'tokens.txt'),
         'valid ci\nscraper prometheus scope=metrics\n',
       );
-      await start({ ACCESS_LOG: 'true', AUTH_TOKENS_FILE: 'tokens.txt', BODY_LIMIT: '1KiB' });
+      const settings = { ACCESS_LOG: 'true', LOG_LEVEL: 'trace', BODY_LIMIT: '1KiB' };
+      await start({ ...settings, AUTH_TOKENS_FILE: 'tokens.txt' });
       const post = (body: string, token = 'valid') =>
         service.post(body, { authorization: `Bearer ${token}` });
       await post(`{"id":${BIG},"name":"secret"}`);
@@ -127,7 +128,7 @@ describe('the log', () => {
         { status: 403, caller: 'prometheus' },
         { status: 503, caller: 'ci', id: '-2', outcome: 'refused' },
       ]);
-      expect(service.stdout).not.toContain('secret');
+      expect(service.stdout + service.stderr).not.toMatch(new RegExp(`secret|${TOKEN}`));
     });
 
     it('nothing at a preflight, which has a line and creates nothing', async () => {
@@ -176,18 +177,6 @@ describe('the log', () => {
       ]);
       await provider.stop();
     });
-  });
-
-  it('contains no token and no body, even at the lowest level', async () => {
-    await start({ ACCESS_LOG: 'true', LOG_LEVEL: 'trace' });
-    const lock = lockDatabase(home.file);
-    await service.post('{"id":1,"name":"secret"}');
-    await service.post('{"id":1,"name":"secret"', { authorization: 'Bearer secret' });
-    await service.post('{"id":"secret"');
-    lock.close();
-    await lines();
-
-    expect(service.stdout + service.stderr).not.toMatch(new RegExp(`secret|${TOKEN}`));
   });
 });
 

@@ -9,7 +9,7 @@ import { plantStore } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { shell } from '../support/run';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
-import { execute, lockDatabase, readPlants } from '../support/sqlite';
+import { execute, lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
 import { open, readAnswers } from '../support/wire';
 
@@ -72,7 +72,7 @@ describe('the service as a process', () => {
         await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
       }
       const DATABASE_URL = server.url().replace('//postgres@', '//clerk:secret@');
-      const service = home.begin({ DATABASE_URL });
+      const service = home.begin({ DATABASE_URL, LOG_LEVEL: 'trace' });
       await printed(service, /Not ready.*\n$/);
 
       expect(service.lines.at(-1)?.msg).toMatch(
@@ -99,16 +99,6 @@ describe('the service as a process', () => {
 
       expect(lines[0]?.[0]).not.toBe(lines[1]?.[0]);
       expect(lines[0]?.[1]).not.toBe(lines[1]?.[1]);
-    });
-
-    it('does not start in production', async () => {
-      const service = home.begin({ NODE_ENV: 'production' });
-
-      expect(await service.ended).toEqual({ code: 1, signal: null });
-      expect(service.stderr).toBe(
-        'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production\n',
-      );
-      expect(existsSync(join(home.folder, 'data'))).toBe(false);
     });
   });
 
@@ -148,28 +138,6 @@ describe('the service as a process', () => {
     expect(service.stderr).toBe(
       'PORT must be a port from 0 to 65535\nDOCS must be true or false\n',
     );
-  });
-
-  it.each([
-    [
-      '/proc/no/plants.db',
-      /\/proc\/no\/plants\.db cannot be used: ENOENT: no such .* '\/proc\/no'/,
-    ],
-  ])('ends with one sentence when the database %s cannot be used', async (database, reason) => {
-    const service = home.begin({ DATABASE_URL: `sqlite:${database}` });
-
-    expect(await service.ended).toEqual({ code: 1, signal: null });
-    expect(service.stderr).toMatch(
-      new RegExp(`^The database file (?:/.*)?${reason.source} \\(DATABASE_URL\\)\\.\n$`),
-    );
-    expect(service.stdout).not.toContain('cannot be used');
-  });
-
-  it('makes the directories of the database', async () => {
-    const service = await home.start({ DATABASE_URL: 'sqlite:a/b/c/plants.db' });
-
-    expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
-    expect(readPlants(join(home.folder, 'a/b/c/plants.db'))).toHaveLength(1);
   });
 
   it('warns in the log of a variable that is nearly one of its own', async () => {

@@ -4,11 +4,9 @@ import { get } from 'node:https';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { commitChannel, validationChannel } from '../../src/plants/plants.channels';
-import { TestApplication, TOKEN } from '../support/application';
+import { TOKEN } from '../support/application';
 import { type CollectedSpan, Collector } from '../support/collector';
 import { creation } from '../support/load';
-import { PostgresServer } from '../support/postgres';
 import { ServiceHome, type ServiceProcess } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
@@ -256,18 +254,6 @@ describe('traces with other settings', () => {
     const [request] = await spans(1);
     expect(request?.attributes).toMatchObject({ 'url.scheme': 'https' });
   });
-
-  it('count a failed statement of PostgreSQL as an error', async () => {
-    const server = await PostgresServer.start();
-    await start({ DATABASE_URL: server.url() });
-    await server.execute('DROP TABLE plants');
-
-    await post('{"id":1,"name":"Fern"}');
-
-    const [, commit] = await spans(3);
-    expect(commit).toMatchObject({ status: ERROR, attributes: { 'error.type': '50300' } });
-    await server.remove();
-  });
 });
 
 describe('a collector', () => {
@@ -390,15 +376,5 @@ describe('OpenTelemetry', () => {
     expect(service.stderr.replaceAll(/^file:.*\n/gm, '')).toBe(
       'The OTEL_* variables enable traces, but OpenTelemetry is not installed. Run: npm install @opentelemetry/api @opentelemetry/resources @opentelemetry/sdk-node\n',
     );
-  });
-});
-
-describe('without traces', () => {
-  it('the channels of validations and commits have no subscribers', async () => {
-    const application = await TestApplication.start();
-
-    expect(validationChannel.hasSubscribers).toBe(false);
-    expect(commitChannel.hasSubscribers).toBe(false);
-    await application.stop();
   });
 });

@@ -1,20 +1,36 @@
 import { randomInt } from 'node:crypto';
-import { useFolder } from '../support/folder';
-import { killUnderLoad } from '../support/kill-rounds';
+import fc from 'fast-check';
+import { useServiceHome } from '../support/service-process';
+import { integrity } from '../support/sqlite';
+import { until } from '../support/until';
+import { brokenPromises, type Creation, Writers } from '../support/writers';
 
-describe('the service under kill -9', () => {
+const CONNECTIONS = 32;
+/** `npm run test:faults` takes more. */
+const KILLS = Number(process.env.KILLS ?? 3);
+
+describe(`${KILLS} times kill -9 under load`, () => {
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
-  const folder = useFolder();
+  const home = useServiceHome();
 
-  it(`loses nothing that it acknowledged and keeps nothing that it refused (SEED=${seed})`, async () => {
-    const report = await killUnderLoad(folder, 3, seed);
+  it(`lose nothing acknowledged, and keep nothing refused (SEED=${seed})`, async () => {
+    const creations: Creation[] = [];
+    /** How many creations each service gets. */
+    const lifetimes = fc.sample(fc.integer({ min: 100, max: 5000 }), { seed, numRuns: KILLS });
+    for (const [round, lifetime] of lifetimes.entries()) {
+      const service = await home.start();
+      expect(await service.statusOf('/health/ready')).toBe(200);
+      const writers = new Writers([await service.url()], CONNECTIONS, round);
+      await until(() => writers.creations.length >= lifetime);
+      await Promise.all([service.end('SIGKILL'), writers.stop()]);
+      creations.push(...writers.creations);
+    }
 
-    expect(report).toMatchObject({
-      acknowledgedAndLost: 0,
-      refusedButStored: 0,
-      integrity: 'ok',
-    });
-    expect(report.acknowledged).toBeGreaterThan(200);
-    expect(report.refused).toBeGreaterThan(10);
-  }, 60_000);
+    const { lost, refusedButStored } = brokenPromises(creations, home.plants());
+    const count = (outcome: Creation['outcome']) =>
+      creations.filter((each) => each.outcome === outcome).length;
+    expect([lost, refusedButStored, integrity(home.file)]).toEqual([[], [], 'ok']);
+    expect(count('acknowledged')).toBeGreaterThan(200);
+    expect(count('refused')).toBeGreaterThan(10);
+  }, 300_000);
 });

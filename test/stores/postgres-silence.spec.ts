@@ -108,21 +108,6 @@ describe('PostgresPlantsRepository, when a host falls silent', () => {
     },
   );
 
-  it('is not disturbed when the connections to the silent host break later, and does not go back', async () => {
-    await open(2, 2);
-    proxies[0].silence();
-    expect(await outcomeOf(1n)).toBeInstanceOf(OutcomeUnknownError);
-
-    proxies[0].resume();
-    proxies[0].reset();
-    // Nothing should happen; this gives it time to.
-    await setTimeout(500);
-
-    expect([repository.isReady(), errors]).toEqual([true, []]);
-    expect(await insert(2n)).toBe(true);
-    expect((await servers[1].plants()).map(({ id }) => id)).toEqual([2n]);
-  });
-
   it('is not disturbed by sessions from before, once the host is in use again', async () => {
     await open(2, 8);
     proxies[0].silence();

@@ -1,90 +1,30 @@
-import { TestApplication } from '../support/application';
-import { errorBodies } from '../support/error-bodies';
-import { makeFolder, removeFolder } from '../support/folder';
 import { PostgresServer } from '../support/postgres';
-import { ServiceProcess } from '../support/service-process';
-import { PostgresStore } from '../support/stores';
+import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 import { brokenPromises, Writers } from '../support/writers';
 
-jest.setTimeout(60_000);
-
-describe('two instances on one PostgreSQL database', () => {
-  let store: PostgresStore;
-  let first: TestApplication<PostgresStore>;
-  let second: TestApplication<PostgresStore>;
-  beforeEach(async () => {
-    store = await PostgresStore.start();
-    first = await TestApplication.start({}, store);
-    second = await TestApplication.start({}, store);
-  });
-  afterEach(async () => {
-    await second.app.close();
-    await first.stop();
-  });
-
-  it('answer 503 with Retry-After at once while it is unavailable', async () => {
-    await store.stop();
-
-    for (const instance of [first, second]) {
-      const response = await instance.post('{"id":1,"name":"Fern"}');
-
-      expect(response.statusCode).toBe(503);
-      expect(response.json()).toEqual(errorBodies.unavailable);
-      expect(response.headers['retry-after']).toBe('1');
-    }
-  });
-});
-
-describe('the service, while its PostgreSQL server is unavailable', () => {
-  let folder: string;
-  let server: PostgresServer;
-  let service: ServiceProcess;
-  let writers: Writers | undefined;
-  beforeAll(async () => {
-    folder = makeFolder();
-    server = await PostgresServer.start();
-  });
-  afterEach(async () => {
-    service.kill('SIGKILL');
-    await service.ended;
-    await writers?.stop();
-  });
-  afterAll(async () => {
-    await server.remove();
-    removeFolder(folder);
-  });
+describe('the service, when its PostgreSQL server is killed', () => {
+  const home = useServiceHome();
 
   it('loses no acknowledged plant at a kill -9 under load, and serves again within 2 s of the server', async () => {
-    service = await ServiceProcess.start(folder, { DATABASE_URL: server.url() });
-    const load = new Writers([await service.url()], 32);
-    writers = load;
-    await until(() => load.those('acknowledged').length > 500);
+    const server = await PostgresServer.start();
+    const service = await home.start({ DATABASE_URL: server.url() });
+    const writers = new Writers([await service.url()], 32);
+    await until(() => writers.those('acknowledged').length > 500);
 
     await server.stop('SIGKILL');
-    await until(() => load.those('refused').length > 100);
+    await until(() => writers.those('refused').length > 100);
     await server.start();
     const back = Date.now();
 
-    await until(() => load.hasSucceededSince(back), 2000);
-    await load.stop();
-    expect(brokenPromises(load.creations, await server.plants())).toEqual({
+    await until(() => writers.hasSucceededSince(back), 2000);
+    await writers.stop();
+    expect(brokenPromises(writers.creations, await server.plants())).toEqual({
       lost: [],
       refusedButStored: [],
       acknowledgedTwice: [],
     });
-    service.kill('SIGTERM');
-    expect(await service.ended).toEqual({ code: 0, signal: null });
-  });
-
-  it('starts, and never logs the password', async () => {
-    const url = server.url().replace('postgres@', 'nobody:very-secret@');
-    service = await ServiceProcess.start(folder, { DATABASE_URL: url, LOG_LEVEL: 'trace' });
-
-    await until(() => service.stdout.includes('role \\"nobody\\" does not exist'));
-    service.kill('SIGTERM');
-
-    expect(await service.ended).toEqual({ code: 0, signal: null });
-    expect(service.stdout + service.stderr).not.toContain('very-secret');
-  });
+    expect(await service.end()).toEqual({ code: 0, signal: null });
+    await server.remove();
+  }, 60_000);
 });

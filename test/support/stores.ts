@@ -43,8 +43,6 @@ export class PostgresStore implements TestStore {
   private constructor(private readonly server: PostgresServer) {
     this.url = server.url();
     this.pool = new Pool({ connectionString: this.url, max: 1 });
-    // The server may be stopped while the pool has a connection.
-    this.pool.on('error', () => undefined);
   }
 
   static async start(): Promise<PostgresStore> {
@@ -57,11 +55,6 @@ export class PostgresStore implements TestStore {
 
   async removePlants(): Promise<void> {
     await this.pool.query('TRUNCATE plants');
-  }
-
-  /** Stops the server, as in an outage. */
-  stop(): Promise<void> {
-    return this.server.stop();
   }
 
   async remove(): Promise<void> {

@@ -58,7 +58,7 @@ export class Writers {
       const name = `${this.round}-${writer}-${count}`;
       const creation: Creation = { id, name, outcome: 'unknown', answeredAt: 0 };
       this.creations.push(creation);
-      const { error } = await create(url, id, name);
+      const error = await create(url, id, name);
       if (error === undefined || error === 50400) continue;
       creation.outcome = error === 0 ? 'acknowledged' : 'refused';
       creation.answeredAt = Date.now();
@@ -73,7 +73,7 @@ export async function create(
   id: number,
   name: string,
   headers: Record<string, string> = {},
-): Promise<{ error: number | undefined; isReplay: boolean }> {
+): Promise<number | undefined> {
   try {
     const response = await fetch(url, {
       method: 'POST',
@@ -85,9 +85,9 @@ export async function create(
       body: JSON.stringify({ id, name }),
     });
     const { error = 0 } = (await response.json()) as { error?: number };
-    return { error, isReplay: response.headers.has('idempotent-replayed') };
+    return error;
   } catch {
-    return { error: undefined, isReplay: false };
+    return undefined;
   }
 }
 

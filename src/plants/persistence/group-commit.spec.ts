@@ -113,23 +113,6 @@ describe('GroupCommit', () => {
     expect(await Promise.all(accepted)).toEqual(accepted.map(() => 20));
   });
 
-  it('publishes the size and the duration of each batch', async () => {
-    const events: unknown[] = [];
-    const listen = (event: unknown) => events.push(event);
-    batchChannel.subscribe(listen);
-    const { commits, batches } = makeGroupCommit();
-
-    const outcomes = [commits.submit(1), commits.submit(2)];
-    await turn();
-    pass(7);
-    batches[0]?.succeed();
-    await Promise.all(outcomes);
-    await turn();
-
-    batchChannel.unsubscribe(listen);
-    expect(events).toEqual([{ items: 2, duration: 7 }]);
-  });
-
   it.each([
     ['refused', new UnavailableError(), UnavailableError],
     ['of unknown outcome', new Error('unexpected'), OutcomeUnknownError],
@@ -242,12 +225,11 @@ describe('GroupCommit', () => {
     expect(await outcome).toBe(10);
   });
 
-  it('closes at once when idle', async () => {
-    await expect(makeGroupCommit().commits.close()).resolves.toBeUndefined();
-  });
-
   it('publishes the start, the batch size and the outcome or error of each item', async () => {
     const { commits, batches } = makeGroupCommit();
+    const batchSizes: unknown[] = [];
+    const listen = (event: unknown) => batchSizes.push(event);
+    batchChannel.subscribe(listen);
     const begun: CommitEvent[] = [];
     const ended: CommitEvent[] = [];
     const listeners = {
@@ -258,6 +240,7 @@ describe('GroupCommit', () => {
 
     const one = commits.submit(1);
     await turn();
+    pass(7);
     const others = [commits.submit(2), commits.submit(3)];
     batches[0]?.succeed();
     await one;
@@ -265,7 +248,12 @@ describe('GroupCommit', () => {
     batches[1]?.fail(new UnavailableError());
     await Promise.allSettled(others);
     commitChannel.unsubscribe(listeners);
+    batchChannel.unsubscribe(listen);
 
+    expect(batchSizes).toEqual([
+      { items: 1, duration: 7 },
+      { items: 2, duration: 0 },
+    ]);
     expect(begun).toHaveLength(3);
     expect(ended).toEqual([
       { batchSize: 1, result: 10 },
