@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type BrowserContext, type Page } from 'playwright-core';
+import { type BrowserContext, type Locator, type Page } from 'playwright-core';
 import { TestApplication, TOKEN } from '../support/application';
 import { TestBrowser } from '../support/browser';
 import { until } from '../support/until';
@@ -99,6 +99,13 @@ describe('Swagger UI in Chromium', () => {
     expect(await shownAnswer()).toEqual({ status, body });
   }
 
+  async function pressTabUntil(isFocused: Locator): Promise<void> {
+    for (let presses = 0; presses < 50 && (await isFocused.count()) === 0; presses++) {
+      await page.keyboard.press('Tab');
+    }
+    expect(await isFocused.count()).toBe(1);
+  }
+
   function expectNoErrors(): void {
     const origins = requested
       .filter(({ protocol }) => protocol !== 'data:')
@@ -190,6 +197,22 @@ describe('Swagger UI in Chromium', () => {
 
     expect((await shownAnswer()).status).toMatch(/^401/);
     expect([stored, await storage(), await context.cookies()]).toEqual([{}, {}, []]);
+  });
+
+  it('is usable by keyboard alone', async () => {
+    await pressTabUntil(page.locator('.scheme-container .authorize:focus'));
+    await page.keyboard.press('Enter');
+    await pressTabUntil(page.locator('.modal-ux input:focus'));
+    await page.keyboard.type(TOKEN);
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Escape');
+    await pressTabUntil(page.locator('textarea:focus'));
+    await page.keyboard.press('Control+A');
+    await page.keyboard.type('{"id": 1, "name": "Fern"}');
+    await pressTabUntil(page.locator('.execute:focus'));
+    await page.keyboard.press('Enter');
+
+    expect((await shownAnswer()).status).toBe('200');
   });
 
   describe.each([

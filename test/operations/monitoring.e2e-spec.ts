@@ -33,15 +33,29 @@ type Metrics = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
 const SCRAPED = ['job', 'instance'];
 
 describe('alert rules and dashboard', () => {
+  let text: string;
   let metrics: Metrics;
   beforeAll(async () => {
     const application = await TestApplication.start();
     await application.post('{"id":1,"name":"Fern"}');
     const headers = { authorization: `Bearer ${TOKEN}` };
-    const { body } = await application.app.inject({ url: '/metrics', headers });
+    text = (await application.app.inject({ url: '/metrics', headers })).body;
     // The metric `up` comes from Prometheus itself.
-    metrics = new Map([['up', new Map()], ...readMetrics(body)]);
+    metrics = new Map([['up', new Map()], ...readMetrics(text)]);
     await application.stop();
+  });
+
+  // Most of the rules of `promtool check metrics`, which ends with 0 for them.
+  it('have metrics whose names follow the rules of Prometheus', () => {
+    const types = [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)].map(([, ...each]) => each);
+    const misnamed = types.filter(([name = '', type = '']) => {
+      const isTotal = name.endsWith('_total');
+      const isPlain = /^[a-z]+(_[a-z0-9]+)*$/.test(name) && !name.split('_').includes(type);
+      return isTotal !== (type === 'counter') || !isPlain || !text.includes(`# HELP ${name} `);
+    });
+
+    expect(types.length).toBeGreaterThan(30);
+    expect(misnamed).toEqual([]);
   });
 
   it('name sections that the pages have', () => {
