@@ -12,7 +12,7 @@ const isSupported = (major === 24 && minor >= 16) || (major === 26 && minor >= 1
 
 if (!isSupported) {
   console.error(
-    `The Plant Store needs Node.js 24.16 or a later 24.x, or 26.1 or later. This is ${process.version}. Run "npm start", which uses the Node.js that npm has installed here.`,
+    `The Plant Store needs Node.js 24.16 or a later 24.x, or 26.1 or later. This is ${process.version}. In a clone, run "npm start", which uses the Node.js that npm has installed here.`,
   );
   process.exit(1);
 }

@@ -43,7 +43,7 @@ async function restore(path: string, signal: AbortSignal): Promise<void> {
   try {
     // The copy is checked, because the copy is what is used.
     await copyFile(path, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
-    await checkSqlite(draft, signal);
+    await checkSqlite(draft, signal, path);
     await sync(draft);
     isReplaced = replaceSqlite(draft, file, former);
   } finally {

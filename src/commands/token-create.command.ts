@@ -6,7 +6,7 @@ interface Options {
   readonly name?: string;
   readonly expires?: string;
   /** What the token may do; empty for everything. */
-  readonly scope: readonly string[];
+  readonly scope?: readonly string[];
   readonly file?: string;
 }
 
@@ -23,8 +23,7 @@ export function addTokenCreate(program: Command): void {
     .option(
       '--scope <scope>',
       'what it may do: create or metrics; may be repeated; default: both',
-      (scope: string, before: string[]) => [...before, scope],
-      [],
+      (scope: string, before?: string[]) => [...(before ?? []), scope],
     )
     .option('--file <path>', 'the token file; default: AUTH_TOKENS_FILE')
     .addHelpText(
@@ -35,7 +34,7 @@ export function addTokenCreate(program: Command): void {
 }
 
 async function createToken(options: Options): Promise<void> {
-  const { name, expires, scope, file = process.env.AUTH_TOKENS_FILE } = options;
+  const { name, expires, scope = [], file = process.env.AUTH_TOKENS_FILE } = options;
   const auth = await import('../auth/index.js');
   if (!file) throw new UsageError('Name the file with --file, or set AUTH_TOKENS_FILE.');
   if (name !== undefined && !auth.isTokenName(name)) {

@@ -24,15 +24,16 @@ export async function copySqlite(from: string, to: string, signal: AbortSignal):
 /**
  * Checks that a file is a database of plants, and reads all of it.
  *
+ * @param name of the file in messages
  * @throws OperatorError saying what is wrong
  */
-export async function checkSqlite(file: string, signal: AbortSignal): Promise<void> {
+export async function checkSqlite(file: string, signal: AbortSignal, name = file): Promise<void> {
   try {
     if (!describeSqlite(file).hasPlants) throw new Error('it has no table plants');
   } catch (cause) {
-    throw new OperatorError(`${file} is not a store: ${(cause as Error).message}.`, { cause });
+    throw new OperatorError(`${name} is not a store: ${(cause as Error).message}.`, { cause });
   }
-  await runTask(['check', file], `${file} is damaged`, signal);
+  await runTask(['check', file], `${name} is damaged`, signal);
 }
 
 export type SqliteSchema = Readonly<{ version: number; hasPlants: boolean; hasKeys: boolean }>;

@@ -83,7 +83,17 @@ function nameOf(path: string): string {
 function providersFor({ path, repository, guard }: PlantsModuleMounting): Provider[] {
   const inject = [CHECKED_OPTIONS];
   const providers: Provider[] = [
-    { provide: CHECKED_OPTIONS, inject: [MODULE_OPTIONS_TOKEN], useFactory: checkOptions },
+    {
+      provide: CHECKED_OPTIONS,
+      inject: [MODULE_OPTIONS_TOKEN],
+      useFactory: (options: PlantsModuleOptions) => {
+        checkOptions(options);
+        const { sqlite, postgres, auth } = options;
+        assertAtMostOne({ sqlite, postgres, repository });
+        assertAtMostOne({ auth, guard });
+        return options;
+      },
+    },
     { provide: MOUNTING_PATH, useValue: path },
     { provide: BODY_LIMIT, inject, useFactory: bodyLimitOf },
     repository
@@ -100,13 +110,24 @@ function providersFor({ path, repository, guard }: PlantsModuleMounting): Provid
 }
 
 /** @throws TypeError when an option is undefined or unknown, in `auth` and `postgres` too */
-function checkOptions(options: PlantsModuleOptions): PlantsModuleOptions {
+function checkOptions(options: PlantsModuleOptions): void {
   assertNames(options, OPTIONS);
   const { auth = {}, postgres = {} } = assertDefined(options);
   assertNames(auth, AUTH, 'auth.');
   assertDefined(auth, 'auth.');
   if (typeof postgres === 'object') assertDefined(postgres, 'postgres.');
-  return options;
+  const tokens: unknown = auth.tokens ?? [];
+  if (!Array.isArray(tokens) || !tokens.every((token) => typeof token === 'string')) {
+    throw new TypeError('PlantsModule: "auth.tokens" must be an array of strings.');
+  }
+}
+
+/** @throws TypeError when two options say the same in different ways: one would have no effect */
+function assertAtMostOne(options: object): void {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  if (given.length < 2) return;
+  const names = given.map(([name]) => `"${name}"`).join(' and ');
+  throw new TypeError(`PlantsModule: ${names} exclude each other: leave one out.`);
 }
 
 function assertNames(options: object, names: readonly string[], prefix = ''): void {
@@ -154,13 +175,18 @@ function bodyLimitOf({ bodyLimit = DEFAULT_BODY_LIMIT }: PlantsModuleOptions): n
   throw new TypeError('PlantsModule: bodyLimit must be a number of bytes, 1 or more.');
 }
 
-/** @throws Error when the options are invalid, or in production when they accept no token */
-function createDefaultVerifier({ auth = {} }: PlantsModuleOptions): TokenVerifier {
-  if (isAuthConfigured(auth)) return createTokenVerifier(auth);
+/** @throws Error when the options are invalid or accept no token, or in production are not given */
+function createDefaultVerifier({ auth }: PlantsModuleOptions): TokenVerifier {
+  if (auth && !isAuthConfigured(auth)) {
+    throw new TypeError(
+      'PlantsModule: "auth" accepts no token: it needs "tokens", "tokensFile" or "issuer".',
+    );
+  }
+  if (auth) return createTokenVerifier(auth);
   refuseInProduction('"auth" or "guard" to say who may create plants');
   const token = makeToken();
   new Logger('PlantsModule').warn(
     `Neither "auth" nor "guard" is set. This token is valid until shutdown: Bearer ${token}`,
   );
-  return createTokenVerifier({ ...auth, tokens: [token] });
+  return createTokenVerifier({ tokens: [token] });
 }
