@@ -21,6 +21,7 @@ const TABLE =
   'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)';
 const WITHOUT_KEYS = TABLE.replace(', idempotency_key bytea', '');
 const MIGRATIONS = 'CREATE TABLE plants_migrations (version integer PRIMARY KEY)';
+const WITH_IDENTITY = `CREATE TABLE plants_migrations AS SELECT 3 AS version, gen_random_uuid() AS identity`;
 const IDENTITY = 'SELECT identity::text FROM plants_migrations WHERE version = 3';
 const KEY = 'ab'.repeat(32);
 
@@ -170,9 +171,17 @@ describe('a store on a Citus cluster', () => {
     },
   );
 
+  it('is not used if only another node than the coordinator has an identity', async () => {
+    await distribute();
+    await worker.query(WITH_IDENTITY);
+
+    for (const url of urlsOfBoth()) {
+      expect((await open(url)).findFault()?.message).toContain('Name only the hosts of one store.');
+    }
+  });
+
   it('that had its identity before it was distributed shows it on all nodes', async () => {
-    await coordinator.query(MIGRATIONS.replace('KEY', 'KEY, identity uuid'));
-    await coordinator.query('INSERT INTO plants_migrations VALUES (3, gen_random_uuid())');
+    await coordinator.query(WITH_IDENTITY);
     await distribute();
     const urls = urlsOfBoth().toReversed();
 
