@@ -20,6 +20,9 @@ jest.setTimeout(120_000);
 const TABLE =
   'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)';
 const WITHOUT_KEYS = TABLE.replace(', idempotency_key bytea', '');
+const MIGRATIONS = 'CREATE TABLE plants_migrations (version integer PRIMARY KEY)';
+const WITH_IDENTITY = `CREATE TABLE plants_migrations AS SELECT 3 AS version, gen_random_uuid() AS identity`;
+const IDENTITY = 'SELECT identity::text FROM plants_migrations WHERE version = 3';
 const KEY = 'ab'.repeat(32);
 
 /** Addresses of the workers. The second instance enters at the first one. The last one is lost. */
@@ -33,12 +36,16 @@ beforeAll(async () => {
 });
 afterAll(disconnectAll);
 
-/** The URL of a store, in a schema that every node has. */
-function urlOf(address = new URL(CITUS_URL).host): string {
+/** The URL of a store, in a schema that every node has, at a node and others in reserve. */
+function urlOf(entry = new URL(CITUS_URL).host, ...others: string[]): string {
   const url = new URL(CITUS_URL);
-  url.host = address;
   url.searchParams.set('options', '-c search_path=plants_test');
-  return url.href;
+  return url.href.replace(url.host, [entry, ...others].join());
+}
+
+/** The URLs of two instances, which name the same two nodes and each prefer another one. */
+function urlsOfBoth(first = new URL(CITUS_URL).host, second = workers[0] ?? ''): string[] {
+  return [urlOf(first, second), urlOf(second, first)];
 }
 
 async function connect(address?: string): Promise<Client> {
@@ -116,15 +123,15 @@ describe('a store on a Citus cluster', () => {
     for (const each of opened.splice(0)) await each.onApplicationShutdown();
   });
 
-  async function open(address?: string): Promise<PostgresPlantsRepository> {
-    const repository = await PostgresPlantsRepository.open(urlOf(address));
+  async function open(url = urlOf()): Promise<PostgresPlantsRepository> {
+    const repository = await PostgresPlantsRepository.open(url);
     opened.push(repository);
     return repository;
   }
 
   it('is refused on all nodes until the table is distributed, with the statements for that', async () => {
     const plant = { id: 1n, name: 'Fern' };
-    const instances = await Promise.all([open(), open(workers[0])]);
+    const instances = await Promise.all(urlsOfBoth().map(open));
     const reasons = await Promise.all(
       instances.map((each) =>
         each.insert(plant).catch((error: unknown) => String((error as Error).cause)),
@@ -148,22 +155,45 @@ describe('a store on a Citus cluster', () => {
     'that was distributed later, with its version in %s, is brought up by the coordinator alone',
     async (_table, isReference) => {
       await distribute(WITHOUT_KEYS);
-      await coordinator.query('CREATE TABLE plants_migrations (version integer PRIMARY KEY)');
+      await coordinator.query(MIGRATIONS);
       await coordinator.query('INSERT INTO plants_migrations VALUES (1)');
       if (isReference)
         await value(coordinator, "SELECT create_reference_table('plants_migrations')");
-      expect((await open(workers[0])).isReady()).toBe(!isReference);
+      expect((await open(urlOf(workers[0]))).isReady()).toBe(!isReference);
 
       const plant = { id: 1n, name: 'Fern' };
       const created = await (await open()).insertOnce(plant, KEY);
-      const repeated = await (await open(workers[0])).insertOnce(plant, KEY);
+      const repeated = await (await open(urlOf(workers[0]))).insertOnce(plant, KEY);
 
       expect([created, repeated]).toEqual(['created', 'replayed']);
-      const identity = 'SELECT identity::text FROM plants_migrations WHERE version = 3';
-      expect(await value(worker, identity)).toMatch(/^[-\da-f]{36}$/);
-      expect(await value(worker, identity)).toBe(await value(coordinator, identity));
+      expect(await value(worker, IDENTITY)).toMatch(/^[-\da-f]{36}$/);
+      expect(await value(worker, IDENTITY)).toBe(await value(coordinator, IDENTITY));
     },
   );
+
+  it('is not used if only another node than the coordinator has an identity', async () => {
+    await distribute();
+    await worker.query(WITH_IDENTITY);
+
+    for (const url of urlsOfBoth()) {
+      expect((await open(url)).findFault()?.message).toContain('Name only the hosts of one store.');
+    }
+  });
+
+  it('that had its identity before it was distributed shows it on all nodes', async () => {
+    await coordinator.query(WITH_IDENTITY);
+    await distribute();
+    const urls = urlsOfBoth().toReversed();
+
+    const repository = await open(urls[0]);
+
+    expect(repository.isReady()).toBe(true);
+    const identity = await value(worker, IDENTITY);
+    for (const DATABASE_URL of urls) {
+      const { stdout } = await plantStore(['check'], { DATABASE_URL });
+      expect(stdout.split(`has the store ${String(identity)}.`)).toHaveLength(3);
+    }
+  });
 
   it('counts what import stored, found present and found in conflict', async () => {
     await distribute();
@@ -224,7 +254,7 @@ describe('a store on a Citus cluster', () => {
     beforeEach(async () => {
       await distribute();
       services = await Promise.all(
-        [urlOf(), urlOf(workers[0])].map((DATABASE_URL) => home.start({ DATABASE_URL })),
+        urlsOfBoth().map((DATABASE_URL) => home.start({ DATABASE_URL })),
       );
       writers = new Writers(await Promise.all(services.map((service) => service.url())), 32);
       await until(() => writers.those('acknowledged').length > 200);
@@ -266,11 +296,11 @@ describe('a store on a Citus cluster', () => {
       await expectPromises();
     });
 
-    it('loses nothing when the sessions of the workers are terminated', async () => {
+    it('loses nothing when the sessions of all nodes are terminated', async () => {
       const terminate = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-        WHERE application_name LIKE 'citus_internal%' AND pid <> pg_backend_pid()`;
+        WHERE application_name ~ 'citus_internal|plant-store' AND pid <> pg_backend_pid()`;
       for (let round = 0; round < 20; round++) {
-        await coordinator.query(`SELECT run_command_on_workers($$${terminate}$$)`);
+        await coordinator.query(`SELECT run_command_on_all_nodes($$${terminate}$$)`);
         await setTimeout(100);
       }
 

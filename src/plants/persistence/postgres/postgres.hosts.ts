@@ -157,12 +157,15 @@ export class PostgresHosts {
     };
     await Promise.allSettled(this.hosts.map(ask));
     const owners = this.hosts.filter(({ schema }) => schema && hasStore(schema));
-    if (new Set(owners.map(({ schema }) => schema?.identity)).size > 1) {
+    const identifiable = owners.filter(({ schema }) => !schema?.hasHiddenIdentity);
+    if (new Set(identifiable.map(({ schema }) => schema?.identity)).size > 1) {
       throw new Error(`${this.describeStores()} Name only the hosts of one store.`);
     }
     const mayCreate = owners.length === 0 && this.hosts.every(({ schema }) => schema);
     const candidates = mayCreate ? this.hosts : owners;
-    const found = candidates.find(({ fault }) => fault === undefined);
+    // The coordinator of a Citus cluster shows the other nodes its identity when it migrates.
+    const identified = owners.filter(({ schema }) => schema?.identity !== undefined);
+    const found = [...identified, ...candidates].find(({ fault }) => fault === undefined);
     const others = this.hosts.filter((host) => !host.fault && !candidates.includes(host));
     if (found) {
       for (const host of others) this.noteDifference(host, 'it has no table plants');

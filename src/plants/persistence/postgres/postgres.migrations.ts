@@ -49,6 +49,8 @@ export interface Schema {
   readonly hasKeys: boolean;
   /** Undefined for a table that the operator has prepared. */
   readonly identity: string | undefined;
+  /** Whether the store may have an identity that only the coordinator of its Citus cluster sees yet. */
+  readonly hasHiddenIdentity?: boolean;
 }
 
 /**
@@ -82,6 +84,11 @@ async function isOnCluster(client: ClientBase): Promise<boolean> {
   throw new Error(
     `this is a Citus cluster, and its table plants is not distributed. Run on the coordinator: ${TABLE}; SELECT create_distributed_table('plants', 'id', shard_count => ${workers})`,
   );
+}
+
+async function isWorker(client: ClientBase): Promise<boolean> {
+  const { rows } = await client.query('SELECT FROM pg_dist_local_group WHERE groupid <> 0');
+  return rows.length > 0;
 }
 
 async function migrateLocked(client: ClientBase, log?: LogUpgrade): Promise<void> {
@@ -131,7 +138,10 @@ export async function readSchema(client: ClientBase): Promise<Schema> {
   const hasPlants = has('plants.');
   const hasKeys = has('plants.idempotency_key bytea');
   if (!has('plants_migrations.')) {
-    return { hasPlants, hasKeys, version: hasPlants ? VERSION : 0, identity: undefined };
+    const version = hasPlants ? VERSION : 0;
+    const isCitus = has('debug1');
+    const hasHiddenIdentity = isCitus && (await isWorker(client));
+    return { hasPlants, hasKeys, version, identity: undefined, hasHiddenIdentity };
   }
   const identityText = has('plants_migrations.identity ') ? 'identity::text' : 'NULL';
   const { rows: versions } = await client.query<{ version: string; identity: string | null }>(
