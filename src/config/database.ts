@@ -39,7 +39,7 @@ export function readDatabase(environment: NodeJS.ProcessEnv): DatabaseSettings {
 
 function passwordOf(database: DatabaseSettings): string {
   const { postgres } = { postgres: '', ...database };
-  return readPassword(typeof postgres === 'string' ? postgres : postgres.connectionString) ?? '';
+  return readPassword(typeof postgres === 'string' ? postgres : postgres.connectionString);
 }
 
 function readText(value = ''): string | undefined {

@@ -85,14 +85,23 @@ export class PostgresPlantsArchive extends PlantsArchive {
     await this.query(
       `DECLARE plants_export NO SCROLL CURSOR FOR SELECT id, name, tag, ${key} FROM plants ORDER BY id`,
     );
-    for (let length = 1; ;) {
-      const rows = await this.query<TextRow>(`FETCH ${length} FROM plants_export`);
+    const fetch = (length: number): Promise<TextRow[]> => {
+      const page = this.query<TextRow>(`FETCH ${length} FROM plants_export`);
+      // Its reader may have stopped when it fails.
+      page.catch(() => undefined);
+      return page;
+    };
+    let length = 1;
+    for (let page = fetch(length); ;) {
+      const rows = await page;
       if (rows.length === 0) return;
       const plants = rows.map(toPlant);
-      yield plants;
       const size = plants.reduce((sum, { name, tag = '' }) => sum + name.length + tag.length, 0);
       const fitting = Math.floor((PAGE_SIZE * plants.length) / Math.max(size, 1));
       length = Math.max(1, Math.min(2 * length, fitting, PAGE_LENGTH));
+      // The server reads the next page while this one is written.
+      page = fetch(length);
+      yield plants;
     }
   }
 

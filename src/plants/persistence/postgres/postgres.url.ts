@@ -1,5 +1,4 @@
 import { isIPv6 } from 'node:net';
-import { parse } from 'pg-connection-string';
 import { findNearMatch } from '../near-match';
 
 /**
@@ -37,10 +36,11 @@ export function urlPerHost(url: string): string[] | undefined {
   return urls.every(isSupported) ? urls : undefined;
 }
 
-/** @throws Error when a file that the URL names cannot be read */
-export function readPassword(url: string): string | undefined {
+/** The password of a connection URL; empty when it has none. */
+export function readPassword(url: string): string {
   const [first = ''] = urlPerHost(url) ?? [];
-  return parse(first, { useLibpqCompat: true }).password;
+  const { password = '', searchParams } = URL.parse(first) ?? {};
+  return searchParams?.get('password') ?? decodeURIComponent(password);
 }
 
 /**
