@@ -1,5 +1,6 @@
+import { parse } from 'pg-connection-string';
 import { OperatorError } from '../errors';
-import { describeUrlFault, readPassword, urlPerHost } from '../plants/persistence';
+import { describeUrlFault, urlPerHost } from '../plants/persistence';
 import { describeUnusablePath } from '../plants/persistence/sqlite';
 import { readSettingFile } from './variables';
 
@@ -40,6 +41,12 @@ export function readDatabase(environment: NodeJS.ProcessEnv): DatabaseSettings {
 function passwordOf(database: DatabaseSettings): string {
   const { postgres } = { postgres: '', ...database };
   return readPassword(typeof postgres === 'string' ? postgres : postgres.connectionString);
+}
+
+/** As the driver reads it: it accepts a percent sign that encodes nothing. */
+function readPassword(url: string): string {
+  const [first = ''] = urlPerHost(url) ?? [];
+  return parse(first, { useLibpqCompat: true }).password ?? '';
 }
 
 function readText(value = ''): string | undefined {

@@ -225,6 +225,15 @@ describe('readEnvironment', () => {
   describe('DATABASE_URL_FILE', () => {
     const file = join(useFolder(), 'secret');
 
+    it('takes a password with a percent sign, as the driver does', () => {
+      writeFileSync(file, 'postgres://a:50%off@localhost/plants');
+
+      const { database } = readEnvironment({ DATABASE_URL_FILE: file });
+
+      const { postgres } = database as { postgres: { password: () => string } };
+      expect(postgres.password()).toBe('50%off');
+    });
+
     it('names the file that has the URL', () => {
       writeFileSync(file, 'postgres://a:b@localhost/plants\n');
 

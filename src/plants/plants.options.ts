@@ -26,7 +26,7 @@ export const SCHEMA_PREFIX = 'PlantStore.';
 /** Declares that the host guards `POST /plants` itself, with a global guard for example. */
 export const GUARDED_BY_HOST = 'guarded-by-host';
 
-/** The settings that a factory may provide. One that is undefined or unknown stops the start. */
+/** The settings that a factory may provide. One that is undefined or unknown stops the start, as do two that exclude each other. */
 export interface PlantsModuleOptions {
   /**
    * The file of the SQLite database, relative to the working directory. It and its directory are
@@ -35,7 +35,7 @@ export interface PlantsModuleOptions {
    */
   readonly sqlite?: string;
   /**
-   * A PostgreSQL database to store plants in instead: a connection URL, or client settings of the
+   * A PostgreSQL database to store plants in instead, without `sqlite`: a connection URL, or client settings of the
    * `pg` driver, for example with a password function, which is called for each new session, a Unix
    * socket as `host`, or an `ssl` object with certificates. `connectionString` may be a URL as above,
    * with several hosts too; settings beside it win over it.
@@ -110,7 +110,7 @@ export interface PlantsModuleMounting {
   hostErrors: readonly ErrorKind[];
   /**
    * A guard of the host that decides who may create plants, instead of our bearer tokens; or
-   * {@link GUARDED_BY_HOST} when the host guards the route already.
+   * {@link GUARDED_BY_HOST} when the host guards the route already. It excludes `auth`.
    * @default bearer tokens
    */
   guard: Type<CanActivate> | typeof GUARDED_BY_HOST | undefined;
@@ -120,7 +120,8 @@ export interface PlantsModuleMounting {
    */
   securityScheme: string | undefined;
   /**
-   * A store of the host instead of ours: a provider that one of `imports` exports.
+   * A store of the host instead of ours: a provider that one of `imports` exports. It
+   * excludes `sqlite` and `postgres`.
    * @default SQLite or PostgreSQL, as the options say
    */
   repository: Type<PlantsRepository> | undefined;

@@ -3,6 +3,6 @@ export { InMemoryPlantsRepository } from './in-memory-plants.repository';
 export { findNearMatch } from './near-match';
 export { openRepository } from './open-repository';
 export { hasSameContent } from './plant-batches';
-export { describeUrlFault, readPassword, urlPerHost } from './postgres/postgres.url';
+export { describeUrlFault, urlPerHost } from './postgres/postgres.url';
 export { assertSupportedSchema } from './schema-version';
 export { StoreOpenError } from './store-open.error';

@@ -36,13 +36,6 @@ export function urlPerHost(url: string): string[] | undefined {
   return urls.every(isSupported) ? urls : undefined;
 }
 
-/** The password of a connection URL; empty when it has none. */
-export function readPassword(url: string): string {
-  const [first = ''] = urlPerHost(url) ?? [];
-  const { password = '', searchParams } = URL.parse(first) ?? {};
-  return searchParams?.get('password') ?? decodeURIComponent(password);
-}
-
 /**
  * Describes what is wrong with a connection URL: an IPv6 address without brackets, or the first
  * parameter that is not known, for example a misspelled `sslmode`. It shows no value, and no name
