@@ -27,11 +27,11 @@ const { name, tag, isReplay } = await client.create({ id: 1n, name: 'Fern' }, { 
 const types: [string, string | undefined, boolean] = [name, tag, isReplay];
 const { error, status, outcome } = types as unknown as PlantStoreError;
 const failure: [number | undefined, number | undefined, 'not stored' | 'unknown'] = [error, status, outcome];
-// @ts-expect-error
+// @ts-expect-error an id is no string
 await client.create({ id: '1', name: failure.join() });
-// @ts-expect-error
+// @ts-expect-error a name is required
 await client.create({ id: 1 });
-// @ts-expect-error
+// @ts-expect-error a tag is no null
 await client.create({ id: 1, name: 'Fern', tag: null });
 `;
 
