@@ -211,6 +211,8 @@ export class PostgresHosts {
   private async connectTo(host: Host): Promise<PoolClient> {
     try {
       const { pool } = host;
+      // The pool makes each session by its `options`, a public field, so it gets the present files.
+      // They are read here, where a file that cannot be read fails this session and no other.
       const isNew = pool.idleCount <= pool.waitingCount;
       if (isNew) Object.assign(pool.options, host.readSettings());
       const session = await pool.connect();
