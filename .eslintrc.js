@@ -5,27 +5,16 @@ const jest = require('eslint-plugin-jest');
 const { defineConfig } = require('eslint/config');
 const tseslint = require('typescript-eslint');
 
-/**
- * The rooms of src that are entered by their door, index.ts. A room of a room has a door of its own:
- * `plants/persistence` and its two databases, for src/data and src/config.
- */
-const ROOMS = [
-  ...['auth', 'commands', 'config', 'data', 'errors', 'http', 'openapi', 'persistence', 'plants'],
-  ...['server', 'health', 'limits', 'logging', 'metrics', 'tracing'],
-].join('|');
-
-/** What the program is made of, which the package of the module must not import. */
-const PROGRAM = 'app\\.module|application|commands|config|data|main|openapi|operations|server';
-
+/** The doors of the package: one for hosts, one for the server and the commands. */
 const doors = {
-  regex: `^\\.{1,2}/(?:[^/]+/)*(?:${ROOMS})/(?!(?:persistence(?:/(?:sqlite|postgres))?|sqlite|postgres)$).`,
-  message: 'Enter a room by its door, index.ts.',
+  regex: '^(?:\\.{1,2}/)+plants/(?!program$)',
+  message: 'Enter the package by its door, index.ts, or by program.ts.',
 };
-const program = {
-  regex: `^(?:\\.\\./)+(?:(?:${PROGRAM})(?:/|$))`,
-  message: 'The module must not import the program.',
+const outside = {
+  regex: '^(?:\\.\\./)+(?:app\\.module|cli|client|main|server)(?:/|$)',
+  message: 'The package imports nothing outside itself.',
 };
-const outside = { regex: '^\\.\\./', message: 'The catalogue imports nothing of the project.' };
+const commands = { regex: '^\\.{1,2}/cli(?:/|$)', message: 'The server needs no command.' };
 const client = { regex: '^\\.+/client(?:/|$)', message: 'The client is for others to import.' };
 const anything = { regex: '', message: 'The client imports nothing.' };
 
@@ -62,9 +51,10 @@ module.exports = defineConfig(
         'error',
         {
           allow: [
-            '^@nestjs/swagger$',
-            '^\\./(?:openapi|open-telemetry|(?:postgres|sqlite)/(?:postgres|sqlite)-plants\\.(?:repository|archive))$',
-            '^\\.\\./package\\.json$',
+            '^(?:@nestjs/(?:common|core|swagger)|class-(?:transformer|validator))$',
+            '^\\./terminal-format$',
+            '^\\./(?:postgres|sqlite)/(?:postgres|sqlite)-plants\\.repository$',
+            '^\\.\\./\\.\\./package\\.json$',
           ],
         },
       ],
@@ -73,9 +63,9 @@ module.exports = defineConfig(
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
     },
   },
-  restrictImports(['src/**'], doors, client),
-  restrictImports(['src/{auth,http,plants}/**'], doors, client, program),
-  restrictImports(['src/errors/**'], outside),
+  restrictImports(['src/*.ts', 'src/server/**'], doors, client, commands),
+  restrictImports(['src/cli/**'], doors, client),
+  restrictImports(['src/plants/**'], outside),
   restrictImports(['src/client/**'], anything),
   {
     files: ['**/*.js', '**/*.cjs'],
@@ -87,18 +77,6 @@ module.exports = defineConfig(
         exports: 'readonly',
         __dirname: 'readonly',
       },
-    },
-  },
-  {
-    files: ['src/openapi/ui/*.js'],
-    languageOptions: {
-      sourceType: 'module',
-      globals: Object.fromEntries(
-        ['document', 'fetch', 'localStorage', 'matchMedia', 'SwaggerUIBundle'].map((name) => [
-          name,
-          'readonly',
-        ]),
-      ),
     },
   },
   {

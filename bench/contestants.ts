@@ -24,6 +24,13 @@ export const fastify = {
   postgres: bareFastify('Fastify, an insert a request', 'postgres'),
 };
 
+/** What Nest takes to validate a plant and throw it away. */
+export const nest: Contestant = {
+  name: 'Nest, ValidationPipe, no store',
+  program: 'bench/dist/nest-validation-pipe.js',
+  store: 'none',
+};
+
 /** Our service, by store. */
 export const plantStore = {
   none: plantStoreOn('none', '.bench/bench/memory-store.js'),

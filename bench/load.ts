@@ -11,6 +11,8 @@ export interface LoadOptions {
   readonly connections: number;
   /** Seconds. */
   readonly duration: number;
+  /** After so many requests it ends earlier. */
+  readonly requests?: number;
   readonly token: string;
   /** The first id; every request has the next one. */
   readonly firstId: number;
@@ -57,7 +59,7 @@ let open = options.connections;
 
 const began = process.hrtime.bigint();
 for (let count = 0; count < options.connections; count++) drive();
-setTimeout(() => (running = false), options.duration * 1000);
+setTimeout(() => (running = false), options.duration * 1000).unref();
 
 /** Opens a connection and keeps one request under way on it. */
 function drive(): void {
@@ -111,7 +113,7 @@ function drive(): void {
     const slot = Math.min(step, histogram.length - 1);
     histogram[slot] = (histogram[slot] ?? 0) + 1;
     answer = '';
-    if (running) send();
+    if (running && requests < (options.requests ?? Infinity)) send();
     else socket.end();
   }
 }

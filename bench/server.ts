@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
@@ -12,14 +12,6 @@ import { freePort } from '../test/support/free-port';
 export const TOKEN = 'bench-token';
 
 const LOAD = require.resolve('./load');
-
-/** Has the instructions of a main thread counted while a program runs; the count is on standard error. */
-const PERF = ['perf', 'stat', '-x,', '-e', 'instructions', '-t'];
-
-/** Whether this machine counts instructions. */
-export const countsInstructions = readInstructions(
-  spawnSync('perf', [...PERF.slice(1, -1), 'true'], { encoding: 'utf8' }).stderr,
-);
 
 /** All that were started: none outlives a run that failed. */
 const children: ChildProcess[] = [];
@@ -84,22 +76,13 @@ export class Server {
       ...{ port: this.port, token: TOKEN, firstId, nameLength: 4, badPerMille: 0 },
       ...load,
     };
-    const command = [process.execPath, LOAD, JSON.stringify(options)];
-    const watched = countsInstructions === undefined ? [] : [...PERF, String(this.child.pid), '--'];
-    const [program = '', ...args] = [...watched, ...command];
     const before = this.cpuTime();
-    const { stdout, stderr } = await promisify(execFile)(program, args);
+    const { stdout } = await promisify(execFile)(process.execPath, [LOAD, JSON.stringify(options)]);
     const used = this.cpuTime() - before;
     const { requests, wrong, created, seconds, p50 } = JSON.parse(stdout) as LoadResult;
     if (wrong > 0) throw new Error(`${this.contestant.name}: ${wrong} wrong answers`);
     this.created += created;
-    const instructions = readInstructions(stderr);
-    return {
-      rate: requests / seconds,
-      cpu: (used * 1e6) / requests,
-      p50,
-      ...(instructions !== undefined && { instructions: instructions / requests }),
-    };
+    return { rate: requests / seconds, cpu: (used * 1e6) / requests, p50 };
   }
 
   /** Mebibytes of resident memory: now, and at the most so far. */
@@ -126,12 +109,6 @@ export function memoryOf({ pid }: ChildProcess): { now: number; peak: number } {
   const kibibytes = (field: string): number =>
     Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)?.[1]);
   return { now: kibibytes('VmRSS') / 1024, peak: kibibytes('VmHWM') / 1024 };
-}
-
-/** The count in the output of `perf stat`; undefined where it counts nothing. */
-function readInstructions(output: string | null): number | undefined {
-  const [, count] = /^(\d+),.*instructions/m.exec(output ?? '') ?? [];
-  return count === undefined ? undefined : Number(count);
 }
 
 function urlOf({ store }: Contestant, database: string): string {

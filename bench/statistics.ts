@@ -19,7 +19,6 @@ export const FIGURES = {
   rate: 'creations/s',
   plants: 'plants/s',
   cpu: 'CPU, µs',
-  instructions: 'instructions',
   p50: 'median latency, ms',
   start: 'start, ms',
   rest: 'memory at rest, MiB',

@@ -1,14 +1,22 @@
-import { type DynamicModule, Module } from '@nestjs/common';
-import { APP_FILTER, APP_GUARD } from '@nestjs/core';
-import { BearerGuard, createTokenVerifier, TokenVerifier } from './auth';
-import type { Settings } from './config';
-import { errorCatalogue, type ErrorKind } from './errors';
-import { ErrorFilter } from './http';
-import { Metrics, MetricsController } from './operations/metrics';
-import { RateLimitGuard } from './operations/limits';
-import { Readiness } from './operations/health';
-import { Tracing } from './operations/tracing';
-import { GUARDED_BY_HOST, PlantsModule } from './plants';
+import { type CanActivate, type DynamicModule, Logger, Module } from '@nestjs/common';
+import { APP_FILTER, APP_GUARD, NestFactory } from '@nestjs/core';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { Logger as PinoLogger } from 'pino';
+import { PlantsModule, PlantsRepository } from './plants';
+import { BearerGuard, createTokenVerifier, ErrorFilter, TokenVerifier } from './plants/program';
+import { logAccess } from './server/access-log';
+import { serveDocument } from './server/document.routes';
+import type { Settings } from './server/environment';
+import { createFastifyAdapter } from './server/fastify-adapter';
+import { Readiness, serveHealth } from './server/health';
+import { shedLoad } from './server/load-shedding';
+import { createLogger } from './server/logger';
+import { Metrics } from './server/metrics';
+import { MetricsController } from './server/metrics.controller';
+import { NestLogger } from './server/nest-logger';
+import type { RateLimitOptions } from './server/rate-limit.guard';
+import { identifyFailedRequests } from './server/request-context';
+import { type Admission, HeadRules } from './server/request-listener';
 
 /** The standalone service: the first host of {@link PlantsModule}. */
 @Module({
@@ -16,8 +24,8 @@ import { GUARDED_BY_HOST, PlantsModule } from './plants';
   providers: [
     Metrics,
     Readiness,
-    Tracing,
-    { provide: APP_GUARD, useClass: BearerGuard },
+    BearerGuard,
+    { provide: APP_GUARD, useExisting: BearerGuard },
     { provide: APP_FILTER, useClass: ErrorFilter },
   ],
 })
@@ -25,22 +33,60 @@ export class AppModule {
   static register({ database, auth, rateLimit }: Settings): DynamicModule {
     return {
       module: this,
-      imports: [
-        PlantsModule.forRootAsync({
-          guard: GUARDED_BY_HOST,
-          // All but the answers to unknown paths and methods, which no operation gives.
-          hostErrors: (Object.keys(errorCatalogue) as ErrorKind[]).filter(
-            (kind) => ![404, 405].includes(errorCatalogue[kind].status),
-          ),
-          useFactory: () => database,
-        }),
-      ],
+      imports: [PlantsModule.forRootAsync({ guard: false, useFactory: () => database })],
       providers: [
         { provide: TokenVerifier, useFactory: () => createTokenVerifier(auth) },
         ...(rateLimit
-          ? [{ provide: APP_GUARD, useFactory: () => new RateLimitGuard(rateLimit) }]
+          ? [{ provide: APP_GUARD, useFactory: () => createRateLimitGuard(rateLimit) }]
           : []),
       ],
     };
   }
+}
+
+/** Loads the library only where rates are limited. */
+async function createRateLimitGuard(options: RateLimitOptions): Promise<CanActivate> {
+  const { RateLimitGuard } = await import('./server/rate-limit.guard.js');
+  return new RateLimitGuard(options);
+}
+
+/**
+ * Creates the standalone service, ready to listen.
+ *
+ * @throws StoreOpenError when the store cannot be used
+ */
+export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
+  const logger = createLogger(settings.logLevel);
+  const rules = new HeadRules(settings.bodyLimit, settings.corsOrigins);
+  const app = await NestFactory.create<NestFastifyApplication>(
+    AppModule.register(settings),
+    createFastifyAdapter(settings, rules),
+    { bodyParser: false, abortOnError: false, logger: new NestLogger(logger) },
+  );
+  for (const warning of settings.warnings) new Logger('Environment').warn(warning);
+  rules.admission = equip(app, settings, logger);
+  return app;
+}
+
+/**
+ * Adds what operators need: metrics, logs, load shedding, health, the OpenAPI document.
+ *
+ * @returns what decides about creations before their bodies are read
+ */
+export function equip(
+  app: NestFastifyApplication,
+  settings: Settings,
+  logger: PinoLogger,
+): Admission {
+  const instance = app.getHttpAdapter().getInstance();
+  app.get(Metrics).measure(instance);
+  identifyFailedRequests();
+  if (settings.accessLog) logAccess(instance, logger, settings.trustedProxies);
+  serveHealth(instance, app.get(Readiness));
+  if (settings.docs) serveDocument(app);
+  const guard = app.get(BearerGuard);
+  return {
+    admit: shedLoad(instance, app.get(PlantsRepository, { strict: false })),
+    authenticate: (request) => guard.authenticate(request),
+  };
 }

@@ -12,14 +12,13 @@ import { build } from 'esbuild';
 const PROGRAM = 'dist/program';
 
 /** What runs in a thread or a process of its own. Hosts that bundle the module copy such a file. */
-const WORKERS = ['dist/plants/persistence/sqlite/sqlite.worker.js', 'dist/data/sqlite.task.js'];
+const WORKERS = ['dist/plants/persistence/sqlite/sqlite.worker.js', 'dist/cli/sqlite.task.js'];
 
 /** Packages that are loaded when they are there, and that the program works without. */
 const OPTIONAL = [
   ...['@nestjs/microservices', '@nestjs/websockets', '@nestjs/platform-express'],
   ...['@fastify/view', '@fastify/multipart', '@as-integrations/fastify'],
-  ...['class-transformer', 'pg-cloudflare', 'pg-native'],
-  ...['@opentelemetry/resources', '@opentelemetry/sdk-node', 'swagger-ui-dist'],
+  ...['pg-cloudflare', 'pg-native'],
 ];
 
 /** ES modules among the packages ask where they are. */
@@ -45,8 +44,6 @@ function bundle(entry, outfile) {
     minifySyntax: true,
     legalComments: 'none',
     logLevel: 'warning',
-    // The other one finds OpenTelemetry, which is no part of the program.
-    tsconfig: 'tsconfig.build.json',
   });
 }
 
@@ -66,7 +63,7 @@ function formatLicence(folder) {
 }
 
 rmSync(PROGRAM, { recursive: true, force: true });
-const program = await bundle('dist/plant-store.js', `${PROGRAM}/plant-store.js`);
+const program = await bundle('dist/cli/plant-store.js', `${PROGRAM}/plant-store.js`);
 for (const worker of WORKERS) {
   const { metafile } = await bundle(worker, worker);
   // It starts in milliseconds, and shall go on doing so.
@@ -77,8 +74,10 @@ for (const worker of WORKERS) {
 chmodSync(`${PROGRAM}/plant-store.js`, 0o755);
 
 const swaggerUi = 'node_modules/swagger-ui-dist';
-cpSync('dist/openapi/ui', `${PROGRAM}/ui`, { recursive: true });
-for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
+for (const name of [
+  ...['swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'swagger-ui.css'],
+  ...['favicon-16x16.png', 'favicon-32x32.png'],
+]) {
   cpSync(`${swaggerUi}/${name}`, `${PROGRAM}/ui/${name}`);
 }
 const packages = new Set([...packagesOf(program.metafile), swaggerUi]);

@@ -29,9 +29,9 @@ const SCRIPTS = {
 if (Number.parseInt(process.versions.node, 10) < 24) {
   stop(`This needs a newer Node.js than ${process.version}, which is installed by`, 'rebuild node');
 }
-if (import.meta.main) process.argv.slice(2).forEach(runIfStale);
+process.argv.slice(2).forEach(runIfStale);
 
-export function runIfStale(name) {
+function runIfStale(name) {
   const { result, sources } = SCRIPTS[name];
   const madeAt = timeOf(result);
   if (sources.flatMap(filesIn).every((file) => timeOf(file) <= madeAt)) return;

@@ -1,5 +1,5 @@
 export interface PlantStoreClientOptions {
-  /** Where the service is, for example `https://plants.example.org`; it may have a path. */
+  /** Where the service is, for example `https://plants.example.org`; it may have a path, but no query. */
   readonly url: string | URL;
   /** The bearer token, or a function that gives it and is called for each attempt. */
   readonly token: string | (() => string | Promise<string>);
@@ -15,7 +15,7 @@ export interface NewPlant {
 export interface CreateOptions {
   /** A UUID by default. A caller that stores the key can repeat the creation after a restart. */
   readonly idempotencyKey?: string | undefined;
-  /** Milliseconds for all attempts together, 60,000 by default. */
+  /** Milliseconds for all attempts together, 60,000 by default; `Infinity` for no limit. */
   readonly timeout?: number | undefined;
   /** Ends the attempts. Node.js 20 prints a warning if more than ten calls share it. */
   readonly signal?: AbortSignal | undefined;
@@ -29,7 +29,7 @@ export interface CreatedPlant {
 }
 
 /** The only error of {@link PlantStoreClient.create}. `cause` is what failed, or the reason of an abort. */
-export class PlantStoreError extends Error {
+export class CreationError extends Error {
   /** The number of the last error of the service; undefined if something else answered, or nothing. */
   readonly error?: number | undefined;
   /** The HTTP status of the last answer; undefined if the last attempt got none. */
@@ -39,14 +39,14 @@ export class PlantStoreError extends Error {
 
   constructor({ message, cause, error, status, outcome }: Problem) {
     super(message, { cause });
-    this.name = 'PlantStoreError';
+    this.name = 'CreationError';
     this.error = error;
     this.status = status;
     this.outcome = outcome;
   }
 }
 
-type Problem = Pick<PlantStoreError, 'message' | 'cause' | 'error' | 'status' | 'outcome'>;
+type Problem = Pick<CreationError, 'message' | 'cause' | 'error' | 'status' | 'outcome'>;
 
 /** An attempt that created nothing, as far as the client knows. */
 interface Failure extends Problem {
@@ -55,8 +55,12 @@ interface Failure extends Problem {
   readonly retryAfter?: number | undefined;
 }
 
-/** The statuses that another attempt may change. */
-const TRANSIENT = new Set([408, 429, 503, 504]);
+/** Statuses that pass: the network was slow, or the service has too much to do, or starts anew. */
+const TRANSIENT = new Set([408, 429, 502, 503, 504]);
+/** The longest time of a timer, in milliseconds: a longer one would end at once. */
+const LONGEST_PAUSE = 2 ** 31 - 1;
+/** The characters that an answer may have beyond those that were sent. */
+const ANSWER_MARGIN = 64 * 1024;
 
 /**
  * Creates plants in a plant store. It needs `fetch`, and `crypto.randomUUID` for the keys, which
@@ -71,30 +75,50 @@ export class PlantStoreClient {
   // A function, so that a logged client does not show the token.
   private readonly token: () => string | Promise<string>;
 
-  /** @throws TypeError if `url` is not an absolute URL */
+  /** @throws TypeError that names the option, if `url` or `token` cannot be used */
   constructor({ url, token }: PlantStoreClientOptions) {
-    this.url = new URL('plants', String(url).replace(/\/*$/, '/'));
-    this.token = typeof token === 'function' ? token : () => token;
+    const base = String(url).replace(/\/*$/, '/');
+    if (!/^https?:\/\/[^/?#@]+\/[^?#]*$/i.test(base)) {
+      throw new TypeError(
+        'url must be an absolute URL of http: or https:, without user, query and fragment.',
+      );
+    }
+    this.url = new URL('plants', base);
+    const text = typeof token === 'function' ? undefined : checkToken(token);
+    this.token = typeof token === 'function' ? token : () => String(text);
   }
 
   /**
-   * Creates a plant. Repeats the request, with one key, after a connection error, 408, 429, 503 or 504.
-   * @throws PlantStoreError if the service refuses the request, if the request cannot be made, at an
-   *   abort, and if the next attempt would begin after `timeout`
+   * Creates a plant. Repeats the request, with one key, after a connection error, 408, 429, 502, 503
+   * or 504. Follows no redirect.
+   * @throws CreationError if the service refuses the request, if the request cannot be made, at an
+   *   abort, and if `timeout` leaves no time for another attempt
    */
   async create(plant: NewPlant, options: CreateOptions = {}): Promise<CreatedPlant> {
     const { idempotencyKey: key = crypto.randomUUID(), timeout = 60_000, signal } = options;
-    const end = performance.now() + timeout;
     const body = toJson(plant);
-    let outcome: PlantStoreError['outcome'] = 'not stored';
+    if (typeof timeout !== 'number' || !(timeout > 0)) {
+      throw refuseOption('timeout', 'a number of milliseconds above 0', timeout);
+    }
+    const end = performance.now() + timeout;
+    // In less time an attempt would hardly be answered, and make `unknown` of `not stored`.
+    const shortest = Math.min(timeout / 10, 1000);
+    let outcome: CreationError['outcome'] = 'not stored';
     let failure: Failure = { message: 'Nothing was sent.', outcome };
+    const assertTimeFor = (time: number): void => {
+      if (performance.now() + time <= end) return;
+      const message = `No success within ${timeout} ms. ${failure.message}`;
+      throw new CreationError({ ...failure, message, outcome });
+    };
 
     // Milliseconds.
     for (let delay = 100; ; delay = Math.min(2 * delay, 5000)) {
       if (signal?.aborted) {
         const message = `Aborted. ${failure.message}`;
-        throw new PlantStoreError({ ...failure, message, outcome, cause: signal.reason });
+        throw new CreationError({ ...failure, message, outcome, cause: signal.reason });
       }
+      // A pause may take longer than it should.
+      assertTimeFor(shortest);
       // A connection may be dead without notice; the service answers within 20 seconds.
       const limit = Math.min(timeout / 2, 25_000, end - performance.now());
       const attempt = within(limit, signal, (stop) => this.send(body, key, stop));
@@ -102,67 +126,113 @@ export class PlantStoreClient {
       if ('isReplay' in result) return result;
       failure = result;
       if (failure.outcome === 'unknown') outcome = 'unknown';
-      if (failure.isFinal) throw new PlantStoreError({ ...failure, outcome });
+      if (failure.isFinal) throw new CreationError({ ...failure, outcome });
       // Full jitter, so that clients that failed together do not come back together.
-      const pause = failure.retryAfter ?? Math.random() * delay;
-      if (!(performance.now() + pause < end)) {
-        const message = `No success within ${timeout} ms. ${failure.message}`;
-        throw new PlantStoreError({ ...failure, message, outcome });
-      }
+      const pause = Math.min(failure.retryAfter ?? Math.random() * delay, LONGEST_PAUSE);
+      assertTimeFor(pause + shortest);
       await within(pause, signal, () => new Promise(() => undefined)).catch(() => undefined);
     }
   }
 
   private async send(body: string, key: string, end: AbortSignal): Promise<CreatedPlant | Failure> {
     let request: Request;
+    let token: string;
     try {
-      const token = (await this.token()).trim();
-      // The error of `Request` would show it.
-      if (!/^[!-~]+$/.test(token)) throw new TypeError('the token is not visible ASCII');
+      // The error of `Request` would show a malformed one.
+      token = checkToken(await this.token());
       const headers = {
         Authorization: `Bearer ${token}`,
         'Content-Type': 'application/json',
         'Idempotency-Key': key,
       };
-      request = new Request(this.url, { method: 'POST', headers, body, signal: end });
+      const options = { method: 'POST', headers, body, redirect: 'manual', signal: end } as const;
+      request = new Request(this.url, options);
     } catch (cause) {
       const message = `The request cannot be made: ${String(cause)}`;
       return { message, outcome: 'not stored', cause, isFinal: true };
     }
     const response = await fetch(request);
-    return read(response, await response.text());
+    const text = await readText(response, body.length + ANSWER_MARGIN);
+    const result = read(response, text, parse(body));
+    if ('isReplay' in result) return result;
+    // A server may show the request in its errors.
+    return { ...result, message: result.message.replaceAll(token, 'TOKEN').slice(0, 500) };
   }
 }
 
-/** @throws PlantStoreError if the id is not an exact integer */
+/** @throws TypeError if it cannot be sent as a token; the error does not show it */
+function checkToken(token: unknown): string {
+  const text = typeof token === 'string' ? token.trim() : '';
+  if (/^[!-~]+$/.test(text)) return text;
+  throw new TypeError('token must be a string of visible ASCII characters, and not empty.');
+}
+
+/** @throws CreationError if the id is not an exact integer */
 function toJson({ id, name, tag }: NewPlant): string {
   if (typeof id !== 'bigint' && !Number.isSafeInteger(id)) {
-    const message = `The id must be a bigint or a safe integer, not ${String(id)}.`;
-    throw new PlantStoreError({ message, outcome: 'not stored' });
+    throw refuseOption('id', 'a bigint or a safe integer', id);
   }
   // JSON.stringify does not write a bigint. The first 0 is the id.
   return JSON.stringify({ id: 0, name, tag }).replace('0', String(id));
 }
 
-function noAnswer(cause: unknown): Failure {
-  return { message: `No answer: ${String(cause)}`, outcome: 'unknown', cause };
+function refuseOption(name: string, expected: string, value: unknown): CreationError {
+  const text = typeof value === 'string' ? JSON.stringify(value) : String(value);
+  const message = `The ${name} must be ${expected}, not ${text}.`;
+  return new CreationError({ message, outcome: 'not stored' });
 }
 
-function read({ status, headers }: Response, text: string): CreatedPlant | Failure {
+function noAnswer(cause: unknown): Failure {
+  return { message: `No answer: ${innermostMessage(cause)}`, outcome: 'unknown', cause };
+}
+
+/** Node.js says `fetch failed`, and why only in a cause, which may have a code and no message. */
+function innermostMessage(error: unknown): string {
+  const { cause, message, code } = error as Error & { readonly code?: string };
+  return cause ? innermostMessage(cause) : message || (code ?? String(error));
+}
+
+/** The text of an answer; its beginning, which is no JSON, if it is longer than `limit` characters. */
+async function readText({ body }: Response, limit: number): Promise<string> {
+  const decoder = new TextDecoder();
+  const reader = body?.getReader();
+  let text = '';
+  for (;;) {
+    const chunk: { value?: Uint8Array } | undefined = await reader?.read();
+    if (!chunk?.value) return text + decoder.decode();
+    text += decoder.decode(chunk.value, { stream: true });
+    // The abort at the end of the attempt ends the answer.
+    if (text.length > limit) return `${text}…`;
+  }
+}
+
+/** What an answer means for a plant that was sent. */
+function read(
+  { status, headers, type }: Response,
+  text: string,
+  sent: Record<string, unknown>,
+): CreatedPlant | Failure {
   const { name, tag, error, message } = parse(text);
-  if (status === 200 && typeof name === 'string') {
+  // A portal or a proxy may answer 200, too.
+  if (status === 200 && typeof name === 'string' && name === sent.name && tag === sent.tag) {
     const isReplay = headers.get('Idempotent-Replayed') === 'true';
     return { name, ...(typeof tag === 'string' && { tag }), isReplay };
   }
   const field = headers.get('Retry-After') ?? '';
   const delay = /^\d+$/.test(field) ? Number(field) * 1000 : Date.parse(field) - Date.now();
   const retryAfter = delay > 0 ? delay : undefined;
-  const failure = { status, isFinal: !TRANSIENT.has(status), retryAfter };
+  // Browsers hide the status of a redirect.
+  const failure = { status: status || undefined, isFinal: !TRANSIENT.has(status), retryAfter };
   const number = Number(error);
   // The service's numbers begin with the status; those in the JSON of a proxy do not.
-  if (typeof message !== 'string' || Math.floor(number / 100) !== status) {
-    const page = `Answer ${status} has no Error body of the service: ${text.slice(0, 200)}`;
-    return { ...failure, message: page, outcome: 'unknown' };
+  if (status < 400 || typeof message !== 'string' || Math.floor(number / 100) !== status) {
+    const what = type === 'opaqueredirect' ? 'A redirect' : `Answer ${status}`;
+    const content = headers.get('Location') ?? text;
+    return {
+      ...failure,
+      message: `${what} is not from a plant store: ${content}`,
+      outcome: 'unknown',
+    };
   }
   const outcome = status < 500 || status === 503 ? 'not stored' : 'unknown';
   return { ...failure, message, error: number, outcome };
@@ -189,7 +259,7 @@ function within<T>(
       clearTimeout(timer);
       // Also removes the listener.
       controller.abort();
-      reject(new Error('given up'));
+      reject(new Error('nothing came in time'));
     };
     const timer = setTimeout(end, limit);
     outer?.addEventListener('abort', end, { signal: controller.signal });

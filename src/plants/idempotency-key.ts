@@ -1,9 +1,10 @@
+import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { type Caller, identityOf } from '../auth';
-import { InvalidIdempotencyKeyError } from '../errors';
-import { fieldValues } from '../http';
+import { type Caller, identityOf } from './auth/caller';
+import { InvalidIdempotencyKeyError } from './errors/errors';
+import { fieldValues } from './http/node-request';
 
-/** The request header, draft-ietf-httpapi-idempotency-key-header-07. */
+/** The request header, draft-ietf-httpapi-idempotency-key-header-07, which expired in April 2026. */
 export const IDEMPOTENCY_KEY = 'Idempotency-Key';
 
 /** The response header of a repeated creation that was answered like the first. Its value is "true". */
@@ -38,24 +39,21 @@ export function idempotencyKeyOf(request: IncomingMessage): string | undefined {
   return key;
 }
 
+/**
+ * The SHA-256 of a key and its caller, in hexadecimal digits: what a store keeps of both.
+ *
+ * @throws InvalidIdempotencyKeyError unless the key is of 1 to 255 visible ASCII characters
+ */
+export function digestIdempotencyKey(key: string, caller: Caller | undefined): string {
+  assertIdempotencyKey(key);
+  // A JSON array, so that no two callers and keys come out the same.
+  return hash('sha256', JSON.stringify([...(caller ? identityOf(caller) : []), key]));
+}
+
 /** @throws InvalidIdempotencyKeyError unless the key is of 1 to 255 visible ASCII characters */
-export function assertIdempotencyKey(key: string): void {
+function assertIdempotencyKey(key: string): void {
   if (KEY.test(key)) return;
   throw new InvalidIdempotencyKeyError(
     'The Idempotency-Key must be 1 to 255 visible ASCII characters, as they are or as a quoted string.',
   );
-}
-
-/**
- * Makes the text that names a key and its caller: a JSON array, so that no two come out the same.
- *
- * @param mounting the path of the module, which takes the place of an unknown caller
- */
-export function scopeIdempotencyKey(
-  key: string,
-  caller: Caller | undefined,
-  mounting: string,
-): string {
-  const scope = caller === undefined ? ['mounting', mounting] : identityOf(caller);
-  return JSON.stringify([...scope, key]);
 }

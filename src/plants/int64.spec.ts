@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { INT64_MAX, INT64_MIN, parseInt64 } from './int64';
+import { INT64_MAX, INT64_MIN, isInt64, parseInt64 } from './int64';
 
 /** A JSON number of any shape, with its exact value as a fraction of big integers. */
 const jsonNumber = fc
@@ -54,9 +54,18 @@ describe('parseInt64', () => {
 
   it.each([
     ...['', '-', '+1', '.5', '1.', '0x1', '1n', ' 1', '1e', 'NaN', 'Infinity'],
-    ...[String(INT64_MIN - 1n), String(INT64_MAX + 1n)],
+    ...['-9223372036854775809', '9223372036854775808', '1e999999999'],
   ])('has nothing for %j', (literal) => {
     expect(parseInt64(literal)).toBeUndefined();
+  });
+
+  it.each([INT64_MIN, INT64_MAX])('reads %d, a limit', (limit) => {
+    expect(parseInt64(String(limit))).toBe(limit);
+    expect(isInt64(limit)).toBe(true);
+  });
+
+  it.each([1, '1', undefined])('is not needed to see that %j is none', (value) => {
+    expect(isInt64(value)).toBe(false);
   });
 
   it.each([

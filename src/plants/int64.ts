@@ -1,8 +1,8 @@
 export const INT64_MIN = -(2n ** 63n);
 export const INT64_MAX = 2n ** 63n - 1n;
 
-/** The number grammar of RFC 8259 section 6, in parts: sign, integer, fraction, exponent. */
-const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+/** The number grammar of RFC 8259 section 6, in parts: integer, fraction, exponent. */
+const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 export function isInt64(value: unknown): value is bigint {
   return typeof value === 'bigint' && value >= INT64_MIN && value <= INT64_MAX;
@@ -16,16 +16,18 @@ export function isInt64(value: unknown): value is bigint {
  * @returns undefined when the value is not an integer or does not fit 64 bits
  */
 export function parseInt64(literal: string): bigint | undefined {
-  // Most ids: an integer of up to 18 digits is always an int64.
-  if (/^-?\d{1,18}$/.test(literal)) return BigInt(literal);
-  const [, sign = '', integer = '', fraction = '', exponent = '0'] = NUMBER.exec(literal) ?? [];
+  // Most ids: an integer of up to 15 digits is exact as a double.
+  if (/^-?\d{1,15}$/.test(literal)) return BigInt(Number(literal));
+  const [, integer = '', fraction = '', exponent = ''] = NUMBER.exec(literal) ?? [];
   // The value is digits × 10^scale, with no zero at either end of digits.
   const digits = withoutOuterZeros(integer + fraction);
   if (digits.text === '') return integer === '' ? undefined : 0n;
+  // Without an exponent, this adds Number(''), which is 0.
   const scale = Number(exponent) - fraction.length + digits.zerosAfter;
   // An int64 has at most 19 digits. So no client can make us write out 10^400.
   if (scale < 0 || digits.text.length + scale > 19) return undefined;
-  const value = BigInt(sign + digits.text + '0'.repeat(scale));
+  const magnitude = BigInt(digits.text + '0'.repeat(scale));
+  const value = literal.startsWith('-') ? -magnitude : magnitude;
   return isInt64(value) ? value : undefined;
 }
 
@@ -33,7 +35,7 @@ export function parseInt64(literal: string): bigint | undefined {
 function withoutOuterZeros(digits: string): { text: string; zerosAfter: number } {
   let start = 0;
   let end = digits.length;
-  while (start < end && digits[start] === '0') start++;
-  while (end > start && digits[end - 1] === '0') end--;
+  while (digits[start] === '0') start++;
+  while (digits[end - 1] === '0') end--;
   return { text: digits.slice(start, end), zerosAfter: digits.length - end };
 }

@@ -11,19 +11,6 @@ export function exactId(id: number, json: string): bigint | number {
 }
 
 /**
- * Says why a text is not JSON: the message of `JSON.parse` without its quotation from the text, which
- * may hold secrets, and without characters that are not visible ASCII.
- *
- * @param error what `JSON.parse` threw
- */
-export function describeJsonError(error: unknown): string {
-  // V8 quotes at the end: `Unexpected token 'x', ..."1,"a":x,"b"... is not valid JSON`.
-  const fault = (error as Error).message.replace(/(?:^|, )(?:\.{3})?".*/s, '');
-  if (fault === '') return 'invalid syntax';
-  return fault.replace(/[^ -~]/g, (c) => `U+${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
-}
-
-/**
  * How the value of a member is written. Without recursion, so that depth costs nothing.
  *
  * @param json a JSON object that `JSON.parse` has accepted

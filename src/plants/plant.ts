@@ -8,16 +8,45 @@ export interface Plant {
   readonly tag?: string | undefined;
 }
 
-/** A plant as the service returns it, which a controller or an RPC handler may return in its turn. */
-export interface StoredPlant extends Plant {
-  /** What `JSON.stringify` uses. Most readers would round a number, so the id is a string. */
-  toJSON(): PlantJson;
-}
-
 /** A plant in JSON, outside the contract's own operation. */
 export interface PlantJson {
   /** The id in decimal digits; `BigInt(id)` reads it. */
   readonly id: string;
   readonly name: string;
   readonly tag?: string | undefined;
+}
+
+/** A plant as the service returns it, which a controller or an RPC handler may return in its turn. */
+export class StoredPlant implements Plant {
+  readonly id: bigint;
+  readonly name: string;
+  readonly tag?: string | undefined;
+
+  constructor({ id, name, tag }: Plant) {
+    this.id = id;
+    this.name = name;
+    if (tag !== undefined) this.tag = tag;
+  }
+
+  /** What `JSON.stringify` uses. Most readers would round a number, so the id is a string. */
+  toJSON(): PlantJson {
+    const { name, tag } = this;
+    return { id: String(this.id), name, ...(tag === undefined ? {} : { tag }) };
+  }
+}
+
+/** A plant that the service has created, or had created before. */
+export class CreatedPlant extends StoredPlant {
+  /** @param isReplay whether an earlier creation with the same idempotency key had stored it */
+  constructor(
+    plant: Plant,
+    readonly isReplay: boolean,
+  ) {
+    super(plant);
+  }
+}
+
+/** Whether two plants are the same but for their ids. */
+export function hasSameContent(one: Plant, other: Plant): boolean {
+  return one.name === other.name && one.tag === other.tag;
 }

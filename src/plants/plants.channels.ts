@@ -18,19 +18,5 @@ export interface CommitEvent {
 /** Traces an item from being submitted to its outcome. */
 export const commitChannel = tracingChannel<CommitEvent>('plant-store:commit');
 
-export type CreationOutcome = 'created' | 'replayed' | 'taken' | 'invalid' | 'refused' | 'unknown';
-
-/** The outcome of a creation over HTTP is known. */
-export interface CreationEvent {
-  /** The request, as the host's HTTP framework has it. */
-  readonly request: object;
-  /** Of the plant; undefined when the content is not a NewPlant. */
-  readonly id: bigint | undefined;
-  readonly outcome: CreationOutcome;
-}
-
-/** Its messages are {@link CreationEvent}s. */
-export const creationChannel = channel('plant-store:creation');
-
 /** Traces the reading and validation of a request's content. */
 export const validationChannel = tracingChannel('plant-store:validation');

@@ -1,20 +1,16 @@
-import { Controller, HttpStatus, Post, Req, Res, UseFilters } from '@nestjs/common';
-import { HttpAdapterHost } from '@nestjs/core';
-import type { Caller } from '../auth';
-import {
-  IdempotencyKeyReusedError,
-  IdTakenError,
-  PlantStoreError,
-  UnavailableError,
-} from '../errors';
-import { ErrorFilter, type HostRequest, nodeRequest } from '../http';
+import { Controller, HttpCode, Post, Res, UseFilters, UseGuards } from '@nestjs/common';
+import type { Caller } from './auth/caller';
+import { ApiErrorResponses } from './dto/error.dto';
 import { NewPlantDto, newPlantExamples, PlantDto, plantExamples } from './dto/plant.dto';
-import { keepBodiesUnread, ReadsBody } from './host/read-body';
-import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, idempotencyKeyOf } from './idempotency-key';
+import { ReadsBody } from './host/read-body';
+import { ErrorFilter } from './http/error.filter';
+import { CallerOfRequest, HttpRequest, IdempotencyKey } from './http/request.decorators';
+import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED } from './idempotency-key';
 import { NewPlantPipe } from './new-plant.pipe';
-import { type CreationEvent, creationChannel, type CreationOutcome } from './plants.channels';
+import { PlantsGuard } from './plants.guard';
 import { PlantsService } from './plants.service';
 import {
+  ApiBearerAuth,
   ApiBody,
   ApiExtraModels,
   ApiHeader,
@@ -24,27 +20,26 @@ import {
   schemaOf,
 } from './swagger-decorators';
 
-/**
- * `POST /plants`: specification, "Create plant".
- *
- * It reads the request and writes the response itself, refusals included, so that no global pipe of a
- * host reads the body first and no global interceptor wraps the answer. The filter answers what the
- * guard throws.
- */
-@Controller()
-@ApiTags('Plants')
+/** What both Express and Fastify have. */
+interface HostResponse {
+  header(name: string, value: string): unknown;
+}
+
+/** What an {@link IdempotencyKey} may be: 1 to 255 characters as they are, or in quotation marks. */
+const KEY_PATTERN = '^(?:[!#-+\\--~]{1,255}|"(?:[!#-\\[\\]-~]|\\\\["\\\\]){1,255}")$';
+
+/** `POST /plants`: specification, "Create plant". */
+@Controller('plants')
+@UseGuards(PlantsGuard)
 @UseFilters(ErrorFilter)
+@ApiTags('Plants')
+@ApiBearerAuth('bearerAuth')
+@ApiErrorResponses()
 export class PlantsController {
-  constructor(
-    private readonly plants: PlantsService,
-    private readonly newPlant: NewPlantPipe,
-    private readonly adapterHost: HttpAdapterHost,
-    private readonly errors: ErrorFilter,
-  ) {
-    keepBodiesUnread(adapterHost);
-  }
+  constructor(private readonly plants: PlantsService) {}
 
   @Post()
+  @HttpCode(200)
   @ReadsBody()
   @ApiOperation({
     summary: 'Creates a new plant in the store',
@@ -59,7 +54,7 @@ export class PlantsController {
     description:
       'Makes the creation safe to repeat: a repetition by the same caller, with the same key and the same plant, is answered like the first. Choose a new key for each plant, of 1 to 255 visible ASCII characters, as they are or as a quoted string of RFC 9651.',
     // Without an example, which Swagger UI would send with every request.
-    schema: { type: 'string' },
+    schema: { type: 'string', minLength: 1, maxLength: 512, pattern: KEY_PATTERN },
   })
   @ApiOkResponse({
     description: 'Plant response',
@@ -74,41 +69,14 @@ export class PlantsController {
     type: PlantDto,
     examples: plantExamples,
   })
-  async create(@Req() request: HostRequest, @Res() response: unknown): Promise<void> {
-    let newPlant: NewPlantDto | undefined;
-    try {
-      const key = idempotencyKeyOf(nodeRequest(request));
-      const content = this.newPlant.transform(request);
-      newPlant = content instanceof Promise ? await content : content;
-      let isReplay = false;
-      if (key === undefined) await this.plants.create(newPlant);
-      else isReplay = await this.plants.createOnce(newPlant, key, callerOf(request));
-      publish(request, newPlant, isReplay ? 'replayed' : 'created');
-
-      const { httpAdapter } = this.adapterHost;
-      if (httpAdapter.isHeadersSent(response)) return;
-      if (isReplay) httpAdapter.setHeader(response, IDEMPOTENT_REPLAYED, 'true');
-      const { name, tag } = newPlant;
-      httpAdapter.reply(response, { name, tag } satisfies PlantDto, HttpStatus.OK);
-    } catch (error) {
-      publish(request, newPlant, outcomeOf(error));
-      this.errors.answer(error, request, response);
-    }
+  async create(
+    @HttpRequest(NewPlantPipe) newPlant: NewPlantDto,
+    @IdempotencyKey() idempotencyKey: string | undefined,
+    @CallerOfRequest() caller: Caller | undefined,
+    @Res({ passthrough: true }) response: HostResponse,
+  ): Promise<PlantDto> {
+    const { name, tag, isReplay } = await this.plants.create(newPlant, { idempotencyKey, caller });
+    if (isReplay) response.header(IDEMPOTENT_REPLAYED, 'true');
+    return { name, tag };
   }
-}
-
-/** The caller of a request, if our guard or one of the host has set it. What has no name is no caller. */
-function callerOf({ caller }: HostRequest & { caller?: Partial<Caller> }): Caller | undefined {
-  return typeof caller?.name === 'string' ? (caller as Caller) : undefined;
-}
-
-function publish(request: object, plant: NewPlantDto | undefined, outcome: CreationOutcome): void {
-  if (!creationChannel.hasSubscribers) return;
-  creationChannel.publish({ request, id: plant?.id, outcome } satisfies CreationEvent);
-}
-
-function outcomeOf(error: unknown): CreationOutcome {
-  if (error instanceof IdTakenError || error instanceof IdempotencyKeyReusedError) return 'taken';
-  if (error instanceof UnavailableError) return 'refused';
-  return error instanceof PlantStoreError && error.getStatus() < 500 ? 'invalid' : 'unknown';
 }

@@ -1,32 +1,18 @@
-import type { IncomingMessage } from 'node:http';
-import type { CanActivate, ControllerOptions, ModuleMetadata, Type } from '@nestjs/common';
 import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
-import type { AuthOptions } from '../auth';
-import type { ErrorKind } from '../errors';
+import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
+import type { AuthOptions } from './auth/auth.options';
+import { findNearMatch } from './near-match';
 import type { PlantsRepository } from './plants.repository';
 
-/** Where a module is mounted unless its host says otherwise: specification, "Create plant". */
-export const PLANTS_PATH = 'plants';
-
-/** Whether a request to the service, with a target in origin form, is a creation: the contract's operation. */
-export function isCreation({ method, url }: Pick<IncomingMessage, 'method' | 'url'>): boolean {
-  return method === 'POST' && url?.split('?', 1)[0] === `/${PLANTS_PATH}`;
-}
-
-/** The injection token of the largest body, in bytes, and its default. */
+/** The injection token of the options of the host, once they are checked. */
+export const PLANTS_OPTIONS = Symbol('PlantsModule.options');
+/** The injection token of the extras: the options that are given beside a factory. */
+export const PLANTS_EXTRAS = Symbol('PlantsModule.extras');
+/** The injection token of the largest body, in bytes. */
 export const BODY_LIMIT = Symbol('PlantsModule.bodyLimit');
-export const DEFAULT_BODY_LIMIT = 2 ** 20;
-/** The injection token of the path at which the host has mounted the module. */
-export const MOUNTING_PATH = Symbol('PlantsModule.path');
 
-/** The prefix of our schema names in a host's document, where the host may have an `Error` of its own. */
-export const SCHEMA_PREFIX = 'PlantStore.';
-
-/** Declares that the host guards `POST /plants` itself, with a global guard for example. */
-export const GUARDED_BY_HOST = 'guarded-by-host';
-
-/** The settings that a factory may provide. One that is undefined or unknown stops the start, as do two that exclude each other. */
+/** The options that a factory may provide. One that is undefined or unknown stops the start, as do two that exclude each other. */
 export interface PlantsModuleOptions {
   /**
    * The file of the SQLite database, relative to the working directory. It and its directory are
@@ -37,15 +23,16 @@ export interface PlantsModuleOptions {
   /**
    * A PostgreSQL database to store plants in instead, without `sqlite`: a connection URL, or client settings of the
    * `pg` driver, for example with a password function, which is called for each new session, a Unix
-   * socket as `host`, or an `ssl` object with certificates. `connectionString` may be a URL as above,
-   * with several hosts too; settings beside it win over it.
+   * socket as `host`, or an `ssl` object with certificates. `connectionString` may be a URL as above;
+   * settings beside it win over it. Both name one host. They are read again after each fault, with the
+   * files that they name.
    *
-   * The module opens its own sessions and closes them: one commits, a second while a statement is
-   * late, further ones read, up to 10 in all. It creates the table when missing.
+   * The module opens its own sessions and closes them: one commits, further ones read, up to 10 in all.
+   * A start creates the table in a database that has none.
    *
    * Connecting takes at most `connectionTimeoutMillis`, by default 2000. A creation that outlasts
-   * `statement_timeout` or `lock_timeout` is answered 50300, one that outlasts `query_timeout` 50400.
-   * `types` and `pipeline` have no effect.
+   * `statement_timeout` or `lock_timeout` is answered 50300, one that outlasts `query_timeout`, by
+   * default and at most 8000, is answered 50400. `types` and `pipeline` have no effect.
    *
    * @default none, which means SQLite
    */
@@ -80,6 +67,7 @@ export interface PostgresOptions {
   readonly keepAliveInitialDelayMillis?: number;
   readonly connectionTimeoutMillis?: number;
   readonly statement_timeout?: false | number;
+  /** 8000 at most. */
   readonly query_timeout?: number;
   readonly lock_timeout?: number;
   readonly idle_in_transaction_session_timeout?: number;
@@ -89,36 +77,14 @@ export interface PostgresOptions {
   readonly options?: string;
 }
 
-/** The settings that are fixed where the module is mounted, with `forRootAsync` too. */
-export interface PlantsModuleMounting {
+/** The options that stand beside `useFactory` in `forRootAsync`, because Nest needs them to wire the module. */
+export interface PlantsModuleExtras {
   /**
-   * The path of the operation, below the host's global prefix and version. Two mountings need
-   * different paths.
-   * @default 'plants'
-   */
-  path: string;
-  /**
-   * The version of the operation, for a host with versions: as in `@Controller({ version })`.
-   * @default the default version of the host
-   */
-  version: ControllerOptions['version'];
-  /**
-   * Errors that the host answers the operation with besides those of the module, because of a global
-   * guard that limits rates, for example. They are added to its description in an OpenAPI document.
-   * @default none
-   */
-  hostErrors: readonly ErrorKind[];
-  /**
-   * A guard of the host that decides who may create plants, instead of our bearer tokens; or
-   * {@link GUARDED_BY_HOST} when the host guards the route already. It excludes `auth`.
+   * A guard of the host that decides who may create plants, instead of our bearer tokens; or `false`
+   * when global guards of the host protect the route. It excludes `auth`.
    * @default bearer tokens
    */
-  guard: Type<CanActivate> | typeof GUARDED_BY_HOST | undefined;
-  /**
-   * The name of the host's security scheme that the operation requires in an OpenAPI document.
-   * @default 'bearerAuth' with bearer tokens; none with `guard`
-   */
-  securityScheme: string | undefined;
+  guard: Type<CanActivate> | false | undefined;
   /**
    * A store of the host instead of ours: a provider that one of `imports` exports. It
    * excludes `sqlite` and `postgres`.
@@ -127,4 +93,121 @@ export interface PlantsModuleMounting {
   repository: Type<PlantsRepository> | undefined;
   /** Modules that export what `guard` and `repository` inject. */
   imports: NonNullable<ModuleMetadata['imports']>;
+}
+
+export const DEFAULT_EXTRAS: PlantsModuleExtras = {
+  guard: undefined,
+  repository: undefined,
+  imports: [],
+};
+
+/** The names of the options, and of those in `auth`. */
+const OPTIONS: readonly string[] = ['sqlite', 'postgres', 'auth', 'bodyLimit'];
+const EXTRAS = Object.keys(DEFAULT_EXTRAS);
+const AUTH = ['tokens', 'tokensFile', 'issuer', 'audience', 'jwksUrl', 'scope'];
+
+/**
+ * Checks what stands where the module is imported.
+ *
+ * @throws TypeError when it is no object, or a member of it is undefined or unknown
+ */
+export function checkImport<T extends object>(options: T, names: readonly string[] = []): T {
+  const value: unknown = options;
+  if (typeof value !== 'object' || value === null || value instanceof Promise) {
+    throw new TypeError(
+      'PlantsModule: forRoot() takes an object of options. For a Promise of one, use forRootAsync({ useFactory }).',
+    );
+  }
+  assertDefined(options);
+  assertNames(options, [...names, ...EXTRAS]);
+  return options;
+}
+
+/** Checks the options of forRoot(). Throws as {@link checkImport}. */
+export function checkForRoot<T extends object>(options: T): T {
+  return checkImport(options, OPTIONS);
+}
+
+/** Checks the options of forRootAsync(). Throws as {@link checkImport}, and when there is no factory. */
+export function checkForRootAsync<T extends object>(options: T): T {
+  checkImport(options, [
+    'useFactory',
+    'useClass',
+    'useExisting',
+    'inject',
+    'provideInjectionTokensFrom',
+  ]);
+  if ('useFactory' in options || 'useClass' in options || 'useExisting' in options) return options;
+  throw new TypeError(
+    'PlantsModule: forRootAsync() needs "useFactory", a function that returns the options.',
+  );
+}
+
+/**
+ * Checks the options of the host.
+ *
+ * @throws TypeError saying which is wrong
+ */
+export function checkOptions(
+  options: PlantsModuleOptions | undefined,
+  { repository, guard }: PlantsModuleExtras,
+): PlantsModuleOptions {
+  if (options === undefined) {
+    throw new TypeError(
+      'PlantsModule: there are no options. Import PlantsModule.forRoot(), not PlantsModule alone; a factory must return an object.',
+    );
+  }
+  if (typeof options !== 'object' || (options as object | null) === null) {
+    throw new TypeError('PlantsModule: the factory must return an object of options.');
+  }
+  const misplaced = EXTRAS.find((name) => name in options);
+  if (misplaced !== undefined) {
+    throw new TypeError(
+      `PlantsModule: "${misplaced}" is no option of the factory: put it beside "useFactory".`,
+    );
+  }
+  assertNames(options, OPTIONS);
+  const { sqlite, postgres = {}, auth = {} } = assertDefined(options);
+  checkAuth(auth);
+  if (typeof postgres === 'object') assertDefined(postgres, 'postgres.');
+  assertAtMostOne({ sqlite, postgres: options.postgres, repository });
+  assertAtMostOne({ auth: options.auth, guard });
+  return options;
+}
+
+function checkAuth(auth: AuthOptions): void {
+  const value: unknown = auth;
+  if (typeof value !== 'object' || Array.isArray(value)) {
+    throw new TypeError('PlantsModule: "auth" must be an object, such as { tokens: [TOKEN] }.');
+  }
+  assertNames(auth, AUTH, 'auth.');
+  assertDefined(auth, 'auth.');
+  const tokens: unknown = auth.tokens ?? [];
+  if (!Array.isArray(tokens) || !tokens.every((token) => typeof token === 'string')) {
+    throw new TypeError('PlantsModule: "auth.tokens" must be an array of strings.');
+  }
+}
+
+/** @throws TypeError when two options say the same in different ways: one would have no effect */
+function assertAtMostOne(options: object): void {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  if (given.length < 2) return;
+  const names = given.map(([name]) => `"${name}"`).join(' and ');
+  throw new TypeError(`PlantsModule: ${names} exclude each other: leave one out.`);
+}
+
+function assertNames(options: object, names: readonly string[], prefix = ''): void {
+  const name = Object.keys(options).find((each) => !names.includes(each));
+  if (name === undefined) return;
+  const near = findNearMatch(name, names);
+  const advice = near ? `Did you mean "${near}"?` : `The options are ${names.join(', ')}.`;
+  throw new TypeError(`PlantsModule: "${prefix}${name}" is no option here. ${advice}`);
+}
+
+/** A variable that is not set would otherwise mean a default: another store, or less protection. */
+function assertDefined<T extends object>(options: T, prefix = ''): T {
+  const entries = Object.entries(options) as [string, unknown][];
+  const [name] = entries.find(([, value]) => value === undefined || value === null) ?? [];
+  if (name === undefined) return options;
+  throw new TypeError(`PlantsModule: "${prefix}${name}" is undefined: set it, or leave it out.`);
 }

@@ -1,10 +1,10 @@
 import type { Plant } from './plant';
 
 /**
- * What became of a plant inserted with an idempotency key:
+ * What became of a plant:
  *
  * - `created`: it is stored now.
- * - `replayed`: it was stored before, with this key, this name and this tag.
+ * - `replayed`: it was stored before, with this idempotency key, this name and this tag.
  * - `keyReused`: its id was stored before with this key, but with another name or tag.
  * - `taken`: its id was stored before, with another key or without one.
  */
@@ -16,25 +16,14 @@ export abstract class PlantsRepository {
    * Stores a plant unless its id is taken. Of any number of concurrent calls with one id, in any
    * number of processes on the same store, exactly one stores its plant.
    *
-   * @returns true once the plant is durable; false when the id is taken, and the stored plant is
-   *   unchanged
-   * @throws UnavailableError when the plant was refused before anything was stored
-   * @throws OutcomeUnknownError when the plant may or may not be stored
-   */
-  abstract insert(plant: Plant): Promise<boolean>;
-
-  /**
-   * Stores a plant together with its idempotency key, in one transaction. Otherwise as {@link insert}.
-   * A repository need not keep keys. Unless it overrides this method, they are ignored.
-   *
-   * @param _key a JSON array that names the caller and the key, of any length: keep a digest of it
+   * @param keyDigest the SHA-256 of the idempotency key and its caller, in 64 lowercase hexadecimal
+   *   digits, which is stored with the plant in one transaction. A repository of a host may ignore it:
+   *   then a repeated creation is `taken`.
    * @returns once the stored plant is durable, whoever stored it
    * @throws UnavailableError when nothing was stored by this call
    * @throws OutcomeUnknownError when the plant may or may not be stored
    */
-  async insertOnce(plant: Plant, _key: string): Promise<Insertion> {
-    return (await this.insert(plant)) ? 'created' : 'taken';
-  }
+  abstract insert(plant: Plant, keyDigest?: string): Promise<Insertion>;
 
   /**
    * The plant with an id; undefined when there is none.

@@ -1,14 +1,13 @@
-import { Inject, Injectable, Optional } from '@nestjs/common';
-import type { Caller } from '../auth';
-import { IdempotencyKeyReusedError, IdTakenError } from '../errors';
+import { Injectable } from '@nestjs/common';
+import type { Caller } from './auth/caller';
 import { NewPlantDto } from './dto/plant.dto';
-import { assertIdempotencyKey, scopeIdempotencyKey } from './idempotency-key';
-import { copyPlant, validateNewPlant } from './new-plant.pipe';
-import type { Plant, StoredPlant } from './plant';
-import { MOUNTING_PATH, PLANTS_PATH } from './plants.options';
+import { IdempotencyKeyReusedError, IdTakenError } from './errors/errors';
+import { digestIdempotencyKey } from './idempotency-key';
+import { toNewPlant } from './new-plant';
+import { CreatedPlant, type Plant, StoredPlant } from './plant';
 import { PlantsRepository } from './plants.repository';
 
-/** What a caller in process may say about a creation. */
+/** What may be said about a creation. */
 export interface CreationOptions {
   /**
    * Makes the creation safe to repeat: 1 to 255 visible ASCII characters, as in the `Idempotency-Key`
@@ -21,7 +20,7 @@ export interface CreationOptions {
    * Who creates the plant. Keys of different callers are different keys. A caller has the same keys
    * here and over HTTP.
    *
-   * @default none: keys then belong to the mounting of the module
+   * @default none: all creations without a caller share their keys
    */
   readonly caller?: Caller | undefined;
 }
@@ -29,10 +28,7 @@ export interface CreationOptions {
 /** For the HTTP operation and for callers in process. */
 @Injectable()
 export class PlantsService {
-  constructor(
-    private readonly plants: PlantsRepository,
-    @Optional() @Inject(MOUNTING_PATH) private readonly mounting: string = PLANTS_PATH,
-  ) {}
+  constructor(private readonly plants: PlantsRepository) {}
 
   /**
    * Creates a plant. With an idempotency key it may be called again until it succeeds: if the plant
@@ -49,30 +45,16 @@ export class PlantsService {
   async create(
     plant: Plant,
     { idempotencyKey, caller }: CreationOptions = {},
-  ): Promise<StoredPlant> {
+  ): Promise<CreatedPlant> {
     // The pipe has validated a NewPlantDto. Anything else is a caller's own object, which may have
     // an id of more than 64 bits, and may change before it is stored.
-    const newPlant = plant instanceof NewPlantDto ? plant : validateNewPlant(plant);
-    if (idempotencyKey === undefined) {
-      if (!(await this.plants.insert(newPlant))) throw new IdTakenError();
-    } else {
-      assertIdempotencyKey(idempotencyKey);
-      await this.createOnce(newPlant, idempotencyKey, caller);
-    }
-    return newPlant;
-  }
-
-  /**
-   * Creates a validated plant with a valid idempotency key. Throws as {@link create}.
-   * @returns whether an earlier creation had stored it
-   * @internal
-   */
-  async createOnce(plant: NewPlantDto, key: string, caller: Caller | undefined): Promise<boolean> {
-    const scopedKey = scopeIdempotencyKey(key, caller, this.mounting);
-    const insertion = await this.plants.insertOnce(plant, scopedKey);
-    if (insertion === 'keyReused') throw new IdempotencyKeyReusedError();
+    const newPlant = plant instanceof NewPlantDto ? plant : toNewPlant(plant);
+    const key =
+      idempotencyKey === undefined ? undefined : digestIdempotencyKey(idempotencyKey, caller);
+    const insertion = await this.plants.insert(newPlant, key);
     if (insertion === 'taken') throw new IdTakenError();
-    return insertion === 'replayed';
+    if (insertion === 'keyReused') throw new IdempotencyKeyReusedError();
+    return new CreatedPlant(newPlant, insertion === 'replayed');
   }
 
   /**
@@ -82,7 +64,7 @@ export class PlantsService {
    */
   async find(id: bigint): Promise<StoredPlant | undefined> {
     const plant = await this.plants.find(id);
-    return plant && copyPlant(plant);
+    return plant && new StoredPlant(plant);
   }
 
   /**
@@ -96,7 +78,7 @@ export class PlantsService {
     for (;;) {
       const page = await this.plants.page(last, 200);
       if (page.length === 0) return;
-      yield* page.map(copyPlant);
+      yield* page.map((plant) => new StoredPlant(plant));
       last = page.at(-1)?.id;
     }
   }

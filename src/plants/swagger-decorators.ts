@@ -7,6 +7,7 @@ import type * as swagger from '@nestjs/swagger';
 const installed = loadSwagger();
 const none = () => (): void => undefined;
 
+export const ApiBearerAuth = installed?.ApiBearerAuth ?? none;
 export const ApiBody = installed?.ApiBody ?? none;
 export const ApiExtraModels = installed?.ApiExtraModels ?? none;
 export const ApiHeader = installed?.ApiHeader ?? none;
@@ -16,7 +17,6 @@ export const ApiProperty = installed?.ApiProperty ?? none;
 export const ApiPropertyOptional = installed?.ApiPropertyOptional ?? none;
 export const ApiResponse = installed?.ApiResponse ?? none;
 export const ApiSchema = installed?.ApiSchema ?? none;
-export const ApiSecurity = installed?.ApiSecurity ?? none;
 export const ApiTags = installed?.ApiTags ?? none;
 
 /** A reference to the schema of a class, for use in one of the decorators. */
@@ -33,3 +33,6 @@ function loadSwagger(): typeof swagger | undefined {
     throw error;
   }
 }
+
+/** The prefix of our schema names in a host's document, where the host may have an `Error` of its own. */
+export const SCHEMA_PREFIX = 'PlantStore.';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { UnavailableError } from '../errors';
+import { UnavailableError } from '../plants';
 import { BodyMemory } from './body-memory';
 
 const MIB = 1024 * 1024;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { totalmem } from 'node:os';
-import { UnavailableError } from '../errors';
+import { UnavailableError } from '../plants';
 
 const MIB = 2 ** 20;
 

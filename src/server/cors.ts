@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { Logger } from '@nestjs/common';
 import type { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyRequest } from 'fastify';
 
@@ -53,4 +54,22 @@ export function isPreflight({ method, headers }: FastifyRequest): boolean {
     headers.origin !== undefined &&
     headers['access-control-request-method'] !== undefined
   );
+}
+
+/** Milliseconds between two lines about refused origins. */
+const LINE_INTERVAL = 60_000;
+
+/**
+ * Creates a function that logs the origin of a preflight unless it is listed, at most once a minute: the
+ * browser tells the developer of the page little.
+ */
+export function refusedOriginLog(origins: readonly string[]): (request: FastifyRequest) => void {
+  const logger = new Logger('CORS');
+  let nextLine = 0;
+  return ({ headers: { origin = '' } }) => {
+    if (origins.includes(origin) || Date.now() < nextLine) return;
+    nextLine = Date.now() + LINE_INTERVAL;
+    const quoted = JSON.stringify(origin.slice(0, 200));
+    logger.warn(`Pages of ${quoted} may not use the service: CORS_ORIGINS does not list it.`);
+  };
 }

@@ -1,15 +1,23 @@
 import type { RequestListener } from 'node:http';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { errorChannel, MethodNotAllowedError, NotFoundError, PlantStoreError } from '../errors';
-import { pathOf, securityHeaders } from '../http';
-import { collectBytes, declareBytes } from '../plants';
-import { BodyMemory } from './body-memory';
-import { allowOrigins, isPreflight } from './cors';
+import type { PlantStoreError } from '../plants';
+import {
+  errorChannel,
+  type ErrorEvent,
+  MethodNotAllowedError,
+  NotFoundError,
+  pathOf,
+  securityHeaders,
+  collectBytes,
+  declareBytes,
+} from '../plants/program';
+import { Connections } from './connections';
+import { allowOrigins, isPreflight, refusedOriginLog } from './cors';
+import { isCreation } from './creation';
 import { createServer, type HttpOptions, limitConnections } from './http-server';
-import { answerClientError, answerConnect } from './node/client-errors';
-import { Connections } from './node/connections';
-import { type Admission, listenForRequests, requestIds } from './request-listener';
+import { dropBody } from './linger';
+import type { HeadRules } from './request-listener';
 
 /** RFC 2046 section 4.5.1. */
 const ANY_BYTES = 'application/octet-stream';
@@ -22,30 +30,26 @@ const DRAIN_SHARE = 0.8;
  * it, bodies stay bytes, refusals below Nest carry the Error body, and closing answers every accepted
  * request. Use it with Nest's `bodyParser: false`.
  *
- * @param admission what decides about creations, once the application is complete
+ * @param rules of the heads of requests
  */
-export function createFastifyAdapter(
-  options: HttpOptions,
-  admission: () => Admission | undefined,
-): FastifyAdapter {
+export function createFastifyAdapter(options: HttpOptions, rules: HeadRules): FastifyAdapter {
   const { bodyLimit, corsOrigins } = options;
   const server = createServer(options);
   limitConnections(server, options.maxConnections);
   const connections = new Connections(server);
-  const idOf = requestIds();
-  answerConnect(server, connections);
   const adapter = new FastifyAdapter({
-    genReqId: idOf,
+    genReqId: rules.idOf,
     bodyLimit,
     serverFactory: (handle: RequestListener) => {
-      const bodies = new BodyMemory(bodyLimit);
-      listenForRequests(server, { connections, bodies, idOf, corsOrigins, admission }, handle);
+      rules.listen(server, connections, handle);
       return server;
     },
     // While closing, a request on an open connection is answered like any other.
     return503OnClosing: false,
+    // No middleware of Express runs here.
+    skipMiddie: true,
     clientErrorHandler: (error, socket) => {
-      answerClientError(error, socket, connections);
+      connections.fail(error, socket);
     },
   });
 
@@ -53,8 +57,11 @@ export function createFastifyAdapter(
   keepBodiesUnparsed(instance, bodyLimit);
   declareBytes(adapter);
   if (corsOrigins.length > 0) allowOrigins(adapter, corsOrigins);
+  const logRefusedOrigin = refusedOriginLog(corsOrigins);
   instance.addHook('onRequest', (request, reply, done) => {
     void reply.header('X-Request-Id', request.id);
+    if (!isCreation(request.raw)) void reply.headers(securityHeaders);
+    if (isPreflight(request)) logRefusedOrigin(request);
     // Fastify would refuse a malformed media type before the guard runs. The pipe reads the original
     // from the raw header fields.
     if (request.headers['content-type'] !== undefined) request.headers['content-type'] = ANY_BYTES;
@@ -62,6 +69,13 @@ export function createFastifyAdapter(
     // The plugin's route of preflights has Fastify's error handler, not that of Nest.
     if (error && request.method === 'OPTIONS' && !request.is404) answer(reply, error);
     else done(error);
+  });
+  instance.addHook('onSend', ({ raw }, reply, _payload, done) => {
+    // Node.js closes the connection behind the answer. A client that still sends could not read it.
+    // One that waits for 100 Continue does not send.
+    const isSending = !raw.complete && !raw.destroyed && raw.headers.expect === undefined;
+    if (isSending && reply.getHeader('connection') === 'close') dropBody(raw, done);
+    else done();
   });
   instance.addHook('preClose', () =>
     connections.drain((options.shutdownTimeout - options.shutdownGrace) * DRAIN_SHARE),
@@ -89,7 +103,7 @@ function findRouteFault(
 
 /** Answers an error that Nest's filter does not see. */
 function answer(reply: FastifyReply, error: PlantStoreError): void {
-  errorChannel.publish(error);
+  errorChannel.publish({ error, request: reply.request.raw } satisfies ErrorEvent);
   void reply
     .status(error.getStatus())
     .headers({ ...securityHeaders, ...error.headers })
@@ -100,9 +114,8 @@ function answer(reply: FastifyReply, error: PlantStoreError): void {
 function keepBodiesUnparsed(instance: FastifyInstance, limit: number): void {
   instance.removeAllContentTypeParsers();
   // '*' is for a body without a media type. All others have become ANY_BYTES.
-  instance.addContentTypeParser(['*', ANY_BYTES], ({ headers }, payload, done) => {
-    if (Number(headers['content-length'] ?? 0) > limit) done(new PlantStoreError('bodyTooLarge'));
+  instance.addContentTypeParser(['*', ANY_BYTES], (_request, payload, done) => {
     // Fastify would copy each body, and take its listeners away again: 4% of a creation.
-    else collectBytes(payload, limit, done);
+    collectBytes(payload, limit, done);
   });
 }

@@ -3,11 +3,10 @@ import { createServer as createHttpServer, type Server } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import { Logger } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
-import { NotFoundError } from '../errors';
-import { LogThrottle } from '../http';
+import { NotFoundError, LogThrottle } from '../plants/program';
 import { refuse } from './refusal';
 import { requestIds } from './request-listener';
-import { readTls, reloadTls, type TlsFiles } from './tls';
+import { readTls, reloadTls, secureOptions, type TlsFiles } from './tls';
 
 /** Durations are in milliseconds, sizes in bytes. */
 export interface HttpOptions {
@@ -60,10 +59,8 @@ function createTlsServer(files: TlsFiles, settings: object, handshakeTimeout: nu
   const pair = readTls(files);
   const server = createHttpsServer({
     ...settings,
-    ...pair.current,
+    ...secureOptions(pair.current),
     handshakeTimeout,
-    // As the HTTP server of Node has it.
-    allowHalfOpen: true,
   });
   reloadTls(server, pair);
   return server;

@@ -1,8 +1,14 @@
 import { channel } from 'node:diagnostics_channel';
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
-import { errorChannel, InsufficientScopeError, type PlantStoreError } from '../errors';
-import { securityHeaders } from '../http';
+import type { PlantStoreError } from '../plants';
+import {
+  errorChannel,
+  type ErrorEvent,
+  InsufficientScopeError,
+  securityHeaders,
+} from '../plants/program';
 import { corsFields } from './cors';
+import { endAndLinger } from './linger';
 
 /** A request that was refused before any router saw it. */
 export interface Refusal {
@@ -17,7 +23,8 @@ export interface Refusal {
 export const refusalChannel = channel('plant-store:refusal');
 
 /**
- * Answers a request that the rules of its head refuse, before any router sees it.
+ * Answers a request that the rules of its head refuse, before any router sees it. With a `Connection`
+ * field the answer is the last of its connection, and can be read by a client that still sends.
  *
  * @param origins whose pages may read the answer
  */
@@ -28,28 +35,41 @@ export function refuse(
   requestId: string,
   origins: readonly string[],
 ): void {
-  errorChannel.publish(error);
+  errorChannel.publish({ error, request } satisfies ErrorEvent);
   const { headers, body } = errorAnswer(error);
   const status = error.getStatus();
   // RFC 9110 section 9.3.2
   const isHead = request.method === 'HEAD';
-  response
-    .writeHead(status, { ...headers, 'X-Request-Id': requestId, ...corsFields(request, origins) })
-    .end(isHead ? undefined : body);
+  const isLast = response.hasHeader('Connection');
+  response.writeHead(status, {
+    ...headers,
+    'X-Request-Id': requestId,
+    ...corsFields(request, origins),
+  });
+  if (isHead) {
+    response.end();
+  } else if (!isLast) {
+    response.end(body);
+  } else {
+    request.resume();
+    // Sent, and not before: the response may still wait for the socket.
+    response.write(body, () => {
+      endAndLinger(request.socket, Number(request.headers['content-length'] ?? 0));
+    });
+  }
   const caller = error instanceof InsufficientScopeError ? error.caller : undefined;
   refusalChannel.publish({ request, requestId, status, caller } satisfies Refusal);
 }
 
 /** An error answer as it goes over the wire, for a socket without a response. It must be the last. */
-export function rawErrorAnswer(error: PlantStoreError, isHead = false): string {
-  errorChannel.publish(error);
+export function rawErrorAnswer(error: PlantStoreError): string {
+  errorChannel.publish({ error, request: undefined } satisfies ErrorEvent);
   const { headers, body } = errorAnswer(error);
   const status = error.getStatus();
   // RFC 9110 section 6.6.1
   const dated = { Date: new Date().toUTCString(), ...headers, Connection: 'close' };
   const fields = Object.entries(dated).map(([name, value]) => `${name}: ${value}\r\n`);
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${fields.join('')}\r\n`;
-  return isHead ? head : head + body;
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${fields.join('')}\r\n${body}`;
 }
 
 function errorAnswer(error: PlantStoreError): {

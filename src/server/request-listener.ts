@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
-import { PlantStoreError } from '../errors';
-import { FailureLog } from '../http';
-import { isCreation } from '../plants';
-import type { BodyMemory } from './body-memory';
-import type { Connections } from './node/connections';
-import { continueOnceRead } from './node/continue';
+import { PlantStoreError } from '../plants';
+import { BodyTooLargeError, FailureLog } from '../plants/program';
+import { BodyMemory } from './body-memory';
+import type { Connections } from './connections';
+import { isCreation } from './creation';
 import { refuse } from './refusal';
 import { findHeadFault, membersOf, normalizeTarget } from './request-rules';
 
@@ -19,87 +18,115 @@ export interface Admission {
    *
    * @throws PlantStoreError when the request must be refused
    */
-  readonly authenticate: (request: IncomingMessage) => unknown;
-}
-
-interface ListenerOptions {
-  readonly connections: Connections;
-  readonly bodies: BodyMemory;
-  readonly idOf: (request: IncomingMessage) => string;
-  readonly corsOrigins: readonly string[];
-  /** Undefined until the application is complete. */
-  readonly admission: () => Admission | undefined;
+  readonly authenticate: (request: IncomingMessage) => Promise<unknown>;
 }
 
 /**
- * Handles the requests of a server, in whichever event Node emits them. The rules of a request's head
- * apply here, once and to all, before any router or hook sees the request.
- *
- * @param handle gets the requests that keep them, with a target in origin form
+ * Applies the rules of a request's head, once and to all, before any router or hook sees the request:
+ * it checks each request, and refuses it or hands it on.
  */
-export function listenForRequests(
-  server: Server,
-  { connections, bodies, idOf, corsOrigins, admission }: ListenerOptions,
-  handle: RequestListener,
-): void {
+export class HeadRules {
+  /** What decides about creations, once the application is complete. */
+  admission: Admission | undefined;
+  /** The Fastify option `genReqId`. */
+  readonly idOf = requestIds();
+  private readonly bodies: BodyMemory;
+  private readonly failures = new FailureLog();
+
+  /**
+   * @param bodyLimit bytes
+   * @param corsOrigins whose pages may read refusals
+   */
+  constructor(
+    private readonly bodyLimit: number,
+    private readonly corsOrigins: readonly string[],
+  ) {
+    this.bodies = new BodyMemory(bodyLimit);
+  }
+
+  /**
+   * Handles the requests of a server, in whichever event Node emits them.
+   *
+   * @param handle gets the requests that keep the rules, with a target in origin form
+   */
+  listen(server: Server, connections: Connections, handle: RequestListener): void {
+    server.on('request', (request, response) => {
+      connections.take(request, response, () => {
+        if (this.keepsRules(request, response)) handle(request, response);
+      });
+    });
+    const receiveExpecting: RequestListener = (request, response) => {
+      connections.take(request, response, () => {
+        if (!this.keepsRules(request, response)) return;
+        this.meetExpectation(request, response).then(
+          () => {
+            handle(request, response);
+          },
+          (error: unknown) => {
+            this.refuse(request, response, error);
+          },
+        );
+      });
+    };
+    server.on('checkContinue', receiveExpecting).on('checkExpectation', receiveExpecting);
+  }
+
+  /** Refuses a request that breaks a rule. */
+  private keepsRules(request: IncomingMessage, response: ServerResponse): boolean {
+    try {
+      this.check(request, response);
+      return true;
+    } catch (error) {
+      this.refuse(request, response, error);
+      return false;
+    }
+  }
+
   /** @throws PlantStoreError when the request must be refused */
-  const check = (request: IncomingMessage, response: ServerResponse): void => {
+  private check(request: IncomingMessage, response: ServerResponse): void {
     const fault = findHeadFault(request);
     if (fault) throw fault;
     request.url = normalizeTarget(request);
-    if (isCreation(request)) admission()?.admit(response);
-    bodies.reserve(request, response);
-  };
-  /** Returns what {@link Admission.authenticate} does. */
-  const checkExpectation = (request: IncomingMessage): unknown => {
-    if (membersOf(request.headers.expect).some((each) => each !== '100-continue')) {
+    if (isCreation(request)) {
+      if (Number(request.headers['content-length'] ?? 0) > this.bodyLimit) {
+        throw new BodyTooLargeError(this.bodyLimit);
+      }
+      this.admission?.admit(response);
+    }
+    this.bodies.reserve(request, response);
+  }
+
+  /** @throws PlantStoreError when the request must be refused */
+  private async meetExpectation(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const expectations = membersOf(request.headers.expect);
+    if (expectations.length === 0) return;
+    if (expectations.some((each) => each !== '100-continue')) {
       throw new PlantStoreError('expectationFailed');
     }
-    return isCreation(request) ? admission()?.authenticate(request) : undefined;
-  };
-  const failures = new FailureLog();
-  const fail = (request: IncomingMessage, response: ServerResponse, cause: unknown): void => {
+    if (isCreation(request)) {
+      await this.admission?.authenticate(request);
+      response.writeContinue();
+    } else {
+      // Nothing else needs a body. The client may or may not send its own behind the answer.
+      response.setHeader('Connection', 'close');
+    }
+  }
+
+  private refuse(request: IncomingMessage, response: ServerResponse, cause: unknown): void {
     const error =
       cause instanceof PlantStoreError
         ? cause
         : new PlantStoreError('internal', undefined, { cause });
-    const id = idOf(request);
+    const id = this.idOf(request);
     const status = error.getStatus();
-    if (status === 500 || status === 503) failures.write(error, { id, raw: request });
+    if (status === 500 || status === 503) this.failures.write(error, { id, raw: request });
     // The bytes behind a fault are uncertain, and a client that waits for 100 Continue may or may not
     // send its body now. After 503 the same request may come again.
-    if (status !== 503 || request.headers.expect !== undefined) response.shouldKeepAlive = false;
-    refuse(request, response, error, id, corsOrigins);
-  };
-
-  const receive = (expects: boolean) => (request: IncomingMessage, response: ServerResponse) => {
-    if (!connections.admit(request, response)) return;
-    const proceed = (): void => {
-      handle(request, response);
-      if (expects && membersOf(request.headers.expect).length > 0) {
-        continueOnceRead(request, response);
-      }
-    };
-    let authentication: unknown;
-    try {
-      check(request, response);
-      if (expects) authentication = checkExpectation(request);
-    } catch (error) {
-      fail(request, response, error);
-      return;
+    if (status !== 503 || request.headers.expect !== undefined) {
+      response.setHeader('Connection', 'close');
     }
-    if (authentication instanceof Promise) {
-      // Whether the answer closes the connection must be known before the next request is parsed.
-      response.shouldKeepAlive = false;
-      authentication.then(proceed, (error: unknown) => {
-        fail(request, response, error);
-      });
-    } else {
-      proceed();
-    }
-  };
-  server.on('request', receive(false));
-  server.on('checkContinue', receive(true)).on('checkExpectation', receive(true));
+    refuse(request, response, error, id, this.corsOrigins);
+  }
 }
 
 /** A request id that a client may choose: harmless in a log and on a terminal. */

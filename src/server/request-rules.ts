@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import type { PlantStoreError } from '../plants';
 import {
   MalformedRequestError,
   NotFoundError,
   NotImplementedError,
-  type PlantStoreError,
-} from '../errors';
-import { fieldValues } from '../http';
+  fieldValues,
+} from '../plants/program';
 
 /** RFC 3986 section 3.2.2: a registered name or an IPv4 address, which may be empty, and a port. */
 const NAMED_HOST = /^(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*(?::\d*)?$/;
@@ -103,6 +103,17 @@ function toOriginForm(target: string, isSecure: boolean): string | undefined {
 
 function malformedTarget(): MalformedRequestError {
   return new MalformedRequestError('The request target is malformed.');
+}
+
+/** Whether the answer to a request closes the connection, RFC 9112 section 9.3. */
+export function closesConnection({ headers, httpVersionMinor }: IncomingMessage): boolean {
+  const { connection, upgrade } = headers;
+  // RFC 9110 section 7.8 lets us ignore it. Node.js does too, but drops bytes behind it.
+  if (upgrade !== undefined) return true;
+  if (connection === undefined) return httpVersionMinor === 0;
+  const options = membersOf(connection);
+  // Node.js does not look for "close" in HTTP/1.0.
+  return options.includes('close') || (httpVersionMinor === 0 && !options.includes('keep-alive'));
 }
 
 /** The members of a list in a header field, RFC 9110 section 5.6.1, in lower case. */

@@ -2,8 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { Server } from 'node:https';
 import { createSecureContext } from 'node:tls';
 import { Logger } from '@nestjs/common';
-import { FileFollower } from '../auth';
-import { OperatorError } from '../errors';
+import { FileFollower, OperatorError } from '../plants/program';
 
 /** Paths of PEM files. */
 export interface TlsFiles {
@@ -15,7 +14,23 @@ export interface TlsFiles {
 const NO_PAIR =
   'TLS_CERT must begin with a certificate in PEM, and TLS_KEY must be its private key in PEM, without a passphrase';
 
-type TlsPair = FileFollower<{ cert: Buffer; key: Buffer }>;
+/** Forward secrecy and authenticated encryption only, RFC 9325 section 4. Node.js also offers others. */
+const CIPHERS = [
+  ...['TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256'],
+  ...['ECDHE+AESGCM', 'ECDHE+CHACHA20'],
+].join(':');
+
+interface Pair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+/** The options of a server, and of its new secure contexts, which keep none of the old. */
+export function secureOptions(pair: Pair): Pair & { ciphers: string } {
+  return { ...pair, ciphers: CIPHERS };
+}
+
+type TlsPair = FileFollower<Pair>;
 
 /** @throws OperatorError when a file cannot be read, is not PEM, or the two do not belong together */
 export function readTls({ certificate, key }: TlsFiles): TlsPair {
@@ -41,7 +56,7 @@ export function reloadTls(server: Server, pair: TlsPair): void {
   const logger = new Logger('TLS');
   pair.start({
     changed: (contents) => {
-      server.setSecureContext(contents);
+      server.setSecureContext(secureOptions(contents));
       logger.log('Read the changed certificate and key. New connections use them.');
     },
     failed: (message) => {
@@ -53,7 +68,7 @@ export function reloadTls(server: Server, pair: TlsPair): void {
   });
 }
 
-function isPair({ cert, key }: { cert: Buffer; key: Buffer }): boolean {
+function isPair({ cert, key }: Pair): boolean {
   try {
     return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
   } catch {

@@ -3,24 +3,36 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import type { Page } from 'playwright-core';
 import { TestApplication, TOKEN } from '../support/application';
 import { TestBrowser } from '../support/browser';
 
 const MODULE = readFileSync(join(__dirname, '../../dist/client/index.mjs'));
 
 describe('a page of another origin in Chromium', () => {
-  it('creates a plant with the client, and reads that it was stored before', async () => {
-    const pages = createServer(({ url }, response) => {
-      if (url === '/') response.setHeader('Content-Type', 'text/html').end('<!doctype html>');
-      else response.setHeader('Content-Type', 'text/javascript').end(MODULE);
-    });
+  const pages = createServer(({ url }, response) => {
+    if (url === '/') response.setHeader('Content-Type', 'text/html').end('<!doctype html>');
+    else if (url === '/moved/plants') response.writeHead(307, { Location: '/' }).end();
+    else response.setHeader('Content-Type', 'text/javascript').end(MODULE);
+  });
+  let origin: string;
+  let browser: TestBrowser;
+  let page: Page;
+  beforeAll(async () => {
     await once(pages.listen(0, '127.0.0.1'), 'listening');
-    const origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
+    origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
+    browser = await TestBrowser.start();
+    page = await (await browser.newContext({})).newPage();
+    await page.goto(origin);
+  }, 120_000);
+  afterAll(async () => {
+    await browser.stop();
+    pages.close();
+  });
+
+  it('creates a plant with the client, and reads that it was stored before', async () => {
     const application = await TestApplication.start({ CORS_ORIGINS: origin });
     const url = await application.listen();
-    const browser = await TestBrowser.start();
-    const page = await (await browser.newContext({})).newPage();
-    await page.goto(origin);
 
     const answer = await page.evaluate(`(async () => {
       const { PlantStoreClient } = await import('/client.mjs');
@@ -33,7 +45,20 @@ describe('a page of another origin in Chromium', () => {
 
     expect(answer).toEqual({ name: 'Fern', isReplay: true });
     expect(application.store.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
-    await Promise.all([browser.stop(), application.stop()]);
-    pages.close();
+    await application.stop();
+  }, 60_000);
+
+  it('follows no redirect with the client, whose status browsers hide', async () => {
+    const failure = await page.evaluate(`(async () => {
+      const { PlantStoreClient } = await import('/client.mjs');
+      const client = new PlantStoreClient({ url: '${origin}/moved', token: '${TOKEN}' });
+      const { message, outcome } = await client.create({ id: 1, name: 'Fern' }).catch((error) => error);
+      return { message, outcome };
+    })()`);
+
+    expect(failure).toEqual({
+      message: 'A redirect is not from a plant store: ',
+      outcome: 'unknown',
+    });
   }, 60_000);
 });

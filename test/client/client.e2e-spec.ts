@@ -6,11 +6,12 @@ import {
   type CreateOptions,
   PlantStoreClient,
   type PlantStoreClientOptions,
-  PlantStoreError,
+  CreationError,
 } from '../../src/client/index.mjs';
 import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies as bodies } from '../support/error-bodies';
 import { useFolder } from '../support/folder';
+import { freePort } from '../support/free-port';
 import { type Fault, makeUnreliable, type UnreliableProxy } from '../support/unreliable-proxy';
 import { until } from '../support/until';
 
@@ -43,7 +44,10 @@ describe('PlantStoreClient', () => {
   beforeEach(() => {
     application.store.removePlants();
   });
-  afterEach(() => proxy.stop());
+  afterEach(async () => {
+    jest.restoreAllMocks();
+    await proxy.stop();
+  });
   afterAll(() => application.stop());
 
   /** A client whose first requests fail. */
@@ -71,19 +75,120 @@ describe('PlantStoreClient', () => {
     expect(application.store.plants()).toEqual([{ id: BigInt(id), ...plant }]);
   });
 
-  it.each([2 ** 53, 1.5, NaN, Infinity, '7' as never, undefined as never])(
-    'refuses the id %s before it is sent',
-    async (id) => {
-      const creation = (await connect()).create({ id, name: 'Fern' });
+  it.each<[unknown, string]>([
+    [2 ** 53, '9007199254740992'],
+    [1.5, '1.5'],
+    [NaN, 'NaN'],
+    ['7', '"7"'],
+    [undefined, 'undefined'],
+  ])('refuses the id %p before it is sent', async (id, text) => {
+    const creation = (await connect()).create({ id: id as bigint, name: 'Fern' });
 
-      await expect(creation).rejects.toMatchObject({
-        name: 'PlantStoreError',
-        message: `The id must be a bigint or a safe integer, not ${String(id)}.`,
-        outcome: 'not stored',
-      });
-      expect(seen()).toEqual([]);
+    await expect(creation).rejects.toMatchObject({
+      name: 'CreationError',
+      message: `The id must be a bigint or a safe integer, not ${text}.`,
+      outcome: 'not stored',
+    });
+    expect(seen()).toEqual([]);
+  });
+
+  it.each<[unknown, string]>([
+    ['5s', '"5s"'],
+    ['5000', '"5000"'],
+    [0, '0'],
+    [-1, '-1'],
+    [NaN, 'NaN'],
+  ])('refuses the timeout %p before anything is sent', async (timeout, text) => {
+    expect(await fail(await connect(), { timeout: timeout as number })).toMatchObject({
+      message: `The timeout must be a number of milliseconds above 0, not ${text}.`,
+      outcome: 'not stored',
+    });
+    expect(seen()).toEqual([]);
+  });
+
+  it.each([
+    ['url', ['', '/api', 'plants.example.org', 'ftp://plants.example.org', undefined]],
+    ['url', ['http://h/?a=b', 'http://h/#a', 'http://h?', 'http://ada:secret@h/']],
+    ['token', [undefined, '', ' ', 'to ken', 'to\nken', 7]],
+  ])('refuses options at once, and names the %s', (name, values) => {
+    for (const value of values) {
+      const options = { url: 'http://h', token: TOKEN, [name]: value };
+
+      expect(() => new PlantStoreClient(options)).toThrow(
+        new RegExp(`^${name} must be (?!.*secret)`),
+      );
+    }
+  });
+
+  it.each([301, 302, 303, 307, 308])('does not follow a redirect by %d', async (status) => {
+    const { origin } = application.url;
+    const location = { Location: `${origin}/plants` };
+    const failure = await fail(await connect([{ status, headers: location, body: '' }]));
+
+    expect(failure).toMatchObject({
+      message: `Answer ${status} is not from a plant store: ${origin}/plants`,
+      outcome: 'unknown',
+      status,
+    });
+    expect(seen()).toEqual([status]);
+    expect(application.store.plants()).toEqual([]);
+  });
+
+  it('reads an answer that is as long as the plant', async () => {
+    const plant = { id: 1, name: '\u0001🌿'.repeat(100_000) };
+
+    expect(await (await connect()).create(plant)).toEqual({ name: plant.name, isReplay: false });
+  });
+
+  it('stops reading an answer that does not end', async () => {
+    const start = '{"name":"Fern","tag":"shade"}';
+    const failure = await fail(await connect([{ status: 200, body: start, isEndless: true }]));
+
+    expect(failure).toMatchObject({ outcome: 'unknown', status: 200 });
+    expect(seen()).toEqual([200]);
+  });
+
+  it.each(['{"error":40399,"message":"TEXT"}', '<h1>TEXT</h1>'])(
+    'does not show its token in an error when a server answers %s',
+    async (body) => {
+      const faulty = page(403, body.replace('TEXT', `Authorization: Bearer ${TOKEN}`));
+      const failure = await fail(await connect([faulty]));
+
+      expect(String(failure)).toContain('Authorization: Bearer TOKEN');
+      expect(inspect(failure)).not.toContain(TOKEN);
     },
   );
+
+  it('says why nothing answers', async () => {
+    const url = `http://localhost:${await freePort()}`;
+    const failure = await fail(new PlantStoreClient({ url, token: TOKEN }), { timeout: 2000 });
+
+    expect(String(failure)).toContain('ECONNREFUSED');
+  });
+
+  it.each([2 ** 40, Infinity])('waits for months with the timeout %d', async (timeout) => {
+    const timers = jest.spyOn(globalThis, 'setTimeout');
+    const controller = new AbortController();
+    const client = await connect([refuse(bodies.unavailable, '9999999')]);
+    const failure = fail(client, { timeout, signal: controller.signal });
+    await until(() => timers.mock.calls.some(([, delay = 0]) => delay > 25_000));
+    controller.abort();
+
+    expect(await failure).toMatchObject(NOT_STORED);
+    // Node.js takes a longer time for no time.
+    expect(Math.max(...timers.mock.calls.map(([, delay = 0]) => delay))).toBe(2 ** 31 - 1);
+    expect(seen()).toEqual([503]);
+  });
+
+  it('makes no attempt if a pause that took too long leaves no time for it', async () => {
+    const client = await connect([refuse(bodies.unavailable)]);
+    const inTime = globalThis.setTimeout;
+    const late = (run: () => void, delay = 0) => inTime(run, delay + 2000);
+    jest.spyOn(globalThis, 'setTimeout').mockImplementation(late as typeof setTimeout);
+
+    expect(await fail(client, { timeout: 2000 })).toMatchObject(NOT_STORED);
+    expect(seen()).toEqual([503]);
+  });
 
   it('repeats with one key until the plant is stored, and says that it was stored before', async () => {
     const client = await connect([refuse(bodies.unavailable, '1'), 'answer lost']);
@@ -131,7 +236,7 @@ describe('PlantStoreClient', () => {
     expect(all('authorization')).toEqual(['Bearer old', 'Bearer new']);
   });
 
-  it.each<[string, Fault[], number | undefined, number, PlantStoreError['outcome']]>([
+  it.each<[string, Fault[], number | undefined, number, CreationError['outcome']]>([
     ['a refusal', [refuse(bodies.forbidden)], 40300, 403, 'not stored'],
     ['503 and a refusal', [refuse(bodies.unavailable), taken], 40003, 400, 'not stored'],
     ['429 and a refusal', [refuse(bodies.tooManyRequests), taken], 40003, 400, 'not stored'],
@@ -140,18 +245,35 @@ describe('PlantStoreClient', () => {
     ['a lost answer and a refusal', ['answer lost', taken], 40003, 400, 'unknown'],
     ["a proxy's 503 and a refusal", [page(503), taken], 40003, 400, 'unknown'],
     ['500', [refuse(bodies.internal)], 50000, 500, 'unknown'],
-    ["a proxy's 502", [page(502)], undefined, 502, 'unknown'],
+    ["a proxy's 502 and a refusal", [page(502), taken], 40003, 400, 'unknown'],
+    ["a proxy's 500", [page(500)], undefined, 500, 'unknown'],
     ["a proxy's 403", [page(403, '{"error":403,"message":"No"}')], undefined, 403, 'unknown'],
     ["a portal's 200", [page(200)], undefined, 200, 'unknown'],
     ['null', [page(200, 'null')], undefined, 200, 'unknown'],
+    ['another name', [page(200, '{"name":"Login","tag":"shade"}')], undefined, 200, 'unknown'],
+    ['no tag', [page(200, '{"name":"Fern"}')], undefined, 200, 'unknown'],
+    [
+      'an Error body with 200',
+      [page(200, '{"error":20000,"message":""}')],
+      undefined,
+      200,
+      'unknown',
+    ],
+    [
+      'an Error body with 302',
+      [page(302, '{"error":30200,"message":""}')],
+      undefined,
+      302,
+      'unknown',
+    ],
   ])(
     'ends at once, and says whether the plant may be stored, after %s',
     async (_what, faults, error, status, outcome) => {
-      const failure = (await fail(await connect(faults))) as PlantStoreError;
+      const failure = (await fail(await connect(faults))) as CreationError;
 
-      expect(failure).toBeInstanceOf(PlantStoreError);
+      expect(failure).toBeInstanceOf(CreationError);
       expect(failure).toMatchObject({ error, status, outcome });
-      const hasOther = /^Answer \d+ has no Error body of the service: [<{n]/.test(failure.message);
+      const hasOther = /^Answer \d+ is not from a plant store: [<{n]/.test(failure.message);
       expect(hasOther).toBe(error === undefined);
       expect(seen()).toHaveLength(faults.length);
     },
@@ -173,7 +295,7 @@ describe('PlantStoreClient', () => {
     const failure = await fail(await connect(faults, token), { timeout });
 
     expect(failure).toMatchObject(expected);
-    expect(String(failure)).toMatch(/^PlantStoreError: No success within \d+ ms\. /);
+    expect(String(failure)).toMatch(/^CreationError: No success within \d+ ms\. /);
   });
 
   it('tries another connection when nothing comes on the first', async () => {
@@ -185,9 +307,13 @@ describe('PlantStoreClient', () => {
 
   it.each([
     ['has none', () => Promise.reject(new Error('sold out')), 'Error: sold out'],
-    ['gives a malformed one', () => 'to\nken', 'TypeError: the token is not visible ASCII'],
+    [
+      'gives a malformed one',
+      () => 'to\nken',
+      'TypeError: token must be a string of visible ASCII characters, and not empty.',
+    ],
   ])('ends when the function for the token %s', async (_what, token, cause) => {
-    const failure = (await fail(await connect([], token))) as PlantStoreError;
+    const failure = (await fail(await connect([], token))) as CreationError;
 
     expect(failure.message).toBe(`The request cannot be made: ${cause}`);
     expect(String(failure.cause)).toBe(cause);

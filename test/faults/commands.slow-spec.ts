@@ -59,7 +59,7 @@ describe('on a full disk', () => {
   it('export and backup say so, and leave no file', async () => {
     await plantStore(['import'], { DATABASE_URL: store.url }, { input: LINES });
 
-    const exported = await run(['export', '--output', join(small, 'plants.ndjson')], store.url);
+    const exported = await run(['export', join(small, 'plants.ndjson')], store.url);
     const backup = await run(['backup', join(small, 'copy.db')], store.url);
 
     expectFailure(exported, /^ENOSPC: no space left on device.*\n$/);
@@ -90,22 +90,13 @@ describe('on a full disk', () => {
     const kept = readPlants(join(folder, 'copy.db')).length;
     const again = await run(['import'], url, input);
 
-    expectFailure(outcome, /database or disk is full\n$/);
+    expectFailure(outcome, /database or disk is full\.\n$/);
     expect(kept).toBeGreaterThanOrEqual(Number(stored));
     expect(again.stderr).toBe(
       `Stored ${400 - kept}, already present ${kept}, conflicting 0, invalid 0.\n`,
     );
-  });
-
-  it('import leaves no half of a file of rejects', async () => {
-    const input = LINES.replaceAll('"name":', '"title":');
-    const args = ['import', '--rejects', join(small, 'rejects.ndjson')];
-
-    const outcome = await run(args, store.url, input);
-
-    expectFailure(outcome, /\nENOSPC: no space left on device.*\n$/);
-    expect(filesOnDisk()).toEqual([]);
-  });
+    // It tries again for a minute.
+  }, 240_000);
 });
 
 const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
@@ -124,7 +115,7 @@ describe(`SIGINT at any moment (SEED=${seed})`, () => {
       await plantStore(['backup', backup], environment);
       const argsFor = (target: string): string[] =>
         ({
-          export: ['--output', target],
+          export: [target],
           import: [input],
           backup: [target],
           restore: [backup],

@@ -28,6 +28,26 @@ describe('a full disk', () => {
   });
 });
 
+describe('a SQLite that may lose plants', () => {
+  it('is refused at the start', async () => {
+    const preload = join(home.folder, 'preload.cjs');
+    writeFileSync(
+      preload,
+      `const sqlite = require('node:sqlite');
+      sqlite.DatabaseSync = class extends sqlite.DatabaseSync {
+        constructor(...args) { super(...args); this.function('sqlite_version', () => '3.51.2'); }
+      };`,
+    );
+
+    const service = home.begin({ NODE_OPTIONS: `--require ${preload}` });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toMatch(
+      /^The database file \S+ cannot be used: SQLite 3\.51\.2 may lose stored plants .*22\.22\.3, 24\.15 and 26\.0 .* \(DATABASE_URL\)\.\n$/,
+    );
+  });
+});
+
 describe('a running service', () => {
   let service: ServiceProcess;
   let nextId = 1;

@@ -33,13 +33,20 @@ describe('a full disk', () => {
 
   let nextId = 1;
 
-  /** Creates plants until so many were refused, and notes what became of each. */
-  async function createUntilRefused(url: URL, refusals: number, connections = 16): Promise<void> {
+  /** Creates plants until so many were refused, or tried, and notes what became of each. */
+  async function createUntilRefused(
+    url: URL,
+    refusals: number,
+    connections = 16,
+    limit = Infinity,
+  ): Promise<void> {
     let refused = 0;
+    const end = nextId + limit;
     await putLoad({
       url,
       connections,
-      next: () => (refused < refusals ? creation(nextId++, 'x'.repeat(1000)) : undefined),
+      next: () =>
+        refused < refusals && nextId < end ? creation(nextId++, 'x'.repeat(1000)) : undefined,
       onAnswer: (id, { status, body }) => {
         const { error = 200 } = JSON.parse(body) as { error?: number };
         outcomes.set(id, error);
@@ -90,6 +97,33 @@ describe('a full disk', () => {
     expect(await service.end()).toEqual({ code: 0, signal: null });
     expect(expectPromisesHeld().acknowledged).toBeGreaterThan(0);
   }, 60_000);
+
+  it.each([
+    ['a new store', 0],
+    ['a store with plants', 10],
+  ])(
+    'ends a start on %s with one sentence, and loses nothing',
+    async (_what, plants) => {
+      for (const url of plants > 0 ? [await start()] : []) {
+        await createUntilRefused(url, 1, 1, plants);
+        await service.end('SIGKILL');
+      }
+      disk.fill();
+
+      const environment = { AUTH_TOKENS: 'a-token', DATABASE_URL: `sqlite:${home.file}` };
+      service = home.begin(environment, disk.wrapper);
+
+      expect(await service.ended).toEqual({ code: 1, signal: null });
+      expect(service.stderr).toMatch(
+        /^The database file \S+ cannot be used: database or disk is full.* \(DATABASE_URL\)\.\n$/,
+      );
+      disk.release();
+      await start();
+      expect(await service.end()).toEqual({ code: 0, signal: null });
+      expect(expectPromisesHeld().acknowledged).toBe(plants);
+    },
+    60_000,
+  );
 
   it('refuses a creation, which is stored when it is sent again with its Idempotency-Key', async () => {
     await start();

@@ -48,4 +48,26 @@ describe('a disk that fails for a while', () => {
     },
     60_000,
   );
+
+  it.each([
+    ['an I/O error on the sync', 'fsync,fdatasync', 'EIO', 'disk I/O error'],
+    ['a read-only file system', 'pwrite64', 'EROFS', 'disk I/O error'],
+  ])(
+    'with %s ends a start with one sentence',
+    async (_what, calls, error, reason) => {
+      const service = home.begin(
+        { AUTH_TOKENS: 'a-token' },
+        strace(
+          ...['-e', `trace=${calls}`, '-e', `inject=${calls}:error=${error}:when=3+`],
+          ...['-o', join(home.folder, 'trace')],
+        ),
+      );
+
+      expect((await service.ended).code).toBe(1);
+      expect(service.stderr).toMatch(
+        new RegExp(`^The database file \\S+ cannot be used: ${reason} \\(DATABASE_URL\\)\\.\\n$`),
+      );
+    },
+    60_000,
+  );
 });

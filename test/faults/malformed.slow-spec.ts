@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { connect } from 'node:net';
 import fc from 'fast-check';
-import { errorCatalogue } from '../../src/errors';
+import { errorCatalogue } from '../../src/plants/errors/errors';
 import { TOKEN } from '../support/application';
 import { putLoad } from '../support/load';
 import { residentMemory } from '../support/metrics';

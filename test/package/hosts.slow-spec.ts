@@ -1,4 +1,4 @@
-import { testHosts } from '../host/expect-host';
+import { testHosts } from './hosts/expect-host';
 
 /** A part of the hosts that `npm run test:hosts` tries. It asks the registry, so it is no part of npm test. */
 

@@ -1,7 +1,7 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { LightMyRequestResponse } from 'fastify';
-import { createApplication } from '../../src/application';
-import { readEnvironment } from '../../src/config/environment';
+import { createApplication } from '../../src/app.module';
+import { readEnvironment } from '../../src/server/environment';
 import { type Answer, expectAsDeclared } from './contract';
 import { SqliteStore, type TestStore } from './stores';
 

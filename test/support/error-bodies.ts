@@ -14,7 +14,7 @@ export const errorBodies = {
   missingVersion: body(40000, 'The request line must name HTTP/1.1 or HTTP/1.0.'),
   empty: body(40001, 'The body is empty.'),
   notUtf8: body(40001, 'The body is not UTF-8.'),
-  notAnObject: body(40002, 'Not a NewPlant: the body must be a JSON object.'),
+  notAnObject: body(40002, 'Not a NewPlant: it must be a JSON object.'),
   idMissing: body(40002, 'Not a NewPlant: id is required.'),
   idNotInt64: body(
     40002,
@@ -39,7 +39,7 @@ export const errorBodies = {
   idTaken: body(40003, 'A plant with this id exists already.'),
   mediaType: body(40004, 'The Content-Type must be application/json, in UTF-8.'),
   contentEncoding: body(40004, 'The body must not have a Content-Encoding.'),
-  tooLarge: body(40005, 'The body is larger than the limit.'),
+  tooLarge: body(40005, 'The body is larger than the limit of 1048576 bytes.'),
   keyMalformed: body(
     40006,
     'The Idempotency-Key must be 1 to 255 visible ASCII characters, as they are or as a quoted string.',

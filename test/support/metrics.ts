@@ -3,7 +3,7 @@ import { TOKEN } from './application';
 /** Reads one metric of a running service; NaN when it has none of that name. */
 export async function readMetric(url: URL, name: string): Promise<number> {
   const headers = { authorization: `Bearer ${TOKEN}` };
-  const signal = AbortSignal.timeout(5000);
+  const signal = AbortSignal.timeout(120_000);
   const text = await (await fetch(new URL('/metrics', url), { headers, signal })).text();
   const line = text.split('\n').find((each) => each.startsWith(`${name} `));
   return Number(line?.slice(name.length + 1) ?? NaN);

@@ -1,4 +1,5 @@
 import {
+  type ArgumentMetadata,
   type ArgumentsHost,
   Body,
   type CallHandler,
@@ -24,7 +25,6 @@ import {
 import {
   AbstractHttpAdapter,
   APP_FILTER,
-  APP_INTERCEPTOR,
   APP_PIPE,
   HttpAdapterHost,
   NestFactory,
@@ -33,7 +33,7 @@ import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-ex
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { map, type Observable } from 'rxjs';
-import { fieldValues, type HostRequest, nodeRequest } from '../../src/http/node-request';
+import { fieldValues, type HostRequest, nodeRequest } from '../../src/plants/http/node-request';
 
 /** A guard of the host: it knows who calls by a key. */
 @Injectable()
@@ -71,7 +71,7 @@ class TreesController {
   }
 }
 
-/** Everything global that a host may have, each of which would spoil the contract's answers. */
+/** A filter that knows nothing of the Error body. */
 @Catch()
 class OrchardFilter implements ExceptionFilter {
   constructor(private readonly adapterHost: HttpAdapterHost) {}
@@ -83,28 +83,28 @@ class OrchardFilter implements ExceptionFilter {
 }
 
 class TrimPipe implements PipeTransform {
-  transform(value: unknown): unknown {
+  transform(value: unknown, { type }: Pick<ArgumentMetadata, 'type'>): unknown {
+    if (type === 'custom') return value;
     if (typeof value === 'string') return value.trim();
     if (typeof value !== 'object' || value === null) return value;
     return Object.fromEntries(
-      Object.entries(value).map(([key, member]) => [key, this.transform(member)]),
+      Object.entries(value).map(([key, member]) => [key, this.transform(member, { type })]),
     );
   }
 }
 
-class WrapInterceptor implements NestInterceptor {
+export class WrapInterceptor implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
     return next.handle().pipe(map((data: unknown) => ({ data })));
   }
 }
 
-/** The host's own feature, and the host's global filter, pipe and interceptor. */
+/** The host's own feature, and the host's global filter and pipe. */
 @Module({
   controllers: [TreesController],
   providers: [
     { provide: APP_FILTER, useClass: OrchardFilter },
     { provide: APP_PIPE, useClass: TrimPipe },
-    { provide: APP_INTERCEPTOR, useClass: WrapInterceptor },
   ],
 })
 class OrchardModule {}

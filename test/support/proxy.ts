@@ -1,41 +1,54 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A TCP proxy in front of a server, which can fall silent as a network does that drops packets. */
+/** Forwards connections to a server, which it can keep silent, cut, or replace by another one. */
 export class Proxy {
   private readonly sockets = new Set<Socket>();
   private isSilent = false;
+  /** How many connections it has accepted. */
+  accepted = 0;
+  private readonly server = createServer((client) => {
+    this.accepted++;
+    const server = connect(this.target, '127.0.0.1');
+    for (const [from, to] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      this.sockets.add(from);
+      if (this.isSilent) from.pause();
+      from.on('data', (chunk) => to.write(chunk));
+      from.on('error', () => to.destroy());
+      from.on('close', () => {
+        this.sockets.delete(from);
+        to.destroySoon();
+      });
+    }
+  });
 
-  private constructor(
-    private readonly server: Server,
-    /** The port that later connections are forwarded to. */
-    public target: number,
-  ) {
-    server.on('connection', (socket) => {
-      this.forward(socket);
-    });
-  }
+  private constructor(private target: number) {}
 
   /** @param target the port of the server, on the loopback interface */
   static async start(target: number): Promise<Proxy> {
-    const proxy = new Proxy(createServer({ allowHalfOpen: true }), target);
-    proxy.server.listen(0, '127.0.0.1');
-    await once(proxy.server, 'listening');
+    const proxy = new Proxy(target);
+    await once(proxy.server.listen(0, '127.0.0.1'), 'listening');
     return proxy;
   }
 
-  get port(): number {
-    return (this.server.address() as AddressInfo).port;
+  get url(): string {
+    const { port } = this.server.address() as AddressInfo;
+    return `postgres://postgres@127.0.0.1:${port}/postgres`;
   }
 
-  get connections(): number {
-    return this.sockets.size / 2;
-  }
-
-  /** Forwards nothing more in either direction, and closes nothing. New connections get no answer. */
+  /** Forwards nothing more and closes nothing, as a network that drops packets. */
   silence(): void {
     this.isSilent = true;
     for (const socket of this.sockets) socket.pause();
+  }
+
+  /** Forwards new connections to another server. Present ones stay as they are, silent for example. */
+  lead(target: number): void {
+    this.target = target;
+    this.isSilent = false;
   }
 
   /** Forwards again, first what has come meanwhile. */
@@ -44,32 +57,14 @@ export class Proxy {
     for (const socket of this.sockets) socket.resume();
   }
 
-  /** Breaks the oldest connections, as the end of a partition may. */
-  reset(count = this.connections): void {
-    for (const socket of [...this.sockets].slice(0, 2 * count)) socket.resetAndDestroy();
+  /** Breaks all connections. */
+  cut(): void {
+    for (const socket of this.sockets) socket.resetAndDestroy();
   }
 
   async stop(): Promise<void> {
     this.server.close();
-    for (const socket of this.sockets) socket.destroy();
+    this.cut();
     await once(this.server, 'close');
-  }
-
-  private forward(client: Socket): void {
-    const server = connect({ port: this.target, host: '127.0.0.1', allowHalfOpen: true });
-    for (const [from, to] of [
-      [client, server],
-      [server, client],
-    ] as const) {
-      this.sockets.add(from);
-      from.on('data', (chunk) => to.write(chunk));
-      from.on('end', () => to.end());
-      from.on('error', () => to.destroy());
-      from.on('close', () => {
-        this.sockets.delete(from);
-        to.destroy();
-      });
-      if (this.isSilent) from.pause();
-    }
   }
 }

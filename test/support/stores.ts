@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Client, Pool } from 'pg';
 import type { Plant } from '../../src/plants';
 import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
-import type { StoreUnderTest } from '../stores/repository.contract';
+import type { StoreUnderTest } from '../plants/repository.contract';
 import { makeFolder, removeFolder } from './folder';
 import { PostgresServer, readPostgresPlants } from './postgres';
 import { execute, readPlants } from './sqlite';

@@ -1,11 +1,18 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream';
 import { errorBodies } from './error-bodies';
 
 /** What the proxy does with a request instead of passing it on and passing the answer back. */
 export type Fault =
-  | { readonly status: number; readonly headers?: Record<string, string>; readonly body: string }
+  | {
+      readonly status: number;
+      readonly headers?: Record<string, string>;
+      readonly body: string;
+      /** Whether spaces follow the body without end. */
+      readonly isEndless?: boolean;
+    }
   | 'answer lost'
   | 'no answer';
 
@@ -29,6 +36,11 @@ const FAULTS: readonly Fault[] = [
   'answer lost',
 ];
 
+function* spaces(start: string): Generator<string> {
+  yield start;
+  for (;;) yield ' '.repeat(2 ** 14);
+}
+
 /**
  * Starts a proxy. `answer lost` passes a request on but closes the connection instead of answering.
  *
@@ -51,7 +63,9 @@ export async function makeUnreliable(
     if (fault === 'no answer') return;
     if (typeof fault === 'object') {
       incoming.resume();
-      outgoing.writeHead(fault.status, fault.headers).end(fault.body);
+      outgoing.writeHead(fault.status, fault.headers);
+      if (fault.isEndless === true) pipeline(spaces(fault.body), outgoing, () => undefined);
+      else outgoing.end(fault.body);
       return;
     }
     const { method, url = '/', headers } = incoming;

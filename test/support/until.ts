@@ -3,11 +3,11 @@ import { setTimeout } from 'node:timers/promises';
 /**
  * Resolves once a condition holds that nothing announces.
  *
- * @param limit milliseconds after which it counts as never
+ * @param limit milliseconds after which it counts as never: long, because machines may be busy
  */
 export async function until(
   condition: () => boolean | Promise<boolean>,
-  limit = 25_000,
+  limit = 240_000,
 ): Promise<void> {
   const end = Date.now() + limit;
   while (!(await condition())) {

@@ -1,9 +1,14 @@
 import { STATUS_CODES } from 'node:http';
 import { applyDecorators } from '@nestjs/common';
-import type { ApiResponseOptions } from '@nestjs/swagger';
-import { type CatalogueEntry, errorCatalogue, type ErrorKind } from '../../errors';
-import { SCHEMA_PREFIX } from '../plants.options';
-import { ApiProperty, ApiResponse, ApiSchema } from '../swagger-decorators';
+import { type CatalogueEntry, errorCatalogue, type ErrorKind } from '../errors/errors';
+import {
+  ApiExtraModels,
+  ApiProperty,
+  ApiResponse,
+  ApiSchema,
+  schemaOf,
+  SCHEMA_PREFIX,
+} from '../swagger-decorators';
 
 /** The body of every answer that is not a success: specification, "Error". */
 @ApiSchema({ name: `${SCHEMA_PREFIX}Error` })
@@ -24,7 +29,7 @@ export class ErrorDto {
 const SEPARATE_STATUSES = [400, 401, 403, 429, 503, 504];
 
 /** The errors of the operation in any host. */
-const OWN_KINDS: readonly ErrorKind[] = [
+const OWN_KINDS = [
   ...(['notJson', 'invalidPlant', 'idTaken', 'unsupportedMediaType', 'bodyTooLarge'] as const),
   ...(['invalidIdempotencyKey', 'idempotencyKeyReused'] as const),
   ...(['missingCredentials', 'invalidToken', 'forbidden'] as const),
@@ -43,7 +48,7 @@ const delay = {
   schema: { type: 'integer' },
   example: 1,
 } as const;
-const headersOfStatus: Partial<Record<number | 'default', ApiResponseOptions['headers']>> = {
+const headersOfStatus: Partial<Record<number | 'default', object>> = {
   ...{ 401: { 'WWW-Authenticate': challenge }, 403: { 'WWW-Authenticate': challenge } },
   ...{ 429: { 'Retry-After': delay }, 503: { 'Retry-After': delay } },
 };
@@ -64,30 +69,35 @@ const messageOfKind: Partial<Record<ErrorKind, string>> = {
 };
 
 /**
- * Declares the errors of the catalogue that the operation of a controller answers with: one response
- * for each separate status and one for the rest, with an example and the meaning of each number.
- *
- * @param hostErrors what the host answers it with besides
+ * Describes errors of the catalogue as the responses of an operation, by status: one for each separate
+ * status and one for the rest, with an example and the meaning of each number.
  */
-export function ApiErrorResponses(hostErrors: readonly ErrorKind[]): ClassDecorator {
+export function errorResponses(kinds: readonly ErrorKind[]): Record<string, object> {
   const all = Object.entries(errorCatalogue) as [ErrorKind, CatalogueEntry][];
-  const kinds = all.filter(([kind]) => OWN_KINDS.includes(kind) || hostErrors.includes(kind));
-  const kindsByStatus = Map.groupBy(kinds, ([, { status }]) =>
-    SEPARATE_STATUSES.includes(status) ? status : 'default',
+  const kindsByStatus = Map.groupBy(
+    all.filter(([kind]) => kinds.includes(kind)),
+    ([, { status }]) => (SEPARATE_STATUSES.includes(status) ? status : 'default'),
   );
-  const responses = [...kindsByStatus].map(([status, kindsOfStatus]) =>
-    ApiResponse({
-      status,
-      description: descriptions[status] ?? STATUS_CODES[status] ?? '',
-      headers: headersOfStatus[status],
-      type: ErrorDto,
-      examples: Object.fromEntries(
-        kindsOfStatus.map(([kind, { error, meaning }]) => {
-          const message = messageOfKind[kind] ?? meaning;
-          return [error, { summary: `${error}: ${meaning}`, value: { error, message } }];
-        }),
-      ),
-    }),
+  const responses = [...kindsByStatus].map(([status, kindsOfStatus]): [string, object] => {
+    const examples = kindsOfStatus.map(([kind, { error, meaning }]): [string, object] => {
+      const message = messageOfKind[kind] ?? meaning;
+      return [String(error), { summary: `${error}: ${meaning}`, value: { error, message } }];
+    });
+    const schema = schemaOf(ErrorDto);
+    const content = { 'application/json': { schema, examples: Object.fromEntries(examples) } };
+    const description = descriptions[status] ?? STATUS_CODES[status] ?? '';
+    return [String(status), { description, headers: headersOfStatus[status], content }];
+  });
+  return Object.fromEntries(responses);
+}
+
+/** Declares the errors of the module's own operation, as {@link errorResponses} describes them. */
+export function ApiErrorResponses(): ClassDecorator {
+  const responses = Object.entries(errorResponses(OWN_KINDS));
+  return applyDecorators(
+    ApiExtraModels(ErrorDto),
+    ...responses.map(([status, response]) =>
+      ApiResponse({ status: status as 'default', ...response }),
+    ),
   );
-  return applyDecorators(...responses);
 }

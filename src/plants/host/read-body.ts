@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { HttpAdapterHost } from '@nestjs/core';
-import { PlantStoreError } from '../../errors';
-import { type HostRequest, nodeRequest } from '../../http';
+import { BodyTooLargeError } from '../errors/errors';
+import { type HostRequest, nodeRequest } from '../http/node-request';
 import { markForExpress, removeMarks, skipParsers } from './express';
 import { bodySourceOf, markForFastify, prepareFastify } from './fastify';
 
@@ -36,7 +36,8 @@ export function keepBodiesUnread(host: HttpAdapterHost): void {
   // In Nest's testing module the adapter comes after the providers.
   host.init$.subscribe(() => {
     const { httpAdapter } = host;
-    if (prepared.has(httpAdapter)) return;
+    // An application without HTTP has none.
+    if (!(httpAdapter as object | undefined) || prepared.has(httpAdapter)) return;
     prepared.add(httpAdapter);
     if (httpAdapter.getType() === 'fastify') prepareFastify(httpAdapter.getInstance());
     const isExpress = httpAdapter.getType() === 'express';
@@ -49,7 +50,7 @@ export const wasRead = (message: IncomingMessage): boolean => bodySourceOf(messa
 
 /**
  * @param limit bytes
- * @throws PlantStoreError `bodyTooLarge` when the body is larger; the rest of it is discarded
+ * @throws BodyTooLargeError when the body is larger; the rest of it is discarded
  */
 export function readBody(request: HostRequest, limit: number): Promise<Buffer> {
   const message = nodeRequest(request);
@@ -57,7 +58,7 @@ export function readBody(request: HostRequest, limit: number): Promise<Buffer> {
   removeMarks(message);
   return new Promise((resolve, reject) => {
     if (Number(message.headers['content-length'] ?? 0) > limit) {
-      throw new PlantStoreError('bodyTooLarge');
+      throw new BodyTooLargeError(limit);
     }
     collectBytes(source, limit, (error, bytes = Buffer.of()) => {
       if (error) reject(error);
@@ -87,7 +88,7 @@ export function collectBytes(
       chunks.push(chunk);
     } else if (wasWithin) {
       chunks.length = 0;
-      done(new PlantStoreError('bodyTooLarge'));
+      done(new BodyTooLargeError(limit));
     }
   });
   source.on('end', () => {

@@ -1,46 +1,7 @@
-import { setImmediate } from 'node:timers/promises';
 import { pass, releaseClock, stopClock } from '../../../test/support/clock';
-import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors';
+import { makeGroupCommit, turn } from '../../../test/support/group-commit';
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
 import { batchChannel, type CommitEvent, commitChannel } from '../plants.channels';
-import { GroupCommit, type GroupCommitOptions } from './group-commit';
-
-/** Milliseconds after which a batch has timed out. */
-const DEADLINE = 10_000;
-
-/** A group commit over a store whose batches the test settles by hand. */
-function makeGroupCommit(options: Partial<GroupCommitOptions<number, number>> = {}) {
-  const batches: {
-    items: readonly number[];
-    succeed: (outcomes?: (number | PlantStoreError)[]) => void;
-    fail: (error: Error) => void;
-  }[] = [];
-  const commits = new GroupCommit<number, number>({
-    commit: (items) =>
-      new Promise((resolve, reject) => {
-        batches.push({
-          items,
-          succeed: (outcomes = items.map((item) => item * 10)) => {
-            resolve(outcomes);
-          },
-          fail: reject,
-        });
-      }),
-    weigh: () => 1,
-    batchWeight: 100,
-    queueWeight: 1000,
-    queueTime: 10_000,
-    deadline: DEADLINE,
-    timedOutLimit: 1,
-    ...options,
-  });
-  return { commits, batches };
-}
-
-/** Waits for the end of a turn of the event loop, where batches start. */
-async function turn(): Promise<void> {
-  await setImmediate();
-  await setImmediate();
-}
 
 describe('GroupCommit', () => {
   beforeEach(stopClock);
@@ -113,6 +74,22 @@ describe('GroupCommit', () => {
     expect(await Promise.all(accepted)).toEqual(accepted.map(() => 20));
   });
 
+  it('estimates how long the queue takes, by the moving average of recent batches', async () => {
+    const { commits, batches } = makeGroupCommit({ batchWeight: 2, queueTime: 2000 });
+    for (const duration of [4000, 2000]) {
+      const item = commits.submit(1);
+      await turn();
+      pass(duration);
+      batches.at(-1)?.succeed();
+      await item;
+    }
+
+    // First 1000 ms, then 1000 + (2000 - 1000) / 4: 3.2 items of weight 1 take 2000 ms.
+    while (!commits.isFull) void commits.submit(2);
+
+    expect(commits.queueLength).toBe(4);
+  });
+
   it.each([
     ['refused', new UnavailableError(), UnavailableError],
     ['of unknown outcome', new Error('unexpected'), OutcomeUnknownError],
@@ -124,90 +101,13 @@ describe('GroupCommit', () => {
 
     batches[0]?.fail(fault);
 
-    await expect(first).rejects.toThrow(expected);
+    const error: unknown = await first.catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(expected);
+    expect(error).toHaveProperty('cause', fault === error ? undefined : fault);
     await turn();
     batches[1]?.succeed();
     expect(await second).toBe(20);
   });
-
-  it('reports an unknown outcome when a batch times out, and refuses items until it ends', async () => {
-    const { commits, batches } = makeGroupCommit();
-    const timedOut = commits.submit(1);
-    await turn();
-    const queued = commits.submit(2);
-
-    pass(DEADLINE - 1);
-    expect(commits.isStuck).toBe(false);
-    pass(1);
-
-    await expect(timedOut).rejects.toThrow(OutcomeUnknownError);
-    await expect(queued).rejects.toThrow(UnavailableError);
-    expect(commits.isStuck).toBe(true);
-    await expect(commits.submit(3)).rejects.toThrow(UnavailableError);
-
-    batches[0]?.succeed();
-    await turn();
-    const next = commits.submit(4);
-    await turn();
-    batches[1]?.succeed();
-    expect(await next).toBe(40);
-  });
-
-  it('starts another batch beside one that has timed out, up to a limit', async () => {
-    const { commits, batches } = makeGroupCommit({ timedOutLimit: 2 });
-    const timedOut = commits.submit(1);
-    await turn();
-    const queued = commits.submit(2);
-    await turn();
-    expect(batches).toHaveLength(1);
-
-    pass(DEADLINE);
-    await expect(timedOut).rejects.toThrow(OutcomeUnknownError);
-    await turn();
-    batches[1]?.succeed();
-    expect(await queued).toBe(20);
-
-    const alsoTimedOut = commits.submit(3);
-    await turn();
-    pass(DEADLINE);
-    await expect(alsoTimedOut).rejects.toThrow(OutcomeUnknownError);
-    await expect(commits.submit(4)).rejects.toThrow(UnavailableError);
-    batches[0]?.succeed();
-    batches[2]?.succeed();
-  });
-
-  it.each([
-    ['ends', 9000, true],
-    ['times out', DEADLINE, false],
-  ])(
-    'is late while items wait, and refuses those that are overdue when a batch %s',
-    async (_what, time, succeeds) => {
-      const { commits, batches } = makeGroupCommit({ batchWeight: 1, timedOutLimit: 2 });
-      const [first, second, overdue] = [1, 2, 3].map((item) => commits.submit(item));
-      await turn();
-      pass(1999);
-      expect(commits.isLate).toBe(false);
-      pass(1);
-      expect(commits.isLate).toBe(true);
-      pass(7000);
-      batches[0]?.succeed();
-      await first;
-      await turn();
-      const last = commits.submit(4);
-
-      pass(time);
-      if (succeeds) batches[1]?.succeed();
-
-      await Promise.allSettled([second]);
-      await expect(overdue).rejects.toThrow(UnavailableError);
-      await turn();
-      expect(batches.map(({ items }) => items)).toEqual([[1], [2], [4]]);
-      expect(commits.isLate).toBe(false);
-      batches[2]?.succeed();
-      expect(await last).toBe(40);
-    },
-  );
-
   it('closes once all earlier items are settled', async () => {
     const { commits, batches } = makeGroupCommit();
     const outcome = commits.submit(1);
@@ -222,6 +122,23 @@ describe('GroupCommit', () => {
     batches[0]?.succeed();
     await closing;
 
+    expect(await outcome).toBe(10);
+  });
+
+  it('waits for the batch under way when it closes', async () => {
+    const { commits, batches } = makeGroupCommit();
+    const outcome = commits.submit(1);
+    await turn();
+    let isClosed = false;
+
+    const closing = commits.close().then(() => {
+      isClosed = true;
+    });
+    await turn();
+
+    expect(isClosed).toBe(false);
+    batches[0]?.succeed();
+    await closing;
     expect(await outcome).toBe(10);
   });
 

@@ -1,4 +1,4 @@
-import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors';
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
 import { type BatchEvent, batchChannel, type CommitEvent, commitChannel } from '../plants.channels';
 
 export interface GroupCommitOptions<Item, Outcome> {
@@ -28,7 +28,7 @@ export interface GroupCommitOptions<Item, Outcome> {
   readonly timedOutLimit: number;
 }
 
-/** Milliseconds for which the oldest item has waited when the queue counts as late. */
+/** Milliseconds without an answer after which an item is late. */
 const LATE = 2000;
 
 interface QueuedItem<Item, Outcome> {
@@ -48,7 +48,10 @@ interface QueuedItem<Item, Outcome> {
 export class GroupCommit<Item, Outcome> {
   private queue: QueuedItem<Item, Outcome>[] = [];
   private totalQueueWeight = 0;
-  private committing = 0;
+  /** The batch under way, unless it has timed out. */
+  private current: readonly QueuedItem<Item, Outcome>[] | undefined;
+  /** When an item was last answered late; -Infinity once one was answered in time again. */
+  private lateAt = -Infinity;
   /** Milliseconds: a moving average, of which the latest batch makes up a quarter. */
   private averageDuration = 0;
   private readonly timedOut = new Set<unknown>();
@@ -66,6 +69,7 @@ export class GroupCommit<Item, Outcome> {
    */
   submit(item: Item): Promise<Outcome> {
     const event: CommitEvent = {};
+    if (!commitChannel.hasSubscribers) return this.enqueue(item, event);
     return commitChannel.tracePromise(() => this.enqueue(item, event), event);
   }
 
@@ -94,10 +98,24 @@ export class GroupCommit<Item, Outcome> {
     return this.timedOut.size >= this.options.timedOutLimit;
   }
 
-  /** Whether items are refused or wait long: for readiness probes. */
+  /**
+   * Whether items are refused or answered late: for readiness probes. Once late, it stays so until an
+   * item is answered in time, or none has been late for as long as the deadline.
+   */
   get isLate(): boolean {
-    const [oldest] = this.queue;
-    return this.isStuck || (oldest !== undefined && performance.now() - oldest.since >= LATE);
+    return this.hasLateItem || performance.now() - this.lateAt < this.options.deadline;
+  }
+
+  /** Whether items are refused, or one waits for its answer for long now. */
+  get hasLateItem(): boolean {
+    const now = performance.now();
+    const since = this.current?.[0]?.since ?? this.queue[0]?.since ?? now;
+    return this.isStuck || now - since >= LATE;
+  }
+
+  /** Forgets late answers, once something else has shown that the store answers in time. */
+  forgetLate(): void {
+    this.lateAt = -Infinity;
   }
 
   /** Refuses new items, and resolves once all earlier ones are settled. */
@@ -110,7 +128,7 @@ export class GroupCommit<Item, Outcome> {
   }
 
   private get isIdle(): boolean {
-    return this.committing === 0 && this.queue.length === 0;
+    return !this.current && this.timedOut.size === 0 && this.queue.length === 0;
   }
 
   /** Starts a batch at the end of this turn of the event loop, so that it has all items of the turn. */
@@ -125,20 +143,24 @@ export class GroupCommit<Item, Outcome> {
 
   /** One batch at a time, besides those that have timed out. */
   private get canStart(): boolean {
-    return this.committing === this.timedOut.size && !this.isStuck;
+    return !this.current && !this.isStuck;
   }
 
   private async commitBatch(): Promise<void> {
     const batch = this.takeBatch();
-    this.committing++;
+    // Items may have been refused since the batch was scheduled.
+    if (batch.length === 0) return;
+    this.current = batch;
     for (const { event } of batch) event.batchSize = batch.length;
     const start = performance.now();
     const timer = setTimeout(() => {
+      this.current = undefined;
       this.timedOut.add(batch);
+      this.noteAnswered(batch);
       fail(batch, new OutcomeUnknownError());
       if (this.isStuck) fail(this.take(Infinity), new UnavailableError());
       this.refuseOverdue();
-      if (this.queue.length > 0) this.schedule();
+      this.schedule();
     }, this.options.deadline);
 
     try {
@@ -156,21 +178,27 @@ export class GroupCommit<Item, Outcome> {
     const duration = performance.now() - start;
     this.averageDuration += (duration - this.averageDuration) / 4;
     batchChannel.publish({ items: batch.length, duration } satisfies BatchEvent);
-    this.committing--;
-    this.timedOut.delete(batch);
+    if (!this.timedOut.delete(batch)) this.current = undefined;
+    this.noteAnswered(batch);
     this.refuseOverdue();
     // Not scheduled: under a flood of requests, a turn of the event loop may take seconds.
     if (this.queue.length > 0 && !this.isScheduled && this.canStart) void this.commitBatch();
     else if (this.isIdle) this.onIdle?.();
   }
 
+  private noteAnswered([oldest]: readonly QueuedItem<Item, Outcome>[]): void {
+    const now = performance.now();
+    this.lateAt = oldest && now - oldest.since >= LATE ? now : -Infinity;
+  }
+
   /** Called when a batch ends or times out: once in every `deadline`, or more often, while items wait. */
   private refuseOverdue(): void {
     const earliest = performance.now() - this.options.deadline;
     const rest = this.queue.findIndex(({ since }) => since >= earliest);
-    if (rest === 0 || this.queue.length === 0) return;
+    const overdue = this.take(rest < 0 ? this.queue.length : rest);
+    if (overdue.length === 0) return;
     const cause = new Error('overloaded: the plant has waited too long for its batch');
-    fail(this.take(rest < 0 ? Infinity : rest), new UnavailableError({ cause }));
+    fail(overdue, new UnavailableError({ cause }));
   }
 
   private takeBatch(): QueuedItem<Item, Outcome>[] {

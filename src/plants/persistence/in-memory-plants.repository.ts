@@ -6,12 +6,8 @@ import { type KeyedPlant, repetitionOutcome } from './plant-batches';
 export class InMemoryPlantsRepository extends PlantsRepository {
   private readonly rows = new Map<bigint, KeyedPlant>();
 
-  override async insert(plant: Plant): Promise<boolean> {
-    return (await this.insertOnce(plant)) === 'created';
-  }
-
-  override insertOnce({ id, name, tag }: Plant, key?: string): Promise<Insertion> {
-    const plant = { id, name, tag, key };
+  override insert({ id, name, tag }: Plant, keyDigest?: string): Promise<Insertion> {
+    const plant = { id, name, tag, keyDigest };
     const stored = this.rows.get(id);
     if (stored) return Promise.resolve(repetitionOutcome(stored, plant));
     this.rows.set(id, plant);

@@ -1,7 +1,8 @@
+import type { OnApplicationShutdown } from '@nestjs/common';
 import type { PostgresOptions } from '../plants.options';
 import type { PlantsRepository } from '../plants.repository';
 import type * as postgresStore from './postgres/postgres-plants.repository';
-import type * as sqliteStore from './sqlite/sqlite-plants.repository';
+import { SqlitePlantsRepository } from './sqlite/sqlite-plants.repository';
 
 /**
  * @param sqlite the file of the SQLite database
@@ -12,11 +13,8 @@ import type * as sqliteStore from './sqlite/sqlite-plants.repository';
 export async function openRepository(
   sqlite: string,
   postgres: string | PostgresOptions | undefined,
-): Promise<PlantsRepository> {
+): Promise<PlantsRepository & OnApplicationShutdown> {
   if (postgres !== undefined) return loadPostgres().PostgresPlantsRepository.open(postgres);
-  // Loads Nest, which a command does without.
-  const { SqlitePlantsRepository } =
-    require('./sqlite/sqlite-plants.repository') as typeof sqliteStore;
   return SqlitePlantsRepository.open(sqlite);
 }
 

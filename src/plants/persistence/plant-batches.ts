@@ -1,10 +1,10 @@
-import type { Plant } from '../plant';
+import { hasSameContent, type Plant } from '../plant';
 import type { Insertion } from '../plants.repository';
 import type { GroupCommitOptions } from './group-commit';
 
 export interface KeyedPlant extends Plant {
-  /** Names its caller and idempotency key; absent when it has no key. A store keeps its SHA-256. */
-  readonly key?: string | undefined;
+  /** The SHA-256 of its idempotency key and caller, in hexadecimal digits; absent when it has no key. */
+  readonly keyDigest?: string | undefined;
 }
 
 /**
@@ -13,16 +13,11 @@ export interface KeyedPlant extends Plant {
  * @param stored the plant that has the id; undefined when that one has another key or none
  */
 export function repetitionOutcome(stored: KeyedPlant | undefined, plant: KeyedPlant): Insertion {
-  if (plant.key === undefined || plant.key !== stored?.key) return 'taken';
+  if (plant.keyDigest === undefined || plant.keyDigest !== stored?.keyDigest) return 'taken';
   return hasSameContent(stored, plant) ? 'replayed' : 'keyReused';
 }
 
-/** Whether two plants are the same but for their ids. */
-export function hasSameContent(one: Plant, other: Plant): boolean {
-  return one.name === other.name && one.tag === other.tag;
-}
-
-/** How plants share commits, in every store. docs/operating.md names these limits. */
+/** How plants share commits, in every store. */
 export const plantBatches = {
   /** 1, and 1 more for each full 4096 characters of text. */
   weigh: ({ name, tag = '' }) => 1 + Math.floor((name.length + tag.length) / 4096),

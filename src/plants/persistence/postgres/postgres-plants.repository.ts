@@ -1,32 +1,20 @@
-import { hash } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { OnApplicationShutdown } from '@nestjs/common';
-import type { ClientBase, ClientConfig } from 'pg';
-import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../../errors';
+import type { ClientBase, ClientConfig, PoolClient } from 'pg';
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
 import { INT64_MAX, INT64_MIN } from '../../int64';
 import type { Plant } from '../../plant';
 import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { GroupCommit } from '../group-commit';
-import { type KeyedPlant, plantBatches, repetitionOutcome } from '../plant-batches';
+import { type KeyedPlant, plantBatches } from '../plant-batches';
 import { StoreOpenError } from '../store-open.error';
-import {
-  isAmbiguous,
-  isPreparedStatementFault,
-  isRetryable,
-  isRowFault,
-  isServerError,
-} from './postgres.errors';
+import { isServerError, judge } from './postgres.errors';
+import { outcomeOf, type PlantsById, type RowOutcomes } from './postgres.outcomes';
 import { PostgresSessions } from './postgres.sessions';
 import { findKeyed, findPlant, insertPlants, readPlants } from './postgres.statements';
 
 /** How often a batch is tried that other transactions cause to be rolled back. */
 const MAX_ATTEMPTS = 10;
-
-/** Whether a plant was inserted, or why it was not or may not have been. */
-type RowOutcome = boolean | PlantStoreError;
-type RowOutcomes = ReadonlyMap<bigint, RowOutcome>;
-type StoredPlants = ReadonlyMap<bigint, KeyedPlant>;
-type Outcome = Insertion | PlantStoreError;
 
 /**
  * Stores plants in PostgreSQL, or in a database that speaks its protocol. Each batch is one
@@ -36,42 +24,58 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   private readonly commits = new GroupCommit<KeyedPlant, Insertion>({
     ...plantBatches,
     commit: (batch) => this.commit(batch),
-    timedOutLimit: 2,
+    timedOutLimit: 1,
   });
-  /**
-   * Whether sessions prepare the statement, which saves the server a quarter of its time. A proxy that
-   * pools transactions may not support that. The first batch to fail for it turns it off for good.
-   */
+  /** It saves the server a quarter of its time, until a proxy turns out not to support it. */
   private usesPreparedStatement = true;
 
   private constructor(private readonly sessions: PostgresSessions) {
     super();
+    sessions.onUsable = () => {
+      this.commits.forgetLate();
+    };
   }
 
   /**
    * Connects and migrates. A database that cannot be used is not an error: the repository is not ready
    * then, and keeps trying.
    *
-   * @param where a connection URL with one or more hosts, or settings of the driver
+   * @param where a connection URL, or settings of the driver, whose `connectionString` may be one. They
+   *   are read again after each fault.
    * @throws StoreOpenError when the URL or the settings are invalid
    */
   static async open(where: string | ClientConfig): Promise<PostgresPlantsRepository> {
-    let sessions;
-    try {
-      sessions = new PostgresSessions(where);
-    } catch (cause) {
-      throw new StoreOpenError('The PostgreSQL settings cannot be used', cause);
-    }
+    const sessions = makeSessions(where);
     await sessions.start();
     return new PostgresPlantsRepository(sessions);
   }
 
+  /**
+   * Says for an operator what a start would find, and changes nothing.
+   *
+   * @throws StoreOpenError when the URL or the settings are invalid
+   * @throws Error saying why the database cannot be used
+   */
+  static async look(where: string | ClientConfig): Promise<string> {
+    const sessions = makeSessions(where, false);
+    try {
+      await sessions.start();
+      if (sessions.breaker.fault) throw sessions.breaker.fault;
+      const { name, store } = sessions;
+      if (!store?.hasPlants)
+        return `${name}, which has no table plants: the service will create it`;
+      return `${name}, the store ${store.identity ?? 'without an identity'}`;
+    } finally {
+      await sessions.close();
+    }
+  }
+
   override isReady(): boolean {
-    return this.sessions.fault === undefined && !this.commits.isLate;
+    return !this.commits.isLate && this.findFault() === undefined;
   }
 
   override findFault(): Error | undefined {
-    return this.sessions.fault;
+    return this.sessions.breaker.fault;
   }
 
   override queueLength(): number {
@@ -82,13 +86,13 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     return this.commits.isFull;
   }
 
-  async insert(plant: Plant): Promise<boolean> {
-    return (await this.submit(plant)) === 'created';
-  }
-
-  override insertOnce(plant: Plant, key: string): Promise<Insertion> {
-    const { id, name, tag } = plant;
-    return this.submit(this.sessions.hasKeys ? { id, name, tag, key: hash('sha256', key) } : plant);
+  async insert({ id, name, tag }: Plant, keyDigest?: string): Promise<Insertion> {
+    const cause = this.findFault();
+    // The server may have fallen silent. More creations would only wait with the one that waits.
+    if (cause || this.commits.hasLateItem) throw new UnavailableError({ cause });
+    // A table of the operator may have no column for keys.
+    const digest = this.sessions.store?.hasKeys ? keyDigest : undefined;
+    return this.commits.submit({ id, name, tag, keyDigest: digest });
   }
 
   async find(id: bigint): Promise<Plant | undefined> {
@@ -107,55 +111,50 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     await this.sessions.close();
   }
 
-  private async submit(plant: KeyedPlant): Promise<Insertion> {
-    this.sessions.assertUsable();
-    return this.commits.submit(plant);
+  private async commit(batch: readonly KeyedPlant[]): Promise<(Insertion | PlantStoreError)[]> {
+    const cause = this.sessions.breaker.pauseReason;
+    if (cause) throw new UnavailableError({ cause });
+    return this.commitOn(await this.sessions.connect(), batch);
   }
 
   /** Inserts the first plant of each id, finds the repetitions of stored ones, and compares. */
-  private async commit(batch: readonly KeyedPlant[]): Promise<Outcome[]> {
-    this.sessions.assertNotPaused();
-    const session = await this.sessions.connect();
+  private async commitOn(
+    session: PoolClient,
+    batch: readonly KeyedPlant[],
+  ): Promise<(Insertion | PlantStoreError)[]> {
     // Of equal keys, a Map holds the last.
     const firsts = new Map(batch.toReversed().map((plant) => [plant.id, plant]));
     // Sorted, so that instances cannot deadlock.
     const rows = [...firsts.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
     const outcomes = await this.insertRows(session, rows);
-    const taken = batch.filter(({ id, key }) => key !== undefined && outcomes.get(id) === false);
+    const taken = batch.filter((plant) => plant.keyDigest && outcomes.get(plant.id) === false);
     const stored = isLost(outcomes)
       ? new UnavailableError()
       : await this.findStored(session, taken);
     session.release(stored instanceof UnavailableError);
-    return batch.map((plant) => {
-      const { id } = plant;
-      return compare(plant, firsts.get(id), outcomes.get(id), stored);
-    });
+    return batch.map((plant) => outcomeOf(plant, firsts, outcomes, stored));
   }
 
   /** Commits rows with different ids. A row that the database refuses fails alone. */
   private async insertRows(session: ClientBase, rows: readonly KeyedPlant[]): Promise<RowOutcomes> {
     for (let attempt = 1; ; attempt++) {
       try {
-        const insertion = insertPlants(session, rows, this.usesPreparedStatement);
-        const inserted = await this.sessions.answerTo(session, insertion);
-        this.sessions.confirm();
+        const inserted = await insertPlants(session, rows, this.usesPreparedStatement);
+        this.sessions.breaker.confirm();
         return new Map(rows.map(({ id }) => [id, inserted.has(id)]));
       } catch (error) {
-        const isAlive = isServerError(error) && (await this.isAlive(session));
-        if (!isAlive || isAmbiguous(error)) {
-          const cause = this.sessions.report(error, session, !isAlive);
-          return failAll(rows, new OutcomeUnknownError({ cause }));
+        const isAlive = isServerError(error) && (await hasSurvived(session));
+        const verdict = isAlive ? judge(error) : 'unknown';
+        if (verdict === 'unprepared') this.usesPreparedStatement = false;
+        if (['again', 'unprepared'].includes(verdict) && attempt < MAX_ATTEMPTS) {
+          if (verdict === 'again') await setTimeout(Math.random() * 2 ** attempt);
+          continue;
         }
-        if (attempt < MAX_ATTEMPTS && isPreparedStatementFault(error)) {
-          this.usesPreparedStatement = false;
-        } else if (attempt < MAX_ATTEMPTS && isRetryable(error)) {
-          await setTimeout(Math.random() * 2 ** attempt);
-        } else {
-          const cause = this.sessions.report(error, session);
-          if (!isRowFault(error)) return failAll(rows, new UnavailableError({ cause }));
-          if (rows.length > 1) return this.insertHalves(session, rows, cause);
-          return failAll(rows, new PlantStoreError('internal', undefined, { cause }));
-        }
+        const cause = this.sessions.report(error, session, !isAlive);
+        if (verdict === 'unknown') return failAll(rows, new OutcomeUnknownError({ cause }));
+        if (verdict !== 'row') return failAll(rows, new UnavailableError({ cause }));
+        if (rows.length > 1) return this.insertHalves(session, rows, cause);
+        return failAll(rows, new PlantStoreError('internal', undefined, { cause }));
       }
     }
   }
@@ -166,8 +165,8 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     cause: Error,
   ): Promise<RowOutcomes> {
     const middle = rows.length >> 1;
-    const others = rows.slice(middle);
     const outcomes = await this.insertRows(session, rows.slice(0, middle));
+    const others = rows.slice(middle);
     // If the session was lost meanwhile, the other half was never sent.
     const rest = isLost(outcomes)
       ? failAll(others, new UnavailableError({ cause }))
@@ -175,32 +174,34 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     return new Map([...outcomes, ...rest]);
   }
 
-  /**
-   * Whether a session survived an error. If so, the server has rolled back. An error that ends the
-   * session may follow a commit.
-   */
-  private isAlive(session: ClientBase): Promise<boolean> {
-    return this.sessions.answerTo(session, session.query('SELECT 1')).then(
-      () => true,
-      () => false,
-    );
-  }
-
-  /**
-   * Finds plants that have the same ids and keys, or says why it cannot. It is a statement of its own,
-   * so that it sees those whose commit the insert has waited for.
-   */
+  /** A statement of its own, so that it sees plants whose commit the insert has waited for. */
   private async findStored(
     session: ClientBase,
     plants: readonly KeyedPlant[],
-  ): Promise<StoredPlants | UnavailableError> {
+  ): Promise<PlantsById | UnavailableError> {
     if (plants.length === 0) return new Map();
     try {
-      return await this.sessions.answerTo(session, findKeyed(session, plants));
+      return await findKeyed(session, plants);
     } catch (error) {
       return new UnavailableError({ cause: this.sessions.report(error, session) });
     }
   }
+}
+
+function makeSessions(where: string | ClientConfig, mayMigrate = true): PostgresSessions {
+  try {
+    return new PostgresSessions(where, mayMigrate);
+  } catch (cause) {
+    throw new StoreOpenError('postgres', 'The PostgreSQL settings cannot be used', cause);
+  }
+}
+
+/** If so, the server has rolled back. An error that ends the session may follow a commit. */
+function hasSurvived(session: ClientBase): Promise<boolean> {
+  return session.query('SELECT 1').then(
+    () => true,
+    () => false,
+  );
 }
 
 function failAll(rows: readonly KeyedPlant[], error: PlantStoreError): RowOutcomes {
@@ -210,25 +211,4 @@ function failAll(rows: readonly KeyedPlant[], error: PlantStoreError): RowOutcom
 /** Whether the session was lost while it had a statement to answer. */
 function isLost(outcomes: RowOutcomes): boolean {
   return [...outcomes.values()].some((outcome) => outcome instanceof OutcomeUnknownError);
-}
-
-/**
- * @param first the plant of the batch that was tried for the id
- * @param outcome what became of that one
- * @param stored the plants stored before with the id and key of one of the batch
- */
-function compare(
-  plant: KeyedPlant,
-  first: KeyedPlant | undefined,
-  outcome: RowOutcome | undefined,
-  stored: StoredPlants | UnavailableError,
-): Outcome {
-  if (outcome === true) return plant === first ? 'created' : repetitionOutcome(first, plant);
-  if (outcome instanceof PlantStoreError) {
-    return plant === first ? outcome : new UnavailableError({ cause: outcome });
-  }
-  if (plant.key === undefined) return 'taken';
-  return stored instanceof UnavailableError
-    ? stored
-    : repetitionOutcome(stored.get(plant.id), plant);
 }

@@ -1,9 +1,86 @@
 import type { DatabaseError } from 'pg';
 
-/** What an operator can do, by SQLSTATE (PostgreSQL documentation, appendix A) or Node's code. */
+/*
+ * Beyond SQLSTATE this file depends on four texts: "timeout exceeded when trying to connect" and "Query
+ * read timeout" of pg 8.16 to 8.23, which gives these errors no code; the routine "ExecWithCheckOptions"
+ * and the notice about a cancelled wait of PostgreSQL 14 to 18 and Citus 13.2.
+ */
+
+/**
+ * What an error says about the plants of its statement, once the session has proved to be alive:
+ *
+ * - `row`: nothing was stored; one row is the cause, and fails alone
+ * - `again`: nothing was stored; another attempt may succeed
+ * - `unprepared`: nothing was stored; a proxy has put us on another session, so do not prepare
+ * - `refused`: nothing was stored; that says nothing about the next statement
+ * - `unusable`: nothing was stored; the store is not used until it works again
+ * - `unknown`: the server itself does not know whether the transaction was committed
+ */
+export type Verdict = 'row' | 'again' | 'unprepared' | 'refused' | 'unusable' | 'unknown';
+
+/**
+ * SQLSTATE codes and classes (PostgreSQL documentation, appendix A), their meaning, and the verdict. The
+ * longest one that a code begins with counts.
+ */
+const VERDICTS: readonly (readonly [codes: string, meaning: string, verdict: Verdict])[] = [
+  ['08', 'a connection to another server failed: a worker of Citus, a foreign one', 'unknown'],
+  ['XX 40003', 'internal error; statement completion unknown', 'unknown'],
+  ['40001 40P01', 'serialization failure; deadlock', 'again'],
+  ['26000 42P05', 'the prepared statement does not exist, or does already', 'unprepared'],
+  ['40', 'another rollback', 'refused'],
+  ['55', 'a lock was not available in time, or the object is in use', 'refused'],
+  ['57', 'cancelled by an operator or a time limit', 'refused'],
+  ['72', 'snapshot too old', 'refused'],
+  ['21 22', 'invalid data', 'row'],
+  ['23 44', 'a constraint, a missing partition, or the check option of a view', 'row'],
+  ['54', 'the row is too large', 'row'],
+  ['09 38 39 45 P0', 'a trigger raised an error', 'row'],
+  // Classes that the SQL standard leaves to applications, less those of PostgreSQL and YugabyteDB.
+  ['6 7 8 9 I J K L M N O Q R S T U V W Z', 'a trigger raised an error of its own', 'row'],
+];
+
+const VERDICT_OF = new Map(
+  VERDICTS.flatMap(([codes, , verdict]) =>
+    codes.split(' ').map((code) => [code, verdict] as const),
+  ),
+);
+
+/** What a server error means for the plants of a statement, by {@link VERDICTS}; others are `unusable`. */
+export function judge({ code, routine }: ServerError): Verdict {
+  // A missing privilege has the same code as a row-level policy.
+  if (code === '42501') return routine === 'ExecWithCheckOptions' ? 'row' : 'unusable';
+  for (let length = code.length; length > 0; length--) {
+    const verdict = VERDICT_OF.get(code.slice(0, length));
+    if (verdict) return verdict;
+  }
+  return 'unusable';
+}
+
+/** An error that the server reported. Any other means that the connection was lost or timed out. */
+type ServerError = Pick<DatabaseError, 'routine'> & { readonly code: string };
+
+export function isServerError(error: unknown): error is Error & ServerError {
+  return error instanceof Error && 'severity' in error && 'code' in error;
+}
+
+/** Whether all our sessions were in use, which says nothing about the server. */
+export function isPoolExhausted(error: unknown): boolean {
+  return (error as Error).message === 'timeout exceeded when trying to connect';
+}
+
+/**
+ * Whether a notice says that the wait for a synchronous standby was cancelled: the server reports success
+ * then. What a worker of Citus says comes from another routine, and only its text tells what it is.
+ */
+export function isCancelledWait({ routine, message }: Partial<DatabaseError>): boolean {
+  return (
+    routine === 'SyncRepWaitForLSN' ||
+    message?.includes('wait for synchronous replication') === true
+  );
+}
+
+/** What an operator can do, by SQLSTATE or Node's code. */
 const ADVICE: Partial<Record<string, string>> = {
-  '25006':
-    'The store needs a server that accepts writes: name the primary in the URL, or all hosts of the cluster.',
   '28000': "Check the user and sslmode, and the server's pg_hba.conf.",
   '28P01': 'Check the user and the password.',
   '3D000': 'Create the database, or correct its name.',
@@ -18,63 +95,19 @@ const ADVICE: Partial<Record<string, string>> = {
   ECONNREFUSED: 'Check that the server runs, and the host and the port.',
   ENOTFOUND: 'Check the name of the host.',
 };
-
 /** For the errors of OpenSSL and of Node's verification, which name no file. */
 const FILES = 'Check the files that sslrootcert, sslcert and sslkey name.';
 
-/** Whether the server reported the error. If not, the connection was lost or timed out. */
-export function isServerError(error: unknown): error is DatabaseError & { code: string } {
-  return error instanceof Error && 'severity' in error && 'code' in error;
-}
-
-/** Serialization failures and deadlocks: another attempt may succeed. */
-export const isRetryable = hasCode(/^40(001|P01)$/);
-
-/** A prepared statement is missing or exists already: a proxy has put us on another session. */
-export const isPreparedStatementFault = hasCode(/^(26000|42P05)$/);
-
-/**
- * Whether one row caused the error, by SQLSTATE class: its data (21, 22), a constraint or a missing
- * partition (23, 44), a row-level policy (42501 from one routine), its size (54), or a trigger (09, 38,
- * 39, 45, P0). A trigger may also use the classes that the SQL standard leaves to applications, less
- * those that PostgreSQL and YugabyteDB use themselves.
- */
-export function isRowFault(error: Pick<DatabaseError, 'routine'> & { code: string }): boolean {
-  const { code, routine } = error;
-  if (code === '42501') return routine === 'ExecWithCheckOptions';
-  return /^(?:09|2[123]|3[89]|4[45]|54|P0|(?!72)[6-9I-OQ-WZ])/.test(code);
-}
-
-/** Whether all our sessions were in use, which says nothing about the server. */
-export function isPoolExhausted(error: unknown): boolean {
-  // The driver gives this error no code.
-  return String(error).includes('timeout exceeded when trying to connect');
-}
-
-/** Whether the server has too little memory or disk space or too few connections. */
-export function isOutOfResources(error: unknown): boolean {
-  return isServerError(error) && error.code.startsWith('53');
-}
-
-/**
- * Whether the server itself does not know if the transaction was committed: it lost a connection to
- * another server (08), says so (40003), or had an internal error (XX).
- */
-export const isAmbiguous = hasCode(/^(08|40003|XX)/);
-
-/** A conflict, a lock or a cancellation, which says nothing about the next statement. */
-export const isMomentary = hasCode(/^(40|55|57)/);
-
-function hasCode(codes: RegExp): (error: { code: string }) => boolean {
-  return ({ code }) => codes.test(code);
-}
-
 /** An error for an operator, in one line and without secrets, with advice where there is some. */
 export function toOperatorError(where: string, error: unknown): Error {
-  const { code, message } = error as { code?: string; message: string };
-  const line = message.trim().replaceAll(/\s*\n\s*/g, ' ');
+  // Node tries each address of a host name and reports all failures together, without a message.
+  const cause: unknown = error instanceof AggregateError ? error.errors[0] : error;
+  const { code, message } = cause as { code?: string; message: string };
+  const line = message
+    .trim()
+    .replaceAll(/\s*\n\s*/g, ' ')
+    .replace(/^Query read timeout$/, 'the server did not answer a statement within the time limit');
   const reason = line === '' || code === undefined ? line || code : `${line} (${code})`;
   const advice = /^ERR_(OSSL|SSL)|CERT/.test(code ?? '') ? FILES : ADVICE[code ?? ''];
-  const sentences = `${where}: ${reason}.${advice === undefined ? '' : ` ${advice}`}`;
-  return new Error(sentences, { cause: error });
+  return new Error(`${where}: ${reason}.${advice === undefined ? '' : ` ${advice}`}`, { cause });
 }

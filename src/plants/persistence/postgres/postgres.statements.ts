@@ -2,20 +2,19 @@ import { hash } from 'node:crypto';
 import type { ClientBase, DatabaseError, QueryConfig } from 'pg';
 import type { Plant } from '../../plant';
 import type { KeyedPlant } from '../plant-batches';
+import { isCancelledWait } from './postgres.errors';
 
-const INSERT = insertStatement('id, name, tag', '$1::bigint[], $2::text[], $3::text[]');
-const INSERT_KEYED = insertStatement(
-  'id, name, tag, idempotency_key',
-  '$1::bigint[], $2::text[], $3::text[], $4::bytea[]',
-);
+const INSERT = insertStatement('', '');
+const INSERT_KEYED = insertStatement(', idempotency_key', ', $4::bytea[]');
 
 /**
  * No conflict target, so that a table may enforce unique ids in any way. Ids come back as text, since
  * `binary` in the URL or in the driver's process-wide defaults asks for binary results.
  */
-function insertStatement(columns: string, arrays: string): { name: string; text: string } {
+function insertStatement(keyColumn: string, keys: string): { name: string; text: string } {
   const text = `
-    INSERT INTO plants (${columns}) SELECT * FROM unnest(${arrays})
+    INSERT INTO plants (id, name, tag${keyColumn})
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[]${keys})
     ON CONFLICT DO NOTHING RETURNING id::text`;
   // A session may have the statement of another version of the program.
   return { name: `plants-${hash('sha1', text)}`, text };
@@ -26,13 +25,11 @@ function insertStatement(columns: string, arrays: string): { name: string; text:
  * first condition is for Citus, which otherwise asks every shard.
  */
 const FIND_KEYED = `
-  SELECT plants.id::text, plants.name, tag, encode(idempotency_key, 'hex') AS key,
+  SELECT plants.id::text, plants.name, tag, encode(idempotency_key, 'hex') AS digest,
          current_setting('synchronous_standby_names', true) AS standbys
   FROM plants JOIN unnest($1::bigint[], $2::bytea[]) AS sought (id, key)
     ON plants.id = sought.id AND idempotency_key = sought.key
   WHERE plants.id = ANY ($1)`;
-
-const FIND = 'SELECT id::text, name, tag FROM plants WHERE id = $1';
 const READ = `
   SELECT id::text, name, tag FROM plants
   WHERE id BETWEEN $1 AND $2 ORDER BY plants.id LIMIT $3`;
@@ -46,12 +43,11 @@ interface PlantRow {
   readonly tag: string | null;
 }
 /** `standbys` is null where the server has no such setting. */
-type KeyedRow = PlantRow & { readonly key: string; readonly standbys: string | null };
+type KeyedRow = PlantRow & { readonly digest: string; readonly standbys: string | null };
 
 /**
  * Inserts plants with different ids in one transaction.
  *
- * @param plants whose keys are digests
  * @returns the ids that were free, once the plants are committed
  */
 export async function insertPlants(
@@ -59,19 +55,18 @@ export async function insertPlants(
   plants: readonly KeyedPlant[],
   isPrepared: boolean,
 ): Promise<Set<bigint>> {
-  const isKeyed = plants.some(({ key }) => key !== undefined);
+  const isKeyed = plants.some(({ keyDigest }) => keyDigest !== undefined);
   const { name, text } = isKeyed ? INSERT_KEYED : INSERT;
-  const values: unknown[] = (['id', 'name', 'tag'] as const).map((column) =>
+  const columns = (['id', 'name', 'tag'] as const).map((column) =>
     plants.map((plant) => plant[column]),
   );
-  if (isKeyed) values.push(toByteas(plants));
-  const query = { ...(isPrepared && { name }), text, values };
-  const rows = await commitOn<{ id: string }>(client, query);
+  const values = isKeyed ? [...columns, toByteas(plants)] : columns;
+  const rows = await commitOn<PlantRow>(client, { ...(isPrepared && { name }), text, values });
   return new Set(rows.map(({ id }) => BigInt(id)));
 }
 
 /**
- * Finds the plants that have the ids of other plants, and the same keys, which are digests.
+ * Finds the plants that have the ids of other plants, and the same keys.
  *
  * @returns by id, once they are as durable as plants that this session has inserted
  */
@@ -83,24 +78,22 @@ export async function findKeyed(
   const { rows } = await client.query<KeyedRow>(FIND_KEYED, [ids, toByteas(plants)]);
   // A plant is visible once its commit has been replicated. But it is visible before, if the wait
   // for the standby was cancelled, or if the server has crashed in it and started again.
-  if (rows.some(({ standbys }) => Boolean(standbys))) {
-    await commitOn(client, { text: WAIT_FOR_STANDBYS });
-  }
-  return new Map(rows.map((row) => [BigInt(row.id), { ...toPlant(row), key: row.key }]));
+  if (rows.some(({ standbys }) => standbys)) await commitOn(client, { text: WAIT_FOR_STANDBYS });
+  return new Map(rows.map((row) => [BigInt(row.id), { ...toPlant(row), keyDigest: row.digest }]));
 }
 
 export async function findPlant(client: ClientBase, id: bigint): Promise<Plant | undefined> {
-  const { rows } = await client.query<PlantRow>(FIND, [id]);
+  const text = 'SELECT id::text, name, tag FROM plants WHERE id = $1';
+  const { rows } = await client.query<PlantRow>(text, [id]);
   return rows.map(toPlant)[0];
 }
 
+/** Reads plants in id order. */
 export async function readPlants(
   client: ClientBase,
-  from: bigint,
-  to: bigint,
-  limit: number,
+  ...fromToLimit: [from: bigint, to: bigint, limit: number]
 ): Promise<Plant[]> {
-  const { rows } = await client.query<PlantRow>(READ, [from, to, limit]);
+  const { rows } = await client.query<PlantRow>(READ, fromToLimit);
   return rows.map(toPlant);
 }
 
@@ -109,7 +102,7 @@ function toPlant({ id, name, tag }: PlantRow): Plant {
 }
 
 function toByteas(plants: readonly KeyedPlant[]): (string | undefined)[] {
-  return plants.map(({ key }) => (key === undefined ? undefined : `\\x${key}`));
+  return plants.map(({ keyDigest }) => keyDigest && `\\x${keyDigest}`);
 }
 
 /**
@@ -121,12 +114,8 @@ async function commitOn<Row extends object>(
   query: QueryConfig,
 ): Promise<Row[]> {
   const warnings: unknown[] = [];
-  // If the wait for the standby is cancelled, the server warns and reports success. What a worker of
-  // Citus says comes from another routine, and only its text tells what it is.
-  const onNotice = ({ routine, message }: Partial<DatabaseError>): void => {
-    if (routine === 'SyncRepWaitForLSN' || message?.includes('wait for synchronous replication')) {
-      warnings.push(message);
-    }
+  const onNotice = (notice: Partial<DatabaseError>): void => {
+    if (isCancelledWait(notice)) warnings.push(notice);
   };
   client.on('notice', onNotice);
   try {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { OutcomeUnknownError, UnavailableError } from '../../../errors';
+import { OutcomeUnknownError, UnavailableError } from '../../errors/errors';
 import { INT64_MAX, INT64_MIN } from '../../int64';
 import type { Plant } from '../../plant';
 import { type Insertion, PlantsRepository } from '../../plants.repository';
@@ -55,12 +55,8 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     return new SqlitePlantsRepository(resolve(path), thread);
   }
 
-  async insert({ id, name, tag }: Plant): Promise<boolean> {
-    return (await this.commits.submit({ id, name, tag })) === 'created';
-  }
-
-  override insertOnce({ id, name, tag }: Plant, key: string): Promise<Insertion> {
-    return this.commits.submit({ id, name, tag, key });
+  insert({ id, name, tag }: Plant, keyDigest?: string): Promise<Insertion> {
+    return this.commits.submit({ id, name, tag, keyDigest });
   }
 
   async find(id: bigint): Promise<Plant | undefined> {

@@ -10,8 +10,19 @@ export const SQLITE_FULL = 13;
 export const SQLITE_CANTOPEN = 14;
 export const SQLITE_NOTADB = 26;
 
-export const DAMAGE_ADVICE =
-  'run `plant-store check --deep` and restore a backup, as docs/data.md describes';
+const RESTORE_ADVICE = 'stop the service and run `plant-store restore BACKUP`';
+const DAMAGE_ADVICE = `run \`plant-store check --deep\`; to repair it, ${RESTORE_ADVICE}`;
+
+/** The write-ahead log does not belong to what the database file has now, and would damage it. */
+export class ForeignLogError extends Error {
+  /** @param log device and inode number of the log */
+  constructor(
+    what: string,
+    readonly log: string | undefined,
+  ) {
+    super(`${what}, and its write-ahead log belongs to what it was: ${RESTORE_ADVICE}`);
+  }
+}
 
 /** The primary result code; undefined if the error is not SQLite's. */
 export function resultCodeOf(error: unknown): number | undefined {

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { makeFolder, removeFolder } from '../../../../test/support/folder';
 import { query } from '../../../../test/support/sqlite';
-import { makeLogDurable } from './sqlite.recovery';
-import { migrate } from './sqlite.schema';
+import { closeAndKeepLog, emptyLog, makeLogDurable, openLogKeeper } from './sqlite.recovery';
+import { migrateFile } from './sqlite.schema';
 
 /** Prints how another process finds the file: 1 for a log that it cannot empty, and its failure to get exclusive use. */
 const OTHER_PROCESS = `
@@ -20,7 +20,7 @@ const OTHER_PROCESS = `
     console.log(busy, error.message);
   }`;
 
-describe('the recovery from a failed sync', () => {
+describe('the recovery from a failure', () => {
   let folder: string;
   let file: string;
   let log: string;
@@ -32,7 +32,7 @@ describe('the recovery from a failed sync', () => {
     log = `${file}-wal`;
     database = new DatabaseSync(file, { timeout: 1000 });
     database.exec('PRAGMA journal_mode = WAL');
-    migrate(database);
+    migrateFile(database);
     database.exec("INSERT INTO plants (id, name) VALUES (1, 'Fern')");
     other = new DatabaseSync(file, { timeout: 0 });
   });
@@ -84,5 +84,27 @@ describe('the recovery from a failed sync', () => {
       other.exec("INSERT INTO plants (id, name) VALUES (2, 'Moss')");
     }).toThrow('database is locked');
     expect(statSync(log).size).toBe(size);
+  });
+
+  it('leaves file and log as they are when the last connection closes before its keeper', () => {
+    const keeper = openLogKeeper(file);
+    other.close();
+    const [fileBefore, logBefore] = [readFileSync(file), readFileSync(log)];
+
+    closeAndKeepLog(database, keeper);
+
+    expect(readFileSync(file).equals(fileBefore)).toBe(true);
+    expect(readFileSync(log).equals(logBefore)).toBe(true);
+    database = new DatabaseSync(file);
+    expect(database.prepare('SELECT count(*) AS count FROM plants').get()).toEqual({ count: 1 });
+    other = new DatabaseSync(file);
+  });
+
+  it('keeps no other connection from emptying the log', () => {
+    const keeper = openLogKeeper(file);
+
+    expect(emptyLog(database)).toBe(true);
+
+    keeper.close();
   });
 });

@@ -1,10 +1,12 @@
 import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { DatabaseSync } from 'node:sqlite';
-import { syncDirectory, withoutWaiting } from './sqlite.integrity';
+import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+import { syncDirectory } from './sqlite.files';
+import { withoutWaiting } from './sqlite.integrity';
 
 /**
- * What is done after a failed sync. It depends on behaviour that is not promised:
+ * What is done after a failure. It depends on behaviour that is not promised:
  *
  * - Linux takes pages that it could not write for clean, and later syncs pass them by. Writing the same
  *   bytes again makes the pages dirty.
@@ -13,8 +15,10 @@ import { syncDirectory, withoutWaiting } from './sqlite.integrity';
  * - A connection that has begun to write keeps others from adding to the log and from emptying it.
  * - SQLite sets no POSIX lock on the log, so closing a descriptor of it drops none. Closing one of the
  *   database file or of its `-shm` would drop those of the whole process.
+ * - The last connection that closes writes the log to the database file and removes the log, but not one
+ *   that can only read. Every connection to a file with a log counts, once it has read.
  *
- * Tried with SQLite 3.49.1, 3.53.0 and 3.53.4 (Node.js 22.16, 24.16 and 26.10) on Linux 6.18.
+ * Tried with SQLite 3.51.3 and 3.53.4 (Node.js 22.22.3, 24.15 and 26.10) on Linux 6.18.
  * `sqlite.recovery.spec.ts` fails when SQLite changes.
  */
 
@@ -52,5 +56,23 @@ function rewrite(file: string): void {
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);
+  }
+}
+
+/** Opens a connection that keeps another one from writing the log to the database file when it closes. */
+export function openLogKeeper(path: string): DatabaseSync {
+  const keeper = new DatabaseSync(pathToFileURL(path), { readOnly: true });
+  keeper.prepare('SELECT name FROM sqlite_schema').get();
+  return keeper;
+}
+
+/** Closes a connection and its keeper, and leaves database file and log as they are. */
+export function closeAndKeepLog(database: DatabaseSync, keeper: DatabaseSync): void {
+  for (const each of [database, keeper]) {
+    try {
+      each.close();
+    } catch {
+      // A broken connection may fail to close. One that is in order has closed its keeper before.
+    }
   }
 }

@@ -17,7 +17,7 @@ const CREATE_STORE = `
   INSERT INTO plants_store VALUES (lower(hex(randomblob(16))))`;
 
 /** Brings the schema to its newest version, in one transaction that locks out other processes. */
-export function migrate(database: DatabaseSync, log?: LogUpgrade): void {
+export function migrateFile(database: DatabaseSync, log?: LogUpgrade): void {
   database.exec('BEGIN IMMEDIATE');
   const version = readSchemaVersion(database);
   if (version > 0 && version < SCHEMA_VERSION) log?.(describeUpgrade(version, SCHEMA_VERSION));

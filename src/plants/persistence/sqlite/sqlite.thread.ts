@@ -48,7 +48,7 @@ export interface SqliteBatch {
   readonly ids: BigInt64Array;
   readonly names: readonly string[];
   readonly tags: readonly (string | undefined)[];
-  readonly keys: readonly (string | undefined)[];
+  readonly keyDigests: readonly (string | undefined)[];
 }
 
 export interface SqliteQuery {
@@ -139,7 +139,7 @@ export class SqliteThread {
       ids: BigInt64Array.from(plants, ({ id }) => id),
       names: plants.map(({ name }) => name),
       tags: plants.map(({ tag }) => tag),
-      keys: plants.map(({ key }) => key),
+      keyDigests: plants.map(({ keyDigest }) => keyDigest),
     });
   }
 
@@ -183,12 +183,14 @@ export class SqliteThread {
  */
 export async function openSqlite(path: string, log?: LogUpgrade): Promise<SqliteThread> {
   const fault = describeUnusablePath(path);
-  if (fault) throw new StoreOpenError(`The database file ${path} cannot be used`, `it ${fault}`);
+  // Without the path, which may be a URL with a password.
+  if (fault)
+    throw new StoreOpenError('sqlite', 'The database file cannot be used', `its path ${fault}`);
   const absolute = resolvePath(path);
   try {
     return await SqliteThread.start({ path: absolute, identity: undefined }, log);
   } catch (cause) {
-    throw new StoreOpenError(`The database file ${absolute} cannot be used`, cause);
+    throw new StoreOpenError('sqlite', `The database file ${absolute} cannot be used`, cause);
   }
 }
 
@@ -198,7 +200,10 @@ export function describeUnusablePath(path: string): string | undefined {
   if (path.startsWith(':memory:') || /^file:.*[?&]mode=memory/s.test(path)) {
     return 'must name a file: a database in memory loses all plants when the service stops';
   }
-  if (path.startsWith('file:')) return 'must name a file by its path, not by a URI';
+  // One letter is a drive of Windows.
+  if (/^[a-z][a-z\d+.-]+:/i.test(path)) {
+    return 'must be the path of a file, such as data/plants.db, without a scheme before it. The URL of a PostgreSQL database goes in the option `postgres`, or alone in DATABASE_URL. Write ./ before a file name with a colon';
+  }
   let folder = dirname(resolvePath(path));
   while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== false) return undefined;

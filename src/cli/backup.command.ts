@@ -1,0 +1,39 @@
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { withInterrupts } from './interrupt';
+import { sizeOf, writeNewFile } from './new-file';
+import { Progress } from './progress';
+import { checkSqlite, copySqlite } from './sqlite.maintenance';
+import { sqliteFile } from './store';
+
+export function addBackup(program: Command): void {
+  program
+    .command('backup')
+    .summary('copy the store to a file')
+    .description(
+      'Copies the SQLite file that DATABASE_URL names, with all plants stored so far, and checks the copy. The service may run meanwhile. For PostgreSQL it prints the command to use.',
+    )
+    .argument('<file>', 'the copy, which must not exist')
+    .action((file: string) => withInterrupts((signal) => backUp(file, signal)));
+}
+
+async function backUp(path: string, signal: AbortSignal): Promise<void> {
+  const source = sqliteFile(`pg_dump --format=custom --file=${path} "$DATABASE_URL"`);
+  const size = sizeOf(source, 'Set DATABASE_URL to the store to copy.');
+  await writeNewFile(path, async (draft) => {
+    const progress = new Progress('MiB');
+    const timer = setInterval(() => {
+      const copied = statSync(draft, { throwIfNoEntry: false })?.size ?? 0;
+      progress.show(copied / 2 ** 20, copied / size);
+    }, 200);
+    try {
+      await copySqlite(source, draft, signal);
+      await checkSqlite(draft, signal);
+    } finally {
+      clearInterval(timer);
+      progress.clear();
+    }
+  });
+  console.error(`Backed up ${source} to ${resolve(path)}.`);
+}

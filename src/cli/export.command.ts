@@ -1,0 +1,65 @@
+import { createWriteStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import type { Command } from 'commander';
+import type { Plant, PlantsRepository } from '../plants';
+import { withInterrupts } from './interrupt';
+import { writeNewFile } from './new-file';
+import { Progress } from './progress';
+import { withRepository } from './store';
+
+/** The most plants of a page, and characters of text after which the next page has fewer. */
+const PAGE_LENGTH = 1000;
+const PAGE_TEXT = 2 ** 20;
+
+export function addExport(program: Command): void {
+  program
+    .command('export')
+    .summary('write all plants to a file')
+    .description(
+      'Writes all plants of the store that DATABASE_URL names as JSON Lines, in the order of their ids. The service may run meanwhile.',
+    )
+    .argument('[file]', 'the file to write, which must not exist; default: the standard output')
+    .action((file?: string) => withInterrupts((signal) => exportTo(file, signal)));
+}
+
+/** @param file undefined or `-` for the standard output */
+async function exportTo(file = '-', signal: AbortSignal): Promise<void> {
+  const progress = new Progress('plants');
+  // On the terminal that shows the plants, it would be among them.
+  const isShown = file !== '-' || !process.stdout.isTTY;
+  let count = 0;
+  const write = (target: NodeJS.WritableStream): Promise<void> =>
+    withRepository('exists', async (repository) => {
+      async function* lines(): AsyncGenerator<string> {
+        for await (const plants of pagesOf(repository)) {
+          yield plants.map(toLine).join('');
+          count += plants.length;
+          if (isShown) progress.show(count);
+        }
+      }
+      await pipeline(lines, target, { signal, end: file !== '-' }).finally(() => {
+        progress.clear();
+      });
+    });
+  if (file === '-') await write(process.stdout);
+  else await writeNewFile(file, (draft) => write(createWriteStream(draft)));
+  console.error(`Exported ${count} ${count === 1 ? 'plant' : 'plants'}.`);
+}
+
+/** All plants in the order of their ids, with those that are created behind the present page meanwhile. */
+async function* pagesOf(repository: PlantsRepository): AsyncGenerator<readonly Plant[]> {
+  let last: bigint | undefined;
+  for (let limit = 1; ;) {
+    const plants = await repository.page(last, limit);
+    if (plants.length === 0) return;
+    yield plants;
+    last = plants.at(-1)?.id;
+    const text = plants.reduce((sum, { name, tag = '' }) => sum + name.length + tag.length, 1);
+    limit = Math.min(2 * limit, Math.ceil((PAGE_TEXT * plants.length) / text), PAGE_LENGTH);
+  }
+}
+
+/** An id beyond 2^53 is no number of JavaScript. */
+function toLine({ id, name, tag }: Plant): string {
+  return `{"id":${id},${JSON.stringify({ name, tag }).slice(1)}\n`;
+}

@@ -1,0 +1,77 @@
+#!/usr/bin/env node
+import '../server/node-version';
+import { Command, CommanderError } from 'commander';
+import { findNearMatch, UsageError } from '../plants/program';
+import { packageVersion } from '../server/package-version';
+import { addBackup } from './backup.command';
+import { addCheck } from './check.command';
+import { addExport } from './export.command';
+import { addHealth } from './health.command';
+import { addImport } from './import.command';
+import { addRestore } from './restore.command';
+import { addServe } from './serve.command';
+import { addTokenCreate } from './token-create.command';
+import { describeForOperator } from '../server/operator-message';
+
+/** The command line of the Plant Store. Ends with 0, with 1 when a command failed, 2 when it was misused. */
+async function main(): Promise<void> {
+  try {
+    await createProgram().parseAsync();
+  } catch (error) {
+    // A statement that was interrupted may still be waiting for its answer.
+    process.exit(report(error));
+  }
+}
+
+/** Prints why a command ended, and returns the exit code for it. */
+function report(error: unknown): number {
+  // The parser has printed its message. Help and the version are no errors.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  // The reader of the output has closed the pipe.
+  if ((error as { code?: unknown }).code === 'EPIPE') return 1;
+  console.error(describeForOperator(error));
+  return error instanceof UsageError ? 2 : 1;
+}
+
+function createProgram(): Command {
+  const program = new Command('plant-store')
+    .description('Takes plant records over HTTP and stores them exactly and durably.')
+    .version(packageVersion(), '-v, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand('help [command]', 'print the help of a command')
+    .exitOverride()
+    .showHelpAfterError('(use --help to see the valid commands and options)');
+  // The default command would count the name of an unknown one as an argument too many.
+  program.hook('preSubcommand', ({ args: [name = '-'] }, command) => {
+    if (name.startsWith('-') || name === command.name()) return;
+    const names = program.commands.map((each) => each.name());
+    const near = findNearMatch(name, names);
+    const question = near ? `\n(Did you mean ${near}?)` : '';
+    program.error(`error: unknown command '${name}'${question}`);
+  });
+  addServe(program);
+  addExport(program);
+  addImport(program);
+  addBackup(program);
+  addRestore(program);
+  addCheck(program);
+  addHealth(program);
+  addTokenCreate(program);
+  for (const command of program.commands.flatMap((each) => [each, ...each.commands])) {
+    refuseRepeatedOptions(command);
+  }
+  return program;
+}
+
+/** The parser would silently take the last. An option that collects its values may be repeated. */
+function refuseRepeatedOptions(command: Command): void {
+  for (const option of command.options.filter(({ parseArg }) => !parseArg)) {
+    let isGiven = false;
+    command.on(`option:${option.name()}`, () => {
+      if (isGiven) command.error(`error: option '${option.flags}' is given twice`);
+      isGiven = true;
+    });
+  }
+}
+
+void main();

@@ -1,0 +1,56 @@
+import { constants, existsSync, lstatSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
+import { copyFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { OperatorError, syncDirectory, UsageError } from '../plants/program';
+import { withInterrupts } from './interrupt';
+import { sizeOf, sync } from './new-file';
+import { checkSqlite, replaceSqlite } from './sqlite.maintenance';
+import { sqliteFile } from './store';
+
+const BACKUP_ADVICE = 'Name a file that "plant-store backup" has made.';
+
+export function addRestore(program: Command): void {
+  program
+    .command('restore')
+    .summary('replace the store with a backup')
+    .description(
+      'Checks a backup, and replaces the SQLite file that DATABASE_URL names with a copy of it. Stop the service first. The old file is kept under another name. For PostgreSQL it prints the command to use.',
+    )
+    .argument('<file>', 'the backup')
+    .action((file: string) => withInterrupts((signal) => restore(file, signal)));
+}
+
+async function restore(path: string, signal: AbortSignal): Promise<void> {
+  const file = sqliteFile(
+    `pg_restore --clean --if-exists --single-transaction --dbname="$DATABASE_URL" ${path}`,
+  );
+  sizeOf(path, BACKUP_ADVICE);
+  if (realpathSync(path) === file) {
+    throw new UsageError(`${path} is the store itself. ${BACKUP_ADVICE}`);
+  }
+  if (existsSync(`${path}-wal`)) {
+    throw new UsageError(
+      `${path} has a write-ahead log beside it, so it is in use or incomplete. ${BACKUP_ADVICE}`,
+    );
+  }
+  if (!existsSync(file) && lstatSync(file, { throwIfNoEntry: false })) {
+    throw new OperatorError(`${file} is a symbolic link to a file that does not exist.`);
+  }
+  const draft = `${file}.${process.pid}.part`;
+  const former = `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '')}`;
+  mkdirSync(dirname(file), { recursive: true });
+  let isReplaced;
+  try {
+    // The copy is checked, because the copy is what is used.
+    await copyFile(path, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    await checkSqlite(draft, signal, path);
+    await sync(draft);
+    isReplaced = replaceSqlite(draft, file, former);
+  } finally {
+    for (const left of [draft, `${draft}-wal`, `${draft}-shm`]) rmSync(left, { force: true });
+  }
+  syncDirectory(dirname(file));
+  console.error(`Restored ${file} from ${resolve(path)}.`);
+  if (isReplaced) console.error(`The old file is now ${former}.`);
+}

@@ -1,0 +1,25 @@
+import { type Command, Option } from 'commander';
+import { UsageError } from '../plants/program';
+import { addEnvFile } from '../server/env-file';
+
+/** `plant-store serve`, or `plant-store` alone: runs the service as the environment configures it. */
+export function addServe(program: Command): void {
+  const command = program
+    .command('serve', { isDefault: true })
+    .summary('run the service; this is the default command')
+    .description('Runs the service as the environment configures it.')
+    .option(
+      '--env-file <file>',
+      'read variables from a file; those of the environment take precedence',
+    )
+    .action(async ({ envFile }: { envFile?: string }) => {
+      if (envFile !== undefined) addEnvFile(envFile, process.env);
+      await import('../main.js');
+    });
+  for (const name of ['PORT', 'HOST']) {
+    const option = new Option(`--${name.toLowerCase()} [value]`).hideHelp();
+    command.addOption(option).on(`option:${option.name()}`, () => {
+      throw new UsageError(`Set the environment variable ${name} instead.`);
+    });
+  }
+}

@@ -1,0 +1,56 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Logger } from '@nestjs/common';
+import { type PlantsRepository, PlantStoreError } from '../plants';
+import { OperatorError, openRepository, UsageError } from '../plants/program';
+import { readDatabase } from '../server/database.settings';
+import { sizeOf } from './new-file';
+
+/**
+ * Opens the store that the environment names as the service does, and closes it after the work.
+ *
+ * @param file whether a SQLite file must exist, or is created when it is missing
+ * @throws OperatorError when the store cannot be used, or fails during the work
+ */
+export async function withRepository(
+  file: 'exists' | 'create',
+  work: (repository: PlantsRepository) => Promise<void>,
+): Promise<void> {
+  // What is logged would be among the plants on the standard output. Errors say it too.
+  Logger.overrideLogger(false);
+  const { sqlite, postgres } = { sqlite: '', postgres: undefined, ...readDatabase(process.env) };
+  if (postgres === undefined && file === 'exists') {
+    sizeOf(resolve(sqlite), 'Set DATABASE_URL to a store that exists.');
+  }
+  const repository = await openRepository(sqlite, postgres);
+  try {
+    const fault = repository.findFault();
+    if (fault) throw new OperatorError(`The database cannot be used: ${fault.message}`);
+    await work(repository);
+  } catch (error) {
+    if (!(error instanceof PlantStoreError)) throw error;
+    throw new OperatorError(reasonOf(error), { cause: error });
+  } finally {
+    await repository.onApplicationShutdown();
+  }
+}
+
+/**
+ * Finds the SQLite file that `DATABASE_URL` names.
+ *
+ * @param line what to run instead for PostgreSQL
+ * @returns its path, absolute and without symbolic links if it exists
+ * @throws UsageError when the environment names a PostgreSQL database
+ */
+export function sqliteFile(line: string): string {
+  const store = readDatabase(process.env);
+  if ('postgres' in store) {
+    throw new UsageError(`This command is for SQLite files. For PostgreSQL, run:\n  ${line}`);
+  }
+  return existsSync(store.sqlite) ? realpathSync(store.sqlite) : resolve(store.sqlite);
+}
+
+/** Why a store did not take or give plants, for an operator. */
+export function reasonOf({ cause, message }: PlantStoreError): string {
+  return cause instanceof Error ? cause.message : message;
+}

@@ -1,3 +1,0 @@
-export * from './error.filter';
-export * from './failure-log';
-export * from './node-request';

@@ -1,1 +1,0 @@
-export { serveDocument } from './document.routes';

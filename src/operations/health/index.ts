@@ -1,2 +1,0 @@
-export { Readiness, serveHealth } from './health';
-export { closeOnSignal, type ShutdownOptions } from './shutdown';

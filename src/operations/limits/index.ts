@@ -1,2 +1,0 @@
-export { shedLoad } from './load-shedding';
-export { RateLimitGuard, type RateLimitOptions } from './rate-limit.guard';

@@ -1,1 +1,0 @@
-export { isTracingEnabled, Tracing } from './tracing';

@@ -1,0 +1,74 @@
+import { isTrustworthyUrl } from './fetch-json';
+
+/** Which bearer tokens are accepted. The sources can be combined. */
+export interface AuthOptions {
+  /**
+   * Accepted tokens: each is the token itself, or `sha256:` and its digest in hexadecimal, then
+   * optionally ` scope=create` or ` scope=metrics`, which limits it to that.
+   */
+  readonly tokens?: readonly string[] | undefined;
+  /** Path of a file of accepted tokens, whose changes are followed. */
+  readonly tokensFile?: string | undefined;
+  /**
+   * An OpenID Connect issuer whose JWT access tokens are accepted: the value of their `iss` claim, an
+   * `https:` URL (or `http:` to a loopback address).
+   */
+  readonly issuer?: string | undefined;
+  /** The value that the `aud` claim must contain, or several, of which any suffices. Required with an issuer. */
+  readonly audience?: string | readonly string[] | undefined;
+  /** URL of the issuer's keys; found by OpenID Connect Discovery, section 4, unless set. */
+  readonly jwksUrl?: string | undefined;
+  /** The scope tokens that JWTs must have to create plants, separated by single spaces. */
+  readonly scope?: string | undefined;
+}
+
+/** The options of the standalone service, which has metrics to read. */
+export interface ServiceAuthOptions extends AuthOptions {
+  /** The scope that JWTs must have to read the metrics; by default that of `scope`. */
+  readonly metricsScope?: string | undefined;
+}
+
+/** RFC 6749 section 3.3 */
+const SCOPE = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
+
+/**
+ * @param names how the messages call the options; by default, as they are called here
+ * @returns one message for each fault
+ */
+export function validateAuthOptions(
+  options: ServiceAuthOptions,
+  names: Partial<Record<keyof ServiceAuthOptions, string>> = {},
+): string[] {
+  const { issuer, audience, jwksUrl } = options;
+  const nameOf = (option: keyof ServiceAuthOptions): string => names[option] ?? option;
+  const url = 'an https: URL (http: only to a loopback address)';
+  const faults: string[] = [];
+  if (issuer === undefined) {
+    for (const option of ['audience', 'jwksUrl', 'scope', 'metricsScope'] as const) {
+      if (options[option] === undefined) continue;
+      faults.push(`${nameOf(option)} requires ${nameOf('issuer')}`);
+    }
+  } else {
+    if (!isTrustworthyUrl(issuer) || /[?#]/.test(issuer)) {
+      faults.push(`${nameOf('issuer')} must be ${url} without query and fragment`);
+    }
+    const audiences: readonly unknown[] = [audience ?? []].flat();
+    if (audiences.length === 0) {
+      faults.push(`${nameOf('issuer')} requires ${nameOf('audience')}`);
+    } else if (audiences.some((each) => typeof each !== 'string' || each === '')) {
+      faults.push(`${nameOf('audience')} must be a text or a list of texts`);
+    }
+  }
+  if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) {
+    faults.push(`${nameOf('jwksUrl')} must be ${url}`);
+  }
+  for (const option of ['scope', 'metricsScope'] as const) {
+    if (SCOPE.test(options[option] ?? 'x')) continue;
+    faults.push(`${nameOf(option)} must be scope tokens of RFC 6749, separated by single spaces`);
+  }
+  return faults;
+}
+
+export function isAuthConfigured({ tokens = [], tokensFile, issuer }: AuthOptions): boolean {
+  return tokens.length > 0 || tokensFile !== undefined || issuer !== undefined;
+}

@@ -1,0 +1,56 @@
+import { hash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { InvalidTokenError, MissingCredentialsError } from '../errors/errors';
+import { fieldValues } from '../http/node-request';
+
+/** RFC 9110 section 11.4 */
+const BEARER_SCHEME = /^bearer(?:[ \t]|$)/i;
+/** RFC 6750 section 2.1: exactly one token, after one or more spaces. */
+const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
+
+/** The bearer token of a request. It stays hidden when this object is logged or serialised. */
+export class BearerToken {
+  readonly #text: string;
+  #digest: string | undefined;
+
+  /** @param text a token of the syntax of RFC 6750 section 2.1 */
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /**
+   * @throws MissingCredentialsError when there is no `Authorization` field of the Bearer scheme
+   * @throws InvalidTokenError when the field is malformed or repeated, or the query has a token too:
+   *   RFC 6750 section 2 allows one method per request
+   */
+  static fromRequest(request: IncomingMessage): BearerToken {
+    const fields = fieldValues(request, 'authorization');
+    const text = fields.length === 1 ? BEARER.exec(fields[0] ?? '')?.[1] : undefined;
+    if (text === undefined) {
+      if (!fields.some((field) => BEARER_SCHEME.test(field))) throw new MissingCredentialsError();
+      throw new InvalidTokenError(
+        'The request must have exactly one Authorization header, of the form "Bearer TOKEN".',
+      );
+    }
+    const { url = '' } = request;
+    if (url.includes('?') && new URLSearchParams(url.slice(url.indexOf('?'))).has('access_token')) {
+      throw new InvalidTokenError(
+        'The token must be in the Authorization header only, not in the query.',
+      );
+    }
+    return new BearerToken(text);
+  }
+
+  get text(): string {
+    return this.#text;
+  }
+
+  get digest(): string {
+    return (this.#digest ??= hashToken(this.#text));
+  }
+}
+
+/** The SHA-256 digest of a token, in hexadecimal. Tokens are stored and compared as digests only. */
+export function hashToken(token: string): string {
+  return hash('sha256', token);
+}

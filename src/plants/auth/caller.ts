@@ -1,0 +1,27 @@
+/** The caller of a request. Never holds the token. */
+export interface Caller {
+  /** The name in the token list, or the subject of a JWT. */
+  readonly name: string;
+  /** The issuer of the JWT; absent when the token is in a list of the operator. */
+  readonly issuer?: string;
+}
+
+const digests = new WeakMap<Caller, string>();
+
+/**
+ * Marks a caller as one without a name of its own: "token 1" may be another token tomorrow. The digest
+ * stays out of the caller, which hosts may log.
+ */
+export function identifyByToken(caller: Caller, tokenDigest: string): Caller {
+  digests.set(caller, tokenDigest);
+  return caller;
+}
+
+/**
+ * What identifies a caller over time and across instances: issuer and name, or the digest of a token
+ * without a name. No two callers have the same.
+ */
+export function identityOf(caller: Caller): readonly (string | null)[] {
+  const digest = digests.get(caller);
+  return digest === undefined ? ['name', caller.issuer ?? null, caller.name] : ['token', digest];
+}

@@ -1,0 +1,167 @@
+import { randomBytes } from 'node:crypto';
+import { LruMap } from 'toad-cache';
+import { InsufficientScopeError, InvalidTokenError } from '../errors/errors';
+import { type BearerToken, hashToken } from './bearer-token';
+import { type Caller, identifyByToken } from './caller';
+import { type Scope, scopes as allScopes } from './token-verifier';
+
+/** An accepted token, as the operator lists it. */
+export interface ListedToken {
+  /** Its SHA-256 digest, in hexadecimal. */
+  readonly digest: string;
+  /** Where it is listed, such as "line 3". */
+  readonly place: string;
+  /** Name of the caller who uses it; undefined when the operator gives none. */
+  readonly name: string | undefined;
+  /** Milliseconds since 1970; undefined when it never expires. */
+  readonly expires: number | undefined;
+  /** Its scopes; undefined when it has all. */
+  readonly scopes: readonly Scope[] | undefined;
+}
+
+/** RFC 6750 section 2.1, b64token. */
+const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
+const DIGEST = /^sha256:([0-9a-f]{64})$/i;
+/** A name begins with a letter, so that a half-written time is never read as a name. */
+const NAME = /^[A-Za-z][\w.@-]{0,63}$/;
+/** RFC 3339 section 5.6, date-time. */
+const TIME = /^\d{4}-\d\d-(\d\d)T(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
+const SCOPE = 'scope=';
+const SYNTAX_OF_SCOPES = `scopes are written as ${formatScopes(allScopes).join(' ')}`;
+
+/** Makes a token of 256 random bits. */
+export function makeToken(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+export function formatTokenEntry(digest: string): string {
+  return `sha256:${digest}`;
+}
+
+export function formatScopes(scopes: readonly Scope[] = []): string[] {
+  return scopes.map((scope) => SCOPE + scope);
+}
+
+export function isTokenName(text: string): boolean {
+  return NAME.test(text);
+}
+
+export function isScope(text: string): text is Scope {
+  return allScopes.some((scope) => scope === text);
+}
+
+/**
+ * Reads a listed token: the token itself or `sha256:HEX` of it, then optionally a name, the time of
+ * expiry as in RFC 3339, and scopes such as `scope=create`.
+ *
+ * @param place where it is listed, which begins the message
+ * @param hasOnlyScopes whether neither name nor time may follow
+ * @throws Error saying what is wrong; the message never shows a token
+ */
+export function parseListedToken(text: string, place: string, hasOnlyScopes = false): ListedToken {
+  const [entry = '', ...fields] = text.split(/\s+/);
+  const digest = parseDigest(entry, place);
+  const { given = [], rest = [] } = Object.groupBy(fields, (field) =>
+    field.startsWith(SCOPE) ? 'given' : 'rest',
+  );
+  const scopes = new Set(given.map((field) => field.slice(SCOPE.length)));
+  if (![...scopes].every(isScope)) {
+    throw new Error(`${place} has an unknown scope: ${SYNTAX_OF_SCOPES}`);
+  }
+  if (hasOnlyScopes && rest.length > 0) {
+    throw new Error(
+      `${place} has an invalid field: after the token, only scope=create or scope=metrics may follow`,
+    );
+  }
+  const name = isTokenName(rest[0] ?? '') ? rest.shift() : undefined;
+  const time = rest.shift();
+  const expires = time === undefined ? undefined : parseTime(time);
+  if (rest.length > 0 || Number.isNaN(expires)) {
+    throw new Error(
+      `${place} has an invalid field: after the token, only a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and scope=create or scope=metrics may follow`,
+    );
+  }
+  const listed = scopes.size === 0 ? undefined : allScopes.filter((scope) => scopes.has(scope));
+  return { digest, place, name, expires, scopes: listed };
+}
+
+/** Reads tokens that only scopes may follow. Throws as {@link parseListedToken}. */
+export function parseTokenList(entries: readonly string[]): ListedToken[] {
+  const scopesOf = new Map<string, string>();
+  return entries.map((entry, index) => {
+    const token = parseListedToken(entry, `token ${index + 1}`, true);
+    const scopes = String(token.scopes);
+    if ((scopesOf.get(token.digest) ?? scopes) !== scopes) {
+      throw new Error(`${token.place} is listed before, with other scopes`);
+    }
+    scopesOf.set(token.digest, scopes);
+    return token;
+  });
+}
+
+function parseDigest(entry: string, place: string): string {
+  // `scope=create,metrics` in a list that commas separate would otherwise make a token "metrics".
+  if (isScope(entry.toLowerCase())) {
+    throw new Error(`${place} is the name of a scope, not a token: ${SYNTAX_OF_SCOPES}`);
+  }
+  const [, hex] = DIGEST.exec(entry) ?? [];
+  if (hex !== undefined) return hex.toLowerCase();
+  if (TOKEN.test(entry) && !entry.startsWith(SCOPE)) return hashToken(entry);
+  throw new Error(
+    `${place} must begin with a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits`,
+  );
+}
+
+/** Milliseconds since 1970, or NaN when the text is not a time. */
+function parseTime(text: string): number {
+  const [, day] = TIME.exec(text) ?? [];
+  const date = new Date(text.slice(0, 10));
+  // Date reads 30 February as 2 March.
+  return date.getUTCDate() === Number(day) ? Date.parse(text) : NaN;
+}
+
+/** How many accepted tokens a list remembers. The least recently used go first. */
+const REMEMBERED = 1000;
+
+interface AcceptedToken {
+  readonly caller: Caller;
+  /** In milliseconds since 1970. */
+  readonly expires: number;
+  readonly scopes: readonly Scope[] | undefined;
+}
+
+/** Accepts the tokens of an immutable list. */
+export class TokenList {
+  readonly size: number;
+  private readonly byDigest: ReadonlyMap<string, AcceptedToken>;
+  /** By the token itself: its digest is not made at each request. */
+  private readonly remembered = new LruMap<AcceptedToken>(REMEMBERED);
+
+  constructor(tokens: readonly ListedToken[]) {
+    this.size = tokens.length;
+    this.byDigest = new Map(
+      tokens.map(({ digest, place, name, expires = Infinity, scopes }) => {
+        const caller = name === undefined ? identifyByToken({ name: place }, digest) : { name };
+        return [digest, { caller, expires, scopes }];
+      }),
+    );
+  }
+
+  /**
+   * As {@link TokenVerifier.verify}. Its duration may reveal something of a digest, which does not help
+   * to find a token.
+   */
+  verify(token: BearerToken, scope: Scope = 'create'): Caller | undefined {
+    let found = this.remembered.get(token.text);
+    if (found === undefined) {
+      found = this.byDigest.get(token.digest);
+      if (found === undefined) return undefined;
+      this.remembered.set(token.text, found);
+    }
+    if (found.expires <= Date.now()) throw new InvalidTokenError('The token has expired.');
+    if (found.scopes?.includes(scope) === false) {
+      throw new InsufficientScopeError(scope, found.caller);
+    }
+    return found.caller;
+  }
+}

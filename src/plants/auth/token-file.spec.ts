@@ -1,0 +1,257 @@
+import { execFileSync } from 'node:child_process';
+import { renameSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Logger } from '@nestjs/common';
+import { BearerToken } from './bearer-token';
+import { hashToken } from './bearer-token';
+import { formatTokenEntry } from './listed-token';
+import { TokenFileError } from './token-file';
+import { TokenFile } from './token-file';
+import { InvalidTokenError } from '../errors/errors';
+import { pass, releaseClock, stopClock } from '../../../test/support/clock';
+import { useFolder } from '../../../test/support/folder';
+
+describe('a token file', () => {
+  const folder = useFolder();
+  const file = join(folder, 'tokens.txt');
+  let verifier: TokenFile | undefined;
+  beforeEach(() => {
+    stopClock();
+  });
+  afterEach(() => {
+    verifier?.onApplicationShutdown();
+    verifier = undefined;
+    jest.restoreAllMocks();
+    releaseClock();
+  });
+
+  function follow(content: string | Buffer): void {
+    writeFileSync(file, content);
+    verifier = new TokenFile(file);
+    verifier.onModuleInit();
+  }
+
+  const callerOf = (token: string) => verifier?.verify(new BearerToken(token))?.name;
+
+  /** Lets the verifier read the file so many times more. */
+  async function readings(number: number): Promise<void> {
+    for (let time = 0; time < number; time++) {
+      pass(1000);
+      while (jest.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  function faultOf(content: string | Buffer): string {
+    writeFileSync(file, content);
+    try {
+      new TokenFile(file);
+    } catch (error) {
+      if (error instanceof TokenFileError) return error.sentence;
+      throw error;
+    }
+    return '';
+  }
+
+  describe('contains', () => {
+    it('one token per line, as the token itself or its digest', () => {
+      follow(`first\n${formatTokenEntry(hashToken('second'))}\nthird+/~==`);
+
+      expect(['first', 'second', 'third+/~=='].map(callerOf)).toEqual([
+        'line 1',
+        'line 2',
+        'line 3',
+      ]);
+      expect(callerOf('fourth')).toBeUndefined();
+      expect(callerOf(formatTokenEntry(hashToken('second')))).toBeUndefined();
+    });
+
+    it('optionally a name and an expiry', () => {
+      follow('a ci\nb deploy 2100-01-01T00:00:00Z\nc\t2100-01-01t00:00:00.5+02:00');
+
+      expect(['a', 'b', 'c'].map(callerOf)).toEqual(['ci', 'deploy', 'line 3']);
+    });
+
+    it('comments and empty lines, with any line ending', () => {
+      follow('\ufeff# tokens\r\n\r\n  a  ci # since May\r\n#b\n');
+
+      expect(callerOf('a')).toBe('ci');
+      expect(callerOf('b')).toBeUndefined();
+    });
+
+    it.each(['\r', '\u2028', '\u2029'])('no token in a comment, even after %j', (end) => {
+      follow(`a\n# old:${end}b`);
+
+      expect(callerOf('a')).toBe('line 1');
+      expect(callerOf('b')).toBeUndefined();
+    });
+
+    it('nothing, and then no token is valid', () => {
+      follow('');
+
+      expect(callerOf('a')).toBeUndefined();
+    });
+
+    it('tokens that are valid until their expiry', () => {
+      jest.setSystemTime(new Date('2027-01-31T11:59:59.999Z'));
+      follow('a ci 2027-01-31T12:00:00Z');
+      expect(callerOf('a')).toBe('ci');
+
+      jest.setSystemTime(new Date('2027-01-31T12:00:00Z'));
+
+      expect(() => callerOf('a')).toThrow(new InvalidTokenError('The token has expired.'));
+    });
+  });
+
+  describe('is refused at the start, with its line and without any token in the message,', () => {
+    const badToken =
+      'line 2 must begin with a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits';
+    const scopes = 'scopes are written as scope=create scope=metrics';
+    const badRest =
+      'line 2 has an invalid field: after the token, only a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and scope=create or scope=metrics may follow';
+
+    it.each([
+      ['a token with an invalid character', 'sécret', badToken],
+      ['half a digest', 'sha256:secret', badToken],
+      ['a token in two halves', 'secret 7secret', badRest],
+      ['a date without a time', 'secret 2027-01-31', badRest],
+      ['a time without a zone', 'secret ci 2027-01-31T12:00:00', badRest],
+      ['a day that the month does not have', 'secret ci 2027-02-30T12:00:00Z', badRest],
+      ['a twenty-fifth hour', 'secret ci 2027-01-01T24:00:00Z', badRest],
+      ['time and name in the wrong order', 'secret 2027-01-31T12:00:00Z ci', badRest],
+      ['a fourth field', 'secret ci 2027-01-31T12:00:00Z secret', badRest],
+      ['a scope in the place of the token', 'scope= ci', badToken],
+      ['an unknown scope', 'secret scope=secret', `line 2 has an unknown scope: ${scopes}`],
+      ['an empty scope', 'secret ci scope=', `line 2 has an unknown scope: ${scopes}`],
+      ['a list of scopes', 'secret scope=create,metrics', `line 2 has an unknown scope: ${scopes}`],
+      [
+        'the name of a scope',
+        'metrics ci',
+        `line 2 is the name of a scope, not a token: ${scopes}`,
+      ],
+      ['a repeated token', 'a', 'line 2 has the same token as line 1'],
+    ])('for %s', (_what, line, fault) => {
+      expect(faultOf(`a\n${line}\n`)).toBe(`The token file ${file} cannot be used: ${fault}.`);
+    });
+
+    it('for bytes that are not UTF-8', () => {
+      expect(faultOf(Buffer.from([0x61, 0xff]))).toMatch(/it is not UTF-8\.$/);
+    });
+
+    it('when it does not exist', () => {
+      expect(() => new TokenFile(file)).toThrow(
+        /^The token file .* cannot be used: it does not exist/,
+      );
+    });
+
+    it('when it is a folder, or a pipe, which gives its content only once', () => {
+      const pipe = join(folder, 'pipe');
+      execFileSync('mkfifo', [pipe]);
+
+      for (const path of [folder, pipe]) {
+        expect(() => new TokenFile(path)).toThrow(/ cannot be used: it is not a regular file/);
+      }
+    });
+  });
+
+  describe('takes effect after a change', () => {
+    let log: jest.SpyInstance;
+    let error: jest.SpyInstance;
+    beforeEach(() => {
+      log = jest.spyOn(Logger.prototype, 'log').mockImplementation();
+      error = jest.spyOn(Logger.prototype, 'error').mockImplementation();
+    });
+
+    it('at the second reading, 2 s later', async () => {
+      follow('old');
+
+      writeFileSync(file, 'new');
+      await readings(1);
+      expect([callerOf('old'), callerOf('new')]).toEqual(['line 1', undefined]);
+      await readings(1);
+      expect([callerOf('old'), callerOf('new')]).toEqual([undefined, 'line 1']);
+
+      expect(log.mock.calls).toEqual([
+        [`Read the changed token file ${file}. Number of tokens: 1.`],
+      ]);
+    });
+
+    it('not while it is being written', async () => {
+      follow('a\nb\nc\n');
+
+      for (const content of ['', 'd\n', 'd\na\n', 'd\na\nb\nc\n']) {
+        writeFileSync(file, content);
+        await readings(1);
+        expect(callerOf('a')).toBe('line 1');
+      }
+      await readings(1);
+
+      expect(callerOf('a')).toBe('line 2');
+    });
+
+    it('when another file of the same size and time takes its place', async () => {
+      follow('old');
+      const time = new Date(0);
+      utimesSync(file, time, time);
+
+      writeFileSync(`${file}.new`, 'new');
+      utimesSync(`${file}.new`, time, time);
+      renameSync(`${file}.new`, file);
+      await readings(2);
+
+      expect([callerOf('old'), callerOf('new')]).toEqual([undefined, 'line 1']);
+    });
+
+    it('when a symbolic link to it is replaced, as Kubernetes does', async () => {
+      for (const version of ['old', 'new']) writeFileSync(join(folder, version), version);
+      symlinkSync('old', file);
+      verifier = new TokenFile(file);
+      verifier.onModuleInit();
+
+      symlinkSync('new', `${file}.link`);
+      renameSync(`${file}.link`, file);
+      await readings(2);
+
+      expect([callerOf('old'), callerOf('new')]).toEqual([undefined, 'line 1']);
+    });
+
+    it('when it is emptied: then no token is valid', async () => {
+      follow('a');
+      writeFileSync(file, '');
+      await readings(2);
+      expect(callerOf('a')).toBeUndefined();
+    });
+
+    it('not when it is invalid: the list stays, and the log names the line once', async () => {
+      follow('a\nb');
+
+      writeFileSync(file, 'a\nsecret 7secret\n');
+      await readings(5);
+
+      expect([callerOf('a'), callerOf('b')]).toEqual(['line 1', 'line 2']);
+      expect(error).toHaveBeenCalledTimes(1);
+      expect(error).toHaveBeenCalledWith(
+        expect.stringMatching(
+          /: line 2 has an invalid field: .*\. The last valid tokens stay in use\.$/,
+        ),
+      );
+      expect(error).not.toHaveBeenCalledWith(expect.stringContaining('secret'));
+
+      writeFileSync(file, 'b');
+      await readings(2);
+      expect([callerOf('a'), callerOf('b')]).toEqual([undefined, 'line 1']);
+    });
+
+    it('not when it disappears: the list stays, the log says so once, and a new file takes effect', async () => {
+      follow('a');
+
+      unlinkSync(file);
+      await readings(3);
+      expect(callerOf('a')).toBe('line 1');
+      expect(error.mock.calls).toEqual([[expect.stringContaining('ENOENT') as string]]);
+
+      writeFileSync(file, 'b');
+      await readings(2);
+      expect([callerOf('a'), callerOf('b')]).toEqual([undefined, 'line 1']);
+    });
+  });
+});

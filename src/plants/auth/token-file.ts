@@ -1,0 +1,87 @@
+import { isUtf8 } from 'node:buffer';
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Logger } from '@nestjs/common';
+import { OptionError } from '../errors/operator.error';
+import type { BearerToken } from './bearer-token';
+import { FileFollower } from './file-follower';
+import { type ListedToken, parseListedToken, TokenList } from './listed-token';
+import type { Caller } from './caller';
+import type { Scope } from './token-verifier';
+
+/** A token file cannot be used. The message is one sentence and never shows a token. */
+export class TokenFileError extends OptionError {
+  override readonly name = 'TokenFileError';
+
+  constructor(sentence: string) {
+    super(sentence, 'auth.tokensFile');
+  }
+}
+
+/**
+ * Accepts the tokens of a file, and follows its changes. While the file cannot be read or is invalid,
+ * the last valid list stays in use.
+ */
+export class TokenFile {
+  private readonly logger = new Logger('TokenFile');
+  private readonly path: string;
+  private readonly file: FileFollower<TokenList>;
+
+  /** @throws TokenFileError when the file cannot be used */
+  constructor(path: string) {
+    this.path = resolve(path);
+    try {
+      if (!statSync(this.path).isFile()) throw new Error('it is not a regular file');
+      const parse = (content: Buffer): TokenList => new TokenList(parseTokenFile(content));
+      this.file = new FileFollower([this.path], parse);
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      const advice = 'it does not exist; "plant-store token create" makes it';
+      throw new TokenFileError(this.describe(code === 'ENOENT' ? advice : message));
+    }
+  }
+
+  verify(token: BearerToken, scope?: Scope): Caller | undefined {
+    return this.file.current.verify(token, scope);
+  }
+
+  onModuleInit(): void {
+    this.file.start({
+      changed: ({ size }) => {
+        this.logger.log(`Read the changed token file ${this.path}. Number of tokens: ${size}.`);
+      },
+      failed: (message) => {
+        this.logger.error(`${this.describe(message)} The last valid tokens stay in use.`);
+      },
+    });
+  }
+
+  onApplicationShutdown(): void {
+    this.file.stop();
+  }
+
+  private describe(message: string): string {
+    return `The token file ${this.path} cannot be used: ${message}.`;
+  }
+}
+
+/**
+ * Reads a token file: a token a line, as {@link parseListedToken} says. `#` starts a comment.
+ *
+ * @throws Error when the file is invalid; the message names the first invalid line
+ */
+export function parseTokenFile(content: Uint8Array): ListedToken[] {
+  if (!isUtf8(content)) throw new Error('it is not UTF-8');
+  const tokens = new Map<string, ListedToken>();
+  // The decoder drops a byte order mark.
+  const lines = new TextDecoder().decode(content).split(/\r?\n/);
+  for (const [index, line] of lines.entries()) {
+    const entry = line.replace(/#.*/s, '').trim();
+    if (entry === '') continue;
+    const token = parseListedToken(entry, `line ${index + 1}`);
+    const same = tokens.get(token.digest);
+    if (same) throw new Error(`${token.place} has the same token as ${same.place}`);
+    tokens.set(token.digest, token);
+  }
+  return [...tokens.values()];
+}

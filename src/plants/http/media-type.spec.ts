@@ -1,0 +1,48 @@
+import * as fc from 'fast-check';
+import { isJsonMediaType } from './media-type';
+
+const token = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/);
+const quotedString = fc
+  .string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)) })
+  .map((text) => `"${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`);
+const space = fc.constantFrom('', ' ', '\t', ' \t');
+
+/** A parameter that is not the charset, with its semicolon. */
+const parameter = fc
+  .tuple(
+    space,
+    space,
+    token.filter((name) => name.toLowerCase() !== 'charset'),
+    fc.oneof(token, quotedString),
+  )
+  .map(([before, after, name, value]) => `${before};${after}${name}=${value}`);
+const parameters = fc
+  .array(fc.oneof(parameter, fc.constantFrom(';', ' ; ')))
+  .map((each) => each.join(''));
+
+describe('isJsonMediaType', () => {
+  it('accepts any well-formed parameters around the charset utf-8', () => {
+    const charset = fc.constantFrom(
+      ...['', ';charset=utf-8', '; Charset="UTF-8"', ';charset="\\utf\\-8"'],
+    );
+    fc.assert(
+      fc.property(parameters, charset, parameters, (before, middle, after) => {
+        expect(isJsonMediaType(`application/json${before}${middle}${after}`)).toBe(true);
+      }),
+    );
+  });
+
+  it('refuses one malformed parameter, or another charset, wherever it stands', () => {
+    const fault = fc.constantFrom(
+      ...[';charset=latin1', ';CHARSET="utf-16"', ';charset=""', ';charset=utf-8x', ';charset'],
+      ...[';a', ';a=', ';=b', ';a="b', ';a="b"c', ';a=b c', ';a =b', ';a= b', ';é=b', ',', '"'],
+      '\u00a0',
+    );
+
+    fc.assert(
+      fc.property(parameters, fault, parameters, (before, wrong, after) => {
+        expect(isJsonMediaType(`application/json${before}${wrong}${after}`)).toBe(false);
+      }),
+    );
+  });
+});

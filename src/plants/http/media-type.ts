@@ -1,0 +1,39 @@
+import type { IncomingMessage } from 'node:http';
+import { UnsupportedMediaTypeError } from '../errors/errors';
+import { fieldValues } from './node-request';
+
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+/** RFC 9110 section 5.6.4, where a backslash stands for the character after it. */
+const QUOTED_STRING = '"(?:[^"\\\\]|\\\\.)*"';
+const UTF_8 = 'utf-8|"\\\\?u\\\\?t\\\\?f\\\\?-\\\\?8"';
+const PARAMETER = `charset=(?:${UTF_8})|(?!charset=)${TOKEN}=(?:${TOKEN}|${QUOTED_STRING})`;
+
+/** RFC 9110 sections 8.3.1 and 5.6.6, which allows empty parameters. */
+const JSON_IN_UTF_8 = new RegExp(
+  `^application/json[ \\t]*(?:;[ \\t]*(?:(?:${PARAMETER})[ \\t]*)?)*$`,
+  'i',
+);
+
+/**
+ * Whether a `Content-Type` says JSON in UTF-8: `application/json`, in any case, with any well-formed
+ * parameters but a `charset` other than `utf-8`.
+ *
+ * Tried instead: `content-type` and Node's `MIMEType` accept malformed parameters, and all of them,
+ * `fast-content-type-parse` too, keep one of two charsets and hide the other.
+ */
+export function isJsonMediaType(contentType: string): boolean {
+  return contentType === 'application/json' || JSON_IN_UTF_8.test(contentType);
+}
+
+/** @throws UnsupportedMediaTypeError unless the body is declared as JSON in UTF-8, without a coding */
+export function assertJsonContent(message: IncomingMessage): void {
+  const types = fieldValues(message, 'content-type');
+  if (types.length !== 1 || !types.every(isJsonMediaType)) {
+    throw new UnsupportedMediaTypeError('The Content-Type must be application/json, in UTF-8.');
+  }
+  // RFC 9110 section 8.4: a list of codings. `identity` stands for no coding.
+  const codings = message.headers['content-encoding']?.split(',');
+  if (codings?.some((coding) => !/^(?:identity)?$/i.test(coding.trim()))) {
+    throw new UnsupportedMediaTypeError('The body must not have a Content-Encoding.');
+  }
+}

@@ -1,0 +1,199 @@
+import fc from 'fast-check';
+import { pass, releaseClock, stopClock } from '../../../test/support/clock';
+import { DEADLINE, turn } from '../../../test/support/group-commit';
+import { OutcomeUnknownError, UnavailableError } from '../errors/errors';
+import { GroupCommit } from './group-commit';
+
+/** All times are multiples of this many milliseconds, so that no timer is due between two steps. */
+const STEP = 250;
+const BATCH_WEIGHT = 4;
+const QUEUE_WEIGHT = 8;
+
+type End = 'success' | 'refusal' | 'failure';
+type Fate = 'stored' | 'refused' | 'unknown';
+const FATES = { success: 'stored', refusal: 'refused', failure: 'unknown' } as const;
+
+interface Item {
+  readonly weight: number;
+  readonly since: number;
+  readonly isWelcome: boolean;
+  batch?: Batch;
+  /** Each time that the item was settled. */
+  readonly settled: { fate: Fate; at: number; wasStuck: boolean }[];
+}
+
+interface Batch {
+  readonly items: readonly Item[];
+  readonly since: number;
+  endedAt: number;
+  fate: Fate;
+  readonly end: (how: End) => void;
+}
+
+/** A group commit over a store whose batches end when a schedule says so. */
+class Trial {
+  readonly items: Item[] = [];
+  readonly batches: Batch[] = [];
+  isClosed = false;
+  isClosing = false;
+  /** Milliseconds that passed while the event loop made no turn. */
+  delay = 0;
+  readonly faults: string[] = [];
+  readonly commits: GroupCommit<Item, 'stored'>;
+
+  constructor(readonly timedOutLimit: number) {
+    this.commits = new GroupCommit({
+      commit: (items) => this.begin(items),
+      weigh: ({ weight }) => weight,
+      batchWeight: BATCH_WEIGHT,
+      queueWeight: QUEUE_WEIGHT,
+      queueTime: Infinity,
+      deadline: DEADLINE,
+      timedOutLimit,
+    });
+  }
+
+  submit(weight: number): void {
+    const isWelcome = !this.isClosing && !this.commits.isFull;
+    const item: Item = { weight, since: performance.now(), isWelcome, settled: [] };
+    this.items.push(item);
+    const settle = (fate: Fate): void => {
+      item.settled.push({ fate, at: performance.now(), wasStuck: this.commits.isStuck });
+    };
+    this.commits.submit(item).then(settle, (error: unknown) => {
+      if (error instanceof UnavailableError) settle('refused');
+      else if (error instanceof OutcomeUnknownError) settle('unknown');
+      else this.faults.push(String(error));
+    });
+  }
+
+  async end(at: number, how: End): Promise<void> {
+    const { open } = this;
+    open[at % open.length]?.end(how);
+    // Promises settle before the next timer, however late the event loop is.
+    for (let tick = 0; tick < 10; tick++) await Promise.resolve();
+  }
+
+  async pass(time: number, isLoopLate: boolean): Promise<void> {
+    if (isLoopLate) this.delay += time;
+    for (let passed = 0; passed < time; passed += STEP) {
+      pass(STEP);
+      if (!isLoopLate) await turn();
+    }
+  }
+
+  close(): void {
+    this.isClosing = true;
+    void this.commits.close().then(() => {
+      this.isClosed = true;
+      if (this.open.length > 0) this.faults.push('closed before a batch has ended');
+    });
+  }
+
+  get open(): Batch[] {
+    return this.batches.filter(({ endedAt }) => endedAt === Infinity);
+  }
+
+  private begin(items: readonly Item[]): Promise<'stored'[]> {
+    const now = performance.now();
+    const timedOut = this.open.filter(({ since }) => now - since >= DEADLINE).length;
+    if (items.length === 0) this.faults.push('an empty batch');
+    if (this.isClosed) this.faults.push('a batch after the end');
+    if (this.open.length > timedOut) this.faults.push('two batches at once');
+    if (timedOut >= this.timedOutLimit) this.faults.push('a batch while others hang');
+    const last = items.at(-1)?.weight ?? 0;
+    const weight = items.reduce((sum, item) => sum + item.weight, 0);
+    if (weight - last >= BATCH_WEIGHT) this.faults.push('too large a batch');
+
+    const { promise, resolve, reject } = Promise.withResolvers<'stored'[]>();
+    const batch: Batch = {
+      items,
+      since: now,
+      endedAt: Infinity,
+      fate: 'unknown',
+      end: (how) => {
+        batch.endedAt = performance.now();
+        if (batch.endedAt - now < DEADLINE) batch.fate = FATES[how];
+        if (how === 'success') resolve(items.map(() => 'stored'));
+        else reject(how === 'refusal' ? new UnavailableError() : new Error('broken'));
+      },
+    };
+    this.batches.push(batch);
+    for (const item of items) item.batch = batch;
+    return promise;
+  }
+
+  /** Ends all that is under way. */
+  async finish(): Promise<void> {
+    this.close();
+    for (let round = 0; round < 100 && !this.isClosed; round++) {
+      await turn();
+      await this.end(0, 'success');
+    }
+    await turn();
+  }
+}
+
+/** Why the way an item was settled is wrong; undefined if it is right. */
+function faultOf({ since, isWelcome, batch, settled }: Item, delay: number): string | undefined {
+  const [only, ...more] = settled;
+  if (only === undefined || more.length > 0) return `settled ${settled.length} times`;
+  const waited = only.at - since;
+  if (waited > 2 * DEADLINE + delay) return `settled after ${waited} ms`;
+  if (only.fate !== (batch?.fate ?? 'refused')) return `${only.fate}, but not in the store`;
+  if (batch || only.wasStuck || waited > DEADLINE) return undefined;
+  return isWelcome ? `refused after ${waited} ms` : undefined;
+}
+
+const step = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ submit: fc.integer({ min: 1, max: 6 }) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      end: fc.nat(3),
+      how: fc.constantFrom<End>('success', 'success', 'refusal', 'failure'),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      steps: fc.constantFrom(1, 4, 20, 39, 40, 41),
+      isLoopLate: fc.boolean(),
+    }),
+  },
+  { weight: 4, arbitrary: fc.constant('turn' as const) },
+  { weight: 1, arbitrary: fc.constant('close' as const) },
+);
+
+describe('GroupCommit', () => {
+  beforeEach(stopClock);
+  afterEach(releaseClock);
+
+  it('settles each item once, in time, and as the store did, on any schedule', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(1, 2),
+        fc.array(step, { maxLength: 30 }),
+        async (limit, steps) => {
+          const trial = new Trial(limit);
+
+          for (const each of steps) {
+            if (each === 'turn') await turn();
+            else if (each === 'close') trial.close();
+            else if ('submit' in each) trial.submit(each.submit);
+            else if ('end' in each) await trial.end(each.end, each.how);
+            else await trial.pass(each.steps * STEP, each.isLoopLate);
+          }
+          await trial.finish();
+
+          expect(trial.isClosed).toBe(true);
+          expect(trial.faults).toEqual([]);
+          expect(trial.items.map((item) => faultOf(item, trial.delay))).toEqual(
+            trial.items.map(() => undefined),
+          );
+        },
+      ),
+      { numRuns: 2000, verbose: true },
+    );
+  }, 120_000);
+});

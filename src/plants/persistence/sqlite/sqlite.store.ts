@@ -1,0 +1,108 @@
+import { chmodSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+import type { LogUpgrade } from '../schema-version';
+import { assertOneName, assertOpenable, logPath, readFiles, type StoreFiles } from './sqlite.files';
+import {
+  assertIntact,
+  assertOwnFile,
+  assertSameStore,
+  assertWritable,
+  readIdentity,
+} from './sqlite.integrity';
+import { makeLogDurable, openLogKeeper } from './sqlite.recovery';
+import { migrateFile } from './sqlite.schema';
+import { prepareStatements, type Statements } from './sqlite.statements';
+import { assertSafeSqlite } from './sqlite.version';
+
+/** Milliseconds to wait for another process's lock, before a batch is refused. */
+const BUSY_TIMEOUT = 1000;
+/** The same at the start, when others may create the file too. */
+const OPEN_TIMEOUT = 5000;
+
+/** Bytes to which SQLite shortens a log that it begins anew. The log grows beside a long reader. */
+export const LOG_LIMIT = 2 ** 25;
+
+/** A store that is open. */
+export interface Store extends Statements {
+  readonly path: string;
+  readonly identity: string;
+  readonly database: DatabaseSync;
+  readonly logKeeper: DatabaseSync;
+  readonly log: string;
+  files: StoreFiles;
+  /** How far the commit of the present batch is. */
+  phase: 'before' | 'during' | 'after';
+}
+
+/** What is known of a store that was open before. */
+export interface FormerStore {
+  readonly identity: string;
+  /** Its files when it was last in order; undefined if another thread had them open. */
+  readonly files: StoreFiles | undefined;
+  /** The id at which the table turned out to be damaged, if it did. */
+  readonly damagedAt: bigint | undefined;
+}
+
+/**
+ * @param former the store that it must be; if undefined, a missing store is created, an old one migrated
+ * @throws Error when the database cannot be used, or is not that store
+ */
+export function openDatabase(
+  path: string,
+  former: FormerStore | undefined,
+  logUpgrade: LogUpgrade,
+): Store {
+  const log = logPath(path);
+  const found = readFiles(path, log);
+  assertOpenable(found, log, former === undefined, former?.files);
+  assertOneName(path);
+  if (former) assertOwnFile(path, former.identity, found);
+  const location = pathToFileURL(path);
+  location.searchParams.set('mode', former ? 'rw' : 'rwc');
+  const timeout = former ? BUSY_TIMEOUT : OPEN_TIMEOUT;
+  const database = new DatabaseSync(location, { timeout, readBigInts: true });
+  try {
+    // SQLite gives the log the same permissions.
+    if (found.database === undefined) chmodSync(path, 0o600);
+    assertSafeSqlite(database);
+    if (former) assertSameStore(database, former.identity, found);
+    useDurableLog(database);
+    if (!former) migrateFile(database, logUpgrade);
+    assertWritable(database, former?.damagedAt);
+    makeLogDurable(database, log);
+    database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT}`);
+    const statements = prepareStatements(database);
+    const identity = readIdentity(database);
+    const [logKeeper, files] = [openLogKeeper(path), readFiles(path, log)];
+    return { path, identity, database, logKeeper, ...statements, log, files, phase: 'before' };
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function useDurableLog(database: DatabaseSync): void {
+  const { journal_mode: mode } = database.prepare('PRAGMA journal_mode = WAL').get() ?? {};
+  if (mode !== 'wal') throw new Error('the file system does not support a write-ahead log');
+  // FULL syncs the log at every commit. fullfsync asks macOS for a sync that reaches the disk.
+  database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON');
+  database.exec(`PRAGMA checkpoint_fullfsync = ON; PRAGMA journal_size_limit = ${LOG_LIMIT}`);
+}
+
+/** @throws Error when the files were moved, replaced, deleted or cut since the last look */
+export function checkFiles(store: Store): void {
+  const now = readFiles(store.path, store.log);
+  assertIntact(store.database, store.files, now);
+  store.files = now;
+}
+
+/**
+ * As {@link checkFiles}, and looks into the database file itself. The connection may see the log alone.
+ *
+ * @throws Error when the file is not the store any more
+ */
+export function checkOwnFile(store: Store): void {
+  checkFiles(store);
+  assertOwnFile(store.path, store.identity, store.files);
+}

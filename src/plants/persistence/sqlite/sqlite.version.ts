@@ -1,0 +1,26 @@
+import type { DatabaseSync } from 'node:sqlite';
+
+/**
+ * SQLite 3.7.0 to 3.51.2 can lose committed transactions when two connections write and checkpoint at
+ * the same moment: the "WAL-reset" bug, https://sqlite.org/wal.html#walresetbug. Three lines have the fix.
+ */
+function hasWalResetFix(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
+  if (major !== 3) return major > 3;
+  if (minor === 44) return patch >= 6;
+  if (minor === 50) return patch >= 7;
+  return minor > 51 || (minor === 51 && patch >= 3);
+}
+
+/**
+ * Asks the connection itself: a distribution's Node.js is linked to the SQLite of the system.
+ *
+ * @throws Error when its SQLite may lose plants
+ */
+export function assertSafeSqlite(database: DatabaseSync): void {
+  const version = String(database.prepare('SELECT sqlite_version() AS version').get()?.version);
+  if (hasWalResetFix(version)) return;
+  throw new Error(
+    `SQLite ${version} may lose stored plants when two connections use a file (its WAL-reset bug). Node.js from nodejs.org has the fix from 22.22.3, 24.15 and 26.0 on; the Node.js of a distribution uses the SQLite of the system`,
+  );
+}

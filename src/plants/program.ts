@@ -1,0 +1,55 @@
+/**
+ * The second door of the package: what the server and the commands use beyond what a host needs.
+ * `package.json` does not export it, so that no host depends on it.
+ */
+
+// The server guards and answers with the parts of the module, also where no route of Nest is asked.
+export {
+  isAuthConfigured,
+  type ServiceAuthOptions,
+  validateAuthOptions,
+} from './auth/auth.options';
+export { hashToken } from './auth/bearer-token';
+export { BearerGuard, RequiredScope } from './auth/bearer.guard';
+export { assertKeysOfIssuer, createTokenVerifier } from './auth/create-token-verifier';
+export { identityOf } from './auth/caller';
+export { scopes, TokenVerifier } from './auth/token-verifier';
+export { errorResponses } from './dto/error.dto';
+export * from './errors/errors';
+export * from './errors/operator.error';
+export { collectBytes, declareBytes } from './host/read-body';
+export { ErrorFilter } from './http/error.filter';
+export { FailureLog } from './http/failure-log';
+export { LogThrottle } from './http/log-throttle';
+export { fieldValues, pathOf } from './http/node-request';
+export { securityHeaders } from './http/security-headers';
+export { IDEMPOTENT_REPLAYED } from './idempotency-key';
+export * from './plants.channels';
+export { SCHEMA_PREFIX } from './swagger-decorators';
+
+// Settings of the server are options of the module, with other names.
+export { FileFollower } from './auth/file-follower';
+export { findNearMatch } from './near-match';
+export { describeUrlFault } from './persistence/postgres-url';
+export { readSettings } from './persistence/postgres/postgres.settings';
+export { describeUnusablePath } from './persistence/sqlite/sqlite.thread';
+
+// Commands write token files, and read plants by the rules of the route.
+export {
+  formatScopes,
+  formatTokenEntry,
+  isScope,
+  isTokenName,
+  makeToken,
+  parseTokenList,
+} from './auth/listed-token';
+export { parseTokenFile } from './auth/token-file';
+export { parseCandidate, toNewPlant } from './new-plant';
+export { hasSameContent } from './plant';
+
+// Commands use the store as the service does, and maintain SQLite files.
+export { openRepository } from './persistence/open-repository';
+export { PostgresPlantsRepository } from './persistence/postgres/postgres-plants.repository';
+export { isBusy } from './persistence/sqlite/sqlite.errors';
+export { syncDirectory } from './persistence/sqlite/sqlite.files';
+export { readSchemaVersion, SCHEMA_VERSION } from './persistence/sqlite/sqlite.schema';

@@ -1,0 +1,163 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { Connections } from './connections';
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+
+/** The status lines of answers. */
+const statuses = (text: string) => text.match(/HTTP\/1\.1 \d+/g)?.map((line) => line.slice(9));
+
+describe('the connections of a server', () => {
+  let server: Server;
+  let connections: Connections;
+  let handle: Handler;
+  let sockets: Socket[];
+  beforeEach(async () => {
+    sockets = [];
+    server = createServer();
+    connections = new Connections(server);
+    server.on('request', (request, response) => {
+      connections.take(request, response, () => {
+        handle(request, response);
+      });
+    });
+    server.on('clientError', (error, socket) => {
+      connections.fail(error, socket as Socket);
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+  });
+  afterEach(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+
+  function open(): Socket {
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    sockets.push(socket);
+    return socket;
+  }
+
+  /** All that the server sends until it ends its side. */
+  async function received(socket: Socket): Promise<string> {
+    let text = '';
+    socket.on('data', (chunk) => (text += String(chunk)));
+    await once(socket, 'end');
+    return text;
+  }
+
+  it('process one request of a connection at a time, in order', async () => {
+    let [inProgress, most] = [0, 0];
+    handle = (_request, response) => {
+      most = Math.max(most, ++inProgress);
+      response.on('finish', () => inProgress--);
+      setImmediate(() => response.end('answer'));
+    };
+    const socket = open();
+    socket.write(GET.repeat(9) + GET.replace('Host', 'Connection: close\r\nHost'));
+
+    expect(statuses(await received(socket))).toEqual(Array(10).fill('200'));
+    expect(most).toBe(1);
+  });
+
+  it('process nothing behind an answer that its handler closes', async () => {
+    let count = 0;
+    handle = (_request, response) => {
+      count++;
+      setImmediate(() => response.setHeader('Connection', 'close').end('answer'));
+    };
+    const socket = open();
+    socket.write(GET + GET);
+
+    expect(statuses(await received(socket))).toEqual(['200']);
+    expect(count).toBe(1);
+  });
+
+  it('answer a broken body once the requests before it are answered', async () => {
+    handle = (_request, response) => setImmediate(() => response.end('answer'));
+    const socket = open();
+    socket.write(`${GET}POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`);
+
+    expect(statuses(await received(socket))).toEqual(['200', '400']);
+  });
+
+  it('close each response that was begun before a CONNECT', async () => {
+    const begun = Promise.withResolvers<ServerResponse>();
+    let count = 0;
+    handle = (_request, response) => {
+      count++;
+      begun.resolve(response);
+    };
+    open().write(`${GET}${GET}${GET}CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n`);
+
+    await once(await begun.promise, 'close');
+    expect(count).toBe(1);
+  });
+
+  it('read no further while requests pile up', async () => {
+    handle = () => undefined;
+    const socket = open();
+    const [peer] = (await Promise.all([
+      once(server, 'connection').then(([each]: Socket[]) => each),
+      new Promise((resolve) => socket.write(GET.repeat(2), resolve)),
+      once(server, 'request'),
+    ])) as [Socket, ...unknown[]];
+
+    expect(peer.isPaused()).toBe(true);
+    socket.write(GET.repeat(500_000));
+    await once(connect((server.address() as AddressInfo).port, '127.0.0.1').end(), 'close');
+    expect(peer.bytesRead).toBeLessThan(2 ** 20);
+  });
+
+  it('answer a request that was on its way when draining began, and close', async () => {
+    handle = (_request, response) => response.end('answer');
+    const socket = open();
+    socket.write(GET);
+    const answers = received(socket);
+    await once(socket, 'data');
+
+    const drained = connections.drain(60_000);
+    socket.write(GET);
+
+    expect(await answers).toMatch(/answer.*connection: close.*answer$/is);
+    await drained;
+  });
+
+  it('close one that never sent a byte, when they drain', async () => {
+    const socket = open();
+    const closed = once(socket.resume(), 'close');
+    await once(server, 'connection');
+
+    await connections.drain(60_000);
+
+    await closed;
+    expect(socket.destroyed).toBe(true);
+  });
+
+  it('are destroyed at the limit of draining', async () => {
+    handle = () => undefined;
+    const socket = open();
+    const closed = once(socket.resume(), 'close');
+    socket.write(GET);
+    await once(server, 'request');
+
+    await connections.drain(1);
+
+    await closed;
+    expect(socket.destroyed).toBe(true);
+  });
+
+  it('are destroyed when their client does not read', async () => {
+    server.setTimeout(50);
+    handle = (_request, response) => response.end('x'.repeat(2 ** 24));
+    open().pause().write(GET);
+    const [peer] = (await once(server, 'connection')) as [Socket];
+
+    await once(peer, 'close');
+
+    expect(peer.destroyed).toBe(true);
+  });
+});

@@ -1,0 +1,43 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** How long a client may go on sending behind its last answer, in milliseconds. */
+const LINGER = 2000;
+
+/** How much it may send beyond the body that it has announced, in bytes. */
+const LINGER_BYTES = 2 ** 20;
+
+/** How often the bytes are counted, in milliseconds. */
+const INTERVAL = 50;
+
+/**
+ * Ends our side of a connection, then reads and drops what the client still sends, until it ends its
+ * side or has sent too much, RFC 9112 section 9.6. Closing at once would reset the connection, and the
+ * client would lose the answer.
+ *
+ * @param announced bytes that the client has said it sends
+ */
+export function endAndLinger(socket: Socket, announced = 0): void {
+  socket.end();
+  socket.resume();
+  const limit = socket.bytesRead + announced + LINGER_BYTES;
+  const counting = setInterval(() => {
+    if (socket.bytesRead > limit) socket.destroy();
+  }, INTERVAL).unref();
+  const timer = setTimeout(() => socket.destroy(), LINGER).unref();
+  socket.once('close', () => {
+    clearInterval(counting);
+    clearTimeout(timer);
+  });
+}
+
+/** Reads and drops the rest of a body before an answer that closes the connection, for a moment. */
+export function dropBody(request: IncomingMessage, done: () => void): void {
+  const proceed = (): void => {
+    clearTimeout(timer);
+    request.off('close', proceed);
+    done();
+  };
+  const timer = setTimeout(proceed, LINGER);
+  request.once('close', proceed).resume();
+}

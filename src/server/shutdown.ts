@@ -1,0 +1,50 @@
+import { constants } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type INestApplication, Logger } from '@nestjs/common';
+import { Readiness } from './health';
+
+/** How the service shuts down. Durations are in milliseconds. */
+export interface ShutdownOptions {
+  /** How long the service reports not ready, but still serves, before it closes. */
+  readonly shutdownGrace: number;
+  /** The limit for the whole shutdown, the grace included. */
+  readonly shutdownTimeout: number;
+}
+
+/**
+ * Closes the application on SIGTERM and SIGINT. It reports not ready at once, closes after the grace,
+ * and exits with 0, or with 1 if that takes too long. A second signal ends the process at once, with
+ * the exit code of a process that the signal killed.
+ *
+ * @param fail is called when closing fails, to end the process
+ */
+export function closeOnSignal(
+  app: INestApplication,
+  { shutdownGrace, shutdownTimeout }: ShutdownOptions,
+  fail: (error: unknown) => void,
+): void {
+  const logger = new Logger('PlantStore');
+  let closing = false;
+
+  async function close(signal: NodeJS.Signals): Promise<void> {
+    logger.log(`Stopping, because the process received ${signal}.`);
+    app.get(Readiness).drain();
+    setTimeout(() => {
+      console.error(
+        `The service did not shut down within ${shutdownTimeout} ms (SHUTDOWN_TIMEOUT).`,
+      );
+      process.exit(1);
+    }, shutdownTimeout).unref();
+    await sleep(shutdownGrace);
+    await app.close();
+    logger.log('Stopped.');
+  }
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (closing) process.exit(128 + constants.signals[signal]);
+      closing = true;
+      close(signal).catch(fail);
+    });
+  }
+}

@@ -1,0 +1,52 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { useFolder } from '../support/folder';
+import { shell } from '../support/run';
+import { ServiceProcess } from '../support/service-process';
+
+const PAGE = readFileSync(join(__dirname, '../../docs/data.md'), 'utf8');
+const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
+
+/**
+ * The commands that docs/data.md shows with their output, in order. Those that need SQLite's own command
+ * line, which `npm ci` does not install, run with SQLITE3=true.
+ */
+const examples = [...PAGE.matchAll(/```sh\n([^`]*)```\n\n```\n([^`]*)```/g)]
+  .map(([, commands = '', output = '']) => ({ commands, output }))
+  .filter(({ commands }) => process.env.SQLITE3 === 'true' || !commands.includes('sqlite3'));
+
+describe('docs/data.md', () => {
+  const folder = useFolder();
+  let service: ServiceProcess | undefined;
+  afterEach(() => service?.end('SIGKILL'));
+
+  it('shows what the commands print', async () => {
+    const bin = join(folder, 'bin');
+    mkdirSync(bin);
+    const script = `#!/bin/sh\nexec "${process.execPath}" "${PROGRAM}" "$@"\n`;
+    writeFileSync(join(bin, 'plant-store'), script, { mode: 0o755 });
+    const environment: NodeJS.ProcessEnv = { DATABASE_URL: 'sqlite:data/plants.db' };
+
+    const printed: string[] = [];
+    for (const { commands } of examples) {
+      if (commands.includes('health')) {
+        service = await ServiceProcess.start(folder, environment);
+        environment.PORT = (await service.url()).port;
+      }
+      const lines = `cd '${folder}'\nPATH='${bin}':$PATH\nexec 2>&1\n${commands}`;
+      const { stdout } = await shell(lines, { env: environment });
+      printed.push(
+        stdout
+          .replaceAll(folder, '/srv')
+          // Where a command takes longer than usual, it shows how far it is.
+          .replaceAll(/^\d+ plants, .*\n/gm, '')
+          .replaceAll(/(?<=before-)\d{17}/g, '20270131120000000')
+          // As CSV has them, and Markdown does not.
+          .replaceAll('\r\n', '\n'),
+      );
+    }
+
+    expect(examples.length).toBeGreaterThanOrEqual(6);
+    expect(printed).toEqual(examples.map(({ output }) => output));
+  });
+});

@@ -1,0 +1,27 @@
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { useServiceHome } from '../support/service-process';
+import { execute } from '../support/sqlite';
+
+/** Runs a program where the file of its first argument is a mount point. Linux with user namespaces only. */
+const mounted = (file: string): string[] => [
+  ...['unshare', '-rm', 'sh', '-c'],
+  ...['mount --bind "$0" "$0" && exec "$@"', file],
+];
+
+describe('a database file that is mounted alone', () => {
+  const home = useServiceHome();
+
+  it.each(['plants.db', 'my plants\\1.db'])('is refused (%s)', async (name) => {
+    const file = `${dirname(home.file)}/${name}`;
+    mkdirSync(dirname(file));
+    execute(file, 'VACUUM');
+
+    const service = home.begin({ DATABASE_URL: `sqlite:${file}` }, mounted(file));
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toMatch(
+      /^The database file .*\.db cannot be used: it is mounted alone, .*: mount its directory \(DATABASE_URL\)\.\n$/,
+    );
+  });
+});

@@ -1,0 +1,301 @@
+import { setTimeout } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
+import { Client } from 'pg';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { plantStore } from '../support/plant-store';
+import { readPostgresPlants } from '../support/postgres';
+import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { openPostgresStore } from '../support/stores';
+import { until } from '../support/until';
+import { brokenPromises, Writers } from '../support/writers';
+import { describeRepository } from './repository.contract';
+
+const { CITUS_URL = '' } = process.env;
+if (CITUS_URL === '') {
+  throw new Error('Set CITUS_URL to a coordinator with two workers or more, for tests alone.');
+}
+
+jest.setTimeout(120_000);
+
+const TABLE =
+  'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)';
+const WITHOUT_KEYS = TABLE.replace(', idempotency_key bytea', '');
+const MIGRATIONS = 'CREATE TABLE plants_migrations (version integer PRIMARY KEY)';
+const WITH_IDENTITY = `CREATE TABLE plants_migrations AS SELECT 3 AS version, gen_random_uuid() AS identity`;
+const IDENTITY = 'SELECT identity::text FROM plants_migrations WHERE version = 3';
+const KEY = 'ab'.repeat(32);
+
+/** Addresses of the workers. The second instance enters at the first one. The last one is lost. */
+let workers: string[] = [];
+let coordinator: Client;
+let worker: Client;
+
+beforeAll(async () => {
+  Logger.overrideLogger(false);
+  await connectAll();
+});
+afterAll(disconnectAll);
+
+/** The URL of a store, in a schema that every node has, at one of the nodes. */
+function urlOf(entry = new URL(CITUS_URL).host): string {
+  const url = new URL(CITUS_URL);
+  url.searchParams.set('options', '-c search_path=plants_test');
+  return url.href.replace(url.host, entry);
+}
+
+/** The URLs of two instances: the coordinator, and a worker, as a balancer may choose it. */
+function urlsOfBoth(): string[] {
+  return [urlOf(), urlOf(workers[0])];
+}
+
+async function connect(address?: string): Promise<Client> {
+  const client = new Client(urlOf(address));
+  await client.connect();
+  return client;
+}
+
+async function connectAll(): Promise<void> {
+  coordinator = await connect();
+  const { rows } = await coordinator.query<{ address: string }>(
+    `SELECT nodename || ':' || nodeport AS address FROM pg_dist_node
+     WHERE groupid > 0 ORDER BY nodeid`,
+  );
+  workers = rows.map(({ address }) => address);
+  worker = await connect(workers[0]);
+}
+
+async function disconnectAll(): Promise<void> {
+  await coordinator.end();
+  await worker.end();
+}
+
+async function makeSchema(): Promise<void> {
+  await coordinator.query('DROP SCHEMA IF EXISTS plants_test CASCADE');
+  await coordinator.query('CREATE SCHEMA plants_test');
+}
+
+async function distribute(table = TABLE): Promise<void> {
+  await coordinator.query(table);
+  await coordinator.query(
+    `SELECT create_distributed_table('plants', 'id', shard_count => ${workers.length})`,
+  );
+}
+
+async function value(node: Client, query: string): Promise<unknown> {
+  const { rows } = await node.query<unknown[]>({ text: query, rowMode: 'array' });
+  return rows[0]?.[0];
+}
+
+/** The id of a plant that a worker would store. */
+async function idOn(address = ''): Promise<bigint> {
+  const id = await value(
+    coordinator,
+    `SELECT id::text FROM generate_series(1, 100) AS id JOIN citus_shards
+       ON shardid = get_shard_id_for_distribution_column('plants', id)
+     WHERE nodename || ':' || nodeport = '${address}' LIMIT 1`,
+  );
+  return BigInt(id as string);
+}
+
+/** Gives the last worker a port where nobody listens, as far as the other nodes in use know. */
+async function loseWorker(): Promise<() => Promise<void>> {
+  const [name, port] = workers.at(-1)?.split(':') ?? [];
+  const move = async (from: string, to: string) => {
+    const where = `nodename = '${name}' AND nodeport = ${from}`;
+    for (const node of [coordinator, worker]) {
+      await node.query(`UPDATE pg_dist_node SET nodeport = ${to} WHERE ${where}`);
+    }
+  };
+  await move(port ?? '', '1');
+  return () => move('1', port ?? '');
+}
+
+describeRepository('PostgresPlantsRepository', async () => {
+  await makeSchema();
+  await distribute();
+  return openPostgresStore(urlOf(), urlOf(workers[0]));
+});
+
+describe('a store on a Citus cluster', () => {
+  const opened: PostgresPlantsRepository[] = [];
+  beforeEach(makeSchema);
+  afterEach(async () => {
+    for (const each of opened.splice(0)) await each.onApplicationShutdown();
+  });
+
+  async function open(url = urlOf()): Promise<PostgresPlantsRepository> {
+    const repository = await PostgresPlantsRepository.open(url);
+    opened.push(repository);
+    return repository;
+  }
+
+  it('is refused on all nodes until the table is distributed, with the statements for that', async () => {
+    const plant = { id: 1n, name: 'Fern' };
+    const instances = await Promise.all(urlsOfBoth().map(open));
+    const reasons = await Promise.all(
+      instances.map((each) =>
+        each.insert(plant).catch((error: unknown) => String((error as Error).cause)),
+      ),
+    );
+    expect(await value(coordinator, "SELECT to_regclass('plants')::text")).toBeNull();
+    expect(await value(worker, "SELECT to_regclass('plants')::text")).toBeNull();
+    expect(reasons[1]).toMatch(/Citus cluster.+ Run on the coordinator: /);
+
+    const [, statements = ''] = /coordinator: (.+)\./.exec(String(reasons[0])) ?? [];
+    for (const statement of statements.split('; ')) await coordinator.query(statement);
+    await until(() => instances.every((each) => each.isReady()));
+    const created = await Promise.all(instances.map((each) => each.insert(plant)));
+    expect(created.toSorted()).toEqual(['created', 'taken']);
+  });
+
+  it.each([
+    ['a local table', false],
+    ['a reference table', true],
+  ])(
+    'that was distributed later, with its version in %s, is brought up by the coordinator alone',
+    async (_table, isReference) => {
+      await distribute(WITHOUT_KEYS);
+      await coordinator.query(MIGRATIONS);
+      await coordinator.query('INSERT INTO plants_migrations VALUES (1)');
+      if (isReference)
+        await value(coordinator, "SELECT create_reference_table('plants_migrations')");
+      expect((await open(urlOf(workers[0]))).isReady()).toBe(!isReference);
+
+      const plant = { id: 1n, name: 'Fern' };
+      const created = await (await open()).insert(plant, KEY);
+      const repeated = await (await open(urlOf(workers[0]))).insert(plant, KEY);
+
+      expect([created, repeated]).toEqual(['created', 'replayed']);
+      expect(await value(worker, IDENTITY)).toMatch(/^[-\da-f]{36}$/);
+      expect(await value(worker, IDENTITY)).toBe(await value(coordinator, IDENTITY));
+    },
+  );
+
+  it('that had its identity before it was distributed shows it on all nodes', async () => {
+    await coordinator.query(WITH_IDENTITY);
+    await distribute();
+
+    for (const url of [urlOf(), urlOf(workers[0])]) await open(url);
+    const looks = [urlOf(), urlOf(workers[0])].map((url) => PostgresPlantsRepository.look(url));
+
+    const identity = String(await value(worker, IDENTITY));
+    expect(await value(coordinator, IDENTITY)).toBe(identity);
+    expect(await Promise.all(looks)).toEqual([
+      expect.stringContaining(identity),
+      expect.stringContaining(identity),
+    ]);
+  });
+
+  it('counts what import stored, found present and found in conflict', async () => {
+    await distribute();
+    const run = async (input: string) => {
+      const { code, stderr } = await plantStore(['import'], { DATABASE_URL: urlOf() }, { input });
+      return `${code} ${/Stored.+/.exec(stderr)?.[0]}`;
+    };
+    const lines = Array.from({ length: 1000 }, (_, id) => `{"id":${id},"name":"Fern"}\n`).join('');
+
+    expect([await run(lines), await run(lines), await run('{"id":7,"name":"Moss"}\n')]).toEqual([
+      '0 Stored 1000, already present 0, conflicting 0, invalid 0.',
+      '0 Stored 0, already present 1000, conflicting 0, invalid 0.',
+      '1 Stored 0, already present 0, conflicting 1, invalid 0.',
+    ]);
+  });
+
+  it('asks only the worker of the plant for a repetition and a lookup', async () => {
+    await distribute();
+    const repository = await open();
+    const plant = { id: await idOn(workers[0]), name: 'Fern' };
+    await repository.insert(plant, KEY);
+
+    const findWorker = await loseWorker();
+    const answers = await Promise.allSettled([
+      repository.insert(plant, KEY),
+      repository.find(plant.id),
+    ]).finally(findWorker);
+
+    expect(answers).toMatchObject([{ value: 'replayed' }, { value: plant }]);
+  });
+
+  it('does not acknowledge a plant if a worker does not wait for its standby', async () => {
+    await distribute();
+    const repository = await open();
+    const reconfigure = async (setting: string) => {
+      await worker.query(`ALTER SYSTEM ${setting}`);
+      await worker.query('SELECT pg_reload_conf()');
+    };
+    await reconfigure("SET synchronous_standby_names = 'nobody'");
+
+    let isAnswered = false;
+    const answer = repository.insert({ id: await idOn(workers[0]), name: 'Fern' });
+    const error = answer.catch((reason: unknown) => reason).finally(() => (isAnswered = true));
+    await until(async () => {
+      await worker.query(
+        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
+      );
+      return isAnswered;
+    }).finally(() => reconfigure('RESET synchronous_standby_names'));
+
+    expect(await error).toMatchObject({ error: 50400 });
+  });
+
+  describe('with two instances under load, on two nodes,', () => {
+    const home = useServiceHome();
+    let services: ServiceProcess[];
+    let writers: Writers;
+    beforeEach(async () => {
+      await distribute();
+      services = await Promise.all(
+        urlsOfBoth().map((DATABASE_URL) => home.start({ DATABASE_URL })),
+      );
+      writers = new Writers(await Promise.all(services.map((service) => service.url())), 32);
+      await until(() => writers.those('acknowledged').length > 200);
+    });
+    afterEach(() => writers.stop());
+
+    /** Waits until creations succeed again, and compares what is stored with what was answered. */
+    async function expectPromises(): Promise<void> {
+      const back = Date.now();
+      await until(() => writers.hasSucceededSince(back));
+      await writers.stop();
+      // Sessions keep connections to workers, some of which may have been terminated.
+      await disconnectAll();
+      await connectAll();
+      // What a worker has prepared is not visible until this, which Citus does from time to time.
+      for (const node of [coordinator, worker]) {
+        await node.query('SELECT recover_prepared_transactions()');
+      }
+      expect(brokenPromises(writers.creations, await readPostgresPlants(coordinator))).toEqual({
+        lost: [],
+        refusedButStored: [],
+        acknowledgedTwice: [],
+      });
+    }
+
+    it('stays ready and refuses most creations at once while a worker is lost', async () => {
+      const count = (outcome: 'unknown' | 'refused') => writers.those(outcome).length;
+      const [unknown, refused] = [count('unknown'), count('refused')];
+      const findWorker = await loseWorker();
+      const readiness = new Set<number>();
+      for (let sample = 0; sample < 50; sample++) {
+        for (const service of services) readiness.add(await service.statusOf('/health/ready'));
+        await setTimeout(100);
+      }
+      await findWorker();
+
+      expect([...readiness]).toEqual([200]);
+      expect(count('refused') - refused).toBeGreaterThan(5 * (count('unknown') - unknown));
+      await expectPromises();
+    });
+
+    it('loses nothing when the sessions of all nodes are terminated', async () => {
+      const terminate = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+        WHERE application_name ~ 'citus_internal|plant-store' AND pid <> pg_backend_pid()`;
+      for (let round = 0; round < 20; round++) {
+        await coordinator.query(`SELECT run_command_on_all_nodes($$${terminate}$$)`);
+        await setTimeout(100);
+      }
+
+      await expectPromises();
+    });
+  });
+});

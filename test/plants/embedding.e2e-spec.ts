@@ -1,0 +1,775 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { json as parseJson } from 'node:stream/consumers';
+import {
+  type CallHandler,
+  type CanActivate,
+  type DynamicModule,
+  type ExecutionContext,
+  type INestApplication,
+  Injectable,
+  Module,
+  type NestInterceptor,
+  RequestTimeoutException,
+  ServiceUnavailableException,
+  type Type,
+  UnauthorizedException,
+  ValidationPipe,
+} from '@nestjs/common';
+import {
+  type AbstractHttpAdapter,
+  APP_GUARD,
+  APP_INTERCEPTOR,
+  APP_PIPE,
+  HttpAdapterHost,
+  NestFactory,
+  RouterModule,
+} from '@nestjs/core';
+import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
+import { Test } from '@nestjs/testing';
+import {
+  IdempotencyKeyReusedError,
+  IdTakenError,
+  InvalidIdempotencyKeyError,
+  type Insertion,
+  InvalidPlantError,
+  OutcomeUnknownError,
+  type Plant,
+  PlantsModule,
+  type PlantsModuleOptions,
+  PlantsRepository,
+  PlantsService,
+} from '../../src/plants';
+import { fieldValues, type HostRequest, nodeRequest } from '../../src/plants/http/node-request';
+import { SqlitePlantsRepository } from '../../src/plants/persistence/sqlite/sqlite-plants.repository';
+import { catchError, type Observable, throwError, timeout } from 'rxjs';
+import { errorBodies } from '../support/error-bodies';
+import { makeFolder, removeFolder } from '../support/folder';
+import { adapters, KeyGuard, startHost, WrapInterceptor } from '../support/orchard';
+import { PostgresServer } from '../support/postgres';
+import { lockDatabase, readPlants } from '../support/sqlite';
+import { until } from '../support/until';
+
+const TOKEN = 'host-token';
+const FERN = '{"id":1,"name":"Fern"}';
+const LARGE_ID = '{"id":9007199254740993,"name":" Fern "}';
+
+let folder: string;
+let file: string;
+let app: INestApplication | undefined;
+beforeEach(() => {
+  folder = makeFolder();
+  file = join(folder, 'plants.db');
+});
+afterEach(async () => {
+  await app?.close();
+  app = undefined;
+  removeFolder(folder);
+});
+
+/** The host that the test has started. */
+function host(): INestApplication {
+  if (!app) throw new Error('no host was started');
+  return app;
+}
+
+const plantsService = () => host().get(PlantsService, { strict: false });
+const openApiDocument = () => SwaggerModule.createDocument(host(), new DocumentBuilder().build());
+
+/** The module with a token and a file, unless the options say otherwise. */
+const withToken = (options: Parameters<typeof PlantsModule.forRoot>[0] = {}) =>
+  PlantsModule.forRoot({ sqlite: file, auth: { tokens: [TOKEN] }, ...options });
+
+/** Starts a host and keeps it for the end of the test. */
+async function start(...parameters: Parameters<typeof startHost>): Promise<URL> {
+  const started = await startHost(...parameters);
+  ({ app } = started);
+  return started.url;
+}
+
+async function send(url: URL, path: string, init: RequestInit = {}) {
+  const response = await fetch(new URL(path, url), init);
+  const text = await response.text();
+  return { status: response.status, type: response.headers.get('content-type'), text };
+}
+
+async function post(
+  url: URL,
+  body: string,
+  headers: Record<string, string> = {},
+  path = '/api/v1/plants',
+) {
+  const { status, text } = await send(url, path, {
+    method: 'POST',
+    body,
+    headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json', ...headers },
+  });
+  return { status, body: JSON.parse(text) as unknown };
+}
+
+@Injectable()
+class ChallengingGuard extends KeyGuard {
+  constructor(private readonly host: HttpAdapterHost) {
+    super();
+  }
+
+  override canActivate(context: ExecutionContext): boolean {
+    const request = nodeRequest(context.switchToHttp().getRequest<HostRequest>());
+    if (fieldValues(request, 'x-key').length > 0) return super.canActivate(context);
+    const response: unknown = context.switchToHttp().getResponse();
+    this.host.httpAdapter.setHeader(response, 'WWW-Authenticate', 'Key');
+    this.host.httpAdapter.setHeader(response, 'Cache-Control', 'private');
+    throw new UnauthorizedException();
+  }
+}
+
+/** As Nest's documentation has it for time-outs. */
+class ImpatientInterceptor implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(
+      timeout(100),
+      catchError(() => throwError(() => new RequestTimeoutException())),
+    );
+  }
+}
+
+/** A module of the host with what is global. */
+@Module({})
+class GlobalModule {}
+
+/** A module of the host with a global interceptor. */
+const interceptedBy = (useClass: Type<NestInterceptor>) => ({
+  module: GlobalModule,
+  providers: [{ provide: APP_INTERCEPTOR, useClass }],
+});
+
+class AsyncOptions {
+  create(): PlantsModuleOptions {
+    return { sqlite: file, auth: { tokens: [TOKEN] } };
+  }
+}
+
+@Module({ providers: [AsyncOptions], exports: [AsyncOptions] })
+class AsyncOptionsModule {}
+
+const mountings = {
+  forRoot: () => withToken(),
+  'forRootAsync with a factory': () =>
+    PlantsModule.forRootAsync({ useFactory: () => ({ sqlite: file, auth: { tokens: [TOKEN] } }) }),
+  'forRootAsync with injection': () =>
+    PlantsModule.forRootAsync({
+      imports: [AsyncOptionsModule],
+      inject: [AsyncOptions],
+      useFactory: (options: AsyncOptions) => options.create(),
+    }),
+  'forRootAsync with a class': () => PlantsModule.forRootAsync({ useClass: AsyncOptions }),
+  'forRootAsync with an existing class': () =>
+    PlantsModule.forRootAsync({ imports: [AsyncOptionsModule], useExisting: AsyncOptions }),
+};
+
+describe.each(Object.keys(adapters) as (keyof typeof adapters)[])('in a host on %s', (adapter) => {
+  describe.each(Object.entries(mountings))('mounted by %s', (_how, mount) => {
+    it('creates a plant exactly, below the prefix and version of the host', async () => {
+      const url = await start(adapter, [mount()]);
+
+      const answer = await post(url, LARGE_ID);
+
+      expect(answer).toEqual({ status: 200, body: { name: ' Fern ' } });
+      expect(readPlants(file)).toEqual([{ id: 9_007_199_254_740_993n, name: ' Fern ' }]);
+    });
+  });
+
+  it("answers its refusals with the Error body, whatever the host's filter says", async () => {
+    const url = await start(adapter, [withToken()]);
+
+    const answers = [
+      await post(url, LARGE_ID, { authorization: 'Basic YTpi' }),
+      await post(url, LARGE_ID, { authorization: 'Bearer x' }),
+      await post(url, '{"id":1.000000000000000005,"name":"Fern"}'),
+      await post(url, '{"id":1,"name":null}'),
+      await post(url, LARGE_ID, { 'content-type': 'application/json; charset=utf-8; x' }),
+      await post(url, LARGE_ID),
+      await post(url, LARGE_ID),
+    ];
+
+    expect(answers).toEqual([
+      { status: 401, body: errorBodies.missingCredentials },
+      { status: 401, body: errorBodies.invalidToken },
+      { status: 400, body: errorBodies.idNotInt64 },
+      { status: 400, body: errorBodies.nameNotString },
+      { status: 400, body: errorBodies.mediaType },
+      { status: 200, body: { name: ' Fern ' } },
+      { status: 400, body: errorBodies.idTaken },
+    ]);
+  });
+
+  it.each([{ rawBody: true }, { bodyParser: false }])(
+    'reads the body whatever the host does with others: %j',
+    async (options) => {
+      const url = await start(adapter, [withToken()], options);
+
+      expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
+      expect(await post(url, '{"id":1')).toMatchObject({ status: 400, body: { error: 40001 } });
+      expect(readPlants(file)).toEqual([{ id: 9_007_199_254_740_993n, name: ' Fern ' }]);
+    },
+  );
+
+  it('refuses a bad token before the content, and the content by its own limit', async () => {
+    const url = await start(adapter, [withToken({ bodyLimit: 100 })]);
+    const large = `{"id":1,"name":"${'x'.repeat(5 * 2 ** 20)}"}`;
+
+    expect([
+      await post(url, '{', { authorization: 'Bearer x' }),
+      await post(url, large, { authorization: 'Bearer x' }),
+      await post(url, large),
+      await post(url, FERN),
+    ]).toEqual([
+      { status: 401, body: errorBodies.invalidToken },
+      { status: 401, body: errorBodies.invalidToken },
+      {
+        status: 400,
+        body: { error: 40005, message: 'The body is larger than the limit of 100 bytes.' },
+      },
+      { status: 200, body: { name: 'Fern' } },
+    ]);
+  });
+
+  it('works in a testing module, which has its adapter later, and may override the guard', async () => {
+    const guarded = PlantsModule.forRoot({ sqlite: file, guard: KeyGuard });
+    const testing = Test.createTestingModule({ imports: [guarded] }).overrideProvider(KeyGuard);
+    const compiled = await testing.useValue({ canActivate: () => true }).compile();
+    app = compiled.createNestApplication(adapters[adapter](), { logger: false });
+    await app.listen(0, '127.0.0.1');
+
+    expect(await post(new URL(await app.getUrl()), LARGE_ID, {}, '/plants')).toMatchObject({
+      status: 200,
+    });
+  });
+
+  it('leaves the routes of the host as they are', async () => {
+    const requests: [string, RequestInit][] = [
+      ['/api/v1/trees', json('{"id":9007199254740993,"name":" Oak "}')],
+      ['/api/v1/trees', json(`{"name":"${'x'.repeat(3 * 2 ** 20)}"}`)],
+      ['/api/v1/trees', json('{')],
+      ['/api/v1/trees', { method: 'POST', body: 'a=b', headers: form }],
+      ['/api/v1/trees/guarded', {}],
+      ['/api/v1/trees/guarded', { headers: { 'x-key': 'good' } }],
+      ['/api/v1/trees/broken', {}],
+      ['/api/v1/nothing', {}],
+      ['/api/v1/trees', { method: 'DELETE' }],
+      ['/%zz', {}],
+    ];
+    const answersOf = async (url: URL) => {
+      const answers = [];
+      for (const [path, init] of requests) answers.push(await send(url, path, init));
+      return answers;
+    };
+    const alone = await startHost(adapter, []);
+    const expected = await answersOf(alone.url);
+    await alone.app.close();
+    const countListeners = () => process.eventNames().map((name) => process.listenerCount(name));
+    const listeners = countListeners();
+
+    const url = await start(adapter, [withToken()]);
+
+    expect(await answersOf(url)).toEqual(expected);
+    expect(countListeners()).toEqual(listeners);
+    const malformedTarget = adapter === 'Fastify' ? 400 : 404;
+    expect(expected.map(({ status }) => status)).toEqual([
+      ...[201, 201, 400, 201, 403, 200, 500, 404, 404],
+      malformedTarget,
+    ]);
+  });
+
+  it('keeps the routes of the host going while the store fails', async () => {
+    const url = await start(adapter, [withToken()]);
+    removeFolder(folder);
+
+    expect(await post(url, FERN)).toEqual({
+      status: 503,
+      body: errorBodies.unavailable,
+    });
+    expect(await send(url, '/api/v1/trees', json('{}'))).toMatchObject({ status: 201 });
+  });
+
+  it.each([
+    [new UnauthorizedException(), {}, 401, errorBodies.missingCredentials],
+    [new UnauthorizedException(), { authorization: 'Key x' }, 401, errorBodies.missingCredentials],
+    [new UnauthorizedException(), { authorization: 'Bearer x' }, 401, errorBodies.invalidToken],
+    [new ServiceUnavailableException(), {}, 503, errorBodies.unavailable],
+  ])(
+    'answers for the guard of the host when it throws %s',
+    async (exception, headers, ...answer) => {
+      class Guard implements CanActivate {
+        canActivate(): never {
+          throw exception;
+        }
+      }
+      const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard: Guard })]);
+
+      const response = await fetch(new URL('/api/v1/plants', url), { method: 'POST', headers });
+
+      expect([response.status, await response.json()]).toEqual(answer);
+      const fields = ['www-authenticate', 'retry-after'].map((name) => response.headers.get(name));
+      expect(fields.filter((field) => field !== null)).toHaveLength(1);
+    },
+  );
+
+  it('answers that the plant may be stored when a timeout interceptor of the host answers first', async () => {
+    const url = await start(adapter, [withToken(), interceptedBy(ImpatientInterceptor)]);
+    const lock = lockDatabase(file);
+
+    const answer = await post(url, FERN);
+    lock.close();
+
+    expect(answer).toEqual({ status: 504, body: errorBodies.outcomeUnknown });
+    await until(() => readPlants(file).length === 1);
+  });
+
+  it('has security header fields on errors alone, and leaves those that the host has set', async () => {
+    const url = await start(adapter, [
+      PlantsModule.forRoot({ sqlite: file, guard: ChallengingGuard }),
+    ]);
+    const fieldsOf = async (headers: Record<string, string> = {}, body = '') => {
+      const init = json(body);
+      const response = await fetch(new URL('/api/v1/plants', url), {
+        ...init,
+        headers: { ...(init.headers as object), ...headers },
+      });
+      return ['www-authenticate', 'x-content-type-options', 'cache-control']
+        .concat('content-security-policy')
+        .map((name) => response.headers.get(name));
+    };
+
+    expect([
+      await fieldsOf(),
+      await fieldsOf({ 'x-key': 'good' }),
+      await fieldsOf({ 'x-key': 'good' }, FERN),
+    ]).toEqual([
+      ['Key', 'nosniff', 'private', "default-src 'none'; frame-ancestors 'none'"],
+      [null, 'nosniff', 'no-store', "default-src 'none'; frame-ancestors 'none'"],
+      [null, null, null, null],
+    ]);
+  });
+
+  it('leaves the route to global guards of the host', async () => {
+    const url = await start(adapter, [
+      PlantsModule.forRoot({ sqlite: file, guard: false }),
+      { module: GlobalModule, providers: [{ provide: APP_GUARD, useClass: KeyGuard }] },
+    ]);
+
+    expect(await post(url, LARGE_ID)).toMatchObject({ status: 403 });
+    expect(await post(url, LARGE_ID, { 'x-key': 'good' })).toMatchObject({ status: 200 });
+    expect(readPlants(file)).toEqual([{ id: 9007199254740993n, name: ' Fern ' }]);
+  });
+
+  it('stores exactly what came past global pipes and interceptors of the host', async () => {
+    const url = await start(adapter, [
+      withToken(),
+      {
+        module: GlobalModule,
+        providers: [
+          {
+            provide: APP_PIPE,
+            useValue: new ValidationPipe({
+              transform: true,
+              whitelist: true,
+              forbidNonWhitelisted: true,
+            }),
+          },
+          { provide: APP_INTERCEPTOR, useClass: WrapInterceptor },
+        ],
+      },
+    ]);
+
+    const created = await post(url, '{"id":9007199254740993,"name":" Fern ","other":1}');
+    const refused = await post(url, '{"id":1}');
+
+    expect(created).toEqual({ status: 200, body: { data: { name: ' Fern ' } } });
+    expect(refused).toEqual({ status: 400, body: errorBodies.nameMissing });
+    expect(readPlants(file)).toEqual([{ id: 9007199254740993n, name: ' Fern ' }]);
+  });
+
+  it('moves with the router of the host', async () => {
+    const url = await start(adapter, [
+      withToken(),
+      RouterModule.register([{ path: 'greenhouse', module: PlantsModule }]),
+    ]);
+
+    expect(await post(url, LARGE_ID, {}, '/api/v1/greenhouse/plants')).toMatchObject({
+      status: 200,
+    });
+    expect(await post(url, LARGE_ID)).toMatchObject({ status: 404 });
+  });
+
+  it('closes its store when the host closes, after all accepted plants are stored', async () => {
+    await start(adapter, [withToken()]);
+    const plants = plantsService();
+    const creations = Array.from({ length: 20 }, (_, id) =>
+      plants.create({ id: BigInt(id), name: 'Fern' }),
+    );
+
+    await app?.close();
+
+    expect(await Promise.all(creations)).toHaveLength(20);
+    expect(existsSync(`${file}-wal`)).toBe(false);
+    expect(readPlants(file)).toHaveLength(20);
+  });
+
+  it("lists in the host's document what the module answers", async () => {
+    await start(adapter, [withToken()]);
+    const responses = openApiDocument().paths['/api/v1/plants']?.post?.responses;
+
+    expect(Object.keys(responses ?? {}).sort()).toEqual(
+      ['200', '400', '401', '403', '503', '504', 'default'].sort(),
+    );
+    expect(JSON.stringify(responses)).not.toMatch(/40800|41700|43100|50100/);
+  });
+
+  it("describes itself in the host's document, beside schemas of the same name", async () => {
+    await start(adapter, [withToken()]);
+
+    const { paths, components } = openApiDocument();
+
+    expect(paths['/api/v1/plants']?.post).toMatchObject({
+      security: [{ bearerAuth: [] }],
+      requestBody: {
+        content: {
+          'application/json': { schema: { $ref: '#/components/schemas/PlantStore.NewPlant' } },
+        },
+      },
+    });
+    expect(components?.schemas).toMatchObject({
+      Plant: { properties: { rows: { type: 'number' } } },
+      'PlantStore.Plant': { properties: { name: { type: 'string' } } },
+      'PlantStore.Error': { properties: { error: { type: 'integer' } } },
+    });
+  });
+});
+
+describe('with options that do not say all', () => {
+  const nodeEnv = process.env.NODE_ENV;
+  const folderBefore = process.cwd();
+  beforeEach(() => {
+    process.chdir(folder);
+  });
+  afterEach(() => {
+    process.env.NODE_ENV = nodeEnv;
+    process.chdir(folderBefore);
+  });
+
+  const byFactory = (options: unknown) =>
+    PlantsModule.forRootAsync({ useFactory: () => options as object });
+
+  it('accepts a random token that it has logged, and logs where it stores plants', async () => {
+    const warn = jest.fn();
+    const log = jest.fn();
+    const logger = { warn, log, error: jest.fn() };
+    const url = await start('Fastify', [PlantsModule.forRoot()], { logger });
+    const [, token = ''] = /Bearer (\S+)/.exec(String(warn.mock.calls[0])) ?? [];
+
+    expect(await post(url, FERN)).toMatchObject({ status: 401 });
+    expect(await post(url, FERN, { authorization: `Bearer ${token.split(',')[0]}` })).toMatchObject(
+      { status: 200 },
+    );
+    const stored = join(process.cwd(), 'data/plants.db');
+    expect(readPlants(stored)).toHaveLength(1);
+    expect(log).toHaveBeenCalledWith(
+      `Plants are stored in the SQLite file ${stored}`,
+      'PlantStore',
+    );
+  });
+
+  it.each([
+    ['tokens', () => PlantsModule.forRoot({ sqlite: file }), 'to say who may create plants'],
+    ['a store', () => withoutStore(), 'to say where plants are stored'],
+    ['a store, by a factory', () => byFactory({ auth: { tokens: [TOKEN] } }), 'where plants are'],
+  ])('does not start in production without %s', async (_what, mount, message) => {
+    process.env.NODE_ENV = 'production';
+
+    await expect(startHost('Fastify', [mount()])).rejects.toThrow(message);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  const withoutStore = () => PlantsModule.forRoot({ guard: KeyGuard });
+  const mount = (options: unknown) => PlantsModule.forRoot(options as object);
+  const mountByFactory = (options: unknown) =>
+    PlantsModule.forRootAsync({ useFactory: () => ({}), ...(options as object) });
+  it.each([
+    ['"postgres" is undefined', byFactory, { postgres: undefined }],
+    ['"postgress" is no option here. Did you mean "postgres"?', byFactory, { postgress: 'x' }],
+    ['The options are sqlite, postgres, auth, bodyLimit.', byFactory, { database: 'x' }],
+    ['"guard" is no option of the factory', byFactory, { guard: KeyGuard }],
+    ['"postgres.host" is undefined', byFactory, { postgres: { host: undefined } }],
+    ['"auth.scop" is no option here. Did you mean "scope"?', byFactory, { auth: { scop: 'x' } }],
+    ['"auth.scope" is undefined', byFactory, { auth: { scope: undefined } }],
+    ['must be an array of strings', byFactory, { auth: { tokens: [undefined] } }],
+    ['"auth" accepts no token', mount, { sqlite: 'x.db', auth: { tokens: [] } }],
+    ['"sqlite" and "postgres" exclude each other', mount, { sqlite: 'x.db', postgres: 'x' }],
+    ['"auth" and "guard" exclude', mount, { guard: KeyGuard, auth: { tokens: [TOKEN] } }],
+    ['"sqlite" is undefined', mount, { sqlite: null }],
+    ['"repository" is undefined', mount, { repository: undefined }],
+    ['Did you mean "guard"?', mount, { gaurd: KeyGuard }],
+    ['"guard" is undefined', mountByFactory, { guard: undefined }],
+    ['Did you mean "imports"?', mountByFactory, { import: [] }],
+    ['put it beside "useFactory"', byFactory, { repository: PlantsRepository }],
+    ['needs "useFactory"', (options) => PlantsModule.forRootAsync(options as object), {}],
+    ['must return an object', byFactory, undefined],
+    ['must return an object of options', byFactory, 'sqlite'],
+    ['"auth" must be an object', byFactory, { auth: 'abc' }],
+    ['Promise', mount, Promise.resolve({})],
+    ['Import PlantsModule.forRoot(), not PlantsModule alone', () => PlantsModule, {}],
+  ] as [string, (options: unknown) => DynamicModule | Type, unknown][])(
+    'does not start when %s',
+    async (message, by, options) => {
+      const starting = async () => startHost('Fastify', [by(options)]);
+
+      await expect(starting()).rejects.toThrow(message);
+      expect(readdirSync(folder)).toEqual([]);
+    },
+  );
+
+  it('does not start with a malformed token, and opens no store', async () => {
+    const open = jest.spyOn(SqlitePlantsRepository, 'open');
+    const malformed = withToken({ auth: { tokens: ['good', 'n ö'] } });
+
+    await expect(startHost('Fastify', [malformed])).rejects.toThrow(
+      'tokens: token 2 has an invalid field',
+    );
+    expect(open).not.toHaveBeenCalled();
+    open.mockRestore();
+  });
+});
+
+describe('with client settings for PostgreSQL', () => {
+  let server: PostgresServer;
+  beforeEach(async () => {
+    server = await PostgresServer.start();
+  });
+  afterEach(() => server.remove());
+
+  it('stores plants there, and closes its sessions', async () => {
+    const { port } = server;
+    const connectionString = `postgres://127.0.0.1:${port}/postgres`;
+    const postgres = { connectionString, user: 'postgres', password: () => 'not needed' };
+    const auth = { tokens: [TOKEN] };
+    const log = jest.fn();
+    const logger = { log, warn: jest.fn(), error: jest.fn() };
+    const url = await start('Fastify', [PlantsModule.forRoot({ postgres, auth })], { logger });
+
+    const answer = await post(url, FERN);
+    await app?.close();
+    app = undefined;
+
+    expect(answer.status).toBe(200);
+    expect(await server.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+    expect(log).toHaveBeenCalledWith(
+      `Plants are stored in PostgreSQL at 127.0.0.1:${port}/postgres`,
+      'PlantStore',
+    );
+    const sessions = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'plant-store'";
+    await until(async () => (await server.execute(sessions)).length === 0);
+  });
+});
+
+describe("with the host's own repository", () => {
+  @Injectable()
+  class MapRepository extends PlantsRepository {
+    readonly plants = new Map<bigint, Plant>();
+    readonly shutdown = jest.fn();
+    insert(plant: Plant): Promise<Insertion> {
+      if (plant.name === 'lost') return Promise.reject(new OutcomeUnknownError());
+      if (this.plants.has(plant.id)) return Promise.resolve('taken');
+      this.plants.set(plant.id, plant);
+      return Promise.resolve('created');
+    }
+    find(id: bigint): Promise<Plant | undefined> {
+      return Promise.resolve(this.plants.get(id));
+    }
+    page(): Promise<readonly Plant[]> {
+      return Promise.resolve([]);
+    }
+    onApplicationShutdown(): void {
+      this.shutdown();
+    }
+  }
+
+  @Module({ providers: [MapRepository], exports: [MapRepository] })
+  class MapModule {}
+
+  const mount = () =>
+    PlantsModule.forRoot({
+      imports: [MapModule],
+      repository: MapRepository,
+      auth: { tokens: [TOKEN] },
+    });
+
+  it('stores plants there, opens no store of its own, and leaves closing to the host', async () => {
+    const url = await start('Fastify', [mount()]);
+
+    const answers = [
+      await post(url, FERN),
+      await post(url, FERN),
+      await post(url, '{"id":2,"name":"lost"}'),
+    ];
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 400, 504]);
+    const repository = app?.get(MapRepository, { strict: false });
+    expect(repository?.plants.size).toBe(1);
+    await app?.close();
+    expect(repository?.shutdown).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe('when the host reads the body first', () => {
+  @Module({})
+  class EarlyModule {}
+
+  /** A module of the host that comes before all others. */
+  const early = (prepare: (adapter: AbstractHttpAdapter) => void) => ({
+    module: EarlyModule,
+    providers: [
+      {
+        provide: 'early',
+        inject: [HttpAdapterHost],
+        useFactory: ({ httpAdapter }: HttpAdapterHost) => {
+          prepare(httpAdapter);
+        },
+      },
+    ],
+  });
+
+  it('refuses an id that may have been rounded, and says so in the log, once', async () => {
+    const warn = jest.fn();
+    const readEarly = early((adapter) => {
+      adapter.use(
+        (request: Readable & { body?: unknown }, _response: unknown, next: () => void) => {
+          void parseJson(request).then((body) => {
+            request.body = body;
+            next();
+          });
+        },
+      );
+    });
+    const logger = { log: jest.fn(), error: jest.fn(), warn };
+    const url = await start('Express', [readEarly, withToken()], { logger });
+
+    expect(await post(url, LARGE_ID)).toEqual({ status: 400, body: errorBodies.idRounded });
+    expect(await post(url, '{"id":1e400,"name":"Fern"}')).toEqual({
+      status: 400,
+      body: errorBodies.idNotInt64,
+    });
+    expect(await post(url, '{"id":-9007199254740991,"name":"Fern"}')).toMatchObject({
+      status: 200,
+    });
+    expect(readPlants(file)).toEqual([{ id: -9_007_199_254_740_991n, name: 'Fern' }]);
+    const lines = warn.mock.calls.map(([line]) => String(line));
+    expect(lines.filter((line) => line.includes('PlantsModule can read'))).toEqual([
+      expect.stringMatching(
+        /^Middleware of the application parses the bodies of requests to \/api\/v1\/plants before/,
+      ),
+    ]);
+  });
+});
+
+describe("with keys of the host's callers", () => {
+  @Injectable()
+  class NamingGuard implements CanActivate {
+    canActivate(context: ExecutionContext): boolean {
+      const request = context
+        .switchToHttp()
+        .getRequest<{ headers: Record<string, string>; caller?: unknown }>();
+      const name = request.headers['x-caller'];
+      if (name !== undefined) request.caller = { name };
+      return true;
+    }
+  }
+
+  it.each(Object.keys(adapters) as (keyof typeof adapters)[])(
+    'tells callers apart as the guard names them, on %s and in process',
+    async (adapter) => {
+      const url = await start(adapter, [
+        PlantsModule.forRoot({ sqlite: file, guard: NamingGuard }),
+      ]);
+      const create = async (id: number, caller?: string) => {
+        const answer = await post(url, `{"id":${id},"name":"Fern"}`, {
+          'idempotency-key': 'abc',
+          ...(caller === undefined ? {} : { 'x-caller': caller }),
+        });
+        return answer.status;
+      };
+
+      expect([await create(1, 'ada'), await create(1, 'ada'), await create(1, 'bob')]).toEqual([
+        200, 200, 400,
+      ]);
+      expect([await create(2), await create(2), await create(2, 'ada')]).toEqual([200, 200, 400]);
+
+      const plants = plantsService();
+      const fern = { id: 1n, name: 'Fern' };
+      const options = { idempotencyKey: 'abc', caller: { name: 'ada' } };
+      expect(await plants.create(fern, options)).toMatchObject(fern);
+      await expect(plants.create({ ...fern, name: 'Moss' }, options)).rejects.toThrow(
+        IdempotencyKeyReusedError,
+      );
+      await expect(plants.create(fern, { idempotencyKey: 'abc' })).rejects.toThrow(IdTakenError);
+      await expect(plants.create(fern, { idempotencyKey: 'a b' })).rejects.toThrow(
+        InvalidIdempotencyKeyError,
+      );
+    },
+  );
+});
+
+describe('an application without HTTP', () => {
+  it('starts, and offers the service to scripts and workers', async () => {
+    @Module({ imports: [withToken()] })
+    class ScriptModule {}
+    const context = await NestFactory.createApplicationContext(ScriptModule, { logger: false });
+
+    await context.get(PlantsService, { strict: false }).create({ id: 1n, name: 'Fern' });
+    await context.close();
+
+    expect(readPlants(file)).toEqual([{ id: 1n, name: 'Fern' }]);
+  });
+});
+
+describe('PlantsService, in process', () => {
+  let plants: PlantsService;
+  beforeEach(async () => {
+    await start('Fastify', [withToken()]);
+    plants = plantsService();
+  });
+
+  it('creates the plant as given, although the object changes afterwards', async () => {
+    const plant = { id: 1n, name: 'Fern' };
+    const creation = plants.create(plant);
+    Object.assign(plant, { id: 2n ** 64n + 5n, name: 'Moss' });
+
+    expect(await creation).toMatchObject({ id: 1n, name: 'Fern' });
+    expect(readPlants(file)).toEqual([{ id: 1n, name: 'Fern' }]);
+  });
+
+  it('returns plants that are JSON, with the id as a string', async () => {
+    const created = await plants.create({ id: 2n ** 63n - 1n, name: 'Fern', tag: 'shade' });
+    const json = '{"id":"9223372036854775807","name":"Fern","tag":"shade"}';
+
+    expect(JSON.stringify(created)).toBe(json);
+    expect(JSON.stringify(await plants.find(created.id))).toBe(json);
+    for await (const plant of plants.all()) expect(JSON.stringify(plant)).toBe(json);
+    expect(await plants.find(1n)).toBeUndefined();
+  });
+
+  it('throws the errors of the catalogue', async () => {
+    await plants.create({ id: 1n, name: 'Fern' });
+
+    await expect(plants.create({ id: 1n, name: 'Moss' })).rejects.toThrow(IdTakenError);
+    await expect(plants.create({ id: 2n ** 63n, name: 'Fern' })).rejects.toThrow(InvalidPlantError);
+    await expect(plants.create({ id: 2n, name: '\ud800' })).rejects.toThrow(InvalidPlantError);
+  });
+});
+
+const form = { 'content-type': 'application/x-www-form-urlencoded' };
+
+function json(body: string): RequestInit {
+  return { method: 'POST', body, headers: { 'content-type': 'application/json' } };
+}

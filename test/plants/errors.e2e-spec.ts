@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Test } from '@nestjs/testing';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { AppModule } from '../../src/app.module';
+import { readEnvironment } from '../../src/server/environment';
+import { createFastifyAdapter } from '../../src/server/fastify-adapter';
+import { HeadRules } from '../../src/server/request-listener';
+import { errorCatalogue, OutcomeUnknownError, PlantsRepository } from '../../src/plants';
+import { answerOf, TOKEN } from '../support/application';
+import { expectAsDeclared } from '../support/contract';
+import { errorBodies } from '../support/error-bodies';
+
+describe('the error catalogue', () => {
+  const lines = Object.values(errorCatalogue);
+
+  it('has no number twice, and each begins with its status', () => {
+    expect(new Set(lines.map(({ error }) => error)).size).toBe(lines.length);
+    for (const { error, status } of lines) expect(Math.floor(error / 100)).toBe(status);
+  });
+
+  const rowsOf = (page: string): string[][] => {
+    const text = readFileSync(join(__dirname, '../..', page), 'utf8');
+    const rows = text.matchAll(/^\| `(\d{5})` +\| (\d{3}) +\| (.*?) +\|$/gm);
+    return Array.from(rows, ([, ...columns]) => columns);
+  };
+  const expected = lines.map(({ error, status, meaning }) => [
+    String(error),
+    String(status),
+    meaning,
+  ]);
+
+  it('is the same as the table of its page', () => {
+    expect(rowsOf('docs/errors.md')).toEqual(expected);
+  });
+
+  it('has the ten rows that the README shows', () => {
+    const rows = rowsOf('README.md');
+
+    expect(rows).toHaveLength(10);
+    expect(expected).toEqual(expect.arrayContaining(rows));
+  });
+});
+
+describe('a failing store', () => {
+  /** What the application answers, and logs, when the store throws. */
+  async function answerTo(failure: Error) {
+    const store = { insert: () => Promise.reject(failure) };
+    const settings = readEnvironment({ AUTH_TOKENS: TOKEN });
+    const module = await Test.createTestingModule({ imports: [AppModule.register(settings)] })
+      .overrideProvider(PlantsRepository)
+      .useValue(store)
+      .compile();
+    const error = jest.fn();
+    const app = module.createNestApplication<NestFastifyApplication>(
+      createFastifyAdapter(settings, new HeadRules(settings.bodyLimit, [])),
+      { bodyParser: false, logger: { error, log: jest.fn(), warn: jest.fn() } },
+    );
+    await app.init();
+    const response = await app.inject({
+      method: 'POST',
+      url: '/plants',
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      payload: '{"id":1,"name":"Fern"}',
+    });
+    await app.close();
+    expectAsDeclared(answerOf(response));
+    return { response, logged: error.mock.calls };
+  }
+
+  it('whose outcome is unknown is answered 504', async () => {
+    const { response } = await answerTo(new OutcomeUnknownError());
+
+    expect(response.statusCode).toBe(504);
+    expect(response.json()).toEqual(errorBodies.outcomeUnknown);
+  });
+
+  it('that throws an unexpected error is answered 500, and the log has the cause', async () => {
+    const failure = new Error('a secret of the inside');
+
+    const { response, logged } = await answerTo(failure);
+
+    expect(response.statusCode).toBe(500);
+    expect(response.json()).toEqual(errorBodies.internal);
+    expect(logged).toEqual([[failure, expect.stringContaining('50000'), 'Errors']]);
+  });
+});

@@ -1,0 +1,179 @@
+import { Logger } from '@nestjs/common';
+import { Client } from 'pg';
+import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { PostgresServer } from '../support/postgres';
+import { Proxy } from '../support/proxy';
+import { until } from '../support/until';
+
+jest.setTimeout(60_000);
+
+describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
+  let server: PostgresServer;
+  let other: PostgresServer;
+  let proxy: Proxy;
+  let repository: PostgresPlantsRepository;
+  let errors: string[];
+  beforeAll(async () => {
+    [server, other] = [await PostgresServer.start(), await PostgresServer.start()];
+  });
+  beforeEach(async () => {
+    errors = [];
+    Logger.overrideLogger({
+      error: (line: string) => errors.push(line),
+      log: () => undefined,
+      warn: () => undefined,
+    });
+    proxy = await Proxy.start(server.port);
+    repository = await PostgresPlantsRepository.open(proxy.url);
+  });
+  afterEach(async () => {
+    await repository.onApplicationShutdown();
+    await proxy.stop();
+    for (const each of [server, other]) {
+      await each.execute('DROP TABLE IF EXISTS plants, plants_migrations');
+    }
+    Logger.overrideLogger(['error']);
+  });
+  afterAll(async () => {
+    for (const each of [server, other]) await each.remove();
+  });
+
+  const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
+  const outcomeOf = (id: bigint) => insert(id).catch((error: unknown) => error);
+  const countOf = (text: string) => errors.filter((line) => line.includes(text)).length;
+
+  async function identityOf(each: PostgresServer): Promise<string> {
+    const [row] = await each.execute('SELECT identity FROM plants_migrations');
+    return String(row?.identity);
+  }
+
+  async function expectRefusal(reason: string): Promise<void> {
+    await until(() => countOf(reason) > 0);
+    const before = proxy.accepted;
+    await until(() => proxy.accepted > before + 2);
+    expect(repository.isReady()).toBe(false);
+    await expect(insert(9n)).rejects.toThrow(UnavailableError);
+  }
+
+  async function expectRecovery(): Promise<void> {
+    proxy.lead(server.port);
+    await until(() => repository.isReady());
+    expect(await insert(2n)).toBe('created');
+    expect((await server.plants()).map(({ id }) => id)).toEqual([1n, 2n]);
+  }
+
+  it('never uses another store, and logs once which one was expected and found', async () => {
+    await insert(1n);
+    const foreign = await PostgresPlantsRepository.open(other.url());
+    await foreign.onApplicationShutdown();
+    proxy.lead(other.port);
+    proxy.cut();
+
+    const reason = `expected was the store ${await identityOf(server)}, found is the store ${await identityOf(other)}`;
+    await expectRefusal(reason);
+    expect(await other.plants()).toEqual([]);
+    await expectRecovery();
+    expect(countOf(reason)).toBe(1);
+  });
+
+  it('makes no store in an empty database while it runs', async () => {
+    await insert(1n);
+    proxy.lead(other.port);
+    proxy.cut();
+
+    await expectRefusal('this is not the store that was in use before (it has no table plants)');
+    expect(await other.execute("SELECT FROM pg_tables WHERE schemaname = 'public'")).toEqual([]);
+    await expectRecovery();
+  });
+
+  it('does not use a standby, and uses it once it is promoted', async () => {
+    await insert(1n);
+    const primary = await PostgresServer.make();
+    const standby = await primary.startStandby();
+    await repository.onApplicationShutdown();
+    proxy.lead(primary.port);
+    repository = await PostgresPlantsRepository.open(proxy.url);
+    await insert(1n);
+    proxy.lead(standby.port);
+    proxy.cut();
+
+    await expectRefusal('the server is a standby, or read-only: name the primary');
+    await standby.execute('SELECT pg_promote()');
+    await until(() => repository.isReady());
+
+    expect([await insert(1n), await insert(2n)]).toEqual(['taken', 'created']);
+    for (const each of [standby, primary]) await each.remove();
+  });
+
+  it('notices by a new session, though the present ones are in the store', async () => {
+    await insert(1n);
+    const lock = new Client(server.url());
+    await lock.connect();
+    await lock.query('BEGIN; LOCK TABLE plants');
+    const reading = repository.find(1n);
+    proxy.lead(other.port);
+
+    await expect(repository.find(1n)).rejects.toThrow(UnavailableError);
+    await expectRefusal('this is not the store that was in use before (it has no table plants)');
+    await lock.end();
+
+    expect(await reading).toMatchObject({ id: 1n });
+    await expectRecovery();
+  });
+
+  describe('of a server that falls silent', () => {
+    let outcomes: Map<bigint, unknown>;
+    let primary: PostgresServer;
+    let standby: PostgresServer;
+    beforeEach(async () => {
+      primary = await PostgresServer.make();
+      standby = await primary.startStandby();
+      await repository.onApplicationShutdown();
+      proxy.lead(primary.port);
+      repository = await PostgresPlantsRepository.open(proxy.url);
+      await insert(1n);
+      outcomes = new Map();
+      proxy.silence();
+    });
+    afterEach(async () => {
+      for (const each of [standby, primary]) await each.remove();
+    });
+
+    function begin(id: bigint): void {
+      void outcomeOf(id).then((outcome) => outcomes.set(id, outcome));
+    }
+
+    it('answers all creations in time, and is ready when that server answers again', async () => {
+      begin(2n);
+      // Its batch has begun, so the next one waits behind it.
+      await new Promise(setImmediate);
+      begin(3n);
+      await until(() => !repository.isReady());
+      begin(4n);
+
+      await until(() => outcomes.size === 1);
+      expect(outcomes.get(4n)).toBeInstanceOf(UnavailableError);
+      await until(() => outcomes.size === 3);
+      expect(outcomes.get(2n)).toBeInstanceOf(OutcomeUnknownError);
+      expect(outcomes.get(3n)).toBeInstanceOf(UnavailableError);
+      expect(errors[0]).toContain('the server did not answer a statement within the time limit');
+
+      proxy.resume();
+      await until(() => repository.isReady());
+      expect(await insert(5n)).toBe('created');
+    });
+
+    it('is not ready though a single creation waits, and uses the server that takes over', async () => {
+      begin(2n);
+      await until(() => !repository.isReady());
+      await standby.execute('SELECT pg_promote()');
+      proxy.lead(standby.port);
+
+      await until(() => repository.isReady());
+
+      expect(outcomes.get(2n)).toBeInstanceOf(OutcomeUnknownError);
+      expect([await insert(1n), await insert(2n)]).toEqual(['taken', 'created']);
+    });
+  });
+});

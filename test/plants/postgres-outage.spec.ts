@@ -1,0 +1,454 @@
+import { hash } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
+import { Client } from 'pg';
+import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { PostgresServer } from '../support/postgres';
+import { until } from '../support/until';
+
+jest.setTimeout(30_000);
+
+const HELD = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+
+describe('PostgresPlantsRepository, when the database fails', () => {
+  let server: PostgresServer;
+  let repository: PostgresPlantsRepository;
+  let log: string[];
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+  });
+  beforeEach(async () => {
+    log = [];
+    Logger.overrideLogger({
+      error: (line: string) => log.push(`error ${line}`),
+      log: (line: string) => log.push(`log ${line}`),
+      warn: () => undefined,
+    });
+    repository = await PostgresPlantsRepository.open(server.url());
+    await server.execute('TRUNCATE plants');
+  });
+  afterEach(async () => {
+    await repository.onApplicationShutdown();
+    Logger.overrideLogger(['error']);
+  });
+  afterAll(() => server.remove());
+
+  const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
+  const errors = () => log.filter((line) => line.startsWith('error '));
+
+  async function reopen(url: string): Promise<void> {
+    await repository.onApplicationShutdown();
+    repository = await PostgresPlantsRepository.open(url);
+  }
+
+  /** Creates the schema. */
+  async function createStore(url: string): Promise<void> {
+    await (await PostgresPlantsRepository.open(url)).onApplicationShutdown();
+  }
+
+  const outcomeOf = (id: bigint) => insert(id).catch((error: unknown) => error);
+
+  const endSessions = (database = 'postgres') =>
+    server.execute(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE application_name = 'plant-store' AND datname = '${database}'`,
+    );
+
+  async function expectRecovery(): Promise<void> {
+    await until(() => repository.isReady());
+    expect(await insert(1000n)).toBe('created');
+    expect(log.at(-1)).toMatch(/^log PostgreSQL at 127.0.0.1:\d+\/\w+: in use again\.$/);
+  }
+
+  /** Starts an insert that the server executes for a minute. */
+  async function startSlowInsert(): Promise<{ outcome: Promise<unknown> }> {
+    await server.execute(
+      `CREATE OR REPLACE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$;
+       CREATE TRIGGER hold BEFORE INSERT ON plants
+         FOR EACH ROW WHEN (NEW.id = 1) EXECUTE FUNCTION hold()`,
+    );
+    const outcome = insert(1n).catch((error: unknown) => error);
+    await until(async () => (await server.execute(HELD)).length === 1);
+    return { outcome };
+  }
+
+  /** Ends the sessions of a database and gives it another name. */
+  async function rename(from: string, to: string): Promise<void> {
+    // Otherwise the repository may be back before the name is.
+    await server.execute(`ALTER DATABASE ${from} ALLOW_CONNECTIONS false`);
+    await server.execute(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${from}';
+       ALTER DATABASE ${from} RENAME TO ${to}`,
+    );
+    await server.execute(`ALTER DATABASE ${to} ALLOW_CONNECTIONS true`);
+  }
+
+  it('starts without the server, refuses plants at once, and is ready once the server runs', async () => {
+    await repository.onApplicationShutdown();
+    log = [];
+    await server.stop();
+    repository = await PostgresPlantsRepository.open(server.url());
+
+    expect(repository.isReady()).toBe(false);
+    await expect(insert(1n)).rejects.toThrow(UnavailableError);
+    expect(errors()).toEqual([
+      expect.stringMatching(
+        /^error PostgreSQL at .*: connect ECONNREFUSED .* Check that the server runs, and the host and the port\.$/,
+      ),
+    ]);
+    await server.start();
+
+    await expectRecovery();
+  });
+
+  it('closes while the server stops', async () => {
+    for (let round = 0; round < 3; round++) {
+      await Promise.all([repository.onApplicationShutdown(), server.stop('SIGINT')]);
+      await server.start();
+      repository = await PostgresPlantsRepository.open(server.url());
+    }
+
+    expect(await insert(1000n)).toBe('created');
+  });
+
+  it('notices without traffic that the server has gone, and that it is back', async () => {
+    await server.stop('SIGKILL');
+    await until(() => !repository.isReady());
+
+    await expect(insert(1n)).rejects.toThrow(UnavailableError);
+    await server.start();
+
+    await expectRecovery();
+  });
+
+  it.each(['SIGKILL', 'SIGQUIT', 'SIGINT'] as const)(
+    'reports an unknown outcome for a plant in flight at a %s, and refuses later plants',
+    async (signal) => {
+      const { outcome } = await startSlowInsert();
+
+      await server.stop(signal);
+
+      expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      await server.start();
+      await expectRecovery();
+      await server.execute('DROP TRIGGER hold ON plants');
+    },
+  );
+
+  it('abandons a statement without an answer, closes its session, and does not cancel it', async () => {
+    await reopen(`${server.url()}?query_timeout=300`);
+    const { outcome } = await startSlowInsert();
+
+    expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
+    await expectRecovery();
+    expect(await server.execute(HELD)).toHaveLength(1);
+    await server.execute(HELD.replace('pid', 'pg_terminate_backend(pid)'));
+    await server.execute('DROP TRIGGER hold ON plants');
+  });
+
+  it('refuses plants while the server is read-only, like a demoted primary', async () => {
+    await server.reconfigure('SET default_transaction_read_only = on');
+    await until(async () => {
+      const outcome = await insert(BigInt(Date.now())).catch((error: unknown) => error);
+      return outcome instanceof UnavailableError;
+    });
+
+    // The probe checks the existing sessions again.
+    await until(() => errors().length === 2);
+    expect(repository.isReady()).toBe(false);
+    expect(errors()).toEqual([
+      expect.stringContaining('cannot execute INSERT in a read-only transaction (25006).'),
+      expect.stringContaining(
+        'the server is a standby, or read-only: name the primary, or a proxy that finds it.',
+      ),
+    ]);
+    await server.reconfigure('RESET default_transaction_read_only');
+
+    await expectRecovery();
+  });
+
+  it('refuses plants while the disk of the server is full', async () => {
+    await server.execute(
+      `CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         RAISE disk_full USING MESSAGE = 'could not extend file: No space left on device';
+       END $$;
+       CREATE TRIGGER fill BEFORE INSERT ON plants EXECUTE FUNCTION fill()`,
+    );
+
+    for (const id of [1n, 2n]) await expect(insert(id)).rejects.toThrow(UnavailableError);
+    expect(repository.isReady()).toBe(false);
+    await until(() => repository.isReady());
+    await expect(insert(3n)).rejects.toThrow(UnavailableError);
+    expect(errors()).toEqual([
+      expect.stringMatching(/No space left on device \(53100\)\. Free disk space on the database/),
+    ]);
+    await server.execute('DROP FUNCTION fill CASCADE');
+
+    await expectRecovery();
+  });
+
+  it('stays ready and tries one batch a second while the server lacks another one', async () => {
+    await server.execute(
+      `CREATE FUNCTION lack() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN RAISE connection_failure USING MESSAGE = E'no answer\\n of a shard'; END $$;
+       CREATE TRIGGER lack BEFORE INSERT ON plants EXECUTE FUNCTION lack()`,
+    );
+    const attempt = () => insert(1n).catch((error: unknown) => error);
+
+    expect(await attempt()).toBeInstanceOf(OutcomeUnknownError);
+    expect(await attempt()).toBeInstanceOf(UnavailableError);
+    await until(async () => (await attempt()) instanceof OutcomeUnknownError);
+    expect(repository.isReady()).toBe(true);
+    expect(errors()).toEqual([expect.stringMatching(/: no answer of a shard \(08006\)\.$/)]);
+    await server.execute('DROP FUNCTION lack CASCADE');
+
+    await until(async () => (await attempt()) === 'created');
+  });
+
+  it('stores each creation once that is repeated while its sessions are ended again and again', async () => {
+    const key = hash('sha256', 'abc');
+    const ids = Array.from({ length: 300 }, (_, at) => BigInt(at));
+    const create = async (id: bigint): Promise<void> => {
+      for (;;) {
+        const outcome = await repository.insert({ id, name: 'Fern' }, key).catch(String);
+        if (['created', 'replayed'].includes(outcome)) return;
+        expect(outcome).toMatch(/^(Unavailable|OutcomeUnknown)Error/);
+        await setTimeout(10);
+      }
+    };
+    let isDone = false;
+    const ending = until(async () => {
+      await endSessions();
+      await until(() => isDone || repository.isReady());
+      return isDone;
+    });
+
+    await Promise.all(
+      Array.from({ length: 10 }, async (_, client) => {
+        for (const id of ids.filter((each) => Number(each) % 10 === client)) await create(id);
+      }),
+    );
+    isDone = true;
+    await ending;
+
+    expect((await server.plants()).map(({ id }) => id)).toEqual(ids);
+  });
+
+  it('names the database that is missing, at a start too', async () => {
+    await reopen(server.url('meadow'));
+
+    expect(errors()).toEqual([
+      expect.stringContaining(
+        'database "meadow" does not exist (3D000). Create the database, or correct its name.',
+      ),
+    ]);
+    await server.execute('CREATE DATABASE meadow');
+    await expectRecovery();
+  });
+
+  it('refuses plants while others have taken all connections', async () => {
+    const small = await PostgresServer.start({ fsync: 'off', max_connections: 8 });
+    await small.execute('CREATE ROLE clerk LOGIN IN ROLE pg_write_all_data, pg_read_all_data');
+    await createStore(small.url());
+    const url = small.url().replace('postgres@', 'clerk@');
+    await reopen(url);
+    const others: Client[] = [];
+    const takeAll = async (): Promise<void> => {
+      for (;;) {
+        const other = new Client(url);
+        other.on('error', () => undefined);
+        try {
+          await other.connect();
+        } catch {
+          return;
+        }
+        others.push(other);
+      }
+    };
+    await until(async () => {
+      await small.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plant-store'",
+      );
+      await takeAll();
+      return !repository.isReady() && errors().at(-1)?.includes('(53300)') === true;
+    });
+
+    await expect(insert(1n)).rejects.toThrow(UnavailableError);
+    for (const other of others) await other.end();
+    await expectRecovery();
+    await repository.onApplicationShutdown();
+    await small.remove();
+  });
+
+  it('is not ready while a commit waits for a missing standby, and leaves one session waiting', async () => {
+    await reopen(`${server.url()}?query_timeout=3000`);
+    await server.reconfigure("SET synchronous_standby_names = 'nobody'");
+    let id = 1n;
+    // The session takes a moment to notice.
+    await until(async () => (await outcomeOf(id++)) instanceof OutcomeUnknownError);
+
+    const reason = 'a commit still waits for a synchronous standby';
+    await until(() => errors().some((line) => line.includes(reason)));
+    await expect(insert(id)).rejects.toThrow(UnavailableError);
+    const waiting = "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    expect(await server.execute(waiting)).toHaveLength(1);
+    await server.reconfigure('RESET synchronous_standby_names');
+
+    await expectRecovery();
+    expect(await server.plants()).toContainEqual({ id: id - 1n, name: 'Fern' });
+  });
+
+  describe('with a user of its own', () => {
+    let url: string;
+    beforeAll(async () => {
+      await server.execute(
+        `CREATE ROLE clerk LOGIN PASSWORD 'good-password' IN ROLE pg_write_all_data, pg_read_all_data`,
+      );
+      await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
+      await server.execute('CREATE DATABASE orchard');
+      await createStore(server.url('orchard'));
+      url = server.url('orchard').replace('postgres@', 'clerk:good-password@');
+    });
+
+    beforeEach(() => server.execute('TRUNCATE plants', 'orchard'));
+
+    it.each([
+      [
+        'a wrong password, without showing it,',
+        "ALTER ROLE clerk PASSWORD 'other-password'",
+        'password authentication failed for user "clerk" (28P01). Check the user and the password.',
+        "ALTER ROLE clerk PASSWORD 'good-password'",
+      ],
+      [
+        'too many connections',
+        'ALTER ROLE clerk CONNECTION LIMIT 0',
+        '(53300). Raise max_connections of the server, or run fewer instances.',
+        'ALTER ROLE clerk CONNECTION LIMIT 9',
+      ],
+      [
+        'missing rights',
+        'REVOKE pg_write_all_data FROM clerk',
+        '(42501). Grant the user SELECT and INSERT on plants',
+        'GRANT pg_write_all_data TO clerk',
+      ],
+      [
+        'a database that takes no connections',
+        'ALTER DATABASE orchard ALLOW_CONNECTIONS false',
+        'database "orchard" is not currently accepting connections (55000).',
+        'ALTER DATABASE orchard ALLOW_CONNECTIONS true',
+      ],
+    ])('reports %s and waits until that is corrected', async (_what, spoil, fault, mend) => {
+      await reopen(url);
+      await server.execute(spoil);
+      await endSessions('orchard');
+
+      await until(async () => {
+        const outcome = await outcomeOf(1n);
+        return outcome instanceof UnavailableError && errors().at(-1)?.includes(fault) === true;
+      });
+      expect(repository.isReady()).toBe(false);
+      expect(errors().join()).not.toContain('good-password');
+      await server.execute(mend);
+
+      await expectRecovery();
+    });
+  });
+
+  describe('finds another store than it left', () => {
+    let database: string;
+    let others = 0;
+    beforeEach(async () => {
+      database = `store_${++others}`;
+      await server.execute(`CREATE DATABASE ${database}`);
+      await reopen(server.url(database));
+      await insert(1n);
+    });
+
+    async function tables(): Promise<unknown[]> {
+      const names = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1";
+      return (await server.execute(names, database)).map(({ tablename }) => tablename);
+    }
+
+    async function expectRefusal(how: string): Promise<void> {
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      const fault = RegExp(
+        `this is not the store that was in use before \\(${how}\\). Restore that store, or restart the service to use this one.$`,
+      );
+      await until(() => errors().some((line) => fault.test(line)));
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      expect(repository.isReady()).toBe(false);
+      expect(errors().filter((line) => fault.test(line))).toHaveLength(1);
+    }
+
+    it('if its table is gone, and waits until it is back', async () => {
+      await server.execute('ALTER TABLE plants RENAME TO away', database);
+
+      await expectRefusal('it has no table plants');
+      expect(await tables()).toEqual(['away', 'plants_migrations']);
+
+      await server.execute('ALTER TABLE away RENAME TO plants', database);
+      await expectRecovery();
+      expect(await insert(1n)).toBe('taken');
+    });
+
+    it('if its record is gone', async () => {
+      await server.execute(
+        `DROP TABLE plants_migrations;
+         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE application_name = 'plant-store' AND datname = current_database()`,
+        database,
+      );
+      await until(() => !repository.isReady());
+
+      await expectRefusal(
+        'expected was the store [-\\w]{36}, found is the store without an identity',
+      );
+    });
+
+    it('if another database has its name, and waits until its own is back', async () => {
+      await createStore(server.url());
+      await rename(database, 'away');
+      await server.execute(`CREATE DATABASE ${database} TEMPLATE postgres`);
+
+      await expectRefusal('expected was the store [-\\w]{36}, found is the store [-\\w]{36}');
+      expect(await server.plants(database)).toEqual([]);
+
+      await rename(database, `other_${database}`);
+      await rename('away', database);
+      await expectRecovery();
+      expect(await insert(1n)).toBe('taken');
+    });
+
+    it('but not if it is a restored copy of its own', async () => {
+      await repository.onApplicationShutdown();
+      await server.execute(`CREATE DATABASE copy TEMPLATE ${database}`);
+      await reopen(server.url(database));
+      await insert(2n);
+      await rename(database, 'original');
+      await rename('copy', database);
+
+      await until(() => repository.isReady() && errors().length > 0);
+      await expectRecovery();
+      expect(await insert(2n)).toBe('created');
+    });
+
+    it('but not if it is a table that the operator has prepared, which has no identity', async () => {
+      const table = 'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)';
+      const prepare = () => server.execute(table, database);
+      await server.execute('DROP TABLE plants, plants_migrations', database);
+      await prepare();
+      await reopen(server.url(database));
+      expect(await insert(1n)).toBe('created');
+
+      await server.execute('DROP TABLE plants', database);
+      await expectRefusal('it has no table plants');
+      await prepare();
+
+      await expectRecovery();
+      expect(await tables()).toEqual(['plants']);
+    });
+  });
+});

@@ -1,0 +1,734 @@
+import { hash } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import { Socket } from 'node:net';
+import { Client, type ClientConfig, Pool, types } from 'pg';
+import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
+import { PostgresServer } from '../support/postgres';
+import { until } from '../support/until';
+
+jest.setTimeout(30_000);
+
+const KEY = hash('sha256', 'abc');
+
+const VERSION_1 = `
+  CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text);
+  CREATE TABLE plants_migrations (version integer PRIMARY KEY);
+  INSERT INTO plants_migrations VALUES (1)`;
+
+let server: PostgresServer;
+let databases = 0;
+beforeAll(async () => {
+  Logger.overrideLogger(false);
+  const settings = { fsync: 'off', max_connections: 200, deadlock_timeout: 500 };
+  server = await PostgresServer.start(settings);
+});
+afterAll(() => server.remove());
+
+/** The URL of a new database, after some statements in it. */
+async function makeDatabase(statements = ''): Promise<string> {
+  const name = `plants_${++databases}`;
+  await server.execute(`CREATE DATABASE ${name}`);
+  await server.execute(statements, name);
+  return server.url(name);
+}
+
+async function connect(url: string): Promise<Client> {
+  const client = new Client(url);
+  await client.connect();
+  return client;
+}
+
+/** The name of the database in a URL. */
+function nameOf(url: string): string {
+  return new URL(url).pathname.slice(1);
+}
+
+describe('PostgresPlantsRepository', () => {
+  let url: string;
+  let repository: PostgresPlantsRepository;
+  beforeEach(async () => {
+    url = await makeDatabase();
+    repository = await PostgresPlantsRepository.open(url);
+  });
+  afterEach(async () => {
+    jest.restoreAllMocks();
+    await repository.onApplicationShutdown();
+  });
+
+  const fern = { id: 1n, name: 'Fern' };
+  const insert = (id: bigint, name = 'Fern') => repository.insert({ id, name });
+  const execute = (statements: string) => server.execute(statements, nameOf(url));
+  const plants = () => server.plants(nameOf(url));
+
+  async function reopen(where: string | ClientConfig): Promise<void> {
+    await repository.onApplicationShutdown();
+    repository = await PostgresPlantsRepository.open(where);
+  }
+
+  /** Opens another session with a transaction that has inserted plants. */
+  async function openTransaction(...ids: bigint[]): Promise<Client> {
+    const other = await connect(url);
+    await other.query("SET deadlock_timeout = '60s'; BEGIN");
+    for (const id of ids) await other.query("INSERT INTO plants VALUES ($1, 'Moss')", [id]);
+    return other;
+  }
+
+  /** Opens another session that keeps all others from the table. */
+  async function lockTable(): Promise<Client> {
+    const other = await openTransaction();
+    await other.query('LOCK TABLE plants');
+    return other;
+  }
+
+  async function untilWaiting(sessions = 1): Promise<void> {
+    await until(async () => {
+      const [row] = await execute(
+        `SELECT count(*)::int AS count FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return row?.count === sessions;
+    });
+  }
+
+  /** Ends the sessions that wait, or what they wait for. */
+  const endWaiting = (by: 'pg_terminate_backend' | 'pg_cancel_backend') =>
+    execute(`SELECT ${by}(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'`);
+
+  async function connections(): Promise<unknown> {
+    const [row] = await server.execute(
+      `SELECT count(*)::int AS count FROM pg_stat_activity
+       WHERE application_name = 'plant-store' AND datname = '${nameOf(url)}'`,
+    );
+    return row?.count;
+  }
+
+  describe('when it starts', () => {
+    it.each([
+      ['an empty database', ''],
+      ['a database of version 1', VERSION_1],
+      [
+        'a database of version 2',
+        `${VERSION_1}, (2); ALTER TABLE plants ADD COLUMN idempotency_key bytea`,
+      ],
+    ])(
+      'migrates once when ten repositories open %s at the same time',
+      async (_what, statements) => {
+        const fresh = await makeDatabase(statements);
+        const logged = server.log.length;
+
+        const repositories = await Promise.all(
+          Array.from({ length: 10 }, () => PostgresPlantsRepository.open(fresh)),
+        );
+        await until(() => repositories.every((each) => each.isReady()));
+        const insertions = await Promise.all(repositories.map((each) => each.insert(fern, KEY)));
+        await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
+
+        expect(insertions.toSorted()).toEqual(['created', ...Array<string>(9).fill('replayed')]);
+        expect(server.log.slice(logged)).not.toContain('ERROR');
+        const schema = `SELECT
+        (SELECT string_agg(concat_ws(' ', column_name, data_type, is_nullable), ', ' ORDER BY 1)
+         FROM information_schema.columns WHERE table_name = 'plants') AS plants,
+        (SELECT count(identity)::int FROM plants_migrations) AS identities`;
+        expect(await server.execute(schema, nameOf(fresh))).toEqual(await execute(schema));
+      },
+    );
+
+    it("uses an operator's table as it is, with SELECT and INSERT alone", async () => {
+      const prepared = await makeDatabase(
+        `CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text,
+           idempotency_key bytea, extra int DEFAULT 7);
+         DROP ROLE IF EXISTS clerk;
+         CREATE ROLE clerk LOGIN;
+         GRANT SELECT, INSERT ON plants TO clerk`,
+      );
+      const database = nameOf(prepared);
+
+      await reopen(prepared.replace('postgres@', 'clerk@'));
+
+      expect(await repository.insert(fern, KEY)).toBe('created');
+      expect(await repository.insert(fern, KEY)).toBe('replayed');
+      const tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'";
+      expect(await server.execute(tables, database)).toEqual([{ tablename: 'plants' }]);
+      await server.execute('DROP OWNED BY clerk; DROP ROLE clerk', database);
+    });
+
+    it("ignores keys on an operator's table without the column, and warns once", async () => {
+      const prepared = await makeDatabase(
+        'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
+      );
+      const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation();
+
+      await reopen(prepared);
+
+      expect(await repository.insert(fern, KEY)).toBe('created');
+      expect(await repository.insert(fern, KEY)).toBe('taken');
+      expect(warn.mock.calls).toEqual([
+        [expect.stringContaining('Idempotency-Key header is ignored') as string],
+      ]);
+    });
+
+    it('does not keep others waiting behind a long read, and is ready after it', async () => {
+      const previous = await makeDatabase(VERSION_1);
+      const reader = await connect(previous);
+      const writer = await connect(previous);
+      await reader.query('BEGIN; SELECT count(*) FROM plants');
+      const failed = jest.spyOn(Logger.prototype, 'error').mockImplementation();
+
+      await reopen(previous);
+      expect(repository.isReady()).toBe(false);
+      for (let id = -1; id >= -50; id--) {
+        await writer.query("INSERT INTO plants VALUES ($1, 'Moss')", [id]);
+      }
+
+      expect(failed).toHaveBeenCalledWith(expect.stringContaining('A long transaction'));
+      await reader.query('COMMIT');
+      await until(() => repository.isReady());
+      await Promise.all([reader.end(), writer.end()]);
+    });
+
+    it('is not ready while the schema is newer than the program', async () => {
+      await execute('INSERT INTO plants_migrations VALUES (1000)');
+      await reopen(url);
+
+      expect(repository.isReady()).toBe(false);
+      await expect(insert(1n)).rejects.toThrow(UnavailableError);
+      await execute('DELETE FROM plants_migrations WHERE version = 1000');
+
+      await until(() => repository.isReady());
+      expect(await insert(1n)).toBe('created');
+    });
+
+    it('is not ready while the table has other columns', async () => {
+      await reopen(await makeDatabase('CREATE TABLE plants (id bigint)'));
+
+      expect(repository.isReady()).toBe(false);
+    });
+
+    it.each(['synchronous_commit', 'client_min_messages'])(
+      'is not ready while the role has an unsafe %s, and is ready when it is reset',
+      async (setting) => {
+        const value = setting === 'synchronous_commit' ? 'off' : 'error';
+        const role = `role_${nameOf(url)}`;
+        await execute(
+          `CREATE ROLE ${role} LOGIN SUPERUSER; ALTER ROLE ${role} SET ${setting} = ${value}`,
+        );
+        await reopen(url.replace('postgres@', `${role}@`));
+
+        expect(repository.isReady()).toBe(false);
+        await execute(`ALTER ROLE ${role} RESET ${setting}`);
+        await until(() => repository.isReady());
+      },
+    );
+  });
+
+  describe('when it closes', () => {
+    it('commits the accepted plants, refuses new ones, and closes its sessions', async () => {
+      const closing = await PostgresPlantsRepository.open(url);
+      const inserts = Array.from({ length: 100 }, (_, at) =>
+        closing.insert({ id: BigInt(at), name: 'Fern' }),
+      );
+      await repository.onApplicationShutdown();
+
+      const closed = closing.onApplicationShutdown();
+
+      await expect(closing.insert({ id: 100n, name: 'Fern' })).rejects.toThrow(UnavailableError);
+      await closed;
+      expect(await Promise.all(inserts)).toEqual(Array(100).fill('created'));
+      await until(async () => (await connections()) === 0);
+      repository = await PostgresPlantsRepository.open(url);
+    });
+
+    it('does not wait for a probe', async () => {
+      await repository.onApplicationShutdown();
+      const other = await lockTable();
+      repository = await PostgresPlantsRepository.open(url);
+      const end = jest.spyOn(Pool.prototype, 'end');
+
+      await repository.onApplicationShutdown();
+
+      const pool = end.mock.contexts[0] as Pool;
+      await until(() => pool.totalCount === 0);
+      expect(repository.isReady()).toBe(false);
+      await other.end();
+    });
+
+    it('does not wait for a session that does not answer', async () => {
+      const other = await lockTable();
+      const reading = repository.find(1n).catch((error: unknown) => error);
+      await untilWaiting();
+
+      await expect(repository.onApplicationShutdown()).resolves.toBeUndefined();
+
+      await other.end();
+      await reading;
+      repository = await PostgresPlantsRepository.open(url);
+    });
+  });
+
+  it('stays ready while all sessions are in use by readers', async () => {
+    await reopen(`${url}?max=1&connect_timeout=1`);
+    const other = await lockTable();
+    const reading = repository.find(1n);
+    await untilWaiting();
+
+    await expect(repository.find(2n)).rejects.toThrow(UnavailableError);
+
+    expect(repository.isReady()).toBe(true);
+    await other.end();
+    expect(await reading).toBeUndefined();
+  });
+
+  it('turns on TCP keep-alive', async () => {
+    const setKeepAlive = jest.spyOn(Socket.prototype, 'setKeepAlive');
+
+    await reopen(url);
+
+    expect(setKeepAlive).toHaveBeenCalledWith(true, 10_000);
+  });
+
+  describe('a batch', () => {
+    async function expectWeedRefused(): Promise<void> {
+      const settled = await Promise.allSettled([insert(1n), insert(2n, 'Weed'), insert(3n)]);
+      const refused = { reason: { error: 50000 } };
+      expect(settled).toMatchObject([{ value: 'created' }, refused, { value: 'created' }]);
+    }
+
+    it('uses one session, however many plants there are', async () => {
+      await Promise.all(Array.from({ length: 5000 }, (_, at) => insert(BigInt(at))));
+
+      expect(await connections()).toBe(1);
+    });
+
+    it('has each id once, in order, so that instances cannot deadlock', async () => {
+      await execute(
+        `CREATE TABLE attempts (id bigint);
+         CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+           $$ BEGIN INSERT INTO attempts VALUES (NEW.id); RETURN NEW; END $$;
+         CREATE TRIGGER note BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION note()`,
+      );
+
+      await Promise.all([insert(30n), insert(4n), insert(-5n), insert(4n)]);
+
+      const attempts = await execute('SELECT id FROM attempts');
+      expect(attempts.map(({ id }) => id)).toEqual(['-5', '4', '30']);
+    });
+
+    it('is one statement, and a second one for those with keys that were refused', async () => {
+      const sent = jest.spyOn(Client.prototype, 'query');
+
+      await Promise.all([insert(2n), insert(2n), repository.insert(fern, KEY)]);
+      const ofCreations = sent.mock.calls.length;
+      await Promise.all([insert(2n), repository.insert(fern, KEY)]);
+
+      expect([ofCreations, sent.mock.calls.length - ofCreations]).toEqual([1, 2]);
+    });
+
+    it('replays what another instance stores while the insert waits for it', async () => {
+      const other = await openTransaction();
+      await other.query(`INSERT INTO plants VALUES (2, 'Fern', NULL, '\\x${KEY}')`);
+      const outcome = repository.insert({ id: 2n, name: 'Fern' }, KEY);
+      await untilWaiting();
+
+      await other.query('COMMIT');
+
+      expect(await outcome).toBe('replayed');
+      await other.end();
+    });
+
+    it('fails only the plant with a key that the table refuses, and its repetitions', async () => {
+      await execute("ALTER TABLE plants ADD CHECK (name <> 'Weed')");
+      const once = (id: bigint, name: string) => repository.insert({ id, name }, KEY);
+
+      const settled = await Promise.allSettled([
+        ...[once(1n, 'Fern'), once(2n, 'Weed'), once(1n, 'Fern')],
+        ...[once(2n, 'Weed'), once(2n, 'Fern'), once(3n, 'Fern')],
+      ]);
+
+      expect(settled).toMatchObject([
+        ...[{ value: 'created' }, { reason: { error: 50000 } }, { value: 'replayed' }],
+        ...[{ reason: { error: 50300 } }, { reason: { error: 50300 } }, { value: 'created' }],
+      ]);
+      expect(await once(2n, 'Fern')).toBe('created');
+    });
+
+    it('that is late is repeated with its key, and both end as one plant', async () => {
+      await reopen(`${url}?query_timeout=300`);
+      const other = await openTransaction(1n);
+      await expect(repository.insert(fern, KEY)).rejects.toThrow(OutcomeUnknownError);
+      await until(() => repository.isReady());
+
+      const repetition = repository.insert(fern, KEY).catch((error: unknown) => error);
+      await untilWaiting(2);
+      await other.query('ROLLBACK');
+      await repetition;
+
+      await until(() => repository.isReady());
+      expect(await repository.insert(fern, KEY)).toBe('replayed');
+      expect(await plants()).toEqual([fern]);
+      await other.end();
+    });
+
+    it('refuses a repetition that it cannot look up, and replays it afterwards', async () => {
+      await repository.insert(fern, KEY);
+      const other = await connect(url);
+      // The insert waits for this transaction; the lookup then waits for the lock that is taken next.
+      await other.query("BEGIN; DELETE FROM plants; INSERT INTO plants VALUES (1, 'Fern')");
+      const outcome = repository.insert(fern, KEY).catch((error: unknown) => error);
+      await untilWaiting();
+      const locker = await connect(url);
+      const locking = locker.query('BEGIN; LOCK TABLE plants');
+      await untilWaiting(2);
+      await other.query('ROLLBACK');
+      await locking;
+      await untilWaiting();
+      await endWaiting('pg_terminate_backend');
+
+      expect(await outcome).toBeInstanceOf(UnavailableError);
+      await Promise.all([other.end(), locker.end()]);
+      await until(() => repository.isReady());
+      expect(await repository.insert(fern, KEY)).toBe('replayed');
+    });
+
+    it.each(['23514', 'UE001', '38000', '09000', 'P0001', '45000'])(
+      'fails only the plant that a trigger refuses with SQLSTATE %s',
+      async (code) => {
+        await execute(
+          `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE 'no weeds' USING ERRCODE = '${code}'; END $$;
+           CREATE TRIGGER refuse BEFORE INSERT ON plants FOR EACH ROW
+             WHEN (NEW.name = 'Weed') EXECUTE FUNCTION refuse()`,
+        );
+
+        await expectWeedRefused();
+        expect(repository.isReady()).toBe(true);
+      },
+    );
+
+    it('fails only the plant that a row-level policy refuses', async () => {
+      await execute(
+        `DROP ROLE IF EXISTS gardener;
+         CREATE ROLE gardener LOGIN;
+         GRANT SELECT, INSERT ON plants, plants_migrations TO gardener;
+         ALTER TABLE plants ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY see ON plants FOR SELECT USING (true);
+         CREATE POLICY plant ON plants FOR INSERT WITH CHECK (name <> 'Weed')`,
+      );
+      await reopen(url.replace('postgres@', 'gardener@'));
+
+      await expectWeedRefused();
+      await execute('DROP OWNED BY gardener; DROP ROLE gardener');
+    });
+
+    it('refuses the plants that were not sent when a session ends in the middle', async () => {
+      await execute(
+        `CREATE FUNCTION weed() RETURNS trigger LANGUAGE plpgsql AS
+           $$ BEGIN
+             IF NEW.name = 'Weed' THEN RAISE check_violation; END IF;
+             IF NEW.name = 'Axe' THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+             RETURN NEW;
+           END $$;
+         CREATE TRIGGER weed BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION weed()`,
+      );
+
+      const names = ['Weed', 'Axe', 'Fern', 'Fern'];
+      const settled = await Promise.allSettled(names.map((name, at) => insert(BigInt(at), name)));
+
+      const expected = [50000, 50400, 50300, 50300].map((error) => ({ reason: { error } }));
+      expect(settled).toMatchObject(expected);
+    });
+
+    it('is retried after a deadlock', async () => {
+      const other = await openTransaction(2n);
+      const inserts = Promise.all([insert(1n), insert(2n)]);
+      await untilWaiting();
+
+      // Deadlock: this waits for the batch, which waits for this transaction.
+      await other.query("INSERT INTO plants VALUES (1, 'Moss')");
+      await other.query('ROLLBACK');
+
+      expect(await inserts).toEqual(['created', 'created']);
+      expect(server.log).toContain('deadlock detected');
+      await other.end();
+    });
+
+    it('is retried after a serialization failure', async () => {
+      await reopen(`${url}?options=-c%20default_transaction_isolation%3Dserializable`);
+      const other = await openTransaction(1n);
+      const inserts = Promise.all([insert(1n), insert(2n)]);
+      await untilWaiting();
+
+      await other.query('COMMIT');
+
+      expect(await inserts).toEqual(['taken', 'created']);
+      expect(server.log).toContain('could not serialize access');
+      await other.end();
+    });
+
+    describe('as a prepared statement', () => {
+      /** Runs SQL in the session of each batch, which records its prepared statements first. */
+      async function runInSession(statements: string): Promise<void> {
+        await execute(
+          `CREATE TABLE prepared (name text);
+           CREATE FUNCTION run() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN
+               DELETE FROM prepared;
+               INSERT INTO prepared SELECT name FROM pg_prepared_statements;
+               ${statements}
+               RETURN NULL;
+             END $$;
+           CREATE TRIGGER run AFTER INSERT ON plants EXECUTE FUNCTION run()`,
+        );
+      }
+
+      const preparedNames = async () =>
+        (await execute('SELECT name FROM prepared')).map(({ name }) => String(name));
+
+      it('is prepared once per session', async () => {
+        await runInSession('');
+
+        expect([await insert(1n), await insert(1n), await insert(2n)]).toEqual([
+          'created',
+          'taken',
+          'created',
+        ]);
+        expect(await preparedNames()).toEqual([expect.stringMatching(/^plants-/)]);
+      });
+
+      it('succeeds when a proxy has removed the prepared statement', async () => {
+        await runInSession("EXECUTE 'DEALLOCATE ALL';");
+
+        expect([await insert(1n), await insert(1n), await insert(2n)]).toEqual([
+          'created',
+          'taken',
+          'created',
+        ]);
+        expect(await preparedNames()).toEqual([]);
+      });
+
+      it('succeeds when a proxy gives it a session that has the prepared statement', async () => {
+        await runInSession('');
+        await insert(1n);
+        const [name] = await preparedNames();
+        await execute(
+          `CREATE FUNCTION prepare() RETURNS event_trigger LANGUAGE plpgsql AS
+             $$ BEGIN EXECUTE 'PREPARE "${name}" AS SELECT 1'; END $$;
+           CREATE EVENT TRIGGER prepare ON login EXECUTE FUNCTION prepare()`,
+        );
+        await reopen(url);
+
+        expect([await insert(1n), await insert(2n)]).toEqual(['taken', 'created']);
+        expect(await preparedNames()).toEqual([name]);
+      });
+    });
+
+    it.each([
+      ['has an unknown outcome', 'terminates its session', OutcomeUnknownError],
+      ['is refused', 'cancels it', UnavailableError],
+    ])('%s when the server %s, and the next one succeeds', async (_what, when, expected) => {
+      const other = await openTransaction(1n);
+      const outcome = insert(1n).catch((error: unknown) => error);
+      await untilWaiting();
+
+      await endWaiting(when === 'cancels it' ? 'pg_cancel_backend' : 'pg_terminate_backend');
+
+      expect(await outcome).toBeInstanceOf(expected);
+      await other.query('ROLLBACK');
+      await until(() => repository.isReady());
+      expect(await insert(1n)).toBe('created');
+      await other.end();
+    });
+  });
+
+  describe('while the synchronous standby is missing', () => {
+    beforeEach(() => server.reconfigure("SET synchronous_standby_names = 'nobody'"));
+    afterEach(() => server.reconfigure('RESET synchronous_standby_names'));
+
+    const waiting = `FROM pg_stat_activity
+      WHERE wait_event = 'SyncRep' AND application_name = 'plant-store'`;
+
+    /** The server takes a moment to apply new settings. */
+    async function insertUntilFailure(): Promise<unknown> {
+      for (let id = 1n; ; id++) {
+        try {
+          await insert(id);
+        } catch (error) {
+          return error;
+        }
+      }
+    }
+
+    it('does not report success when the wait is cancelled', async () => {
+      const failure = insertUntilFailure();
+      await until(async () => (await execute(`SELECT pid ${waiting}`)).length > 0);
+
+      await execute(`SELECT pg_cancel_backend(pid) ${waiting}`);
+
+      expect(await failure).toMatchObject({
+        error: 50400,
+        cause: { message: expect.stringContaining('standby was cancelled') as string },
+      });
+    });
+
+    it.each([
+      ['after a creation', 1],
+      ['after another repetition', 2],
+    ])(
+      'does not answer a repetition before the standby has the plant, %s',
+      async (_when, times) => {
+        await server.reconfigure('RESET synchronous_standby_names');
+        const moss = { id: 2n, name: 'Moss' };
+        for (let time = 0; time < times; time++) await repository.insert(moss, KEY);
+        await server.reconfigure("SET synchronous_standby_names = 'nobody'");
+        const insertFern = `INSERT INTO plants (id, name, idempotency_key)
+        VALUES (1, 'Fern', '\\x${KEY}')`;
+        await execute(`SET synchronous_commit = local; ${insertFern}`);
+
+        let isAnswered = false;
+        let repetition: Promise<unknown> | undefined;
+        // The first ones may come before the session has the new settings.
+        await until(async () => {
+          isAnswered = false;
+          repetition = repository.insert(fern, KEY).finally(() => (isAnswered = true));
+          await until(
+            async () => isAnswered || (await execute(`SELECT pid ${waiting}`)).length > 0,
+          );
+          return !isAnswered;
+        });
+        await server.reconfigure('RESET synchronous_standby_names');
+
+        expect(await repetition).toBe('replayed');
+      },
+    );
+  });
+
+  describe('reading', () => {
+    it('is exact, whatever parsers the host program sets', async () => {
+      const id = 9_007_199_254_740_993n;
+      const { INT8, TEXT, BOOL, INT4 } = types.builtins;
+      const builtins = [INT8, TEXT, BOOL, INT4];
+      const parsers = builtins.map(
+        (type) => types.getTypeParser(type) as (value: string) => unknown,
+      );
+      for (const type of builtins) types.setTypeParser(type, () => 7);
+
+      await reopen({ connectionString: url, types: { getTypeParser: () => () => 7 } });
+      const inserted = [await insert(id), await insert(id)];
+      const found = await repository.page(undefined, 1);
+      builtins.forEach((type, at) => {
+        types.setTypeParser(type, parsers[at] ?? String);
+      });
+
+      expect(inserted).toEqual(['created', 'taken']);
+      expect(found).toEqual([{ id, name: 'Fern' }]);
+    });
+
+    it('is exact when the driver asks for binary results', async () => {
+      await reopen(`${url}?binary=true`);
+
+      expect(await insert(-(2n ** 63n))).toBe('created');
+      const inserted = await Promise.all([insert(-(2n ** 63n)), insert(2n)]);
+
+      expect(inserted).toEqual(['taken', 'created']);
+      expect(await repository.page(undefined, 1)).toEqual([{ id: -(2n ** 63n), name: 'Fern' }]);
+    });
+  });
+
+  describe('by client settings', () => {
+    let settings: ClientConfig;
+    beforeEach(() => {
+      settings = { host: '127.0.0.1', port: server.port, database: nameOf(url), user: 'postgres' };
+    });
+
+    it('connects by a Unix socket', async () => {
+      const local = await PostgresServer.start({ fsync: 'off', unix_socket_directories: '.' });
+
+      await reopen({ host: local.data, port: local.port, user: 'postgres' });
+
+      expect(await insert(1n)).toBe('created');
+      await repository.onApplicationShutdown();
+      await local.remove();
+      repository = await PostgresPlantsRepository.open(url);
+    });
+
+    it('takes its host from a URL, and settings beside it, which win when defined', async () => {
+      await reopen({
+        connectionString: `postgres://nobody@127.0.0.1:${server.port}/${nameOf(url)}`,
+        user: 'postgres',
+        database: undefined,
+        application_name: 'orchard',
+      });
+
+      expect(await insert(1n)).toBe('created');
+      const names = `SELECT DISTINCT application_name AS name FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()`;
+      expect(await execute(names)).toEqual([{ name: 'orchard' }]);
+    });
+
+    it.each<ClientConfig>([
+      { connectionString: 'mysql://localhost' },
+      { connectionString: 'postgres://localhost?sslmode=prefer' },
+      { connectionString: 'postgres://localhost?sslmod=require' },
+      { connectionString: 'postgres://localhost?sslmode=verify-full&sslrootcert=/nowhere' },
+      { connectionString: 'postgres://one,two/plants' },
+      { host: 'one,two' },
+      { sslnegotiation: 'direct', ssl: false },
+    ])('refuses to start with %j', async (invalid) => {
+      await expect(PostgresPlantsRepository.open(invalid)).rejects.toThrow(StoreOpenError);
+    });
+
+    it.each([
+      ['query_timeout', OutcomeUnknownError],
+      ['statement_timeout', UnavailableError],
+    ])('ends a statement after the %s', async (timeout, expected) => {
+      const other = await openTransaction(1n);
+      await reopen({ ...settings, [timeout]: 500 });
+
+      await expect(insert(1n)).rejects.toThrow(expected);
+      await other.end();
+    });
+
+    describe('with a password function', () => {
+      beforeAll(async () => {
+        await server.execute("CREATE ROLE clerk_with_password LOGIN SUPERUSER PASSWORD 'good'");
+        await server.admit('host all clerk_with_password 127.0.0.1/32 scram-sha-256');
+      });
+      beforeEach(() => {
+        settings = { ...settings, user: 'clerk_with_password' };
+      });
+
+      it('calls it for each new session', async () => {
+        const password = jest.fn(() => Promise.resolve('good'));
+        await reopen({ ...settings, password });
+        expect(await insert(1n)).toBe('created');
+        const calls = password.mock.calls.length;
+
+        await execute(
+          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plant-store'",
+        );
+        await until(() => !repository.isReady());
+        await until(() => repository.isReady());
+
+        expect(await insert(2n)).toBe('created');
+        expect(password.mock.calls.length).toBeGreaterThan(calls);
+      });
+
+      it('is not ready while it fails, keeps no sockets open, and recovers', async () => {
+        const password = jest.fn(() => Promise.reject<string>(new Error('no password today')));
+        await reopen({ ...settings, password });
+        await until(() => password.mock.calls.length > 3);
+
+        await expect(insert(1n)).rejects.toMatchObject({
+          cause: { message: expect.stringContaining('no password today') as string },
+        });
+        const starting = "SELECT pid FROM pg_stat_activity WHERE state = 'starting'";
+        await until(async () => (await execute(starting)).length <= 1);
+
+        password.mockImplementation(() => Promise.resolve('good'));
+        await until(() => repository.isReady());
+        expect(await insert(1n)).toBe('created');
+      });
+    });
+  });
+});

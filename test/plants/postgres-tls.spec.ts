@@ -1,0 +1,174 @@
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Logger } from '@nestjs/common';
+import type { ClientConfig } from 'pg';
+import { generate } from 'selfsigned';
+import { readDatabase } from '../../src/server/database.settings';
+import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { useFolder } from '../support/folder';
+import { CERTIFICATE, PostgresServer } from '../support/postgres';
+import { until } from '../support/until';
+
+jest.setTimeout(30_000);
+
+describe('PostgresPlantsRepository, over TLS', () => {
+  const folder = useFolder();
+  const errors: string[] = [];
+  let server: PostgresServer;
+  beforeAll(async () => {
+    Logger.overrideLogger({
+      error: (line: string) => errors.push(line),
+      log: () => undefined,
+      warn: () => undefined,
+    });
+    server = await PostgresServer.make({ fsync: 'off', ssl_ca_file: 'server.crt' });
+    server.offerTls();
+    await server.start();
+    await server.admit('hostnossl all clerk 127.0.0.1/32 reject');
+    await server.admit('hostssl all localhost 127.0.0.1/32 cert');
+    for (const role of ['clerk', 'localhost']) {
+      await server.execute(`CREATE ROLE ${role} LOGIN IN ROLE pg_write_all_data, pg_read_all_data`);
+    }
+    await (await PostgresPlantsRepository.open(server.url())).onApplicationShutdown();
+  });
+  beforeEach(() => {
+    errors.length = 0;
+  });
+  afterAll(async () => {
+    await server.remove();
+    Logger.overrideLogger(['error']);
+  });
+
+  /** Inserts a plant and says whether that succeeded, and whether the session was encrypted. */
+  async function insertBy(where: string | ClientConfig) {
+    const repository = await PostgresPlantsRepository.open(where);
+    const insertion = await repository
+      .insert({ id: BigInt(Date.now()), name: 'Fern' })
+      .catch(() => undefined);
+    const sessions = await server.execute(
+      `SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+       WHERE application_name = 'plant-store'`,
+    );
+    await repository.onApplicationShutdown();
+    return {
+      isInserted: insertion === 'created',
+      isEncrypted: sessions.some(({ ssl }) => ssl === true),
+    };
+  }
+
+  const encrypted = { isInserted: true, isEncrypted: true };
+  const connect = (host: string, parameters: string) =>
+    insertBy(`postgres://clerk@${host}:${server.port}/postgres?${parameters}`);
+
+  it.each([
+    ['require', '127.0.0.1', 'sslmode=require'],
+    ['ssl=true', 'localhost', `ssl=true&sslrootcert=${CERTIFICATE}`],
+    ['verify-ca', '127.0.0.1', `sslmode=verify-ca&sslrootcert=${CERTIFICATE}`],
+    ['verify-full', 'localhost', `sslmode=verify-full&sslrootcert=${CERTIFICATE}`],
+  ])('encrypts with sslmode %s', async (_mode, host, parameters) => {
+    expect(await connect(host, parameters)).toEqual(encrypted);
+  });
+
+  it.each([
+    [
+      'the certificate of another host',
+      '127.0.0.1',
+      `sslmode=verify-full&sslrootcert=${CERTIFICATE}`,
+      /does not match certificate's altnames/,
+    ],
+    [
+      'a certificate of an unknown authority',
+      'localhost',
+      'sslmode=verify-full',
+      /self-signed certificate/,
+    ],
+    [
+      'plain text where the server refuses it',
+      '127.0.0.1',
+      'sslmode=disable',
+      /no encryption \(28000\)\. Check the user and sslmode, and the server's pg_hba.conf\./,
+    ],
+  ])('does not use %s, and says why', async (_what, host, parameters, fault) => {
+    expect(await connect(host, parameters)).toEqual({ isInserted: false, isEncrypted: false });
+    expect(errors.join()).toMatch(fault);
+  });
+
+  describe('with an ssl object', () => {
+    const certificate = readFileSync(CERTIFICATE, 'utf8');
+    const key = readFileSync(CERTIFICATE.replace(/crt$/, 'key'), 'utf8');
+
+    const connectAs = (user: string, ssl: ClientConfig['ssl']) =>
+      insertBy({ host: 'localhost', port: server.port, user, database: 'postgres', ssl });
+
+    it('encrypts, and verifies the server', async () => {
+      expect(await connectAs('clerk', { ca: certificate })).toEqual(encrypted);
+      expect(await connectAs('clerk', {})).toMatchObject({ isInserted: false });
+      expect(errors.join()).toMatch(/self-signed certificate/);
+    });
+
+    it('sends the client certificate', async () => {
+      expect((await connectAs('localhost', { ca: certificate })).isInserted).toBe(false);
+      expect(errors.join()).toMatch(/requires a valid client certificate/);
+      const ssl = { ca: certificate, cert: certificate, key };
+      expect(await connectAs('localhost', ssl)).toEqual(encrypted);
+    });
+
+    it('is verified when a URL beside it asks for no verification', async () => {
+      const connectionString = `postgres://clerk@127.0.0.1:${server.port}/postgres?sslmode=require`;
+
+      expect(await insertBy({ connectionString })).toMatchObject({ isInserted: true });
+      expect(await insertBy({ connectionString, ssl: undefined })).toEqual(encrypted);
+      const verified = await insertBy({ connectionString, ssl: { ca: certificate } });
+      expect(verified.isInserted).toBe(false);
+    });
+  });
+
+  it('reads certificates, key and DATABASE_URL_FILE anew after each fault', async () => {
+    const inFolder = (name: string) => join(folder, name);
+    const files = `sslrootcert=${inFolder('crt')}&sslcert=${inFolder('crt')}&sslkey=${inFolder('key')}`;
+    const urlWith = (password: string) =>
+      `postgres://keeper:${password}@localhost:${server.port}/postgres?sslmode=verify-full&${files}`;
+    for (const name of ['crt', 'key']) cpSync(CERTIFICATE.replace('crt', name), inFolder(name));
+    writeFileSync(inFolder('url'), urlWith('old'));
+    await server.admit('hostssl all keeper 127.0.0.1/32 scram-sha-256 clientcert=verify-ca');
+    await server.execute(`CREATE ROLE keeper LOGIN PASSWORD 'old' IN ROLE clerk`);
+    const database = readDatabase({ DATABASE_URL_FILE: inFolder('url') });
+    const repository = await PostgresPlantsRepository.open(
+      'postgres' in database ? database.postgres : '',
+    );
+    expect(await repository.insert({ id: 1n, name: 'Fern' })).toBe('created');
+
+    const { cert, private: key } = await generate([{ name: 'commonName', value: 'localhost' }], {
+      extensions: [
+        { name: 'basicConstraints', cA: true },
+        { name: 'subjectAltName', altNames: [{ type: 2, value: 'localhost' }] },
+      ],
+    });
+    writeFileSync(join(server.data, 'server.crt'), cert);
+    writeFileSync(join(server.data, 'server.key'), key);
+    await server.execute(
+      `ALTER ROLE keeper PASSWORD 'new'; SELECT pg_reload_conf();
+       SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'`,
+    );
+    const advice = 'Check the files that sslrootcert, sslcert and sslkey name.';
+    for (const [fault, name, content] of [
+      [`(DEPTH_ZERO_SELF_SIGNED_CERT). ${advice}`, 'crt', cert.slice(0, 99)],
+      [`(ERR_OSSL_PEM_BAD_END_LINE). ${advice}`, 'crt', undefined],
+      ['no such file or directory', 'crt', cert],
+      ['connection requires a valid client certificate', 'key', key],
+      ['password authentication failed', 'url', undefined],
+      ['DATABASE_URL_FILE cannot be read', 'url', 'postgres'],
+      ['DATABASE_URL_FILE must be', 'url', urlWith('new')],
+    ] as const) {
+      await until(() => errors.at(-1)?.includes(fault) === true);
+      if (content === undefined) rmSync(inFolder(name));
+      else writeFileSync(inFolder(name), content);
+    }
+
+    await until(() => repository.isReady());
+    expect(await repository.insert({ id: 2n, name: 'Fern' })).toBe('created');
+    await repository.onApplicationShutdown();
+    server.offerTls();
+    await server.execute('SELECT pg_reload_conf()');
+  });
+});

@@ -1,0 +1,212 @@
+import { hash } from 'node:crypto';
+import fc from 'fast-check';
+import type { Insertion, Plant, PlantsRepository } from '../../src/plants';
+
+/** A store under test: two repositories on it, and a way to read it without them. */
+export interface StoreUnderTest {
+  readonly repository: PlantsRepository;
+  /** Another repository on the same store, as in a second instance of the service. */
+  readonly second: PlantsRepository;
+  plants(): Plant[] | Promise<Plant[]>;
+  removePlants(): void | Promise<void>;
+  close(): Promise<void>;
+}
+
+const id = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
+/** Any string that the contract accepts: no unpaired surrogate, no U+0000. */
+const text = fc.string({ unit: 'binary' }).map((string) => string.replaceAll('\0', ''));
+const plant: fc.Arbitrary<Plant> = fc.oneof(
+  fc.record({ id, name: text }),
+  fc.record({ id, name: text, tag: text }),
+);
+
+/** The digest of a caller and a key, as the service makes it. */
+function keyOf(number: number): string {
+  return hash('sha256', String(number));
+}
+
+/** What a repository is expected to do with keys: a Map, and twenty lines. */
+class Model {
+  private readonly stored = new Map<bigint, Plant & { key: string | undefined }>();
+
+  insert(plant: Plant, key: string | undefined): Insertion {
+    const other = this.stored.get(plant.id);
+    if (other === undefined) {
+      this.stored.set(plant.id, { ...plant, key });
+      return 'created';
+    }
+    if (key === undefined || other.key !== key) return 'taken';
+    return other.name === plant.name && other.tag === plant.tag ? 'replayed' : 'keyReused';
+  }
+
+  plants(): Plant[] {
+    return [...this.stored.values()]
+      .map(({ id, name, tag }) => ({ id, name, ...(tag === undefined ? {} : { tag }) }))
+      .toSorted((one, other) => Number(one.id - other.id));
+  }
+}
+
+/** The tests that every {@link PlantsRepository} passes, on a real database. */
+export function describeRepository(
+  name: string,
+  open: () => Promise<StoreUnderTest>,
+  { keepsKeys = true } = {},
+): void {
+  describe(`${name}, as a PlantsRepository`, () => {
+    let store: StoreUnderTest;
+    beforeAll(async () => {
+      store = await open();
+    });
+    afterEach(() => store.removePlants());
+    afterAll(() => store.close());
+
+    it('stores any plant exactly', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.uniqueArray(plant, { selector: (each) => each.id, maxLength: 50 }),
+          async (plants) => {
+            const before = new Set((await store.plants()).map((each) => each.id));
+
+            const inserted = await Promise.all(plants.map((each) => store.repository.insert(each)));
+
+            const after = new Map((await store.plants()).map((each) => [each.id, each]));
+            plants.forEach((each, at) => {
+              expect(inserted[at]).toBe(before.has(each.id) ? 'taken' : 'created');
+              if (inserted[at] === 'created') expect(after.get(each.id)).toEqual(each);
+            });
+          },
+        ),
+        { numRuns: 50, verbose: true },
+      );
+    });
+
+    it('stores exactly one of the plants inserted with one id at the same time', async () => {
+      const attempts = Array.from({ length: 200 }, (_, at) => {
+        return { id: BigInt(at % 50), name: `Fern ${at}` };
+      });
+
+      const inserted = await Promise.all(
+        attempts.map((each, at) => (at % 2 ? store.repository : store.second).insert(each)),
+      );
+
+      const winners = attempts.filter((_, at) => inserted[at] === 'created');
+      expect(winners).toHaveLength(50);
+      expect(await store.plants()).toEqual(winners.toSorted((a, b) => Number(a.id - b.id)));
+    });
+
+    it('finds a plant by its id', async () => {
+      const stored = { id: 2n ** 53n + 1n, name: 'Fern', tag: '' };
+      await store.repository.insert(stored);
+
+      expect(await store.repository.find(stored.id)).toEqual(stored);
+      expect(await store.repository.find(stored.id - 1n)).toBeUndefined();
+    });
+
+    it('returns pages in id order, from the smallest id to the largest', async () => {
+      const ids = [-(2n ** 63n), -5n, 0n, 7n, 2n ** 53n + 1n, 2n ** 63n - 1n];
+      const plants = ids.toReversed().map((each) => ({ id: each, name: '' }));
+      await Promise.all(plants.map((each) => store.second.insert(each)));
+
+      const first = await store.repository.page(undefined, 4);
+      const second = await store.repository.page(first.at(-1)?.id, 4);
+      const third = await store.repository.page(second.at(-1)?.id, 4);
+
+      const found = [first, second, third].map((page) => page.map((each) => each.id));
+      expect(found).toEqual([ids.slice(0, 4), ids.slice(4), []]);
+    });
+
+    it('stores texts of a mebibyte beside short ones', async () => {
+      const plants = Array.from({ length: 20 }, (_, at) => ({
+        id: BigInt(at),
+        name: at % 2 ? 'Fern' : '🌿'.repeat(2 ** 18),
+      }));
+
+      await Promise.all(plants.map((each) => store.repository.insert(each)));
+
+      expect(await store.plants()).toEqual(plants);
+    });
+
+    if (!keepsKeys) return;
+
+    describe('with a key', () => {
+      const fern = { id: 1n, name: 'Fern', tag: 'shade' };
+
+      it.each([
+        ['another name', { ...fern, name: 'Moss' }],
+        ['a name that differs in case alone', { ...fern, name: 'fern' }],
+        ['a name that differs in normalisation alone', { ...fern, name: 'e\u0301' }],
+        ['another tag', { ...fern, tag: '' }],
+        ['no tag', { id: fern.id, name: fern.name }],
+      ])('refuses the key with %s', async (_what, other) => {
+        const first = other.name === 'e\u0301' ? { ...fern, name: '\u00e9' } : fern;
+        await store.repository.insert(first, keyOf(1));
+
+        expect(await store.repository.insert(other, keyOf(1))).toBe('keyReused');
+        expect(await store.plants()).toEqual([first]);
+      });
+
+      it('replays only the content that was stored, of two at the same time', async () => {
+        const names = Array.from({ length: 10 }, (_, at) => `Fern ${at % 2}`);
+
+        const insertions = await Promise.all(
+          names.map((name, at) =>
+            (at % 4 < 2 ? store.repository : store.second).insert({ id: 1n, name }, keyOf(1)),
+          ),
+        );
+
+        const [winner] = await store.plants();
+        names.forEach((name, at) => {
+          const expected = name === winner?.name ? /created|replayed/ : /keyReused/;
+          expect(insertions[at]).toMatch(expected);
+        });
+        expect(insertions.filter((each) => each === 'created')).toHaveLength(1);
+      });
+
+      it('does in any order what a model of twenty lines does', async () => {
+        const attempt = fc.record({
+          plant: fc.record(
+            {
+              // So few of each that repetitions are many.
+              id: fc.bigInt({ min: 1n, max: 3n }),
+              name: fc.constantFrom('Fern', 'fern'),
+              tag: fc.constant(''),
+            },
+            { requiredKeys: ['id', 'name'] },
+          ),
+          key: fc.option(fc.integer({ min: 1, max: 2 }).map(keyOf), { nil: undefined }),
+          /** Whether it waits for those before it. */
+          isAlone: fc.boolean(),
+          isSecond: fc.boolean(),
+        });
+        const seen = new Set<Insertion>();
+        let runs = 0n;
+        await fc.assert(
+          fc.asyncProperty(fc.array(attempt, { maxLength: 30 }), async (attempts) => {
+            // Ids of this run alone.
+            runs++;
+            const model = new Model();
+            const pending: Promise<unknown>[] = [];
+            let repository = store.repository;
+            for (const { key, isAlone, isSecond, ...rest } of attempts) {
+              const each = { ...rest.plant, id: rest.plant.id + runs * 10n };
+              if (isAlone) {
+                await Promise.all(pending.splice(0));
+                // Those of two repositories have no order, unless one waits for the other.
+                repository = isSecond ? store.second : store.repository;
+              }
+              const expected = model.insert(each, key);
+              seen.add(expected);
+              pending.push(expect(repository.insert(each, key)).resolves.toBe(expected));
+            }
+            await Promise.all(pending);
+
+            const stored = await store.plants();
+            expect(stored.filter(({ id: of }) => of / 10n === runs)).toEqual(model.plants());
+          }),
+          { numRuns: 60, verbose: true },
+        );
+        expect([...seen].toSorted()).toEqual(['created', 'keyReused', 'replayed', 'taken']);
+      });
+    });
+  });
+}

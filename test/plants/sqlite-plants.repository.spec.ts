@@ -1,0 +1,615 @@
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
+import { UnavailableError } from '../../src/plants';
+import { SqlitePlantsRepository } from '../../src/plants/persistence/sqlite/sqlite-plants.repository';
+import { SqliteThread } from '../../src/plants/persistence/sqlite/sqlite.thread';
+import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
+import { describeRepository } from './repository.contract';
+import { makeFolder, removeFolder } from '../support/folder';
+import { execute, lockDatabase, query, readPlants } from '../support/sqlite';
+import { until } from '../support/until';
+
+describeRepository('SqlitePlantsRepository', async () => {
+  const folder = makeFolder();
+  const file = join(folder, 'plants.db');
+  const repository = await SqlitePlantsRepository.open(file);
+  const second = await SqlitePlantsRepository.open(file);
+  return {
+    repository,
+    second,
+    plants: () => readPlants(file),
+    removePlants() {
+      execute(file, 'DELETE FROM plants');
+    },
+    async close() {
+      await repository.onApplicationShutdown();
+      await second.onApplicationShutdown();
+      removeFolder(folder);
+    },
+  };
+});
+
+describe('SqlitePlantsRepository', () => {
+  let folder: string;
+  let file: string;
+  let repository: SqlitePlantsRepository;
+  let logged: string[];
+  beforeEach(async () => {
+    logged = [];
+    Logger.overrideLogger({
+      log: (line: string) => logged.push(`info ${line}`),
+      error: (line: string) => logged.push(`error ${line}`),
+      warn: (line: string) => logged.push(`warn ${line}`),
+    });
+    folder = makeFolder();
+    file = join(folder, 'deep', 'er', 'plants ?#%.db');
+    repository = await SqlitePlantsRepository.open(file);
+  });
+  afterEach(async () => {
+    await repository.onApplicationShutdown();
+    removeFolder(folder);
+  });
+
+  /** Creates a file, or migrates one. */
+  async function createStore(path: string): Promise<void> {
+    await (await SqlitePlantsRepository.open(path)).onApplicationShutdown();
+  }
+
+  const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
+
+  /** Opens a connection that stays in the middle of a read. */
+  function openReader(): DatabaseSync {
+    const reader = new DatabaseSync(file);
+    reader.exec('BEGIN');
+    reader.prepare('SELECT * FROM plants').all();
+    return reader;
+  }
+
+  const suffixes = ['', '-wal', '-shm'];
+
+  function makeOtherFile(path: string): void {
+    writeFileSync(path, 'no database '.repeat(1000));
+  }
+
+  /** Moves the files of the store away, or back. */
+  function moveStore(from: string, to: string): void {
+    for (const suffix of suffixes) {
+      if (existsSync(from + suffix)) renameSync(from + suffix, to + suffix);
+    }
+  }
+
+  async function waitForProbe(): Promise<void> {
+    const probe = jest.spyOn(SqliteThread.prototype, 'probe');
+    await until(() => probe.mock.calls.length > 0);
+    await Promise.allSettled([probe.mock.results[0]?.value]);
+    probe.mockRestore();
+  }
+
+  function makeBackup(): string {
+    const backup = join(folder, 'backup.db');
+    execute(file, `VACUUM INTO '${backup}'`);
+    return backup;
+  }
+
+  function removeStore(): void {
+    for (const suffix of suffixes) rmSync(file + suffix, { force: true });
+  }
+
+  const errors = () => logged.filter((line) => line.startsWith('error'));
+
+  it('creates the folder and the file, with a write-ahead log', () => {
+    expect(query(file, 'PRAGMA journal_mode')).toEqual([{ journal_mode: 'wal' }]);
+  });
+
+  it('commits the accepted plants before it closes, and accepts no more', async () => {
+    const inserts = Array.from({ length: 100 }, (_, at) => insert(BigInt(at)));
+
+    const closing = repository.onApplicationShutdown();
+
+    await expect(insert(100n)).rejects.toThrow(UnavailableError);
+    await closing;
+    expect(await Promise.all(inserts)).toEqual(Array(100).fill('created'));
+    expect(readPlants(file)).toHaveLength(100);
+    expect(logged).toEqual([]);
+  });
+
+  it.each([
+    ['', false],
+    ['and another one reads, ', true],
+  ])(
+    'is not ready while another process writes, %sand recovers without traffic',
+    async (_what, isRead) => {
+      await insert(1n);
+      const reader = isRead ? openReader() : undefined;
+      const writer = lockDatabase(file);
+      expect(repository.isReady()).toBe(true);
+      const waitOf = async (delay = 0): Promise<number> => {
+        await setTimeout(delay);
+        const start = performance.now();
+        await expect(insert(2n)).rejects.toThrow(UnavailableError);
+        return performance.now() - start;
+      };
+
+      const alone = await waitOf();
+      expect(repository.isReady()).toBe(false);
+      const waits = await Promise.all(Array.from({ length: 20 }, (_, at) => waitOf(at * 100)));
+
+      // Twice as long as the one alone, if it came while another one waited.
+      expect(Math.max(...waits)).toBeLessThan(3 * alone);
+      writer.close();
+      await until(() => repository.isReady());
+      expect(await insert(2n)).toBe('created');
+      reader?.close();
+    },
+  );
+
+  describe('when its log has grown beside a reader', () => {
+    const logSize = () => statSync(`${file}-wal`).size;
+    let nextId: bigint;
+    beforeEach(async () => {
+      const reader = openReader();
+      for (nextId = 1n; logSize() < 2 ** 26; nextId++) {
+        await repository.insert({ id: nextId, name: 'x'.repeat(2 ** 20) });
+      }
+      reader.close();
+    });
+
+    it('empties it once nobody reads and no plants come', async () => {
+      await until(() => logSize() === 0);
+
+      expect(await insert(nextId)).toBe('created');
+    });
+
+    it('shortens it while plants come', async () => {
+      await until(async () => (await insert(nextId++)) === 'created' && logSize() <= 2 ** 25);
+
+      expect(logSize()).toBeGreaterThan(0);
+    });
+  });
+
+  it.each([
+    ['', false],
+    ['and another process reads, ', true],
+  ])('is not ready while the file is missing, %sand creates no other', async (_what, isRead) => {
+    await insert(1n);
+    const reader = isRead ? openReader() : undefined;
+    moveStore(file, `${file}.away`);
+
+    await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    await waitForProbe();
+    expect(repository.isReady()).toBe(false);
+    expect(existsSync(file)).toBe(false);
+
+    moveStore(`${file}.away`, file);
+    await until(() => repository.isReady());
+    expect(await insert(2n)).toBe('created');
+    expect(readPlants(file).map(({ id }) => id)).toEqual([1n, 2n]);
+    reader?.close();
+  });
+
+  describe.each<[string, RegExp, () => void | Promise<void>]>([
+    [
+      'replaced by an empty file beside its log',
+      /the file is empty, but its write-ahead log .*-wal has content: put the file back/,
+      () => {
+        rmSync(file);
+        writeFileSync(file, '');
+      },
+    ],
+    [
+      'cut to its first page',
+      /the database file was truncated, and its .* belongs to what it was: stop the service and run `plant-store restore BACKUP`/,
+      () => {
+        truncateSync(file, 4096);
+      },
+    ],
+    [
+      'replaced by a database of another program',
+      /not the store that was in use before \(no such table: plants_store\)/,
+      () => {
+        removeStore();
+        execute(file, 'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT, tag TEXT)');
+      },
+    ],
+    [
+      'replaced by a file that is no database',
+      /not the store that was in use before \(file is not a database\)/,
+      () => {
+        removeStore();
+        makeOtherFile(file);
+      },
+    ],
+    [
+      'overwritten by another store of its size',
+      /not the store that was in use before \(its identity differs\)/,
+      async () => {
+        const elsewhere = join(folder, 'other.db');
+        await createStore(elsewhere);
+        expect(statSync(elsewhere).size).toBe(statSync(file).size);
+        copyFileSync(elsewhere, file);
+      },
+    ],
+    [
+      'emptied',
+      /the database file was truncated, and its .* belongs to what it was/,
+      () => {
+        truncateSync(file);
+      },
+    ],
+    [
+      'overwritten by a file that is no database',
+      /not the store that was in use before \(file is not a database\), and its .* `plant-store restore BACKUP`/,
+      () => {
+        writeFileSync(file, 'no database '.repeat(2000));
+      },
+    ],
+    [
+      'replaced by another store beside the log of the first',
+      /-wal still belongs to the previous file/,
+      async () => {
+        const elsewhere = join(folder, 'other.db');
+        await createStore(elsewhere);
+        renameSync(elsewhere, file);
+      },
+    ],
+  ])('whose file is %s', (_what, fault, replace) => {
+    it('is not ready, changes nothing and says why, until its own store is back', async () => {
+      await insert(1n);
+      const backup = makeBackup();
+      await replace();
+      const found = readFileSync(file);
+
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      await waitForProbe();
+      await waitForProbe();
+      expect(repository.isReady()).toBe(false);
+      expect(readFileSync(file).equals(found)).toBe(true);
+      expect(errors().filter((line) => fault.test(line))).toHaveLength(1);
+
+      removeStore();
+      renameSync(backup, file);
+      await until(() => repository.isReady());
+      expect(logged.at(-1)).toBe(`info ${file}: in use again.`);
+      expect(await insert(1n)).toBe('taken');
+      expect(await insert(2n)).toBe('created');
+    });
+  });
+
+  describe('whose file is overwritten in place', () => {
+    let elsewhere: string;
+    beforeEach(async () => {
+      await insert(1n);
+      elsewhere = join(folder, 'other.db');
+      await createStore(elsewhere);
+    });
+
+    it('does not write its log into that file when it closes', async () => {
+      copyFileSync(elsewhere, file);
+      const log = readFileSync(`${file}-wal`);
+
+      await repository.onApplicationShutdown();
+
+      expect(readFileSync(file).equals(readFileSync(elsewhere))).toBe(true);
+      expect(readFileSync(`${file}-wal`).equals(log)).toBe(true);
+    });
+
+    it('does not use its own store beside the old log either, until that log is gone', async () => {
+      const backup = makeBackup();
+      copyFileSync(elsewhere, file);
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+      await waitForProbe();
+      copyFileSync(backup, file);
+
+      await waitForProbe();
+      await waitForProbe();
+      expect(repository.isReady()).toBe(false);
+      expect(readFileSync(file).equals(readFileSync(backup))).toBe(true);
+
+      rmSync(`${file}-wal`);
+      await until(() => repository.isReady());
+      expect(await insert(1n)).toBe('taken');
+    });
+  });
+
+  describe('on a file with two names', () => {
+    it('does not start, and says what to do', async () => {
+      const link = join(folder, 'link.db');
+      linkSync(file, link);
+
+      await expect(SqlitePlantsRepository.open(link)).rejects.toThrow(
+        /it has 2 names \(hard links\), and under each of them plants would be lost: remove the others/,
+      );
+    });
+
+    it('is one store with the file that a symbolic link leads to', async () => {
+      const link = join(folder, 'link.db');
+      symlinkSync(file, link);
+      const second = await SqlitePlantsRepository.open(link);
+
+      expect(await insert(1n)).toBe('created');
+      expect(await second.insert({ id: 1n, name: 'Fern' })).toBe('taken');
+      expect(await second.insert({ id: 2n, name: 'Moss' })).toBe('created');
+      await second.onApplicationShutdown();
+
+      expect(await insert(2n)).toBe('taken');
+    });
+  });
+
+  it('makes folders and files for its own user alone, and leaves a file that exists as it is', async () => {
+    const modeOf = (path: string) => statSync(path).mode & 0o777;
+    const existing = join(folder, 'existing.db');
+    writeFileSync(existing, '', { mode: 0o640 });
+    await createStore(existing);
+
+    expect(
+      [folder, 'deep', 'er'].map((_, at, parts) => modeOf(join(...parts.slice(0, at + 1)))),
+    ).toEqual(Array(3).fill(0o700));
+    expect(suffixes.map((suffix) => modeOf(file + suffix))).toEqual(Array(3).fill(0o600));
+    expect(modeOf(existing)).toBe(0o640);
+  });
+
+  it('takes back its database with its log, after an empty file stood in its place', async () => {
+    await insert(1n);
+    renameSync(file, `${file}.away`);
+    writeFileSync(file, '');
+    await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    await waitForProbe();
+
+    renameSync(`${file}.away`, file);
+    await until(() => repository.isReady());
+
+    expect(await insert(1n)).toBe('taken');
+  });
+
+  it('does not begin a new database beside the log of one that is gone', async () => {
+    await insert(1n);
+    const log = readFileSync(`${file}-wal`);
+    await repository.onApplicationShutdown();
+    rmSync(file);
+    writeFileSync(`${file}-wal`, log);
+
+    await expect(SqlitePlantsRepository.open(file)).rejects.toThrow(
+      /the file is missing, but its write-ahead log .*-wal has content/,
+    );
+
+    expect(readFileSync(`${file}-wal`).equals(log)).toBe(true);
+    rmSync(`${file}-wal`);
+    repository = await SqlitePlantsRepository.open(file);
+  });
+
+  describe('when a file becomes shorter', () => {
+    it.each(['', 'DELETE FROM plants WHERE id = 1'])(
+      'accepts plants if another process has emptied the log, and then did "%s"',
+      async (statement) => {
+        for (let id = 1n; id <= 9n; id++) await insert(id);
+        execute(file, `PRAGMA wal_checkpoint(TRUNCATE); ${statement}`);
+
+        expect(await insert(10n)).toBe('created');
+        expect(errors()).toEqual([]);
+      },
+    );
+
+    it('accepts plants if another process has shrunk the database', async () => {
+      const name = 'x'.repeat(100_000);
+      for (let id = 1n; id <= 9n; id++) await repository.insert({ id, name });
+      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
+      expect(await insert(10n)).toBe('created');
+      execute(file, 'DELETE FROM plants; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)');
+      expect(statSync(file).size).toBeLessThan(100_000);
+
+      expect(await insert(1n)).toBe('created');
+      expect(errors()).toEqual([]);
+    });
+
+    it('accepts plants, but not after the log was deleted where a symbolic link leads', async () => {
+      await repository.onApplicationShutdown();
+      const link = join(folder, 'link.db');
+      symlinkSync(file, link);
+      repository = await SqlitePlantsRepository.open(link);
+      expect(await insert(1n)).toBe('created');
+      rmSync(`${file}-wal`);
+
+      await expect(insert(2n)).rejects.toThrow(UnavailableError);
+    });
+  });
+
+  describe('with a damaged table', () => {
+    const PAGE = 4096;
+
+    const rootPage = (): number => {
+      const [row] = query(file, "SELECT rootpage FROM sqlite_schema WHERE name = 'plants'");
+      return (row as { rootpage: number }).rootpage;
+    };
+
+    function overwrite(page: number): void {
+      const descriptor = openSync(file, 'r+');
+      writeSync(descriptor, Buffer.alloc(PAGE, 0xff), 0, PAGE, (page - 1) * PAGE);
+      closeSync(descriptor);
+    }
+
+    /** The right-most child of an interior page, https://sqlite.org/fileformat2.html#b_tree_pages. */
+    const lastPage = () => readFileSync(file).readUInt32BE((rootPage() - 1) * PAGE + 8);
+
+    const advice =
+      /malformed: run `plant-store check --deep`; to repair it, .* `plant-store restore BACKUP`/;
+
+    beforeEach(async () => {
+      for (let id = 1n; id <= 50n; id++) await repository.insert({ id, name: 'x'.repeat(1000) });
+      execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
+    });
+
+    it.each([
+      ['the root page', rootPage],
+      ['another page', lastPage],
+    ])('is not ready if %s is damaged, and says once what to do', async (_what, page) => {
+      const backup = makeBackup();
+      // The repository has read the page, and nobody tells it that the file has changed.
+      expect(await repository.find(50n)).toBeDefined();
+      overwrite(page());
+
+      await expect(insert(51n)).rejects.toThrow(UnavailableError);
+      await waitForProbe();
+      await waitForProbe();
+      expect(repository.isReady()).toBe(false);
+      expect(errors()).toEqual([expect.stringMatching(advice)]);
+
+      removeStore();
+      renameSync(backup, file);
+      await until(() => repository.isReady());
+      expect(await insert(51n)).toBe('created');
+    });
+
+    it('does not start if the root page is damaged', async () => {
+      await repository.onApplicationShutdown();
+      overwrite(rootPage());
+
+      await expect(SqlitePlantsRepository.open(file)).rejects.toThrow(advice);
+    });
+
+    it('starts if another page is damaged, and is ready until a plant needs the page', async () => {
+      await repository.onApplicationShutdown();
+      overwrite(lastPage());
+
+      repository = await SqlitePlantsRepository.open(file);
+
+      expect(await insert(0n)).toBe('created');
+      await expect(insert(51n)).rejects.toThrow(UnavailableError);
+      expect(repository.isReady()).toBe(false);
+    });
+  });
+
+  it('ends a page early when texts are long, to bound its memory', async () => {
+    const name = 'x'.repeat(2 ** 19);
+    for (let id = 0n; id < 10n; id++) await repository.insert({ id, name });
+
+    expect(await repository.page(undefined, 10)).toHaveLength(3);
+  });
+
+  it.each([':memory:', 'file::memory:', ''])(
+    'refuses the path %j, which is no file',
+    async (path) => {
+      await expect(SqlitePlantsRepository.open(path)).rejects.toThrow(StoreOpenError);
+      expect(existsSync(':memory:')).toBe(false);
+    },
+  );
+
+  it.each(['postgres://plants:secret@db.example.org/plants', 'sqlite:data/plants.db', 'file:x'])(
+    'refuses %j in place of a path, and does not repeat it',
+    async (url) => {
+      const [scheme = ''] = url.split(':');
+
+      const opening = SqlitePlantsRepository.open(url);
+
+      await expect(opening).rejects.toThrow(StoreOpenError);
+      await expect(opening).rejects.toThrow(
+        /^The database file cannot be used: its path must be the path of a file, such as data\/plants\.db, without a scheme before it\. The URL of a PostgreSQL database goes in the option `postgres`, or alone in DATABASE_URL\./,
+      );
+      expect(existsSync(`${scheme}:`)).toBe(false);
+    },
+  );
+
+  describe.each([0, 1, 2])('on a file of version %d', (version) => {
+    let previous: string;
+    beforeEach(() => {
+      previous = join(folder, 'previous.db');
+      if (version === 0) return;
+      execute(
+        previous,
+        `CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT;
+         INSERT INTO plants VALUES (1, 'Fern', 'shade'); PRAGMA user_version = ${version}`,
+      );
+      if (version === 2) execute(previous, 'ALTER TABLE plants ADD COLUMN idempotency_key BLOB');
+    });
+
+    it('has the same schema as a new file afterwards, and the plants it had', async () => {
+      const schema = (path: string): object[] =>
+        query(path, 'SELECT type, name, sql FROM sqlite_schema ORDER BY name');
+
+      await createStore(previous);
+
+      expect(schema(previous)).toEqual(schema(file));
+      expect(query(previous, 'PRAGMA user_version')).toEqual([{ user_version: 3 }]);
+      expect(readPlants(previous)).toEqual(
+        version === 0 ? [] : [{ id: 1n, name: 'Fern', tag: 'shade' }],
+      );
+    });
+
+    it('migrates once when several repositories open it at the same time', async () => {
+      const repositories = await Promise.all(
+        Array.from({ length: 4 }, () => SqlitePlantsRepository.open(previous)),
+      );
+      const insertions = await Promise.all(
+        repositories.map((each) => each.insert({ id: 0n, name: 'Fern' }, 'ab')),
+      );
+      await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
+
+      expect(insertions.toSorted()).toEqual(['created', 'replayed', 'replayed', 'replayed']);
+    });
+  });
+
+  it('keeps the digest of a key, beside a column that an operator has added', async () => {
+    execute(file, "ALTER TABLE plants ADD COLUMN note TEXT DEFAULT 'a'");
+    const key = createHash('sha256').update('abc').digest('hex');
+
+    expect(await repository.insert({ id: 2n, name: 'Fern' }, key)).toBe('created');
+
+    expect(query(file, 'SELECT note, lower(hex(idempotency_key)) AS key FROM plants')).toEqual([
+      { note: 'a', key },
+    ]);
+  });
+
+  it.each<[string, string, (path: string) => void]>([
+    ['a folder', 'it is a directory', mkdirSync],
+    ['not a database', 'file is not a database', makeOtherFile],
+    [
+      'of a newer version',
+      'the database has schema version 1000, but this program supports only up to 3: run a newer version of the program',
+      (path) => {
+        execute(path, 'PRAGMA user_version = 1000');
+      },
+    ],
+    [
+      'a database of another program with a table of the same name',
+      'table plants already exists',
+      (path) => {
+        execute(path, 'CREATE TABLE plants (anything)');
+      },
+    ],
+  ])('does not open a path that is %s', async (_what, why, make) => {
+    const path = join(folder, 'other');
+    make(path);
+
+    const opening = SqlitePlantsRepository.open(path);
+
+    await expect(opening).rejects.toThrow(StoreOpenError);
+    await expect(opening).rejects.toThrow(
+      `The database file ${path} cannot be used: ${why} (option "sqlite").`,
+    );
+  });
+
+  it('does not open a path inside a file', async () => {
+    const opening = SqlitePlantsRepository.open(join(file, 'plants.db'));
+    await expect(opening).rejects.toThrow(StoreOpenError);
+  });
+});

@@ -1,0 +1,218 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Page } from 'playwright-core';
+import { TestApplication, TOKEN } from '../support/application';
+import { TestBrowser } from '../support/browser';
+import { errorBodies } from '../support/error-bodies';
+import { useServiceHome } from '../support/service-process';
+import { exchange } from '../support/wire';
+
+const ORIGIN = 'https://app.example.org';
+const OTHER = 'https://other.example.org';
+
+describe('CORS', () => {
+  const application = TestApplication.use({
+    CORS_ORIGINS: `https://first.example.org ${ORIGIN}`,
+  });
+
+  const preflight = (origin: string, url = '/plants') =>
+    application.app.inject({
+      method: 'OPTIONS',
+      url,
+      headers: {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'authorization,content-type',
+      },
+    });
+
+  it('answers a preflight of an allowed origin, without a token', async () => {
+    const { statusCode, headers, body } = await preflight(ORIGIN);
+
+    expect([statusCode, body]).toEqual([200, '']);
+    expect(headers).toMatchObject({
+      'access-control-allow-origin': ORIGIN,
+      'access-control-allow-methods': 'POST',
+      'access-control-max-age': '600',
+      vary: 'Origin',
+      'x-request-id': expect.any(String) as string,
+    });
+    expect(String(headers['access-control-allow-headers']).toLowerCase().split(', ')).toEqual(
+      expect.arrayContaining(['authorization', 'content-type', 'idempotency-key', 'traceparent']),
+    );
+    expect(headers).not.toHaveProperty('access-control-allow-credentials');
+  });
+
+  it.each([OTHER, 'null', `${ORIGIN}.evil.org`, ORIGIN.toUpperCase(), `${ORIGIN}:8443`])(
+    'allows nothing to the origin %s',
+    async (origin) => {
+      const answers = [await preflight(origin), await application.post('{}', { origin })];
+
+      for (const { headers } of answers) {
+        expect(headers).not.toHaveProperty('access-control-allow-origin');
+        expect(headers.vary).toBe('Origin');
+      }
+    },
+  );
+
+  it.each([
+    ['a success', 200, '/plants', `Bearer ${TOKEN}`, '{"id":1,"name":"Fern"}'],
+    ['a taken id', 400, '/plants', `Bearer ${TOKEN}`, '{"id":1,"name":"Fern"}'],
+    ['a refused body', 400, '/plants', `Bearer ${TOKEN}`, '{'],
+    ['a body beyond the limit', 400, '/plants', `Bearer ${TOKEN}`, 'x'.repeat(2 ** 20 + 1)],
+    ['a missing token', 401, '/plants', undefined, '{}'],
+    ['a bad token', 401, '/plants', 'Bearer x', '{}'],
+    ['an unknown path', 404, '/plant', undefined, '{}'],
+  ])(
+    'lets an allowed origin read the answer to %s',
+    async (_what, status, url, authorization, payload) => {
+      const type = { 'content-type': 'application/json' };
+      const headers = { origin: ORIGIN, ...type, ...(authorization ? { authorization } : {}) };
+      const response = await application.app.inject({ method: 'POST', url, headers, payload });
+
+      expect(response.statusCode).toBe(status);
+      expect(response.headers['access-control-allow-origin']).toBe(ORIGIN);
+      expect(response.headers.vary).toBe('Origin');
+      expect(String(response.headers['access-control-expose-headers']).split(', ')).toEqual(
+        expect.arrayContaining([
+          ...['Retry-After', 'WWW-Authenticate', 'X-Request-Id', 'Idempotent-Replayed'],
+        ]),
+      );
+    },
+  );
+
+  it('keeps answers to different origins apart in caches, also without an Origin', async () => {
+    expect((await application.post('{}')).headers.vary).toBe('Origin');
+  });
+
+  it.each([
+    ['/plants', 405, errorBodies.methodNotAllowed],
+    ['/nothing', 404, errorBodies.notFound],
+  ])('refuses OPTIONS %s that is no preflight', async (url, status, body) => {
+    for (const headers of [{}, { origin: ORIGIN }, { 'access-control-request-method': 'POST' }]) {
+      const response = await application.app.inject({ method: 'OPTIONS', url, headers });
+
+      expect(response.statusCode).toBe(status);
+      expect(response.json()).toEqual(body);
+    }
+  });
+
+  it('keeps the redirect at / apart by origin too', async () => {
+    const response = await application.app.inject({ url: '/', headers: { accept: 'text/html' } });
+
+    expect(response.statusCode).toBe(302);
+    expect(response.headers.vary).toBe('Accept, Origin');
+  });
+
+  it('has the security headers on the answer to a preflight', async () => {
+    expect((await preflight(ORIGIN)).headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+    });
+  });
+
+  it('lets an allowed origin read what is refused before any router', async () => {
+    const request = (origin: string) =>
+      exchange(application.url, `GET /%zz HTTP/1.1\r\nHost: x\r\nOrigin: ${origin}\r\n\r\n`);
+
+    const [allowed] = await request(ORIGIN);
+    const [other] = await request(OTHER);
+
+    expect(allowed).toMatchObject({ status: 400, headers: { vary: 'Origin' } });
+    expect(allowed?.headers['access-control-allow-origin']).toBe(ORIGIN);
+    expect(allowed?.headers['access-control-expose-headers']).toContain('X-Request-Id');
+    expect(other).toMatchObject({ status: 400, headers: { vary: 'Origin' } });
+    expect(other?.headers).not.toHaveProperty('access-control-allow-origin');
+  });
+});
+
+describe('a preflight of an origin that is not listed', () => {
+  const home = useServiceHome();
+
+  it.each([undefined, ORIGIN])(
+    'is logged, at most once a minute, with CORS_ORIGINS=%s',
+    async (list) => {
+      const service = await home.start({ CORS_ORIGINS: list });
+      const url = new URL('/plants', await service.url());
+      const headers = { 'access-control-request-method': 'POST' };
+
+      for (const origin of [ORIGIN, OTHER, OTHER].slice(list === undefined ? 1 : 0)) {
+        await fetch(url, { method: 'OPTIONS', headers: { ...headers, origin } });
+      }
+      await service.end();
+
+      expect(service.lines.filter(({ context }) => context === 'CORS')).toMatchObject([
+        {
+          level: 40,
+          msg: `Pages of "${OTHER}" may not use the service: CORS_ORIGINS does not list it.`,
+        },
+      ]);
+    },
+  );
+});
+
+describe('a page of another origin in Chromium', () => {
+  let browser: TestBrowser;
+  let pages: Server;
+  let origin: string;
+  beforeAll(async () => {
+    browser = await TestBrowser.start();
+    pages = createServer((_request, response) => response.end('<!doctype html>')).listen(
+      0,
+      '127.0.0.1',
+    );
+    await once(pages, 'listening');
+    origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
+  });
+  afterAll(async () => {
+    await browser.stop();
+    pages.close();
+  });
+
+  /** What a script of a page sees of a creation. */
+  async function create(environment: NodeJS.ProcessEnv, token: string): Promise<unknown> {
+    const application = await TestApplication.start(environment);
+    const url = await application.listen();
+    const context = await browser.newContext({});
+    try {
+      const page: Page = await context.newPage();
+      await page.goto(origin);
+      return await page.evaluate(
+        async ([target, authorization]) => {
+          try {
+            const response = await fetch(target, {
+              method: 'POST',
+              headers: { authorization, 'content-type': 'application/json' },
+              body: '{"id":1,"name":"Fern"}',
+            });
+            const names = ['www-authenticate', 'x-request-id'];
+            return {
+              status: response.status,
+              body: await response.json(),
+              readable: names.filter((name) => response.headers.has(name)),
+            };
+          } catch (error) {
+            return String(error);
+          }
+        },
+        [new URL('/plants', url).href, `Bearer ${token}`] as const,
+      );
+    } finally {
+      await context.close();
+      await application.stop();
+    }
+  }
+
+  it('creates a plant when it is allowed', async () => {
+    expect(await create({ CORS_ORIGINS: origin }, TOKEN)).toEqual({
+      status: 200,
+      body: { name: 'Fern' },
+      readable: ['x-request-id'],
+    });
+  });
+
+  it.each([undefined, OTHER])('is kept out when the list is %s', async (list) => {
+    expect(await create({ CORS_ORIGINS: list }, TOKEN)).toBe('TypeError: Failed to fetch');
+  });
+});

@@ -1,0 +1,360 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+import { join } from 'node:path';
+import { createLogger } from '../../src/server/logger';
+import { NestLogger } from '../../src/server/nest-logger';
+import { TestApplication, TOKEN } from '../support/application';
+import { freePort } from '../support/free-port';
+import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { programEnvironment } from '../support/run-folder';
+import { ServiceHome, type ServiceProcess, useServiceHome } from '../support/service-process';
+import { lockDatabase } from '../support/sqlite';
+import { until } from '../support/until';
+import { exchange } from '../support/wire';
+
+const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
+const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+
+describe('the log', () => {
+  const home = useServiceHome();
+  let service: ServiceProcess;
+
+  async function start(environment?: NodeJS.ProcessEnv): Promise<void> {
+    service = await home.start(environment);
+  }
+
+  /** Ends the service and returns all lines that it wrote. */
+  async function lines(): Promise<Record<string, unknown>[]> {
+    await service.end();
+    return service.lines;
+  }
+
+  it('has one line for a 5xx, with its number, its cause, the request id and the trace', async () => {
+    await start();
+    const lock = lockDatabase(home.file);
+    await service.post('{"id":1,"name":"Fern"}', {
+      'x-request-id': 'abc',
+      traceparent: TRACEPARENT,
+    });
+    lock.close();
+
+    const failures = (await lines()).filter(({ context }) => context === 'Errors');
+    expect(failures).toMatchObject([
+      {
+        level: 50,
+        requestId: 'abc',
+        traceparent: TRACEPARENT,
+        context: 'Errors',
+        msg: expect.stringMatching(/^50300 /) as string,
+        err: { message: expect.stringMatching(/plants\.db: .*database is locked/) as string },
+      },
+    ]);
+  });
+
+  it('counts the lines of an error number beyond ten a second', async () => {
+    await start();
+    const lock = lockDatabase(home.file);
+    await Promise.all(
+      Array.from({ length: 50 }, (_, id) => service.post(`{"id":${id},"name":"Fern"}`)),
+    );
+    lock.close();
+    await until(() => service.stdout.includes('more times'));
+
+    const failures = (await lines()).filter(({ context }) => context === 'Errors');
+    const counted = failures.filter(({ msg }) => String(msg).includes('more times'));
+    const total = failures.length - counted.length;
+    const others = counted.map(({ msg }) => Number(/(\d+) more times/.exec(String(msg))?.[1]));
+    expect(total + others.reduce((sum, count) => sum + count, 0)).toBe(50);
+    expect(total).toBeLessThan(50);
+    expect(failures.filter(({ requestId }) => requestId === undefined)).toEqual(counted);
+  });
+
+  it('has no line for a request by default, unless it is answered with a 5xx', async () => {
+    await start();
+    await service.post('{"id":1,"name":"Fern"}');
+    await service.post('{');
+    await exchange(
+      await service.url(),
+      'POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
+    );
+
+    expect((await lines()).filter(({ requestId }) => requestId !== undefined)).toEqual([]);
+  });
+
+  describe('with ACCESS_LOG=true says of a creation', () => {
+    const BIG = '9007199254740993';
+
+    /** What the lines say of creations. */
+    async function creations(): Promise<unknown[]> {
+      return (await lines())
+        .filter(({ msg }) => msg === 'request')
+        .map(({ status, caller, issuer, id, outcome }) => ({
+          status,
+          caller,
+          issuer,
+          id,
+          outcome,
+        }));
+    }
+
+    it('who created what, and with which outcome', async () => {
+      writeFileSync(
+        join(home.folder, 'tokens.txt'),
+        'valid ci\nscraper prometheus scope=metrics\n',
+      );
+      const settings = { ACCESS_LOG: 'true', LOG_LEVEL: 'trace', BODY_LIMIT: '1KiB' };
+      await start({ ...settings, AUTH_TOKENS_FILE: 'tokens.txt' });
+      const post = (body: string, token = 'valid') =>
+        service.post(body, { authorization: `Bearer ${token}` });
+      await post(`{"id":${BIG},"name":"secret"}`);
+      await post(`{"id":${BIG}.0,"name":"secret"}`, TOKEN);
+      await post('{"id":1,"name":"secret');
+      await post(`{"id":1,"name":"${'secret'.repeat(200)}"}`);
+      await post('{}', 'bad-secret');
+      await post('{}', 'scraper');
+      const lock = lockDatabase(home.file);
+      await post('{"id":-2,"name":"secret"}');
+      lock.close();
+
+      expect(await creations()).toEqual([
+        { status: 200, caller: 'ci', id: BIG, outcome: 'created' },
+        { status: 400, caller: 'token 1', id: BIG, outcome: 'taken' },
+        { status: 400, caller: 'ci', outcome: 'invalid' },
+        { status: 400, outcome: 'invalid' },
+        { status: 401 },
+        { status: 403, caller: 'prometheus' },
+        { status: 503, caller: 'ci', id: '-2', outcome: 'refused' },
+      ]);
+      expect(service.stdout + service.stderr).not.toMatch(new RegExp(`secret|${TOKEN}`));
+    });
+
+    it('nothing at a preflight, which has a line and creates nothing', async () => {
+      const origin = 'https://app.example.org';
+      await start({ ACCESS_LOG: 'true', CORS_ORIGINS: origin });
+      for (const from of [origin, 'https://other.example.org']) {
+        await fetch(new URL('/plants', await service.url()), {
+          method: 'OPTIONS',
+          headers: { origin: from, 'access-control-request-method': 'POST' },
+        });
+        await service.post('{"id":1,"name":"Fern"}', { origin: from });
+      }
+
+      const logged = (await lines()).filter(({ msg }) => msg === 'request');
+      expect(
+        logged.map(({ method, path, status, caller, outcome }) => [
+          ...[method, path, status],
+          ...[caller, outcome],
+        ]),
+      ).toEqual([
+        ['OPTIONS', '/plants', 200, undefined, undefined],
+        ['POST', '/plants', 200, 'token 1', 'created'],
+        ['OPTIONS', '/plants', 200, undefined, undefined],
+        ['POST', '/plants', 400, 'token 1', 'taken'],
+      ]);
+    });
+
+    it('which issuer knows the caller, also one without the scope', async () => {
+      const provider = await OpenIdProvider.start(makeKey('ES256'));
+      const { issuer } = provider;
+      const settings = {
+        AUTH_ISSUER: issuer,
+        AUTH_AUDIENCE: AUDIENCE,
+        AUTH_SCOPE: 'plants:create',
+      };
+      await start({ ACCESS_LOG: 'true', ...settings });
+      for (const scope of ['plants:create', '']) {
+        const token = await provider.accessToken({ scope });
+        await service.post('{"id":1,"name":"Fern"}', { authorization: `Bearer ${token}` });
+      }
+
+      const caller = expect.any(String) as string;
+      expect(await creations()).toEqual([
+        { status: 200, caller, issuer, id: '1', outcome: 'created' },
+        { status: 403, caller, issuer },
+      ]);
+      await provider.stop();
+    });
+  });
+});
+
+describe('the log with ACCESS_LOG=true', () => {
+  const home = useServiceHome();
+  let service: ServiceProcess;
+  beforeEach(async () => {
+    service = await home.start({ ACCESS_LOG: 'true' });
+  });
+
+  async function requestLines(): Promise<Record<string, unknown>[]> {
+    await service.end();
+    return service.lines.filter(({ msg }) => msg === 'request');
+  }
+
+  it('has one line for each request, with traceparent and trace id if that is well-formed', async () => {
+    for (const traceparent of [TRACEPARENT, `${TRACEPARENT}x`]) {
+      await service.post('{"id":1,"name":"Fern"}', { 'x-request-id': 'abc', traceparent });
+    }
+
+    const line = { requestId: 'abc', method: 'POST', path: '/plants' };
+    const lines = await requestLines();
+    expect(lines).toMatchObject([
+      { ...line, traceparent: TRACEPARENT, trace_id: TRACEPARENT.slice(3, 35), status: 200 },
+      { ...line, status: 400 },
+    ]);
+    expect(Object.keys(lines[1] ?? {})).not.toContain('traceparent');
+    expect(Object.keys(lines[1] ?? {})).not.toContain('trace_id');
+  });
+
+  it('has a repeated creation with its outcome, and no key', async () => {
+    for (let time = 0; time < 2; time++) {
+      await service.post('{"id":2,"name":"Fern"}', { 'idempotency-key': 'secret-key' });
+    }
+
+    const outcomes = (await requestLines()).map(({ outcome }) => outcome);
+    expect(outcomes).toEqual(['created', 'replayed']);
+    expect(service.stdout).not.toContain('secret-key');
+  });
+
+  it('has a line for what is refused before any router', async () => {
+    const url = await service.url();
+    await exchange(
+      url,
+      'GET /%zz?secret HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-1\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n',
+    );
+    await exchange(
+      url,
+      'POST /plants HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-2\r\nExpect: x\r\n\r\n',
+    );
+
+    const ip = '127.0.0.1';
+    expect(await requestLines()).toMatchObject([
+      { requestId: 'r-1', ip, method: 'GET', path: '/%zz', status: 400 },
+      { requestId: 'r-2', ip, method: 'POST', path: '/plants', status: 417 },
+    ]);
+  });
+
+  it('contains no password from a target in absolute form', async () => {
+    const target = 'http://user:hunter2@x/plants?access_token=hunter3';
+
+    await exchange(
+      await service.url(),
+      `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+    );
+
+    expect(await requestLines()).toMatchObject([{ path: '/plants' }]);
+    expect(service.stdout).not.toContain('hunter');
+  });
+
+  it('cannot be forged: text from a caller stays within its line', async () => {
+    await fetch(new URL('/x%0a{"level":60}\u2028"', await service.url()), {
+      headers: { 'x-request-id': '{"level":60}' },
+    });
+
+    expect(await requestLines()).toHaveLength(1);
+    expect(service.lines.map(({ level }) => level)).not.toContain(60);
+  });
+});
+
+it('the log names the client of a trusted proxy, and its caller although it is refused', async () => {
+  const home = new ServiceHome();
+  home.open();
+  writeFileSync(join(home.folder, 'tokens.txt'), 'scraper prometheus scope=metrics\n');
+  const service = await home.start({
+    ACCESS_LOG: 'true',
+    TRUSTED_PROXIES: '127.0.0.0/8 192.0.2.0/24',
+    AUTH_TOKENS_FILE: 'tokens.txt',
+  });
+  const forwarded = '203.0.113.9, 198.51.100.4, 192.0.2.1';
+  for (const expect of ['', 'Expect: 100-continue\r\n']) {
+    await exchange(
+      await service.url(),
+      `POST /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\nX-Forwarded-For: ${forwarded}\r\nAuthorization: Bearer scraper\r\n${expect}\r\n{}`,
+    );
+  }
+  await service.end();
+
+  const line = { ip: '198.51.100.4', status: 403, caller: 'prometheus' };
+  expect(service.lines.filter(({ msg }) => msg === 'request')).toMatchObject([line, line]);
+  expect(service.stdout).not.toContain('scraper');
+  await home.close();
+});
+
+describe('a log output', () => {
+  const home = useServiceHome();
+  let child: ChildProcess | undefined;
+  afterEach(() => {
+    child?.kill('SIGKILL');
+  });
+
+  it.each([
+    ['that is full', 'w', '/dev/full', 0],
+    // Node cannot cancel the write in progress.
+    ['that is a pipe without a reader', 'r+', undefined, 1],
+  ])(
+    '%s does not stop the service',
+    async (_what, flags, path, code) => {
+      const pipe = join(home.folder, 'pipe');
+      if (path === undefined) execFileSync('mkfifo', [pipe]);
+      const output = openSync(path ?? pipe, flags);
+      const port = String(await freePort());
+      const settings = { PORT: port, ACCESS_LOG: 'true', SHUTDOWN_TIMEOUT: '2s' };
+      child = spawn(process.execPath, [PROGRAM, 'serve'], {
+        cwd: home.folder,
+        env: { ...programEnvironment(), AUTH_TOKENS: TOKEN, ...settings },
+        stdio: ['ignore', output, 'ignore'],
+      });
+      const ended = once(child, 'close');
+      const url = new URL(`http://127.0.0.1:${port}/${'x'.repeat(4000)}`);
+      await until(() => fetch(url).then(Boolean, () => false));
+
+      for (let round = 0; round < 10; round++) {
+        const answers = await Promise.all(Array.from({ length: 10 }, () => fetch(url)));
+        expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(404));
+      }
+      // Longer than the time after which a reader counts as stalled.
+      await setTimeout(1100);
+      child.kill('SIGTERM');
+
+      expect(await ended).toEqual([code, null]);
+      closeSync(output);
+    },
+    20_000,
+  );
+});
+
+it('leaves nothing on the process when applications end', async () => {
+  await (await TestApplication.start()).stop();
+  const before = process.listenerCount('exit');
+
+  for (let count = 0; count < 12; count++) await (await TestApplication.start()).stop();
+
+  expect(process.listenerCount('exit')).toBe(before);
+}, 30_000);
+
+describe("the log of Nest's Logger", () => {
+  function written(isTTY: boolean, ...parameters: Parameters<NestLogger['error']>): string {
+    let text = '';
+    const output = { isTTY, write: (line: string) => (text += line) };
+    new NestLogger(createLogger('info', output)).error(...parameters);
+    return text;
+  }
+
+  it.each([
+    [[new Error('gone'), 'no store'], { msg: 'no store', err: { message: 'gone' } }],
+    // Nest's Logger passes an error without a stack this way.
+    [['gone', undefined], { msg: 'gone' }],
+  ])('is JSON unless the output is a terminal: %j', ([error, more], line) => {
+    expect(JSON.parse(written(false, error, more, 'Store'))).toMatchObject({
+      ...line,
+      level: 50,
+      context: 'Store',
+    });
+  });
+
+  it('is readable on a terminal', () => {
+    expect(written(true, new Error('gone'), 'no store', 'Store')).toMatch(
+      /ERROR.*: .*Store: no store.*\n {4}err: [^]* {4}Error: gone\n/,
+    );
+  });
+});

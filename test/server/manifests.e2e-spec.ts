@@ -1,0 +1,294 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadAll } from 'js-yaml';
+import { version } from '../../package.json';
+import { readEnvironment } from '../../src/server/environment';
+import { TOKEN } from '../support/application';
+import { makeFolder, removeFolder } from '../support/folder';
+import { PostgresServer } from '../support/postgres';
+import { run } from '../support/run';
+import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { until } from '../support/until';
+
+/**
+ * Starts the program as the Kubernetes manifests and the Compose file would: in the environment of the
+ * Dockerfile and theirs, asked by their probes and ended by their signal. The user that they name and a
+ * read-only root file system are what `npm run test:image` has.
+ */
+
+const ROOT = join(__dirname, '../..');
+const PROGRAM = join(ROOT, 'dist/program/plant-store.js');
+
+interface Document {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly spec: unknown;
+}
+
+interface Probe {
+  readonly httpGet: { readonly path: string; readonly port: string };
+  readonly periodSeconds: number;
+  readonly failureThreshold: number;
+}
+
+interface Container {
+  readonly image: string;
+  readonly resources: Record<'requests' | 'limits', object>;
+  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly env: readonly {
+    readonly name: string;
+    readonly value?: string;
+    readonly valueFrom?: { readonly secretKeyRef: { readonly name: string; readonly key: string } };
+  }[];
+  readonly startupProbe: Probe;
+  readonly livenessProbe: Probe;
+  readonly readinessProbe: Probe;
+  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
+}
+
+interface Workload {
+  readonly replicas: number;
+  readonly selector: { readonly matchLabels: object };
+  readonly template: {
+    readonly metadata: { readonly labels: object };
+    readonly spec: {
+      readonly terminationGracePeriodSeconds: number;
+      readonly securityContext: Record<'runAsUser' | 'runAsGroup', number> & { fsGroup?: number };
+      readonly topologySpreadConstraints?: readonly object[];
+      readonly containers: readonly [Container];
+    };
+  };
+  readonly volumeClaimTemplates?: readonly { readonly metadata: { readonly name: string } }[];
+}
+
+interface ServiceSpec {
+  readonly selector: object;
+  readonly ports: readonly { readonly targetPort: string }[];
+}
+
+interface ComposeService {
+  readonly '<<'?: ComposeService;
+  readonly image?: string;
+  readonly environment?: Record<string, string>;
+  readonly stop_grace_period?: string;
+}
+
+const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
+const dockerfile = read('Dockerfile');
+const page = read('docs/deploy/README.md');
+/** The variables of the image. */
+const image = Object.fromEntries(
+  [...(/^ENV (.*)$/m.exec(dockerfile)?.[1] ?? '').matchAll(/(\w+)=(\S+)/g)].map(
+    ([, name = '', value]) => [name, value],
+  ),
+);
+const [, imageUser, imageGroup] = /^USER (\d+):(\d+)$/m.exec(dockerfile) ?? [];
+
+function specOf(file: string, kinds: readonly string[]): unknown {
+  const documents = loadAll(read(file)) as Document[];
+  return documents.find(({ kind }) => kinds.includes(kind))?.spec;
+}
+
+const MANIFESTS = ['docs/deploy/kubernetes.yaml', 'docs/deploy/kubernetes-postgresql.yaml'];
+
+const home = useServiceHome();
+let postgres: PostgresServer;
+let nextId = 1;
+beforeAll(async () => {
+  postgres = await PostgresServer.start();
+}, 60_000);
+afterAll(() => postgres.remove());
+
+/** Starts the program in an environment, but for what the tests cannot have: port and path. */
+async function start(
+  env: Record<string, string | undefined>,
+): Promise<{ service: ServiceProcess; settings: NodeJS.ProcessEnv }> {
+  mkdirSync(join(home.folder, 'data'));
+  const settings: NodeJS.ProcessEnv = { ...image, ...env, HOST: '127.0.0.1', PORT: '0' };
+  settings.DATABASE_URL = settings.DATABASE_URL?.replace('sqlite:/', `sqlite:${home.folder}/`);
+  const service = await home.start(settings);
+  await service.untilReady();
+  expect(await create(service)).toBe(200);
+  expect(Math.max(...service.lines.map(({ level }) => Number(level)))).toBeLessThan(40);
+  return { service, settings };
+}
+
+const create = async (service: ServiceProcess) =>
+  (await service.post(`{"id":${nextId++},"name":"Fern"}`)).status;
+
+it('have the types that the Kubernetes API has, and no other fields', async () => {
+  const types = join(ROOT, 'test/node_modules/kubernetes-types');
+  const documents = MANIFESTS.flatMap((file) => loadAll(read(file))) as Document[];
+  const folder = makeFolder();
+  const program = join(folder, 'manifests.ts');
+  const lines = documents.map((document) => {
+    const module = document.apiVersion.replace('.k8s.io', '').replace(/^v1$/, 'core/v1');
+    return `(${JSON.stringify(document)}) satisfies import('${types}/${module}').${document.kind};`;
+  });
+  writeFileSync(program, lines.join('\n'));
+
+  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
+  const args = [compiler, '--noEmit', '--strict', program];
+  const compiled = await run(process.execPath, args, { cwd: folder });
+  removeFolder(folder);
+
+  expect(documents).toHaveLength(7);
+  expect(compiled).toEqual({ code: 0, stdout: '', stderr: '' });
+}, 60_000);
+
+it.each(readdirSync(join(ROOT, '.github/workflows')))(
+  '%s names each action by its commit',
+  (file) => {
+    const actions = read(`.github/workflows/${file}`).match(/(?<=uses: ).*/g) ?? [];
+
+    expect(actions).not.toEqual([]);
+    expect(actions.filter((action) => !/@[0-9a-f]{40} # v/.test(action))).toEqual([]);
+  },
+);
+
+describe.each(MANIFESTS)('%s', (file) => {
+  const workload = specOf(file, ['StatefulSet', 'Deployment']) as Workload;
+  const { spec: pod, metadata } = workload.template;
+  const [container] = pod.containers;
+  const secrets: Record<string, () => string> = {
+    tokens: () => TOKEN,
+    'database-url': () => postgres.url(),
+  };
+  const environment = (): Record<string, string> =>
+    Object.fromEntries(
+      container.env.map(({ name, value, valueFrom }) => [
+        name,
+        value ?? secrets[valueFrom?.secretKeyRef.key ?? '']?.() ?? '',
+      ]),
+    );
+
+  it('names what the image has', () => {
+    const { selector, ports } = specOf(file, ['Service']) as ServiceSpec;
+    const [port] = container.ports;
+
+    expect(container.image).toBe(`registry.example/plant-store:${version}`);
+    expect(new Set(page.match(/plant-store:\d\S*/g))).toEqual(new Set([`plant-store:${version}`]));
+    for (const { valueFrom } of container.env.filter((each) => each.valueFrom)) {
+      const { name, key } = valueFrom?.secretKeyRef ?? {};
+      expect(page).toMatch(new RegExp(`create secret generic ${name} .*--from-literal=${key}=`));
+    }
+    expect(String(port?.containerPort)).toBe(image.PORT);
+    expect(dockerfile).toContain(`\nEXPOSE ${image.PORT}\n`);
+    expect(ports.map(({ targetPort }) => targetPort)).toEqual([port?.name]);
+    expect([selector, workload.selector.matchLabels]).toEqual([metadata.labels, metadata.labels]);
+    const { runAsUser, runAsGroup, fsGroup } = pod.securityContext;
+    expect([runAsUser, runAsGroup].map(String)).toEqual([imageUser, imageGroup]);
+    const hasVolume = !environment().DATABASE_URL?.startsWith('postgres');
+    expect(container.volumeMounts?.map(({ mountPath }) => mountPath)).toEqual(
+      hasVolume ? ['/data'] : undefined,
+    );
+    expect(fsGroup).toBe(hasVolume ? runAsGroup : undefined);
+    expect(workload.volumeClaimTemplates?.map((claim) => claim.metadata.name)).toEqual(
+      container.volumeMounts?.map(({ name }) => name),
+    );
+  });
+
+  it('meets the restricted Pod Security Standard and the rules of Polaris', () => {
+    const { selector } = specOf(file, ['Service']) as ServiceSpec;
+
+    expect(pod.securityContext).toMatchObject({
+      runAsNonRoot: true,
+      seccompProfile: { type: 'RuntimeDefault' },
+    });
+    expect(container).toMatchObject({
+      imagePullPolicy: 'Always',
+      securityContext: {
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      },
+    });
+    for (const amounts of Object.values(container.resources)) {
+      expect(Object.keys(amounts)).toEqual(['cpu', 'memory']);
+    }
+    const ingress = [{ ports: [{ port: container.ports[0]?.name }] }];
+    const policy = { podSelector: { matchLabels: selector }, ingress };
+    expect(specOf(file, ['NetworkPolicy'])).toMatchObject(policy);
+    const spreads = pod.topologySpreadConstraints ?? [];
+    expect(spreads).toHaveLength(workload.replicas - 1);
+  });
+
+  it('leaves the program the time to end', () => {
+    const { shutdownTimeout, shutdownGrace } = readEnvironment({ ...image, ...environment() });
+
+    expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThan(shutdownTimeout);
+    const { periodSeconds, failureThreshold } = container.readinessProbe;
+    expect(shutdownGrace).toBeGreaterThan(periodSeconds * failureThreshold * 1000);
+  });
+
+  it('starts a program that its probes find, and that serves on until it is not ready', async () => {
+    const { service, settings } = await start(environment());
+
+    const probes = [container.startupProbe, container.livenessProbe, container.readinessProbe];
+    const names = container.ports.map(({ name }) => name);
+    for (const { httpGet } of probes) {
+      expect(await service.statusOf(httpGet.path)).toBe(200);
+      expect(names).toContain(httpGet.port);
+    }
+    const health = await run(process.execPath, [PROGRAM, 'health', '--ready'], {
+      env: { ...settings, PORT: (await service.url()).port },
+    });
+    expect(health).toMatchObject({ code: 0 });
+
+    service.kill('SIGTERM');
+    const { path } = container.readinessProbe.httpGet;
+    await until(async () => (await service.statusOf(path)) !== 200);
+    expect(await service.statusOf(container.livenessProbe.httpGet.path)).toBe(200);
+    expect(await create(service)).toBe(200);
+    expect(await service.ended).toEqual({ code: 0, signal: null });
+  }, 60_000);
+});
+
+describe('compose.yaml', () => {
+  const [{ services }] = loadAll(read('compose.yaml')) as [
+    { services: Record<string, ComposeService> },
+  ];
+  const merge = ({ '<<': base, ...own }: ComposeService): ComposeService => ({
+    ...(base && merge(base)),
+    ...own,
+  });
+
+  it.each(['plants', 'plants-a', 'plants-b'])(
+    'starts the service %s, which ends in time',
+    async (name) => {
+      const { environment = {}, stop_grace_period = '', image: tag } = merge(services[name] ?? {});
+      expect(tag).toBe(`plant-store:${version}`);
+      const settings = Object.fromEntries(
+        Object.entries(environment).map(([variable, value]) => [
+          variable,
+          value
+            .replace(/^\$\{AUTH_TOKENS:\?.*\}$/, TOKEN)
+            .replace(/^postgres:.*@database\/plants$/, postgres.url()),
+        ]),
+      );
+
+      const { service } = await start(settings);
+
+      expect(await service.end()).toEqual({ code: 0, signal: null });
+      expect(parseFloat(stop_grace_period) * 1000).toBeGreaterThan(
+        readEnvironment({ ...image, ...settings }).shutdownTimeout,
+      );
+    },
+    60_000,
+  );
+});
+
+describe('plant-store.service', () => {
+  it('starts what the page copies', async () => {
+    const lines = page.match(/(?<=^sudo )(mkdir|cp) .*\/opt\/.*$/gm) ?? [];
+    const [, command = ''] =
+      /^ExecStart=(.*) serve$/m.exec(read('docs/deploy/plant-store.service')) ?? [];
+    const script = [...lines, `${command} --version`].join(' && ');
+    const inFolder = script.replaceAll(/ (?=\/(opt|etc)\/)/g, ` ${home.folder}`);
+
+    const result = await run('sh', ['-c', inFolder], { cwd: ROOT });
+
+    expect(lines).toHaveLength(3);
+    expect(result).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+  }, 60_000);
+});

@@ -1,0 +1,240 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { Readiness } from '../../src/server/health';
+import { PlantsRepository } from '../../src/plants';
+import { TestApplication, TOKEN } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
+import { makeFolder, removeFolder } from '../support/folder';
+import { creation } from '../support/load';
+import { lockDatabase } from '../support/sqlite';
+import { stores, type TestStore } from '../support/stores';
+import { exchange } from '../support/wire';
+
+describe.each(stores)('operations of a service with plants in %s', (_name, startStore) => {
+  let store: TestStore;
+  let application: TestApplication<TestStore>;
+  beforeAll(async () => {
+    store = await startStore();
+  });
+  beforeEach(async () => {
+    application = await TestApplication.start({}, store);
+    await store.removePlants();
+  });
+  afterEach(() => application.app.close());
+  afterAll(() => store.remove());
+
+  const get = (url: string, headers = {}) =>
+    application.app.inject({ method: 'GET', url, headers });
+  const newPlant = (id: number) => application.post(`{"id":${id},"name":"Fern"}`);
+
+  describe('health', () => {
+    it.each(['/health/live', '/health/ready'])('%s answers 200 without a token', async (url) => {
+      const response = await get(url);
+
+      expect(response.statusCode).toBe(200);
+      expect(response.body).toBe('{"status":"ok"}');
+      expect(response.headers).toMatchObject({
+        'content-type': 'application/json; charset=utf-8',
+        'cache-control': 'no-store',
+      });
+    });
+
+    it('is live but not ready while draining', async () => {
+      application.app.get(Readiness).drain();
+
+      const ready = await get('/health/ready');
+      expect(ready.statusCode).toBe(503);
+      expect(ready.json()).toEqual(errorBodies.unavailable);
+      expect(ready.headers['retry-after']).toBe('1');
+      expect((await get('/health/live')).statusCode).toBe(200);
+    });
+  });
+
+  describe('metrics', () => {
+    const authorized = { authorization: `Bearer ${TOKEN}` };
+    const metricLines = async () => (await get('/metrics', authorized)).body.split('\n');
+
+    it('are Prometheus text', async () => {
+      const response = await get('/metrics', authorized);
+
+      expect(response.statusCode).toBe(200);
+      expect(response.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+      for (const line of response.body.trimEnd().split('\n')) {
+        expect(line).toMatch(/^$|^# (HELP|TYPE) \w+ .+$|^\w+(\{(\w+="[^"\n]*",?)+\})? (\S+)$/);
+      }
+    });
+
+    it('count creations by outcome and errors by number', async () => {
+      await newPlant(1);
+      await newPlant(1);
+      await application.post('{');
+      await application.post('{}');
+      await get('/nothing');
+
+      expect(await metricLines()).toEqual(
+        expect.arrayContaining([
+          'plant_store_creations_total{outcome="created"} 1',
+          'plant_store_creations_total{outcome="taken"} 1',
+          'plant_store_creations_total{outcome="invalid"} 2',
+          'plant_store_creations_total{outcome="refused"} 0',
+          'plant_store_errors_total{error="40400"} 1',
+          'plant_store_errors_total{error="40001"} 1',
+        ]),
+      );
+    });
+
+    it('measure requests by route, method and status, and commits by size and time', async () => {
+      await newPlant(1);
+      for (const path of ['/a', '/b', '/plants/7']) await get(path);
+
+      const lines = await metricLines();
+      expect(lines).toEqual(
+        expect.arrayContaining([
+          'http_request_duration_seconds_count{method="POST",route="/plants",status="200"} 1',
+          'http_request_duration_seconds_bucket{le="+Inf",method="POST",route="/plants",status="200"} 1',
+          'http_request_duration_seconds_count{method="any",route="none",status="404"} 3',
+          'plant_store_batch_size_bucket{le="1"} 1',
+          'plant_store_commit_duration_seconds_count 1',
+        ]),
+      );
+      expect(lines.join()).not.toContain('/plants/7');
+    });
+
+    it('measure what is refused before any router, and count its error', async () => {
+      await exchange(await application.listen(), 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n');
+
+      expect(await metricLines()).toEqual(
+        expect.arrayContaining([
+          'http_request_duration_seconds_count{method="any",route="none",status="400"} 1',
+          'plant_store_errors_total{error="40000"} 1',
+        ]),
+      );
+    });
+
+    it('report the queue, the readiness, the event loop, the process and the version', async () => {
+      const { body } = await get('/metrics', authorized);
+
+      expect(body).toContain('\nplant_store_queue_length 0\n');
+      expect(body).toContain('\nplant_store_ready 1\n');
+      expect(body).toMatch(/\nplant_store_build_info\{version="\d+\.\d+\.\d+"\} 1\n/);
+      expect(body).toMatch(/\nnodejs_eventloop_lag_p99_seconds \d/);
+      expect(body).toMatch(/\nprocess_resident_memory_bytes \d/);
+    });
+  });
+
+  describe('overload', () => {
+    it('refuses a creation without reading its token or body while too many plants wait', async () => {
+      jest
+        .spyOn(application.app.get(PlantsRepository, { strict: false }), 'isFull')
+        .mockReturnValue(true);
+
+      const url = await application.listen();
+      const head = 'POST /plants?x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n';
+
+      const answers = await exchange(url, `${head}\r\n${head}Connection: close\r\n\r\n`);
+
+      const refusal = {
+        status: 503,
+        body: errorBodies.unavailable,
+        headers: { 'retry-after': '1', 'x-request-id': expect.any(String) as string },
+      };
+      expect(answers).toMatchObject([refusal, refusal]);
+    });
+  });
+});
+
+describe('the rate limit of a caller', () => {
+  let folder: string;
+  let application: TestApplication;
+  beforeEach(async () => {
+    folder = makeFolder();
+    const tokensFile = join(folder, 'tokens.txt');
+    writeFileSync(tokensFile, 'first ci\nsecond ci\n');
+    application = await TestApplication.start({
+      AUTH_TOKENS: `${TOKEN},another-token`,
+      AUTH_TOKENS_FILE: tokensFile,
+      RATE_LIMIT: '2/h',
+    });
+  });
+  afterEach(async () => {
+    await application.stop();
+    removeFolder(folder);
+  });
+
+  const post = (id: number, token = TOKEN) =>
+    application.post(`{"id":${id},"name":"Fern"}`, { authorization: `Bearer ${token}` });
+
+  it('refuses further requests, and says in every answer what remains', async () => {
+    const responses = [await post(1), await post(2), await post(3)];
+
+    expect(responses.map(({ statusCode }) => statusCode)).toEqual([200, 200, 429]);
+    expect(responses[2]?.json()).toEqual(errorBodies.tooManyRequests);
+    // Seconds of the hour that are left.
+    expect(responses[2]?.headers['retry-after']).toMatch(/^3\d{3}$/);
+    expect(responses.map(({ headers }) => headers['ratelimit-policy'])).toEqual(
+      Array(3).fill('"caller";q=2;w=3600'),
+    );
+    expect(responses.map(({ headers }) => headers.ratelimit)).toEqual([
+      expect.stringMatching(/^"caller";r=1;t=3\d{3}$/),
+      expect.stringMatching(/^"caller";r=0;t=3\d{3}$/),
+      expect.stringMatching(/^"caller";r=0;t=3\d{3}$/),
+    ]);
+  });
+
+  it('is that of a name, whichever of its tokens is used', async () => {
+    const answers = [await post(1, 'first'), await post(2, 'second'), await post(3, 'first')];
+
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 429]);
+  });
+
+  it('does not affect other callers, nor the metrics', async () => {
+    for (const id of [1, 2, 3]) await post(id);
+
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    expect((await application.app.inject({ url: '/metrics', headers })).statusCode).toBe(200);
+    expect((await post(4, 'another-token')).statusCode).toBe(200);
+  });
+});
+
+describe('a service with other limits', () => {
+  let application: TestApplication;
+  afterEach(() => application.stop());
+
+  async function start(environment: NodeJS.ProcessEnv): Promise<URL> {
+    application = await TestApplication.start(environment);
+    return application.listen();
+  }
+
+  const ALIVE = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
+  /** Adds `Connection: close` to a request. */
+  const last = (request: string, ...fields: string[]) =>
+    request.replace('Host: x', ['Host: x', 'Connection: close', ...fields].join('\r\n'));
+
+  it('closes a connection that is idle for longer than KEEP_ALIVE_TIMEOUT', async () => {
+    const url = await start({ KEEP_ALIVE_TIMEOUT: '100ms' });
+
+    expect(await exchange(url, ALIVE)).toMatchObject([{ status: 200 }]);
+  }, 10_000);
+
+  it('keeps a connection open while a request waits for the store', async () => {
+    const url = await start({});
+    application.app.getHttpAdapter().getInstance().server.setTimeout(100);
+    const lock = lockDatabase(application.store.file);
+    const answers = exchange(url, last(creation(1).text));
+    await setTimeout(300);
+    lock.close();
+
+    expect(await answers).toMatchObject([{ status: 200 }]);
+  });
+
+  it('refuses only a head that is larger than HEADERS_LIMIT', async () => {
+    const url = await start({ HEADERS_LIMIT: '1KiB' });
+    const withField = (size: number) => last(ALIVE, `X: ${'x'.repeat(size)}`);
+
+    expect(await exchange(url, withField(900))).toMatchObject([{ status: 200 }]);
+    expect(await exchange(url, withField(1024))).toMatchObject([
+      { status: 431, body: errorBodies.headersTooLarge },
+    ]);
+  });
+});

@@ -1,0 +1,390 @@
+import { once } from 'node:events';
+import { existsSync, writeFileSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { creation } from '../support/load';
+import { readMetric } from '../support/metrics';
+import { plantStore } from '../support/plant-store';
+import { PostgresServer } from '../support/postgres';
+import { shell } from '../support/run';
+import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { execute, lockDatabase } from '../support/sqlite';
+import { until } from '../support/until';
+import { open, readAnswers } from '../support/wire';
+
+/** A creation that waits to be asked for its body. */
+const [HEAD = '', BODY = ''] = creation(1)
+  .text.replace('Host: x', 'Host: x\r\nExpect: 100-continue')
+  .split(/(?<=\r\n\r\n)/);
+
+const OLD_TABLE = 'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)';
+
+const UPGRADE =
+  'The schema of the store is being brought from version 1 to 3. An earlier version of the program cannot use the store afterwards.';
+
+const isUpgrade = ({ msg }: Record<string, unknown>) => String(msg).includes('schema');
+
+describe('the service as a process', () => {
+  const home = useServiceHome();
+
+  it("logs under the names of Nest's classes, although it is bundled", async () => {
+    const service = await home.start({ LOG_LEVEL: 'debug' });
+
+    expect(service.stdout).toContain('"level":20,"time"');
+    expect(service.stdout).toContain('"context":"RouterExplorer"');
+    expect(service.stdout).toMatch(/"Plants are stored in the SQLite file \/.*plants\.db"/);
+  });
+
+  describe('without AUTH_TOKENS', () => {
+    it.each([
+      ['127.0.0.1', '127.0.0.1', '127.0.0.1'],
+      ['0.0.0.0', '0.0.0.0', '127.0.0.1'],
+      ['[::]', '[::]', '[::1]'],
+    ])(
+      'with HOST=%s says that it listens on %s, and prints a curl line',
+      async (HOST, bound, to) => {
+        const service = home.begin({ HOST });
+        const [line = ''] = await printed(service, /^curl .*$/m, 'stderr');
+        const { port } = await service.url();
+
+        const { stdout } = await shell(line);
+
+        // Each line of the standard output is JSON.
+        expect(service.lines.map(({ msg }) => msg).slice(-2)).toEqual([
+          `Listening on http://${bound}:${port}`,
+          `Swagger UI is at http://${to}:${port}/docs`,
+        ]);
+        expect(line).toContain(` http://${to}:${port}/plants `);
+        expect(stdout).toContain('HTTP/1.1 200 OK');
+        expect(stdout).toContain('{"name":"Fern","tag":"shade"}');
+        expect(home.plants()).toHaveLength(1);
+      },
+    );
+
+    it.each([
+      ['cannot be reached', 'ECONNREFUSED'],
+      ['refuses the password', '28P01'],
+    ])('says at last that it is not ready because PostgreSQL %s', async (_what, code) => {
+      const server = await PostgresServer.make();
+      const isUp = code === '28P01';
+      if (isUp) {
+        await server.start();
+        await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
+      }
+      const DATABASE_URL = server.url().replace('//postgres@', '//clerk:secret@');
+      const service = home.begin({ DATABASE_URL, LOG_LEVEL: 'trace' });
+      await printed(service, /Not ready.*\n$/);
+
+      expect(service.lines.at(-1)?.msg).toMatch(
+        RegExp(`^Not ready, every creation is answered with 503: PostgreSQL at .*${code}.*\\.$`),
+      );
+      expect(service.stdout).not.toContain('secret');
+      expect(service.stderr).toBe('');
+
+      if (!isUp) await server.start();
+      await server.execute("CREATE ROLE clerk LOGIN SUPERUSER PASSWORD 'secret'");
+      const [line = ''] = await printed(service, /^curl .*$/m, 'stderr');
+      expect((await shell(line)).stdout).toContain('HTTP/1.1 200 OK');
+      await service.end();
+      await server.remove();
+    });
+
+    it('prints another id and another token at the next start', async () => {
+      const lines = [];
+      for (let start = 0; start < 2; start++) {
+        const service = home.begin();
+        lines.push((await printed(service, /Bearer (\S+)' .*"id":(\d+)/, 'stderr')).slice(1));
+        await service.end();
+      }
+
+      expect(lines[0]?.[0]).not.toBe(lines[1]?.[0]);
+      expect(lines[0]?.[1]).not.toBe(lines[1]?.[1]);
+    });
+  });
+
+  it('logs one line before it changes the schema of a SQLite file of an earlier version', async () => {
+    const file = join(home.folder, 'old.db');
+    execute(file, `${OLD_TABLE}; PRAGMA user_version = 1`);
+
+    const { lines } = await home.start({ DATABASE_URL: `sqlite:${file}` });
+
+    expect(lines.filter(isUpgrade)).toMatchObject([{ msg: UPGRADE }]);
+  });
+
+  it('logs one line before it changes a PostgreSQL schema, however long that is locked', async () => {
+    const server = await PostgresServer.start();
+    await server.execute(
+      `${OLD_TABLE}; CREATE TABLE plants_migrations (version integer PRIMARY KEY);
+       INSERT INTO plants_migrations VALUES (1)`,
+    );
+    const reader = new Client(server.url());
+    await reader.connect();
+    await reader.query('BEGIN; LOCK TABLE plants IN ACCESS SHARE MODE');
+
+    const service = await home.start({ DATABASE_URL: server.url() });
+    await until(() => server.log.split('canceling statement due to lock timeout').length > 3);
+    await reader.end();
+    await service.untilReady();
+
+    expect(service.lines.filter(isUpgrade)).toMatchObject([{ msg: UPGRADE }]);
+    await service.end();
+    await server.remove();
+  });
+
+  it('names every bad variable and ends with 1', async () => {
+    const service = home.begin({ PORT: 'x', DOCS: 'x' });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toBe(
+      'PORT must be a port from 0 to 65535\nDOCS must be true or false\n',
+    );
+  });
+
+  it('warns in the log of a variable that is nearly one of its own', async () => {
+    const service = await home.start({ DATABSE_URL: 'postgres://localhost/plants' });
+
+    await printed(
+      service,
+      /"level":40.*DATABSE_URL is set but has no effect: did you mean DATABASE_URL\?"/,
+    );
+    expect(service.stdout).not.toContain('localhost/plants');
+  });
+
+  it.each(['PORT', 'HEALTH_PORT'])('ends with one sentence when %s is taken', async (variable) => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as { port: number };
+    const service = home.begin({ [variable]: String(port) });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toBe(
+      `Cannot listen on 127.0.0.1:${port}: address already in use. Change ${variable}.\n`,
+    );
+    expect(service.stdout).not.toMatch(/in use|successfully started/);
+    other.close();
+  });
+
+  it.each([
+    ['192.0.2.1', 'Cannot listen on 192.0.2.1:0: address not available. Change HOST.\n'],
+    ['2001:db8::1', 'Cannot listen on [2001:db8::1]:0: address not available. Change HOST.\n'],
+    [
+      'plants.invalid',
+      expect.stringMatching(/^Cannot listen on plants\.invalid:0: [^:\n]+\. Change HOST\.\n$/),
+    ],
+  ])('ends with one sentence when it cannot listen on %s', async (host, sentence) => {
+    const service = home.begin({ HOST: host });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toEqual(sentence);
+  });
+
+  it('says why the operating system refuses the database file', async () => {
+    const file = join(home.folder, 'plants.db');
+    writeFileSync(file, '', { mode: 0o000 });
+    // Root may do anything unless it gives up the capability.
+    const wrapper = process.getuid?.() === 0 ? ['setpriv', '--bounding-set', '-dac_override'] : [];
+    const service = home.begin({ DATABASE_URL: `sqlite:${file}` }, wrapper);
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toMatch(
+      /^The database file \S+ cannot be used: EACCES: permission denied, .* \(DATABASE_URL\)\.\n$/,
+    );
+  });
+
+  it('listens where HOST says, and nowhere else', async () => {
+    // All of 127.0.0.0/8 is the loopback interface.
+    const service = await home.start({ HOST: '127.0.0.2' });
+    const url = await service.url();
+
+    expect((await fetch(new URL('/health/live', url))).status).toBe(200);
+    url.hostname = '127.0.0.1';
+    expect(await refusesConnections(url)).toBe(true);
+  });
+
+  it('ends with one sentence when Node.js is too old', async () => {
+    const preload = join(home.folder, 'old.cjs');
+    writeFileSync(
+      preload,
+      "Object.defineProperty(process.versions, 'node', { value: '24.14.1' });" +
+        "Object.defineProperty(process, 'version', { value: 'v24.14.1' });",
+    );
+    const service = home.begin({ NODE_OPTIONS: `--require ${preload}` });
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toBe(
+      `The Plant Store needs Node.js 24.16 or a later 24.x, or 26.1 or later. This is v24.14.1, ${process.execPath}.\n`,
+    );
+  });
+
+  describe.each(['SIGTERM', 'SIGINT'] as const)('on %s', (signal) => {
+    it('ends with 0 while idle connections are open', async () => {
+      const service = await home.start();
+      const url = await service.url();
+      const idle = open(url);
+      const used = open(url);
+      await once(idle, 'connect');
+      used.write('GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n');
+      await once(used, 'data');
+
+      service.kill(signal);
+
+      expect(await service.ended).toEqual({ code: 0, signal: null });
+      idle.destroy();
+      used.destroy();
+    });
+
+    it('answers every accepted request, and says that the connection closes', async () => {
+      const service = await home.start();
+      const url = await service.url();
+      const socket = await beginCreation(url);
+
+      service.kill(signal);
+      const answers = readAnswers(socket);
+      await until(() => refusesConnections(url));
+      socket.write(BODY);
+
+      expect(await answers).toMatchObject([
+        { status: 100 },
+        { status: 200, headers: { connection: 'close' }, body: { name: 'Fern' } },
+      ]);
+      expect(await service.ended).toEqual({ code: 0, signal: null });
+      expect(home.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+    });
+
+    it('says in one line each that it stops and why, and that it has stopped', async () => {
+      const service = await home.start();
+
+      await service.end(signal);
+
+      expect(service.lines.slice(-2)).toMatchObject([
+        { level: 30, msg: `Stopping, because the process received ${signal}.` },
+        { level: 30, msg: 'Stopped.' },
+      ]);
+    });
+  });
+
+  it('accepts a HEADERS_TIMEOUT longer than the default request time-out of Node', async () => {
+    const service = await home.start({ HEADERS_TIMEOUT: '6m', REQUEST_TIMEOUT: '10m' });
+
+    expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
+  });
+
+  it('ends within the shutdown time although a request never ends', async () => {
+    const service = await home.start({ SHUTDOWN_TIMEOUT: '3s' });
+    await beginCreation(await service.url());
+
+    service.kill('SIGTERM');
+
+    expect(await service.ended).toEqual({ code: 0, signal: null });
+  });
+
+  it('is not ready but serves on during SHUTDOWN_GRACE', async () => {
+    const service = await home.start({ SHUTDOWN_GRACE: '1s' });
+
+    service.kill('SIGTERM');
+    await until(async () => (await service.statusOf('/health/ready')) === 503);
+
+    expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
+    expect(await service.ended).toEqual({ code: 0, signal: null });
+  });
+
+  it('ends at once on a second signal', async () => {
+    const service = await home.start({ SHUTDOWN_GRACE: '9s' });
+
+    service.kill('SIGTERM');
+    await until(async () => (await service.statusOf('/health/ready')) === 503);
+    service.kill('SIGINT');
+
+    expect(await service.ended).toEqual({ code: 130, signal: null });
+  });
+
+  it('ends with 1 and a sentence when closing takes longer than SHUTDOWN_TIMEOUT', async () => {
+    const service = await home.start({ SHUTDOWN_TIMEOUT: '300ms' });
+    const lock = lockDatabase(home.file);
+    const socket = await beginCreation(await service.url());
+    // Begun, it gets to the store, whether the signal comes first or not.
+    socket.write(BODY);
+    service.kill('SIGTERM');
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toBe(
+      'The service did not shut down within 300 ms (SHUTDOWN_TIMEOUT).\n',
+    );
+    lock.close();
+  });
+
+  it.each([
+    ['64 files', ['sh', '-c', 'ulimit -n 64 && exec "$0" "$@"'], 200],
+    ['1,000 connections', [], 1200],
+  ])('with room for %s closes others, counts them, and answers at HEALTH_PORT', async (...room) => {
+    const [, wrapper, clients] = room;
+    const settings = { HEALTH_PORT: '0', MAX_CONNECTIONS: '1000' };
+    const service = await home.start(settings, wrapper);
+    const url = await service.url();
+    const [, health = ''] = await printed(service, /Health and metrics are also at ([^"]+)/);
+    const told = /accepts only \d+ connections instead of 1000, .*ulimit -n/.exec(service.stdout);
+    expect(told === null).toBe(wrapper.length === 0);
+
+    const sockets = Array.from({ length: clients }, () => open(url).resume());
+    let dropped = 0;
+    for (const socket of sockets) socket.on('close', () => dropped++);
+    const lines = () => [
+      ...service.stdout.matchAll(/Closed (\d+) new connections within a second: \d+ are open/g),
+    ];
+    const logged = () => lines().reduce((sum, [, count]) => sum + Number(count), 0);
+    await until(() => dropped > 100 && logged() === dropped);
+
+    expect(lines().length).toBeLessThan(5);
+    expect((await fetch(new URL('/health/ready', health))).status).toBe(200);
+    expect((await fetch(new URL('/plants', health))).status).toBe(404);
+    expect(await readMetric(new URL(health), 'http_dropped_connections_total')).toBe(dropped);
+    const ports = { PORT: url.port, HEALTH_PORT: new URL(health).port };
+    expect(await plantStore(['health', '--ready'], ports)).toMatchObject({ code: 0 });
+    sockets.forEach((socket) => socket.destroy());
+    await until(() => service.post('{"id":1,"name":"Fern"}').then(Boolean, () => false));
+    const idle = open(new URL(health));
+    await once(idle, 'connect');
+    expect(await service.end()).toEqual({ code: 0, signal: null });
+    idle.destroy();
+  });
+
+  it('leaves a single database file behind', async () => {
+    const service = await home.start();
+    await service.end();
+
+    expect(existsSync(home.file)).toBe(true);
+    expect(existsSync(join(home.folder, 'data/plants.db-wal'))).toBe(false);
+  });
+});
+
+/** Sends the head of a creation, and resolves once the service asks for the body: it has begun. */
+async function beginCreation(url: URL): Promise<Socket> {
+  const socket = open(url);
+  socket.write(HEAD);
+  await once(socket, 'readable');
+  // Those that the service cuts.
+  socket.on('error', () => undefined);
+  return socket;
+}
+
+async function refusesConnections(url: URL): Promise<boolean> {
+  const socket = open(url);
+  const refused = await Promise.race([
+    once(socket, 'connect').then(() => false),
+    once(socket, 'error').then(() => true),
+  ]).catch(() => true);
+  socket.destroy();
+  return refused;
+}
+
+/** What a pattern matches of the output, and its groups, once that is printed. */
+async function printed(
+  service: ServiceProcess,
+  pattern: RegExp,
+  output: 'stdout' | 'stderr' = 'stdout',
+): Promise<string[]> {
+  await service.url();
+  await until(() => pattern.test(service[output]));
+  return pattern.exec(service[output]) ?? [];
+}

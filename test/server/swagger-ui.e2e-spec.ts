@@ -1,0 +1,182 @@
+import { once } from 'node:events';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type BrowserContext, type Page, type Request } from 'playwright-core';
+import { TestApplication, TOKEN } from '../support/application';
+import { TestBrowser } from '../support/browser';
+import { useServiceHome } from '../support/service-process';
+
+jest.setTimeout(120_000);
+
+const DESKTOP = { width: 1280, height: 900 };
+const PHONE = { width: 375, height: 740 };
+
+/** Pairs of headings that run together: less than 4 pixels are between their texts. Runs in the page. */
+const RUN_TOGETHER = `(() => {
+  const selector = 'h1, h4, th, label, .opblock-summary-path, .opblock-summary-description, .col_header';
+  const headings = [...document.querySelectorAll(selector)].filter((each) => each.innerText.trim() !== '');
+  const boxOf = (heading) => {
+    const range = document.createRange();
+    range.selectNodeContents(heading);
+    return range.getBoundingClientRect();
+  };
+  return headings.flatMap((one, at) => headings.slice(at + 1).flatMap((other) => {
+    const [a, b] = [boxOf(one), boxOf(other)];
+    const isApart = a.right + 4 <= b.left || b.right + 4 <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+    return isApart || one.contains(other) ? [] : [one.innerText + ' | ' + other.innerText];
+  }));
+})()`;
+
+describe('Swagger UI in Chromium', () => {
+  const application = TestApplication.use();
+  let browser: TestBrowser;
+  let context: BrowserContext;
+  let page: Page;
+  /** What the page wrote to the console or threw. */
+  let pageErrors: string[];
+  let requests: Request[];
+  beforeAll(async () => {
+    browser = await TestBrowser.start();
+    context = await browser.newContext({ viewport: DESKTOP });
+    page = await context.newPage();
+    page.on('console', (message) => pageErrors.push(message.text()));
+    page.on('pageerror', (error) => pageErrors.push(error.message));
+    page.on('request', (each) => requests.push(each));
+  });
+  beforeEach(async () => {
+    application.store.removePlants();
+    pageErrors = [];
+    requests = [];
+    await page.setViewportSize(DESKTOP);
+    await open();
+  });
+  afterAll(() => browser.stop());
+
+  const requestBody = () => page.locator('textarea');
+
+  async function open(url = new URL('/docs', application.url)): Promise<void> {
+    await page.goto(url.href);
+    await page.getByRole('button', { name: 'Execute' }).waitFor();
+  }
+
+  async function authorize(): Promise<void> {
+    const dialog = page.locator('.modal-ux');
+    await page.locator('.scheme-container .authorize').click();
+    await dialog.getByRole('textbox').fill(TOKEN);
+    await dialog.getByRole('button', { name: 'Apply credentials' }).click();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+  }
+
+  /** Sends the request, and returns the status and the body that the page then shows. */
+  async function execute(): Promise<{ status: string; body: unknown }> {
+    await page.getByRole('button', { name: 'Execute' }).click();
+    const answer = page.locator('.live-responses-table .response');
+    const status = await answer.locator('.response-col_status').innerText();
+    const body = await answer.locator('.microlight').first().innerText();
+    return { status: status.trim().slice(0, 3), body: JSON.parse(body) };
+  }
+
+  const creations = () => requests.filter((each) => each.method() === 'POST');
+
+  it('explains how to get a token and what the error numbers mean', async () => {
+    await page.getByText('What the error numbers mean').click();
+
+    const text = await page.locator('.information-container').innerText();
+
+    expect(text).toContain('An access token that the operator of this service');
+    expect(text).toMatch(/40003\s+400\s+A plant with this id exists already\./);
+  });
+
+  it('creates a plant from the prefilled example, without errors and requests to other origins', async () => {
+    await authorize();
+
+    expect(await execute()).toEqual({ status: '200', body: { name: 'Fern', tag: 'shade' } });
+
+    expect(application.store.plants()).toHaveLength(1);
+    expect(pageErrors).toEqual([]);
+    const urls = requests.map((each) => new URL(each.url())).filter((url) => url.host !== '');
+    expect(new Set(urls.map(({ origin }) => origin))).toEqual(new Set([application.url.origin]));
+  });
+
+  it.each(['9007199254740993', '-9223372036854775808'])(
+    'sends the id %s as it is typed, and shows it so',
+    async (id) => {
+      await authorize();
+      await requestBody().fill(`{"id": ${id}, "name": "Ginkgo"}`);
+
+      expect(await execute()).toEqual({ status: '200', body: { name: 'Ginkgo' } });
+
+      expect(application.store.plants()).toMatchObject([{ id: BigInt(id) }]);
+      expect(await page.locator('.curl').innerText()).toContain(id);
+    },
+  );
+
+  it('creates a plant below the path that a proxy adds', async () => {
+    const { port } = application.url;
+    const proxy = createServer((incoming, outgoing) => {
+      const { url = '', method, headers } = incoming;
+      // A path that does not begin so is 404, as behind a proxy.
+      const path = url.startsWith('/store/') ? url.slice('/store'.length) : '/nothing';
+      const forwarded = request({ port, path, method, headers }, (answer) => {
+        answer.pipe(outgoing.writeHead(answer.statusCode ?? 502, answer.headers));
+      });
+      incoming.pipe(forwarded);
+    }).listen(0, '127.0.0.1');
+    await once(proxy, 'listening');
+    const { port: proxyPort } = proxy.address() as AddressInfo;
+    await open(new URL(`http://127.0.0.1:${proxyPort}/store/`));
+    await authorize();
+
+    expect((await execute()).status).toBe('200');
+
+    expect(creations().map((each) => new URL(each.url()).pathname)).toEqual(['/store/plants']);
+    proxy.closeAllConnections();
+    proxy.close();
+  });
+
+  it('sends an Idempotency-Key when one is typed, and none by itself', async () => {
+    await authorize();
+    await execute();
+    await page.locator('tr[data-param-name="Idempotency-Key"] input').fill('"abc"');
+    const answered = page.waitForResponse(/plants/);
+    await execute();
+    await answered;
+
+    const keys = creations().map((each) => each.headers()['idempotency-key']);
+    expect(keys).toEqual([undefined, '"abc"']);
+  });
+
+  it('forgets the token with the page', async () => {
+    await authorize();
+    await open();
+
+    expect((await execute()).status).toBe('401');
+
+    const storage = await page.evaluate('({ ...localStorage, ...sessionStorage })');
+    expect([storage, await context.cookies()]).toEqual([{}, []]);
+  });
+
+  it.each([
+    ['a desktop', DESKTOP],
+    ['a phone', PHONE],
+  ])('has no headings that run together on %s', async (_name, viewport) => {
+    await page.setViewportSize(viewport);
+
+    expect(await page.evaluate(RUN_TOGETHER)).toEqual([]);
+  });
+});
+
+describe('the program', () => {
+  const home = useServiceHome();
+
+  it('has the files that the page needs, and no others', async () => {
+    const page = new URL('/docs', await (await home.start()).url());
+    const html = await (await fetch(page)).text();
+
+    const files = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file = '']) => file);
+    expect(files.length).toBeGreaterThan(4);
+    for (const file of files) expect((await fetch(new URL(file, page))).status).toBe(200);
+    expect((await fetch(new URL('/docs/package.json', page))).status).toBe(404);
+  });
+});

@@ -1,0 +1,178 @@
+import { once } from 'node:events';
+import { renameSync, writeFileSync } from 'node:fs';
+import { connect as connectPlainly } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { connect, type TLSSocket } from 'node:tls';
+import { generate } from 'selfsigned';
+import { TOKEN } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
+import { useFolder } from '../support/folder';
+import { creation } from '../support/load';
+import { plantStore } from '../support/plant-store';
+import { ServiceProcess } from '../support/service-process';
+import { until } from '../support/until';
+import { readAnswers } from '../support/wire';
+
+describe('HTTPS', () => {
+  const folder = useFolder();
+  let service: ServiceProcess;
+  let url: URL;
+  beforeEach(async () => {
+    await writePair('first');
+    await start();
+  });
+  afterEach(async () => {
+    service.kill('SIGTERM');
+    await service.ended;
+  });
+
+  async function start(environment: NodeJS.ProcessEnv = {}): Promise<void> {
+    const files = { TLS_CERT: 'cert.pem', TLS_KEY: 'key.pem' };
+    service = await ServiceProcess.start(folder, { ...files, ...environment });
+    url = await service.url();
+  }
+
+  async function writePair(commonName: string): Promise<void> {
+    const { cert, private: key } = await makePair(commonName);
+    replace('cert.pem', cert);
+    replace('key.pem', key);
+  }
+
+  function replace(name: string, text: string): void {
+    writeFileSync(join(folder, 'new'), text);
+    renameSync(join(folder, 'new'), join(folder, name));
+  }
+
+  async function open(): Promise<TLSSocket> {
+    const socket = connect(Number(url.port), url.hostname, { rejectUnauthorized: false });
+    await once(socket, 'secureConnect');
+    return socket;
+  }
+
+  async function currentName(): Promise<string> {
+    const socket = await open();
+    const { subject } = socket.getPeerCertificate();
+    socket.destroy();
+    return String(subject.CN);
+  }
+
+  it('creates plants', async () => {
+    expect(url.protocol).toBe('https:');
+    const socket = await open();
+    socket.write(creation(10).text.replace('Host: x', 'Host: x\r\nConnection: close'));
+
+    expect(await readAnswers(socket)).toMatchObject([{ status: 200, body: { name: 'Fern' } }]);
+  });
+
+  it.each([
+    ['ECDHE-RSA-AES128-GCM-SHA256', true],
+    // Without forward secrecy, and without authenticated encryption.
+    ['AES128-GCM-SHA256', false],
+    ['ECDHE-RSA-AES128-SHA256', false],
+  ])('in TLS 1.2 agrees to %s: %s, also with a new pair', async (ciphers, isAccepted) => {
+    const agrees = () =>
+      new Promise<boolean>((resolve) => {
+        const options = { ciphers, maxVersion: 'TLSv1.2', rejectUnauthorized: false } as const;
+        const socket = connect(Number(url.port), url.hostname, options);
+        socket.on('secureConnect', () => {
+          resolve(true);
+        });
+        socket.on('error', () => {
+          resolve(false);
+        });
+        socket.on('close', () => socket.destroy());
+      });
+    expect(await agrees()).toBe(isAccepted);
+
+    await writePair('second');
+    await until(async () => (await currentName()) === 'second');
+
+    expect(await agrees()).toBe(isAccepted);
+  });
+
+  it('answers malformed HTTP with the Error body', async () => {
+    const socket = await open();
+    socket.write('garbage\r\n\r\n');
+
+    expect(await readAnswers(socket)).toMatchObject([
+      { status: 400, body: errorBodies.malformedRequest },
+    ]);
+  });
+
+  it.each(['rsa', 'ec'] as const)(
+    'uses a new %s pair without a restart, and keeps the last valid one until the second file',
+    async (keyType) => {
+      const { cert, private: key } = await makePair('second', keyType);
+
+      replace('cert.pem', cert);
+      await until(() => service.stdout.includes('The last valid pair stays in use'));
+      expect(await currentName()).toBe('first');
+
+      replace('key.pem', key);
+      await until(async () => (await currentName()) === 'second');
+    },
+  );
+
+  it('closes a connection without a handshake, and does not count it as a request', async () => {
+    service.kill('SIGKILL');
+    await service.ended;
+    await start({ HEADERS_TIMEOUT: '1s' });
+    const silent = connectPlainly(Number(url.port), url.hostname).resume();
+    silent.on('error', () => undefined);
+    await once(silent, 'connect');
+
+    await once(silent, 'close');
+
+    const socket = await open();
+    socket.end(
+      `GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nConnection: close\r\n\r\n`,
+    );
+    expect(await text(socket)).toContain('plant_store_errors_total{error="40000"} 0\n');
+  });
+
+  it('ends with 0 although connections are open, one of them before its handshake', async () => {
+    const used = await open();
+    used.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(used, 'data');
+    const silent = connectPlainly(Number(url.port), url.hostname);
+    await once(silent, 'connect');
+    silent.on('error', () => undefined);
+
+    service.kill('SIGTERM');
+
+    // Before the shutdown timeout cuts connections, and before the test times out.
+    expect(await service.ended).toEqual({ code: 0, signal: null });
+    used.destroy();
+    silent.destroy();
+  });
+});
+
+describe('HTTPS with invalid files', () => {
+  const folder = useFolder();
+
+  it.each(['swapped files', 'the key of another ec pair', 'the key of another rsa pair'])(
+    'with %s ends the service and `check` with one sentence',
+    async (what) => {
+      const { cert, private: key } = await makePair('first');
+      const other = await makePair('other', what.includes('ec') ? 'ec' : 'rsa');
+      const isSwapped = what === 'swapped files';
+      writeFileSync(join(folder, 'cert.pem'), isSwapped ? key : cert);
+      writeFileSync(join(folder, 'key.pem'), isSwapped ? cert : other.private);
+      const environment = { AUTH_TOKENS: 'x', TLS_CERT: 'cert.pem', TLS_KEY: 'key.pem' };
+
+      const service = new ServiceProcess(folder, environment);
+      const check = await plantStore(['check'], environment, { cwd: folder });
+
+      const sentence =
+        'TLS_CERT and TLS_KEY cannot be used: TLS_CERT must begin with a certificate in PEM, and TLS_KEY must be its private key in PEM, without a passphrase.\n';
+      expect(await service.ended).toEqual({ code: 1, signal: null });
+      expect(service.stderr).toBe(sentence);
+      expect(check.stdout).toContain(`FAILED  TLS: ${sentence}`);
+    },
+  );
+});
+
+function makePair(commonName: string, keyType: 'rsa' | 'ec' = 'rsa') {
+  return generate([{ name: 'commonName', value: commonName }], { keyType });
+}

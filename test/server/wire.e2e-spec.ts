@@ -1,0 +1,294 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import type { ErrorBody } from '../../src/plants';
+import { TestApplication, TOKEN } from '../support/application';
+import { errorBodies as errors } from '../support/error-bodies';
+import { exchange, open, readAnswers } from '../support/wire';
+
+/** The beginning of a creation, without and with a token; and of a body in chunks. */
+const POST = 'POST /plants HTTP/1.1\r\nHost: x\r\n';
+const AUTHORIZED = `${POST}Authorization: Bearer ${TOKEN}\r\n`;
+const CHUNKED = 'Transfer-Encoding: chunked\r\n\r\n';
+
+/** A good creation as it goes over the wire. */
+function creation(id: number, fields: string[] = []): string {
+  const body = `{"id":${id},"name":"Fern"}`;
+  const type = 'Content-Type: application/json';
+  return AUTHORIZED + [type, `Content-Length: ${body.length}`, ...fields, '', body].join('\r\n');
+}
+
+/** A good creation that is the last request of its connection. */
+const lastCreation = (id: number) => creation(id, ['Connection: close']);
+
+/** What a good creation is answered, and a refusal. */
+const stored = { status: 200, body: { name: 'Fern' } };
+const refused = (body: ErrorBody) => ({ status: Math.floor(body.error / 100), body });
+
+describe('HTTP on the wire', () => {
+  const application = TestApplication.use({ HEADERS_TIMEOUT: '500ms', REQUEST_TIMEOUT: '1s' });
+  const send = (request: string | Buffer) => exchange(application.url, request);
+  const connected = () => open(application.url);
+
+  it.each<[string, string | Buffer, ErrorBody]>([
+    ['garbage', 'garbage\r\n\r\n', errors.malformedRequest],
+    ['a TLS handshake', Buffer.from('160301020001000', 'hex'), errors.malformedRequest],
+    ['another protocol', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', errors.malformedRequest],
+    [
+      'a header without a colon',
+      'GET / HTTP/1.1\r\nHost: x\r\nnonsense\r\n\r\n',
+      errors.malformedRequest,
+    ],
+    [
+      'two lengths',
+      `${POST}Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}`,
+      errors.malformedRequest,
+    ],
+    [
+      'a length and a transfer coding',
+      `${POST}Content-Length: 1\r\n${CHUNKED}0\r\n\r\n`,
+      errors.malformedRequest,
+    ],
+    ['a broken chunk', `${AUTHORIZED}${CHUNKED}xyz\r\n`, errors.malformedRequest],
+    ['a request without Host', 'GET / HTTP/1.1\r\n\r\n', errors.missingHost],
+    ['two Host headers', 'GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', errors.missingHost],
+    ...'a b|a/b|user@a|a:port|a, b|[::1|[zz]|[1,2]|[::g]|[::1%25x]|a%2|\u00e4'
+      .split('|')
+      .map((host): [string, string, ErrorBody] => [
+        `the Host ${host}`,
+        `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+        errors.malformedHost,
+      ]),
+    [
+      'a second Host behind a thousand fields',
+      `GET / HTTP/1.1\r\nHost: a\r\n${'a:\r\n'.repeat(1100)}Host: b\r\n\r\n`,
+      errors.missingHost,
+    ],
+    [
+      'two media types',
+      creation(10, ['Content-Type: application/json', 'Connection: close']),
+      errors.mediaType,
+    ],
+    ['OPTIONS *', 'OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n', errors.notFound],
+    ['a request line without version', 'GET /\r\n\r\n', errors.missingVersion],
+    [
+      'a path with a malformed escape',
+      'GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+      errors.malformedTarget,
+    ],
+    [
+      'a header section of 20 KiB',
+      `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
+      errors.headersTooLarge,
+    ],
+    ...['200-ok', '100-continue, 200-ok'].map((expectation): [string, string, ErrorBody] => [
+      `the expectation ${expectation}`,
+      `${POST}Expect: ${expectation}\r\nContent-Length: 0\r\n\r\n`,
+      errors.expectationFailed,
+    ]),
+    ['a method nobody knows', 'BREW / HTTP/1.1\r\nHost: x\r\n\r\n', errors.unknownMethod],
+    [
+      'a transfer coding nobody knows',
+      `${POST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+      errors.unknownCoding,
+    ],
+    [
+      'a last transfer coding other than chunked',
+      `${POST}Transfer-Encoding: gzip\r\n\r\n`,
+      errors.lastCoding,
+    ],
+    [
+      'a transfer coding in HTTP/1.0',
+      `POST /plants HTTP/1.0\r\nConnection: keep-alive\r\n${CHUNKED}0\r\n\r\n`,
+      errors.codingOfOldVersion,
+    ],
+  ])('answers %s with the Error body', async (_what, request, body) => {
+    const answers = await send(request);
+
+    expect(answers).toEqual([{ ...refused(body), headers: expect.anything() as unknown }]);
+    expect(answers[0]?.headers).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      connection: 'close',
+      date: expect.stringMatching(/ GMT$/) as string,
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+    });
+  });
+
+  it.each(['x', 'localhost:3000', '127.0.0.1', '[::1]:80', '', 'a_b.example', 'x%20y:'])(
+    'takes the Host %j',
+    async (host) => {
+      const request = `GET /health/live HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+
+      expect(await send(request)).toMatchObject([{ status: 200 }]);
+    },
+  );
+
+  it('takes HTTP/1.0 without Host', async () => {
+    expect(await send('GET /health/live HTTP/1.0\r\n\r\n')).toMatchObject([{ status: 200 }]);
+  });
+
+  it.each([
+    ['the header section', POST],
+    ['the body', creation(1).slice(0, -5)],
+    ['anything', ''],
+  ])('answers 408 to a client that does not send %s in time', async (_what, beginning) => {
+    const answers = await send(beginning);
+
+    expect(answers).toMatchObject([refused(errors.requestTimeout)]);
+  });
+
+  it.each([
+    ...['http://u:p@x/plants', 'http://[zz]/plants', 'http:///plants', 'https://x/plants'],
+    ...['ftp://x/plants', '/plants#f', '/plants?<>', '*', '*plants', '/..%c0%af..'],
+  ])('refuses the target %s as malformed', async (target) => {
+    const request = lastCreation(60).replace('/plants', target);
+
+    expect(await send(request)).toMatchObject([refused(errors.malformedTarget)]);
+  });
+
+  it.each([
+    ['x:443', refused(errors.malformedRequest)],
+    // RFC 9110 section 4.2.3: an empty path is that of the root.
+    ['http://x?q', refused(errors.notFound)],
+    ['http://x?a/b', refused(errors.notFound)],
+    ['/?q', refused(errors.notFound)],
+    // RFC 3986 section 6.2.2.2: the same path.
+    ['/pl%61nts', stored],
+    ['http://x/plants', stored],
+    ['/%2Fplants', refused(errors.notFound)],
+  ])('answers the target %s with %j', async (target, answer) => {
+    const request = lastCreation(60).replace('/plants', target);
+    application.store.removePlants();
+
+    expect(await send(request)).toMatchObject([answer]);
+  });
+
+  it.each(['', ',', '100-continue,', '100-CONTINUE, 100-continue'])(
+    'takes the expectation %j',
+    async (expectation) => {
+      const request = creation(61, [`Expect: ${expectation}`, 'Connection: close']).replace(
+        '/plants',
+        '/plants?',
+      );
+
+      expect((await send(request)).at(-1)?.status).not.toBe(417);
+    },
+  );
+
+  it.each([
+    ['too long', `${POST}Content-Length: ${2 ** 24}\r\n\r\n`, refused(errors.tooLarge)],
+    [
+      'of a Host that is none',
+      'POST /plants HTTP/1.1\r\nHost: a b\r\nContent-Length: 9999999\r\n\r\n',
+      refused(errors.malformedHost),
+    ],
+    [
+      'not expected',
+      `${POST.replace('POST', 'PUT')}Expect: x\r\nContent-Length: 9999999\r\n\r\n`,
+      refused(errors.expectationFailed),
+    ],
+    ['behind a broken chunk', `${POST}${CHUNKED}xyz\r\n`, refused(errors.malformedRequest)],
+    [
+      'to a path that there is not',
+      `PUT /nope HTTP/1.0\r\nContent-Length: ${2 ** 22}\r\n\r\n`,
+      refused(errors.notFound),
+    ],
+  ])('lets a client that still sends a body %s read its answer', async (_what, head, answer) => {
+    // More than the buffers on the way hold, from a client that reads when all of it is sent.
+    const body = 'x'.repeat(2 ** 22);
+    for (let times = 0; times < 5; times++) {
+      const socket = connected().pause();
+      socket.on('error', () => undefined);
+      await new Promise((resolve) => socket.write(head + body, resolve));
+      const answers = socket.destroyed ? [] : readAnswers(socket);
+      socket.resume();
+
+      expect(await answers).toMatchObject([answer]);
+    }
+  });
+
+  it('lets a client read its answer once it has sent 64 times the limit', async () => {
+    const socket = connected();
+    const size = 2 ** 26;
+    socket.write(`${AUTHORIZED}Content-Length: ${size}\r\n\r\n`);
+    await new Promise((resolve) => socket.write(Buffer.alloc(size), resolve));
+
+    expect(await readAnswers(socket)).toMatchObject([refused(errors.tooLarge)]);
+  });
+
+  it('refuses HEAD without a body', async () => {
+    const socket = connected();
+    let received = '';
+    socket.on('data', (chunk) => (received += String(chunk)));
+    socket.write('HEAD / HTTP/1.1\r\nHost: a b\r\n\r\n');
+    await once(socket, 'close');
+
+    expect(received).toMatch(/HTTP\/1.1 400 (?:(?!\r\n\r\n).)*\r\n\r\n$/s);
+  });
+
+  it.each([
+    [
+      'an upgrade',
+      'GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n',
+      { status: 200 },
+    ],
+    ['a malformed Host', 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n', refused(errors.malformedHost)],
+    [
+      'an answer before the body expected',
+      'GET /health/live HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n',
+      { status: 200 },
+    ],
+    [
+      'keep-alive and close in HTTP/1.0',
+      'GET /health/live HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n',
+      { status: 200 },
+    ],
+  ])('takes nothing behind %s, in one segment or later', async (_what, end, answer) => {
+    for (const later of [false, true]) {
+      const socket = connected();
+      socket.on('error', () => undefined);
+      socket.write(later ? end : end + creation(30));
+      if (later) setTimeout(() => socket.write(creation(30)), 150);
+      expect(await readAnswers(socket)).toMatchObject([answer]);
+    }
+    expect(application.store.plants()).not.toContainEqual({ id: 30n, name: 'Fern' });
+  });
+
+  it('closes the connection of a CONNECT, and takes nothing behind it', async () => {
+    const connect = 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n';
+
+    expect(await send(connect + creation(64))).toEqual([]);
+    expect(application.store.plants()).not.toContainEqual({ id: 64n, name: 'Fern' });
+  });
+
+  it('processes nothing behind a creation that it refuses to ask for its body', async () => {
+    const expecting = creation(65, ['Expect: 100-continue']).replace(TOKEN, 'x');
+
+    expect(await send(expecting + creation(66))).toMatchObject([refused(errors.invalidToken)]);
+    expect(application.store.plants()).not.toContainEqual({ id: 66n, name: 'Fern' });
+  });
+
+  it.each([
+    ['has no path to go to', '/nothing', 10, refused(errors.notFound)],
+    ['is too long', '/plants', 2 ** 21, refused(errors.tooLarge)],
+  ])('does not ask for a body that %s', async (_what, path, length, answer) => {
+    const head = `${AUTHORIZED}Expect: 100-continue\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n`;
+
+    expect(await send(head.replace('/plants', path))).toMatchObject([answer]);
+  });
+
+  it('does not take a caller who hangs up amid a body for a failure of its own', async () => {
+    const socket = connected();
+    socket.write(creation(14).slice(0, -5));
+    const [request] = (await once(application.app.getHttpServer(), 'request')) as [IncomingMessage];
+    socket.resetAndDestroy();
+    await once(request, 'error');
+
+    const metrics = await application.app.inject({
+      url: '/metrics',
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
+    expect(metrics.body).toMatch(/^plant_store_errors_total\{error="50000"\} 0$/m);
+  });
+});
