@@ -64,6 +64,7 @@ const messageOfKind: Partial<Record<ErrorKind, string>> = {
   notJson: 'The body is empty.',
   invalidPlant: 'Not a NewPlant: name is required.',
   unsupportedMediaType: 'The Content-Type must be application/json, in UTF-8.',
+  bodyTooLarge: 'The body is larger than the limit of 1048576 bytes.',
   invalidIdempotencyKey:
     'The Idempotency-Key must be 1 to 255 visible ASCII characters, as they are or as a quoted string.',
 };
