@@ -52,7 +52,6 @@ module.exports = defineConfig(
         {
           allow: [
             '^(?:@nestjs/(?:common|core|swagger)|class-(?:transformer|validator))$',
-            '^\\./terminal-format$',
             '^\\./(?:postgres|sqlite)/(?:postgres|sqlite)-plants\\.repository$',
             '^\\.\\./\\.\\./package\\.json$',
           ],

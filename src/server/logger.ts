@@ -1,7 +1,7 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { prettyFactory } from 'pino-pretty';
+import { SonicBoom } from 'sonic-boom';
 import { requestFields } from './request-context';
-import { standardOutput } from './standard-output';
-import type * as terminalFormat from './terminal-format';
 
 /** Where log lines go: the standard output, or the output of a test. */
 export interface LogOutput extends DestinationStream {
@@ -17,10 +17,66 @@ export interface LogOutput extends DestinationStream {
 export function createLogger(level: string, output: LogOutput = process.stdout): Logger {
   const options = { level, mixin: () => requestFields() };
   if (!output.isTTY) return pino(options, output === process.stdout ? standardOutput() : output);
-  // Only here, because it takes time to load.
-  const { formatForTerminal } = require('./terminal-format') as typeof terminalFormat;
   const write = (line: string): void => {
     output.write(formatForTerminal(line));
   };
   return pino(options, { write });
+}
+
+const format = prettyFactory({
+  translateTime: 'HH:MM:ss',
+  ignore: 'pid,hostname,context',
+  messageFormat: '{if context}{context}: {end}{msg}',
+  singleLine: true,
+});
+
+/** Characters that control or confuse a terminal: control and format characters, line separators. */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/**
+ * Formats a JSON line of pino's for people; an error follows, indented. Logged text can neither begin a
+ * line of its own nor move the cursor: pino-pretty 13 writes it as it is, so it is escaped before.
+ */
+export function formatForTerminal(json: string): string {
+  const fields: unknown = JSON.parse(json, (name, value: unknown) => {
+    if (typeof value !== 'string') return value;
+    return value.replace(UNPRINTABLE, (character) =>
+      // pino-pretty indents the lines of a stack.
+      name === 'stack' && character === '\n'
+        ? character
+        : `\\u{${character.codePointAt(0)?.toString(16)}}`,
+    );
+  });
+  return format(fields);
+}
+
+/** Milliseconds without progress after which the reader of the standard output counts as stalled. */
+const STALL = 1000;
+
+let shared: DestinationStream | undefined;
+
+/**
+ * The standard output of the process, written asynchronously. The service goes on when it cannot be
+ * written, because the disk is full or its reader does not read. Up to 16 MiB of lines wait, and later
+ * ones are dropped. `pino.destination` would write what waits at the exit of the process, which then
+ * never ends if the reader has stalled.
+ */
+function standardOutput(): DestinationStream {
+  if (shared !== undefined) return shared;
+  const output = new SonicBoom({ fd: 1, maxLength: 2 ** 24 });
+  /** When the latest progress was, while lines wait. */
+  let waitingSince = Infinity;
+  output.on('error', () => (waitingSince = -Infinity));
+  output.on('write', () => (waitingSince = performance.now()));
+  output.on('drain', () => (waitingSince = Infinity));
+  const write = (line: string): void => {
+    if (waitingSince === Infinity) waitingSince = performance.now();
+    output.write(line);
+  };
+  // pino calls it after a line of level `fatal`, too.
+  const flushSync = (): void => {
+    if (performance.now() - waitingSince < STALL) output.flushSync();
+  };
+  process.once('exit', flushSync);
+  return (shared = Object.assign({ write }, { flushSync }));
 }

@@ -1,15 +1,13 @@
 import type { LoggerService } from '@nestjs/common';
 import type { Level, Logger } from 'pino';
 
-/** The loggers of Nest for errors of the start, which it also throws. They are reported where caught. */
-const START_FAILURES = ['ExceptionHandler', 'NestApplication'];
-
-/** The loggers of Nest that tell each step of the start. Their lines are for debugging. */
-const START_STEPS = [
+/** The loggers of Nest that tell each step of the start, and its errors, which are thrown too. */
+const START_LOGGERS = [
   ...['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer', 'NestApplication'],
+  'ExceptionHandler',
 ];
 
-/** Writes what is logged through Nest's `Logger` with pino. */
+/** Writes what is logged through Nest's `Logger` with pino. Steps of the start are for debugging. */
 export class NestLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
 
@@ -27,16 +25,14 @@ export class NestLogger implements LoggerService {
   private writer(level: Level): (message: unknown, ...rest: unknown[]) => void {
     return (message, ...rest) => {
       // A bundler may put `_` before the name of a class that refers to itself.
-      const context = rest.pop()?.toString().replace(/^_/, '');
-      if (level === 'error' && START_FAILURES.includes(context ?? '')) return;
-      const isStep = level === 'info' && START_STEPS.includes(context ?? '');
-      const actual = isStep ? 'debug' : level;
-      const more = rest.filter((each) => each !== undefined).map(String);
-      if (message instanceof Error) {
-        this.logger[actual]({ context, err: message }, more.join(' ') || message.message);
-      } else {
-        this.logger[actual]({ context }, [String(message), ...more].join(' '));
-      }
+      const context = (rest.pop() as string | undefined)?.replace(/^_/, '');
+      const isOfStart = START_LOGGERS.includes(context ?? '');
+      // It is reported where it is caught.
+      if (isOfStart && level === 'error') return;
+      const actual = isOfStart && level === 'info' ? 'debug' : level;
+      const err = message instanceof Error ? message : undefined;
+      const texts = [err ? undefined : message, ...rest].filter((each) => each !== undefined);
+      this.logger[actual]({ context, err }, texts.map(String).join(' ') || err?.message);
     };
   }
 }

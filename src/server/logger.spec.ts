@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { formatForTerminal } from './terminal-format';
+import { formatForTerminal } from './logger';
 
 describe('a log line on a terminal', () => {
   const time = new Date(2026, 0, 2, 3, 4, 5).getTime();
