@@ -12,7 +12,10 @@ import { build } from 'esbuild';
 const PROGRAM = 'dist/program';
 
 /** What runs in a thread or a process of its own. Hosts that bundle the module copy such a file. */
-const WORKERS = ['dist/plants/persistence/sqlite/sqlite.worker.js', 'dist/cli/sqlite.task.js'];
+const WORKERS = [
+  'dist/plants/persistence/sqlite/sqlite.worker.js',
+  'dist/plants/persistence/sqlite/sqlite.task.js',
+];
 
 /** Packages that are loaded when they are there, and that the program works without. */
 const OPTIONAL = [

@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { checkSqlite, copySqlite } from '../plants/program';
 import { withInterrupts } from './interrupt';
 import { sizeOf, writeNewFile } from './new-file';
 import { Progress } from './progress';
-import { checkSqlite, copySqlite } from './sqlite.maintenance';
 import { sqliteFile } from './store';
 
 export function addBackup(program: Command): void {
@@ -24,7 +24,7 @@ async function backUp(path: string, signal: AbortSignal): Promise<void> {
   await writeNewFile(path, async (draft) => {
     const progress = new Progress('MiB');
     const timer = setInterval(() => {
-      const copied = statSync(draft, { throwIfNoEntry: false })?.size ?? 0;
+      const { size: copied } = statSync(draft);
       progress.show(copied / 2 ** 20, copied / size);
     }, 200);
     try {

@@ -2,21 +2,20 @@ import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import type { Command } from 'commander';
-import type { Settings } from '../server/environment';
 import {
   assertKeysOfIssuer,
+  checkSqlite,
   createTokenVerifier,
+  describeSqlite,
   OperatorError,
   parseTokenFile,
   PostgresPlantsRepository,
-  SCHEMA_VERSION,
 } from '../plants/program';
-import { withInterrupts } from './interrupt';
-import { readEnvironment } from '../server/environment';
-import { checkSqlite, readVersion } from './sqlite.maintenance';
-import { sqliteFile } from './store';
+import { readEnvironment, type Settings } from '../server/environment';
 import { describeForOperator } from '../server/operator-message';
 import { readTls } from '../server/tls';
+import { withInterrupts } from './interrupt';
+import { sqliteFile } from './store';
 
 export function addCheck(program: Command): void {
   program
@@ -33,10 +32,34 @@ export function addCheck(program: Command): void {
 
 async function check(isDeep: boolean, signal: AbortSignal): Promise<void> {
   Logger.overrideLogger(false);
+  const { auth, tls, database } = readEnvironment(process.env);
+  const { issuer, jwksUrl } = auth;
+  // Each says what it has found, or throws.
+  const checks = {
+    settings: () => 'all variables are valid',
+    store: () =>
+      'postgres' in database
+        ? PostgresPlantsRepository.look(database.postgres)
+        : describeSqlite(resolve(database.sqlite)),
+    plants: isDeep && (() => checkPlants(signal)),
+    tokens: () => describeTokens(auth),
+    issuer:
+      issuer !== undefined &&
+      (async () => {
+        await assertKeysOfIssuer(issuer, jwksUrl);
+        return `the keys of ${issuer} were fetched`;
+      }),
+    TLS:
+      tls &&
+      (() => {
+        readTls(tls);
+        return 'the certificate and its key are valid and match';
+      }),
+  };
   let failures = 0;
-  async function report(what: string, find: () => string | Promise<string>): Promise<void> {
+  for (const [what, find] of Object.entries(checks)) {
     try {
-      console.log(`ok      ${what}: ${await find()}`);
+      if (find) console.log(`ok      ${what}: ${await find()}`);
     } catch (error) {
       signal.throwIfAborted();
       failures++;
@@ -44,45 +67,12 @@ async function check(isDeep: boolean, signal: AbortSignal): Promise<void> {
       console.log(`FAILED  ${what}: ${shown instanceof Error ? shown.message : String(shown)}`);
     }
   }
-
-  const { auth, tls, database } = readEnvironment(process.env);
-  console.log('ok      settings: all variables are valid');
-  await report('store', () => describeStore(database));
-  if (isDeep) await report('plants', () => describePlants(signal));
-  await report('tokens', () => describeTokens(auth));
-  const { issuer, jwksUrl } = auth;
-  if (issuer !== undefined) {
-    await report('issuer', async () => {
-      await assertKeysOfIssuer(issuer, jwksUrl);
-      return `the keys of ${issuer} were fetched`;
-    });
-  }
-  if (tls) {
-    await report('TLS', () => {
-      readTls(tls);
-      return 'the certificate and its key are valid and match';
-    });
-  }
   if (failures > 0) {
     throw new OperatorError(failures === 1 ? 'One check failed.' : `${failures} checks failed.`);
   }
 }
 
-/** @throws Error saying why the service cannot use the store */
-async function describeStore(where: Settings['database']): Promise<string> {
-  if ('postgres' in where) {
-    return PostgresPlantsRepository.look(where.postgres);
-  }
-  const file = resolve(where.sqlite);
-  if (!existsSync(file)) return `SQLite file ${file}, which the service will create`;
-  const version = readVersion(file);
-  const isOld = version < SCHEMA_VERSION;
-  const plan = isOld ? `, which the service will migrate to ${SCHEMA_VERSION}` : '';
-  return `SQLite file ${file}, schema version ${version}${plan}`;
-}
-
-/** @throws OperatorError when the file is damaged */
-async function describePlants(signal: AbortSignal): Promise<string> {
+async function checkPlants(signal: AbortSignal): Promise<string> {
   const file = sqliteFile('pg_amcheck --install-missing --table=plants "$DATABASE_URL"');
   if (!existsSync(file)) return 'there are none';
   await checkSqlite(file, signal);

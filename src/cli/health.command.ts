@@ -24,9 +24,6 @@ export function addHealth(program: Command): void {
 async function askHealth(word: 'live' | 'ready'): Promise<void> {
   const settings = readEnvironment({ ...process.env, NODE_ENV: undefined });
   const { host, tls, healthPort: port = settings.port } = settings;
-  if (port === 0) {
-    throw new OperatorError('PORT is 0. Set it to the port that the log of the service names.');
-  }
   const get: typeof getHttps = tls ? getHttps : getHttp;
   const request = get({
     host: LOOPBACK[host] ?? host,

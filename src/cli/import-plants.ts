@@ -11,21 +11,16 @@ import { hasSameContent, NotJsonError, parseCandidate, toNewPlant } from '../pla
 import { type Line, readLines } from './lines';
 import { reasonOf } from './store';
 
-/** Plants that are stored at once, and bytes of their lines after which they are fewer. */
+/** Lines that are stored at once, and their bytes after which they are fewer. */
 const BATCH_LENGTH = 500;
 const BATCH_SIZE = 2 ** 20;
 
-/** Milliseconds for which a batch is tried again that the store does not take, and between two tries. */
+/** Milliseconds for which a plant is tried again that the store does not take, and between two tries. */
 const PATIENCE = 60_000;
 const RETRY_INTERVAL = 500;
 
 /** How many lines that are not stored are reported one by one. */
 const REPORT_LENGTH = 20;
-
-interface ReadPlant {
-  readonly line: number;
-  readonly plant: Plant;
-}
 
 /**
  * Stores the plants of a file of JSON Lines. A line that is not a plant, or whose id belongs to a plant
@@ -33,9 +28,7 @@ interface ReadPlant {
  */
 export class PlantsImport {
   readonly counts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
-  /** The lines of the present batch that are not stored, and why. */
-  private rejections: [line: number, reason: string][] = [];
-  private reported = 0;
+  private isTryingAgain = false;
 
   /**
    * @param limit the most bytes of a line
@@ -52,13 +45,13 @@ export class PlantsImport {
   /**
    * Yields after each batch, all of which is durable then, how many lines are done.
    *
-   * @throws UnavailableError or OutcomeUnknownError when the store has not taken a batch for a minute
+   * @throws UnavailableError or OutcomeUnknownError when the store has not taken a plant for a minute
    */
   async *run(chunks: AsyncIterable<Buffer>): AsyncGenerator<number> {
-    let batch: ReadPlant[] = [];
+    let batch: Line[] = [];
     let size = 0;
     for await (const line of readLines(chunks, this.limit)) {
-      batch.push(...this.read(line));
+      batch.push(line);
       size += line.bytes?.length ?? 0;
       if (batch.length < BATCH_LENGTH && size < BATCH_SIZE) continue;
       const start = performance.now();
@@ -71,62 +64,57 @@ export class PlantsImport {
     yield await this.store(batch);
   }
 
-  private read({ number, bytes }: Line): ReadPlant[] {
+  /** Stores the plants of some lines, and reports the other lines. Returns how many lines are done. */
+  private async store(batch: readonly Line[]): Promise<number> {
+    const { counts } = this;
+    this.isTryingAgain = false;
+    let reported = counts.conflicting + counts.invalid;
+    const reasons = await Promise.all(batch.map((line) => this.storeLine(line)));
+    for (const [at, reason] of reasons.entries()) {
+      if (reason === undefined) continue;
+      if (reported < REPORT_LENGTH) this.report(`Line ${batch[at]?.number}: ${reason}`);
+      if (reported++ === REPORT_LENGTH) this.report('More lines were not stored.');
+    }
+    return Object.values(counts).reduce((sum, count) => sum + count);
+  }
+
+  /** @returns why the plant of a line is not stored; undefined if it is */
+  private async storeLine({ bytes }: Line): Promise<string | undefined> {
     try {
       if (!bytes) throw new NotJsonError(`It is longer than ${this.limit} bytes (BODY_LIMIT).`);
       if (!isUtf8(bytes)) throw new NotJsonError('Not JSON: it is not UTF-8.');
-      return [{ line: number, plant: toNewPlant(parseCandidate(bytes.toString())) }];
+      const outcome = await this.insert(toNewPlant(parseCandidate(bytes.toString())));
+      this.counts[outcome]++;
+      if (outcome !== 'conflicting') return undefined;
+      return 'A plant with this id exists already, with another name or tag.';
     } catch (error) {
-      if (!(error instanceof PlantStoreError)) throw error;
-      this.reject('invalid', number, error.message);
-      return [];
+      // Beside lines that are no plants: the database may have a rule of its operator, for example.
+      if (!(error instanceof PlantStoreError) || isPassing(error)) throw error;
+      this.counts.invalid++;
+      return reasonOf(error);
     }
   }
 
-  /** Stores plants, and tries again those that the store did not take. Returns how many lines are done. */
-  private async store(batch: readonly ReadPlant[]): Promise<number> {
-    const start = performance.now();
-    try {
-      for (let rest = batch; ;) {
-        const faults = await Promise.all(rest.map((each) => this.insert(each)));
-        const fault = faults.find((each) => each !== undefined);
-        if (fault === undefined) break;
-        if (performance.now() > start + PATIENCE) throw fault;
-        if (rest === batch) this.report(`Trying again for up to a minute: ${reasonOf(fault)}`);
-        rest = rest.filter((_, at) => faults[at] !== undefined);
+  /** Tries again while the store does not take the plant. */
+  private async insert(plant: Plant): Promise<'stored' | 'present' | 'conflicting'> {
+    const end = performance.now() + PATIENCE;
+    for (;;) {
+      try {
+        if ((await this.repository.insert(plant)) === 'created') return 'stored';
+        const other = await this.repository.find(plant.id);
+        return other && hasSameContent(other, plant) ? 'present' : 'conflicting';
+      } catch (error) {
+        if (!isPassing(error) || performance.now() > end) throw error;
+        if (!this.isTryingAgain) {
+          this.isTryingAgain = true;
+          this.report(`Trying again for up to a minute: ${reasonOf(error)}`);
+        }
         await setTimeout(RETRY_INTERVAL, undefined, { signal: this.signal });
       }
-    } finally {
-      for (const [line, reason] of this.rejections.sort(([one], [other]) => one - other)) {
-        if (this.reported < REPORT_LENGTH) this.report(`Line ${line}: ${reason}`);
-        if (this.reported++ === REPORT_LENGTH) this.report('More lines were not stored.');
-      }
-      this.rejections = [];
     }
-    return Object.values(this.counts).reduce((sum, count) => sum + count);
   }
+}
 
-  /** @returns why the plant must be tried again; undefined once it is counted */
-  private async insert({ line, plant }: ReadPlant): Promise<PlantStoreError | undefined> {
-    try {
-      const isStored = (await this.repository.insert(plant)) === 'created';
-      const other = isStored ? undefined : await this.repository.find(plant.id);
-      const reason = 'A plant with this id exists already, with another name or tag.';
-      if (isStored) this.counts.stored++;
-      else if (other && hasSameContent(other, plant)) this.counts.present++;
-      else this.reject('conflicting', line, reason);
-    } catch (error) {
-      if (error instanceof UnavailableError) return error;
-      if (error instanceof OutcomeUnknownError) return error;
-      if (!(error instanceof PlantStoreError)) throw error;
-      // The database refuses this plant, by a rule of its operator for example.
-      this.reject('invalid', line, reasonOf(error));
-    }
-    return undefined;
-  }
-
-  private reject(outcome: 'conflicting' | 'invalid', line: number, reason: string): void {
-    this.counts[outcome]++;
-    this.rejections.push([line, reason]);
-  }
+function isPassing(error: unknown): error is PlantStoreError {
+  return error instanceof UnavailableError || error instanceof OutcomeUnknownError;
 }

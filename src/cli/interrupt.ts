@@ -2,8 +2,7 @@ import { OperatorError } from '../plants/program';
 
 /**
  * Runs work that SIGINT and SIGTERM end cleanly, by aborting the signal given to it. A second SIGINT or
- * SIGTERM ends the process at once. Work that is done when the signal comes counts as done. The process
- * ends with the work.
+ * SIGTERM ends the process at once.
  *
  * @throws OperatorError when it was ended
  */
@@ -13,14 +12,8 @@ export async function withInterrupts(work: (signal: AbortSignal) => Promise<void
     controller.abort(new OperatorError('Interrupted.'));
   };
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-  try {
-    await work(controller.signal);
-  } catch (error) {
+  await work(controller.signal).catch((error: unknown) => {
     controller.signal.throwIfAborted();
     throw error;
-  }
-  await new Promise((resolve) => process.stdout.write('', resolve));
-  // Left to itself, Node.js gives up its handlers some milliseconds before it ends, and a signal would
-  // then fail work that is done.
-  process.exit();
+  });
 }

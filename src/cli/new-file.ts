@@ -4,33 +4,43 @@ import { link, open, rename } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { OperatorError, syncDirectory } from '../plants/program';
 
+type Work = (draft: string) => Promise<void>;
+
 /**
- * Writes a file that appears under its name only when all of it is on the disk. Until then it has
- * another name in the same folder; when the writing fails, it is removed.
+ * Writes a file that appears under its name only when all of it is on the disk.
  *
  * @param write is given the name of an empty file to fill
  * @throws OperatorError when there is a file of this name, or no directory for it
  */
-export async function writeNewFile(
-  path: string,
-  write: (draft: string) => Promise<void>,
-): Promise<void> {
+export async function writeNewFile(path: string, write: Work): Promise<void> {
   const file = resolve(path);
   assertFolder(file);
   assertFree(file);
+  await writeDraft(file, write, (draft) =>
+    // A link, because renaming would overwrite a file of this name.
+    link(draft, file).catch(async () => {
+      assertFree(file);
+      // A file system without hard links, FAT for example.
+      await rename(draft, file);
+    }),
+  );
+}
+
+/**
+ * Writes a file under another name in the same folder, and gives it its name when all of it is on the
+ * disk. When that fails, what was written is removed.
+ */
+export async function writeDraft(file: string, write: Work, place: Work): Promise<void> {
   const draft = join(dirname(file), `.${basename(file)}.${randomUUID()}.part`);
   try {
     await (await open(draft, 'wx', 0o600)).close();
     await write(draft);
-    await sync(draft);
-    // A link, because renaming would overwrite a file of this name.
-    await link(draft, file).catch(async () => {
-      assertFree(file);
-      // A file system without hard links, FAT for example.
-      await rename(draft, file);
-    });
+    const handle = await open(draft);
+    await handle.sync().finally(() => handle.close());
+    await place(draft);
   } finally {
-    rmSync(draft, { force: true });
+    // With the files that SQLite may leave beside it.
+    for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(draft + suffix, { force: true });
   }
   syncDirectory(dirname(file));
 }
@@ -56,10 +66,4 @@ export function sizeOf(path: string, advice: string): number {
   const status = statSync(path, { throwIfNoEntry: false });
   if (status && !status.isDirectory()) return status.size;
   throw new OperatorError(`${path} ${status ? 'is a directory' : 'does not exist'}. ${advice}`);
-}
-
-/** Makes a file durable: what it holds survives a crash of the machine. */
-export async function sync(path: string): Promise<void> {
-  const handle = await open(path, 'r');
-  await handle.sync().finally(() => handle.close());
 }

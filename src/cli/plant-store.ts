@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import '../server/node-version';
 import { Command, CommanderError } from 'commander';
-import { findNearMatch, UsageError } from '../plants/program';
+import { UsageError } from '../plants/program';
+import { describeForOperator } from '../server/operator-message';
 import { packageVersion } from '../server/package-version';
 import { addBackup } from './backup.command';
 import { addCheck } from './check.command';
@@ -11,12 +12,14 @@ import { addImport } from './import.command';
 import { addRestore } from './restore.command';
 import { addServe } from './serve.command';
 import { addTokenCreate } from './token-create.command';
-import { describeForOperator } from '../server/operator-message';
 
 /** The command line of the Plant Store. Ends with 0, with 1 when a command failed, 2 when it was misused. */
-async function main(): Promise<void> {
+async function main([...args]: readonly string[]): Promise<void> {
+  const [first = '--'] = args;
+  // Not commander's default command, which would take the name of an unknown one for an argument.
+  if (/^--(?!help$|version$)/.test(first)) args.unshift('serve');
   try {
-    await createProgram().parseAsync();
+    await createProgram().parseAsync(args, { from: 'user' });
   } catch (error) {
     // A statement that was interrupted may still be waiting for its answer.
     process.exit(report(error));
@@ -41,14 +44,6 @@ function createProgram(): Command {
     .helpCommand('help [command]', 'print the help of a command')
     .exitOverride()
     .showHelpAfterError('(use --help to see the valid commands and options)');
-  // The default command would count the name of an unknown one as an argument too many.
-  program.hook('preSubcommand', ({ args: [name = '-'] }, command) => {
-    if (name.startsWith('-') || name === command.name()) return;
-    const names = program.commands.map((each) => each.name());
-    const near = findNearMatch(name, names);
-    const question = near ? `\n(Did you mean ${near}?)` : '';
-    program.error(`error: unknown command '${name}'${question}`);
-  });
   addServe(program);
   addExport(program);
   addImport(program);
@@ -65,7 +60,7 @@ function createProgram(): Command {
 
 /** The parser would silently take the last. An option that collects its values may be repeated. */
 function refuseRepeatedOptions(command: Command): void {
-  for (const option of command.options.filter(({ parseArg }) => !parseArg)) {
+  for (const option of command.options.filter(({ variadic }) => !variadic)) {
     let isGiven = false;
     command.on(`option:${option.name()}`, () => {
       if (isGiven) command.error(`error: option '${option.flags}' is given twice`);
@@ -74,4 +69,4 @@ function refuseRepeatedOptions(command: Command): void {
   }
 }
 
-void main();
+void main(process.argv.slice(2));

@@ -1,11 +1,16 @@
-import { constants, existsSync, lstatSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
+import { constants, existsSync, lstatSync, realpathSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
-import { OperatorError, syncDirectory, UsageError } from '../plants/program';
+import {
+  checkSqlite,
+  makeDirectory,
+  OperatorError,
+  replaceSqlite,
+  UsageError,
+} from '../plants/program';
 import { withInterrupts } from './interrupt';
-import { sizeOf, sync } from './new-file';
-import { checkSqlite, replaceSqlite } from './sqlite.maintenance';
+import { sizeOf, writeDraft } from './new-file';
 import { sqliteFile } from './store';
 
 const BACKUP_ADVICE = 'Name a file that "plant-store backup" has made.';
@@ -37,20 +42,14 @@ async function restore(path: string, signal: AbortSignal): Promise<void> {
   if (!existsSync(file) && lstatSync(file, { throwIfNoEntry: false })) {
     throw new OperatorError(`${file} is a symbolic link to a file that does not exist.`);
   }
-  const draft = `${file}.${process.pid}.part`;
+  makeDirectory(dirname(file));
   const former = `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '')}`;
-  mkdirSync(dirname(file), { recursive: true });
-  let isReplaced;
-  try {
+  const copy = async (draft: string): Promise<void> => {
+    await copyFile(path, draft, constants.COPYFILE_FICLONE);
     // The copy is checked, because the copy is what is used.
-    await copyFile(path, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
     await checkSqlite(draft, signal, path);
-    await sync(draft);
-    isReplaced = replaceSqlite(draft, file, former);
-  } finally {
-    for (const left of [draft, `${draft}-wal`, `${draft}-shm`]) rmSync(left, { force: true });
-  }
-  syncDirectory(dirname(file));
+  };
+  await writeDraft(file, copy, (draft) => replaceSqlite(draft, file, former));
   console.error(`Restored ${file} from ${resolve(path)}.`);
-  if (isReplaced) console.error(`The old file is now ${former}.`);
+  if (existsSync(former)) console.error(`The old file is now ${former}.`);
 }

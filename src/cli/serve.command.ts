@@ -5,7 +5,7 @@ import { addEnvFile } from '../server/env-file';
 /** `plant-store serve`, or `plant-store` alone: runs the service as the environment configures it. */
 export function addServe(program: Command): void {
   const command = program
-    .command('serve', { isDefault: true })
+    .command('serve')
     .summary('run the service; this is the default command')
     .description('Runs the service as the environment configures it.')
     .option(

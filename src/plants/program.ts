@@ -38,18 +38,21 @@ export { describeUnusablePath } from './persistence/sqlite/sqlite.thread';
 export {
   formatScopes,
   formatTokenEntry,
-  isScope,
   isTokenName,
   makeToken,
   parseTokenList,
 } from './auth/listed-token';
-export { parseTokenFile } from './auth/token-file';
+export { createToken, parseTokenFile } from './auth/token-file';
 export { parseCandidate, toNewPlant } from './new-plant';
 export { hasSameContent } from './plant';
 
 // Commands use the store as the service does, and maintain SQLite files.
 export { openRepository } from './persistence/open-repository';
 export { PostgresPlantsRepository } from './persistence/postgres/postgres-plants.repository';
-export { isBusy } from './persistence/sqlite/sqlite.errors';
-export { syncDirectory } from './persistence/sqlite/sqlite.files';
-export { readSchemaVersion, SCHEMA_VERSION } from './persistence/sqlite/sqlite.schema';
+export { makeDirectory, syncDirectory } from './persistence/sqlite/sqlite.files';
+export {
+  checkSqlite,
+  copySqlite,
+  describeSqlite,
+  replaceSqlite,
+} from './persistence/sqlite/sqlite.maintenance';

@@ -100,7 +100,10 @@ describe('plant-store', () => {
         '--file=f ci',
         `error: too many arguments for 'create'. Expected 0 arguments but got 1: ci.\n${help}`,
       ],
-      ['--file=f --scope=read', '--scope must be create or metrics.'],
+      [
+        '--file=f --scope=read',
+        `error: option '--scope <scope...>' argument 'read' is invalid. Allowed choices are create, metrics.\n${help}`,
+      ],
     ])('refuses %j with a sentence', async (args, sentence) => {
       const outcome = await run(`token create ${args}`.trim().split(' '));
 

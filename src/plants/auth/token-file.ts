@@ -1,11 +1,18 @@
 import { isUtf8 } from 'node:buffer';
-import { statSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
-import { OptionError } from '../errors/operator.error';
-import type { BearerToken } from './bearer-token';
+import { OperatorError, OptionError } from '../errors/operator.error';
+import { type BearerToken, hashToken } from './bearer-token';
 import { FileFollower } from './file-follower';
-import { type ListedToken, parseListedToken, TokenList } from './listed-token';
+import {
+  formatScopes,
+  formatTokenEntry,
+  type ListedToken,
+  makeToken,
+  parseListedToken,
+  TokenList,
+} from './listed-token';
 import type { Caller } from './caller';
 import type { Scope } from './token-verifier';
 
@@ -84,4 +91,34 @@ export function parseTokenFile(content: Uint8Array): ListedToken[] {
     tokens.set(token.digest, token);
   }
   return [...tokens.values()];
+}
+
+/**
+ * Makes a token, appends its digest to a token file, and returns it. The file may be missing.
+ *
+ * @throws OperatorError when the file is invalid, because a service would then ignore the change
+ */
+export function createToken(file: string, { name, expires, scopes }: Partial<ListedToken>): string {
+  const token = makeToken();
+  const fields = [formatTokenEntry(hashToken(token))];
+  if (name !== undefined) fields.push(name);
+  if (expires !== undefined) fields.push(new Date(expires).toISOString().replace(/\.\d+/, ''));
+  fields.push(...formatScopes(scopes));
+  // Not replaced by another file: it may be a symbolic link, or mounted into a container.
+  const descriptor = openSync(file, 'a+', 0o600);
+  try {
+    const content = readFileSync(descriptor);
+    try {
+      parseTokenFile(content);
+    } catch (error) {
+      throw new OperatorError(`The token file ${file} is invalid: ${(error as Error).message}.`);
+    }
+    const separator = content.length > 0 && !content.toString().endsWith('\n') ? '\n' : '';
+    // A single write, so that several processes can append at once.
+    writeSync(descriptor, `${separator}${fields.join(' ')}\n`);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  return token;
 }

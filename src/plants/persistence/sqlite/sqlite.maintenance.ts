@@ -1,0 +1,126 @@
+import { execFile } from 'node:child_process';
+import { createReadStream, existsSync, linkSync, renameSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import { OperatorError } from '../../errors/operator.error';
+import { isBusy } from './sqlite.errors';
+import { readSchemaVersion, SCHEMA_VERSION } from './sqlite.schema';
+
+/**
+ * What is at a path, and what the service will do with it.
+ *
+ * @throws Error saying why the service cannot use it
+ */
+export function describeSqlite(file: string): string {
+  if (!existsSync(file)) return `SQLite file ${file}, which the service will create`;
+  const version = readVersion(file);
+  const isOld = version < SCHEMA_VERSION;
+  const plan = isOld ? `, which the service will migrate to ${SCHEMA_VERSION}` : '';
+  return `SQLite file ${file}, schema version ${version}${plan}`;
+}
+
+/**
+ * Copies a database to a file that is missing or empty: all that was committed before, while others
+ * read and write. The copy has no free pages. It is not synced.
+ *
+ * @throws OperatorError when that fails
+ */
+export function copySqlite(from: string, to: string, signal: AbortSignal): Promise<void> {
+  return runTask(['copy', from, to], `${from} cannot be copied`, signal);
+}
+
+/**
+ * Checks that a file is a database of plants, and reads all of it.
+ *
+ * @param name of the file in messages
+ * @throws OperatorError saying what is wrong
+ */
+export async function checkSqlite(file: string, signal: AbortSignal, name = file): Promise<void> {
+  try {
+    if (readVersion(file) === 0) throw new Error('it has no table plants');
+  } catch (cause) {
+    throw new OperatorError(`${name} is not a store: ${(cause as Error).message}.`, { cause });
+  }
+  await runTask(['check', file], `${name} is damaged`, signal);
+}
+
+/** Reads the version of the schema; 0 for a file that no store was made of yet. */
+function readVersion(file: string): number {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
+  try {
+    const version = readSchemaVersion(database);
+    if (version > 0) database.prepare('SELECT id, name, tag FROM plants');
+    return version;
+  } finally {
+    database.close();
+  }
+}
+
+async function runTask(args: string[], what: string, signal: AbortSignal): Promise<void> {
+  const program = join(__dirname, 'sqlite.task.js');
+  try {
+    const options = { killSignal: 'SIGKILL', signal } as const;
+    await promisify(execFile)(process.execPath, [program, ...args], options);
+  } catch (error) {
+    signal.throwIfAborted();
+    const { stderr = '' } = error as { stderr?: string };
+    const reason = stderr === '' ? 'the process that did this was killed' : stderr;
+    throw new OperatorError(`${what}: ${reason}.`);
+  }
+}
+
+/**
+ * Puts a database file in the place of another one, in one step.
+ *
+ * @param draft the new file, synced, in the same folder
+ * @param former the new name of the replaced file
+ * @throws OperatorError when another connection has the file open; the file is unchanged then
+ */
+export async function replaceSqlite(draft: string, file: string, former: string): Promise<void> {
+  const log = `${file}-wal`;
+  const replace = (): void => {
+    linkSync(file, former);
+    renameSync(draft, file);
+  };
+  if (!existsSync(file)) {
+    // SQLite would take it for the log of the new file.
+    if (existsSync(log)) {
+      throw new OperatorError(`${file} is missing, but its log ${log} exists: move the log away.`);
+    }
+    renameSync(draft, file);
+  } else if (await isDatabase(file)) {
+    useAlone(file, log, replace);
+  } else {
+    // SQLite would refuse it and remove its log.
+    if (existsSync(log)) renameSync(log, `${former}-wal`);
+    replace();
+  }
+}
+
+/** Whether a file is empty or begins as SQLite's files do, https://sqlite.org/fileformat.html. */
+async function isDatabase(file: string): Promise<boolean> {
+  const start = await text(createReadStream(file, { end: 15 }));
+  return start === '' || start === 'SQLite format 3\0';
+}
+
+/** Does something while no other connection has a database open, and its log is empty. */
+function useAlone(file: string, log: string, perform: () => void): void {
+  const database = new DatabaseSync(file, { timeout: 1000 });
+  try {
+    database.exec('PRAGMA locking_mode = EXCLUSIVE');
+    // This empties the log and removes it. It fails while a service has the file open.
+    database.exec('PRAGMA journal_mode = DELETE');
+    database.exec('BEGIN EXCLUSIVE');
+    if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) > 0) {
+      throw new OperatorError(`${log} could not be emptied: close what uses the database.`);
+    }
+    perform();
+  } catch (error) {
+    if (!isBusy(error)) throw error;
+    throw new OperatorError(`${file} is in use: stop the service first.`, { cause: error });
+  } finally {
+    database.close();
+  }
+}
