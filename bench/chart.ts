@@ -1,45 +1,70 @@
 import type { Comparison } from './statistics';
 
-const [WIDTH, ROW, BAR] = [460, 42, 300];
+/** As wide as a phone shows without making it smaller. */
+const WIDTH = 360;
+const BAR = 270;
+const HEADING = 34;
+const ROW = 42;
 
-/**
- * The creations a second of our service and of others, as SVG: for each store a bar a peer. Rates of
- * others are our rate divided by the ratio of the table. It is narrow, for phones.
- */
+interface Row {
+  readonly name: string;
+  readonly rate: number;
+  readonly kind: 'ours' | 'theirs';
+}
+
+/** The creations a second of our service and of others as SVG: for each store a bar for each peer. */
 export function drawBars(comparisons: readonly (Comparison & { group: string })[]): string {
-  const groups = [...Map.groupBy(comparisons, ({ group }) => group)];
-  const rows = groups.flatMap(([group, others]) => {
-    const ours = others[0]?.absolute[0] ?? NaN;
-    return [
-      { name: `${group}: Plant Store`, rate: ours, colour: '#2e7d32' },
-      ...others.map(({ theirs, ratio }) => ({
-        name: `${group}: ${theirs}`,
-        rate: ours / ratio.median,
-        colour: '#9e9e9e',
-      })),
-    ];
+  const stores = [...Map.groupBy(comparisons, ({ group }) => group)].map(([store, peers]) => ({
+    store,
+    rows: rowsOf(peers),
+  }));
+  const most = Math.max(...stores.flatMap(({ rows }) => rows.map(({ rate }) => rate)));
+
+  let y = 12;
+  const lines = stores.flatMap(({ store, rows }) => {
+    const heading = drawHeading(`${store}: creations a second`, y);
+    y += HEADING;
+    const bars = rows.map((row) => {
+      const bar = drawBar(row, Math.max(2, Math.round((row.rate / most) * BAR)), y);
+      y += ROW;
+      return bar;
+    });
+    y += 12;
+    return [heading, ...bars];
   });
-  const most = Math.max(...rows.map(({ rate }) => rate));
-  const bars = rows.map(({ name, rate, colour }, at) => {
-    const y = 36 + at * ROW;
-    const length = Math.max(2, Math.round((rate / most) * BAR));
-    return [
-      `<text x="12" y="${y + 14}">${escape(name)}</text>`,
-      `<rect x="12" y="${y + 19}" width="${length}" height="15" fill="${colour}"/>`,
-      `<text x="${length + 20}" y="${y + 31}">${Math.round(rate).toLocaleString('en')}/s</text>`,
-    ].join('\n');
-  });
-  const height = 44 + rows.length * ROW;
+
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="sans-serif" font-size="14">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" width="${WIDTH}" height="${y}" font-family="sans-serif" font-size="14">`,
     '<style>',
-    '.ground{fill:#fff}text{fill:#222}.title{font-weight:bold}',
-    '@media(prefers-color-scheme:dark){.ground{fill:#16191c}text{fill:#e6e6e6}}',
+    '.ground{fill:#fff}text{fill:#222}.heading,.ours{font-weight:bold}rect.ours{fill:#2e7d32}rect.theirs{fill:#8a8a8a}',
+    '@media(prefers-color-scheme:dark){.ground{fill:#0d1117}text{fill:#e6edf3}rect.ours{fill:#57ab5a}}',
     '</style>',
     '<rect class="ground" width="100%" height="100%"/>',
-    '<text class="title" x="12" y="22">Creations a second, at 64 connections</text>',
-    ...bars,
+    ...lines,
     '</svg>\n',
+  ].join('\n');
+}
+
+/** The rate of a peer is our rate divided by the ratio of the table. */
+function rowsOf(peers: readonly Comparison[]): Row[] {
+  const ours = peers[0]?.absolute[0] ?? NaN;
+  return [
+    { name: 'Plant Store', rate: ours, kind: 'ours' },
+    ...peers.map(({ theirs, ratio }): Row => {
+      return { name: theirs, rate: ours / ratio.median, kind: 'theirs' };
+    }),
+  ];
+}
+
+function drawHeading(text: string, y: number): string {
+  return `<text class="heading" x="12" y="${y + 16}">${escape(text)}</text>`;
+}
+
+function drawBar({ name, rate, kind }: Row, length: number, y: number): string {
+  return [
+    `<text class="${kind}" x="12" y="${y + 12}">${escape(name)}</text>`,
+    `<rect class="${kind}" x="12" y="${y + 17}" width="${length}" height="15"/>`,
+    `<text class="${kind}" x="${length + 20}" y="${y + 30}">${Math.round(rate).toLocaleString('en')}</text>`,
   ].join('\n');
 }
 

@@ -311,21 +311,31 @@ function add(group: string, ...args: Parameters<typeof compare>): void {
 
 function formatResults(): string {
   const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
-  return [
+  const run =
     `Node.js ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}, ${memory}, ` +
-      `${new Date().toISOString().slice(0, 10)}; ${rounds} rounds of ${duration} s. ${leftOut.join(' ')}`,
-    '',
-    '||compared||ratio|least–most|wanted|in this run|',
-    '|---|---|---|---:|---:|---:|---:|',
-    ...comparisons.map(({ group, ours, theirs, figure, ratio, wanted, absolute }, at) => {
-      const { median, least, most } = ratio;
-      return (
-        `|${group === comparisons[at - 1]?.group ? '' : group}|${ours} / ${theirs}|${FIGURES[figure]}` +
-        `|${median.toPrecision(3)}|${least.toPrecision(3)}–${most.toPrecision(3)}|${wanted}` +
-        `|${absolute.map((value) => formatValue(figure, value)).join(' / ')}|`
-      );
-    }),
-  ].join('\n');
+    `${new Date().toISOString().slice(0, 10)}; ${rounds} rounds of ${duration} s. ${leftOut.join(' ')}`;
+  const sections = [...Map.groupBy(comparisons, ({ group }) => group)].flatMap(
+    ([group, members]) => [`### ${group}`, ...formatTables(members)],
+  );
+  return [run.trim(), ...sections].join('\n\n');
+}
+
+/** A table for each figure: narrow, for phones. */
+function formatTables(members: readonly Comparison[]): string[] {
+  return [...Map.groupBy(members, ({ figure }) => figure)].map(([figure, rows]) =>
+    [
+      `|${FIGURES[figure]}|ratio|in this run|`,
+      '|---|---:|---:|',
+      ...rows.map(({ ours, theirs, ratio, wanted, absolute }) => {
+        const [median, least, most] = [ratio.median, ratio.least, ratio.most].map((each) =>
+          each.toPrecision(3),
+        );
+        const wish = wanted && `, wanted ${wanted}`;
+        const values = absolute.map((value) => formatValue(figure, value)).join(' / ');
+        return `|${ours} / ${theirs}|${median} (${least}–${most})${wish}|${values}|`;
+      }),
+    ].join('\n'),
+  );
 }
 
 function formatValue(figure: Figure, value: number): string {
