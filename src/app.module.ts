@@ -3,7 +3,7 @@ import { APP_FILTER, APP_GUARD, NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Logger as PinoLogger } from 'pino';
 import { PlantsModule, PlantsRepository } from './plants';
-import { BearerGuard, createTokenVerifier, ErrorFilter, TokenVerifier } from './plants/program';
+import { BearerGuard, ErrorFilter, TokenVerifier } from './plants/program';
 import { logAccess } from './server/access-log';
 import { serveDocument } from './server/document.routes';
 import type { Settings } from './server/environment';
@@ -35,7 +35,7 @@ export class AppModule {
       module: this,
       imports: [PlantsModule.forRootAsync({ guard: false, useFactory: () => database })],
       providers: [
-        { provide: TokenVerifier, useFactory: () => createTokenVerifier(auth) },
+        { provide: TokenVerifier, useFactory: () => new TokenVerifier(auth) },
         ...(rateLimit
           ? [{ provide: APP_GUARD, useFactory: () => createRateLimitGuard(rateLimit) }]
           : []),

@@ -5,8 +5,8 @@ import type { Command } from 'commander';
 import {
   assertKeysOfIssuer,
   checkSqlite,
-  createTokenVerifier,
   describeSqlite,
+  TokenVerifier,
   OperatorError,
   parseTokenFile,
   PostgresPlantsRepository,
@@ -83,7 +83,7 @@ function describeTokens({ tokens = [], tokensFile, issuer }: Settings['auth']): 
   const parts = tokens.length > 0 ? [`${tokens.length} in AUTH_TOKENS`] : [];
   if (tokensFile !== undefined) {
     // Refuses what the service refuses.
-    createTokenVerifier({ tokensFile });
+    new TokenVerifier({ tokensFile });
     const listed = parseTokenFile(readFileSync(tokensFile));
     const expired = listed.filter(({ expires = Infinity }) => expires <= Date.now()).length;
     parts.push(`${listed.length} in ${tokensFile}, ${expired} of them expired`);

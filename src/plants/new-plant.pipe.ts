@@ -8,7 +8,7 @@ import { NewPlantDto } from './dto/plant.dto';
 import { InvalidPlantError, NotJsonError } from './errors/errors';
 import { keepBodiesUnread, readBody, wasRead } from './host/read-body';
 import { assertJsonContent } from './http/media-type';
-import { type HostRequest, nodeRequest } from './http/node-request';
+import { type HostRequest, nodeRequest } from './http/request';
 import {
   candidateOf,
   copyPlant,
@@ -28,7 +28,7 @@ import { BODY_LIMIT } from './plants.options';
  * A plant that meets the rules is recognised at once. class-validator explains every refusal, by the
  * decorators of the DTO.
  *
- * @throws UnsupportedMediaTypeError when the content is not declared as plain JSON in UTF-8
+ * @throws PlantStoreError when the content is not declared as plain JSON in UTF-8
  * @throws NotJsonError when it is not JSON
  * @throws BodyTooLargeError when it is larger than the limit
  * @throws InvalidPlantError when it is JSON of another shape

@@ -1,7 +1,6 @@
 import { plainToInstance } from 'class-transformer';
 import { type ValidationError, validateSync } from 'class-validator';
-import { isExactText } from './dto/new-plant.decorators';
-import { NewPlantDto } from './dto/plant.dto';
+import { isExactText, NewPlantDto } from './dto/plant.dto';
 import { InvalidPlantError, NotJsonError } from './errors/errors';
 import { isInt64 } from './int64';
 import { exactId } from './json';

@@ -1,13 +1,23 @@
-import { Controller, HttpCode, Post, Res, UseFilters, UseGuards } from '@nestjs/common';
+import {
+  type CanActivate,
+  Controller,
+  type ExecutionContext,
+  HttpCode,
+  Inject,
+  Injectable,
+  Post,
+  Res,
+  UseFilters,
+  UseGuards,
+} from '@nestjs/common';
 import type { Caller } from './auth/caller';
 import { ApiErrorResponses } from './dto/error.dto';
 import { NewPlantDto, newPlantExamples, PlantDto, plantExamples } from './dto/plant.dto';
 import { ReadsBody } from './host/read-body';
 import { ErrorFilter } from './http/error.filter';
-import { CallerOfRequest, HttpRequest, IdempotencyKey } from './http/request.decorators';
+import { CallerOfRequest, HttpRequest, IdempotencyKey } from './http/request';
 import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED } from './idempotency-key';
 import { NewPlantPipe } from './new-plant.pipe';
-import { PlantsGuard } from './plants.guard';
 import { PlantsService } from './plants.service';
 import {
   ApiBearerAuth,
@@ -19,6 +29,19 @@ import {
   ApiTags,
   schemaOf,
 } from './swagger-decorators';
+
+/** The injection token of the guard that the options name: bearer tokens, one of the host, or none. */
+export const ROUTE_GUARD = Symbol('PlantsModule.guard');
+
+/** Applies that guard. Nest makes the guards of a controller by their class, and this one is always the same. */
+@Injectable()
+class PlantsGuard implements CanActivate {
+  constructor(@Inject(ROUTE_GUARD) private readonly guard: CanActivate) {}
+
+  canActivate(context: ExecutionContext): ReturnType<CanActivate['canActivate']> {
+    return this.guard.canActivate(context);
+  }
+}
 
 /** What both Express and Fastify have. */
 interface HostResponse {

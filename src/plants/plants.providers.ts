@@ -1,9 +1,8 @@
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { isAuthConfigured } from './auth/auth.options';
-import { createTokenVerifier } from './auth/create-token-verifier';
 import { makeToken } from './auth/listed-token';
-import type { TokenVerifier } from './auth/token-verifier';
+import { TokenVerifier } from './auth/token-verifier';
 import { openRepository } from './persistence/open-repository';
 import type { PlantsModuleExtras, PlantsModuleOptions } from './plants.options';
 import type { PlantsRepository } from './plants.repository';
@@ -54,11 +53,11 @@ export function createVerifier(
       'PlantsModule: "auth" accepts no token: it needs "tokens", "tokensFile" or "issuer".',
     );
   }
-  if (auth) return createTokenVerifier(auth);
+  if (auth) return new TokenVerifier(auth);
   refuseInProduction('"auth" or "guard" to say who may create plants');
   const token = makeToken();
   new Logger('PlantsModule').warn(
     `Neither "auth" nor "guard" is set. This token is valid until shutdown: Bearer ${token}`,
   );
-  return createTokenVerifier({ tokens: [token] });
+  return new TokenVerifier({ tokens: [token] });
 }

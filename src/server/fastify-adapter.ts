@@ -1,11 +1,10 @@
 import type { RequestListener } from 'node:http';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { PlantStoreError } from '../plants';
+import { PlantStoreError } from '../plants';
 import {
   errorChannel,
   type ErrorEvent,
-  MethodNotAllowedError,
   NotFoundError,
   pathOf,
   securityHeaders,
@@ -98,7 +97,9 @@ function findRouteFault(
     // Every path has the route of preflights, and no other answers OPTIONS.
     (method) => method !== 'OPTIONS' && Boolean(instance.findRoute({ method, url })),
   );
-  return allowed.length > 0 ? new MethodNotAllowedError(allowed) : new NotFoundError();
+  if (allowed.length === 0) return new NotFoundError();
+  const headers = { Allow: allowed.join(', ') };
+  return new PlantStoreError('methodNotAllowed', undefined, { headers });
 }
 
 /** Answers an error that Nest's filter does not see. */

@@ -1,8 +1,8 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
-import type { Caller } from '../plants';
-import { identityOf, TooManyRequestsError } from '../plants/program';
+import { type Caller, PlantStoreError } from '../plants';
+import { identityOf } from '../plants/program';
 import { MetricsController } from './metrics.controller';
 
 export interface RateLimitOptions {
@@ -25,7 +25,7 @@ export class RateLimitGuard implements CanActivate {
     this.limiter = new RateLimiterMemory({ points: options.quota, duration: options.window });
   }
 
-  /** @throws TooManyRequestsError when the caller has used up its quota */
+  /** @throws PlantStoreError when the caller has used up its quota */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     if (context.getClass() === MetricsController) return true;
     const http = context.switchToHttp();
@@ -40,7 +40,8 @@ export class RateLimitGuard implements CanActivate {
       'RateLimit-Policy': `"caller";q=${quota};w=${window}`,
       RateLimit: `"caller";r=${state.remainingPoints};t=${reset}`,
     });
-    if (state.consumedPoints > quota) throw new TooManyRequestsError(reset);
-    return true;
+    if (state.consumedPoints <= quota) return true;
+    const headers = { 'Retry-After': String(reset) };
+    throw new PlantStoreError('tooManyRequests', undefined, { headers });
   }
 }

@@ -17,7 +17,8 @@ describe('plant-store', () => {
     return runProgram(process.execPath, [PROGRAM, ...args], { cwd: folder, env });
   }
 
-  const callerOf = (token: string) => new TokenFile(file).verify(new BearerToken(token))?.name;
+  const callerOf = (token: string) =>
+    new TokenFile(file).verify(new BearerToken(token))?.caller.name;
 
   describe('token create', () => {
     it('prints a new token and adds its digest to a file that only its owner can read', async () => {

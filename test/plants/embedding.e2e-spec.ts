@@ -41,7 +41,7 @@ import {
   PlantsRepository,
   PlantsService,
 } from '../../src/plants';
-import { fieldValues, type HostRequest, nodeRequest } from '../../src/plants/http/node-request';
+import { fieldValues, type HostRequest, nodeRequest } from '../../src/plants/http/request';
 import { SqlitePlantsRepository } from '../../src/plants/persistence/sqlite/sqlite-plants.repository';
 import { catchError, type Observable, throwError, timeout } from 'rxjs';
 import { errorBodies } from '../support/error-bodies';

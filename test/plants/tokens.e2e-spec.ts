@@ -10,7 +10,6 @@ import type { AuthOptions } from '../../src/plants/auth/auth.options';
 import { BearerGuard } from '../../src/plants/auth/bearer.guard';
 import type { Caller } from '../../src/plants/auth/caller';
 import { TokenVerifier } from '../../src/plants/auth/token-verifier';
-import { createTokenVerifier } from '../../src/plants/auth/create-token-verifier';
 import { hashToken } from '../../src/plants/auth/bearer-token';
 import { answerOf, TestApplication, TOKEN } from '../support/application';
 import { releaseClock, stopClock } from '../support/clock';
@@ -269,7 +268,7 @@ describe('a Nest application that mounts guard and verifier', () => {
       controllers: [WhoController],
       providers: [
         { provide: APP_GUARD, useClass: BearerGuard },
-        { provide: TokenVerifier, useFactory: () => createTokenVerifier(options) },
+        { provide: TokenVerifier, useFactory: () => new TokenVerifier(options) },
       ],
     })
     class HostModule {}

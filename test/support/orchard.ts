@@ -33,7 +33,7 @@ import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-ex
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { map, type Observable } from 'rxjs';
-import { fieldValues, type HostRequest, nodeRequest } from '../../src/plants/http/node-request';
+import { fieldValues, type HostRequest, nodeRequest } from '../../src/plants/http/request';
 
 /** A guard of the host: it knows who calls by a key. */
 @Injectable()

@@ -1,5 +1,3 @@
-import { isTrustworthyUrl } from './fetch-json';
-
 /** Which bearer tokens are accepted. The sources can be combined. */
 export interface AuthOptions {
   /**
@@ -67,6 +65,21 @@ export function validateAuthOptions(
     faults.push(`${nameOf(option)} must be scope tokens of RFC 6749, separated by single spaces`);
   }
   return faults;
+}
+
+/**
+ * Whether nobody can replace in transit what is fetched from a URL: it is `https:`, or `http:` to a
+ * loopback address. One with a user or password is refused, because URLs are logged.
+ */
+export function isTrustworthyUrl(text: string): boolean {
+  const url = URL.parse(text);
+  if (url?.username !== '' || url.password !== '') return false;
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname));
+}
+
+/** RFC 6761 section 6.3, RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3. */
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '[::1]' || /^127(?:\.\d+){3}$/.test(host);
 }
 
 export function isAuthConfigured({ tokens = [], tokensFile, issuer }: AuthOptions): boolean {

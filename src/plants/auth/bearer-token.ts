@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { InvalidTokenError, MissingCredentialsError } from '../errors/errors';
-import { fieldValues } from '../http/node-request';
+import { InvalidTokenError, PlantStoreError } from '../errors/errors';
+import { fieldValues } from '../http/request';
 
 /** RFC 9110 section 11.4 */
 const BEARER_SCHEME = /^bearer(?:[ \t]|$)/i;
@@ -19,7 +19,7 @@ export class BearerToken {
   }
 
   /**
-   * @throws MissingCredentialsError when there is no `Authorization` field of the Bearer scheme
+   * @throws PlantStoreError when there is no `Authorization` field of the Bearer scheme
    * @throws InvalidTokenError when the field is malformed or repeated, or the query has a token too:
    *   RFC 6750 section 2 allows one method per request
    */
@@ -27,7 +27,9 @@ export class BearerToken {
     const fields = fieldValues(request, 'authorization');
     const text = fields.length === 1 ? BEARER.exec(fields[0] ?? '')?.[1] : undefined;
     if (text === undefined) {
-      if (!fields.some((field) => BEARER_SCHEME.test(field))) throw new MissingCredentialsError();
+      if (!fields.some((field) => BEARER_SCHEME.test(field))) {
+        throw new PlantStoreError('missingCredentials');
+      }
       throw new InvalidTokenError(
         'The request must have exactly one Authorization header, of the form "Bearer TOKEN".',
       );

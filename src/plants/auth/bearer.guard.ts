@@ -1,14 +1,20 @@
 import type { IncomingMessage } from 'node:http';
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
-import { Reflector } from '@nestjs/core';
-import { InsufficientScopeError, InvalidTokenError } from '../errors/errors';
-import { type HostRequest, nodeRequest } from '../http/node-request';
+import { InsufficientScopeError } from '../errors/errors';
+import { type HostRequest, nodeRequest } from '../http/request';
 import { BearerToken } from './bearer-token';
-import type { Caller } from './caller';
-import { type Scope, TokenVerifier } from './token-verifier';
+import type { Grant, Scope } from './caller';
+import { TokenVerifier } from './token-verifier';
+
+/** By the method of a controller. Reading metadata of Nest would cost each request half a microsecond. */
+const scopeOfRoute = new WeakMap<object, Scope>();
 
 /** Declares the scope that a token needs for a route: by default, `create`. */
-export const RequiredScope = Reflector.createDecorator<Scope>();
+export function RequiredScope(scope: Scope): MethodDecorator {
+  return (_target, _name, { value }: PropertyDescriptor) => {
+    scopeOfRoute.set(value as object, scope);
+  };
+}
 
 /**
  * Admits requests with a valid bearer token, RFC 6750, that has the scope of the route, and sets the
@@ -16,48 +22,32 @@ export const RequiredScope = Reflector.createDecorator<Scope>();
  */
 @Injectable()
 export class BearerGuard implements CanActivate {
-  /** By the handler of a route, so that they are not reflected at each request. */
-  private readonly scopes = new WeakMap<object, Scope>();
+  constructor(private readonly verifier: TokenVerifier) {}
 
-  constructor(
-    private readonly verifier: TokenVerifier,
-    private readonly reflector: Reflector,
-  ) {}
-
+  /** @throws as {@link BearerGuard.authenticate} */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<HostRequest>();
-    const scope = this.scopeOf(context.getHandler());
-    try {
-      request.caller = await this.authenticate(nodeRequest(request), scope);
-      return true;
-    } catch (error) {
-      // For the log of the refusal.
-      if (error instanceof InsufficientScopeError) request.caller = error.caller;
-      throw error;
-    }
-  }
-
-  private scopeOf(handler: Parameters<Reflector['get']>[1]): Scope {
-    const known = this.scopes.get(handler);
-    if (known !== undefined) return known;
-    const declared = this.reflector.get<Scope | undefined>(RequiredScope.KEY, handler);
-    const scope = declared ?? 'create';
-    this.scopes.set(handler, scope);
-    return scope;
+    const grant = await this.verifier.verify(BearerToken.fromRequest(nodeRequest(request)));
+    // Also for the log of a refusal.
+    request.caller = grant.caller;
+    assertScope(grant, scopeOfRoute.get(context.getHandler()));
+    return true;
   }
 
   /**
-   * Finds the caller of a request by its bearer token.
+   * Decides whether a request may create a plant, before there is a route.
    *
-   * @param scope what the caller wants to do; by default, create plants
-   * @throws MissingCredentialsError when the request has no bearer credentials
+   * @throws PlantStoreError when the request has no bearer credentials
    * @throws InvalidTokenError when the bearer token is invalid
-   * @throws InsufficientScopeError when the token is valid but lacks the required scope
+   * @throws InsufficientScopeError when the token is valid but lacks the scope
    * @throws UnavailableError when the token cannot be verified now
    */
-  async authenticate(request: IncomingMessage, scope?: Scope): Promise<Caller> {
-    const caller = await this.verifier.verify(BearerToken.fromRequest(request), scope);
-    if (caller === undefined) throw new InvalidTokenError();
-    return caller;
+  async authenticate(request: IncomingMessage): Promise<void> {
+    assertScope(await this.verifier.verify(BearerToken.fromRequest(request)));
   }
+}
+
+function assertScope({ caller, missing }: Grant, scope: Scope = 'create'): void {
+  const required = missing[scope];
+  if (required !== undefined) throw new InsufficientScopeError(required, caller);
 }

@@ -6,6 +6,17 @@ export interface Caller {
   readonly issuer?: string;
 }
 
+/** What tokens may be limited to: creating plants, and reading the metrics. */
+export const scopes = ['create', 'metrics'] as const;
+export type Scope = (typeof scopes)[number];
+
+/** What a valid token stands for. */
+export interface Grant {
+  readonly caller: Caller;
+  /** For each scope that the token lacks, the scope tokens that it would need, RFC 6749 section 3.3. */
+  readonly missing: Readonly<Partial<Record<Scope, string>>>;
+}
+
 const digests = new WeakMap<Caller, string>();
 
 /**

@@ -1,7 +1,7 @@
-import { Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Logger } from '@nestjs/common';
 import type * as jose from 'jose';
 import { UnavailableError } from '../errors/errors';
-import { fetchJson, isTrustworthyUrl } from './fetch-json';
+import { isTrustworthyUrl } from './auth.options';
 
 /** How often the keys are fetched, in milliseconds. A withdrawn key stays valid for this long. */
 const REFRESH_INTERVAL = 5 * 60_000;
@@ -11,6 +11,8 @@ const COOLDOWN = 10_000;
 const GRACE_PERIOD = 60 * 60_000;
 /** Milliseconds, to the last byte of the keys. */
 const TIMEOUT = 5000;
+/** The largest response body, in bytes after decompression. */
+const SIZE_LIMIT = 512 * 2 ** 10;
 
 export type Jose = typeof jose;
 type RemoteKeySet = ReturnType<Jose['createRemoteJWKSet']>;
@@ -20,7 +22,7 @@ type RemoteKeySet = ReturnType<Jose['createRemoteJWKSet']>;
  * when a token names an unknown key, but not within ten seconds after the last fetch. jose keeps them;
  * here is how they are fetched, and the pause after a failed fetch, which jose lacks.
  */
-export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
+export class IssuerKeys {
   private readonly logger = new Logger('IssuerKeys');
   private readonly closing = new AbortController();
   private remote?: RemoteKeySet;
@@ -36,12 +38,13 @@ export class IssuerKeys implements OnModuleInit, OnApplicationShutdown {
     private readonly jwksUrl: string | undefined,
   ) {}
 
-  async onModuleInit(): Promise<void> {
+  /** Keeps the keys up to date from now on. */
+  async start(): Promise<void> {
     await this.open();
     void this.refresh();
   }
 
-  onApplicationShutdown(): void {
+  stop(): void {
     this.closing.abort();
     clearTimeout(this.timer);
   }
@@ -144,6 +147,27 @@ export async function loadJose(): Promise<Jose> {
     if (!/^(?:ERR_)?MODULE_NOT_FOUND$/.test(code)) throw cause;
     throw new Error('An issuer of JWTs needs a library: npm install jose', { cause });
   }
+}
+
+/**
+ * Fetches a JSON document from a server that may be slow or compromised. It follows no redirect, which
+ * could lead to a server that the operator does not trust.
+ *
+ * @param signal ends the fetch, also while the body is read
+ * @throws Error when the response is not 2xx, not JSON or too large
+ */
+async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
+  const headers = { accept: 'application/json, application/jwk-set+json' };
+  const response = await fetch(url, { redirect: 'error', headers, signal });
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    if (size > SIZE_LIMIT) throw new Error(`the response is larger than ${SIZE_LIMIT} bytes`);
+    chunks.push(chunk);
+  }
+  if (!response.ok) throw new Error(`the response has the status ${response.status}`);
+  return JSON.parse(Buffer.concat(chunks).toString());
 }
 
 /** RFC 8017 section 3.1 and RFC 7518 section 3.3: why an RSA key must not be used. */

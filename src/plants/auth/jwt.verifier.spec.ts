@@ -18,18 +18,21 @@ describe('a JWT that was accepted', () => {
   beforeEach(async () => {
     jest.spyOn(Logger.prototype, 'log').mockImplementation();
     verifier = new JwtVerifier({ issuer: provider.issuer, audience: AUDIENCE }, cacheSize);
-    await verifier.onModuleInit();
+    await verifier.keys.start();
     // Nothing is cached before the keys are there.
     await verify(await provider.accessToken());
   });
   afterEach(() => {
-    verifier.onApplicationShutdown();
+    verifier.keys.stop();
     jest.restoreAllMocks();
   });
   afterAll(() => provider.stop());
 
   /** With a new string each time, as in a request. */
-  const verify = (token: string) => verifier.verify(new BearerToken(Buffer.from(token).toString()));
+  const verify = async (token: string) => {
+    const grant = await verifier.verify(new BearerToken(Buffer.from(token).toString()));
+    return grant?.caller;
+  };
   /** A cached token has the caller that it had before. */
   const isCached = async (token: string, before: unknown): Promise<boolean> =>
     (await verify(token)) === before;

@@ -1,12 +1,10 @@
-import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import type { JSONWebKeySet, JWTHeaderParameters, JWTPayload } from 'jose';
 import { LruMap } from 'toad-cache';
-import { InsufficientScopeError, InvalidTokenError, PlantStoreError } from '../errors/errors';
+import { InvalidTokenError, PlantStoreError } from '../errors/errors';
 import type { ServiceAuthOptions } from './auth.options';
 import type { BearerToken } from './bearer-token';
+import { type Grant, identifyByToken } from './caller';
 import { IssuerKeys, type Jose, loadJose } from './issuer-keys';
-import { type Caller, identifyByToken } from './caller';
-import { type Scope, scopes } from './token-verifier';
 
 export type JwtOptions = Pick<ServiceAuthOptions, 'jwksUrl' | 'scope' | 'metricsScope'> & {
   readonly issuer: string;
@@ -29,21 +27,19 @@ const COMPACT_JWS = /^(?!77u_)[\w-]+\.(?!77u_)[\w-]+\.[\w-]+$/;
 /** Claims of ID tokens and logout tokens that access tokens do not have. */
 const NON_ACCESS_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'];
 
-interface AcceptedToken {
-  readonly caller: Caller;
+interface AcceptedToken extends Grant {
   /** In milliseconds since 1970. */
   readonly expires: number;
   /** The keys at the time. When they have been fetched again, the token is verified again. */
   readonly keys: JSONWebKeySet | undefined;
-  readonly scopes: readonly Scope[];
 }
 
 /**
  * Accepts the JWT access tokens of one OpenID Connect issuer, RFC 9068, and follows the practices of
  * RFC 8725. Accepted tokens are cached by their digest; refused ones are not.
  */
-export class JwtVerifier implements OnModuleInit, OnApplicationShutdown {
-  private readonly keys: IssuerKeys;
+export class JwtVerifier {
+  readonly keys: IssuerKeys;
   private readonly accepted: LruMap<AcceptedToken>;
 
   /** @param cacheSize how many accepted tokens are cached; the least recently used go first */
@@ -55,29 +51,19 @@ export class JwtVerifier implements OnModuleInit, OnApplicationShutdown {
     this.accepted = new LruMap(cacheSize);
   }
 
-  async onModuleInit(): Promise<void> {
-    await this.keys.onModuleInit();
-  }
-
-  onApplicationShutdown(): void {
-    this.keys.onApplicationShutdown();
-  }
-
-  verify(token: BearerToken, scope: Scope = 'create'): Caller | undefined | Promise<Caller> {
-    const { current } = this.keys;
+  /**
+   * @returns undefined when the token is no JWT
+   * @throws InvalidTokenError when it is not valid
+   * @throws UnavailableError when the keys of the issuer are not available
+   */
+  async verify(token: BearerToken): Promise<Grant | undefined> {
+    // Of before: what is fetched meanwhile may lack the key of the token.
+    const keys = this.keys.current;
     const accepted = this.accepted.get(token.digest);
-    if (current !== undefined && accepted?.keys === current && accepted.expires > Date.now()) {
-      return this.admit(accepted, scope);
+    if (keys !== undefined && accepted?.keys === keys && accepted.expires > Date.now()) {
+      return accepted;
     }
-    return COMPACT_JWS.test(token.text) ? this.verifyJwt(token, scope, current) : undefined;
-  }
-
-  /** @param keys of before: what is fetched meanwhile may lack the key of the token */
-  private async verifyJwt(
-    token: BearerToken,
-    scope: Scope,
-    keys: JSONWebKeySet | undefined,
-  ): Promise<Caller> {
+    if (!COMPACT_JWS.test(token.text)) return undefined;
     const { issuer, audience } = this.options;
     const { errors, jwtVerify } = await loadJose();
     try {
@@ -95,32 +81,25 @@ export class JwtVerifier implements OnModuleInit, OnApplicationShutdown {
       const caller = { name: name ?? 'unnamed', issuer };
       if (name === undefined) identifyByToken(caller, token.digest);
       const expires = ((payload.exp ?? 0) + CLOCK_TOLERANCE) * 1000;
-      const verified = { caller, expires, keys, scopes: this.findScopes(payload) };
+      const verified = { caller, expires, keys, missing: this.findMissing(payload) };
       this.accepted.set(token.digest, verified);
-      return this.admit(verified, scope);
+      return verified;
     } catch (error) {
       if (error instanceof PlantStoreError) throw error;
       // Without the cause, which may hold the token's claims: causes are logged.
-      throw new InvalidTokenError(describeRefusal(error, errors));
+      throw new InvalidTokenError(publicReason(error, errors));
     }
   }
 
-  private admit(token: AcceptedToken, scope: Scope): Caller {
-    if (token.scopes.includes(scope)) return token.caller;
-    throw new InsufficientScopeError(this.requiredFor(scope).join(' '), token.caller);
-  }
-
-  private findScopes({ scope, scp }: JWTPayload): Scope[] {
+  private findMissing({ scope, scp }: JWTPayload): Grant['missing'] {
     // RFC 9068 section 2.2.3 has one string; some issuers use "scp" or an array.
     const values = [scope, scp].flat().filter((value) => typeof value === 'string');
-    const granted = new Set(values.flatMap((value) => value.split(' ')));
-    return scopes.filter((each) => this.requiredFor(each).every((token) => granted.has(token)));
-  }
-
-  /** The scope tokens that the issuer must grant. */
-  private requiredFor(scope: Scope): string[] {
-    const { scope: create, metricsScope = create } = this.options;
-    return (scope === 'metrics' ? metricsScope : create)?.split(' ') ?? [];
+    const granted = values.flatMap((value) => value.split(' '));
+    const { scope: create, metricsScope: metrics = create } = this.options;
+    const required = Object.entries({ create, metrics });
+    return Object.fromEntries(
+      required.filter(([, tokens]) => tokens?.split(' ').some((each) => !granted.includes(each))),
+    );
   }
 }
 
@@ -145,7 +124,7 @@ function assertAccessToken({ typ, crit }: JWTHeaderParameters, claims: JWTPayloa
 }
 
 /** What the caller may know. */
-function describeRefusal(error: unknown, errors: Jose['errors']): string | undefined {
+function publicReason(error: unknown, errors: Jose['errors']): string | undefined {
   if (error instanceof errors.JWTExpired) return 'The token has expired.';
   if (error instanceof errors.JWTClaimValidationFailed) {
     return `The token's claim ${error.claim} is missing or invalid.`;

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { LruMap } from 'toad-cache';
-import { InsufficientScopeError, InvalidTokenError } from '../errors/errors';
+import { InvalidTokenError } from '../errors/errors';
 import { type BearerToken, hashToken } from './bearer-token';
-import { type Caller, identifyByToken } from './caller';
-import { type Scope, scopes as allScopes } from './token-verifier';
+import { type Grant, identifyByToken, type Scope, scopes as allScopes } from './caller';
 
 /** An accepted token, as the operator lists it. */
 export interface ListedToken {
@@ -123,11 +122,9 @@ function parseTime(text: string): number {
 /** How many accepted tokens a list remembers. The least recently used go first. */
 const REMEMBERED = 1000;
 
-interface AcceptedToken {
-  readonly caller: Caller;
+interface AcceptedToken extends Grant {
   /** In milliseconds since 1970. */
   readonly expires: number;
-  readonly scopes: readonly Scope[] | undefined;
 }
 
 /** Accepts the tokens of an immutable list. */
@@ -140,18 +137,24 @@ export class TokenList {
   constructor(tokens: readonly ListedToken[]) {
     this.size = tokens.length;
     this.byDigest = new Map(
-      tokens.map(({ digest, place, name, expires = Infinity, scopes }) => {
+      tokens.map(({ digest, place, name, expires = Infinity, scopes = allScopes }) => {
         const caller = name === undefined ? identifyByToken({ name: place }, digest) : { name };
-        return [digest, { caller, expires, scopes }];
+        const lacks = allScopes.filter((scope) => !scopes.includes(scope));
+        return [
+          digest,
+          { caller, expires, missing: Object.fromEntries(lacks.map((scope) => [scope, scope])) },
+        ];
       }),
     );
   }
 
   /**
-   * As {@link TokenVerifier.verify}. Its duration may reveal something of a digest, which does not help
-   * to find a token.
+   * Its duration may reveal something of a digest, which does not help to find a token.
+   *
+   * @returns undefined when the token is not listed
+   * @throws InvalidTokenError when it has expired
    */
-  verify(token: BearerToken, scope: Scope = 'create'): Caller | undefined {
+  verify(token: BearerToken): Grant | undefined {
     let found = this.remembered.get(token.text);
     if (found === undefined) {
       found = this.byDigest.get(token.digest);
@@ -159,9 +162,6 @@ export class TokenList {
       this.remembered.set(token.text, found);
     }
     if (found.expires <= Date.now()) throw new InvalidTokenError('The token has expired.');
-    if (found.scopes?.includes(scope) === false) {
-      throw new InsufficientScopeError(scope, found.caller);
-    }
-    return found.caller;
+    return found;
   }
 }

@@ -19,7 +19,7 @@ describe('a token file', () => {
     stopClock();
   });
   afterEach(() => {
-    verifier?.onApplicationShutdown();
+    verifier?.stop();
     verifier = undefined;
     jest.restoreAllMocks();
     releaseClock();
@@ -28,10 +28,10 @@ describe('a token file', () => {
   function follow(content: string | Buffer): void {
     writeFileSync(file, content);
     verifier = new TokenFile(file);
-    verifier.onModuleInit();
+    verifier.start();
   }
 
-  const callerOf = (token: string) => verifier?.verify(new BearerToken(token))?.name;
+  const callerOf = (token: string) => verifier?.verify(new BearerToken(token))?.caller.name;
 
   /** Lets the verifier read the file so many times more. */
   async function readings(number: number): Promise<void> {
@@ -205,7 +205,7 @@ describe('a token file', () => {
       for (const version of ['old', 'new']) writeFileSync(join(folder, version), version);
       symlinkSync('old', file);
       verifier = new TokenFile(file);
-      verifier.onModuleInit();
+      verifier.start();
 
       symlinkSync('new', `${file}.link`);
       renameSync(`${file}.link`, file);

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { OperatorError, OptionError } from '../errors/operator.error';
 import { type BearerToken, hashToken } from './bearer-token';
+import type { Grant } from './caller';
 import { FileFollower } from './file-follower';
 import {
   formatScopes,
@@ -13,8 +14,6 @@ import {
   parseListedToken,
   TokenList,
 } from './listed-token';
-import type { Caller } from './caller';
-import type { Scope } from './token-verifier';
 
 /** A token file cannot be used. The message is one sentence and never shows a token. */
 export class TokenFileError extends OptionError {
@@ -44,30 +43,32 @@ export class TokenFile {
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       const advice = 'it does not exist; "plant-store token create" makes it';
-      throw new TokenFileError(this.describe(code === 'ENOENT' ? advice : message));
+      throw new TokenFileError(this.sentence(code === 'ENOENT' ? advice : message));
     }
   }
 
-  verify(token: BearerToken, scope?: Scope): Caller | undefined {
-    return this.file.current.verify(token, scope);
+  /** As {@link TokenList.verify}. */
+  verify(token: BearerToken): Grant | undefined {
+    return this.file.current.verify(token);
   }
 
-  onModuleInit(): void {
+  /** Follows the file from now on. */
+  start(): void {
     this.file.start({
       changed: ({ size }) => {
         this.logger.log(`Read the changed token file ${this.path}. Number of tokens: ${size}.`);
       },
       failed: (message) => {
-        this.logger.error(`${this.describe(message)} The last valid tokens stay in use.`);
+        this.logger.error(`${this.sentence(message)} The last valid tokens stay in use.`);
       },
     });
   }
 
-  onApplicationShutdown(): void {
+  stop(): void {
     this.file.stop();
   }
 
-  private describe(message: string): string {
+  private sentence(message: string): string {
     return `The token file ${this.path} cannot be used: ${message}.`;
   }
 }

@@ -1,18 +1,77 @@
+import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
+import { InvalidTokenError } from '../errors/errors';
+import { type ServiceAuthOptions, validateAuthOptions } from './auth.options';
 import type { BearerToken } from './bearer-token';
-import type { Caller } from './caller';
+import type { Grant } from './caller';
+import { IssuerKeys } from './issuer-keys';
+import { JwtVerifier } from './jwt.verifier';
+import { parseTokenList, TokenList } from './listed-token';
+import { TokenFile } from './token-file';
 
-/** What tokens may be limited to: creating plants, and reading the metrics. */
-export const scopes = ['create', 'metrics'] as const;
-export type Scope = (typeof scopes)[number];
+/**
+ * Accepts a token that any of the configured sources accepts. As a provider of Nest it follows the
+ * token file and the keys of the issuer from the start of the application until its shutdown.
+ *
+ * @example
+ * ```ts
+ * { provide: TokenVerifier, useFactory: () => new TokenVerifier({ tokensFile: 'tokens.txt' }) }
+ * ```
+ */
+export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
+  private readonly list: TokenList;
+  private readonly file?: TokenFile;
+  private readonly jwt?: JwtVerifier;
 
-/** Decides which bearer tokens are valid; the injection token, too. */
-export abstract class TokenVerifier {
   /**
-   * @param scope what the caller wants to do; by default, create plants
-   * @returns the caller, or undefined when the token is unknown
-   * @throws InvalidTokenError when the token is invalid for a reason that the caller may know
-   * @throws InsufficientScopeError when the token is valid but lacks the scope
+   * @throws TypeError when the options are invalid; the message never shows a token
+   * @throws TokenFileError when the token file cannot be used
+   */
+  constructor(options: ServiceAuthOptions) {
+    const faults = validateAuthOptions(options);
+    if (faults.length > 0) throw new TypeError(faults.join('; '));
+    const { tokens = [], tokensFile, issuer, audience, ...others } = options;
+    try {
+      this.list = new TokenList(parseTokenList(tokens));
+    } catch (cause) {
+      throw new TypeError(`tokens: ${(cause as Error).message}`, { cause });
+    }
+    if (tokensFile !== undefined) this.file = new TokenFile(tokensFile);
+    if (issuer !== undefined && audience !== undefined) {
+      this.jwt = new JwtVerifier({ issuer, audience, ...others });
+    }
+  }
+
+  /**
+   * @throws InvalidTokenError when the token is unknown or invalid
    * @throws UnavailableError when the token cannot be verified now
    */
-  abstract verify(token: BearerToken, scope?: Scope): Promise<Caller | undefined>;
+  async verify(token: BearerToken): Promise<Grant> {
+    const listed = this.list.verify(token) ?? this.file?.verify(token);
+    const grant = listed ?? (await this.jwt?.verify(token));
+    if (grant === undefined) throw new InvalidTokenError();
+    return grant;
+  }
+
+  async onModuleInit(): Promise<void> {
+    this.file?.start();
+    await this.jwt?.keys.start();
+  }
+
+  onApplicationShutdown(): void {
+    this.file?.stop();
+    this.jwt?.keys.stop();
+  }
+}
+
+// Here, because the declarations of issuer-keys name a package that a host need not have.
+/** @throws Error saying why the verifier could not use the keys of an issuer */
+export async function assertKeysOfIssuer(issuer: string, jwksUrl?: string): Promise<void> {
+  const keys = new IssuerKeys(issuer, jwksUrl);
+  try {
+    await (await keys.open()).reload();
+  } catch (error) {
+    throw (error as Error).cause ?? error;
+  } finally {
+    keys.stop();
+  }
 }

@@ -1,5 +1,3 @@
-import { channel } from 'node:diagnostics_channel';
-import type { IncomingMessage } from 'node:http';
 import { HttpException, type HttpExceptionOptions } from '@nestjs/common';
 
 export interface CatalogueEntry {
@@ -11,6 +9,8 @@ export interface CatalogueEntry {
   readonly meaning: string;
   /** What became of a creation that is answered with it; undefined for what refuses any request. */
   readonly outcome: Outcome | undefined;
+  /** Header fields that every answer with it carries. */
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
@@ -19,9 +19,12 @@ export interface CatalogueEntry {
  */
 export type Outcome = 'invalid' | 'taken' | 'refused' | 'unknown';
 
-function entry(error: number, meaning: string, outcome?: Outcome): CatalogueEntry {
-  return { error, status: Math.floor(error / 100), meaning, outcome };
+function entry(error: number, meaning: string, outcome?: Outcome, headers = {}): CatalogueEntry {
+  return { error, status: Math.floor(error / 100), meaning, outcome, headers };
 }
+
+/** RFC 6750 section 3. */
+const CHALLENGE = 'Bearer realm="plants"';
 
 /**
  * Every error the service can answer with. A number never gets a second meaning. The filter, the raw
@@ -58,10 +61,15 @@ export const errorCatalogue = {
   missingCredentials: entry(
     40100,
     'No bearer token: the Authorization header is missing or has another scheme.',
+    undefined,
+    // Without an error code, RFC 6750 section 3.
+    { 'WWW-Authenticate': CHALLENGE },
   ),
   invalidToken: entry(
     40101,
     'Invalid bearer token: malformed, unknown or expired, or more than one Authorization header.',
+    undefined,
+    { 'WWW-Authenticate': `${CHALLENGE}, error="invalid_token"` },
   ),
   forbidden: entry(
     40300,
@@ -82,6 +90,7 @@ export const errorCatalogue = {
     50300,
     "This request stored nothing: the service is overloaded or shutting down, or the store or the issuer's keys are unavailable. Send it again after Retry-After.",
     'refused',
+    { 'Retry-After': '1' },
   ),
   outcomeUnknown: entry(
     50400,
@@ -111,14 +120,11 @@ export class PlantStoreError extends HttpException {
   constructor(
     kind: ErrorKind,
     message: string = errorCatalogue[kind].meaning,
-    {
-      headers = {},
-      ...options
-    }: HttpExceptionOptions & { headers?: Readonly<Record<string, string>> } = {},
+    { headers, ...options }: HttpExceptionOptions & { headers?: Record<string, string> } = {},
   ) {
-    const { error, status, outcome } = errorCatalogue[kind];
+    const { error, status, outcome, headers: usual } = errorCatalogue[kind];
     super({ error, message } satisfies ErrorBody, status, options);
-    this.headers = headers;
+    this.headers = headers ?? usual;
     this.outcome = outcome;
   }
 
@@ -133,14 +139,13 @@ export class PlantStoreError extends HttpException {
   }
 }
 
+// A kind has a class when hosts catch it, or when several files throw it.
+
 /** The base of an error whose message is that of the catalogue unless told otherwise. */
-function errorOf(
-  kind: ErrorKind,
-  headers: Readonly<Record<string, string>> = {},
-): new (message?: string) => PlantStoreError {
+function errorOf(kind: ErrorKind): new (message?: string) => PlantStoreError {
   return class extends PlantStoreError {
     constructor(message?: string) {
-      super(kind, message, { headers });
+      super(kind, message);
     }
   };
 }
@@ -157,9 +162,6 @@ export class InvalidPlantError extends errorOf('invalidPlant') {}
 /** 40003: the id is taken. It reveals nothing about the stored plant. */
 export class IdTakenError extends errorOf('idTaken') {}
 
-/** 40004: the body's media type or content encoding is not supported. */
-export class UnsupportedMediaTypeError extends errorOf('unsupportedMediaType') {}
-
 /** 40005: the body is larger than the limit, which the message says. */
 export class BodyTooLargeError extends PlantStoreError {
   /** @param limit bytes */
@@ -174,15 +176,8 @@ export class InvalidIdempotencyKeyError extends errorOf('invalidIdempotencyKey')
 /** 40007: the same caller created a plant with this id and idempotency key, but with other content. */
 export class IdempotencyKeyReusedError extends errorOf('idempotencyKeyReused') {}
 
-/** 40100: no bearer token. The challenge has no error code, RFC 6750 section 3. */
-export class MissingCredentialsError extends errorOf('missingCredentials', {
-  'WWW-Authenticate': 'Bearer realm="plants"',
-}) {}
-
-/** 40101: the bearer token is invalid, RFC 6750 section 3.1. */
-export class InvalidTokenError extends errorOf('invalidToken', {
-  'WWW-Authenticate': 'Bearer realm="plants", error="invalid_token"',
-}) {}
+/** 40101: the bearer token is invalid. */
+export class InvalidTokenError extends errorOf('invalidToken') {}
 
 /** 40300: the token is valid but lacks the required scope, RFC 6750 section 3.1. */
 export class InsufficientScopeError extends PlantStoreError {
@@ -194,32 +189,13 @@ export class InsufficientScopeError extends PlantStoreError {
     scope: string,
     readonly caller?: { readonly name: string; readonly issuer?: string },
   ) {
-    super('forbidden', undefined, {
-      headers: {
-        'WWW-Authenticate': `Bearer realm="plants", error="insufficient_scope", scope="${scope}"`,
-      },
-    });
+    const challenge = `${CHALLENGE}, error="insufficient_scope", scope="${scope}"`;
+    super('forbidden', undefined, { headers: { 'WWW-Authenticate': challenge } });
   }
 }
 
 /** 40400: there is nothing at this path. */
 export class NotFoundError extends errorOf('notFound') {}
-
-/** 40500: the path does not support this method, RFC 9110 section 15.5.6. */
-export class MethodNotAllowedError extends PlantStoreError {
-  /** @param allowed the methods that the path supports */
-  constructor(allowed: readonly string[]) {
-    super('methodNotAllowed', undefined, { headers: { Allow: allowed.join(', ') } });
-  }
-}
-
-/** 42900: the caller has used up its quota, RFC 6585 section 4. */
-export class TooManyRequestsError extends PlantStoreError {
-  /** @param retryAfter seconds */
-  constructor(retryAfter: number) {
-    super('tooManyRequests', undefined, { headers: { 'Retry-After': String(retryAfter) } });
-  }
-}
 
 /** 50100: the server does not support the method or the transfer coding. */
 export class NotImplementedError extends errorOf('notImplemented') {}
@@ -227,7 +203,7 @@ export class NotImplementedError extends errorOf('notImplemented') {}
 /** 50300: refused before anything was stored. The client may repeat the request. */
 export class UnavailableError extends PlantStoreError {
   constructor(options: { cause?: unknown } = {}) {
-    super('unavailable', undefined, { ...options, headers: { 'Retry-After': '1' } });
+    super('unavailable', undefined, options);
   }
 }
 
@@ -237,19 +213,3 @@ export class OutcomeUnknownError extends PlantStoreError {
     super('outcomeUnknown', undefined, options);
   }
 }
-
-/** An error has been answered. */
-export interface ErrorEvent {
-  readonly error: PlantStoreError;
-  /** The request that it answers; undefined for one that Node's HTTP parser refused. */
-  readonly request: IncomingMessage | undefined;
-}
-
-/** Node's diagnostics channel of the errors answered; its messages are {@link ErrorEvent}s. */
-export const errorChannel = channel('plant-store:error');
-
-/**
- * Node's diagnostics channel of the requests answered with 5xx, while their line is logged; its
- * messages are the requests. Bind a store to it to know the request of the line.
- */
-export const failureChannel = channel('plant-store:failure');

@@ -2,7 +2,7 @@ import { Body, Controller, Module, Post, Req, Version, VersioningType } from '@n
 import type { INestApplication } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import { type HostRequest, nodeRequest } from '../http/node-request';
+import { type HostRequest, nodeRequest } from '../http/request';
 import { keepBodiesUnread, readBody, ReadsBody, wasRead } from './read-body';
 
 @Controller()

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { Body, Controller, Module, Post, Req } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import { type HostRequest, nodeRequest } from '../http/node-request';
+import { type HostRequest, nodeRequest } from '../http/request';
 import { keepBodiesUnread, readBody, ReadsBody, wasRead } from './read-body';
 
 @Controller()

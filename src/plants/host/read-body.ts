@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { HttpAdapterHost } from '@nestjs/core';
 import { BodyTooLargeError } from '../errors/errors';
-import { type HostRequest, nodeRequest } from '../http/node-request';
+import { type HostRequest, nodeRequest } from '../http/request';
 import { markForExpress, removeMarks, skipParsers } from './express';
 import { bodySourceOf, markForFastify, prepareFastify } from './fastify';
 

@@ -7,23 +7,26 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import {
-  errorCatalogue,
-  errorChannel,
-  type ErrorEvent,
-  type ErrorKind,
-  InvalidTokenError,
-  MalformedRequestError,
-  MissingCredentialsError,
-  PlantStoreError,
-  UnavailableError,
-} from '../errors/errors';
+import { errorCatalogue, type ErrorKind, PlantStoreError } from '../errors/errors';
+import { errorChannel, type ErrorEvent } from '../plants.channels';
 import { FailureLog } from './failure-log';
-import { type HostRequest, nodeRequest } from './node-request';
-import { securityHeaders } from './security-headers';
+import { type HostRequest, nodeRequest } from './request';
+
+/**
+ * The security header fields of errors, pages and documents: no sniffing, no caching, no scripts and no
+ * frames. No browser could act on them in the answer to a creation, which only a script can ask for.
+ *
+ * `Strict-Transport-Security` is left to the operator: it commits a whole host name to HTTPS.
+ */
+export const securityHeaders = {
+  'X-Content-Type-Options': 'nosniff',
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+} as const;
 
 /** The catalogue entry for a status that Nest, Fastify or a guard of the host has set. */
 const kindOfStatus: Partial<Record<number, ErrorKind>> = {
+  401: 'missingCredentials',
   403: 'forbidden',
   404: 'notFound',
   // Set by a timeout interceptor of the host, when the plant may already be stored.
@@ -34,6 +37,7 @@ const kindOfStatus: Partial<Record<number, ErrorKind>> = {
   429: 'tooManyRequests',
   431: 'headersTooLarge',
   501: 'notImplemented',
+  503: 'unavailable',
 };
 
 /** Turns every exception into the Error body. Of a 5xx the log gets the cause. */
@@ -52,7 +56,7 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
     const hostRequest = http.getRequest<HostRequest>();
     const response = http.getResponse<unknown>();
     const request = nodeRequest(hostRequest);
-    const failure = toPlantStoreError(exception, request);
+    const failure = toCatalogueError(exception, request);
     if (!isAborted(exception, request)) {
       errorChannel.publish({ error: failure, request } satisfies ErrorEvent);
       if (isServerFault(failure)) this.failures.write(failure, hostRequest);
@@ -71,18 +75,18 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
   }
 }
 
-function toPlantStoreError(exception: unknown, request: IncomingMessage): PlantStoreError {
+/** The error of the catalogue that answers an exception. */
+function toCatalogueError(exception: unknown, request: IncomingMessage): PlantStoreError {
   if (exception instanceof PlantStoreError) return exception;
-  if (isAborted(exception, request)) return new MalformedRequestError();
-  const options = { cause: exception };
+  if (isAborted(exception, request)) return new PlantStoreError('malformedRequest');
   const status = exception instanceof HttpException ? exception.getStatus() : 500;
-  if (status === 401) {
-    const isBearer = /^bearer(?:[ \t]|$)/i.test(request.headers.authorization ?? '');
-    return isBearer ? new InvalidTokenError() : new MissingCredentialsError();
-  }
-  if (status === 503) return new UnavailableError(options);
   const kind = kindOfStatus[status] ?? (status < 500 ? 'malformedRequest' : 'internal');
-  return new PlantStoreError(kind, undefined, options);
+  const isBearer = /^bearer(?:[ \t]|$)/i.test(request.headers.authorization ?? '');
+  return new PlantStoreError(
+    kind === 'missingCredentials' && isBearer ? 'invalidToken' : kind,
+    undefined,
+    { cause: exception },
+  );
 }
 
 /** Whether the client closed the connection in the middle of the body. Nothing failed here. */

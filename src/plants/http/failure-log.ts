@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { failureChannel, type PlantStoreError } from '../errors/errors';
-import { LogThrottle } from './log-throttle';
+import type { PlantStoreError } from '../errors/errors';
+import { failureChannel } from '../plants.channels';
 
 /**
  * Logs the errors that are answered with 5xx: one line each, with its cause, and at most ten a second
@@ -23,5 +23,42 @@ export class FailureLog {
 
   flush(): void {
     this.throttle.flush();
+  }
+}
+
+/**
+ * Keeps repeated log lines from flooding the log: of each kind, the first few in a second may be
+ * written, and the others are counted.
+ */
+export class LogThrottle<Kind> {
+  private readonly counts = new Map<Kind, number>();
+
+  /**
+   * @param limit lines a second of each kind; 0 only counts them
+   * @param report logs, once a second, how many lines of a kind exceeded the limit
+   */
+  constructor(
+    private readonly limit: number,
+    private readonly report: (kind: Kind, exceeding: number) => void,
+  ) {}
+
+  /** Counts a line of a kind, and tells whether it may be written. */
+  admit(kind: Kind): boolean {
+    if (this.counts.size === 0) {
+      setTimeout(() => {
+        this.flush();
+      }, 1000).unref();
+    }
+    const count = (this.counts.get(kind) ?? 0) + 1;
+    this.counts.set(kind, count);
+    return count <= this.limit;
+  }
+
+  /** Reports what has been counted so far, and starts anew. */
+  flush(): void {
+    for (const [kind, count] of this.counts) {
+      if (count > this.limit) this.report(kind, count - this.limit);
+    }
+    this.counts.clear();
   }
 }

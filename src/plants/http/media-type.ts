@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { UnsupportedMediaTypeError } from '../errors/errors';
-import { fieldValues } from './node-request';
+import { PlantStoreError } from '../errors/errors';
+import { fieldValues } from './request';
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 /** RFC 9110 section 5.6.4, where a backslash stands for the character after it. */
@@ -25,15 +25,18 @@ export function isJsonMediaType(contentType: string): boolean {
   return contentType === 'application/json' || JSON_IN_UTF_8.test(contentType);
 }
 
-/** @throws UnsupportedMediaTypeError unless the body is declared as JSON in UTF-8, without a coding */
+/** @throws PlantStoreError unless the body is declared as JSON in UTF-8, without a coding */
 export function assertJsonContent(message: IncomingMessage): void {
   const types = fieldValues(message, 'content-type');
   if (types.length !== 1 || !types.every(isJsonMediaType)) {
-    throw new UnsupportedMediaTypeError('The Content-Type must be application/json, in UTF-8.');
+    throw new PlantStoreError(
+      'unsupportedMediaType',
+      'The Content-Type must be application/json, in UTF-8.',
+    );
   }
   // RFC 9110 section 8.4: a list of codings. `identity` stands for no coding.
   const codings = message.headers['content-encoding']?.split(',');
   if (codings?.some((coding) => !/^(?:identity)?$/i.test(coding.trim()))) {
-    throw new UnsupportedMediaTypeError('The body must not have a Content-Encoding.');
+    throw new PlantStoreError('unsupportedMediaType', 'The body must not have a Content-Encoding.');
   }
 }
