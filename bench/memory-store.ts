@@ -4,7 +4,6 @@ import { AppModule, equip } from '../src/app.module';
 import { readEnvironment } from '../src/server/environment';
 import { createFastifyAdapter } from '../src/server/fastify-adapter';
 import { createLogger } from '../src/server/logger';
-import { HeadRules } from '../src/server/request-listener';
 import { PlantsRepository } from '../src/plants';
 
 /** Our service over a store that forgets: the pipeline alone, everything but the commit. */
@@ -19,12 +18,11 @@ async function main(): Promise<void> {
       queueLength: () => 0,
     })
     .compile();
-  const rules = new HeadRules(settings.bodyLimit, settings.corsOrigins);
-  const app = module.createNestApplication<NestFastifyApplication>(
-    createFastifyAdapter(settings, rules),
-    { bodyParser: false, logger: false },
-  );
-  rules.admission = equip(app, settings, createLogger(settings.logLevel));
+  const app = module.createNestApplication<NestFastifyApplication>(createFastifyAdapter(settings), {
+    bodyParser: false,
+    logger: false,
+  });
+  equip(app, settings, createLogger(settings.logLevel));
   await app.listen(settings.port, settings.host);
 }
 

@@ -5,8 +5,10 @@ import type { Logger as PinoLogger } from 'pino';
 import { PlantsModule, PlantsRepository } from './plants';
 import { BearerGuard, ErrorFilter, TokenVerifier } from './plants/program';
 import { logAccess } from './server/access-log';
+import { BodyMemory } from './server/body-memory';
 import { serveDocument } from './server/document.routes';
 import type { Settings } from './server/environment';
+import { askForBodies } from './server/expect-continue';
 import { createFastifyAdapter } from './server/fastify-adapter';
 import { Readiness, serveHealth } from './server/health';
 import { shedLoad } from './server/load-shedding';
@@ -16,7 +18,6 @@ import { MetricsController } from './server/metrics.controller';
 import { NestLogger } from './server/nest-logger';
 import type { RateLimitOptions } from './server/rate-limit.guard';
 import { identifyFailedRequests } from './server/request-context';
-import { type Admission, HeadRules } from './server/request-listener';
 
 /** The standalone service: the first host of {@link PlantsModule}. */
 @Module({
@@ -57,36 +58,28 @@ async function createRateLimitGuard(options: RateLimitOptions): Promise<CanActiv
  */
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
   const logger = createLogger(settings.logLevel);
-  const rules = new HeadRules(settings.bodyLimit, settings.corsOrigins);
   const app = await NestFactory.create<NestFastifyApplication>(
     AppModule.register(settings),
-    createFastifyAdapter(settings, rules),
+    createFastifyAdapter(settings),
     { bodyParser: false, abortOnError: false, logger: new NestLogger(logger) },
   );
   for (const warning of settings.warnings) new Logger('Environment').warn(warning);
-  rules.admission = equip(app, settings, logger);
+  equip(app, settings, logger);
   return app;
 }
 
 /**
- * Adds what operators need: metrics, logs, load shedding, health, the OpenAPI document.
- *
- * @returns what decides about creations before their bodies are read
+ * Adds what operators need: metrics, logs, load shedding, health, the OpenAPI document. Creations are
+ * admitted before their bodies are read.
  */
-export function equip(
-  app: NestFastifyApplication,
-  settings: Settings,
-  logger: PinoLogger,
-): Admission {
+export function equip(app: NestFastifyApplication, settings: Settings, logger: PinoLogger): void {
   const instance = app.getHttpAdapter().getInstance();
   app.get(Metrics).measure(instance);
   identifyFailedRequests();
   if (settings.accessLog) logAccess(instance, logger, settings.trustedProxies);
   serveHealth(instance, app.get(Readiness));
   if (settings.docs) serveDocument(app);
-  const guard = app.get(BearerGuard);
-  return {
-    admit: shedLoad(instance, app.get(PlantsRepository, { strict: false })),
-    authenticate: (request) => guard.authenticate(request),
-  };
+  const plants = app.get(PlantsRepository, { strict: false });
+  shedLoad(instance, plants, new BodyMemory(settings.bodyLimit));
+  askForBodies(instance, app.get(BearerGuard));
 }

@@ -39,8 +39,8 @@ export function logAccess(
     if (error.outcome && request && isCreation(request)) outcomes.set(request, error.outcome);
   };
   const writeRefusal = (message: unknown): void => {
-    const { request: raw, requestId: id, status, caller } = message as Refusal;
-    write({ id, raw }, caller, { status, ms: 0 });
+    const { request: raw, requestId: id, status } = message as Refusal;
+    write({ id, raw }, {}, { status, ms: 0 });
   };
   subscribe(instance, errorChannel, rememberOutcome);
   subscribe(instance, refusalChannel, writeRefusal);

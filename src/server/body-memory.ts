@@ -4,22 +4,20 @@ import { UnavailableError } from '../plants';
 
 const MIB = 2 ** 20;
 
-/** Bytes from which a body counts. Most are smaller, and cost no bookkeeping. */
+/** Bytes from which a body counts. Most are smaller. */
 const SMALLEST = 4096;
 
 /** Bytes of memory that the process uses without bodies. */
 const BASE = 150 * MIB;
 
 /**
- * How much memory a byte of an admitted body takes at worst: received, decoded, copied for the store,
- * written into the answer, and all of these not collected yet. `small-memory` in `test/faults` measures it.
+ * How many bytes of memory each byte of a body takes at worst. The body is received, decoded, copied for
+ * the store and written into the answer, and the garbage collector may not have freed any of these.
+ * `small-memory` in `test/faults` measures it.
  */
 const FACTOR = 16;
 
-/**
- * Bounds the memory of the bodies that are received or worked on at the same time, by the memory that
- * the process may use: that of its control group (container), or else of the machine.
- */
+/** Bounds the memory that the bodies of all creations in progress take together. */
 export class BodyMemory {
   private reserved = 0;
   private readonly limit: number;
@@ -30,14 +28,15 @@ export class BodyMemory {
 
   /**
    * @param bodyLimit bytes of the largest body that is accepted
-   * @param memory bytes that the process may use
+   * @param memory bytes that the process may use: by default those of its control group (container), or
+   * else of the machine
    */
   constructor(
     private readonly bodyLimit: number,
-    // Of a group without a limit it is 0, or more than there is.
+    // A control group without a limit reports 0, or more than the machine has.
     memory = Math.min(process.constrainedMemory() || Infinity, totalmem()),
   ) {
-    // Bodies may have 2 MiB in any memory.
+    // However small the memory is, bodies may have 2 MiB.
     this.limit = Math.max(2 * MIB, Math.floor((memory - BASE) / FACTOR));
   }
 
@@ -46,19 +45,13 @@ export class BodyMemory {
    *
    * @throws UnavailableError when there is no room for it
    */
-  reserve(request: IncomingMessage, response: ServerResponse): void {
-    const size = this.sizeOf(request);
+  reserve({ headers }: IncomingMessage, response: ServerResponse): void {
+    // In chunks, a body may have any length up to the limit.
+    const isChunked = headers['transfer-encoding'] !== undefined;
+    const size = isChunked ? this.bodyLimit : Number(headers['content-length'] ?? 0);
     if (size < SMALLEST) return;
     if (this.reserved > 0 && this.reserved + size > this.limit) throw this.full;
     this.reserved += size;
     response.once('close', () => (this.reserved -= size));
-  }
-
-  /** The bytes that a body may have: the limit of all if its length is not declared. */
-  private sizeOf({ headers }: IncomingMessage): number {
-    if (headers['transfer-encoding'] !== undefined) return this.bodyLimit;
-    const length = Number(headers['content-length'] ?? 0);
-    // Refused for its length, unread.
-    return length <= this.bodyLimit ? length : 0;
   }
 }

@@ -23,16 +23,16 @@ interface ClientError extends Error {
 }
 
 /**
- * The open connections of a server. Each has one request in progress, and the others wait for their
- * turn. So a request behind an answer that closes the connection is never processed, RFC 9112 section
- * 9.6: when its turn comes, the socket has ended.
+ * The open connections of a server. Each has one request in progress, and later requests wait. So a
+ * request behind an answer that closes the connection is never processed, RFC 9112 section 9.6: the
+ * socket has ended before the request is begun.
  */
 export class Connections {
   /** All sockets. With TLS also the raw ones, known before the handshake ends. */
   private readonly sockets = new Set<Socket>();
   /** The response to the latest request, until that is received and answered. */
   private readonly latest = new WeakMap<Socket, ServerResponse>();
-  /** The responses whose turn has not come. */
+  /** The responses whose request is not begun. */
   private readonly waiting = new WeakSet<ServerResponse>();
   /** Why the bytes of a connection cannot be parsed any further. */
   private readonly faults = new WeakMap<Socket, PlantStoreError>();
@@ -53,22 +53,18 @@ export class Connections {
   }
 
   /**
-   * Calls back when it is the turn of a request: at once unless an earlier one is in progress, and
-   * never when the connection has ended before. The answer says if it closes the connection.
+   * Begins a request at once, or when the one before it is answered; never when the connection has
+   * ended. The answer says if it closes the connection.
    */
   take(request: IncomingMessage, response: ServerResponse, proceed: () => void): void {
     const { socket } = request;
-    if (!socket.writable) {
-      request.resume();
-      return;
-    }
     const before = this.latest.get(socket);
     this.latest.set(socket, response);
     response.on('close', () => {
       // Idle connections hold no response: with thousands of them, that is memory.
       if (request.complete && this.latest.get(socket) === response) this.latest.delete(socket);
     });
-    if (before === undefined || before.writableFinished) {
+    if (!socket.writable || before === undefined || before.writableFinished) {
       this.begin(request, response, proceed);
       return;
     }
@@ -98,7 +94,7 @@ export class Connections {
     }
     // Node.js repeats the error with each segment behind it.
     if (!socket.writable || this.faults.has(socket)) return;
-    this.faults.set(socket, toPlantStoreError(error));
+    this.faults.set(socket, explainParserError(error));
     const latest = this.latest.get(socket);
     if (latest === undefined || latest.writableFinished) this.endFaulty(socket);
     else if (latest.req.complete || latest.headersSent) {
@@ -106,7 +102,7 @@ export class Connections {
         this.endFaulty(socket);
       });
     }
-    // The fault is in the body of a request. If that waits for its turn, begin() will see the fault.
+    // The fault is in the body of a request. If that waits, begin() will see the fault.
     else if (!this.waiting.has(latest)) this.endFaulty(socket);
   }
 
@@ -151,17 +147,11 @@ export class Connections {
   }
 }
 
-function toPlantStoreError({ code, rawPacket, bytesParsed }: ClientError): PlantStoreError {
-  switch (code) {
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new PlantStoreError('requestTimeout');
-    case 'HPE_HEADER_OVERFLOW':
-      return new PlantStoreError('headersTooLarge');
-    case 'HPE_INVALID_METHOD': {
-      const line = Buffer.isBuffer(rawPacket) ? rawPacket.toString('latin1', bytesParsed) : '';
-      return UNKNOWN_METHOD.test(line) ? new NotImplementedError() : new MalformedRequestError();
-    }
-    default:
-      return new MalformedRequestError();
-  }
+function explainParserError({ code, rawPacket, bytesParsed }: ClientError): PlantStoreError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new PlantStoreError('requestTimeout');
+  if (code === 'HPE_HEADER_OVERFLOW') return new PlantStoreError('headersTooLarge');
+  const isMethod = code === 'HPE_INVALID_METHOD' && Buffer.isBuffer(rawPacket);
+  return isMethod && UNKNOWN_METHOD.test(rawPacket.toString('latin1', bytesParsed))
+    ? new NotImplementedError()
+    : new MalformedRequestError();
 }

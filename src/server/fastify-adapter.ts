@@ -16,7 +16,8 @@ import { allowOrigins, isPreflight, refusedOriginLog } from './cors';
 import { isCreation } from './creation';
 import { createServer, type HttpOptions, limitConnections } from './http-server';
 import { dropBody } from './linger';
-import type { HeadRules } from './request-listener';
+import { requestId } from './request-context';
+import { listenForRequests } from './request-listener';
 
 /** RFC 2046 section 4.5.1. */
 const ANY_BYTES = 'application/octet-stream';
@@ -28,19 +29,17 @@ const DRAIN_SHARE = 0.8;
  * Creates the Fastify adapter of the service. The rules of a request's head apply before Fastify sees
  * it, bodies stay bytes, refusals below Nest carry the Error body, and closing answers every accepted
  * request. Use it with Nest's `bodyParser: false`.
- *
- * @param rules of the heads of requests
  */
-export function createFastifyAdapter(options: HttpOptions, rules: HeadRules): FastifyAdapter {
+export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   const { bodyLimit, corsOrigins } = options;
   const server = createServer(options);
   limitConnections(server, options.maxConnections);
   const connections = new Connections(server);
   const adapter = new FastifyAdapter({
-    genReqId: rules.idOf,
+    genReqId: requestId,
     bodyLimit,
     serverFactory: (handle: RequestListener) => {
-      rules.listen(server, connections, handle);
+      listenForRequests(server, connections, options, handle);
       return server;
     },
     // While closing, a request on an open connection is answered like any other.
@@ -56,17 +55,31 @@ export function createFastifyAdapter(options: HttpOptions, rules: HeadRules): Fa
   keepBodiesUnparsed(instance, bodyLimit);
   declareBytes(adapter);
   if (corsOrigins.length > 0) allowOrigins(adapter, corsOrigins);
-  const logRefusedOrigin = refusedOriginLog(corsOrigins);
+  addHooks(instance, refusedOriginLog(corsOrigins));
+  instance.addHook('preClose', () =>
+    connections.drain((options.shutdownTimeout - options.shutdownGrace) * DRAIN_SHARE),
+  );
+  return adapter;
+}
+
+/** @param logRefusedOrigin is called for each CORS preflight */
+function addHooks(
+  instance: FastifyInstance,
+  logRefusedOrigin: (request: FastifyRequest) => void,
+): void {
   instance.addHook('onRequest', (request, reply, done) => {
+    const { headers } = request;
     void reply.header('X-Request-Id', request.id);
     if (!isCreation(request.raw)) void reply.headers(securityHeaders);
+    // Until the client is asked for the body, see askForBodies().
+    if (headers.expect !== undefined) void reply.header('Connection', 'close');
     if (isPreflight(request)) logRefusedOrigin(request);
     // Fastify would refuse a malformed media type before the guard runs. The pipe reads the original
     // from the raw header fields.
-    if (request.headers['content-type'] !== undefined) request.headers['content-type'] = ANY_BYTES;
+    if (headers['content-type'] !== undefined) headers['content-type'] = ANY_BYTES;
     const error = findRouteFault(request, instance);
     // The plugin's route of preflights has Fastify's error handler, not that of Nest.
-    if (error && request.method === 'OPTIONS' && !request.is404) answer(reply, error);
+    if (error && request.method === 'OPTIONS' && !request.is404) sendError(reply, error);
     else done(error);
   });
   instance.addHook('onSend', ({ raw }, reply, _payload, done) => {
@@ -76,10 +89,6 @@ export function createFastifyAdapter(options: HttpOptions, rules: HeadRules): Fa
     if (isSending && reply.getHeader('connection') === 'close') dropBody(raw, done);
     else done();
   });
-  instance.addHook('preClose', () =>
-    connections.drain((options.shutdownTimeout - options.shutdownGrace) * DRAIN_SHARE),
-  );
-  return adapter;
 }
 
 /** Why no route answers a request: an unknown path, or a method that the path does not support. */
@@ -103,7 +112,7 @@ function findRouteFault(
 }
 
 /** Answers an error that Nest's filter does not see. */
-function answer(reply: FastifyReply, error: PlantStoreError): void {
+function sendError(reply: FastifyReply, error: PlantStoreError): void {
   errorChannel.publish({ error, request: reply.request.raw } satisfies ErrorEvent);
   void reply
     .status(error.getStatus())
@@ -116,7 +125,7 @@ function keepBodiesUnparsed(instance: FastifyInstance, limit: number): void {
   instance.removeAllContentTypeParsers();
   // '*' is for a body without a media type. All others have become ANY_BYTES.
   instance.addContentTypeParser(['*', ANY_BYTES], (_request, payload, done) => {
-    // Fastify would copy each body, and take its listeners away again: 4% of a creation.
+    // Not Fastify's own reading, whose refusal of a large body does not name the limit.
     collectBytes(payload, limit, done);
   });
 }

@@ -1,12 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer as createHttpServer, type Server } from 'node:http';
-import { createServer as createHttpsServer } from 'node:https';
 import { Logger } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { NotFoundError, LogThrottle } from '../plants/program';
 import { refuse } from './refusal';
-import { requestIds } from './request-listener';
-import { readTls, reloadTls, secureOptions, type TlsFiles } from './tls';
+import { createTlsServer, type TlsFiles } from './tls';
 
 /** Durations are in milliseconds, sizes in bytes. */
 export interface HttpOptions {
@@ -46,24 +44,11 @@ export function createServer(options: HttpOptions): Server {
     // Node answers a missing Host with an empty body; findHeadFault() answers with the Error body.
     requireHostHeader: false,
   };
-  const server = options.tls
-    ? createTlsServer(options.tls, settings, options.headersTimeout)
-    : createHttpServer(settings);
+  const server = options.tls ? createTlsServer(options.tls, settings) : createHttpServer(settings);
   // Our rules see all fields. The size of the header section bounds their number.
   server.maxHeadersCount = 0;
   // Connections decides about a stalled connection. A client that does not send gets 408 before.
   return server.setTimeout(options.requestTimeout + 2 * TIMEOUT_CHECK_INTERVAL);
-}
-
-function createTlsServer(files: TlsFiles, settings: object, handshakeTimeout: number): Server {
-  const pair = readTls(files);
-  const server = createHttpsServer({
-    ...settings,
-    ...secureOptions(pair.current),
-    handshakeTimeout,
-  });
-  reloadTls(server, pair);
-  return server;
 }
 
 /** What {@link createHealthServer} serves, and how many connections it accepts. */
@@ -71,17 +56,16 @@ const HEALTH_PATHS = ['/health/live', '/health/ready', '/metrics'];
 const HEALTH_CONNECTIONS = 8;
 
 /**
- * Creates a server for health and metrics alone. It answers although all connections of the service
- * are taken, and until the process ends, which it does not delay.
+ * Creates a server for health and metrics alone. It has connections of its own, for when all those of
+ * the service are taken. It answers until the process ends, and does not delay the end.
  */
 export function createHealthServer(instance: FastifyInstance, options: HttpOptions): Server {
   const server = createServer(options);
-  const idOf = requestIds();
   server.maxConnections = HEALTH_CONNECTIONS;
   server.on('connection', (socket) => socket.unref());
   server.on('request', (request, response) => {
     if (HEALTH_PATHS.includes(request.url ?? '')) instance.routing(request, response);
-    else refuse(request, response, new NotFoundError(), idOf(request), []);
+    else refuse(request, response, new NotFoundError(), []);
   });
   return server.unref();
 }

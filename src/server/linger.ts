@@ -21,13 +21,13 @@ export function endAndLinger(socket: Socket, announced = 0): void {
   socket.end();
   socket.resume();
   const limit = socket.bytesRead + announced + LINGER_BYTES;
+  let time = 0;
   const counting = setInterval(() => {
-    if (socket.bytesRead > limit) socket.destroy();
+    time += INTERVAL;
+    if (socket.bytesRead > limit || time >= LINGER) socket.destroy();
   }, INTERVAL).unref();
-  const timer = setTimeout(() => socket.destroy(), LINGER).unref();
   socket.once('close', () => {
     clearInterval(counting);
-    clearTimeout(timer);
   });
 }
 

@@ -1,7 +1,7 @@
-import type { ServerResponse } from 'node:http';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { FastifyInstance } from 'fastify';
 import { UnavailableError, type PlantsRepository } from '../plants';
+import { BodyMemory } from './body-memory';
+import { isCreation } from './creation';
 
 /**
  * Creations that may be in progress while the event loop is late. Not zero: refusals alone can keep
@@ -9,23 +9,25 @@ import { UnavailableError, type PlantsRepository } from '../plants';
  */
 const LATE_LIMIT = 2048;
 
-/** Milliseconds between the timers that measure the delay of the event loop, which includes it. */
-const RESOLUTION = 20;
+/** Milliseconds between two looks at the event loop. */
+const INTERVAL = 20;
 
-/** The mean delay from which the event loop counts as late: half a second, in nanoseconds. */
-const LATE = (RESOLUTION + 500) * 1e6;
+/** How late a look must be for the event loop to count as late, in milliseconds. */
+const LATE = 500;
 
 /**
- * Refuses creations with 503 while too many plants wait, or while the event loop is late and too many
- * creations are in progress. Neither the token nor the body of a refused creation is read.
+ * Refuses creations with 503 while too many plants wait, while the event loop is late and too many
+ * creations are in progress, or while their bodies use too much memory. Neither the token nor the body
+ * of a refused creation is read.
  *
- * @returns what to call for each creation; it throws UnavailableError
+ * @param bodies the memory for bodies
  */
 export function shedLoad(
   instance: FastifyInstance,
   plants: PlantsRepository,
+  bodies: BodyMemory,
   lateLimit = LATE_LIMIT,
-): (response: ServerResponse) => void {
+): void {
   const isLate = watchEventLoop(instance);
   // Created once, so that thousands of refusals a second do not each capture a stack trace.
   const late = new UnavailableError({ cause: new Error('overloaded: the event loop is delayed') });
@@ -35,26 +37,28 @@ export function shedLoad(
 
   let inProgress = 0;
   const release = (): number => inProgress--;
-  return (response) => {
-    if (plants.isFull()) throw full;
-    if (inProgress >= lateLimit && isLate()) throw late;
-    inProgress++;
-    response.on('close', release);
-  };
+  instance.addHook('onRequest', ({ raw: request }, { raw: response }, done) => {
+    if (isCreation(request)) {
+      if (plants.isFull()) throw full;
+      if (inProgress >= lateLimit && isLate()) throw late;
+      bodies.reserve(request, response);
+      inProgress++;
+      response.on('close', release);
+    }
+    done();
+  });
 }
 
 function watchEventLoop(instance: FastifyInstance): () => boolean {
   let isLate = false;
-  const delay = monitorEventLoopDelay({ resolution: RESOLUTION });
-  delay.enable();
-  const sampling = setInterval(() => {
-    // Nothing was measured if no timer fired at all.
-    isLate = delay.count === 0 || delay.mean > LATE;
-    delay.reset();
-  }, 250).unref();
+  let lookedAt = performance.now();
+  const looking = setInterval(() => {
+    const now = performance.now();
+    isLate = now - lookedAt > INTERVAL + LATE;
+    lookedAt = now;
+  }, INTERVAL).unref();
   instance.addHook('onClose', (_instance, done) => {
-    clearInterval(sampling);
-    delay.disable();
+    clearInterval(looking);
     done();
   });
   return () => isLate;

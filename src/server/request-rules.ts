@@ -2,12 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { PlantStoreError } from '../plants';
-import {
-  MalformedRequestError,
-  NotFoundError,
-  NotImplementedError,
-  fieldValues,
-} from '../plants/program';
+import { fieldValues, MalformedRequestError, NotImplementedError, pathOf } from '../plants/program';
 
 /** RFC 3986 section 3.2.2: a registered name or an IPv4 address, which may be empty, and a port. */
 const NAMED_HOST = /^(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*(?::\d*)?$/;
@@ -68,25 +63,20 @@ function isHost(value: string): boolean {
 }
 
 /**
- * Brings the target of a request into origin form with no needless escape, RFC 9112 section 3.2 and
- * RFC 3986 section 6.2.2.2. Routers have rules of their own about all others.
- *
- * @throws MalformedRequestError when it is malformed, or of a form that its method must not have
- * @throws NotFoundError when it is the server as a whole (`OPTIONS *`), which has nothing to say
+ * The target of a request in origin form with no needless escape, RFC 9112 section 3.2 and RFC 3986
+ * section 6.2.2.2. Routers have rules of their own about all others. Undefined when it is malformed, or
+ * of a form that its method must not have.
  */
-export function normalizeTarget({ url = '', method, socket }: IncomingMessage): string {
-  if (url === '*' && method === 'OPTIONS') throw new NotFoundError();
+export function normalizeTarget({ url = '', socket }: IncomingMessage): string | undefined {
   const target = url.startsWith('/') ? url : toOriginForm(url, socket instanceof TLSSocket);
-  if (target === undefined || !ORIGIN_FORM.test(target)) throw malformedTarget();
-  if (!target.includes('%')) return target;
-  const [path = '', ...query] = target.split(/(?=\?)/);
+  if (target === undefined || !ORIGIN_FORM.test(target)) return undefined;
   try {
     // Escapes that are no UTF-8 name no path.
-    decodeURIComponent(path);
+    decodeURIComponent(pathOf(target));
   } catch {
-    throw malformedTarget();
+    return undefined;
   }
-  return path.replace(UNRESERVED, decodeURIComponent) + query.join('');
+  return target.replace(UNRESERVED, decodeURIComponent);
 }
 
 /** The path and query of a target in absolute form; undefined when it has another form. */
@@ -99,10 +89,6 @@ function toOriginForm(target: string, isSecure: boolean): string | undefined {
   if (scheme.length === 5 && !isSecure) return undefined;
   // RFC 9110 section 4.2.3: an empty path is that of the root.
   return rest.startsWith('/') ? rest : `/${rest}`;
-}
-
-function malformedTarget(): MalformedRequestError {
-  return new MalformedRequestError('The request target is malformed.');
 }
 
 /** Whether the answer to a request closes the connection, RFC 9112 section 9.3. */

@@ -1,5 +1,5 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import type { Server } from 'node:https';
+import { createServer, type Server } from 'node:https';
 import { createSecureContext } from 'node:tls';
 import { Logger } from '@nestjs/common';
 import { FileFollower, OperatorError } from '../plants/program';
@@ -20,43 +20,37 @@ const CIPHERS = [
   ...['ECDHE+AESGCM', 'ECDHE+CHACHA20'],
 ].join(':');
 
-interface Pair {
+/** Options of a server, and of its new secure contexts, which keep none of the old. */
+interface SecureOptions {
   readonly cert: Buffer;
   readonly key: Buffer;
+  readonly ciphers: string;
 }
-
-/** The options of a server, and of its new secure contexts, which keep none of the old. */
-export function secureOptions(pair: Pair): Pair & { ciphers: string } {
-  return { ...pair, ciphers: CIPHERS };
-}
-
-type TlsPair = FileFollower<Pair>;
 
 /** @throws OperatorError when a file cannot be read, is not PEM, or the two do not belong together */
-export function readTls({ certificate, key }: TlsFiles): TlsPair {
+export function readTls({ certificate, key }: TlsFiles): FileFollower<SecureOptions> {
   try {
-    return new FileFollower([certificate, key], (cert: Buffer, keyOfCert: Buffer) => {
-      const pair = { cert, key: keyOfCert };
-      // A secure context takes a key of another type, and then every handshake fails.
-      if (!isPair(pair)) throw new Error(NO_PAIR);
-      createSecureContext(pair);
-      return pair;
-    });
+    return new FileFollower([certificate, key], readPair);
   } catch (cause) {
     throw new OperatorError(cannotBeUsed((cause as Error).message), { cause });
   }
 }
 
 /**
- * Uses the certificate and key for new connections, as they are after each change, until the server
- * is closed. While they are invalid, for example because only one of the two is written yet, the last
+ * Creates a server that uses the certificate and key for new connections, as they are after each
+ * change. While they are invalid, for example because only one of the two is written yet, the last
  * valid pair stays in use.
+ *
+ * @throws OperatorError when the certificate or its key cannot be used
  */
-export function reloadTls(server: Server, pair: TlsPair): void {
+export function createTlsServer(files: TlsFiles, settings: { headersTimeout: number }): Server {
+  const pair = readTls(files);
+  const handshakeTimeout = settings.headersTimeout;
+  const server = createServer({ ...settings, ...pair.current, handshakeTimeout });
   const logger = new Logger('TLS');
   pair.start({
-    changed: (contents) => {
-      server.setSecureContext(secureOptions(contents));
+    changed: (options) => {
+      server.setSecureContext(options);
       logger.log('Read the changed certificate and key. New connections use them.');
     },
     failed: (message) => {
@@ -66,9 +60,18 @@ export function reloadTls(server: Server, pair: TlsPair): void {
   server.once('close', () => {
     pair.stop();
   });
+  return server;
 }
 
-function isPair({ cert, key }: Pair): boolean {
+function readPair(cert: Buffer, key: Buffer): SecureOptions {
+  // A secure context takes a key of another type, and then every handshake fails.
+  if (!belongTogether(cert, key)) throw new Error(NO_PAIR);
+  const options = { cert, key, ciphers: CIPHERS };
+  createSecureContext(options);
+  return options;
+}
+
+function belongTogether(cert: Buffer, key: Buffer): boolean {
   try {
     return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
   } catch {

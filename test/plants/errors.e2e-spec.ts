@@ -5,7 +5,6 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { AppModule } from '../../src/app.module';
 import { readEnvironment } from '../../src/server/environment';
 import { createFastifyAdapter } from '../../src/server/fastify-adapter';
-import { HeadRules } from '../../src/server/request-listener';
 import { errorCatalogue, OutcomeUnknownError, PlantsRepository } from '../../src/plants';
 import { answerOf, TOKEN } from '../support/application';
 import { expectAsDeclared } from '../support/contract';
@@ -53,7 +52,7 @@ describe('a failing store', () => {
       .compile();
     const error = jest.fn();
     const app = module.createNestApplication<NestFastifyApplication>(
-      createFastifyAdapter(settings, new HeadRules(settings.bodyLimit, [])),
+      createFastifyAdapter(settings),
       { bodyParser: false, logger: { error, log: jest.fn(), warn: jest.fn() } },
     );
     await app.init();

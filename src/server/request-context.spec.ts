@@ -1,0 +1,17 @@
+import { requestId } from './request-context';
+
+const idGiven = (given: string) => requestId({ headers: { 'x-request-id': given } });
+
+describe('a request id', () => {
+  it.each(['7', 'a-b_c.d:e/f+g=h@i', 'x'.repeat(128)])('is the one given: %s', (given) => {
+    expect(idGiven(given)).toBe(given);
+  });
+
+  it.each(['', ' ', 'a b', 'a\tb', 'a"b', '{}', 'ä', 'x'.repeat(129), 'a,b'])(
+    'is made, each time another, when what is given is not well-formed: %j',
+    (given) => {
+      expect(idGiven(given)).toMatch(/^[0-9a-f-]{36}$/);
+      expect(idGiven(given)).not.toBe(idGiven(given));
+    },
+  );
+});
