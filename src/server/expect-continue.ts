@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { type BearerGuard, InsufficientScopeError } from '../plants/program';
+import type { BearerGuard } from '../plants/program';
 import { isCreation } from './creation';
 
 /**
@@ -13,17 +13,10 @@ export function askForBodies(instance: FastifyInstance, guard: BearerGuard): voi
       done();
       return;
     }
-    guard.authenticate(request.raw).then(
-      () => {
-        reply.removeHeader('Connection').raw.writeContinue();
-        done();
-      },
-      (error: Error) => {
-        // For the access log.
-        if (error instanceof InsufficientScopeError)
-          Object.assign(request, { caller: error.caller });
-        done(error);
-      },
-    );
+    const proceed = (): void => {
+      reply.removeHeader('Connection').raw.writeContinue();
+      done();
+    };
+    guard.authenticate(request).then(proceed, done);
   });
 }

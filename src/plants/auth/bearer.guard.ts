@@ -1,9 +1,8 @@
-import type { IncomingMessage } from 'node:http';
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { InsufficientScopeError } from '../errors/errors';
 import { type HostRequest, nodeRequest } from '../http/request';
 import { BearerToken } from './bearer-token';
-import type { Grant, Scope } from './caller';
+import type { Scope } from './caller';
 import { TokenVerifier } from './token-verifier';
 
 /** By the method of a controller. Reading metadata of Nest would cost each request half a microsecond. */
@@ -27,27 +26,25 @@ export class BearerGuard implements CanActivate {
   /** @throws as {@link BearerGuard.authenticate} */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<HostRequest>();
-    const grant = await this.verifier.verify(BearerToken.fromRequest(nodeRequest(request)));
-    // Also for the log of a refusal.
-    request.caller = grant.caller;
-    assertScope(grant, scopeOfRoute.get(context.getHandler()));
+    await this.authenticate(request, scopeOfRoute.get(context.getHandler()));
     return true;
   }
 
   /**
-   * Decides whether a request may create a plant, before there is a route.
+   * Decides whether a request may go on, and sets its caller.
    *
+   * @param scope what the request needs; by default, that of a creation
    * @throws PlantStoreError when the request has no bearer credentials
    * @throws InvalidTokenError when the bearer token is invalid
    * @throws InsufficientScopeError when the token is valid but lacks the scope
    * @throws UnavailableError when the token cannot be verified now
    */
-  async authenticate(request: IncomingMessage): Promise<void> {
-    assertScope(await this.verifier.verify(BearerToken.fromRequest(request)));
+  async authenticate(request: HostRequest, scope: Scope = 'create'): Promise<void> {
+    const token = BearerToken.fromRequest(nodeRequest(request));
+    const { caller, missing } = await this.verifier.verify(token);
+    // Also for the log of a refusal.
+    request.caller = caller;
+    const required = missing[scope];
+    if (required !== undefined) throw new InsufficientScopeError(required);
   }
-}
-
-function assertScope({ caller, missing }: Grant, scope: Scope = 'create'): void {
-  const required = missing[scope];
-  if (required !== undefined) throw new InsufficientScopeError(required, caller);
 }

@@ -181,14 +181,8 @@ export class InvalidTokenError extends errorOf('invalidToken') {}
 
 /** 40300: the token is valid but lacks the required scope, RFC 6750 section 3.1. */
 export class InsufficientScopeError extends PlantStoreError {
-  /**
-   * @param scope the required scope, RFC 6749 section 3.3
-   * @param caller whose token it is, for logs
-   */
-  constructor(
-    scope: string,
-    readonly caller?: { readonly name: string; readonly issuer?: string },
-  ) {
+  /** @param scope the required scope, RFC 6749 section 3.3 */
+  constructor(scope: string) {
     const challenge = `${CHALLENGE}, error="insufficient_scope", scope="${scope}"`;
     super('forbidden', undefined, { headers: { 'WWW-Authenticate': challenge } });
   }
