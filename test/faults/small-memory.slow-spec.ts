@@ -15,34 +15,27 @@ describe('a small memory', () => {
   afterEach(() => memory.remove());
 
   it.each([
-    { limit: 256, connections: 64, size: 64 * KIB, statuses: [200] },
-    { limit: 256, connections: 1024, size: 64 * KIB, statuses: [200, 503] },
-    { limit: 256, connections: 64, size: MIB, statuses: [200, 503] },
-    { limit: 512, connections: 256, size: MIB, statuses: [200, 503] },
+    { limit: 256, connections: 64, size: 64 * KIB, statuses: ['200'] },
+    { limit: 256, connections: 1024, size: 64 * KIB, statuses: ['200', '503'] },
+    { limit: 256, connections: 64, size: MIB, statuses: ['200', '503'] },
+    { limit: 512, connections: 256, size: MIB, statuses: ['200', '503'] },
   ])(
     'of $limit MiB answers $statuses to $connections callers with bodies of $size bytes',
     async ({ limit, connections, size, statuses }) => {
       memory = SmallMemory.make(limit * MIB);
       const service = await home.start({}, memory.wrapper);
+      const url = await service.url();
       const name = 'x'.repeat(size - 64);
-      const counts = new Map<number, number>();
-      let lost = 0;
       let id = 0;
       const end = performance.now() + DURATION;
-      await putLoad({
-        url: await service.url(),
-        connections,
-        next: () => (performance.now() < end ? creation(++id, name) : undefined),
-        onAnswer: (_id, { status }) => counts.set(status, (counts.get(status) ?? 0) + 1),
-        onLost: () => lost++,
-      });
+      const next = () => (performance.now() < end ? creation(++id, name) : undefined);
 
-      expect(lost).toBe(0);
-      expect([...counts.keys()].filter((status) => !statuses.includes(status))).toEqual([]);
-      expect(counts.get(200)).toBeGreaterThan(0);
+      const counts = await putLoad({ url, connections, next });
+
+      expect(counts).toHaveProperty('200');
+      expect(statuses).toEqual(expect.arrayContaining(Object.keys(counts)));
       expect((await service.post('{"id":0,"name":"Fern"}')).status).toBe(200);
       expect(await service.end()).toEqual({ code: 0, signal: null });
     },
-    120_000,
   );
 });

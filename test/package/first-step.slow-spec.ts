@@ -1,16 +1,12 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import { cpSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { useFolder } from '../support/folder';
-import { recordProcess } from '../support/run-folder';
 import { shell } from '../support/run';
+import { TestProcess } from '../support/test-process';
+import { PROJECT, run } from './packed';
 
 /** What a newcomer types first, in a clean copy. It asks the registry, so it is no part of npm test. */
-
-const PROJECT = join(__dirname, '../..');
-/** Without the Node.js that npm puts first for scripts: a newcomer has the machine's. */
-const PATH = process.env.PATH?.split(delimiter).filter((part) => !part.includes('node_modules'));
 
 const folder = useFolder();
 
@@ -20,39 +16,25 @@ describe('npm ci && npm start', () => {
     for (const file of files.split('\0').filter((name) => name !== '')) {
       cpSync(join(PROJECT, file), join(folder, file));
     }
-    const env = { PATH: PATH?.join(delimiter), HOME: process.env.HOME, PORT: '0' };
+    // Without the Node.js that npm puts first for scripts: a newcomer has the machine's.
+    const path = process.env.PATH?.split(delimiter).filter(
+      (part) => !part.includes('node_modules'),
+    );
+    const env = { PATH: path?.join(delimiter), HOME: process.env.HOME, PORT: '0' };
 
-    const npm = spawn('sh', ['-c', 'npm ci && exec npm start'], {
-      cwd: folder,
-      env,
-      detached: true,
-    });
-    recordProcess(npm);
-    const closed = once(npm, 'close');
-    let output = '';
-    npm.stderr.on('data', (chunk) => (output += String(chunk)));
-    npm.stdout.on('data', (chunk) => (output += String(chunk)));
+    // With a group of its own: npm, its shell and the service.
+    const command = ['setsid', 'sh', '-c', 'exec 2>&1; npm ci && exec npm start'];
+    const npm = new TestProcess(command, { cwd: folder, env });
     try {
-      let curl: string | undefined;
-      while (curl === undefined) {
-        await Promise.race([
-          once(npm.stdout, 'data'),
-          once(npm.stderr, 'data'),
-          closed.then(() => Promise.reject(new Error(output))),
-        ]);
-        curl = /^ *(curl .*)\n/m.exec(output)?.[1];
-      }
+      const [, curl = ''] = await npm.says(/^ *(curl .*)\n/m);
       const answer = await shell(curl, { env });
-      const [size = ''] = execFileSync('du', ['-sm', 'node_modules'], {
-        cwd: folder,
-        encoding: 'utf8',
-      }).split('\t');
+      const [size = ''] = run(folder, 'du', '-sm', 'node_modules').split('\t');
+
       expect(answer.stdout).toMatch(/^HTTP\/1.1 200 [^]*\r\n\r\n{"name":"Fern","tag":"shade"}$/);
       expect(Number(size)).toBeLessThanOrEqual(500);
     } finally {
-      // npm, its shell and the service.
-      if (npm.pid !== undefined && npm.exitCode === null) process.kill(-npm.pid);
-      await closed;
+      if (npm.child.pid !== undefined && npm.child.exitCode === null) process.kill(-npm.child.pid);
+      await npm.end();
     }
-  }, 600_000);
+  }, 900_000);
 });

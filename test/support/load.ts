@@ -6,12 +6,13 @@ export interface LoadOptions {
   readonly connections: number;
   /** The next request, as it goes over the wire, a byte a character; undefined ends the connection that asks. */
   readonly next: () => { readonly id: number; readonly text: string } | undefined;
-  readonly onAnswer: (id: number, answer: { status: number; body: string }) => void;
-  /** A request that got no complete answer before its connection ended. */
-  readonly onLost?: (id: number) => void;
+  readonly onAnswer?: (id: number, answer: { status: number; body: string }) => void;
   /** Milliseconds to wait before the next request after an answer of 503. */
   readonly backOff?: number;
 }
+
+/** How many requests were answered, by status, and how many got no complete answer. */
+export type Counts = Partial<Record<number | 'lost', number>>;
 
 export function creation(id: number, name = 'Fern'): { id: number; text: string } {
   const body = `{"id":${id},"name":"${name}"}`;
@@ -23,11 +24,15 @@ export function creation(id: number, name = 'Fern'): { id: number; text: string 
  * Puts a load on the service over raw sockets, each with one request at a time, and resolves once
  * all of them have ended. A connection that the service closes is not opened again.
  */
-export async function putLoad(options: LoadOptions): Promise<void> {
-  await Promise.all(Array.from({ length: options.connections }, () => drive(options)));
+export async function putLoad(options: LoadOptions): Promise<Counts> {
+  const counts: Counts = {};
+  await Promise.all(Array.from({ length: options.connections }, () => drive(options, counts)));
+  return counts;
 }
 
-async function drive({ url, next, onAnswer, onLost, backOff = 0 }: LoadOptions): Promise<void> {
+async function drive(options: LoadOptions, counts: Counts): Promise<void> {
+  const { url, next, onAnswer, backOff = 0 } = options;
+  const count = (outcome: keyof Counts) => (counts[outcome] = (counts[outcome] ?? 0) + 1);
   const socket = connect(Number(url.port), url.hostname);
   socket.setNoDelay();
   let current: number | undefined;
@@ -57,12 +62,13 @@ async function drive({ url, next, onAnswer, onLost, backOff = 0 }: LoadOptions):
     const closes = /connection: close/i.test(received);
     const body = received.slice(headEnd + 4, end);
     received = '';
-    onAnswer(id, { status, body });
+    count(status);
+    onAnswer?.(id, { status, body });
     if (closes) socket.end();
     else if (status === 503 && backOff > 0) setTimeout(send, backOff);
     else send();
   });
   socket.on('error', () => undefined);
   await new Promise((resolve) => socket.once('close', resolve));
-  if (current !== undefined) onLost?.(current);
+  if (current !== undefined) count('lost');
 }

@@ -1,37 +1,21 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { spawn as spawnOnTerminal } from '@lydell/node-pty';
-import { programEnvironment, recordProcess } from './run-folder';
 import type { Run } from './run';
+import { programEnvironment } from './run-folder';
+import { TestProcess } from './test-process';
 
 const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 
-/** The built `plant-store` as a process, with pipes. */
-export class ProgramProcess {
-  readonly child: ChildProcess;
-  stdout = '';
-  stderr = '';
-  /** The exit code and signal, once it has ended and all its output has been read. */
-  protected readonly closed: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
-
+/** The built `plant-store` as a process. */
+export class ProgramProcess extends TestProcess {
   /** @param options with `wrapper`, a program that runs the command, and its arguments */
   constructor(
     args: readonly string[],
     environment: NodeJS.ProcessEnv = {},
-    options: { cwd?: string; wrapper?: readonly string[] } = {},
+    { cwd, wrapper = [] }: { cwd?: string; wrapper?: readonly string[] } = {},
   ) {
-    const { cwd, wrapper = [] } = options;
-    const [program = '', ...rest] = [...wrapper, process.execPath, PROGRAM, ...args];
-    this.child = spawn(program, rest, { cwd, env: { ...programEnvironment(), ...environment } });
-    recordProcess(this.child);
-    this.child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
-    this.child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
-    this.child.stdin?.on('error', () => undefined);
-    this.closed = once(this.child, 'close').then(([code, signal]) => ({
-      code: code as number | null,
-      signal: signal as NodeJS.Signals | null,
-    }));
+    const env = { ...programEnvironment(), ...environment };
+    super([...wrapper, process.execPath, PROGRAM, ...args], { cwd, env });
   }
 }
 

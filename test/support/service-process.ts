@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Plant } from '../../src/plants';
 import { TOKEN } from './application';
@@ -32,12 +31,8 @@ export class ServiceProcess extends ProgramProcess {
 
   /** Where it listens, once it does. */
   async url(): Promise<URL> {
-    for (;;) {
-      const [, url] = /Listening on (https?:[^"\s]+)/.exec(this.stdout) ?? [];
-      if (url !== undefined) return new URL(url);
-      const output = once(this.child.stdout ?? this.child, 'data');
-      await Promise.race([output, this.ended.then(() => Promise.reject(new Error(this.stderr)))]);
-    }
+    const [, url = ''] = await this.says(/Listening on (https?:[^"\s]+)/);
+    return new URL(url);
   }
 
   /** Sends a body to `POST /plants`, with {@link TOKEN} and as JSON unless told otherwise. */
@@ -74,12 +69,6 @@ export class ServiceProcess extends ProgramProcess {
 
   kill(signal: NodeJS.Signals): void {
     this.child.kill(signal);
-  }
-
-  /** Sends a signal and waits for the end. */
-  end(signal: NodeJS.Signals = 'SIGTERM'): ServiceProcess['ended'] {
-    this.kill(signal);
-    return this.ended;
   }
 }
 

@@ -1,12 +1,10 @@
 import { basename } from 'node:path';
-import type { TestApplication } from '../../support/application';
-import { ClientProject, example, startForClients } from '../../support/client-project';
-import { makeUnreliable } from '../../support/unreliable-proxy';
+import { TestApplication, TOKEN } from '../../support/application';
 import { python, type Run, shell } from '../../support/run';
+import { makeUnreliable } from '../../support/unreliable-proxy';
+import { ClientProject, example } from './client-project';
 
 /** The programs of docs/clients.md. They need languages and generators of others, so not in npm test. */
-
-jest.setTimeout(120_000);
 
 /** Not a NewPlant, in three ways. */
 const MISTAKES = `import { createPlant } from './plant-store/index.js';
@@ -32,13 +30,13 @@ const AS_IT_COMES = {
 };
 
 describe('docs/clients.md', () => {
-  let application: TestApplication;
-  /** With the client of the package, a generated one, and the programs of the page. */
+  const application = TestApplication.use();
+  /** With the client of the package, generated ones, and the programs of the page. */
   let project: ClientProject;
   let compiled: Run;
   let env: NodeJS.ProcessEnv;
   beforeAll(async () => {
-    ({ application, env } = await startForClients());
+    env = { ...process.env, PLANT_STORE: application.url.origin, TOKEN };
     const sources = {
       'client.ts': example('The client', 'ts'),
       'generated.ts': example('Generated', 'ts'),
@@ -47,16 +45,17 @@ describe('docs/clients.md', () => {
       ...AS_IT_COMES,
     };
     project = new ClientProject(sources, env);
-    const commands = [
+    for (const command of [
       example('Generated', 'sh'),
       'npx openapi-ts -i "$PLANT_STORE/openapi.json" -o src/hey-api -p @hey-api/client-fetch @hey-api/sdk',
       'npx oazapfts "$PLANT_STORE/openapi.json" src/oazapfts.ts',
-    ];
-    await Promise.all(commands.map((command) => project.generate(command)));
-    compiled = await project.compile();
+    ]) {
+      const { code, stdout, stderr } = await project.shell(command);
+      if (code !== 0) throw new Error(stdout + stderr);
+    }
+    compiled = await project.shell('npx tsc -p .');
   });
-  afterAll(async () => {
-    await application.stop();
+  afterAll(() => {
     project.remove();
   });
 
@@ -125,13 +124,13 @@ describe('docs/clients.md', () => {
     async (program) => {
       application.store.removePlants();
 
-      await project.run(program, env);
+      await project.run(program);
 
       expect(application.store.plants()).toMatchObject([{ id: 9_007_199_254_741_004n }]);
     },
   );
 
   it('says that hey-api with transformers sends a string', async () => {
-    expect((await project.run('transformers.js', env)).stdout).toContain('40002');
+    expect((await project.run('transformers.js')).stdout).toContain('40002');
   });
 });

@@ -1,8 +1,7 @@
-import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder, removeFolder } from '../../support/folder';
-import { answerCases, Host, installHost, packPackage } from './hosts';
+import { configure, run, usePackage } from '../packed';
+import { expectContract, Host, installHost } from './hosts';
 
 const PROGRAM = `import 'reflect-metadata';
 import { Module } from '@nestjs/common';
@@ -25,18 +24,6 @@ async function start(): Promise<void> {
 void start();
 `;
 
-const CONFIGURATION = {
-  compilerOptions: {
-    module: 'nodenext',
-    target: 'es2022',
-    strict: true,
-    ...{ experimentalDecorators: true, emitDecoratorMetadata: true, skipLibCheck: true },
-    types: ['node'],
-    ...{ rootDir: 'src', outDir: 'dist' },
-  },
-  include: ['src'],
-};
-
 /** All in one file, but for what is not installed, and for what Nest 11 loads as an ES module. */
 const ONE_FILE = `module.exports = (options) => ({
   ...options,
@@ -46,63 +33,47 @@ const ONE_FILE = `module.exports = (options) => ({
 
 const WORKER = 'node_modules/plant-store/dist/plants/persistence/sqlite/sqlite.worker.js';
 
-let folder: string;
-let tarball: string;
-let host: Host | undefined;
-beforeAll(() => {
-  folder = makeFolder();
-  tarball = packPackage(folder);
-});
-afterEach(async () => {
-  await host?.stop();
-  host = undefined;
-});
-afterAll(() => {
-  removeFolder(folder);
-});
+const packed = usePackage();
 
 describe.each([11, 12] as const)('a host on Nest %d, bundled with Rspack', (nest) => {
   let home: string;
+  let host: Host | undefined;
   beforeAll(() => {
-    ({ home } = installHost(folder, `rspack${nest}`, tarball));
+    ({ home } = installHost(`rspack${nest}`, packed));
     mkdirSync(join(home, 'src'));
     writeFileSync(join(home, 'src/main.ts'), PROGRAM);
-    writeFileSync(join(home, 'tsconfig.json'), JSON.stringify(CONFIGURATION));
+    configure(home, { skipLibCheck: true, rootDir: 'src', outDir: 'dist' });
     writeFileSync(join(home, 'nest-cli.json'), JSON.stringify({ sourceRoot: 'src' }));
-  }, 240_000);
+  });
+  afterEach(() => host?.end());
 
   function build(): void {
     const cli = join(home, 'node_modules/@nestjs/cli/bin/nest.js');
-    execFileSync(process.execPath, [cli, 'build', '--builder', 'rspack'], {
-      cwd: home,
-      stdio: 'pipe',
-    });
+    run(home, process.execPath, cli, 'build', '--builder', 'rspack');
   }
 
-  async function expectContract(folderOfHost: string): Promise<void> {
-    host = await Host.startProgram(folderOfHost, 'dist/main.js');
+  async function expectToServe(folder: string): Promise<void> {
+    host = await Host.startProgram(folder, 'dist/main.js');
 
-    const { actual, expected } = await answerCases(host);
-
-    expect(actual).toEqual(expected);
-    expect(host.output).toBe('');
+    await expectContract(host);
+    expect(host.stderr).toBe('');
   }
 
   it('answers as the contract says, with packages outside the bundle', async () => {
     build();
 
-    await expectContract(home);
-  }, 120_000);
+    await expectToServe(home);
+  });
 
   it('answers as the contract says, as one file beside node_modules', async () => {
     writeFileSync(join(home, 'rspack.config.js'), ONE_FILE);
     build();
 
-    await expectContract(home);
-  }, 120_000);
+    await expectToServe(home);
+  });
 
   it('answers as the contract says, as one file alone, with the file it asks for beside it', async () => {
-    const lonely = join(folder, `lonely${nest}`);
+    const lonely = join(packed.folder, `lonely${nest}`);
     writeFileSync(join(home, 'rspack.config.js'), ONE_FILE);
     build();
     cpSync(join(home, 'dist'), join(lonely, 'dist'), { recursive: true });
@@ -112,6 +83,6 @@ describe.each([11, 12] as const)('a host on Nest %d, bundled with Rspack', (nest
     );
     copyFileSync(join(home, WORKER), join(lonely, 'dist/sqlite.worker.cjs'));
 
-    await expectContract(lonely);
-  }, 120_000);
+    await expectToServe(lonely);
+  });
 });

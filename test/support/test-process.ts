@@ -1,0 +1,56 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { recordProcess } from './run-folder';
+
+/** How a process ended. */
+interface End {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A process with pipes, which ends with the run of the tests at the latest. */
+export class TestProcess {
+  readonly child: ChildProcess;
+  stdout = '';
+  stderr = '';
+  /** Once it has ended and all its output has been read. */
+  protected readonly closed: Promise<End>;
+
+  constructor(
+    [program = '', ...args]: readonly string[],
+    options: { cwd?: string | undefined; env: NodeJS.ProcessEnv },
+  ) {
+    const child = spawn(program, args, options);
+    recordProcess(child);
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
+    child.stdin.on('error', () => undefined);
+    this.child = child;
+    this.closed = new Promise((resolve) => {
+      child.once('close', (code, signal) => {
+        resolve({ code, signal });
+      });
+    });
+  }
+
+  /**
+   * The first match in the standard output, once there is one.
+   *
+   * @throws Error with all that it printed, when it ends before
+   */
+  async says(pattern: RegExp): Promise<RegExpExecArray> {
+    for (;;) {
+      const match = pattern.exec(this.stdout);
+      if (match) return match;
+      const output = once(this.child.stdout ?? this.child, 'data');
+      const failure = () => Promise.reject(new Error(this.stdout + this.stderr));
+      await Promise.race([output, this.closed.then(failure)]);
+    }
+  }
+
+  /** Sends a signal and waits for the end. */
+  end(signal: NodeJS.Signals = 'SIGTERM'): Promise<End> {
+    this.child.kill(signal);
+    return this.closed;
+  }
+}
