@@ -16,17 +16,15 @@ describe('a page of another origin in Chromium', () => {
     else response.setHeader('Content-Type', 'text/javascript').end(MODULE);
   });
   let origin: string;
-  let browser: TestBrowser;
+  const browser = TestBrowser.use();
   let page: Page;
   beforeAll(async () => {
     await once(pages.listen(0, '127.0.0.1'), 'listening');
     origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
-    browser = await TestBrowser.start();
-    page = await (await browser.newContext({})).newPage();
+    page = await browser.newPage();
     await page.goto(origin);
-  }, 120_000);
-  afterAll(async () => {
-    await browser.stop();
+  });
+  afterAll(() => {
     pages.close();
   });
 
@@ -46,7 +44,7 @@ describe('a page of another origin in Chromium', () => {
     expect(answer).toEqual({ name: 'Fern', isReplay: true });
     expect(application.store.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
     await application.stop();
-  }, 60_000);
+  });
 
   it('follows no redirect with the client, whose status browsers hide', async () => {
     const failure = await page.evaluate(`(async () => {
@@ -60,5 +58,5 @@ describe('a page of another origin in Chromium', () => {
       message: 'A redirect is not from a plant store: ',
       outcome: 'unknown',
     });
-  }, 60_000);
+  });
 });

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Page } from 'playwright-core';
 import { TestApplication, TOKEN } from '../support/application';
 import { TestBrowser } from '../support/browser';
 import { errorBodies } from '../support/error-bodies';
@@ -153,20 +152,14 @@ describe('a preflight of an origin that is not listed', () => {
 });
 
 describe('a page of another origin in Chromium', () => {
-  let browser: TestBrowser;
-  let pages: Server;
+  const browser = TestBrowser.use();
+  const pages = createServer((_request, response) => response.end('<!doctype html>'));
   let origin: string;
   beforeAll(async () => {
-    browser = await TestBrowser.start();
-    pages = createServer((_request, response) => response.end('<!doctype html>')).listen(
-      0,
-      '127.0.0.1',
-    );
-    await once(pages, 'listening');
+    await once(pages.listen(0, '127.0.0.1'), 'listening');
     origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
   });
-  afterAll(async () => {
-    await browser.stop();
+  afterAll(() => {
     pages.close();
   });
 
@@ -174,9 +167,8 @@ describe('a page of another origin in Chromium', () => {
   async function create(environment: NodeJS.ProcessEnv, token: string): Promise<unknown> {
     const application = await TestApplication.start(environment);
     const url = await application.listen();
-    const context = await browser.newContext({});
+    const page = await browser.newPage();
     try {
-      const page: Page = await context.newPage();
       await page.goto(origin);
       return await page.evaluate(
         async ([target, authorization]) => {
@@ -199,7 +191,7 @@ describe('a page of another origin in Chromium', () => {
         [new URL('/plants', url).href, `Bearer ${token}`] as const,
       );
     } finally {
-      await context.close();
+      await page.close();
       await application.stop();
     }
   }

@@ -1,12 +1,10 @@
 import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type BrowserContext, type Page, type Request } from 'playwright-core';
+import type { Page, Request } from 'playwright-core';
 import { TestApplication, TOKEN } from '../support/application';
 import { TestBrowser } from '../support/browser';
 import { useServiceHome } from '../support/service-process';
-
-jest.setTimeout(120_000);
 
 const DESKTOP = { width: 1280, height: 900 };
 const PHONE = { width: 375, height: 740 };
@@ -29,16 +27,13 @@ const RUN_TOGETHER = `(() => {
 
 describe('Swagger UI in Chromium', () => {
   const application = TestApplication.use();
-  let browser: TestBrowser;
-  let context: BrowserContext;
+  const browser = TestBrowser.use();
   let page: Page;
   /** What the page wrote to the console or threw. */
   let pageErrors: string[];
   let requests: Request[];
   beforeAll(async () => {
-    browser = await TestBrowser.start();
-    context = await browser.newContext({ viewport: DESKTOP });
-    page = await context.newPage();
+    page = await browser.newPage();
     page.on('console', (message) => pageErrors.push(message.text()));
     page.on('pageerror', (error) => pageErrors.push(error.message));
     page.on('request', (each) => requests.push(each));
@@ -50,7 +45,6 @@ describe('Swagger UI in Chromium', () => {
     await page.setViewportSize(DESKTOP);
     await open();
   });
-  afterAll(() => browser.stop());
 
   const requestBody = () => page.locator('textarea');
 
@@ -154,7 +148,7 @@ describe('Swagger UI in Chromium', () => {
     expect((await execute()).status).toBe('401');
 
     const storage = await page.evaluate('({ ...localStorage, ...sessionStorage })');
-    expect([storage, await context.cookies()]).toEqual([{}, []]);
+    expect([storage, await page.context().cookies()]).toEqual([{}, []]);
   });
 
   it.each([

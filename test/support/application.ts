@@ -16,6 +16,7 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
   app!: NestFastifyApplication;
   /** Where it listens. */
   url!: URL;
+  private isStarted = false;
 
   private constructor(readonly store: Store) {}
 
@@ -23,16 +24,11 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
    * @param environment variables beside the defaults, as an operator would set them
    * @param store a SQLite file unless told otherwise
    */
-  static async start(environment?: NodeJS.ProcessEnv): Promise<TestApplication>;
-  static async start<Store extends TestStore>(
-    environment: NodeJS.ProcessEnv,
-    store: Store,
-  ): Promise<TestApplication<Store>>;
-  static async start(
+  static async start<Store extends TestStore = SqliteStore>(
     environment: NodeJS.ProcessEnv = {},
-    store: TestStore = new SqliteStore(),
-  ): Promise<TestApplication<TestStore>> {
-    const application = new TestApplication(store);
+    store?: Store,
+  ): Promise<TestApplication<Store>> {
+    const application = new TestApplication((store ?? new SqliteStore()) as Store);
     await application.init(environment);
     return application;
   }
@@ -78,7 +74,7 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
   }
 
   async stop(): Promise<void> {
-    await this.app.close();
+    if (this.isStarted) await this.app.close();
     await this.store.remove();
   }
 
@@ -92,6 +88,7 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
         ...environment,
       }),
     );
+    this.isStarted = true;
     await this.app.init();
     await this.app.getHttpAdapter().getInstance().ready();
   }

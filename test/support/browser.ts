@@ -2,12 +2,7 @@ import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import {
-  type Browser,
-  type BrowserContext,
-  type BrowserContextOptions,
-  chromium,
-} from 'playwright-core';
+import { type Browser, chromium, type Page } from 'playwright-core';
 import { makeFolder, removeFolder } from './folder';
 
 /** Unpacks the Chromium that the package carries, and prints where it is. */
@@ -15,13 +10,28 @@ const UNPACK = "require('@sparticuz/chromium').default.executablePath().then(con
 
 /** A real Chromium, headless, unpacked from its npm package into a folder of its own. */
 export class TestBrowser {
-  private constructor(
-    private readonly browser: Browser,
-    private readonly folder: string,
-  ) {}
+  private readonly folder = makeFolder();
+  private browser?: Browser;
 
-  static async start(): Promise<TestBrowser> {
-    const folder = makeFolder();
+  /** A browser that runs while the tests of the calling file or `describe` do. */
+  static use(): TestBrowser {
+    const browser = new TestBrowser();
+    beforeAll(() => browser.start());
+    afterAll(() => browser.stop());
+    return browser;
+  }
+
+  /** A page in a context of its own. */
+  async newPage(): Promise<Page> {
+    if (!this.browser) throw new Error('not started');
+    const page = await this.browser.newPage();
+    // That of the test is long enough.
+    page.setDefaultTimeout(0);
+    return page;
+  }
+
+  private async start(): Promise<void> {
+    const { folder } = this;
     const { stdout } = await promisify(execFile)(process.execPath, ['-e', UNPACK], {
       cwd: __dirname,
       // The package unpacks into the temporary folder, and the libraries that a bare system lacks
@@ -30,28 +40,18 @@ export class TestBrowser {
     });
     const fonts = join(folder, 'fonts.conf');
     writeFileSync(fonts, `<fontconfig><dir>${folder}/fonts</dir></fontconfig>`);
-    const browser = await chromium.launch({
+    const libraries = { FONTCONFIG_FILE: fonts, LD_LIBRARY_PATH: join(folder, 'al2023/lib') };
+    this.browser = await chromium.launch({
       executablePath: stdout.trim(),
       // Chromium's own sandbox needs what neither root nor a container has.
       chromiumSandbox: false,
-      // V8's last compiler: pages live for a second, too short to gain from it.
-      args: ['--js-flags=--no-turbofan'],
-      env: {
-        ...process.env,
-        HOME: folder,
-        FONTCONFIG_FILE: fonts,
-        LD_LIBRARY_PATH: join(folder, 'al2023/lib'),
-      },
+      env: { ...process.env, HOME: folder, ...libraries },
+      timeout: 0,
     });
-    return new TestBrowser(browser, folder);
   }
 
-  newContext(options: BrowserContextOptions): Promise<BrowserContext> {
-    return this.browser.newContext(options);
-  }
-
-  async stop(): Promise<void> {
-    await this.browser.close();
+  private async stop(): Promise<void> {
+    await this.browser?.close();
     removeFolder(this.folder);
   }
 }
