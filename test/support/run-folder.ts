@@ -1,14 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
-import {
-  chmodSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  rmSync,
-  statfsSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, globSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -26,20 +17,17 @@ const ROOM = 2 ** 31;
  * by a signal, the folder is removed and processes that the tests have left running end.
  */
 export default function makeRunFolder(): void {
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-run-'));
-  // PostgreSQL, which does not run as root, has its data in it.
-  chmodSync(folder, 0o755);
-  process.env.TMPDIR = folder;
-  const memory = hasRoom(MEMORY) ? mkdtempSync(join(MEMORY, 'plant-store-run-')) : undefined;
-  if (memory === undefined) mkdirSync(memoryFolder());
-  else {
-    chmodSync(memory, 0o755);
-    symlinkSync(memory, memoryFolder());
-  }
-  process.once('exit', () => {
-    cleanUp(folder);
-    if (memory !== undefined) removeFolder(memory);
+  const [folder, memory] = [tmpdir(), hasRoom(MEMORY) ? MEMORY : tmpdir()].map((parent) => {
+    const made = mkdtempSync(join(parent, 'plant-store-run-'));
+    // PostgreSQL, which does not run as root, has its data in it.
+    chmodSync(made, 0o755);
+    process.once('exit', () => {
+      cleanUp(made);
+    });
+    return made;
   });
+  process.env.TMPDIR = folder;
+  process.env.TEST_MEMORY = memory;
   for (const [signal, code] of Object.entries(EARLY_ENDS)) {
     process.once(signal, () => process.exit(code));
   }
@@ -63,7 +51,7 @@ export function programEnvironment(): NodeJS.ProcessEnv {
  * that do not synchronise them. It outlasts processes, not the machine.
  */
 export function memoryFolder(): string {
-  return join(tmpdir(), 'memory');
+  return process.env.TEST_MEMORY ?? tmpdir();
 }
 
 /** Has a process that a test started end with the run, should the test not end it. */
@@ -93,10 +81,6 @@ function cleanUp(folder: string): void {
       // It has ended by itself.
     }
   }
-  removeFolder(folder);
-}
-
-function removeFolder(folder: string): void {
   // A process that is ending may still write.
   rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 }
