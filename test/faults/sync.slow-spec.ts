@@ -55,7 +55,7 @@ describe('each acknowledged creation', () => {
   }, 120_000);
 });
 
-describe('commits that take eight seconds', () => {
+describe('commits that take six or eight seconds', () => {
   const home = useServiceHome();
   const outcomes = new Map<number, number>();
   let service: ServiceProcess;
@@ -84,7 +84,6 @@ describe('commits that take eight seconds', () => {
     });
     await until(async () => (await service.statusOf('/health/ready')) === 503);
     await load;
-    await service.untilReady();
   }
 
   function expectPromisesHeld(plants: readonly Plant[]): void {
@@ -96,9 +95,10 @@ describe('commits that take eight seconds', () => {
     expect(stored).toEqual(acknowledged.toSorted((one, other) => one - other));
   }
 
-  it('let no creation on SQLite wait for longer than the limits', async () => {
+  it('let no creation on SQLite wait for longer than the limits, and the service is not ready meanwhile', async () => {
     await start();
-    const [program = '', ...options] = strace('-p', String(service.pid), '-o', '/dev/null');
+    const trace = join(home.folder, 'trace');
+    const [program = '', ...options] = strace('-p', String(service.pid), '-o', trace);
     const inject = 'inject=fsync,fdatasync:delay_exit=8000000';
     const slow = spawn(program, [...options, '-e', 'trace=fsync,fdatasync', '-e', inject]);
     const status = () => readFileSync(`/proc/${service.pid}/status`, 'utf8');
@@ -107,8 +107,17 @@ describe('commits that take eight seconds', () => {
     await createMany();
 
     expectPromisesHeld(home.plants());
+    const readiness = new Set<number>();
+    const syncs = () => readFileSync(trace, 'latin1').split('\n').length;
+    const enough = syncs() + 3;
+    await until(async () => {
+      readiness.add(await service.statusOf('/health/ready'));
+      return syncs() >= enough;
+    });
+    expect(readiness).toEqual(new Set([503]));
     slow.kill();
     await once(slow, 'close');
+    await service.untilReady();
   }, 120_000);
 
   it('let no creation on PostgreSQL wait for longer than the limits', async () => {
@@ -116,13 +125,14 @@ describe('commits that take eight seconds', () => {
     await start(server.url());
     await server.execute(
       `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
-         $$ BEGIN PERFORM pg_sleep(8); RETURN NULL; END $$;
+         $$ BEGIN PERFORM pg_sleep(6); RETURN NULL; END $$;
        CREATE TRIGGER wait BEFORE INSERT ON plants EXECUTE FUNCTION wait()`,
     );
 
     await createMany();
 
     expectPromisesHeld(await server.plants());
+    await service.untilReady();
     await service.end('SIGKILL');
     await server.remove();
   }, 120_000);

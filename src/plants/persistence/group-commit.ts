@@ -1,5 +1,5 @@
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
-import { type BatchEvent, batchChannel, type CommitEvent, commitChannel } from '../plants.channels';
+import { batchChannel, type CommitEvent, commitChannel } from '../plants.channels';
 
 export interface GroupCommitOptions<Item, Outcome> {
   /**
@@ -22,40 +22,45 @@ export interface GroupCommitOptions<Item, Outcome> {
    */
   readonly deadline: number;
   /**
-   * Items are refused while this many batches have timed out and not ended. While fewer have, the next
-   * batch starts beside them.
+   * Takes as long as a commit, and stores nothing. It shows that a store is in time again, when no
+   * items come that would show it.
    */
-  readonly timedOutLimit: number;
+  readonly probe?: () => Promise<void>;
 }
 
 /** Milliseconds without an answer after which an item is late. */
 const LATE = 2000;
+/** Milliseconds from a late answer to a probe. */
+const PROBE_DELAY = 500;
 
-interface QueuedItem<Item, Outcome> {
+interface Rejectable {
+  readonly reject: (reason: PlantStoreError) => void;
+}
+
+interface QueuedItem<Item, Outcome> extends Rejectable {
   readonly item: Item;
   readonly since: number;
   readonly weight: number;
   readonly resolve: (outcome: Outcome) => void;
-  readonly reject: (reason: PlantStoreError) => void;
   readonly event: CommitEvent;
 }
 
 /**
  * Lets concurrent writes share commits: while one batch commits, the next one gathers. An idle store
  * commits a single item at once. A failed batch fails its items and nothing else. The items of a batch
- * that times out fail with "outcome unknown", but the batch is not cancelled.
+ * that times out fail with "outcome unknown". The batch is not cancelled, and no other starts beside it.
  */
 export class GroupCommit<Item, Outcome> {
   private queue: QueuedItem<Item, Outcome>[] = [];
   private totalQueueWeight = 0;
-  /** The batch under way, unless it has timed out. */
-  private current: readonly QueuedItem<Item, Outcome>[] | undefined;
+  /** Since when the oldest item of the batch under way has waited; undefined without a batch. */
+  private busySince: number | undefined;
+  /** Whether the batch under way has timed out. */
+  private isStuck = false;
   /** When an item was last answered late; -Infinity once one was answered in time again. */
   private lateAt = -Infinity;
   /** Milliseconds: a moving average, of which the latest batch makes up a quarter. */
   private averageDuration = 0;
-  private readonly timedOut = new Set<unknown>();
-  private isScheduled = false;
   private isClosing = false;
   private onIdle: (() => void) | undefined;
 
@@ -69,48 +74,41 @@ export class GroupCommit<Item, Outcome> {
    */
   submit(item: Item): Promise<Outcome> {
     const event: CommitEvent = {};
-    if (!commitChannel.hasSubscribers) return this.enqueue(item, event);
-    return commitChannel.tracePromise(() => this.enqueue(item, event), event);
-  }
-
-  private enqueue(item: Item, event: CommitEvent): Promise<Outcome> {
-    if (this.isClosing || this.isFull) return Promise.reject(new UnavailableError());
-    const weight = this.options.weigh(item);
-    this.totalQueueWeight += weight;
-    return new Promise((resolve, reject) => {
-      this.queue.push({ item, since: performance.now(), weight, resolve, reject, event });
-      this.schedule();
-    });
+    return commitChannel.tracePromise(() => {
+      if (this.isClosing || this.isFull) return Promise.reject(new UnavailableError());
+      // At the end of this turn of the event loop, so that the batch has all items of the turn.
+      if (this.isIdle) setImmediate(() => void this.commitBatch());
+      const weight = this.options.weigh(item);
+      this.totalQueueWeight += weight;
+      return new Promise((resolve, reject) => {
+        this.queue.push({ item, since: performance.now(), weight, resolve, reject, event });
+      });
+    }, event);
   }
 
   get queueLength(): number {
     return this.queue.length;
   }
 
-  /** Whether an item submitted now would be refused because of those in the queue. */
+  /** Whether an item submitted now would be refused because of those before it. */
   get isFull(): boolean {
     const { queueWeight, queueTime, batchWeight } = this.options;
     const time = (this.totalQueueWeight / batchWeight) * this.averageDuration;
     return this.isStuck || this.totalQueueWeight >= queueWeight || time >= queueTime;
   }
 
-  get isStuck(): boolean {
-    return this.timedOut.size >= this.options.timedOutLimit;
-  }
-
   /**
-   * Whether items are refused or answered late: for readiness probes. Once late, it stays so until an
-   * item is answered in time, or none has been late for as long as the deadline.
+   * Whether items are answered late: for readiness probes. Once late, it stays so until an item or a
+   * probe is answered in time, or none has been late for as long as the deadline.
    */
   get isLate(): boolean {
     return this.hasLateItem || performance.now() - this.lateAt < this.options.deadline;
   }
 
-  /** Whether items are refused, or one waits for its answer for long now. */
+  /** Whether an item has waited long for its answer by now. */
   get hasLateItem(): boolean {
     const now = performance.now();
-    const since = this.current?.[0]?.since ?? this.queue[0]?.since ?? now;
-    return this.isStuck || now - since >= LATE;
+    return now - (this.busySince ?? this.queue[0]?.since ?? now) >= LATE;
   }
 
   /** Forgets late answers, once something else has shown that the store answers in time. */
@@ -121,95 +119,78 @@ export class GroupCommit<Item, Outcome> {
   /** Refuses new items, and resolves once all earlier ones are settled. */
   async close(): Promise<void> {
     this.isClosing = true;
-    if (this.isIdle) return;
-    await new Promise<void>((resolve) => {
-      this.onIdle = resolve;
-    });
+    if (!this.isIdle) await new Promise<void>((resolve) => (this.onIdle = resolve));
   }
 
   private get isIdle(): boolean {
-    return !this.current && this.timedOut.size === 0 && this.queue.length === 0;
+    return this.busySince === undefined && this.queue.length === 0;
   }
 
-  /** Starts a batch at the end of this turn of the event loop, so that it has all items of the turn. */
-  private schedule(): void {
-    if (this.isScheduled || !this.canStart) return;
-    this.isScheduled = true;
-    setImmediate(() => {
-      this.isScheduled = false;
-      void this.commitBatch();
-    });
-  }
-
-  /** One batch at a time, besides those that have timed out. */
-  private get canStart(): boolean {
-    return !this.current && !this.isStuck;
-  }
-
-  private async commitBatch(): Promise<void> {
+  private commitBatch(): Promise<void> {
     const batch = this.takeBatch();
-    // Items may have been refused since the batch was scheduled.
-    if (batch.length === 0) return;
-    this.current = batch;
     for (const { event } of batch) event.batchSize = batch.length;
-    const start = performance.now();
-    const timer = setTimeout(() => {
-      this.current = undefined;
-      this.timedOut.add(batch);
-      this.noteAnswered(batch);
-      fail(batch, new OutcomeUnknownError());
-      if (this.isStuck) fail(this.take(Infinity), new UnavailableError());
-      this.refuseOverdue();
-      this.schedule();
-    }, this.options.deadline);
-
-    try {
+    return this.run(batch, async () => {
       const outcomes = await this.options.commit(batch.map(({ item }) => item));
       batch.forEach(({ resolve, reject }, at) => {
         const outcome = outcomes[at] as Outcome | PlantStoreError;
         if (outcome instanceof PlantStoreError) reject(outcome);
         else resolve(outcome);
       });
+    });
+  }
+
+  /** @param batch is under way meanwhile; empty for a probe */
+  private async run(
+    batch: readonly QueuedItem<Item, Outcome>[],
+    work: () => Promise<void>,
+  ): Promise<void> {
+    const { deadline, probe } = this.options;
+    const start = performance.now();
+    const since = (this.busySince = batch[0]?.since ?? start);
+    const timer = setTimeout(() => {
+      this.isStuck = true;
+      fail(batch, new OutcomeUnknownError());
+      fail(this.take(Infinity), new UnavailableError());
+    }, deadline);
+
+    try {
+      await work();
     } catch (cause) {
       fail(batch, cause instanceof PlantStoreError ? cause : new OutcomeUnknownError({ cause }));
     }
 
     clearTimeout(timer);
-    const duration = performance.now() - start;
-    this.averageDuration += (duration - this.averageDuration) / 4;
-    batchChannel.publish({ items: batch.length, duration } satisfies BatchEvent);
-    if (!this.timedOut.delete(batch)) this.current = undefined;
-    this.noteAnswered(batch);
-    this.refuseOverdue();
-    // Not scheduled: under a flood of requests, a turn of the event loop may take seconds.
-    if (this.queue.length > 0 && !this.isScheduled && this.canStart) void this.commitBatch();
-    else if (this.isIdle) this.onIdle?.();
-  }
-
-  private noteAnswered([oldest]: readonly QueuedItem<Item, Outcome>[]): void {
     const now = performance.now();
-    this.lateAt = oldest && now - oldest.since >= LATE ? now : -Infinity;
+    const duration = now - start;
+    this.averageDuration += (duration - this.averageDuration) / 4;
+    if (batch.length > 0) batchChannel.publish({ items: batch.length, duration });
+    this.busySince = undefined;
+    this.isStuck = false;
+    const isLate = now - since >= LATE;
+    this.lateAt = isLate ? now : -Infinity;
+    this.refuseOverdue();
+    // At once: under a flood of requests, a turn of the event loop may take seconds.
+    if (this.queue.length > 0) void this.commitBatch();
+    else this.onIdle?.();
+    if (!isLate || !probe) return;
+    setTimeout(() => {
+      if (this.isIdle && !this.isClosing) void this.run([], probe);
+    }, PROBE_DELAY).unref();
   }
 
-  /** Called when a batch ends or times out: once in every `deadline`, or more often, while items wait. */
   private refuseOverdue(): void {
     const earliest = performance.now() - this.options.deadline;
-    const rest = this.queue.findIndex(({ since }) => since >= earliest);
-    const overdue = this.take(rest < 0 ? this.queue.length : rest);
+    const overdue = this.take(this.queue.filter(({ since }) => since < earliest).length);
     if (overdue.length === 0) return;
     const cause = new Error('overloaded: the plant has waited too long for its batch');
     fail(overdue, new UnavailableError({ cause }));
   }
 
   private takeBatch(): QueuedItem<Item, Outcome>[] {
+    const { batchWeight } = this.options;
     let weight = 0;
-    let count = 0;
-    for (const item of this.queue) {
-      if (weight >= this.options.batchWeight) break;
-      weight += item.weight;
-      count++;
-    }
-    return this.take(count);
+    const last = this.queue.findIndex((item) => (weight += item.weight) >= batchWeight);
+    return this.take(last < 0 ? this.queue.length : last + 1);
   }
 
   private take(count: number): QueuedItem<Item, Outcome>[] {
@@ -219,9 +200,6 @@ export class GroupCommit<Item, Outcome> {
   }
 }
 
-function fail(
-  batch: readonly Pick<QueuedItem<unknown, never>, 'reject'>[],
-  reason: PlantStoreError,
-): void {
+function fail(batch: readonly Rejectable[], reason: PlantStoreError): void {
   for (const { reject } of batch) reject(reason);
 }

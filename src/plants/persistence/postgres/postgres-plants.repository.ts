@@ -24,7 +24,6 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   private readonly commits = new GroupCommit<KeyedPlant, Insertion>({
     ...plantBatches,
     commit: (batch) => this.commit(batch),
-    timedOutLimit: 1,
   });
   /** It saves the server a quarter of its time, until a proxy turns out not to support it. */
   private usesPreparedStatement = true;

@@ -9,9 +9,6 @@ import { GroupCommit } from '../group-commit';
 import { type KeyedPlant, plantBatches } from '../plant-batches';
 import { openSqlite, RefusedError, SqliteThread } from './sqlite.thread';
 
-/** Characters of text after which a page ends early, to bound its memory. */
-const PAGE_TEXT_LIMIT = 2 ** 20;
-
 /**
  * Stores plants in a SQLite file, with `node:sqlite` in a worker thread. Each batch is one
  * transaction, synced to the disk before it is acknowledged.
@@ -20,19 +17,13 @@ const PAGE_TEXT_LIMIT = 2 ** 20;
 export class SqlitePlantsRepository extends PlantsRepository implements OnApplicationShutdown {
   private readonly commits = new GroupCommit<KeyedPlant, Insertion>({
     ...plantBatches,
-    commit: (batch) => this.commit(batch),
-    timedOutLimit: 1,
+    commit: (batch) => this.write((thread) => thread.commit(batch)),
+    probe: () => this.write((thread) => thread.probe()),
   });
   private thread: SqliteThread;
   private restarting: Promise<SqliteThread> | undefined;
   private readonly breaker = new CircuitBreaker(
-    async () => {
-      try {
-        await (await this.liveThread()).probe();
-      } catch (error) {
-        throw this.fault(error);
-      }
-    },
+    () => this.request((thread) => thread.probe()),
     () => this.path,
   );
 
@@ -89,23 +80,31 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     await this.thread.close();
   }
 
-  private async commit(batch: readonly KeyedPlant[]): Promise<Insertion[]> {
+  private async write<Result>(send: (thread: SqliteThread) => Promise<Result>): Promise<Result> {
     try {
-      return await (await this.liveThread()).commit(batch);
+      return await this.request(send);
     } catch (error) {
-      const cause = this.fault(error);
+      const cause = error as Error;
       this.breaker.open(cause, true, PROBE_INTERVAL);
-      throw error instanceof RefusedError
-        ? new UnavailableError({ cause })
-        : new OutcomeUnknownError({ cause });
+      const isRefused = cause.cause instanceof RefusedError;
+      throw new (isRefused ? UnavailableError : OutcomeUnknownError)({ cause });
     }
   }
 
   private async read(from: bigint, to: bigint, limit: number): Promise<Plant[]> {
     try {
-      return await (await this.liveThread()).read({ from, to, limit, textLimit: PAGE_TEXT_LIMIT });
+      return await this.request((thread) => thread.read({ from, to, limit }));
+    } catch (cause) {
+      throw new UnavailableError({ cause });
+    }
+  }
+
+  /** @throws Error for the operator, caused by a RefusedError when nothing is stored */
+  private async request<Result>(send: (thread: SqliteThread) => Promise<Result>): Promise<Result> {
+    try {
+      return await send(await this.liveThread());
     } catch (error) {
-      throw new UnavailableError({ cause: this.fault(error) });
+      throw this.fault(error);
     }
   }
 

@@ -4,6 +4,9 @@ import type { Insertion } from '../../plants.repository';
 import { type KeyedPlant, repetitionOutcome } from '../plant-batches';
 import type { SqliteQuery } from './sqlite.thread';
 
+/** Characters of text after which a page ends early, to bound its memory. */
+const PAGE_TEXT_LIMIT = 2 ** 20;
+
 /** The prepared statements of a connection. */
 export interface Statements {
   readonly insert: StatementSync;
@@ -39,17 +42,14 @@ export function insertPlant({ insert, selectKeyed }: Statements, plant: KeyedPla
   return repetitionOutcome(row ? { ...toPlant(row), keyDigest } : undefined, plant);
 }
 
-export function readPlants(
-  { select }: Statements,
-  { from, to, limit, textLimit }: SqliteQuery,
-): Plant[] {
+export function readPlants({ select }: Statements, { from, to, limit }: SqliteQuery): Plant[] {
   const plants: Plant[] = [];
   let text = 0;
   for (const row of select.iterate(from, to, limit)) {
     const plant = toPlant(row as unknown as Row);
     plants.push(plant);
     text += plant.name.length + (plant.tag?.length ?? 0);
-    if (text > textLimit) break;
+    if (text > PAGE_TEXT_LIMIT) break;
   }
   return plants;
 }

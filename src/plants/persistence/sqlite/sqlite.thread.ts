@@ -56,8 +56,6 @@ export interface SqliteQuery {
   readonly from: bigint;
   readonly to: bigint;
   readonly limit: number;
-  /** The reply ends after the plant that brings its text to more characters than this. */
-  readonly textLimit: number;
 }
 
 /** Besides a batch and a query: a probe whether the database can be written to, or the end. */
