@@ -59,15 +59,16 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
     body: string | Buffer | undefined,
     headers: Headers = {},
   ): Promise<LightMyRequestResponse> {
+    const fields = Object.entries<Headers[string]>({
+      authorization: `Bearer ${TOKEN}`,
+      'content-type': 'application/json',
+      ...headers,
+    });
     const response = await this.app.inject({
       method: 'POST',
       url: '/plants',
-      headers: withoutUndefined({
-        authorization: `Bearer ${TOKEN}`,
-        'content-type': 'application/json',
-        ...headers,
-      }),
-      ...(body === undefined ? {} : { payload: body }),
+      headers: Object.fromEntries(fields.filter(([, value]) => value !== undefined)),
+      ...(body !== undefined && { payload: body }),
     });
     expectAsDeclared(answerOf(response));
     return response;
@@ -97,10 +98,4 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
 /** A response of Fastify's `inject`, as the contract's checks see answers. */
 export function answerOf(response: LightMyRequestResponse): Answer {
   return { status: response.statusCode, headers: response.headers, body: response.json() };
-}
-
-function withoutUndefined(headers: Headers): Record<string, string | string[]> {
-  return Object.fromEntries(
-    Object.entries(headers).filter((entry): entry is [string, string | string[]] => !!entry[1]),
-  );
 }

@@ -4,42 +4,29 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';
 
-/** The document as it is committed. A test compares it with the one that is served. */
-export const document = JSON.parse(
-  readFileSync(join(__dirname, '../../openapi.json'), 'utf8'),
-) as OpenAPIObject & Document;
-
-/** The parts of the document that tests look at, as this document has them. */
-interface Document {
-  readonly paths: { readonly '/plants': { readonly post: Operation } };
-}
-
-interface Operation {
-  readonly operationId: string;
-  readonly summary: string;
-  readonly parameters: readonly { readonly name: string; readonly in: string }[];
-  readonly requestBody: { readonly required: boolean; readonly content: Content };
-  readonly responses: Readonly<Record<string, Response>>;
-}
-
-interface Response {
-  readonly description: string;
-  readonly headers?: Readonly<Record<string, Header>>;
-  readonly content: Content;
-}
+/** What goes over the wire, by media type. */
+export type Content = Readonly<
+  Record<string, { schema: { $ref: string }; examples: Record<string, { value: unknown }> }>
+>;
 
 interface Header {
   readonly required: boolean;
   readonly schema: { readonly type: string; readonly enum?: readonly string[] };
 }
 
-interface MediaType {
-  readonly schema: { readonly $ref: string };
-  readonly examples: Readonly<Record<string, { readonly value: unknown }>>;
+/** An operation, as this document has them. */
+interface Operation {
+  readonly parameters: readonly { readonly name: string; readonly in: string }[];
+  readonly requestBody: { readonly required: boolean; readonly content: Content };
+  readonly responses: Readonly<
+    Record<string, { description: string; headers?: Record<string, Header>; content: Content }>
+  >;
 }
 
-/** What goes over the wire, by media type. */
-export type Content = Readonly<Record<string, MediaType>>;
+/** The document as it is committed. A test compares it with the one that is served. */
+export const document = JSON.parse(
+  readFileSync(join(__dirname, '../../openapi.json'), 'utf8'),
+) as OpenAPIObject & { readonly paths: { readonly '/plants': { readonly post: Operation } } };
 
 export const createPlant = document.paths['/plants'].post;
 
