@@ -16,11 +16,7 @@ export function assertIdempotencyKey(key: string): void {
   );
 }
 
-/**
- * The SHA-256 of a key and its caller, in hexadecimal digits: what a store keeps of both.
- *
- * @throws InvalidIdempotencyKeyError as {@link assertIdempotencyKey}
- */
+/** The SHA-256 of a key and its caller, in hexadecimal digits: what a store keeps of both. */
 export function digestIdempotencyKey(key: string, caller: Caller | undefined): string {
   assertIdempotencyKey(key);
   // A JSON array, so that no two callers and keys come out the same.

@@ -50,7 +50,6 @@ export function toNewPlant({ id, name, tag }: NewPlantCandidate): NewPlantDto {
   throw toInvalidPlantError(validateSync(plainToInstance(NewPlantDto, withoutDepth(candidate))));
 }
 
-/** Copies the three members of a plant. */
 export function copyPlant({ id, name, tag }: Plant): NewPlantDto {
   const members = tag === undefined ? { id, name } : { id, name, tag };
   return Object.assign(new NewPlantDto(), members);

@@ -102,63 +102,41 @@ export const DEFAULT_EXTRAS: PlantsModuleExtras = {
 };
 
 /** The names of the options, and of those in `auth`. */
-const OPTIONS: readonly string[] = ['sqlite', 'postgres', 'auth', 'bodyLimit'];
+const OPTIONS = ['sqlite', 'postgres', 'auth', 'bodyLimit'];
 const EXTRAS = Object.keys(DEFAULT_EXTRAS);
 const AUTH = ['tokens', 'tokensFile', 'issuer', 'audience', 'jwksUrl', 'scope'];
 
-/**
- * Checks what stands where the module is imported.
- *
- * @throws TypeError when it is no object, or a member of it is undefined or unknown
- */
-export function checkImport<T extends object>(options: T, names: readonly string[] = []): T {
+/** @throws TypeError when the argument of forRoot() is no object, or an option is undefined or unknown */
+export function checkForRoot<T extends object>(options: T): T {
   const value: unknown = options;
   if (typeof value !== 'object' || value === null || value instanceof Promise) {
     throw new TypeError(
       'PlantsModule: forRoot() takes an object of options. For a Promise of one, use forRootAsync({ useFactory }).',
     );
   }
-  assertDefined(options);
-  assertNames(options, [...names, ...EXTRAS]);
+  assertNames(options, [...OPTIONS, ...EXTRAS]);
   return options;
 }
 
-/** Checks the options of forRoot(). Throws as {@link checkImport}. */
-export function checkForRoot<T extends object>(options: T): T {
-  return checkImport(options, OPTIONS);
-}
-
-/** Checks the options of forRootAsync(). Throws as {@link checkImport}, and when there is no factory. */
+/** @throws TypeError when the argument of forRootAsync() has no factory, or what stands beside it is undefined or unknown */
 export function checkForRootAsync<T extends object>(options: T): T {
-  checkImport(options, [
-    'useFactory',
-    'useClass',
-    'useExisting',
-    'inject',
-    'provideInjectionTokensFrom',
-  ]);
-  if ('useFactory' in options || 'useClass' in options || 'useExisting' in options) return options;
+  const factories = ['useFactory', 'useClass', 'useExisting'];
+  assertNames(options, [...factories, 'inject', 'provideInjectionTokensFrom', ...EXTRAS]);
+  if (factories.some((name) => name in options)) return options;
   throw new TypeError(
     'PlantsModule: forRootAsync() needs "useFactory", a function that returns the options.',
   );
 }
 
-/**
- * Checks the options of the host.
- *
- * @throws TypeError saying which is wrong
- */
+/** @throws TypeError saying which of the host's options is wrong */
 export function checkOptions(
   options: PlantsModuleOptions | undefined,
   { repository, guard }: PlantsModuleExtras,
 ): PlantsModuleOptions {
-  if (options === undefined) {
-    throw new TypeError(
-      'PlantsModule: there are no options. Import PlantsModule.forRoot(), not PlantsModule alone; a factory must return an object.',
-    );
-  }
   if (typeof options !== 'object' || (options as object | null) === null) {
-    throw new TypeError('PlantsModule: the factory must return an object of options.');
+    throw new TypeError(
+      'PlantsModule: there are no options. Import PlantsModule.forRoot(), not PlantsModule alone; a factory must return an object of options.',
+    );
   }
   const misplaced = EXTRAS.find((name) => name in options);
   if (misplaced !== undefined) {
@@ -167,21 +145,19 @@ export function checkOptions(
     );
   }
   assertNames(options, OPTIONS);
-  const { sqlite, postgres = {}, auth = {} } = assertDefined(options);
-  checkAuth(auth);
+  const { sqlite, postgres, auth } = options;
+  if (auth !== undefined) checkAuth(auth);
   if (typeof postgres === 'object') assertDefined(postgres, 'postgres.');
-  assertAtMostOne({ sqlite, postgres: options.postgres, repository });
-  assertAtMostOne({ auth: options.auth, guard });
+  assertAtMostOne({ sqlite, postgres, repository });
+  assertAtMostOne({ auth, guard });
   return options;
 }
 
 function checkAuth(auth: AuthOptions): void {
-  const value: unknown = auth;
-  if (typeof value !== 'object' || Array.isArray(value)) {
+  if (typeof auth !== 'object' || Array.isArray(auth)) {
     throw new TypeError('PlantsModule: "auth" must be an object, such as { tokens: [TOKEN] }.');
   }
   assertNames(auth, AUTH, 'auth.');
-  assertDefined(auth, 'auth.');
   const tokens: unknown = auth.tokens ?? [];
   if (!Array.isArray(tokens) || !tokens.every((token) => typeof token === 'string')) {
     throw new TypeError('PlantsModule: "auth.tokens" must be an array of strings.');
@@ -196,7 +172,9 @@ function assertAtMostOne(options: object): void {
   throw new TypeError(`PlantsModule: ${names} exclude each other: leave one out.`);
 }
 
+/** @throws TypeError when an option is undefined or unknown */
 function assertNames(options: object, names: readonly string[], prefix = ''): void {
+  assertDefined(options, prefix);
   const name = Object.keys(options).find((each) => !names.includes(each));
   if (name === undefined) return;
   const near = findNearMatch(name, names);
@@ -205,9 +183,9 @@ function assertNames(options: object, names: readonly string[], prefix = ''): vo
 }
 
 /** A variable that is not set would otherwise mean a default: another store, or less protection. */
-function assertDefined<T extends object>(options: T, prefix = ''): T {
+function assertDefined(options: object, prefix: string): void {
   const entries = Object.entries(options) as [string, unknown][];
   const [name] = entries.find(([, value]) => value === undefined || value === null) ?? [];
-  if (name === undefined) return options;
+  if (name === undefined) return;
   throw new TypeError(`PlantsModule: "${prefix}${name}" is undefined: set it, or leave it out.`);
 }

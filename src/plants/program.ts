@@ -32,13 +32,7 @@ export { readSettings } from './persistence/postgres/postgres.settings';
 export { describeUnusablePath } from './persistence/sqlite/sqlite.thread';
 
 // Commands write token files, and read plants by the rules of the route.
-export {
-  formatScopes,
-  formatTokenEntry,
-  isTokenName,
-  makeToken,
-  parseTokenList,
-} from './auth/listed-token';
+export { formatListedToken, isTokenName, makeToken, parseTokenList } from './auth/listed-token';
 export { createToken, parseTokenFile } from './auth/token-file';
 export { parseCandidate, toNewPlant } from './new-plant';
 export { hasSameContent } from './plant';

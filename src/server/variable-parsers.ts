@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { formatScopes, formatTokenEntry, parseTokenList } from '../plants/program';
+import { formatListedToken, parseTokenList } from '../plants/program';
 import type { RateLimitOptions } from './rate-limit.guard';
 
 /** Makes the value of a variable of its text; undefined when the text is invalid. */
@@ -95,7 +95,5 @@ export function parseTokens(text: string | undefined): string[] {
     else entries.push(field);
   }
   if (entries.length === 0) throw new Error('it has no token');
-  return parseTokenList(entries).map(({ digest, scopes }) =>
-    [formatTokenEntry(digest), ...formatScopes(scopes)].join(' '),
-  );
+  return parseTokenList(entries).map(formatListedToken);
 }

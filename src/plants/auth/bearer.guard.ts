@@ -23,7 +23,6 @@ export function RequiredScope(scope: Scope): MethodDecorator {
 export class BearerGuard implements CanActivate {
   constructor(private readonly verifier: TokenVerifier) {}
 
-  /** @throws as {@link BearerGuard.authenticate} */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<HostRequest>();
     await this.authenticate(request, scopeOfRoute.get(context.getHandler()));
@@ -34,10 +33,7 @@ export class BearerGuard implements CanActivate {
    * Decides whether a request may go on, and sets its caller.
    *
    * @param scope what the request needs; by default, that of a creation
-   * @throws PlantStoreError when the request has no bearer credentials
-   * @throws InvalidTokenError when the bearer token is invalid
-   * @throws InsufficientScopeError when the token is valid but lacks the scope
-   * @throws UnavailableError when the token cannot be verified now
+   * @throws PlantStoreError unless it has a valid bearer token with the scope
    */
   async authenticate(request: HostRequest, scope: Scope = 'create'): Promise<void> {
     const token = BearerToken.fromRequest(nodeRequest(request));

@@ -33,11 +33,16 @@ export function makeToken(): string {
   return randomBytes(32).toString('base64url');
 }
 
-export function formatTokenEntry(digest: string): string {
-  return `sha256:${digest}`;
+/** Writes a listed token as {@link parseListedToken} reads it. */
+export function formatListedToken(token: Omit<ListedToken, 'place'>): string {
+  const { digest, name, expires, scopes } = token;
+  const fields = [`sha256:${digest}`];
+  if (name !== undefined) fields.push(name);
+  if (expires !== undefined) fields.push(new Date(expires).toISOString().replace(/\.\d+/, ''));
+  return [...fields, ...formatScopes(scopes)].join(' ');
 }
 
-export function formatScopes(scopes: readonly Scope[] = []): string[] {
+function formatScopes(scopes: readonly Scope[] = []): string[] {
   return scopes.map((scope) => SCOPE + scope);
 }
 
@@ -45,7 +50,7 @@ export function isTokenName(text: string): boolean {
   return NAME.test(text);
 }
 
-export function isScope(text: string): text is Scope {
+function isScope(text: string): text is Scope {
   return allScopes.some((scope) => scope === text);
 }
 

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { BearerToken } from './bearer-token';
 import { hashToken } from './bearer-token';
-import { formatTokenEntry } from './listed-token';
 import { TokenFileError } from './token-file';
 import { TokenFile } from './token-file';
 import { InvalidTokenError } from '../errors/errors';
@@ -54,7 +53,7 @@ describe('a token file', () => {
 
   describe('contains', () => {
     it('one token per line, as the token itself or its digest', () => {
-      follow(`first\n${formatTokenEntry(hashToken('second'))}\nthird+/~==`);
+      follow(`first\nsha256:${hashToken('second')}\nthird+/~==`);
 
       expect(['first', 'second', 'third+/~=='].map(callerOf)).toEqual([
         'line 1',
@@ -62,7 +61,7 @@ describe('a token file', () => {
         'line 3',
       ]);
       expect(callerOf('fourth')).toBeUndefined();
-      expect(callerOf(formatTokenEntry(hashToken('second')))).toBeUndefined();
+      expect(callerOf(`sha256:${hashToken('second')}`)).toBeUndefined();
     });
 
     it('optionally a name and an expiry', () => {

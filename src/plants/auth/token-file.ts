@@ -7,8 +7,7 @@ import { type BearerToken, hashToken } from './bearer-token';
 import type { Grant } from './caller';
 import { FileFollower } from './file-follower';
 import {
-  formatScopes,
-  formatTokenEntry,
+  formatListedToken,
   type ListedToken,
   makeToken,
   parseListedToken,
@@ -101,10 +100,7 @@ export function parseTokenFile(content: Uint8Array): ListedToken[] {
  */
 export function createToken(file: string, { name, expires, scopes }: Partial<ListedToken>): string {
   const token = makeToken();
-  const fields = [formatTokenEntry(hashToken(token))];
-  if (name !== undefined) fields.push(name);
-  if (expires !== undefined) fields.push(new Date(expires).toISOString().replace(/\.\d+/, ''));
-  fields.push(...formatScopes(scopes));
+  const line = formatListedToken({ digest: hashToken(token), name, expires, scopes });
   // Not replaced by another file: it may be a symbolic link, or mounted into a container.
   const descriptor = openSync(file, 'a+', 0o600);
   try {
@@ -116,7 +112,7 @@ export function createToken(file: string, { name, expires, scopes }: Partial<Lis
     }
     const separator = content.length > 0 && !content.toString().endsWith('\n') ? '\n' : '';
     // A single write, so that several processes can append at once.
-    writeSync(descriptor, `${separator}${fields.join(' ')}\n`);
+    writeSync(descriptor, `${separator}${line}\n`);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);

@@ -28,13 +28,12 @@ export class ErrorDto {
 /** The statuses that have a response of their own in the document; the others share `default`. */
 const SEPARATE_STATUSES = [400, 401, 403, 429, 503, 504];
 
-/** The errors of the operation in any host. */
-const OWN_KINDS = [
-  ...(['notJson', 'invalidPlant', 'idTaken', 'unsupportedMediaType', 'bodyTooLarge'] as const),
-  ...(['invalidIdempotencyKey', 'idempotencyKeyReused'] as const),
-  ...(['missingCredentials', 'invalidToken', 'forbidden'] as const),
-  ...(['internal', 'unavailable', 'outcomeUnknown'] as const),
-];
+const catalogue = Object.entries(errorCatalogue) as [ErrorKind, CatalogueEntry][];
+
+/** The errors of the operation in any host: what a creation can come to, and what guards refuse. */
+const OWN_KINDS = catalogue
+  .filter(([, { outcome, status }]) => outcome !== undefined || [401, 403].includes(status))
+  .map(([kind]) => kind);
 
 const challenge = {
   description: 'The bearer challenge, RFC 6750 section 3',
@@ -74,9 +73,8 @@ const messageOfKind: Partial<Record<ErrorKind, string>> = {
  * status and one for the rest, with an example and the meaning of each number.
  */
 export function errorResponses(kinds: readonly ErrorKind[]): Record<string, object> {
-  const all = Object.entries(errorCatalogue) as [ErrorKind, CatalogueEntry][];
   const kindsByStatus = Map.groupBy(
-    all.filter(([kind]) => kinds.includes(kind)),
+    catalogue.filter(([kind]) => kinds.includes(kind)),
     ([, { status }]) => (SEPARATE_STATUSES.includes(status) ? status : 'default'),
   );
   const responses = [...kindsByStatus].map(([status, kindsOfStatus]): [string, object] => {

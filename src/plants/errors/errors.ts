@@ -139,8 +139,6 @@ export class PlantStoreError extends HttpException {
   }
 }
 
-// A kind has a class when hosts catch it, or when several files throw it.
-
 /** The base of an error whose message is that of the catalogue unless told otherwise. */
 function errorOf(kind: ErrorKind): new (message?: string) => PlantStoreError {
   return class extends PlantStoreError {
@@ -150,49 +148,17 @@ function errorOf(kind: ErrorKind): new (message?: string) => PlantStoreError {
   };
 }
 
-/** 40000: the HTTP request itself is malformed. */
-export class MalformedRequestError extends errorOf('malformedRequest') {}
-
-/** 40001: the body is not JSON. */
-export class NotJsonError extends errorOf('notJson') {}
-
 /** 40002: the value is not a NewPlant. The message names each field at fault and why. */
 export class InvalidPlantError extends errorOf('invalidPlant') {}
 
 /** 40003: the id is taken. It reveals nothing about the stored plant. */
 export class IdTakenError extends errorOf('idTaken') {}
 
-/** 40005: the body is larger than the limit, which the message says. */
-export class BodyTooLargeError extends PlantStoreError {
-  /** @param limit bytes */
-  constructor(limit: number) {
-    super('bodyTooLarge', `The body is larger than the limit of ${limit} bytes.`);
-  }
-}
-
 /** 40006: the idempotency key is malformed, empty or repeated. */
 export class InvalidIdempotencyKeyError extends errorOf('invalidIdempotencyKey') {}
 
 /** 40007: the same caller created a plant with this id and idempotency key, but with other content. */
 export class IdempotencyKeyReusedError extends errorOf('idempotencyKeyReused') {}
-
-/** 40101: the bearer token is invalid. */
-export class InvalidTokenError extends errorOf('invalidToken') {}
-
-/** 40300: the token is valid but lacks the required scope, RFC 6750 section 3.1. */
-export class InsufficientScopeError extends PlantStoreError {
-  /** @param scope the required scope, RFC 6749 section 3.3 */
-  constructor(scope: string) {
-    const challenge = `${CHALLENGE}, error="insufficient_scope", scope="${scope}"`;
-    super('forbidden', undefined, { headers: { 'WWW-Authenticate': challenge } });
-  }
-}
-
-/** 40400: there is nothing at this path. */
-export class NotFoundError extends errorOf('notFound') {}
-
-/** 50100: the server does not support the method or the transfer coding. */
-export class NotImplementedError extends errorOf('notImplemented') {}
 
 /** 50300: refused before anything was stored. The client may repeat the request. */
 export class UnavailableError extends PlantStoreError {
@@ -205,5 +171,28 @@ export class UnavailableError extends PlantStoreError {
 export class OutcomeUnknownError extends PlantStoreError {
   constructor(options: { cause?: unknown } = {}) {
     super('outcomeUnknown', undefined, options);
+  }
+}
+
+// Those that no host meets, where several files throw them.
+export class MalformedRequestError extends errorOf('malformedRequest') {}
+export class NotJsonError extends errorOf('notJson') {}
+export class InvalidTokenError extends errorOf('invalidToken') {}
+export class NotFoundError extends errorOf('notFound') {}
+export class NotImplementedError extends errorOf('notImplemented') {}
+
+export class BodyTooLargeError extends PlantStoreError {
+  /** @param limit bytes */
+  constructor(limit: number) {
+    super('bodyTooLarge', `The body is larger than the limit of ${limit} bytes.`);
+  }
+}
+
+/** The token is valid but lacks the required scope, RFC 6750 section 3.1. */
+export class InsufficientScopeError extends PlantStoreError {
+  /** @param scope the required scope, RFC 6749 section 3.3 */
+  constructor(scope: string) {
+    const challenge = `${CHALLENGE}, error="insufficient_scope", scope="${scope}"`;
+    super('forbidden', undefined, { headers: { 'WWW-Authenticate': challenge } });
   }
 }

@@ -20,10 +20,7 @@ export function ReadsBody(): MethodDecorator {
 
 const prepared = new WeakSet();
 
-/**
- * Declares that an adapter hands all bodies out as bytes, before the application is created.
- * @internal
- */
+/** Declares that an adapter hands all bodies out as bytes, before the application is created. */
 export function declareBytes(adapter: object): void {
   prepared.add(adapter);
 }
@@ -68,12 +65,7 @@ export function readBody(request: HostRequest, limit: number): Promise<Buffer> {
   });
 }
 
-/**
- * Reads a stream to its end.
- *
- * @param limit bytes; of a longer stream the rest is discarded
- * @internal
- */
+/** @param limit bytes; of a longer stream the rest is discarded */
 export function collectBytes(
   source: Readable,
   limit: number,

@@ -12,7 +12,6 @@ export class FailureLog {
     this.logger.error(`Error ${error} occurred ${count} more times within a second.`);
   });
 
-  /** @param request the failed request, for {@link failureChannel} */
   write(failure: PlantStoreError, request: object): void {
     const { error, message, cause = failure } = failure;
     if (!this.throttle.admit(error)) return;
@@ -54,7 +53,6 @@ export class LogThrottle<Kind> {
     return count <= this.limit;
   }
 
-  /** Reports what has been counted so far, and starts anew. */
   flush(): void {
     for (const [kind, count] of this.counts) {
       if (count > this.limit) this.report(kind, count - this.limit);

@@ -61,11 +61,6 @@ export const CallerOfRequest = createParamDecorator((_: unknown, context): Calle
   return typeof caller?.name === 'string' ? (caller as Caller) : undefined;
 });
 
-/** The idempotency key of the request, if it has one. Throws as {@link idempotencyKeyOf}. */
-export const IdempotencyKey = createParamDecorator((_: unknown, context) =>
-  idempotencyKeyOf(nodeRequest(requestOf(context))),
-);
-
 /**
  * A field value: the content of an RFC 9651 String, section 3.3.3, or a key without quotation marks. A
  * comma would separate the values of a list, RFC 9110 section 5.3.
@@ -78,7 +73,8 @@ const KEY_FIELD = /^(?:"((?:[^"\\]|\\["\\])*)"|([^",]*))$/;
  * @returns undefined when the request has none
  * @throws InvalidIdempotencyKeyError when the field is malformed, empty or repeated
  */
-function idempotencyKeyOf(request: IncomingMessage): string | undefined {
+export const IdempotencyKey = createParamDecorator((_: unknown, context) => {
+  const request = nodeRequest(requestOf(context));
   if (request.headers['idempotency-key'] === undefined) return undefined;
   const [field = '', ...others] = fieldValues(request, 'idempotency-key');
   if (others.length > 0) {
@@ -90,4 +86,4 @@ function idempotencyKeyOf(request: IncomingMessage): string | undefined {
   const key = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare;
   assertIdempotencyKey(key);
   return key;
-}
+});
