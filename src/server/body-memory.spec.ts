@@ -1,5 +1,5 @@
-import { IncomingMessage, ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
+import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
 import { UnavailableError } from '../plants';
 import { BodyMemory } from './body-memory';
 
@@ -14,20 +14,20 @@ describe('the memory for bodies', () => {
     bodies = new BodyMemory(8 * MIB, 214 * MIB);
   });
 
-  /** @returns the response to a request with a body */
-  function reserve(headers: Record<string, string>): ServerResponse {
-    const request = new IncomingMessage(new Socket());
-    const response = new ServerResponse(request);
-    bodies.reserve(Object.assign(request, { headers }), response);
+  /** @returns the response that the memory is reserved for */
+  function reserve(headers: Record<string, string>): PassThrough {
+    const response = new PassThrough();
+    bodies.reserve({ headers }, response);
     return response;
   }
 
-  it('admits bodies up to the bound together, and again once one is answered', () => {
-    const responses = Array.from({ length: 4 }, () => reserve(length(MIB)));
+  it('admits bodies up to the bound together, and again once one is answered', async () => {
+    const response = reserve(length(MIB));
+    for (let count = 1; count < 4; count++) reserve(length(MIB));
 
     expect(() => reserve(length(MIB))).toThrow(UnavailableError);
 
-    responses[0]?.emit('close');
+    await once(response.destroy(), 'close');
     reserve(length(MIB));
     expect(() => reserve(length(MIB))).toThrow(UnavailableError);
   });

@@ -1,5 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { totalmem } from 'node:os';
+import type { Writable } from 'node:stream';
 import { UnavailableError } from '../plants';
 
 const MIB = 2 ** 20;
@@ -45,7 +46,7 @@ export class BodyMemory {
    *
    * @throws UnavailableError when there is no room for it
    */
-  reserve({ headers }: IncomingMessage, response: ServerResponse): void {
+  reserve({ headers }: Pick<IncomingMessage, 'headers'>, response: Writable): void {
     // In chunks, a body may have any length up to the limit.
     const isChunked = headers['transfer-encoding'] !== undefined;
     const size = isChunked ? this.bodyLimit : Number(headers['content-length'] ?? 0);

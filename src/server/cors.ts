@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { FastifyAdapter } from '@nestjs/platform-fastify';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 /** The fields of an answer that a page may read. */
 const EXPOSED_FIELDS = [
@@ -39,12 +39,9 @@ export function corsFields(
   origins: readonly string[],
 ): Record<string, string> {
   if (origins.length === 0) return {};
-  if (origin === undefined || !origins.includes(origin)) return { Vary: 'Origin' };
-  return {
-    Vary: 'Origin',
-    'Access-Control-Allow-Origin': origin,
-    'Access-Control-Expose-Headers': EXPOSED_FIELDS.join(', '),
-  };
+  const fields = { Vary: 'Origin', 'Access-Control-Expose-Headers': EXPOSED_FIELDS.join(', ') };
+  const isAllowed = origin !== undefined && origins.includes(origin);
+  return isAllowed ? { ...fields, 'Access-Control-Allow-Origin': origin } : fields;
 }
 
 /** Whether a request is a CORS preflight, Fetch standard section 3.2.2. */
@@ -60,16 +57,19 @@ export function isPreflight({ method, headers }: FastifyRequest): boolean {
 const LINE_INTERVAL = 60_000;
 
 /**
- * Creates a function that logs the origin of a preflight unless it is listed, at most once a minute: the
- * browser tells the developer of the page little.
+ * Logs the origin of a preflight unless it is listed, at most once a minute: the browser tells the
+ * developer of the page little.
  */
-export function refusedOriginLog(origins: readonly string[]): (request: FastifyRequest) => void {
+export function logRefusedOrigins(instance: FastifyInstance, origins: readonly string[]): void {
   const logger = new Logger('CORS');
   let nextLine = 0;
-  return ({ headers: { origin = '' } }) => {
-    if (origins.includes(origin) || Date.now() < nextLine) return;
-    nextLine = Date.now() + LINE_INTERVAL;
-    const quoted = JSON.stringify(origin.slice(0, 200));
-    logger.warn(`Pages of ${quoted} may not use the service: CORS_ORIGINS does not list it.`);
-  };
+  instance.addHook('onRequest', (request, _reply, done) => {
+    const { origin = '' } = request.headers;
+    if (isPreflight(request) && !origins.includes(origin) && Date.now() >= nextLine) {
+      nextLine = Date.now() + LINE_INTERVAL;
+      const quoted = JSON.stringify(origin.slice(0, 200));
+      logger.warn(`Pages of ${quoted} may not use the service: CORS_ORIGINS does not list it.`);
+    }
+    done();
+  });
 }

@@ -5,14 +5,13 @@ import {
   validateAuthOptions,
 } from '../plants/program';
 import { DEFAULT_DATABASE, type DatabaseSettings, readDatabase } from './database.settings';
-import type { HttpOptions } from './http-server';
 import type { RateLimitOptions } from './rate-limit.guard';
-import type { ShutdownOptions } from './shutdown';
+import type { TlsFiles } from './tls';
 import { parseTokens } from './variable-parsers';
 import { describeMisspelled, describeUnknownAuth, readVariables, type Values } from './variables';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
-export interface Settings extends HttpOptions, ShutdownOptions {
+export interface Settings {
   /** A host name or an IP address to listen on. */
   readonly host: string;
   /** 0 picks a free port. */
@@ -22,8 +21,24 @@ export interface Settings extends HttpOptions, ShutdownOptions {
   readonly database: DatabaseSettings;
   /** Its tokens are digests. */
   readonly auth: ServiceAuthOptions;
+  /** Undefined for HTTP. */
+  readonly tls: TlsFiles | undefined;
+  readonly bodyLimit: number;
+  /** Of the header section of a request, request line included. */
+  readonly headersLimit: number;
+  /** Connections open at the same time. */
+  readonly maxConnections: number;
+  /** None for no CORS. */
+  readonly corsOrigins: readonly string[];
   /** The limit for each caller; undefined for none. */
   readonly rateLimit: RateLimitOptions | undefined;
+  readonly headersTimeout: number;
+  readonly requestTimeout: number;
+  readonly keepAliveTimeout: number;
+  /** How long the service reports not ready, but still serves, before it closes. */
+  readonly shutdownGrace: number;
+  /** The limit for the whole shutdown, the grace included. */
+  readonly shutdownTimeout: number;
   readonly logLevel: string;
   readonly accessLog: boolean;
   /** Addresses and ranges of proxies whose `X-Forwarded-For` the access log believes. */

@@ -12,9 +12,10 @@ import {
   declareBytes,
 } from '../plants/program';
 import { Connections } from './connections';
-import { allowOrigins, isPreflight, refusedOriginLog } from './cors';
+import { allowOrigins, isPreflight, logRefusedOrigins } from './cors';
 import { isCreation } from './creation';
-import { createServer, type HttpOptions, limitConnections } from './http-server';
+import type { Settings } from './environment';
+import { createServer, limitConnections } from './http-server';
 import { dropBody } from './linger';
 import { requestId } from './request-context';
 import { listenForRequests } from './request-listener';
@@ -30,16 +31,16 @@ const DRAIN_SHARE = 0.8;
  * it, bodies stay bytes, refusals below Nest carry the Error body, and closing answers every accepted
  * request. Use it with Nest's `bodyParser: false`.
  */
-export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
-  const { bodyLimit, corsOrigins } = options;
-  const server = createServer(options);
-  limitConnections(server, options.maxConnections);
+export function createFastifyAdapter(settings: Settings): FastifyAdapter {
+  const { bodyLimit, corsOrigins, shutdownTimeout, shutdownGrace } = settings;
+  const server = createServer(settings);
+  limitConnections(server, settings.maxConnections);
   const connections = new Connections(server);
   const adapter = new FastifyAdapter({
     genReqId: requestId,
     bodyLimit,
     serverFactory: (handle: RequestListener) => {
-      listenForRequests(server, connections, options, handle);
+      listenForRequests(server, connections, settings, handle);
       return server;
     },
     // While closing, a request on an open connection is answered like any other.
@@ -55,25 +56,21 @@ export function createFastifyAdapter(options: HttpOptions): FastifyAdapter {
   keepBodiesUnparsed(instance, bodyLimit);
   declareBytes(adapter);
   if (corsOrigins.length > 0) allowOrigins(adapter, corsOrigins);
-  addHooks(instance, refusedOriginLog(corsOrigins));
+  logRefusedOrigins(instance, corsOrigins);
+  addHooks(instance);
   instance.addHook('preClose', () =>
-    connections.drain((options.shutdownTimeout - options.shutdownGrace) * DRAIN_SHARE),
+    connections.drain((shutdownTimeout - shutdownGrace) * DRAIN_SHARE),
   );
   return adapter;
 }
 
-/** @param logRefusedOrigin is called for each CORS preflight */
-function addHooks(
-  instance: FastifyInstance,
-  logRefusedOrigin: (request: FastifyRequest) => void,
-): void {
+function addHooks(instance: FastifyInstance): void {
   instance.addHook('onRequest', (request, reply, done) => {
     const { headers } = request;
     void reply.header('X-Request-Id', request.id);
     if (!isCreation(request.raw)) void reply.headers(securityHeaders);
     // Until the client is asked for the body, see askForBodies().
     if (headers.expect !== undefined) void reply.header('Connection', 'close');
-    if (isPreflight(request)) logRefusedOrigin(request);
     // Fastify would refuse a malformed media type before the guard runs. The pipe reads the original
     // from the raw header fields.
     if (headers['content-type'] !== undefined) headers['content-type'] = ANY_BYTES;

@@ -3,25 +3,9 @@ import { createServer as createHttpServer, type Server } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { NotFoundError, LogThrottle } from '../plants/program';
+import type { Settings } from './environment';
 import { refuse } from './refusal';
-import { createTlsServer, type TlsFiles } from './tls';
-
-/** Durations are in milliseconds, sizes in bytes. */
-export interface HttpOptions {
-  /** Undefined for HTTP. */
-  readonly tls: TlsFiles | undefined;
-  readonly bodyLimit: number;
-  /** Of the header section of a request, request line included. */
-  readonly headersLimit: number;
-  readonly maxConnections: number;
-  /** None for no CORS. */
-  readonly corsOrigins: readonly string[];
-  readonly headersTimeout: number;
-  readonly requestTimeout: number;
-  readonly keepAliveTimeout: number;
-  readonly shutdownGrace: number;
-  readonly shutdownTimeout: number;
-}
+import { createTlsServer } from './tls';
 
 /** How often Node looks for requests that have timed out, in milliseconds. */
 const TIMEOUT_CHECK_INTERVAL = 1000;
@@ -34,21 +18,21 @@ const RESERVED = 32;
  *
  * @throws OperatorError when the certificate or its key cannot be used
  */
-export function createServer(options: HttpOptions): Server {
-  const settings = {
-    maxHeaderSize: options.headersLimit,
-    headersTimeout: options.headersTimeout,
-    requestTimeout: options.requestTimeout,
-    keepAliveTimeout: options.keepAliveTimeout,
+export function createServer(settings: Settings): Server {
+  const options = {
+    maxHeaderSize: settings.headersLimit,
+    headersTimeout: settings.headersTimeout,
+    requestTimeout: settings.requestTimeout,
+    keepAliveTimeout: settings.keepAliveTimeout,
     connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
     // Node answers a missing Host with an empty body; findHeadFault() answers with the Error body.
     requireHostHeader: false,
   };
-  const server = options.tls ? createTlsServer(options.tls, settings) : createHttpServer(settings);
+  const server = settings.tls ? createTlsServer(settings.tls, options) : createHttpServer(options);
   // Our rules see all fields. The size of the header section bounds their number.
   server.maxHeadersCount = 0;
   // Connections decides about a stalled connection. A client that does not send gets 408 before.
-  return server.setTimeout(options.requestTimeout + 2 * TIMEOUT_CHECK_INTERVAL);
+  return server.setTimeout(settings.requestTimeout + 2 * TIMEOUT_CHECK_INTERVAL);
 }
 
 /** What {@link createHealthServer} serves, and how many connections it accepts. */
@@ -59,8 +43,8 @@ const HEALTH_CONNECTIONS = 8;
  * Creates a server for health and metrics alone. It has connections of its own, for when all those of
  * the service are taken. It answers until the process ends, and does not delay the end.
  */
-export function createHealthServer(instance: FastifyInstance, options: HttpOptions): Server {
-  const server = createServer(options);
+export function createHealthServer(instance: FastifyInstance, settings: Settings): Server {
+  const server = createServer(settings);
   server.maxConnections = HEALTH_CONNECTIONS;
   server.on('connection', (socket) => socket.unref());
   server.on('request', (request, response) => {

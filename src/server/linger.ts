@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { finished } from 'node:stream';
 
 /** How long a client may go on sending behind its last answer, in milliseconds. */
 const LINGER = 2000;
@@ -33,11 +34,7 @@ export function endAndLinger(socket: Socket, announced = 0): void {
 
 /** Reads and drops the rest of a body before an answer that closes the connection, for a moment. */
 export function dropBody(request: IncomingMessage, done: () => void): void {
-  const proceed = (): void => {
-    clearTimeout(timer);
-    request.off('close', proceed);
+  finished(request.resume(), { signal: AbortSignal.timeout(LINGER) }, () => {
     done();
-  };
-  const timer = setTimeout(proceed, LINGER);
-  request.once('close', proceed).resume();
+  });
 }

@@ -3,15 +3,9 @@ import { PlantStoreError } from '../plants';
 import { BodyTooLargeError, MalformedRequestError, NotFoundError } from '../plants/program';
 import type { Connections } from './connections';
 import { isCreation } from './creation';
+import type { Settings } from './environment';
 import { refuse } from './refusal';
 import { findHeadFault, membersOf, normalizeTarget } from './request-rules';
-
-interface ListenerOptions {
-  /** Bytes. */
-  readonly bodyLimit: number;
-  /** The origins whose pages may read refusals. */
-  readonly corsOrigins: readonly string[];
-}
 
 /**
  * Handles the requests of a server before any router or hook sees them: checks the head of each, and
@@ -22,7 +16,7 @@ interface ListenerOptions {
 export function listenForRequests(
   server: Server,
   connections: Connections,
-  { bodyLimit, corsOrigins }: ListenerOptions,
+  { bodyLimit, corsOrigins }: Settings,
   handOn: RequestListener,
 ): void {
   const receive: RequestListener = (request, response) => {

@@ -1,15 +1,8 @@
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type INestApplication, Logger } from '@nestjs/common';
+import type { Settings } from './environment';
 import { Readiness } from './health';
-
-/** How the service shuts down. Durations are in milliseconds. */
-export interface ShutdownOptions {
-  /** How long the service reports not ready, but still serves, before it closes. */
-  readonly shutdownGrace: number;
-  /** The limit for the whole shutdown, the grace included. */
-  readonly shutdownTimeout: number;
-}
 
 /**
  * Closes the application on SIGTERM and SIGINT. It reports not ready at once, closes after the grace,
@@ -20,7 +13,7 @@ export interface ShutdownOptions {
  */
 export function closeOnSignal(
   app: INestApplication,
-  { shutdownGrace, shutdownTimeout }: ShutdownOptions,
+  { shutdownGrace, shutdownTimeout }: Settings,
   fail: (error: unknown) => void,
 ): void {
   const logger = new Logger('PlantStore');
