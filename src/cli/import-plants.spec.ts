@@ -23,25 +23,6 @@ async function imported(
   return [Object.values(plants.counts), report];
 }
 
-/** A store that fails at the first insertions, before or after it stores the plant. */
-class FailingRepository extends InMemoryPlantsRepository {
-  constructor(
-    private readonly failures: PlantStoreError[],
-    private readonly isStored = false,
-  ) {
-    super();
-  }
-
-  override async insert(plant: Plant): Promise<Insertion> {
-    const failure = this.failures.shift();
-    if (failure === undefined) return super.insert(plant);
-    if (this.isStored) await super.insert(plant);
-    throw failure;
-  }
-}
-
-const RANGE = 'an integer from -9223372036854775808 to 9223372036854775807';
-
 it.each([
   ['an id beyond 2^53', '{"id":9007199254740993,"name":""}', { id: 9007199254740993n, name: '' }],
   ['other members', '{"name":"x","id":1E2,"tag":"","y":[{}]}', { id: 100n, name: 'x', tag: '' }],
@@ -59,10 +40,7 @@ it.each([
 });
 
 it.each([
-  ['an id in a string', '{"id":"7","name":"x"}', `a NewPlant: id must be a JSON number, ${RANGE}.`],
-  ['two faults', '{"id":1.5}', `a NewPlant: id must be ${RANGE}; name is required.`],
-  ['a tag that is null', '{"id":1,"name":"x","tag":null}', 'a NewPlant: tag must be a string.'],
-  ['a list', '[1]', 'a NewPlant: it must be a JSON object.'],
+  ['two faults', '{"id":"7"}', /a NewPlant: id must be a JSON number, .*; name is required\.$/],
   ['one byte', '7', 'a NewPlant: it must be a JSON object.'],
   ['a space', ' ', 'JSON: Unexpected end of JSON input'],
   ['NUL', '{"id":1,\0"name":"x"}', 'JSON: '],
@@ -77,7 +55,8 @@ it.each([
   );
 
   expect(counts).toEqual([1, 0, 0, 1]);
-  expect(report).toEqual([expect.stringContaining(`Line 2: Not ${reason}`)]);
+  expect(report).toEqual([expect.stringMatching(/^Line 2: Not /)]);
+  expect(report[0]).toMatch(reason);
 });
 
 it('a line longer than the limit is refused, and one as long is stored', async () => {
@@ -89,18 +68,6 @@ it('a line longer than the limit is refused, and one as long is stored', async (
   expect(report).toEqual([`Line 2: It is longer than ${LIMIT} bytes (BODY_LIMIT).`]);
 });
 
-it('of two lines with one id the first is stored, and the second compared with it', async () => {
-  const one = '{"id":1,"name":"x"}\n';
-
-  const [counts, report] = await imported(`${one}${one}{"id":1,"name":"x","tag":""}\n7`);
-
-  expect(counts).toEqual([1, 1, 1, 1]);
-  expect(report).toEqual([
-    'Line 3: A plant with this id exists already, with another name or tag.',
-    'Line 4: Not a NewPlant: it must be a JSON object.',
-  ]);
-});
-
 it('the first twenty lines that are not stored are reported, and all are counted', async () => {
   const [counts, report] = await imported('x\n'.repeat(1234));
 
@@ -110,30 +77,43 @@ it('the first twenty lines that are not stored are reported, and all are counted
   expect(report.at(-1)).toBe('More lines were not stored.');
 });
 
-it('a plant that the store refuses for a moment is stored at another try', async () => {
-  const cause = new Error('the disk is away');
-  const repository = new FailingRepository([new UnavailableError({ cause })]);
+it.each([
+  [
+    'refuses for a moment is stored at another try',
+    new UnavailableError({ cause: new Error('the disk is away') }),
+    [2, 0, 0, 0],
+    ['Trying again for up to a minute: the disk is away'],
+  ],
+  [
+    'has stored without an answer is present',
+    new OutcomeUnknownError({ cause: new Error('the answer is lost') }),
+    [1, 1, 0, 0],
+    ['Trying again for up to a minute: the answer is lost'],
+  ],
+  [
+    'refuses by a rule of its own is invalid',
+    new PlantStoreError('internal', undefined, { cause: new Error('a rule of the table') }),
+    [1, 0, 0, 1],
+    ['Line 1: a rule of the table'],
+  ],
+])('a plant that the store %s', async (_what, failure, ...expected) => {
+  /** Fails once, at the first plant. */
+  class FailingRepository extends InMemoryPlantsRepository {
+    private readonly failures = [failure];
 
-  const [counts, report] = await imported('{"id":1,"name":"x"}\n{"id":2,"name":"x"}', repository);
+    override async insert(plant: Plant): Promise<Insertion> {
+      const fault = this.failures.pop();
+      if (fault && !(fault instanceof OutcomeUnknownError)) throw fault;
+      const insertion = await super.insert(plant);
+      if (fault) throw fault;
+      return insertion;
+    }
+  }
 
-  expect(counts).toEqual([2, 0, 0, 0]);
-  expect(report).toEqual(['Trying again for up to a minute: the disk is away']);
-});
+  const outcome = await imported(
+    '{"id":1,"name":"x"}\n{"id":2,"name":"x"}',
+    new FailingRepository(),
+  );
 
-it('a plant whose outcome was lost, and that turns out to be stored, is present', async () => {
-  const repository = new FailingRepository([new OutcomeUnknownError()], true);
-
-  const [counts] = await imported('{"id":1,"name":"x"}', repository);
-
-  expect(counts).toEqual([0, 1, 0, 0]);
-});
-
-it('a plant that the database refuses by a rule of its own is invalid', async () => {
-  const cause = new Error('a rule of the table');
-  const repository = new FailingRepository([new PlantStoreError('internal', undefined, { cause })]);
-
-  const [counts, report] = await imported('{"id":1,"name":"x"}\n{"id":2,"name":"x"}', repository);
-
-  expect(counts).toEqual([1, 0, 0, 1]);
-  expect(report).toEqual(['Line 1: a rule of the table']);
+  expect(outcome).toEqual(expected);
 });

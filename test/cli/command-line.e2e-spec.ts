@@ -1,17 +1,11 @@
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { programEnvironment } from '../support/run-folder';
-import { type Run, run } from '../support/run';
 import { useFolder } from '../support/folder';
-
-const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
-
-const plantStore = (...args: string[]): Promise<Run> =>
-  run(process.execPath, [PROGRAM, ...args], { env: programEnvironment() });
-
-const FILE = `sqlite:${join(useFolder(), 'plants.db')}`;
+import { plantStore, PROGRAM } from '../support/plant-store';
 
 describe('the command line', () => {
+  const folder = useFolder();
+
   it('is executable after a build', () => {
     expect(() => {
       accessSync(PROGRAM, constants.X_OK);
@@ -19,9 +13,9 @@ describe('the command line', () => {
   });
 
   it('prints all commands with --help', async () => {
-    const { code, stdout, stderr } = await plantStore('--help');
+    const { code, stdout } = await plantStore(['--help']);
 
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(code).toBe(0);
     expect(stdout).toBe(`Usage: plant-store [options] [command]
 
 Takes plant records over HTTP and stores them exactly and durably.
@@ -44,36 +38,77 @@ Commands:
   });
 
   it.each(['-v', '--version'])('prints its version with %s', async (option) => {
-    expect(await plantStore(option)).toEqual({ code: 0, stdout: '1.0.0\n', stderr: '' });
+    expect(await plantStore([option])).toEqual({ code: 0, stdout: '1.0.0\n', stderr: '' });
   });
 
   it('prints the help of a command with help, as with --help', async () => {
-    const help = await plantStore('help', 'import');
-    const option = await plantStore('import', '--help');
+    const help = await plantStore(['help', 'import']);
+    const option = await plantStore(['import', '--help']);
 
     expect(help.stdout).toMatch(/^Usage: plant-store import \[options\] \[file\]\n/);
     expect(help).toEqual(option);
   });
 
-  const usage = '(use --help to see the valid commands and options)';
+  const help = '(use --help to see the valid commands and options)';
+  const expires = '--expires must be a number of hours or days, such as 12h or 90d.';
 
   it.each([
-    [['serve', '--port', '1'], 'Set the environment variable PORT instead.'],
-    [['serve', '--host=::'], 'Set the environment variable HOST instead.'],
-    [['--port', '1'], 'Set the environment variable PORT instead.'],
-    [['serve', '--level', '1'], `error: unknown option '--level'\n${usage}`],
-    [['sevre'], `error: unknown command 'sevre'\n(Did you mean serve?)\n${usage}`],
-    [['frob'], `error: unknown command 'frob'\n${usage}`],
-    [['token', 'crate'], `error: unknown command 'crate'\n(Did you mean create?)\n${usage}`],
-    [['export', '--output', 'x'], `error: unknown option '--output'\n${usage}`],
-    [['check', '--deep', '--deep'], `error: option '--deep' is given twice\n${usage}`],
+    ['serve --port 1', 'Set the environment variable PORT instead.'],
+    ['serve --host', 'Set the environment variable HOST instead.'],
+    ['--port 1', 'Set the environment variable PORT instead.'],
+    ['serve --level 1', `error: unknown option '--level'\n${help}`],
+    ['sevre', `error: unknown command 'sevre'\n(Did you mean serve?)\n${help}`],
+    ['frob', `error: unknown command 'frob'\n${help}`],
+    ['token crate', `error: unknown command 'crate'\n(Did you mean create?)\n${help}`],
+    ['check --deep --deep', `error: option '--deep' is given twice\n${help}`],
+    ['token create', 'Name the file with --file, or set AUTH_TOKENS_FILE.'],
+    ['token create --name=2027', '--name must be a letter, then up to 63 letters, digits or _.@-'],
+    ['token create --expires=90', expires],
+    ['token create --expires=', expires],
     [
-      ['token', 'create', '--file=a', '--file', 'b'],
-      `error: option '--file <path>' is given twice\n${usage}`,
+      'token create --expire 90d',
+      `error: unknown option '--expire'\n(Did you mean --expires?)\n${help}`,
     ],
-  ])('ends with 2 and a sentence when it is called as %j', async (args, sentence) => {
-    expect(await plantStore(...args)).toEqual({ code: 2, stdout: '', stderr: `${sentence}\n` });
+    [
+      'token create --file=f ci',
+      `error: too many arguments for 'create'. Expected 0 arguments but got 1: ci.\n${help}`,
+    ],
+    ['token create --file=f --file f', `error: option '--file <path>' is given twice\n${help}`],
+    [
+      'token create --scope=read',
+      `error: option '--scope <scope...>' argument 'read' is invalid. Allowed choices are create, metrics.\n${help}`,
+    ],
+  ])('ends with 2 and a sentence when it is called as %j', async (line, sentence) => {
+    const outcome = await plantStore(line.split(' '), {}, { cwd: folder });
+
+    expect(outcome).toEqual({ code: 2, stdout: '', stderr: `${sentence}\n` });
   });
+
+  const badPort = { code: 1, stderr: 'PORT must be a port from 0 to 65535\n' };
+
+  it.each([[[]], [['serve']]])('serves when it is called as %j', async (args) => {
+    expect(await plantStore(args, { PORT: 'x' })).toMatchObject(badPort);
+  });
+
+  it('serves with the variables of a file, which those of the environment precede', async () => {
+    const file = join(folder, 'service.env');
+    writeFileSync(file, 'PORT=x\nDOCS=x\n');
+
+    const outcome = await plantStore(['--env-file', file], { DOCS: 'true' });
+
+    expect(outcome).toMatchObject(badPort);
+  });
+
+  it.each(['--env-file nowhere', '--env-file=nowhere'])(
+    'ends with a sentence, of Node.js or of its own, with %s',
+    async (args) => {
+      const { code, stdout, stderr } = await plantStore(['serve', ...args.split(' ')]);
+
+      expect(code).toBeGreaterThan(0);
+      expect(stdout).toBe('');
+      expect(stderr).toMatch(/^.*nowhere.*not found.*\n$|^.*nowhere.*no such file.*\n$/);
+    },
+  );
 
   it.each([
     [
@@ -84,9 +119,16 @@ Commands:
       { CORS_ORIGINS: 'https://a.example, https://b.example/' },
       'CORS_ORIGINS must be a list of origins such as https://app.example.org, without path and wildcards, separated by commas or white space; "https://b.example/" ends with a slash',
     ],
+    [
+      { DATABASE_URL: `sqlite:${__filename}/plants.db` },
+      `DATABASE_URL must not name a file below ${__filename}, which is not a directory`,
+    ],
   ])('serve says what is wrong with %j', async (environment, sentence) => {
-    const env = { ...programEnvironment(), PORT: '0', DATABASE_URL: FILE, ...environment };
-    const { code, stderr } = await run(process.execPath, [PROGRAM, 'serve'], { env });
+    const { code, stderr } = await plantStore(
+      ['serve'],
+      { PORT: '0', ...environment },
+      { cwd: folder },
+    );
 
     expect([code, stderr]).toEqual([1, `${sentence}\n`]);
   });

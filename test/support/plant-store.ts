@@ -4,7 +4,8 @@ import type { Run } from './run';
 import { programEnvironment } from './run-folder';
 import { TestProcess } from './test-process';
 
-const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
+/** The built program. */
+export const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 
 /** The built `plant-store` as a process. */
 export class ProgramProcess extends TestProcess {
@@ -29,6 +30,7 @@ export class CommandProcess extends ProgramProcess {
   );
 }
 
+/** Runs a command to its end. */
 export async function plantStore(
   args: readonly string[],
   environment: NodeJS.ProcessEnv = {},
@@ -37,7 +39,12 @@ export async function plantStore(
   const command = new CommandProcess(args, environment, options);
   command.child.stdin?.end(input);
   const { code, stdout, stderr } = await command.ended;
-  return { code, stdout, stderr };
+  return { code, stdout, stderr: withoutProgress(stderr) };
+}
+
+/** Without the lines that say how far a command is, one every ten seconds. */
+export function withoutProgress(stderr: string): string {
+  return stderr.replaceAll(/^[\d,]+ (?:plants|MiB), .*\n/gm, '');
 }
 
 /** Runs a command to its end on a terminal. What it prints comes as one text. */

@@ -1,0 +1,173 @@
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { CommandProcess, plantStore } from '../support/plant-store';
+import type { Run } from '../support/run';
+import { useServiceHome } from '../support/service-process';
+import { execute, integrity, readPlants } from '../support/sqlite';
+import { until } from '../support/until';
+import { brokenPromises, Writers } from '../support/writers';
+
+const ADVICE = 'Name a file that "plant-store backup" has made.';
+
+const failed = (stderr: string | RegExp): Run => ({
+  code: 1,
+  stdout: '',
+  stderr: expect.stringMatching(stderr) as string,
+});
+
+jest.setTimeout(240_000);
+
+describe('backup and restore', () => {
+  const home = useServiceHome();
+  let copy: string;
+  let environment: NodeJS.ProcessEnv;
+  /** Runs a command, given as one line, in the folder. */
+  const run = (command: string, file = home.file): Promise<Run> =>
+    plantStore(command.split(' '), { DATABASE_URL: `sqlite:${file}` }, { cwd: home.folder });
+  const inFolder = (name: string): string => join(home.folder, name);
+  beforeEach(async () => {
+    copy = inFolder('copy.db');
+    environment = { DATABASE_URL: `sqlite:${home.file}` };
+    await plantStore(['import'], environment, { input: '{"id":-1,"name":"Fern"}\n' });
+  });
+
+  it('copy the store of a busy service, and give it back', async () => {
+    const service = await home.start();
+    const writers = new Writers([await service.url()], 16);
+    await until(() => writers.those('acknowledged').length > 500);
+    const before = [...writers.those('acknowledged')];
+    const backup = await run('backup copy.db');
+    const inUse = await run('restore copy.db');
+    await writers.stop();
+    await service.end();
+    const last = home.plants();
+    const restored = await run('restore copy.db');
+
+    expect(backup.stderr).toBe(`Backed up ${home.file} to ${copy}.\n`);
+    expect(inUse).toEqual(failed(`${home.file} is in use: stop the service first.\n`));
+    expect(integrity(copy)).toBe('ok');
+    expect(brokenPromises(before, readPlants(copy)).lost).toEqual([]);
+    const [, former = ''] = /The old file is now (.*)\.\n/.exec(restored.stderr) ?? [];
+    expect(restored.stderr).toMatch(`Restored ${home.file} from ${copy}.\n`);
+    expect(former).toMatch(`${home.file}.before-`);
+    expect(home.plants()).toEqual(readPlants(copy));
+    expect(readPlants(former)).toEqual(last);
+
+    const again = await home.start();
+    const response = await again.post(JSON.stringify({ id: before[0]?.id, name: 'other' }));
+    expect(await response.json()).toMatchObject({ error: 40003 });
+  });
+
+  it('leave no file under the final name when they are killed, and none at all on SIGINT', async () => {
+    execute(
+      home.file,
+      `INSERT INTO plants (id, name) WITH RECURSIVE ids(id) AS (VALUES (1) UNION ALL
+       SELECT id + 1 FROM ids WHERE id < 500000) SELECT id, printf('%0100d', id) FROM ids`,
+    );
+    const files = () => readdirSync(home.folder).filter((file) => file !== 'data');
+    const interrupt = async (signal: NodeJS.Signals): Promise<[number, string, string[]]> => {
+      for (;;) {
+        const command = new CommandProcess(['backup', copy], environment);
+        await until(() => files().length > 0);
+        command.child.kill(signal);
+        const { code, stderr } = await command.ended;
+        if (!existsSync(copy)) return [code, stderr, files()];
+        // This process was held up, and the copy was there before the signal.
+        rmSync(copy);
+      }
+    };
+
+    expect(await interrupt('SIGINT')).toEqual([1, 'Interrupted.\n', []]);
+    expect(await interrupt('SIGKILL')).toEqual([NaN, '', [expect.stringMatching(/\.part$/)]]);
+  });
+
+  it('refuse a file that is not a whole store, and leave the store as it was', async () => {
+    await run('backup copy.db');
+    const bytes = readFileSync(copy);
+    bytes.fill(0xff, 4096 + 8, 4096 + 200);
+    writeFileSync(inFolder('damaged.db'), bytes);
+    writeFileSync(inFolder('text.db'), 'not a database, by any means '.repeat(50));
+
+    const again = await run('backup copy.db');
+    const damaged = await run('restore damaged.db');
+    const text = await run('restore text.db');
+    const checked = await run('check --deep', inFolder('damaged.db'));
+
+    expect(again).toEqual(failed(`^${copy} exists already. Name a new file.\n$`));
+    expect(damaged).toEqual(failed(/^damaged\.db is damaged: /));
+    expect([checked.code, checked.stderr]).toEqual([1, 'One check failed.\n']);
+    expect(checked.stdout).toMatch(/^FAILED {2}plants: .* is damaged: /m);
+    expect(text).toEqual(failed(/^text\.db is not a store: file is not a database\.\n$/));
+    expect(home.plants()).toHaveLength(1);
+    expect(readdirSync(inFolder('data')).filter((name) => /part|before/.test(name))).toEqual([]);
+  });
+
+  it('restore over a file that is no database, and keep that file and its log', async () => {
+    await run('backup copy.db');
+    writeFileSync(home.file, 'garbage');
+    writeFileSync(`${home.file}-wal`, 'its log');
+
+    const restored = await run('restore copy.db');
+
+    const [, former = ''] = /The old file is now (.*)\.\n/.exec(restored.stderr) ?? [];
+    expect(readFileSync(former, 'utf8')).toBe('garbage');
+    expect(readFileSync(`${former}-wal`, 'utf8')).toBe('its log');
+    expect(home.plants()).toHaveLength(1);
+  });
+
+  it('restore the file that a symbolic link names, not onto itself, and not to no file', async () => {
+    await run('backup copy.db');
+    symlinkSync(home.file, inFolder('link.db'));
+    symlinkSync(inFolder('nothing.db'), inFolder('dangling.db'));
+
+    const restored = await run('restore copy.db', inFolder('link.db'));
+    const onto = await run('restore link.db');
+    const toNothing = await run('restore copy.db', inFolder('dangling.db'));
+
+    expect(restored.stderr).toMatch(`Restored ${home.file} from ${copy}.\n`);
+    expect(readlinkSync(inFolder('link.db'))).toBe(home.file);
+    expect(onto).toEqual({ ...failed(`^link.db is the store itself. ${ADVICE}\n$`), code: 2 });
+    expect(toNothing).toEqual(
+      failed(`^${inFolder('dangling.db')} is a symbolic link to a file that does not exist.\n$`),
+    );
+    expect(home.plants()).toHaveLength(1);
+  });
+
+  it.each([
+    ['restore none.db', `none.db does not exist. ${ADVICE}`],
+    ['restore /dev', `/dev is a directory. ${ADVICE}`],
+    ['import none', 'none does not exist. Name a file, or pipe it to the standard input.'],
+    ['backup copy.db', 'FOLDER/plants.db does not exist. Set DATABASE_URL to the store to copy.'],
+    ['export /no/x', 'There is no directory /no. Name a file in one that exists.'],
+    ['export', 'FOLDER/plants.db does not exist. Set DATABASE_URL to a store that exists.'],
+  ])('%s says which file is missing, and what to do', async (command, sentence) => {
+    const outcome = await run(command, inFolder('plants.db'));
+
+    expect(outcome).toEqual(failed(`^${sentence.replace('FOLDER', home.folder)}\n$`));
+    expect(readdirSync(home.folder)).toEqual(['data']);
+  });
+
+  it.each([
+    ['backup', 'pg_dump --format=custom --file=FILE "$DATABASE_URL"'],
+    [
+      'restore',
+      'pg_restore --clean --if-exists --single-transaction --dbname="$DATABASE_URL" FILE',
+    ],
+  ])('%s names the program for PostgreSQL', async (command, line) => {
+    const { code, stdout, stderr } = await plantStore([command, 'FILE'], {
+      DATABASE_URL: 'postgres://user:secret@127.0.0.1:9/plants',
+    });
+
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(`:\n  ${line}\n`);
+    expect(stderr).not.toContain('secret');
+  });
+});

@@ -1,0 +1,90 @@
+import { join } from 'node:path';
+import { TOKEN } from '../support/application';
+import { plantStore } from '../support/plant-store';
+import { PostgresServer } from '../support/postgres';
+import type { Run } from '../support/run';
+import { useServiceHome } from '../support/service-process';
+import { lockDatabase } from '../support/sqlite';
+
+jest.setTimeout(240_000);
+
+const home = useServiceHome();
+
+describe('check', () => {
+  it('says what the environment names and which parts are wrong, without a secret', async () => {
+    const service = await home.start();
+    await service.end();
+    const outcome = await plantStore(['check'], {
+      DATABASE_URL: `sqlite:${home.file}`,
+      AUTH_TOKENS: TOKEN,
+      AUTH_ISSUER: 'http://127.0.0.1:9',
+      AUTH_AUDIENCE: 'plants',
+    });
+
+    expect([outcome.code, outcome.stderr]).toEqual([1, 'One check failed.\n']);
+    const [issuer = '', ...lines] = outcome.stdout.trim().split('\n').toReversed();
+    expect(lines.toReversed()).toEqual([
+      'ok      settings: all variables are valid',
+      `ok      store: SQLite file ${home.file}, schema version 3`,
+      'ok      tokens: 1 in AUTH_TOKENS',
+    ]);
+    expect(issuer).toMatch(
+      /^FAILED {2}issuer: The keys of http:\/\/127\.0\.0\.1:9 are not available: /,
+    );
+  });
+
+  it('changes nothing in a PostgreSQL database, and names the store it has', async () => {
+    const server = await PostgresServer.start();
+    const environment = { DATABASE_URL: server.url(), AUTH_TOKENS: TOKEN };
+
+    const empty = await plantStore(['check'], environment);
+    const tables = await server.execute("SELECT FROM pg_class WHERE relname LIKE 'plants%'");
+    await plantStore(['import'], environment);
+    const made = await plantStore(['check'], environment);
+    await server.remove();
+
+    expect(empty.stdout).toContain('which has no table plants: the service will create it');
+    expect(tables).toEqual([]);
+    expect(made.stdout).toMatch(/^ok {6}store: PostgreSQL at .*, the store [-0-9a-f]{36}$/m);
+  });
+});
+
+describe('health', () => {
+  it('says whether the service is live and ready', async () => {
+    const service = await home.start();
+    const { port } = await service.url();
+    const health = (option: string[] = [], environment = {}): Promise<Run> =>
+      plantStore(['health', ...option], { PORT: port, ...environment });
+    const ready = await health(['--ready']);
+    const lock = lockDatabase(home.file);
+    await service.post('{"id":1,"name":"x"}');
+    const live = await health([], { HOST: '0.0.0.0' });
+    const unready = await health(['--ready']);
+    lock.close();
+    await service.end('SIGKILL');
+    const gone = await health();
+
+    expect(live).toEqual({ code: 0, stdout: 'live\n', stderr: '' });
+    expect(ready).toEqual({ code: 0, stdout: 'ready\n', stderr: '' });
+    expect([unready.code, unready.stderr]).toEqual([
+      1,
+      'The service is not ready: it answered with status 503.\n',
+    ]);
+    expect([gone.code, gone.stderr]).toEqual([
+      1,
+      `The service at 127.0.0.1 port ${port} does not answer: ECONNREFUSED.\n`,
+    ]);
+  });
+
+  it('knows TLS', async () => {
+    const tls = {
+      TLS_CERT: join(__dirname, '../support/tls/server.crt'),
+      TLS_KEY: join(__dirname, '../support/tls/server.key'),
+    };
+    const service = await home.start(tls);
+    const { port } = await service.url();
+    const outcome = await plantStore(['health'], { PORT: port, ...tls });
+
+    expect(outcome).toEqual({ code: 0, stdout: 'live\n', stderr: '' });
+  });
+});
