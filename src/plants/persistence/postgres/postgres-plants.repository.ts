@@ -1,20 +1,21 @@
 import { setTimeout } from 'node:timers/promises';
 import type { OnApplicationShutdown } from '@nestjs/common';
-import type { ClientBase, ClientConfig, PoolClient } from 'pg';
+import type { ClientBase, ClientConfig } from 'pg';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
-import { INT64_MAX, INT64_MIN } from '../../int64';
 import type { Plant } from '../../plant';
 import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { GroupCommit } from '../group-commit';
-import { type KeyedPlant, plantBatches } from '../plant-batches';
-import { StoreOpenError } from '../store-open.error';
-import { isServerError, judge } from './postgres.errors';
-import { outcomeOf, type PlantsById, type RowOutcomes } from './postgres.outcomes';
+import { type KeyedPlant, plantBatches, repetitionOutcome } from '../plant-batches';
+import type { Verdict } from './postgres.errors';
 import { PostgresSessions } from './postgres.sessions';
 import { findKeyed, findPlant, insertPlants, readPlants } from './postgres.statements';
 
 /** How often a batch is tried that other transactions cause to be rolled back. */
 const MAX_ATTEMPTS = 10;
+
+type PlantsById = ReadonlyMap<bigint, KeyedPlant>;
+/** By id, what became of the row with it. A row that was never sent is missing. */
+type RowOutcomes = Map<bigint, 'created' | 'taken' | PlantStoreError>;
 
 /**
  * Stores plants in PostgreSQL, or in a database that speaks its protocol. Each batch is one
@@ -44,7 +45,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
    * @throws StoreOpenError when the URL or the settings are invalid
    */
   static async open(where: string | ClientConfig): Promise<PostgresPlantsRepository> {
-    const sessions = makeSessions(where);
+    const sessions = new PostgresSessions(where);
     await sessions.start();
     return new PostgresPlantsRepository(sessions);
   }
@@ -56,11 +57,11 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
    * @throws Error saying why the database cannot be used
    */
   static async look(where: string | ClientConfig): Promise<string> {
-    const sessions = makeSessions(where, false);
+    const sessions = new PostgresSessions(where, false);
     try {
       await sessions.start();
-      if (sessions.breaker.fault) throw sessions.breaker.fault;
-      const { name, store } = sessions;
+      const { name, store, breaker } = sessions;
+      if (breaker.fault) throw breaker.fault;
       if (!store?.hasPlants)
         return `${name}, which has no table plants: the service will create it`;
       return `${name}, the store ${store.identity ?? 'without an identity'}`;
@@ -99,9 +100,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 
   async page(after: bigint | undefined, limit: number): Promise<Plant[]> {
-    if (after === INT64_MAX) return [];
-    const from = after === undefined ? INT64_MIN : after + 1n;
-    return this.sessions.read((session) => readPlants(session, from, INT64_MAX, limit));
+    return this.sessions.read((session) => readPlants(session, after, limit));
   }
 
   /** Commits the plants accepted so far, then closes all sessions. Nest calls it once HTTP has stopped. */
@@ -110,67 +109,55 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     await this.sessions.close();
   }
 
+  /** Inserts the first plant of each id, finds the repetitions of stored ones, and compares. */
   private async commit(batch: readonly KeyedPlant[]): Promise<(Insertion | PlantStoreError)[]> {
     const cause = this.sessions.breaker.pauseReason;
     if (cause) throw new UnavailableError({ cause });
-    return this.commitOn(await this.sessions.connect(), batch);
-  }
-
-  /** Inserts the first plant of each id, finds the repetitions of stored ones, and compares. */
-  private async commitOn(
-    session: PoolClient,
-    batch: readonly KeyedPlant[],
-  ): Promise<(Insertion | PlantStoreError)[]> {
+    const session = await this.sessions.connect();
     // Of equal keys, a Map holds the last.
     const firsts = new Map(batch.toReversed().map((plant) => [plant.id, plant]));
     // Sorted, so that instances cannot deadlock.
     const rows = [...firsts.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
-    const outcomes = await this.insertRows(session, rows);
-    const taken = batch.filter((plant) => plant.keyDigest && outcomes.get(plant.id) === false);
-    const stored = isLost(outcomes)
-      ? new UnavailableError()
-      : await this.findStored(session, taken);
+    const outcomes: RowOutcomes = new Map();
+    const isUsable = await this.insertRows(session, rows, outcomes);
+    const taken = batch.filter(({ id, keyDigest }) => keyDigest && outcomes.get(id) === 'taken');
+    const stored = isUsable ? await this.findStored(session, taken) : new UnavailableError();
     session.release(stored instanceof UnavailableError);
     return batch.map((plant) => outcomeOf(plant, firsts, outcomes, stored));
   }
 
-  /** Commits rows with different ids. A row that the database refuses fails alone. */
-  private async insertRows(session: ClientBase, rows: readonly KeyedPlant[]): Promise<RowOutcomes> {
+  /**
+   * Commits rows with different ids. A row that the database refuses fails alone.
+   *
+   * @returns whether the session can be used further; after its loss nothing is sent
+   */
+  private async insertRows(
+    session: ClientBase,
+    rows: readonly KeyedPlant[],
+    outcomes: RowOutcomes,
+  ): Promise<boolean> {
     for (let attempt = 1; ; attempt++) {
       try {
         const inserted = await insertPlants(session, rows, this.usesPreparedStatement);
         this.sessions.breaker.confirm();
-        return new Map(rows.map(({ id }) => [id, inserted.has(id)]));
+        for (const { id } of rows) outcomes.set(id, inserted.has(id) ? 'created' : 'taken');
+        return true;
       } catch (error) {
-        const isAlive = isServerError(error) && (await hasSurvived(session));
-        const verdict = isAlive ? judge(error) : 'unknown';
+        const { verdict, fault } = await this.sessions.judge(error, session);
         if (verdict === 'unprepared') this.usesPreparedStatement = false;
         if (['again', 'unprepared'].includes(verdict) && attempt < MAX_ATTEMPTS) {
-          if (verdict === 'again') await setTimeout(Math.random() * 2 ** attempt);
+          await setTimeout(Math.random() * 2 ** attempt);
           continue;
         }
-        const cause = this.sessions.report(error, session, !isAlive);
-        if (verdict === 'unknown') return failAll(rows, new OutcomeUnknownError({ cause }));
-        if (verdict !== 'row') return failAll(rows, new UnavailableError({ cause }));
-        if (rows.length > 1) return this.insertHalves(session, rows, cause);
-        return failAll(rows, new PlantStoreError('internal', undefined, { cause }));
+        if (verdict === 'row' && rows.length > 1) {
+          const middle = Math.floor(rows.length / 2);
+          if (!(await this.insertRows(session, rows.slice(0, middle), outcomes))) return false;
+          return this.insertRows(session, rows.slice(middle), outcomes);
+        }
+        for (const { id } of rows) outcomes.set(id, toPlantStoreError(verdict, fault));
+        return verdict !== 'unknown' && verdict !== 'lost';
       }
     }
-  }
-
-  private async insertHalves(
-    session: ClientBase,
-    rows: readonly KeyedPlant[],
-    cause: Error,
-  ): Promise<RowOutcomes> {
-    const middle = rows.length >> 1;
-    const outcomes = await this.insertRows(session, rows.slice(0, middle));
-    const others = rows.slice(middle);
-    // If the session was lost meanwhile, the other half was never sent.
-    const rest = isLost(outcomes)
-      ? failAll(others, new UnavailableError({ cause }))
-      : await this.insertRows(session, others);
-    return new Map([...outcomes, ...rest]);
   }
 
   /** A statement of its own, so that it sees plants whose commit the insert has waited for. */
@@ -182,32 +169,36 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     try {
       return await findKeyed(session, plants);
     } catch (error) {
-      return new UnavailableError({ cause: this.sessions.report(error, session) });
+      return new UnavailableError({ cause: (await this.sessions.judge(error, session)).fault });
     }
   }
 }
 
-function makeSessions(where: string | ClientConfig, mayMigrate = true): PostgresSessions {
-  try {
-    return new PostgresSessions(where, mayMigrate);
-  } catch (cause) {
-    throw new StoreOpenError('postgres', 'The PostgreSQL settings cannot be used', cause);
-  }
+function toPlantStoreError(verdict: Verdict, cause: Error): PlantStoreError {
+  if (verdict === 'unknown' || verdict === 'lost') return new OutcomeUnknownError({ cause });
+  if (verdict === 'row') return new PlantStoreError('internal', undefined, { cause });
+  return new UnavailableError({ cause });
 }
 
-/** If so, the server has rolled back. An error that ends the session may follow a commit. */
-function hasSurvived(session: ClientBase): Promise<boolean> {
-  return session.query('SELECT 1').then(
-    () => true,
-    () => false,
-  );
-}
-
-function failAll(rows: readonly KeyedPlant[], error: PlantStoreError): RowOutcomes {
-  return new Map(rows.map(({ id }) => [id, error]));
-}
-
-/** Whether the session was lost while it had a statement to answer. */
-function isLost(outcomes: RowOutcomes): boolean {
-  return [...outcomes.values()].some((outcome) => outcome instanceof OutcomeUnknownError);
+/**
+ * What became of a plant of a batch.
+ *
+ * @param firsts the first plant of the batch with each id, which was the one sent
+ * @param stored the plants that have the id and the key of a plant of the batch
+ */
+function outcomeOf(
+  plant: KeyedPlant,
+  firsts: PlantsById,
+  outcomes: RowOutcomes,
+  stored: PlantsById | UnavailableError,
+): Insertion | PlantStoreError {
+  const first = firsts.get(plant.id);
+  const outcome = outcomes.get(plant.id) ?? new UnavailableError();
+  if (plant === first && outcome !== 'taken') return outcome;
+  if (outcome instanceof PlantStoreError) return new UnavailableError({ cause: outcome });
+  if (outcome === 'created') return repetitionOutcome(first, plant);
+  if (plant.keyDigest === undefined) return 'taken';
+  return stored instanceof UnavailableError
+    ? stored
+    : repetitionOutcome(stored.get(plant.id), plant);
 }

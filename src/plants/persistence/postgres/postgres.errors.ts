@@ -7,7 +7,7 @@ import type { DatabaseError } from 'pg';
  */
 
 /**
- * What an error says about the plants of its statement, once the session has proved to be alive:
+ * What an error says about the plants of its statement:
  *
  * - `row`: nothing was stored; one row is the cause, and fails alone
  * - `again`: nothing was stored; another attempt may succeed
@@ -15,12 +15,13 @@ import type { DatabaseError } from 'pg';
  * - `refused`: nothing was stored; that says nothing about the next statement
  * - `unusable`: nothing was stored; the store is not used until it works again
  * - `unknown`: the server itself does not know whether the transaction was committed
+ * - `lost`: the session ended before the answer, so the transaction may be committed
  */
-export type Verdict = 'row' | 'again' | 'unprepared' | 'refused' | 'unusable' | 'unknown';
+export type Verdict = 'row' | 'again' | 'unprepared' | 'refused' | 'unusable' | 'unknown' | 'lost';
 
 /**
- * SQLSTATE codes and classes (PostgreSQL documentation, appendix A), their meaning, and the verdict. The
- * longest one that a code begins with counts.
+ * SQLSTATE codes and classes (PostgreSQL documentation, appendix A), their meaning, and the verdict, if
+ * the session has survived. The first row that fits a code counts; any other code is `unusable`.
  */
 const VERDICTS: readonly (readonly [codes: string, meaning: string, verdict: Verdict])[] = [
   ['08', 'a connection to another server failed: a worker of Citus, a foreign one', 'unknown'],
@@ -39,28 +40,12 @@ const VERDICTS: readonly (readonly [codes: string, meaning: string, verdict: Ver
   ['6 7 8 9 I J K L M N O Q R S T U V W Z', 'a trigger raised an error of its own', 'row'],
 ];
 
-const VERDICT_OF = new Map(
-  VERDICTS.flatMap(([codes, , verdict]) =>
-    codes.split(' ').map((code) => [code, verdict] as const),
-  ),
-);
-
-/** What a server error means for the plants of a statement, by {@link VERDICTS}; others are `unusable`. */
-export function judge({ code, routine }: ServerError): Verdict {
+/** Judges an error by {@link VERDICTS}, once its session has proved to be alive. */
+export function judge({ code = '', routine }: DatabaseError): Verdict {
   // A missing privilege has the same code as a row-level policy.
   if (code === '42501') return routine === 'ExecWithCheckOptions' ? 'row' : 'unusable';
-  for (let length = code.length; length > 0; length--) {
-    const verdict = VERDICT_OF.get(code.slice(0, length));
-    if (verdict) return verdict;
-  }
-  return 'unusable';
-}
-
-/** An error that the server reported. Any other means that the connection was lost or timed out. */
-type ServerError = Pick<DatabaseError, 'routine'> & { readonly code: string };
-
-export function isServerError(error: unknown): error is Error & ServerError {
-  return error instanceof Error && 'severity' in error && 'code' in error;
+  const row = VERDICTS.find(([codes]) => codes.split(' ').some((start) => code.startsWith(start)));
+  return row?.[2] ?? 'unusable';
 }
 
 /** Whether all our sessions were in use, which says nothing about the server. */

@@ -1,5 +1,8 @@
+import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
-import { assertSupportedSchema, describeUpgrade, type LogUpgrade } from '../schema-version';
+import { assertSupportedSchema, describeUpgrade } from '../schema-version';
+
+const logger = new Logger('PlantStore');
 
 const VERSION = 3;
 
@@ -21,6 +24,11 @@ const COLUMNS = `
   WHERE relname IN ('plants', 'plants_migrations') AND pg_table_is_visible(attrelid)
     AND NOT attisdropped`;
 
+/** By way of JSON, since version 1 and 2 have no column for the identity. */
+const MIGRATED = `
+  SELECT coalesce(max(version), 1)::text AS version, max(to_json(migration) ->> 'identity') AS identity
+  FROM plants_migrations AS migration`;
+
 /** Why plants of this session could be refused or lost: a role, a database and the URL have settings too. */
 const FAULT = `
   SELECT CASE
@@ -30,9 +38,11 @@ const FAULT = `
       'synchronous_commit is off for this user, so a crash could lose commits: set it to on'
     WHEN current_setting('client_min_messages') IN ('error', 'fatal', 'panic') THEN
       'client_min_messages hides the warning about a commit that was not replicated: set it to warning'
+    WHEN EXISTS (SELECT FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event = 'SyncRep'
+                   AND query_start < clock_timestamp() - interval '2 seconds') THEN
+      'a commit still waits for a synchronous standby: start the standby again'
   END AS fault`;
-
-const CITUS = "SELECT FROM pg_extension WHERE extname = 'citus'";
 
 /** Whether every node of a Citus cluster sees the table: it is in Citus's metadata. */
 const CLUSTER = `
@@ -59,91 +69,27 @@ export interface Schema {
   readonly identity: string | undefined;
 }
 
-/**
- * Checks and sets up a new session.
- *
- * @param store the one that the session must be in, if one is in use already
- * @throws Error when plants inserted in it could be refused, lost, or stored elsewhere
- */
-export async function checkSession(client: ClientBase, store: Schema | undefined): Promise<void> {
+/** @throws Error when plants inserted in a new session could be refused or lost */
+export async function setUpSession(client: ClientBase): Promise<void> {
   const [{ fault } = {}] = await query<{ fault: string | null }>(client, FAULT);
   if (fault) throw new Error(fault);
   // Citus passes on the warnings of workers as DEBUG1, those about missing standbys too.
-  const citus = await query(client, CITUS);
-  if (citus.length > 0) await client.query('SET client_min_messages = debug1');
-  const difference = store && describeDifference(await readSchema(client), store);
-  if (difference === undefined) return;
-  throw new Error(
-    `this is not the store that was in use before (${difference}). Restore that store, or restart the service to use this one`,
-  );
+  if (await isCitus(client)) await client.query('SET client_min_messages = debug1');
 }
 
-function describeDifference(found: Schema, store: Schema): string | undefined {
-  if (!found.hasPlants) return 'it has no table plants';
-  if (found.version < VERSION) return `its schema has version ${found.version}`;
-  if (found.identity === store.identity) return undefined;
+/** @throws Error when a session is in another store than the one in use */
+export async function assertSameStore(client: ClientBase, store: Schema): Promise<void> {
+  const found = await readSchema(client);
+  if (found.hasPlants && found.identity === store.identity) return;
   const [expected, actual] = [store, found].map(
     ({ identity }) => identity ?? 'without an identity',
   );
-  return `expected was the store ${expected}, found is the store ${actual}`;
-}
-
-/**
- * Creates a store, or brings one to the newest version. Any number of instances may do so at once. A
- * table `plants` without a table `plants_migrations` was prepared by the operator (partitioned,
- * distributed) and is not changed.
- *
- * @throws Error when it cannot, or when the schema is newer than this program
- */
-export async function migrateDatabase(client: ClientBase, log?: LogUpgrade): Promise<Schema> {
-  const isCluster = await isOnCluster(client);
-  if ((await readSchema(client)).version < VERSION) await migrateLocked(client, log);
-  if (isCluster) await client.query(SHARE_MIGRATIONS);
-  // Another instance may have migrated while this one was reading.
-  return readSchema(client);
-}
-
-/** @throws Error when a table that the service makes would be on one node of a Citus cluster alone */
-async function isOnCluster(client: ClientBase): Promise<boolean> {
-  if ((await query(client, CITUS)).length === 0) return false;
-  const [cluster] = await query<{ workers: string; is_shared: string | null }>(client, CLUSTER);
-  const { workers = '0', is_shared } = cluster ?? {};
-  if (workers === '0' || is_shared === 'true') return workers !== '0';
+  const difference = found.hasPlants
+    ? `expected was the store ${expected}, found is the store ${actual}`
+    : 'it has no table plants';
   throw new Error(
-    `this is a Citus cluster, and its table plants is not distributed. Run on the coordinator: ${TABLE}; SELECT create_distributed_table('plants', 'id', shard_count => ${workers})`,
+    `this is not the store that was in use before (${difference}). Restore that store, or restart the service to use this one`,
   );
-}
-
-async function migrateLocked(client: ClientBase, log?: LogUpgrade): Promise<void> {
-  // Each statement must see what others committed while this one waited for the lock.
-  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
-  try {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
-    // While it waits behind a long read, a dump for example, all others wait behind it. So it gives up
-    // soon, and a later probe tries again.
-    await client.query("SET LOCAL lock_timeout = '100ms'");
-    const { version, hasPlants } = await readSchema(client);
-    if (version > 0 && !hasPlants)
-      throw new Error('the store has lost its table plants: restore it');
-    if (version < VERSION) await client.query(SCHEMA);
-    // Once, although a migration is tried again and again while the table is locked.
-    if (version > 0 && version < VERSION) log?.(describeUpgrade(version, VERSION));
-    await client.query('COMMIT');
-  } catch (error) {
-    await client.query('ROLLBACK').catch(() => undefined);
-    throw error;
-  }
-}
-
-/** @throws Error when a commit waits for a synchronous standby, and not just for a moment */
-export async function assertReplicating(client: ClientBase): Promise<void> {
-  const waiting = await query(
-    client,
-    `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep'
-     AND query_start < clock_timestamp() - interval '2 seconds' LIMIT 1`,
-  );
-  if (waiting.length === 0) return;
-  throw new Error('a commit still waits for a synchronous standby: start the standby again');
 }
 
 /** @throws Error when the table has other columns, or is not readable for this user */
@@ -153,23 +99,82 @@ export async function assertReadable(client: ClientBase, { hasKeys }: Schema): P
   );
 }
 
-/** Reads what a database has of a store. */
-export async function readSchema(client: ClientBase): Promise<Schema> {
+/**
+ * Creates a store, or brings one to the newest version. Any number of instances may do so at once. A
+ * table `plants` without a table `plants_migrations` was prepared by the operator (partitioned,
+ * distributed) and is not changed.
+ *
+ * @throws Error when it cannot, or when the schema is newer than this program
+ */
+export async function migrateDatabase(client: ClientBase): Promise<Schema> {
+  const isCluster = (await isCitus(client)) && (await isDistributed(client));
+  if ((await findStore(client)).version < VERSION) await migrateLocked(client);
+  if (isCluster) await client.query(SHARE_MIGRATIONS);
+  // Another instance may have migrated while this one was reading.
+  const store = await findStore(client);
+  if (!store.hasKeys) {
+    logger.warn(
+      'The Idempotency-Key header is ignored, because the table plants has no column idempotency_key of type bytea.',
+    );
+  }
+  return store;
+}
+
+async function isCitus(client: ClientBase): Promise<boolean> {
+  return (await query(client, "SELECT FROM pg_extension WHERE extname = 'citus'")).length > 0;
+}
+
+/**
+ * @returns false for a Citus without workers, which is a plain server
+ * @throws Error when a table that the service makes would be on one node of the cluster alone
+ */
+async function isDistributed(client: ClientBase): Promise<boolean> {
+  const [cluster] = await query<{ workers: string; is_shared: string | null }>(client, CLUSTER);
+  const { workers = '0', is_shared } = cluster ?? {};
+  if (workers === '0' || is_shared === 'true') return workers !== '0';
+  throw new Error(
+    `this is a Citus cluster, and its table plants is not distributed. Run on the coordinator: ${TABLE}; SELECT create_distributed_table('plants', 'id', shard_count => ${workers})`,
+  );
+}
+
+async function migrateLocked(client: ClientBase): Promise<void> {
+  // Each statement must see what others committed while this one waited for the lock.
+  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
+  try {
+    await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
+    // While it waits behind a long read, a dump for example, all others wait behind it. So it gives up
+    // soon, and a later probe tries again.
+    await client.query("SET LOCAL lock_timeout = '100ms'");
+    const { version } = await findStore(client);
+    if (version < VERSION) await client.query(SCHEMA);
+    // Once, although a migration is tried again and again while the table is locked.
+    if (version > 0 && version < VERSION) logger.log(describeUpgrade(version, VERSION));
+    await client.query('COMMIT');
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => undefined);
+    throw error;
+  }
+}
+
+/** @throws Error when the database has a part of a store, or one of a newer program */
+export async function findStore(client: ClientBase): Promise<Schema> {
+  const schema = await readSchema(client);
+  if (schema.hasPlants || schema.version === 0) return schema;
+  throw new Error('the store has lost its table plants: restore it');
+}
+
+async function readSchema(client: ClientBase): Promise<Schema> {
   const columns = await query<{ column: string }>(client, COLUMNS);
   const has = (start: string): boolean => columns.some(({ column }) => column.startsWith(start));
-  const [hasPlants, hasKeys] = [has('plants.'), has('plants.idempotency_key bytea')];
+  const hasPlants = has('plants.');
+  const hasKeys = has('plants.idempotency_key bytea');
   if (!has('plants_migrations.')) {
     return { hasPlants, hasKeys, version: hasPlants ? VERSION : 0, identity: undefined };
   }
-  const identityText = has('plants_migrations.identity ') ? 'identity::text' : 'NULL';
-  const [migrated] = await query<{ version: string; identity: string | null }>(
-    client,
-    `SELECT coalesce(max(version), 1)::text AS version, max(${identityText}) AS identity
-     FROM plants_migrations`,
-  );
-  const version = Number(migrated?.version);
+  const [found] = await query<{ version: string; identity: string | null }>(client, MIGRATED);
+  const version = Number(found?.version);
   assertSupportedSchema(version, VERSION);
-  return { hasPlants, hasKeys, version, identity: migrated?.identity ?? undefined };
+  return { hasPlants, hasKeys, version, identity: found?.identity ?? undefined };
 }
 
 async function query<Row extends object>(client: ClientBase, text: string): Promise<Row[]> {

@@ -1,23 +1,31 @@
 import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { Client, type ClientBase, type ClientConfig, Pool, type PoolClient } from 'pg';
+import {
+  Client,
+  type ClientBase,
+  type ClientConfig,
+  DatabaseError,
+  Pool,
+  type PoolClient,
+} from 'pg';
 import { UnavailableError } from '../../errors/errors';
 import { CircuitBreaker } from '../circuit-breaker';
+import { StoreOpenError } from '../store-open.error';
 import { withTimeout } from '../with-timeout';
-import { isPoolExhausted, isServerError, judge, toOperatorError } from './postgres.errors';
+import { isPoolExhausted, judge, toOperatorError, type Verdict } from './postgres.errors';
 import {
   assertReadable,
-  assertReplicating,
-  checkSession,
+  assertSameStore,
+  findStore,
   migrateDatabase,
-  readSchema,
   type Schema,
+  setUpSession,
 } from './postgres.schema';
 import { readSettings } from './postgres.settings';
 
 /** Milliseconds that the check of a new session may take. */
 const CHECK_TIMEOUT = 2000;
-/** Milliseconds that bringing the schema up to date may take, locks included. */
+/** The same for the first session, which brings the schema up to date, locks included. */
 const MIGRATION_TIMEOUT = 30_000;
 /** Milliseconds that closing waits for sessions in use. */
 const CLOSE_TIMEOUT = 1000;
@@ -30,13 +38,12 @@ export class PostgresSessions {
   /** The server and the database, for an operator. */
   readonly name: string;
   readonly breaker = new CircuitBreaker(
-    (signal) => this.connectAnew(signal),
+    (signal) => this.replacePool(signal),
     () => this.name,
   );
   private readonly logger = new Logger('PlantStore');
   private pool: Pool | undefined;
-  /** Of the sessions that were checked. */
-  private readonly poolOf = new WeakMap<ClientBase, Pool>();
+  private readonly checked = new WeakSet<ClientBase>();
   /** Called when the store is usable, at first and after each fault. */
   onUsable: () => void = () => undefined;
   /** As found or created at the start; undefined before. No session in another one is used. */
@@ -45,15 +52,19 @@ export class PostgresSessions {
   /**
    * @param where a connection URL, or settings of the driver; read again for each pool
    * @param mayMigrate whether the store is created or migrated; if not, it is used as it is found
-   * @throws Error when it is invalid
+   * @throws StoreOpenError when it is invalid
    */
   constructor(
     private readonly where: string | ClientConfig,
     private readonly mayMigrate = true,
   ) {
-    // The driver fills in its defaults and the PG* variables. A `stream` may be one that connects.
-    const { host, port, database } = new Client({ ...readSettings(where), stream: undefined });
-    this.name = `PostgreSQL at ${host}:${port}/${database ?? ''}`;
+    try {
+      // The driver fills in its defaults and the PG* variables. A `stream` may be one that connects.
+      const { host, port, database } = new Client({ ...readSettings(where), stream: undefined });
+      this.name = `PostgreSQL at ${host}:${port}/${database ?? ''}`;
+    } catch (cause) {
+      throw new StoreOpenError('postgres', 'The PostgreSQL settings cannot be used', cause);
+    }
   }
 
   /** Connects, and migrates the store. Goes on after this if that takes long. */
@@ -68,46 +79,34 @@ export class PostgresSessions {
     await Promise.race([this.endPool(), setTimeout(CLOSE_TIMEOUT, undefined, { ref: false })]);
   }
 
-  /** Resolves once the sessions in use were released. */
-  private async endPool(): Promise<void> {
-    const { pool } = this;
-    this.pool = undefined;
-    await pool?.end();
-  }
-
   /**
    * Takes a session. The caller releases it.
    *
    * @throws UnavailableError when there is none; no statement of the caller was sent then
    */
   async connect(): Promise<PoolClient> {
-    const { pool } = this;
     const { fault } = this.breaker;
-    if (fault || !pool) throw new UnavailableError({ cause: fault });
+    if (fault || !this.pool) throw new UnavailableError({ cause: fault });
     try {
-      return await this.open(pool);
+      return await this.open(this.pool);
     } catch (error) {
       const cause = toOperatorError(this.name, error);
-      if (pool === this.pool && !isPoolExhausted(error)) this.breaker.open(cause);
+      if (!isPoolExhausted(error)) this.breaker.open(cause);
       throw new UnavailableError({ cause });
     }
   }
 
-  /**
-   * Takes the store out of use, unless the error of a statement says nothing about the next one. If its
-   * outcome is unknown, but the session is alive, the server may only lack another one.
-   *
-   * @returns the error for an operator
-   */
-  report(error: unknown, session: ClientBase, isSessionLost = !isServerError(error)): Error {
+  /** Finds out what the error of a statement says about its plants, and takes the store out of use by it. */
+  async judge(error: unknown, session: ClientBase): Promise<{ verdict: Verdict; fault: Error }> {
     const fault = toOperatorError(this.name, error);
-    if (this.poolOf.get(session) !== this.pool) return fault;
-    const verdict = isServerError(error) ? judge(error) : 'unknown';
-    if (isSessionLost) this.breaker.open(fault);
-    else if (verdict === 'unknown') this.breaker.pause(fault);
+    const isAlive = error instanceof DatabaseError && (await hasSurvived(session));
+    const verdict = isAlive ? judge(error) : 'lost';
+    if (verdict === 'lost') this.breaker.open(fault);
+    // The server may only lack another one.
+    if (verdict === 'unknown') this.breaker.pause(fault);
     // A probe does not detect a full disk.
-    else if (verdict === 'unusable') this.breaker.open(fault, false);
-    return fault;
+    if (verdict === 'unusable') this.breaker.open(fault, false);
+    return { verdict, fault };
   }
 
   /** @throws UnavailableError when there is no session, or it does not answer */
@@ -123,23 +122,15 @@ export class PostgresSessions {
     }
   }
 
-  private async connectAnew(signal: AbortSignal): Promise<void> {
+  /** Until the new pool has a session, the breaker keeps callers from it. */
+  private async replacePool(signal: AbortSignal): Promise<void> {
     void this.endPool();
-    let pool: Pool | undefined;
     try {
-      pool = this.makePool();
-      const session = await this.open(pool);
-      try {
-        await withTimeout(this.prepare(session), MIGRATION_TIMEOUT, signal);
-      } catch (error) {
-        session.release(true);
-        throw error;
-      }
+      this.pool = this.makePool();
+      const session = await this.open(this.pool, signal);
       session.release();
-      this.pool = pool;
       this.onUsable();
     } catch (error) {
-      void pool?.end();
       throw toOperatorError(this.name, error);
     }
   }
@@ -156,33 +147,42 @@ export class PostgresSessions {
     return pool;
   }
 
-  private async open(pool: Pool): Promise<PoolClient> {
+  /** Resolves once the sessions in use were released. */
+  private async endPool(): Promise<void> {
+    const { pool } = this;
+    this.pool = undefined;
+    await pool?.end();
+  }
+
+  /** Takes a session, and checks it if it is new. */
+  private async open(pool: Pool, signal?: AbortSignal): Promise<PoolClient> {
     const session = await pool.connect();
-    if (this.poolOf.has(session)) return session;
+    if (this.checked.has(session)) return session;
     try {
-      await withTimeout(checkSession(session, this.store), CHECK_TIMEOUT);
+      const limit = this.store ? CHECK_TIMEOUT : MIGRATION_TIMEOUT;
+      await withTimeout(this.check(session), limit, signal);
     } catch (error) {
       session.release(true);
       throw error;
     }
-    this.poolOf.set(session, pool);
+    this.checked.add(session);
     return session;
   }
 
-  /** Creates or migrates the store, but only the first one of a process. */
-  private async prepare(session: ClientBase): Promise<void> {
-    await assertReplicating(session);
-    const log = this.logger.log.bind(this.logger);
-    const find = this.mayMigrate ? migrateDatabase : readSchema;
-    const store = this.store ?? (await find(session, log));
-    if (store.hasPlants) await assertReadable(session, store);
-    if (!this.store && !store.hasKeys) {
-      this.logger.warn(
-        `${this.name}: the Idempotency-Key header is ignored, because the table plants has no column idempotency_key of type bytea.`,
-      );
-    }
-    this.store = store;
+  private async check(session: ClientBase): Promise<void> {
+    await setUpSession(session);
+    if (this.store) await assertSameStore(session, this.store);
+    else this.store = await (this.mayMigrate ? migrateDatabase : findStore)(session);
+    if (this.store.hasPlants) await assertReadable(session, this.store);
   }
+}
+
+/** If so, the server has rolled back. An error that ends the session may follow a commit. */
+function hasSurvived(session: ClientBase): Promise<boolean> {
+  return session.query('SELECT 1').then(
+    () => true,
+    () => false,
+  );
 }
 
 /**

@@ -30,9 +30,6 @@ const FIND_KEYED = `
   FROM plants JOIN unnest($1::bigint[], $2::bytea[]) AS sought (id, key)
     ON plants.id = sought.id AND idempotency_key = sought.key
   WHERE plants.id = ANY ($1)`;
-const READ = `
-  SELECT id::text, name, tag FROM plants
-  WHERE id BETWEEN $1 AND $2 ORDER BY plants.id LIMIT $3`;
 
 /** Writes a commit record alone, whose commit waits until the standbys have all that was written before. */
 const WAIT_FOR_STANDBYS = "SELECT pg_logical_emit_message(true, 'plant-store', '')";
@@ -57,9 +54,11 @@ export async function insertPlants(
 ): Promise<Set<bigint>> {
   const isKeyed = plants.some(({ keyDigest }) => keyDigest !== undefined);
   const { name, text } = isKeyed ? INSERT_KEYED : INSERT;
-  const columns = (['id', 'name', 'tag'] as const).map((column) =>
-    plants.map((plant) => plant[column]),
-  );
+  const columns = [
+    plants.map((plant) => plant.id),
+    plants.map((plant) => plant.name),
+    plants.map((plant) => plant.tag),
+  ];
   const values = isKeyed ? [...columns, toByteas(plants)] : columns;
   const rows = await commitOn<PlantRow>(client, { ...(isPrepared && { name }), text, values });
   return new Set(rows.map(({ id }) => BigInt(id)));
@@ -88,12 +87,15 @@ export async function findPlant(client: ClientBase, id: bigint): Promise<Plant |
   return rows.map(toPlant)[0];
 }
 
-/** Reads plants in id order. */
+/** @param after the id before the first; undefined for the smallest */
 export async function readPlants(
   client: ClientBase,
-  ...fromToLimit: [from: bigint, to: bigint, limit: number]
+  after: bigint | undefined,
+  limit: number,
 ): Promise<Plant[]> {
-  const { rows } = await client.query<PlantRow>(READ, fromToLimit);
+  const text = `SELECT id::text, name, tag FROM plants
+    WHERE $1::bigint IS NULL OR id > $1 ORDER BY plants.id LIMIT $2`;
+  const { rows } = await client.query<PlantRow>(text, [after, limit]);
   return rows.map(toPlant);
 }
 
