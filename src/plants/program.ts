@@ -27,8 +27,7 @@ export { SCHEMA_PREFIX } from './swagger-decorators';
 // Settings of the server are options of the module, with other names.
 export { FileFollower } from './auth/file-follower';
 export { findNearMatch } from './near-match';
-export { describeUrlFault } from './persistence/postgres-url';
-export { readSettings } from './persistence/postgres/postgres.settings';
+export { findUrlFault } from './persistence/postgres-url';
 export { describeUnusablePath } from './persistence/sqlite/sqlite.thread';
 
 // Commands write token files, and read plants by the rules of the route.

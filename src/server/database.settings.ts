@@ -1,4 +1,4 @@
-import { OperatorError, describeUrlFault, describeUnusablePath } from '../plants/program';
+import { OperatorError, describeUnusablePath, findUrlFault } from '../plants/program';
 import { readSettingFile } from './env-file';
 
 type DatabaseUrl = { readonly sqlite: string } | { readonly postgres: string };
@@ -54,7 +54,7 @@ function readText(value = ''): string | undefined {
 /** @throws Error when the URL is invalid; the message continues a sentence that begins with its name */
 function parseDatabaseUrl(text: string): DatabaseUrl {
   const [, path] = /^sqlite:(?!.*\0)(.*)$/s.exec(text) ?? [];
-  const fault = path === undefined ? describeUrlFault(text) : describeUnusablePath(path);
+  const fault = path === undefined ? findUrlFault(text) : describeUnusablePath(path);
   if (fault !== undefined)
     throw new Error(fault.replace(/^must be (?=postgres)/, '$&sqlite:PATH, or '));
   if (path?.includes('?')) throw new Error('must not have parameters after sqlite:PATH');

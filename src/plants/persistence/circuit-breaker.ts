@@ -27,11 +27,11 @@ export class CircuitBreaker {
 
   /**
    * @param check rejects with a reason for the operator, and as soon as the signal is aborted
-   * @param describe names the store in use, for the log
+   * @param name of the store in use, for the log
    */
   constructor(
     private readonly check: (signal: AbortSignal) => Promise<void>,
-    private readonly describe: () => string,
+    private readonly name: () => string,
   ) {}
 
   /** Why the store is not usable; undefined while it is. */
@@ -85,7 +85,7 @@ export class CircuitBreaker {
     // The success may be one of another part.
     if (performance.now() < this.pausedAt + STEADY) return;
     this.reported = undefined;
-    this.logger.log(`${this.describe()}: in use again.`);
+    this.logger.log(`${this.name()}: in use again.`);
   }
 
   stop(): void {

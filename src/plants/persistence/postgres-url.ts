@@ -29,12 +29,12 @@ export const SEVERAL_HOSTS =
 const CONNECTION_URL = /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?([^/?#@]*)(?:[/?].*)?$/s;
 
 /**
- * Describes what is wrong with a connection URL (PostgreSQL documentation, 32.1.1.2). It shows no value,
+ * Finds what is wrong with a connection URL (PostgreSQL documentation, 32.1.1.2). It shows no value,
  * and no name that may be part of a password.
  *
  * @returns a clause that continues "The URL …"; undefined when nothing is wrong
  */
-export function describeUrlFault(url: string): string | undefined {
+export function findUrlFault(url: string): string | undefined {
   const [, host] = CONNECTION_URL.exec(url) ?? [];
   if (host === undefined) return FORM;
   if (isIPv6(host) || isIPv6(host.replace(/:\d+$/, ''))) {
@@ -44,7 +44,7 @@ export function describeUrlFault(url: string): string | undefined {
   const { searchParams: parameters, hash } = URL.parse(url) ?? {};
   if (parameters === undefined || hash !== '') return FORM;
   const unknown = [...parameters.keys()].find((name) => !PARAMETERS.includes(name));
-  if (unknown !== undefined) return describeUnknown(unknown);
+  if (unknown !== undefined) return adviseOnUnknown(unknown);
   if (parameters.getAll('host').join().includes(',')) return SEVERAL_HOSTS;
   if (!isSupported('target_session_attrs', parameters)) {
     return 'must have target_session_attrs any or read-write, if it has it';
@@ -54,7 +54,7 @@ export function describeUrlFault(url: string): string | undefined {
   return isEncryptionClear && isValid ? undefined : FORM;
 }
 
-function describeUnknown(parameter: string): string {
+function adviseOnUnknown(parameter: string): string {
   if (!/^\w+$/.test(parameter)) return 'has an unknown parameter';
   const near = findNearMatch(parameter, PARAMETERS);
   const advice = near ? `did you mean ${near}?` : `known parameters are ${PARAMETERS.join(', ')}`;

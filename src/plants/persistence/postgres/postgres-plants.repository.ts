@@ -143,7 +143,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
         for (const { id } of rows) outcomes.set(id, inserted.has(id) ? 'created' : 'taken');
         return true;
       } catch (error) {
-        const { verdict, fault } = await this.sessions.judge(error, session);
+        const { verdict, fault } = await this.sessions.report(error, session);
         if (verdict === 'unprepared') this.usesPreparedStatement = false;
         if (['again', 'unprepared'].includes(verdict) && attempt < MAX_ATTEMPTS) {
           await setTimeout(Math.random() * 2 ** attempt);
@@ -169,7 +169,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     try {
       return await findKeyed(session, plants);
     } catch (error) {
-      return new UnavailableError({ cause: (await this.sessions.judge(error, session)).fault });
+      return new UnavailableError({ cause: (await this.sessions.report(error, session)).fault });
     }
   }
 }

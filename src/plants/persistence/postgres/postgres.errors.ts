@@ -1,4 +1,4 @@
-import type { DatabaseError } from 'pg';
+import { type ClientBase, DatabaseError } from 'pg';
 
 /*
  * Beyond SQLSTATE this file depends on four texts: "timeout exceeded when trying to connect" and "Query
@@ -40,8 +40,16 @@ const VERDICTS: readonly (readonly [codes: string, meaning: string, verdict: Ver
   ['6 7 8 9 I J K L M N O Q R S T U V W Z', 'a trigger raised an error of its own', 'row'],
 ];
 
-/** Judges an error by {@link VERDICTS}, once its session has proved to be alive. */
-export function judge({ code = '', routine }: DatabaseError): Verdict {
+/** Judges the error of a statement by {@link VERDICTS}, if the session has survived. */
+export async function judge(error: unknown, session: ClientBase): Promise<Verdict> {
+  if (!(error instanceof DatabaseError)) return 'lost';
+  try {
+    // If it answers, the server has rolled back. An error that ends the session may follow a commit.
+    await session.query('SELECT 1');
+  } catch {
+    return 'lost';
+  }
+  const { code = '', routine } = error;
   // A missing privilege has the same code as a row-level policy.
   if (code === '42501') return routine === 'ExecWithCheckOptions' ? 'row' : 'unusable';
   const row = VERDICTS.find(([codes]) => codes.split(' ').some((start) => code.startsWith(start)));

@@ -9,15 +9,23 @@ const VERSION = 3;
 const TABLE =
   'CREATE TABLE IF NOT EXISTS plants (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)';
 
-/** Leaves what an earlier version has: a column is added in the catalogue alone. */
-const SCHEMA = `
+/**
+ * Creates a store, or adds columns to one. Each statement must see what others committed while this one
+ * waited for the advisory lock. While it waits behind a long read, a dump for example, all others wait
+ * behind it. So it gives up soon, and a later probe tries again.
+ */
+const MIGRATION = `
+  BEGIN ISOLATION LEVEL READ COMMITTED;
+  SELECT pg_advisory_xact_lock(x'706c616e7473'::bigint); -- "plants" in ASCII
+  SET LOCAL lock_timeout = '100ms';
   ${TABLE};
   ALTER TABLE plants ADD COLUMN IF NOT EXISTS idempotency_key bytea;
   CREATE TABLE IF NOT EXISTS plants_migrations (version integer PRIMARY KEY, identity uuid);
   ALTER TABLE plants_migrations ADD COLUMN IF NOT EXISTS identity uuid;
-  INSERT INTO plants_migrations (version, identity) VALUES (${VERSION}, gen_random_uuid())`;
+  INSERT INTO plants_migrations (version, identity) SELECT ${VERSION}, gen_random_uuid()
+    WHERE NOT EXISTS (SELECT FROM plants_migrations WHERE version >= ${VERSION});
+  COMMIT`;
 
-/** Not to_regclass(): it may use what the session had cached before it waited for the lock. */
 const COLUMNS = `
   SELECT relname || '.' || attname || ' ' || atttypid::regtype AS column
   FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
@@ -55,9 +63,6 @@ const SHARE_MIGRATIONS = `
   SELECT create_reference_table(oid) FROM pg_class WHERE oid = to_regclass('plants_migrations')
     AND oid NOT IN (SELECT logicalrelid FROM pg_dist_partition)`;
 
-/** The key of the advisory lock under which the schema is migrated: "plants" in ASCII. */
-const LOCK = 0x706c616e7473;
-
 /** What a database has of a store. */
 export interface Schema {
   readonly hasPlants: boolean;
@@ -81,21 +86,12 @@ export async function setUpSession(client: ClientBase): Promise<void> {
 export async function assertSameStore(client: ClientBase, store: Schema): Promise<void> {
   const found = await readSchema(client);
   if (found.hasPlants && found.identity === store.identity) return;
-  const [expected, actual] = [store, found].map(
-    ({ identity }) => identity ?? 'without an identity',
-  );
+  const none = 'without an identity';
   const difference = found.hasPlants
-    ? `expected was the store ${expected}, found is the store ${actual}`
+    ? `expected was the store ${store.identity ?? none}, found is the store ${found.identity ?? none}`
     : 'it has no table plants';
   throw new Error(
     `this is not the store that was in use before (${difference}). Restore that store, or restart the service to use this one`,
-  );
-}
-
-/** @throws Error when the table has other columns, or is not readable for this user */
-export async function assertReadable(client: ClientBase, { hasKeys }: Schema): Promise<void> {
-  await client.query(
-    `SELECT id, name, tag${hasKeys ? ', idempotency_key' : ''} FROM plants LIMIT 0`,
   );
 }
 
@@ -107,10 +103,11 @@ export async function assertReadable(client: ClientBase, { hasKeys }: Schema): P
  * @throws Error when it cannot, or when the schema is newer than this program
  */
 export async function migrateDatabase(client: ClientBase): Promise<Schema> {
-  const isCluster = (await isCitus(client)) && (await isDistributed(client));
-  if ((await findStore(client)).version < VERSION) await migrateLocked(client);
+  const isCluster = await isOnCluster(client);
+  const { version } = await findStore(client);
+  if (version < VERSION) await client.query(MIGRATION);
+  if (version > 0 && version < VERSION) logger.log(describeUpgrade(version, VERSION));
   if (isCluster) await client.query(SHARE_MIGRATIONS);
-  // Another instance may have migrated while this one was reading.
   const store = await findStore(client);
   if (!store.hasKeys) {
     logger.warn(
@@ -125,35 +122,18 @@ async function isCitus(client: ClientBase): Promise<boolean> {
 }
 
 /**
- * @returns false for a Citus without workers, which is a plain server
+ * Whether the database is on a Citus cluster. Without workers it is on a plain server.
+ *
  * @throws Error when a table that the service makes would be on one node of the cluster alone
  */
-async function isDistributed(client: ClientBase): Promise<boolean> {
-  const [cluster] = await query<{ workers: string; is_shared: string | null }>(client, CLUSTER);
+async function isOnCluster(client: ClientBase): Promise<boolean> {
+  if (!(await isCitus(client))) return false;
+  const [cluster] = await query<{ workers: string; is_shared: string }>(client, CLUSTER);
   const { workers = '0', is_shared } = cluster ?? {};
   if (workers === '0' || is_shared === 'true') return workers !== '0';
   throw new Error(
     `this is a Citus cluster, and its table plants is not distributed. Run on the coordinator: ${TABLE}; SELECT create_distributed_table('plants', 'id', shard_count => ${workers})`,
   );
-}
-
-async function migrateLocked(client: ClientBase): Promise<void> {
-  // Each statement must see what others committed while this one waited for the lock.
-  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
-  try {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
-    // While it waits behind a long read, a dump for example, all others wait behind it. So it gives up
-    // soon, and a later probe tries again.
-    await client.query("SET LOCAL lock_timeout = '100ms'");
-    const { version } = await findStore(client);
-    if (version < VERSION) await client.query(SCHEMA);
-    // Once, although a migration is tried again and again while the table is locked.
-    if (version > 0 && version < VERSION) logger.log(describeUpgrade(version, VERSION));
-    await client.query('COMMIT');
-  } catch (error) {
-    await client.query('ROLLBACK').catch(() => undefined);
-    throw error;
-  }
 }
 
 /** @throws Error when the database has a part of a store, or one of a newer program */
@@ -168,6 +148,8 @@ async function readSchema(client: ClientBase): Promise<Schema> {
   const has = (start: string): boolean => columns.some(({ column }) => column.startsWith(start));
   const hasPlants = has('plants.');
   const hasKeys = has('plants.idempotency_key bytea');
+  const names = hasKeys ? 'id, name, tag, idempotency_key' : 'id, name, tag';
+  if (hasPlants) await client.query(`SELECT ${names} FROM plants LIMIT 0`);
   if (!has('plants_migrations.')) {
     return { hasPlants, hasKeys, version: hasPlants ? VERSION : 0, identity: undefined };
   }

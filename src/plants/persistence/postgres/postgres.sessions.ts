@@ -1,20 +1,12 @@
 import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import {
-  Client,
-  type ClientBase,
-  type ClientConfig,
-  DatabaseError,
-  Pool,
-  type PoolClient,
-} from 'pg';
+import { Client, type ClientBase, type ClientConfig, Pool, type PoolClient } from 'pg';
 import { UnavailableError } from '../../errors/errors';
 import { CircuitBreaker } from '../circuit-breaker';
 import { StoreOpenError } from '../store-open.error';
 import { withTimeout } from '../with-timeout';
 import { isPoolExhausted, judge, toOperatorError, type Verdict } from './postgres.errors';
 import {
-  assertReadable,
   assertSameStore,
   findStore,
   migrateDatabase,
@@ -25,7 +17,7 @@ import { readSettings } from './postgres.settings';
 
 /** Milliseconds that the check of a new session may take. */
 const CHECK_TIMEOUT = 2000;
-/** The same for the first session, which brings the schema up to date, locks included. */
+/** Milliseconds that the first one may take, which creates or migrates the store. */
 const MIGRATION_TIMEOUT = 30_000;
 /** Milliseconds that closing waits for sessions in use. */
 const CLOSE_TIMEOUT = 1000;
@@ -96,11 +88,10 @@ export class PostgresSessions {
     }
   }
 
-  /** Finds out what the error of a statement says about its plants, and takes the store out of use by it. */
-  async judge(error: unknown, session: ClientBase): Promise<{ verdict: Verdict; fault: Error }> {
+  /** Judges the error of a statement, which may take the store out of use. */
+  async report(error: unknown, session: ClientBase): Promise<{ verdict: Verdict; fault: Error }> {
     const fault = toOperatorError(this.name, error);
-    const isAlive = error instanceof DatabaseError && (await hasSurvived(session));
-    const verdict = isAlive ? judge(error) : 'lost';
+    const verdict = await judge(error, session);
     if (verdict === 'lost') this.breaker.open(fault);
     // The server may only lack another one.
     if (verdict === 'unknown') this.breaker.pause(fault);
@@ -173,16 +164,7 @@ export class PostgresSessions {
     await setUpSession(session);
     if (this.store) await assertSameStore(session, this.store);
     else this.store = await (this.mayMigrate ? migrateDatabase : findStore)(session);
-    if (this.store.hasPlants) await assertReadable(session, this.store);
   }
-}
-
-/** If so, the server has rolled back. An error that ends the session may follow a commit. */
-function hasSurvived(session: ClientBase): Promise<boolean> {
-  return session.query('SELECT 1').then(
-    () => true,
-    () => false,
-  );
 }
 
 /**

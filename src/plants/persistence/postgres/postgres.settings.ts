@@ -1,6 +1,6 @@
 import type { ClientConfig, CustomTypesConfig, PoolConfig } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
-import { describeUrlFault, SEVERAL_HOSTS } from '../postgres-url';
+import { findUrlFault, SEVERAL_HOSTS } from '../postgres-url';
 
 /** Milliseconds to open a session. */
 const CONNECT_TIMEOUT = 2000;
@@ -25,14 +25,14 @@ const AS_TEXT = { getTypeParser: () => String } as unknown as CustomTypesConfig;
 export function readSettings(where: string | ClientConfig): PoolConfig {
   const { connectionString: url, ...settings } =
     typeof where === 'string' ? { connectionString: where } : where;
-  const fault = url === undefined ? undefined : describeUrlFault(url);
+  const fault = url === undefined ? undefined : findUrlFault(url);
   if (fault !== undefined) throw new Error(`the URL ${fault}`);
   const defined = Object.entries<unknown>(settings).filter(([, value]) => value !== undefined);
   const config: ClientConfig = {
     fallback_application_name: 'plant-store',
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY,
-    ...(url !== undefined && readUrl(url)),
+    ...(url !== undefined && parseUrl(url)),
     ...Object.fromEntries(defined),
     // One statement at a time is sent, so pipelining has no use here and stays off.
     pipeline: false,
@@ -49,7 +49,7 @@ export function readSettings(where: string | ClientConfig): PoolConfig {
 }
 
 /** `connect_timeout` is in seconds, as for libpq. */
-function readUrl(url: string): ClientConfig {
+function parseUrl(url: string): ClientConfig {
   const { connect_timeout: timeoutInSeconds, ...config } = toClientConfig(
     parse(url, { useLibpqCompat: true }),
   ) as ClientConfig & { connect_timeout?: string };
