@@ -1,4 +1,4 @@
-import { type CanActivate, type DynamicModule, Logger, Module } from '@nestjs/common';
+import { type DynamicModule, Logger, Module } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Logger as PinoLogger } from 'pino';
@@ -16,7 +16,7 @@ import { createLogger } from './server/logger';
 import { Metrics } from './server/metrics';
 import { MetricsController } from './server/metrics.controller';
 import { NestLogger } from './server/nest-logger';
-import type { RateLimitOptions } from './server/rate-limit.guard';
+import { RateLimitGuard } from './server/rate-limit.guard';
 import { identifyFailedRequests } from './server/request-context';
 
 /** The standalone service: the first host of {@link PlantsModule}. */
@@ -37,18 +37,10 @@ export class AppModule {
       imports: [PlantsModule.forRootAsync({ guard: false, useFactory: () => database })],
       providers: [
         { provide: TokenVerifier, useFactory: () => new TokenVerifier(auth) },
-        ...(rateLimit
-          ? [{ provide: APP_GUARD, useFactory: () => createRateLimitGuard(rateLimit) }]
-          : []),
+        ...(rateLimit ? [{ provide: APP_GUARD, useValue: new RateLimitGuard(rateLimit) }] : []),
       ],
     };
   }
-}
-
-/** Loads the library only where rates are limited. */
-async function createRateLimitGuard(options: RateLimitOptions): Promise<CanActivate> {
-  const { RateLimitGuard } = await import('./server/rate-limit.guard.js');
-  return new RateLimitGuard(options);
 }
 
 /**
@@ -79,7 +71,6 @@ export function equip(app: NestFastifyApplication, settings: Settings, logger: P
   if (settings.accessLog) logAccess(instance, logger, settings.trustedProxies);
   serveHealth(instance, app.get(Readiness));
   if (settings.docs) serveDocument(app);
-  const plants = app.get(PlantsRepository, { strict: false });
-  shedLoad(instance, plants, new BodyMemory(settings.bodyLimit));
+  shedLoad(instance, app.get(PlantsRepository), new BodyMemory(settings.bodyLimit));
   askForBodies(instance, app.get(BearerGuard));
 }

@@ -1,12 +1,11 @@
-import './server/node-version';
+import './server/versions';
 import { setFlagsFromString } from 'node:v8';
 import { Logger } from '@nestjs/common';
 import { createApplication } from './app.module';
-import { readEnvironment } from './server/environment';
+import { describeForOperator, readEnvironment } from './server/environment';
 import { listen } from './server/listen';
 import { closeOnSignal } from './server/shutdown';
 import { printTrial, withTrialToken } from './server/trial';
-import { describeForOperator } from './server/operator-message';
 
 /** Runs the service as the environment configures it. */
 async function main(): Promise<void> {

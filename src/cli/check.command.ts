@@ -12,7 +12,6 @@ import {
   PostgresPlantsRepository,
 } from '../plants/program';
 import { readEnvironment, type Settings } from '../server/environment';
-import { describeForOperator } from '../server/operator-message';
 import { readTls } from '../server/tls';
 import { withInterrupts } from './interrupt';
 import { sqliteFile } from './store';

@@ -1,9 +1,8 @@
 #!/usr/bin/env node
-import '../server/node-version';
+import { packageVersion } from '../server/versions';
 import { Command, CommanderError } from 'commander';
 import { UsageError } from '../plants/program';
 import { describeForOperator } from '../server/operator-message';
-import { packageVersion } from '../server/package-version';
 import { addBackup } from './backup.command';
 import { addCheck } from './check.command';
 import { addExport } from './export.command';

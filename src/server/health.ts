@@ -1,23 +1,17 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { ModuleRef } from '@nestjs/core';
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import { UnavailableError, PlantsRepository } from '../plants';
+import { Injectable } from '@nestjs/common';
+import type { FastifyInstance } from 'fastify';
+import { PlantsRepository, UnavailableError } from '../plants';
 
 /** Tells load balancers whether the service is ready for traffic. */
 @Injectable()
-export class Readiness implements OnModuleInit {
-  private plants: PlantsRepository | undefined;
+export class Readiness {
   private draining = false;
 
-  constructor(private readonly moduleRef: ModuleRef) {}
+  constructor(private readonly plants: PlantsRepository) {}
 
-  onModuleInit(): void {
-    this.plants = this.moduleRef.get(PlantsRepository, { strict: false });
-  }
-
-  /** False while starting or draining, and while the store takes no plants. Answers from memory. */
+  /** False while draining, and while the store takes no plants. Answers from memory. */
   isReady(): boolean {
-    return !this.draining && (this.plants?.isReady() ?? false);
+    return !this.draining && this.plants.isReady();
   }
 
   /** Reports not ready from now on, so that load balancers send no more traffic. */
@@ -26,23 +20,17 @@ export class Readiness implements OnModuleInit {
   }
 }
 
-const OK = JSON.stringify({ status: 'ok' });
-
 /**
  * Serves `GET /health/live` and `GET /health/ready`, public and without detail. They are routes of
  * Fastify, to which Nest's guards do not apply. They answer from memory, so frequent probes are cheap.
  */
 export function serveHealth(instance: FastifyInstance, readiness: Readiness): void {
+  const ok = { status: 'ok' };
   const unavailable = new UnavailableError();
-
-  instance.get('/health/live', (_request, reply) => answer(reply, OK));
+  instance.get('/health/live', (_request, reply) => reply.send(ok));
   instance.get('/health/ready', (_request, reply) => {
-    if (readiness.isReady()) return answer(reply, OK);
-    reply.code(unavailable.getStatus()).headers(unavailable.headers);
-    return answer(reply, JSON.stringify(unavailable.body));
+    if (readiness.isReady()) return reply.send(ok);
+    // Not thrown: it would be logged and counted as an error at each probe.
+    return reply.code(unavailable.getStatus()).headers(unavailable.headers).send(unavailable.body);
   });
-}
-
-function answer(reply: FastifyReply, body: string): FastifyReply {
-  return reply.type('application/json; charset=utf-8').send(body);
 }

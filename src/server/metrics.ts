@@ -1,6 +1,5 @@
 import { promisify } from 'node:util';
-import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { ModuleRef } from '@nestjs/core';
+import { Injectable } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import { errorCatalogue, PlantsRepository } from '../plants';
@@ -11,9 +10,8 @@ import {
   errorChannel,
   type ErrorEvent,
 } from '../plants/program';
-import { isCreation, successOf } from './creation';
-import { packageVersion } from './package-version';
-import { type Refusal, refusalChannel } from './refusal';
+import { observeAnswers, subscribe } from './answered-requests';
+import { packageVersion } from './versions';
 
 /** Upper bounds of the buckets of durations, in seconds. */
 const DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -24,11 +22,9 @@ const UNMATCHED = { method: 'any', route: 'none' };
 /** Default metrics whose names break Prometheus' own rules: gauges as totals, and types in a name. */
 const MISNAMED = /^nodejs_(active_\w+_total|eventloop_utilization_\w+)$/;
 
-type Duration = Histogram.Internal<'method' | 'route' | 'status'>;
-
 /** The metrics of the service, for Prometheus. */
 @Injectable()
-export class Metrics implements OnModuleInit, OnApplicationShutdown {
+export class Metrics {
   private readonly registry = new Registry();
   private readonly registers = [this.registry];
   private readonly creations = new Counter({
@@ -63,24 +59,18 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
     registers: this.registers,
   });
 
-  private readonly durations = new Map<string, Duration>();
-
-  constructor(private readonly moduleRef: ModuleRef) {
+  constructor(plants: PlantsRepository) {
     // It samples for metrics that are removed below: seldom, then.
     collectDefaultMetrics({ register: this.registry, eventLoopUtilizationTimeout: 3_600_000 });
     for (const { name } of this.registry.getMetricsAsArray()) {
       if (MISNAMED.test(name)) this.registry.removeSingleMetric(name);
     }
     // A counter that begins at its first event has no increase from zero.
-    for (const { error } of Object.values(errorCatalogue)) this.errors.inc({ error }, 0);
-    const outcomes = Object.values<CatalogueEntry>(errorCatalogue).map(({ outcome }) => outcome);
-    for (const outcome of ['created', 'replayed', ...outcomes]) {
+    for (const { error, outcome } of Object.values<CatalogueEntry>(errorCatalogue)) {
+      this.errors.inc({ error }, 0);
       if (outcome !== undefined) this.creations.inc({ outcome }, 0);
     }
-  }
-
-  onModuleInit(): void {
-    const plants = this.moduleRef.get(PlantsRepository, { strict: false });
+    for (const outcome of ['created', 'replayed']) this.creations.inc({ outcome }, 0);
     this.gauge('plant_store_queue_length', 'Plants that wait to be handed to the database.', () =>
       plants.queueLength(),
     );
@@ -93,30 +83,22 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
       labelNames: ['version'],
       registers: this.registers,
     }).set({ version: packageVersion() }, 1);
-
-    errorChannel.subscribe(this.countError);
-    batchChannel.subscribe(this.countBatch);
-    refusalChannel.subscribe(this.countRefusal);
-  }
-
-  onApplicationShutdown(): void {
-    errorChannel.unsubscribe(this.countError);
-    batchChannel.unsubscribe(this.countBatch);
-    refusalChannel.unsubscribe(this.countRefusal);
   }
 
   /** Measures every answered request, and counts connections. Call it before routes are added. */
   measure(instance: FastifyInstance): void {
-    instance.addHook('onResponse', (request, reply, done) => {
-      const { method, is404 } = request;
-      const { url: route } = request.routeOptions;
-      const labels = is404 || route === undefined ? UNMATCHED : { method, route };
-      const { statusCode: status, elapsedTime } = reply;
-      if (status === 200 && isCreation(request.raw)) {
-        this.creations.inc({ outcome: successOf(reply) });
-      }
-      this.durationOf(labels, status).observe(elapsedTime / 1000);
-      done();
+    observeAnswers(instance, ({ raw: { method }, route, status, ms, outcome }) => {
+      const labels = route === undefined ? UNMATCHED : { method, route };
+      this.requestDuration.observe({ ...labels, status }, ms / 1000);
+      if (outcome !== undefined) this.creations.inc({ outcome });
+    });
+    subscribe(instance, errorChannel, (message) => {
+      this.errors.inc({ error: (message as ErrorEvent).error.error });
+    });
+    subscribe(instance, batchChannel, (message) => {
+      const { items, duration } = message as BatchEvent;
+      this.batchSize.observe(items);
+      this.commitDuration.observe(duration / 1000);
     });
     const connections = promisify(instance.server.getConnections.bind(instance.server));
     this.gauge('http_open_connections', 'Connections that are open.', connections);
@@ -128,17 +110,6 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
     instance.server.on('drop', () => {
       dropped.inc();
     });
-  }
-
-  /** Keeps what is observed often: finding it by its labels takes longer than counting. */
-  private durationOf(labels: { method: string; route: string }, status: number): Duration {
-    const key = `${labels.method} ${labels.route} ${status}`;
-    let duration = this.durations.get(key);
-    if (duration === undefined) {
-      duration = this.requestDuration.labels({ ...labels, status });
-      this.durations.set(key, duration);
-    }
-    return duration;
   }
 
   /** All metrics in the Prometheus text format, version 0.0.4. */
@@ -157,21 +128,4 @@ export class Metrics implements OnModuleInit, OnApplicationShutdown {
       },
     });
   }
-
-  private readonly countError = (message: unknown): void => {
-    const { error: failure, request } = message as ErrorEvent;
-    const { error, outcome } = failure;
-    this.errors.inc({ error });
-    if (outcome !== undefined && request && isCreation(request)) this.creations.inc({ outcome });
-  };
-
-  private readonly countRefusal = (message: unknown): void => {
-    this.requestDuration.observe({ ...UNMATCHED, status: (message as Refusal).status }, 0);
-  };
-
-  private readonly countBatch = (message: unknown): void => {
-    const { items, duration } = message as BatchEvent;
-    this.batchSize.observe(items);
-    this.commitDuration.observe(duration / 1000);
-  };
 }
