@@ -11,7 +11,7 @@ import {
   parseTokenFile,
   PostgresPlantsRepository,
 } from '../plants/program';
-import { readEnvironment, type Settings } from '../server/environment';
+import { describeForOperator, readEnvironment, type Settings } from '../server/environment';
 import { readTls } from '../server/tls';
 import { withInterrupts } from './interrupt';
 import { sqliteFile } from './store';

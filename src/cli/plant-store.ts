@@ -2,7 +2,7 @@
 import { packageVersion } from '../server/versions';
 import { Command, CommanderError } from 'commander';
 import { UsageError } from '../plants/program';
-import { describeForOperator } from '../server/operator-message';
+import { describeForOperator } from '../server/environment';
 import { addBackup } from './backup.command';
 import { addCheck } from './check.command';
 import { addExport } from './export.command';

@@ -18,14 +18,18 @@ export const DEFAULT_DATABASE: DatabaseUrl = { sqlite: 'data/plants.db' };
  * @throws OperatorError when it is invalid; the message never shows a secret
  */
 export function readDatabase(environment: NodeJS.ProcessEnv): DatabaseSettings {
-  const database = readUrl(environment);
-  if ('sqlite' in database || readText(environment.DATABASE_URL_FILE) === undefined) {
-    return database;
-  }
+  const url = environment.DATABASE_URL?.trim();
+  const file = environment.DATABASE_URL_FILE?.trim();
+  if (!file) return url ? parseAs('DATABASE_URL', () => url) : DEFAULT_DATABASE;
+  if (url) throw new OperatorError('DATABASE_URL_FILE and DATABASE_URL must not both be set');
+  const readFile = (): DatabaseUrl =>
+    parseAs('DATABASE_URL_FILE', () => readSettingFile(file).trim());
+  const database = readFile();
+  if ('sqlite' in database) return database;
   return {
     postgres: {
       get connectionString() {
-        const present = readUrl(environment);
+        const present = readFile();
         if ('postgres' in present) return present.postgres;
         throw new OperatorError('DATABASE_URL_FILE names SQLite now: restart to use it');
       },
@@ -33,30 +37,22 @@ export function readDatabase(environment: NodeJS.ProcessEnv): DatabaseSettings {
   };
 }
 
-function readUrl(environment: NodeJS.ProcessEnv): DatabaseUrl {
-  const file = readText(environment.DATABASE_URL_FILE);
-  const url = readText(environment.DATABASE_URL);
+/** @throws OperatorError when the URL cannot be read or is invalid; the message begins with the name */
+function parseAs(variable: string, read: () => string): DatabaseUrl {
   try {
-    if (file === undefined) return url === undefined ? DEFAULT_DATABASE : parseDatabaseUrl(url);
-    if (url !== undefined) throw new Error('and DATABASE_URL must not both be set');
-    return parseDatabaseUrl(readSettingFile(file).trim());
+    return parseDatabaseUrl(read());
   } catch (cause) {
-    const name = file === undefined ? 'DATABASE_URL' : 'DATABASE_URL_FILE';
-    throw new OperatorError(`${name} ${(cause as Error).message}`);
+    throw new OperatorError(`${variable} ${(cause as Error).message}`);
   }
-}
-
-function readText(value = ''): string | undefined {
-  const text = value.trim();
-  return text === '' ? undefined : text;
 }
 
 /** @throws Error when the URL is invalid; the message continues a sentence that begins with its name */
 function parseDatabaseUrl(text: string): DatabaseUrl {
   const [, path] = /^sqlite:(?!.*\0)(.*)$/s.exec(text) ?? [];
   const fault = path === undefined ? findUrlFault(text) : describeUnusablePath(path);
-  if (fault !== undefined)
+  if (fault !== undefined) {
     throw new Error(fault.replace(/^must be (?=postgres)/, '$&sqlite:PATH, or '));
+  }
   if (path?.includes('?')) throw new Error('must not have parameters after sqlite:PATH');
   return path === undefined ? { postgres: text } : { sqlite: path };
 }

@@ -1,14 +1,14 @@
 import {
   isAuthConfigured,
   OperatorError,
+  OptionError,
   type ServiceAuthOptions,
   validateAuthOptions,
 } from '../plants/program';
 import { DEFAULT_DATABASE, type DatabaseSettings, readDatabase } from './database.settings';
 import type { RateLimitOptions } from './rate-limit.guard';
 import type { TlsFiles } from './tls';
-import { parseTokens } from './variable-parsers';
-import { describeMisspelled, describeUnknownAuth, readVariables, type Values } from './variables';
+import { findMisspelled, readVariables, type Values } from './variables';
 
 /** The settings of the standalone service. Durations are in milliseconds, sizes in bytes. */
 export interface Settings {
@@ -56,13 +56,19 @@ export interface Settings {
 export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const faults: string[] = [];
   const values = readVariables(environment, faults);
+  let database: DatabaseSettings = DEFAULT_DATABASE;
+  try {
+    database = readDatabase(environment);
+  } catch (error) {
+    faults.push((error as Error).message);
+  }
   const settings: Settings = {
     host: values.HOST,
     port: values.PORT,
     healthPort: values.HEALTH_PORT,
-    database: attempt(faults, '', DEFAULT_DATABASE, () => readDatabase(environment)),
+    database,
     auth: {
-      tokens: attempt(faults, 'AUTH_TOKENS: ', [], () => parseTokens(values.AUTH_TOKENS)),
+      tokens: values.AUTH_TOKENS,
       tokensFile: values.AUTH_TOKENS_FILE,
       issuer: values.AUTH_ISSUER,
       audience: values.AUTH_AUDIENCE?.split(/\s+/),
@@ -88,47 +94,37 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     accessLog: values.ACCESS_LOG,
     trustedProxies: values.TRUSTED_PROXIES,
     docs: values.DOCS,
-    warnings: describeMisspelled(environment),
+    warnings: findMisspelled(environment, faults),
   };
-  faults.push(...findContradictions(settings, values));
   faults.push(...validateAuthOptions(settings.auth, AUTH_VARIABLES));
-  faults.push(...describeUnknownAuth(environment));
+  faults.push(...findContradictions(values));
+  if (values.NODE_ENV === 'production' && !isAuthConfigured(settings.auth)) {
+    // An invalid AUTH_TOKENS has been reported already.
+    if (!environment.AUTH_TOKENS?.trim()) faults.push(NO_TOKENS);
+  }
   if (faults.length > 0) throw new OperatorError(faults.join('\n'));
   return Object.freeze(settings);
 }
 
 /** Rules that several variables must keep together. */
-function findContradictions(settings: Settings, values: Values): string[] {
-  // An invalid AUTH_TOKENS has been reported already.
-  const hasTokens = isAuthConfigured(settings.auth) || values.AUTH_TOKENS !== undefined;
-  const rules: [isBroken: boolean, message: string][] = [
-    [!values.TLS_CERT !== !values.TLS_KEY, 'TLS_CERT and TLS_KEY must both be set, or neither'],
-    [
-      settings.headersTimeout > settings.requestTimeout,
-      'HEADERS_TIMEOUT must not be longer than REQUEST_TIMEOUT',
-    ],
-    [
-      settings.shutdownGrace >= settings.shutdownTimeout,
-      'SHUTDOWN_GRACE must be shorter than SHUTDOWN_TIMEOUT',
-    ],
-    [
-      values.NODE_ENV === 'production' && !hasTokens,
-      'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production',
-    ],
-  ];
-  return rules.filter(([isBroken]) => isBroken).map(([, message]) => message);
-}
-
-/** What a function returns; or the fallback, with a fault, when it throws. */
-function attempt<T>(faults: string[], prefix: string, fallback: T, find: () => T): T {
-  try {
-    return find();
-  } catch (error) {
-    faults.push(prefix + (error as Error).message);
-    return fallback;
+function findContradictions(values: Values): string[] {
+  const faults: string[] = [];
+  if (!values.TLS_CERT !== !values.TLS_KEY) {
+    faults.push('TLS_CERT and TLS_KEY must both be set, or neither');
   }
+  if (values.HEADERS_TIMEOUT > values.REQUEST_TIMEOUT) {
+    faults.push('HEADERS_TIMEOUT must not be longer than REQUEST_TIMEOUT');
+  }
+  if (values.SHUTDOWN_GRACE >= values.SHUTDOWN_TIMEOUT) {
+    faults.push('SHUTDOWN_GRACE must be shorter than SHUTDOWN_TIMEOUT');
+  }
+  return faults;
 }
 
+const NO_TOKENS =
+  'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production';
+
+/** The variables that set options of the module. */
 const AUTH_VARIABLES = {
   issuer: 'AUTH_ISSUER',
   audience: 'AUTH_AUDIENCE',
@@ -136,3 +132,19 @@ const AUTH_VARIABLES = {
   scope: 'AUTH_SCOPE',
   metricsScope: 'AUTH_SCOPE_METRICS',
 };
+const VARIABLE_OF: Partial<Record<string, string>> = {
+  sqlite: 'DATABASE_URL',
+  postgres: 'DATABASE_URL',
+  'auth.tokensFile': 'AUTH_TOKENS_FILE',
+};
+
+/** What an operator is shown of an error: a sentence, or all of an error of the program. */
+export function describeForOperator(error: unknown): unknown {
+  if (error instanceof OptionError) {
+    return error.sentence.replace(/\.$/, ` (${VARIABLE_OF[error.option] ?? error.option}).`);
+  }
+  if (error instanceof OperatorError) return error.message;
+  // An error of the operating system or of SQLite says enough by itself.
+  const isOutside = error instanceof Error && ('syscall' in error || 'errcode' in error);
+  return isOutside ? error.message : error;
+}

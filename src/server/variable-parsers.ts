@@ -1,99 +1,127 @@
 import { isIP } from 'node:net';
+import { pino } from 'pino';
 import { formatListedToken, parseTokenList } from '../plants/program';
 import type { RateLimitOptions } from './rate-limit.guard';
 
-/** Makes the value of a variable of its text; undefined when the text is invalid. */
-export type Parse<T> = (text: string) => T | undefined;
+/** How the text of a variable is read. */
+export interface Parser<T> {
+  /** What the text must be, after "must be". */
+  readonly expected: string;
+  /**
+   * Returns undefined when the text is not that.
+   *
+   * @throws Error with more than that to say. It must not show a secret
+   */
+  readonly parse: (text: string) => T | undefined;
+}
 
-export const parseIntegerBetween =
-  (min: number, max: number): Parse<number> =>
-  (text) => {
+/** Some text, which is judged together with other variables. */
+export const anyText: Parser<string> = { expected: 'a text', parse: (text) => text };
+
+export const flag: Parser<boolean> = {
+  expected: 'true or false',
+  parse: (text) => ({ true: true, false: false })[text.toLowerCase()],
+};
+
+const LOG_LEVELS = [...Object.keys(pino.levels.values), 'silent'];
+
+export const logLevel: Parser<string> = {
+  expected: `one of ${LOG_LEVELS.join(', ')}`,
+  parse: (text) => LOG_LEVELS.find((level) => level === text.toLowerCase()),
+};
+
+export const host: Parser<string> = {
+  expected: 'a host name or an IP address',
+  // An IPv6 address may have the brackets that it has in a URL.
+  parse: (text) => /^[\w.:-]+$/.exec(text.replace(/^\[(.*:.*)\]$/, '$1'))?.[0],
+};
+
+const integer = (what: string, min: number, max: number): Parser<number> => ({
+  expected: `${what} from ${min} to ${max}`,
+  parse: (text) => {
     const number = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
     return number >= min && number <= max ? number : undefined;
-  };
+  },
+});
 
-/** An IPv6 address may have the brackets that it has in a URL. */
-export function parseHost(text: string): string | undefined {
-  const host = text.replace(/^\[(.*:.*)\]$/, '$1');
-  return /^[\w.:-]+$/.test(host) ? host : undefined;
-}
+export const port = integer('a port', 0, 65_535);
+export const connections = integer('a number', 1, 1_000_000);
 
 const DURATION_UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000 };
 
-/** @param shortest in milliseconds */
-export const parseDuration =
-  (shortest: number): Parse<number> =>
-  (text) => {
+/** @param shortest in milliseconds, as its value */
+const durationFrom = (shortest: number, kind: string): Parser<number> => ({
+  expected: `${kind}: seconds, or a number with the unit ms, s or m`,
+  parse: (text) => {
     const [, number, unit = 's'] = /^(\d{1,9}(?:\.\d{1,3})?) ?(ms|s|m)?$/.exec(text) ?? [];
     const duration = Math.round(Number(number) * (DURATION_UNITS[unit] ?? NaN));
     // Node.js has no longer timers.
     return duration >= shortest && duration < 2 ** 31 ? duration : undefined;
-  };
+  },
+});
+
+export const duration = durationFrom(1, 'a duration above zero');
+export const durationOrZero = durationFrom(0, 'a duration');
 
 const SIZE_UNITS: Record<string, number> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 };
 
-export function parseSize(text: string): number | undefined {
-  const [, number, unit = ''] = /^(\d{1,9}) ?(KiB|MiB)?$/.exec(text) ?? [];
-  const size = Number(number) * (SIZE_UNITS[unit] ?? NaN);
-  // A string of V8 has at most about 2^29 characters.
-  return size > 0 && size <= 256 * 2 ** 20 ? size : undefined;
-}
+/** In bytes. */
+export const size: Parser<number> = {
+  expected: 'a size above zero and up to 256 MiB: bytes, or a number with the unit KiB or MiB',
+  parse: (text) => {
+    const [, number, unit = ''] = /^(\d{1,9}) ?(KiB|MiB)?$/.exec(text) ?? [];
+    const bytes = Number(number) * (SIZE_UNITS[unit] ?? NaN);
+    // A string of V8 has at most about 2^29 characters.
+    return bytes > 0 && bytes <= 256 * 2 ** 20 ? bytes : undefined;
+  },
+};
 
 /** In seconds. */
 const WINDOWS: Record<string, number> = { s: 1, m: 60, h: 3600 };
 
-export function parseRate(text: string): RateLimitOptions | undefined {
-  const [, number, unit = ''] = /^(\d{1,9}) ?\/ ?(s|m|h)$/.exec(text) ?? [];
-  const quota = Number(number);
-  return quota > 0 ? { quota, window: WINDOWS[unit] ?? NaN } : undefined;
-}
+export const rate: Parser<RateLimitOptions> = {
+  expected:
+    'the number of requests that each caller may send per second, minute or hour, such as 100/s, 600/m or 5000/h',
+  parse: (text) => {
+    const [, number, unit = ''] = /^(\d{1,9}) ?\/ ?(s|m|h)$/.exec(text) ?? [];
+    const quota = Number(number);
+    return quota > 0 ? { quota, window: WINDOWS[unit] ?? NaN } : undefined;
+  },
+};
 
-/** The members of a list that commas or white space separate; undefined if there is none, or an invalid one. */
-export const parseList =
-  (isValid: (member: string) => boolean): Parse<string[]> =>
-  (text) => {
-    const members = listOf(text);
+const list = (what: string, isValid: (member: string) => boolean): Parser<readonly string[]> => ({
+  expected: `a list of ${what}, separated by commas or white space`,
+  parse: (text) => {
+    const members = membersOf(text);
     return members.length > 0 && members.every(isValid) ? members : undefined;
-  };
+  },
+});
 
-function listOf(text: string): string[] {
+function membersOf(text: string): string[] {
   return text.split(/[\s,]+/).filter((member) => member !== '');
 }
 
-/** Whether a text is an IP address, or a range of them such as `10.0.0.0/8`. */
-export function isRange(text: string): boolean {
-  const [, address = '', bits = 1] = /^([^/]+)(?:\/([1-9]\d*))?$/.exec(text) ?? [];
+export const ranges = list('IP addresses or ranges such as 10.0.0.0/8', (member) => {
+  const [, address = '', bits = 1] = /^([^/]+)(?:\/([1-9]\d*))?$/.exec(member) ?? [];
   return isIP(address) > 0 && Number(bits) <= (isIP(address) === 4 ? 32 : 128);
-}
+});
 
-/** Whether a text is an origin as browsers write it: never "null", which is everybody's, nor a wildcard. */
-export function isOrigin(text: string): boolean {
-  return /^https?:[^*]+$/.test(text) && URL.parse(text)?.origin === text;
-}
+/** As browsers write them: never "null", which is everybody's, nor a wildcard. */
+export const origins = list(
+  'origins such as https://app.example.org, without path, slash at the end and wildcards',
+  (member) => /^https?:[^*]+$/.test(member) && URL.parse(member)?.origin === member,
+);
 
-/** Names the first member of a list that would be an origin without the slash at its end. */
-export function describeSlash(text: string): string {
-  const member = listOf(text).find((each) => each.endsWith('/') && isOrigin(each.slice(0, -1)));
-  return member === undefined ? '' : `; "${member}" ends with a slash`;
-}
-
-export function parseFlag(text: string): boolean | undefined {
-  return { true: true, false: false }[text.toLowerCase()];
-}
-
-/**
- * Returns the tokens as `sha256:HEX`, so that the settings hold no secret, with their scopes.
- *
- * @throws Error saying what is wrong
- */
-export function parseTokens(text: string | undefined): string[] {
-  if (text === undefined) return [];
-  const entries: string[] = [];
-  for (const field of listOf(text)) {
-    // A scope belongs to the token before it.
-    if (field.startsWith('scope=') && entries.length > 0) entries.push(`${entries.pop()} ${field}`);
-    else entries.push(field);
-  }
-  if (entries.length === 0) throw new Error('it has no token');
-  return parseTokenList(entries).map(formatListedToken);
-}
+/** The tokens as `sha256:HEX`, so that the settings hold no secret, with their scopes. */
+export const tokens: Parser<readonly string[]> = {
+  expected: 'a list of tokens',
+  parse: (text) => {
+    const entries: string[] = [];
+    for (const member of membersOf(text)) {
+      // A scope belongs to the token before it.
+      const isScope = member.startsWith('scope=') && entries.length > 0;
+      entries.push(isScope ? `${entries.pop()} ${member}` : member);
+    }
+    return entries.length > 0 ? parseTokenList(entries).map(formatListedToken) : undefined;
+  },
+};

@@ -117,7 +117,7 @@ Commands:
     ],
     [
       { CORS_ORIGINS: 'https://a.example, https://b.example/' },
-      'CORS_ORIGINS must be a list of origins such as https://app.example.org, without path and wildcards, separated by commas or white space; "https://b.example/" ends with a slash',
+      'CORS_ORIGINS must be a list of origins such as https://app.example.org, without path, slash at the end and wildcards, separated by commas or white space',
     ],
     [
       { DATABASE_URL: `sqlite:${__filename}/plants.db` },

@@ -1,0 +1,15 @@
+/** Prints the OpenAPI document of the built service (`npm run openapi`). Preview mode opens no store. */
+import process from 'node:process';
+import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { AppModule } from '../dist/app.module.js';
+import { createDocument } from '../dist/server/document.js';
+import { readEnvironment } from '../dist/server/environment.js';
+
+const options = { preview: true, logger: false };
+const app = await NestFactory.create(
+  AppModule.register(readEnvironment({})),
+  new FastifyAdapter(),
+  options,
+);
+process.stdout.write(`${JSON.stringify(createDocument(app), null, 2)}\n`);
