@@ -73,7 +73,7 @@ describe.each([
     const plants = new URL('/greenhouse/plants', url);
 
     const health = await fetch(new URL('/health', url));
-    expect(await health.json()).toMatchObject({ info: { plants: { status: 'up' } } });
+    expect(await health.text()).toBe('ready');
     expect(await post(plants, { 'x-gardener': 'ada' })).toBe('200 {"name":"Fern"}');
     expect(await post(plants, { 'x-gardener': 'eve' })).toMatch(/^403 {"error":40300/);
     expect(await postgres?.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
@@ -113,7 +113,7 @@ function manifest(type: string, platform: string, others: readonly string[]): ob
   ];
   const dependencies = {
     'plant-store': `file:${packed.tarball}`,
-    ...{ [platform]: '^12.0.0', '@nestjs/config': '^12.0.0', '@nestjs/terminus': '^12.0.0' },
+    ...{ [platform]: '^12.0.0', '@nestjs/config': '^12.0.0' },
     ...Object.fromEntries(pinned.map((name) => [name, devDependencies[name]])),
   };
   return { type, dependencies };
