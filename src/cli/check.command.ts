@@ -24,12 +24,10 @@ export function addCheck(program: Command): void {
       'Checks the environment variables, the store and its schema, the tokens, the keys of the issuer and the certificate. Prints no secret.',
     )
     .option('--deep', 'also read all of a SQLite file, and check that it is not damaged')
-    .action(({ deep: isDeep = false }: { deep?: boolean }) =>
-      withInterrupts((signal) => check(isDeep, signal)),
-    );
+    .action(({ deep }: { deep?: true }) => withInterrupts((signal) => check(deep, signal)));
 }
 
-async function check(isDeep: boolean, signal: AbortSignal): Promise<void> {
+async function check(isDeep = false, signal: AbortSignal): Promise<void> {
   Logger.overrideLogger(false);
   const { auth, tls, database } = readEnvironment(process.env);
   const { issuer, jwksUrl } = auth;

@@ -16,9 +16,7 @@ export function addHealth(program: Command): void {
       'Asks the service that the same environment configures (HOST, HEALTH_PORT or PORT, TLS_CERT) whether it is live. The exit code is 1 when it is not, or does not answer within 5 seconds.',
     )
     .option('--ready', 'ask whether it is ready, that is, whether its store accepts plants')
-    .action(({ ready: isReadyAsked }: { ready?: boolean }) =>
-      askHealth(isReadyAsked ? 'ready' : 'live'),
-    );
+    .action(({ ready }: { ready?: true }) => askHealth(ready ? 'ready' : 'live'));
 }
 
 async function askHealth(word: 'live' | 'ready'): Promise<void> {

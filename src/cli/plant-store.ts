@@ -51,9 +51,7 @@ function createProgram(): Command {
   addCheck(program);
   addHealth(program);
   addTokenCreate(program);
-  for (const command of program.commands.flatMap((each) => [each, ...each.commands])) {
-    refuseRepeatedOptions(command);
-  }
+  program.commands.flatMap((each) => [each, ...each.commands]).forEach(refuseRepeatedOptions);
   return program;
 }
 

@@ -4,9 +4,7 @@ import { assertFolder } from './new-file';
 
 interface Options {
   readonly name?: string;
-  /** Milliseconds since 1970. */
   readonly expires?: number;
-  /** What the token may do; undefined for everything. */
   readonly scope?: (typeof scopes)[number][];
   readonly file?: string;
 }

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import {
-  copyFileSync,
+  cpSync,
   createReadStream,
   existsSync,
   mkdirSync,
@@ -65,9 +65,9 @@ describe('on a full disk', () => {
     const url = `sqlite:${join(small, 'plants.db')}`;
     await run(['import'], url, '{"id":1,"name":"Fern"}\n');
 
+    const restored = await run(['restore', store.file], url);
     const exported = await run(['export', join(small, 'plants.ndjson')]);
     const backup = await run(['backup', join(small, 'copy.db')]);
-    const restored = await run(['restore', store.file], url);
     const left = await run(['export'], url);
 
     expect(exported).toEqual(failed(/^ENOSPC: no space left on device.*\n$/));
@@ -84,8 +84,9 @@ describe('on a full disk', () => {
     const outcome = await run(['import'], url, input);
     const [, stored] = /Stored (\d+), /.exec(outcome.stderr) ?? [0, 0];
     disk.release();
-    copyFileSync(join(disk.path, 'plants.db'), join(folder, 'copy.db'));
-    const kept = readPlants(join(folder, 'copy.db')).length;
+    // With its log, which a full disk keeps from being emptied.
+    cpSync(disk.path, join(folder, 'copy'), { recursive: true });
+    const kept = readPlants(join(folder, 'copy/plants.db')).length;
     const again = await run(['import'], url, input);
 
     expect(outcome).toEqual(failed(/database or disk is full\.\n$/));
