@@ -74,7 +74,7 @@ describe('beside a process that reads all the time', () => {
 
     model.follow(trace);
     expectNothingLost(model);
-  }, 120_000);
+  });
 
   it('a service starts on a log that is partly lost, and loses nothing at a power cut', async () => {
     const [first, second] = [join(home.folder, 'first'), join(home.folder, 'second')];
@@ -96,7 +96,7 @@ describe('beside a process that reads all the time', () => {
     model.follow(second);
     expect(lostBefore).toBeGreaterThan(0);
     expectNothingLost(model);
-  }, 120_000);
+  });
 });
 
 describe('a new store', () => {
@@ -115,5 +115,5 @@ describe('a new store', () => {
         ['', '/one', '/one/two', '/one/two/three'].map((path) => home.folder + path),
       ),
     );
-  }, 60_000);
+  });
 });

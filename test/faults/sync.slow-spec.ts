@@ -52,7 +52,7 @@ describe('each acknowledged creation', () => {
     expect(acknowledged).toBe(CREATIONS);
     expect(answered.size).toBe(CREATIONS);
     expect(uncovered).toEqual([]);
-  }, 120_000);
+  });
 });
 
 describe('commits that take six or eight seconds', () => {
@@ -118,7 +118,7 @@ describe('commits that take six or eight seconds', () => {
     slow.kill();
     await once(slow, 'close');
     await service.untilReady();
-  }, 120_000);
+  });
 
   it('let no creation on PostgreSQL wait for longer than the limits', async () => {
     const server = await PostgresServer.start();
@@ -135,7 +135,7 @@ describe('commits that take six or eight seconds', () => {
     await service.untilReady();
     await service.end('SIGKILL');
     await server.remove();
-  }, 120_000);
+  });
 });
 
 function parse(trace: string): Call[] {

@@ -15,8 +15,6 @@ if (CITUS_URL === '') {
   throw new Error('Set CITUS_URL to a coordinator with two workers or more, for tests alone.');
 }
 
-jest.setTimeout(120_000);
-
 const TABLE =
   'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)';
 const WITHOUT_KEYS = TABLE.replace(', idempotency_key bytea', '');

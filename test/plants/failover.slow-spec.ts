@@ -21,8 +21,6 @@ import { brokenPromises, create, Writers } from '../support/writers';
  * @alone
  */
 
-jest.setTimeout(120_000);
-
 const CLIENTS = 32;
 /** Milliseconds from the promotion to a creation, at most. */
 const LONGEST_OUTAGE = 12_000;
@@ -47,7 +45,7 @@ describe('the service with PostgreSQL behind HAProxy', () => {
     }
     for (const check of checks) check.close();
     for (const server of servers.reverse()) await server.remove();
-  }, 60_000);
+  });
 
   /** A primary and its synchronous standby. */
   async function startPair(): Promise<[primary: PostgresServer, standby: PostgresServer]> {

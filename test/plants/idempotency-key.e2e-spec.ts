@@ -7,8 +7,6 @@ import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
 import { lockDatabase } from '../support/sqlite';
 import { stores, type TestStore } from '../support/stores';
 
-jest.setTimeout(60_000);
-
 const FERN = '{"id":1,"name":"Fern","tag":"shade"}';
 const MOSS = '{"id":1,"name":"Moss"}';
 

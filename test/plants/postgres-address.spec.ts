@@ -6,8 +6,6 @@ import { PostgresServer } from '../support/postgres';
 import { Proxy } from '../support/proxy';
 import { until } from '../support/until';
 
-jest.setTimeout(60_000);
-
 describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
   let server: PostgresServer;
   let other: PostgresServer;

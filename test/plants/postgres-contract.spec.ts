@@ -3,8 +3,6 @@ import { describeRepository } from './repository.contract';
 import { PostgresServer } from '../support/postgres';
 import { openPostgresStore } from '../support/stores';
 
-jest.setTimeout(30_000);
-
 let server: PostgresServer;
 let databases = 0;
 beforeAll(async () => {

@@ -7,8 +7,6 @@ import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/
 import { PostgresServer } from '../support/postgres';
 import { until } from '../support/until';
 
-jest.setTimeout(30_000);
-
 const HELD = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
 
 describe('PostgresPlantsRepository, when the database fails', () => {

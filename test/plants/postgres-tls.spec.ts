@@ -9,8 +9,6 @@ import { useFolder } from '../support/folder';
 import { CERTIFICATE, PostgresServer } from '../support/postgres';
 import { until } from '../support/until';
 
-jest.setTimeout(30_000);
-
 describe('PostgresPlantsRepository, over TLS', () => {
   const folder = useFolder();
   const errors: string[] = [];

@@ -63,7 +63,7 @@ afterAll(async () => {
   // Without it, `docker` would be another one, which has other containers.
   if (existsSync(DOCKER)) await shell('docker rm --force --all');
   removeFolder(folder);
-}, 60_000);
+});
 
 describe('the image', () => {
   it('is made and run by all lines of the page; is small, and runs as an ordinary user', () => {

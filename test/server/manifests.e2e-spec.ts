@@ -96,7 +96,7 @@ let postgres: PostgresServer;
 let nextId = 1;
 beforeAll(async () => {
   postgres = await PostgresServer.start();
-}, 60_000);
+});
 afterAll(() => postgres.remove());
 
 /** Starts the program in an environment, but for what the tests cannot have: port and path. */
@@ -134,7 +134,7 @@ it('have the types that the Kubernetes API has, and no other fields', async () =
 
   expect(documents).toHaveLength(7);
   expect(compiled).toEqual({ code: 0, stdout: '', stderr: '' });
-}, 60_000);
+});
 
 it.each(readdirSync(join(ROOT, '.github/workflows')))(
   '%s names each action by its commit',
@@ -241,7 +241,7 @@ describe.each(MANIFESTS)('%s', (file) => {
     expect(await service.statusOf(container.livenessProbe.httpGet.path)).toBe(200);
     expect(await create(service)).toBe(200);
     expect(await service.ended).toEqual({ code: 0, signal: null });
-  }, 60_000);
+  });
 });
 
 describe('compose.yaml', () => {
@@ -274,7 +274,6 @@ describe('compose.yaml', () => {
         readEnvironment({ ...image, ...settings }).shutdownTimeout,
       );
     },
-    60_000,
   );
 });
 
@@ -290,5 +289,5 @@ describe('plant-store.service', () => {
 
     expect(lines).toHaveLength(3);
     expect(result).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
-  }, 60_000);
+  });
 });

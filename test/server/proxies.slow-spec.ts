@@ -50,7 +50,7 @@ describe.each([
     let postgres: PostgresServer;
     beforeEach(async () => {
       postgres = await PostgresServer.start();
-    }, 60_000);
+    });
     afterEach(() => postgres.remove());
 
     async function start(port: number): Promise<ServiceProcess> {
@@ -76,7 +76,7 @@ describe.each([
       expect(outcomes.filter(({ status }) => status !== 200)).toEqual([]);
       expect(outcomes.length).toBeGreaterThan(RATE * 5);
       expect(await postgres.plants()).toHaveLength(outcomes.length);
-    }, 180_000);
+    });
   });
 
   describe('one instance with SQLite', () => {
@@ -100,7 +100,7 @@ describe.each([
       expect(failed.filter(({ body }) => !/"error":50[34]00/.test(body))).toEqual([]);
       expect(failed.filter(({ body }) => body.includes('"error":50300'))).not.toEqual([]);
       expect(outcomes.at(-1)?.status).toBe(200);
-    }, 120_000);
+    });
   });
 
   it('answers with an Error body when no instance is there', async () => {
@@ -109,7 +109,7 @@ describe.each([
     expect(await sendRaw('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toMatch(
       /^HTTP\/1.1 503 [^]*\r\ncontent-type: application\/json\r\n[^]*{"error":50300,/i,
     );
-  }, 60_000);
+  });
 });
 
 it('nginx answers a malformed head with an Error body', async () => {
@@ -118,7 +118,7 @@ it('nginx answers a malformed head with an Error body', async () => {
   expect(await sendRaw('GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n')).toMatch(
     /^HTTP\/1.1 400 [^]*\r\ncontent-type: application\/json\r\n[^]*{"error":40000,/i,
   );
-}, 60_000);
+});
 
 /** Creations at a fixed pace, however long the answers take. */
 function startLoad(): { stop(): Promise<Outcome[]> } {

@@ -117,7 +117,7 @@ describe('HTTPS', () => {
   it('closes a connection without a handshake, and does not count it as a request', async () => {
     service.kill('SIGKILL');
     await service.ended;
-    await start({ HEADERS_TIMEOUT: '1s' });
+    await start({ HEADERS_TIMEOUT: '5s' });
     const silent = connectPlainly(Number(url.port), url.hostname).resume();
     silent.on('error', () => undefined);
     await once(silent, 'connect');

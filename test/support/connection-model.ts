@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { TOKEN } from './application';
 
 /** Milliseconds after which a connection that should have ended counts as hanging. */
-const HANG = 60_000;
+const HANG = 240_000;
 
 /** The largest body that the server of the model takes, in bytes. */
 export const BODY_LIMIT = 1024;

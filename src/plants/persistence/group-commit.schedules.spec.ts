@@ -204,5 +204,5 @@ describe('GroupCommit', () => {
       }),
       { numRuns: 2000, verbose: true },
     );
-  }, 120_000);
+  });
 });
