@@ -7,7 +7,8 @@ import { type Insertion, PlantsRepository } from '../../plants.repository';
 import { CircuitBreaker, PROBE_INTERVAL } from '../circuit-breaker';
 import { GroupCommit } from '../group-commit';
 import { type KeyedPlant, plantBatches } from '../plant-batches';
-import { openSqlite, RefusedError, SqliteThread } from './sqlite.thread';
+import { StoreOpenError } from '../store-open.error';
+import { describeUnusablePath, RefusedError, SqliteThread } from './sqlite.thread';
 
 /**
  * Stores plants in a SQLite file, with `node:sqlite` in a worker thread. Each batch is one
@@ -17,13 +18,12 @@ import { openSqlite, RefusedError, SqliteThread } from './sqlite.thread';
 export class SqlitePlantsRepository extends PlantsRepository implements OnApplicationShutdown {
   private readonly commits = new GroupCommit<KeyedPlant, Insertion>({
     ...plantBatches,
-    commit: (batch) => this.write((thread) => thread.commit(batch)),
-    probe: () => this.write((thread) => thread.probe()),
+    commit: (batch) => this.write(this.thread.commit(batch)),
+    probe: () => this.write(this.thread.probe()),
   });
   private thread: SqliteThread;
-  private restarting: Promise<SqliteThread> | undefined;
   private readonly breaker = new CircuitBreaker(
-    () => this.request((thread) => thread.probe()),
+    (signal) => this.recover(signal),
     () => this.path,
   );
 
@@ -40,10 +40,18 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
    * @throws StoreOpenError when the file cannot be used
    */
   static async open(path: string): Promise<SqlitePlantsRepository> {
-    const thread = await openSqlite(path, (line) => {
-      new Logger('PlantStore').log(line);
-    });
-    return new SqlitePlantsRepository(resolve(path), thread);
+    const fault = describeUnusablePath(path);
+    // Without the path, which may be a URL with a password.
+    if (fault)
+      throw new StoreOpenError('sqlite', 'The database file cannot be used', `its path ${fault}`);
+    const file = resolve(path);
+    try {
+      const thread = await SqliteThread.start({ path: file, identity: undefined });
+      if (thread.upgrade) new Logger('PlantStore').log(thread.upgrade);
+      return new SqlitePlantsRepository(file, thread);
+    } catch (cause) {
+      throw new StoreOpenError('sqlite', `The database file ${file} cannot be used`, cause);
+    }
   }
 
   insert({ id, name, tag }: Plant, keyDigest?: string): Promise<Insertion> {
@@ -76,47 +84,41 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   async onApplicationShutdown(): Promise<void> {
     await this.commits.close();
     this.breaker.stop();
-    await this.restarting?.catch(() => undefined);
     await this.thread.close();
   }
 
-  private async write<Result>(send: (thread: SqliteThread) => Promise<Result>): Promise<Result> {
+  private async write<Result>(reply: Promise<Result>): Promise<Result> {
     try {
-      return await this.request(send);
+      return await reply;
     } catch (error) {
-      const cause = error as Error;
+      const cause = this.fault(error);
       this.breaker.open(cause, true, PROBE_INTERVAL);
-      const isRefused = cause.cause instanceof RefusedError;
-      throw new (isRefused ? UnavailableError : OutcomeUnknownError)({ cause });
+      throw new (error instanceof RefusedError ? UnavailableError : OutcomeUnknownError)({ cause });
     }
   }
 
   private async read(from: bigint, to: bigint, limit: number): Promise<Plant[]> {
     try {
-      return await this.request((thread) => thread.read({ from, to, limit }));
-    } catch (cause) {
-      throw new UnavailableError({ cause });
+      return await this.thread.read({ from, to, limit });
+    } catch (error) {
+      throw new UnavailableError({ cause: this.fault(error) });
     }
   }
 
-  /** @throws Error for the operator, caused by a RefusedError when nothing is stored */
-  private async request<Result>(send: (thread: SqliteThread) => Promise<Result>): Promise<Result> {
+  /** @throws Error saying why the store is not usable */
+  private async recover(signal: AbortSignal): Promise<void> {
     try {
-      return await send(await this.liveThread());
+      if (this.thread.hasEnded) {
+        const { identity } = this.thread;
+        const thread = await SqliteThread.start({ path: this.path, identity });
+        this.thread = this.watch(thread);
+        // The repository has closed meanwhile.
+        if (signal.aborted) await thread.close();
+      }
+      await this.thread.probe();
     } catch (error) {
       throw this.fault(error);
     }
-  }
-
-  /** @throws RefusedError when the thread has ended and no other can be started */
-  private async liveThread(): Promise<SqliteThread> {
-    if (!this.thread.hasEnded) return this.thread;
-    this.restarting ??= SqliteThread.start({ path: this.path, identity: this.thread.identity })
-      .then((thread) => (this.thread = this.watch(thread)))
-      .finally(() => {
-        this.restarting = undefined;
-      });
-    return this.restarting;
   }
 
   private watch(thread: SqliteThread): SqliteThread {

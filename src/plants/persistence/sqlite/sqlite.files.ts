@@ -12,13 +12,23 @@ import {
 import { dirname } from 'node:path';
 import { ForeignLogError } from './sqlite.errors';
 
-/** The files of a store, as the operating system knows them. */
+/** The files of a store. Files are known by device and inode number; undefined when they do not exist. */
 export interface StoreFiles {
-  /** Device and inode number, as for the log; undefined when the file does not exist. */
   readonly database: string | undefined;
   readonly databaseSize: number;
   readonly log: string | undefined;
   readonly logSize: number;
+}
+
+/** What is known of a store that was open before. */
+export interface FormerStore {
+  readonly identity: string;
+  /** Its files when it was last in order; undefined if another thread had them open. */
+  files?: StoreFiles;
+  /** The id at which the table turned out to be damaged. The store is usable once it can be inserted. */
+  damagedAt?: bigint | undefined;
+  /** Found beside a file that was overwritten. While this log is there, the file is not opened. */
+  foreignLog?: ForeignLogError;
 }
 
 /** The write-ahead log of a database. SQLite puts it beside the file that symbolic links lead to. */
@@ -48,7 +58,7 @@ function idOf(stats: Stats | undefined): string | undefined {
 export function assertOneName(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (!stats?.isFile()) return;
-  const { nlink: links } = stats;
+  const links = stats.nlink;
   if (links > 1) {
     throw new Error(
       `it has ${links} names (hard links), and under each of them plants would be lost: remove the others. A symbolic link may lead to it`,
@@ -65,47 +75,44 @@ export function assertOneName(path: string): void {
 function isMountPoint(path: string): boolean {
   const list = '/proc/self/mountinfo';
   if (!existsSync(list)) return false;
-  return readFileSync(list, 'utf8')
+  // proc_pid_mountinfo(5): the fifth field, with white space and backslashes as octal numbers.
+  const mountPoints = readFileSync(list, 'utf8')
     .split('\n')
-    .some((line) => {
-      // proc_pid_mountinfo(5): the fifth field, with white space and backslashes as octal numbers.
-      const [, , , , mountPoint = ''] = line.split(' ');
-      return mountPoint.replace(/\\(\d{3})/g, (_, octal: string) => byteOf(octal)) === path;
-    });
+    .map((line) => line.split(' ')[4] ?? '');
+  const unescape = (_: string, octal: string) => String.fromCharCode(parseInt(octal, 8));
+  return mountPoints.some((each) => each.replace(/\\(\d{3})/g, unescape) === path);
 }
-
-const byteOf = (octal: string): string => String.fromCharCode(parseInt(octal, 8));
 
 /**
  * SQLite deletes the log beside an empty file, and applies the log beside another database to that
  * one. Either would destroy plants, so such files are not opened at all.
  *
- * @param isFirst whether a missing file may be created
- * @param before the files of the store when it was last in order
+ * @param former the store that was in use; if undefined, a missing file may be created
  */
 export function assertOpenable(
   files: StoreFiles,
   log: string,
-  isFirst: boolean,
-  before: StoreFiles | undefined,
+  former: FormerStore | undefined,
 ): void {
-  if (files.databaseSize === 0) {
-    const what = files.database === undefined ? 'missing' : 'empty';
-    if (files.logSize > 0) {
-      if (files.database !== undefined && files.database === before?.database) {
-        throw new ForeignLogError('the database file was emptied', files.log);
-      }
-      throw new Error(
-        `the file is ${what}, but its write-ahead log ${log} has content: put the file back, or move the log away and run \`plant-store restore BACKUP\``,
-      );
-    }
-    if (!isFirst) {
-      throw new Error(
-        `the file is ${what}: restore the database file, or restart the service to create a new one`,
-      );
-    }
+  const what = files.database === undefined ? 'missing' : 'empty';
+  const isSameFile = files.database === former?.files?.database;
+  if (files.logSize === 0) {
+    if (files.databaseSize > 0 || !former) return;
+    throw new Error(
+      `the file is ${what}: restore the database file, or restart the service to create a new one`,
+    );
   }
-  if (files.logSize > 0 && files.log === before?.log && files.database !== before?.database) {
+  const { foreignLog } = former ?? {};
+  if (foreignLog && foreignLog.log === files.log) throw foreignLog;
+  if (files.databaseSize === 0) {
+    if (what === 'empty' && isSameFile) {
+      throw new ForeignLogError('the database file was emptied', files.log);
+    }
+    throw new Error(
+      `the file is ${what}, but its write-ahead log ${log} has content: put the file back, or move the log away and run \`plant-store restore BACKUP\``,
+    );
+  }
+  if (files.log === former?.files?.log && !isSameFile) {
     throw new Error(
       `the file was replaced, but ${log} still belongs to the previous file: put the previous file back, or move the log away`,
     );

@@ -8,22 +8,7 @@ import {
   SQLITE_NOTADB,
 } from './sqlite.errors';
 import type { StoreFiles } from './sqlite.files';
-import { readSchemaVersion, SCHEMA_VERSION } from './sqlite.schema';
-
-/**
- * SQLite keeps writing to files that were deleted, replaced or emptied, and those plants would be lost.
- * Other processes may make the database file shorter by VACUUM, and empty the log by a checkpoint.
- */
-export function assertIntact(database: DatabaseSync, before: StoreFiles, now: StoreFiles): void {
-  if (now.database !== before.database || now.log !== before.log) {
-    throw new Error('the database file was moved, replaced or deleted');
-  }
-  if (now.databaseSize >= before.databaseSize) return;
-  const sql = 'SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size';
-  if (now.databaseSize < Number(database.prepare(sql).get()?.size)) {
-    throw new ForeignLogError('the database file was truncated', now.log);
-  }
-}
+import { readSchemaVersion } from './sqlite.schema';
 
 export function readIdentity(database: DatabaseSync): string {
   return String(database.prepare('SELECT identity FROM plants_store').get()?.identity);
@@ -72,11 +57,6 @@ export function assertOwnFile(path: string, identity: string, files: StoreFiles)
 export function assertWritable(database: DatabaseSync, id = 0n): void {
   database.exec('BEGIN IMMEDIATE');
   const version = readSchemaVersion(database);
-  if (version < SCHEMA_VERSION) {
-    throw new Error(
-      `the database has schema version ${version}: restart the service to migrate it`,
-    );
-  }
   const insert = database.prepare(
     "INSERT INTO plants (id, name, idempotency_key) VALUES (?, '', NULL) ON CONFLICT DO NOTHING",
   );
@@ -84,7 +64,7 @@ export function assertWritable(database: DatabaseSync, id = 0n): void {
   insert.run(id);
   database.exec('ROLLBACK TO probe');
   // Written even if unchanged: this fails when the store accepts no writes.
-  database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+  database.exec(`PRAGMA user_version = ${version}; COMMIT`);
 }
 
 /** Does something that fails at once when it needs a lock that another connection holds. */

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { assertSupportedSchema, describeUpgrade, type LogUpgrade } from '../schema-version';
+import { assertSupportedSchema, describeUpgrade } from '../schema-version';
 
 /** The newest version of the schema, which a file has as its `user_version`. */
 export const SCHEMA_VERSION = 3;
@@ -16,15 +16,20 @@ const CREATE_STORE = `
   CREATE TABLE plants_store (identity TEXT NOT NULL) STRICT;
   INSERT INTO plants_store VALUES (lower(hex(randomblob(16))))`;
 
-/** Brings the schema to its newest version, in one transaction that locks out other processes. */
-export function migrateFile(database: DatabaseSync, log?: LogUpgrade): void {
+/**
+ * Brings the schema to its newest version, in one transaction that locks out other processes.
+ *
+ * @returns a line for the log if the schema was an earlier version
+ */
+export function migrateFile(database: DatabaseSync): string | undefined {
   database.exec('BEGIN IMMEDIATE');
   const version = readSchemaVersion(database);
-  if (version > 0 && version < SCHEMA_VERSION) log?.(describeUpgrade(version, SCHEMA_VERSION));
   if (version === 0) database.exec(CREATE_PLANTS);
   if (version === 1) database.exec('ALTER TABLE plants ADD COLUMN idempotency_key BLOB');
   if (version < 3) database.exec(CREATE_STORE);
   database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+  if (version === 0 || version === SCHEMA_VERSION) return undefined;
+  return describeUpgrade(version, SCHEMA_VERSION);
 }
 
 /** @throws Error when the schema is newer than this program */

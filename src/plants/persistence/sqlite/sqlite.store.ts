@@ -1,15 +1,16 @@
 import { chmodSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import type { LogUpgrade } from '../schema-version';
-import { assertOneName, assertOpenable, logPath, readFiles, type StoreFiles } from './sqlite.files';
+import { ForeignLogError } from './sqlite.errors';
 import {
-  assertIntact,
-  assertOwnFile,
-  assertSameStore,
-  assertWritable,
-  readIdentity,
-} from './sqlite.integrity';
+  assertOneName,
+  assertOpenable,
+  type FormerStore,
+  logPath,
+  readFiles,
+  type StoreFiles,
+} from './sqlite.files';
+import { assertOwnFile, assertSameStore, assertWritable, readIdentity } from './sqlite.integrity';
 import { makeLogDurable, openLogKeeper } from './sqlite.recovery';
 import { migrateFile } from './sqlite.schema';
 import { prepareStatements, type Statements } from './sqlite.statements';
@@ -27,6 +28,8 @@ export const LOG_LIMIT = 2 ** 25;
 export interface Store extends Statements {
   readonly path: string;
   readonly identity: string;
+  /** A line for the log if opening has migrated the store. */
+  readonly upgrade: string | undefined;
   readonly database: DatabaseSync;
   readonly logKeeper: DatabaseSync;
   readonly log: string;
@@ -35,27 +38,14 @@ export interface Store extends Statements {
   phase: 'before' | 'during' | 'after';
 }
 
-/** What is known of a store that was open before. */
-export interface FormerStore {
-  readonly identity: string;
-  /** Its files when it was last in order; undefined if another thread had them open. */
-  readonly files: StoreFiles | undefined;
-  /** The id at which the table turned out to be damaged, if it did. */
-  readonly damagedAt: bigint | undefined;
-}
-
 /**
  * @param former the store that it must be; if undefined, a missing store is created, an old one migrated
  * @throws Error when the database cannot be used, or is not that store
  */
-export function openDatabase(
-  path: string,
-  former: FormerStore | undefined,
-  logUpgrade: LogUpgrade,
-): Store {
+export function openDatabase(path: string, former: FormerStore | undefined): Store {
   const log = logPath(path);
   const found = readFiles(path, log);
-  assertOpenable(found, log, former === undefined, former?.files);
+  assertOpenable(found, log, former);
   assertOneName(path);
   if (former) assertOwnFile(path, former.identity, found);
   const location = pathToFileURL(path);
@@ -68,14 +58,17 @@ export function openDatabase(
     assertSafeSqlite(database);
     if (former) assertSameStore(database, former.identity, found);
     useDurableLog(database);
-    if (!former) migrateFile(database, logUpgrade);
+    const upgrade = former ? undefined : migrateFile(database);
     assertWritable(database, former?.damagedAt);
     makeLogDurable(database, log);
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT}`);
-    const statements = prepareStatements(database);
-    const identity = readIdentity(database);
-    const [logKeeper, files] = [openLogKeeper(path), readFiles(path, log)];
-    return { path, identity, database, logKeeper, ...statements, log, files, phase: 'before' };
+    return {
+      ...{ path, log, database, upgrade, phase: 'before' },
+      ...prepareStatements(database),
+      identity: readIdentity(database),
+      logKeeper: openLogKeeper(path),
+      files: readFiles(path, log),
+    };
   } catch (error) {
     database.close();
     throw error;
@@ -90,10 +83,23 @@ function useDurableLog(database: DatabaseSync): void {
   database.exec(`PRAGMA checkpoint_fullfsync = ON; PRAGMA journal_size_limit = ${LOG_LIMIT}`);
 }
 
-/** @throws Error when the files were moved, replaced, deleted or cut since the last look */
+/**
+ * SQLite keeps writing to files that were deleted, replaced or emptied, and those plants would be lost.
+ * Other processes may make the database file shorter by VACUUM, and empty the log by a checkpoint.
+ *
+ * @throws Error when the files were moved, replaced, deleted or cut since the last look
+ */
 export function checkFiles(store: Store): void {
   const now = readFiles(store.path, store.log);
-  assertIntact(store.database, store.files, now);
+  if (now.database !== store.files.database || now.log !== store.files.log) {
+    throw new Error('the database file was moved, replaced or deleted');
+  }
+  if (now.databaseSize < store.files.databaseSize) {
+    const sql = 'SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size';
+    if (now.databaseSize < Number(store.database.prepare(sql).get()?.size)) {
+      throw new ForeignLogError('the database file was truncated', now.log);
+    }
+  }
   store.files = now;
 }
 

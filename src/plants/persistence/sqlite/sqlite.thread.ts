@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { existsSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve as resolvePath } from 'node:path';
@@ -6,8 +5,7 @@ import { Worker } from 'node:worker_threads';
 import type { Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
 import type { KeyedPlant } from '../plant-batches';
-import type { LogUpgrade } from '../schema-version';
-import { StoreOpenError } from '../store-open.error';
+import type { Store } from './sqlite.store';
 
 /** The folder of this file, or of the bundle that a host has made of it. */
 const FOLDER = typeof __dirname === 'string' ? __dirname : dirname(process.argv[1] ?? '');
@@ -43,14 +41,6 @@ export interface SqliteWorkerData {
   readonly identity: string | undefined;
 }
 
-/** Plants to insert in one transaction, by column: this is copied to the thread in half of the time of objects. */
-export interface SqliteBatch {
-  readonly ids: BigInt64Array;
-  readonly names: readonly string[];
-  readonly tags: readonly (string | undefined)[];
-  readonly keyDigests: readonly (string | undefined)[];
-}
-
 export interface SqliteQuery {
   /** Both inclusive. The reply is in id order. */
   readonly from: bigint;
@@ -58,13 +48,11 @@ export interface SqliteQuery {
   readonly limit: number;
 }
 
-/** Besides a batch and a query: a probe whether the database can be written to, or the end. */
-export type SqliteRequest = SqliteBatch | SqliteQuery | 'probe' | 'close';
+/** Plants are inserted in one transaction. A probe writes to the database, and changes nothing. */
+export type SqliteRequest = readonly KeyedPlant[] | SqliteQuery | 'probe' | 'close';
 
-/** The reply to a request. The worker's first message is one too, with the identity of the store. */
+/** The worker's first message is one too, with the identity of the store that it has opened. */
 export type SqliteReply =
-  /** Comes before that, when the schema is about to be changed. */
-  | { readonly result: 'upgrading'; readonly line: string }
   | { readonly result: 'done'; readonly value: unknown }
   /** `refused`: nothing is stored or will be. `unknown`: a batch may be stored, perhaps after a crash. */
   | { readonly result: 'refused' | 'unknown'; readonly reason: string };
@@ -80,15 +68,14 @@ export class RefusedError extends Error {}
 export class SqliteThread {
   /** Of the store that the thread has opened. */
   identity = '';
+  /** A line for the log if opening has migrated the store. */
+  upgrade: string | undefined;
   /** Resolves to the reason once the thread has ended. */
   readonly ended: Promise<Error>;
   private readonly pending: PromiseWithResolvers<never>[] = [];
   private endedBy: Error | undefined;
 
-  private constructor(
-    private readonly worker: Worker,
-    log?: LogUpgrade,
-  ) {
+  private constructor(private readonly worker: Worker) {
     this.ended = new Promise((resolve) => {
       const end = (reason: Error): void => {
         this.endedBy ??= reason;
@@ -101,10 +88,6 @@ export class SqliteThread {
       });
     });
     worker.on('message', (reply: SqliteReply) => {
-      if (reply.result === 'upgrading') {
-        log?.(reply.line);
-        return;
-      }
       const request = this.pending.shift();
       if (reply.result === 'done') request?.resolve(reply.value as never);
       else if (reply.result === 'refused') request?.reject(new RefusedError(reply.reason));
@@ -115,12 +98,12 @@ export class SqliteThread {
   }
 
   /** @throws RefusedError when the thread cannot open the database */
-  static async start(data: SqliteWorkerData, log?: LogUpgrade): Promise<SqliteThread> {
+  static async start(data: SqliteWorkerData): Promise<SqliteThread> {
     const worker = new Worker(findWorker(), { workerData: data, name: 'sqlite' });
-    const thread = new SqliteThread(worker, log);
+    const thread = new SqliteThread(worker);
     try {
-      thread.identity = await thread.nextReply();
-      return thread;
+      const { identity, upgrade } = await thread.nextReply<Store>();
+      return Object.assign(thread, { identity, upgrade });
     } catch (cause) {
       await thread.worker.terminate();
       throw new RefusedError((cause as Error).message, { cause });
@@ -133,62 +116,33 @@ export class SqliteThread {
 
   /** Resolves once the plants are committed and synced. */
   commit(plants: readonly KeyedPlant[]): Promise<Insertion[]> {
-    return this.request({
-      ids: BigInt64Array.from(plants, ({ id }) => id),
-      names: plants.map(({ name }) => name),
-      tags: plants.map(({ tag }) => tag),
-      keyDigests: plants.map(({ keyDigest }) => keyDigest),
-    });
+    return this.request(plants);
   }
 
   read(query: SqliteQuery): Promise<Plant[]> {
     return this.request(query);
   }
 
+  /** Rejects when the database cannot be written to. */
   probe(): Promise<void> {
     return this.request('probe');
   }
 
   async close(): Promise<void> {
-    if (this.hasEnded) return;
-    this.post('close');
-    await once(this.worker, 'exit');
+    await this.request('close').catch(() => undefined);
   }
 
   private request<Value>(request: SqliteRequest): Promise<Value> {
-    this.post(request);
+    this.worker.ref();
+    this.worker.postMessage(request);
     return this.nextReply();
   }
 
-  private post(request: SqliteRequest): void {
-    this.worker.ref();
-    this.worker.postMessage(request);
-  }
-
   private nextReply<Value>(): Promise<Value> {
-    if (this.endedBy) return Promise.reject(this.endedBy);
+    if (this.endedBy) return Promise.reject(new RefusedError(this.endedBy.message));
     const reply = Promise.withResolvers<never>();
     this.pending.push(reply);
     return reply.promise;
-  }
-}
-
-/**
- * Opens a database file in a thread of its own. Creates or migrates it as needed.
- *
- * @param path of the file, relative to the working directory
- * @throws StoreOpenError when the file cannot be used
- */
-export async function openSqlite(path: string, log?: LogUpgrade): Promise<SqliteThread> {
-  const fault = describeUnusablePath(path);
-  // Without the path, which may be a URL with a password.
-  if (fault)
-    throw new StoreOpenError('sqlite', 'The database file cannot be used', `its path ${fault}`);
-  const absolute = resolvePath(path);
-  try {
-    return await SqliteThread.start({ path: absolute, identity: undefined }, log);
-  } catch (cause) {
-    throw new StoreOpenError('sqlite', `The database file ${absolute} cannot be used`, cause);
   }
 }
 

@@ -2,6 +2,7 @@
 import { dirname } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Insertion } from '../../plants.repository';
+import type { KeyedPlant } from '../plant-batches';
 import {
   describeError,
   ForeignLogError,
@@ -10,28 +11,22 @@ import {
   SQLITE_CORRUPT,
   SQLITE_FULL,
 } from './sqlite.errors';
-import { logPath, makeDirectory, readFiles, type StoreFiles } from './sqlite.files';
+import { type FormerStore, makeDirectory } from './sqlite.files';
 import { assertSameStore, assertWritable, withoutWaiting } from './sqlite.integrity';
 import { closeAndKeepLog, emptyLog } from './sqlite.recovery';
 import { insertPlant, readPlants } from './sqlite.statements';
 import { checkFiles, checkOwnFile, LOG_LIMIT, openDatabase, type Store } from './sqlite.store';
-import type { SqliteBatch, SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.thread';
+import type { SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.thread';
 
 /** Milliseconds without a request before a log above this limit is emptied, and between two attempts. */
 const QUIET = 1000;
 
-const data = workerData as SqliteWorkerData;
-const { path } = data;
-let { identity } = data;
+const { path, identity } = workerData as SqliteWorkerData;
 
 /** Undefined after a failure. The next request opens it again. */
 let store: Store | undefined;
-/** The files of the store when it was last in order. */
-let lastFiles: StoreFiles | undefined;
-/** The id at which the table turned out to be damaged. The store is usable once that id can be inserted. */
-let damagedAt: bigint | undefined;
-/** Found beside a file that was overwritten. While this log is there, the file is not opened. */
-let foreignLog: ForeignLogError | undefined;
+/** Undefined until the store was open for the first time. */
+let former: FormerStore | undefined = identity === undefined ? undefined : { identity };
 
 /** Empties a long log. Otherwise the next creation would wait for this. */
 const quiet = setTimeout(() => {
@@ -47,9 +42,9 @@ const quiet = setTimeout(() => {
 }, QUIET).unref();
 
 reply(() => {
-  if (identity === undefined) makeDirectory(dirname(path));
-  store = open();
-  return store.identity;
+  if (!former) makeDirectory(dirname(path));
+  const opened = open();
+  return { identity: opened.identity, upgrade: opened.upgrade };
 });
 
 parentPort?.on('message', (request: SqliteRequest) => {
@@ -58,53 +53,48 @@ parentPort?.on('message', (request: SqliteRequest) => {
     parentPort?.close();
     return;
   }
-  reply(() => {
-    store ??= open();
-    if (typeof request !== 'string') {
-      return 'from' in request ? readPlants(store, request) : commit(store, request);
-    }
-    checkFiles(store);
-    // A creation behind the probe would have to wait twice for the same lock.
-    withoutWaiting(store.database, (database) => {
-      assertWritable(database, damagedAt);
-    });
-    damagedAt = undefined;
-    return undefined;
-  });
+  reply(() => perform(store ?? open(), request));
   quiet.refresh();
 });
 
 function open(): Store {
-  const { log, logSize } = readFiles(path, logPath(path));
-  if (foreignLog && logSize > 0 && log === foreignLog.log) throw foreignLog;
-  const former = identity === undefined ? undefined : { identity, files: lastFiles, damagedAt };
-  const opened = openDatabase(path, former, (line) => {
-    parentPort?.postMessage({ result: 'upgrading', line } satisfies SqliteReply);
-  });
-  identity = opened.identity;
-  damagedAt = undefined;
-  return opened;
+  store = openDatabase(path, former);
+  former = { identity: store.identity };
+  return store;
 }
 
-function reply(perform: () => unknown): void {
+function perform(current: Store, request: Exclude<SqliteRequest, 'close'>): unknown {
+  if (request !== 'probe') {
+    return 'from' in request ? readPlants(current, request) : commit(current, request);
+  }
+  checkFiles(current);
+  // A creation behind the probe would have to wait twice for the same lock.
+  withoutWaiting(current.database, assertWritable);
+  return undefined;
+}
+
+function reply(request: () => unknown): void {
   let message: SqliteReply;
   try {
-    message = { result: 'done', value: perform() };
+    message = { result: 'done', value: request() };
   } catch (error) {
-    if (error instanceof ForeignLogError) foreignLog = error;
-    // On a full disk the commit record itself could not be written. Any other failed COMMIT may have
-    // written it: after a failed sync that is unknown.
-    const phase = store?.phase ?? 'before';
-    const isFull = resultCodeOf(error) === SQLITE_FULL;
-    const isRefused = phase === 'before' || (phase === 'during' && isFull);
-    // Nothing is wrong with the store where another process holds a lock.
-    if (phase !== 'before' || !isBusy(error) || !tryRollback()) discardStore();
-    message = { result: isRefused ? 'refused' : 'unknown', reason: describeError(error, path) };
+    message = { result: recover(error), reason: describeError(error, path) };
   }
   parentPort?.postMessage(message);
 }
 
-function commit(current: Store, { ids, names, tags, keyDigests }: SqliteBatch): Insertion[] {
+function recover(error: unknown): 'refused' | 'unknown' {
+  const { phase, database } = store ?? { phase: 'before' };
+  if (former && error instanceof ForeignLogError) former.foreignLog = error;
+  // Nothing is wrong with the store where another process holds a lock.
+  if (phase !== 'before' || !isBusy(error) || database?.isTransaction) discardStore();
+  // On a full disk the commit record itself could not be written. Any other failed COMMIT may have
+  // written it: after a failed sync that is unknown.
+  const isFull = resultCodeOf(error) === SQLITE_FULL;
+  return phase === 'before' || (phase === 'during' && isFull) ? 'refused' : 'unknown';
+}
+
+function commit(current: Store, batch: readonly KeyedPlant[]): Insertion[] {
   const { database } = current;
   let lastId: bigint | undefined;
   try {
@@ -112,9 +102,9 @@ function commit(current: Store, { ids, names, tags, keyDigests }: SqliteBatch): 
     // Pages in memory would hide that the file was overwritten.
     database.exec('PRAGMA shrink_memory; BEGIN IMMEDIATE');
     assertSameStore(database, current.identity, current.files);
-    const insertions = names.map((name, at) => {
-      const id = (lastId = ids[at] ?? 0n);
-      return insertPlant(current, { id, name, tag: tags[at], keyDigest: keyDigests[at] });
+    const insertions = batch.map((plant) => {
+      lastId = plant.id;
+      return insertPlant(current, plant);
     });
     current.phase = 'during';
     database.exec('COMMIT');
@@ -123,17 +113,8 @@ function commit(current: Store, { ids, names, tags, keyDigests }: SqliteBatch): 
     current.phase = 'before';
     return insertions;
   } catch (error) {
-    if (resultCodeOf(error) === SQLITE_CORRUPT) damagedAt = lastId ?? damagedAt;
+    if (former && resultCodeOf(error) === SQLITE_CORRUPT) former.damagedAt = lastId;
     throw error;
-  }
-}
-
-function tryRollback(): boolean {
-  try {
-    if (store?.database.isTransaction) store.database.exec('ROLLBACK');
-    return true;
-  } catch {
-    return false;
   }
 }
 
@@ -152,7 +133,8 @@ function closeStore(): void {
 
 /** Leaves file and log as they are: the file may be another one. */
 function discardStore(): void {
-  lastFiles = store?.files ?? lastFiles;
-  if (store) closeAndKeepLog(store.database, store.logKeeper);
+  if (!store) return;
+  if (former) former.files = store.files;
+  closeAndKeepLog(store.database, store.logKeeper);
   store = undefined;
 }
