@@ -23,8 +23,6 @@ const failed = (stderr: string | RegExp): Run => ({
   stderr: expect.stringMatching(stderr) as string,
 });
 
-jest.setTimeout(240_000);
-
 describe('backup and restore', () => {
   const home = useServiceHome();
   let copy: string;

@@ -6,8 +6,6 @@ import type { Run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 
-jest.setTimeout(240_000);
-
 const home = useServiceHome();
 
 describe('check', () => {

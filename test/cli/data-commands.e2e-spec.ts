@@ -32,8 +32,6 @@ const counts = (stored: number, present = 0, conflicting = 0, invalid = 0): stri
 const done = (stderr: string): Run => ({ code: 0, stdout: '', stderr });
 const failed = (stderr: string): Run => ({ code: 1, stdout: '', stderr });
 
-jest.setTimeout(240_000);
-
 describe.each(stores)('export and import, on %s', (_name, startStore) => {
   const folder = useFolder();
   let store: TestStore;

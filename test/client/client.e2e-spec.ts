@@ -203,19 +203,18 @@ describe('PlantStoreClient', () => {
   });
 
   it('waits until the date of Retry-After', async () => {
-    const inTwoSeconds = new Date(Date.now() + 2000).toUTCString();
-    await (await connect([refuse(bodies.tooManyRequests, inTwoSeconds)])).create(FERN);
+    const date = new Date(Date.now() + 2000).toUTCString();
+    await (await connect([refuse(bodies.tooManyRequests, date)])).create(FERN);
 
-    // A date has no milliseconds.
-    expect(proxy.pauseAfterRefusal).toBeGreaterThan(500);
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(date));
   });
 
   it('waits longer and longer without Retry-After', async () => {
     const client = await connect(Array<Fault>(1000).fill(page(503)));
 
-    expect(await fail(client, { timeout: 3000 })).toMatchObject({ status: 503 });
+    expect(await fail(client, { timeout: 10_000 })).toMatchObject({ status: 503 });
     expect(seen().length).toBeGreaterThan(2);
-    expect(seen().length).toBeLessThan(20);
+    expect(seen().length).toBeLessThan(40);
   });
 
   it('asks for the token for each attempt, which may change meanwhile', async () => {
@@ -278,7 +277,7 @@ describe('PlantStoreClient', () => {
   it('tries another connection when nothing comes on the first', async () => {
     const client = await connect(['no answer']);
 
-    expect(await client.create(FERN, { timeout: 1500 })).toEqual(STORED);
+    expect(await client.create(FERN, { timeout: 6000 })).toEqual(STORED);
     expect(seen()).toEqual(['no answer', 200]);
   });
 

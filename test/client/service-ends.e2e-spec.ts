@@ -41,7 +41,7 @@ describe('PlantStoreClient', () => {
     await service.end();
 
     expect(home.plants()).toEqual(answered.sort((one, other) => Number(one.id - other.id)));
-  }, 300_000);
+  });
 
   it('creates a plant with the next process when one answers 503 while it ends', async () => {
     const first = await home.start(environment);
@@ -61,5 +61,5 @@ describe('PlantStoreClient', () => {
     expect(proxy.seen[1]?.what).toBe(503);
     expect(home.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
     await proxy.stop();
-  }, 60_000);
+  });
 });
