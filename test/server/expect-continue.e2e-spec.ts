@@ -45,9 +45,8 @@ describe('a creation that waits for 100 Continue', () => {
   ])('is asked for it when it has a good %s', async (_what, makeToken) => {
     application.store.removePlants();
     const socket = open(url);
-    socket.write(
-      head(`Connection: close\r\nAuthorization: Bearer ${await makeToken()}\r\n`, BODY.length),
-    );
+    const fields = `Connection: close\r\nAuthorization: Bearer ${await makeToken()}\r\n`;
+    socket.write(head(fields, BODY.length));
     await once(socket, 'readable');
     socket.write(BODY);
 

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import type { ErrorBody } from '../../src/plants';
 import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies as errors } from '../support/error-bodies';
@@ -9,6 +10,7 @@ import { exchange, open, readAnswers } from '../support/wire';
 const POST = 'POST /plants HTTP/1.1\r\nHost: x\r\n';
 const AUTHORIZED = `${POST}Authorization: Bearer ${TOKEN}\r\n`;
 const CHUNKED = 'Transfer-Encoding: chunked\r\n\r\n';
+const LIVE = 'GET /health/live HTTP/1.1\r\nHost: x\r\n';
 
 /** A good creation as it goes over the wire. */
 function creation(id: number, fields: string[] = []): string {
@@ -16,9 +18,6 @@ function creation(id: number, fields: string[] = []): string {
   const type = 'Content-Type: application/json';
   return AUTHORIZED + [type, `Content-Length: ${body.length}`, ...fields, '', body].join('\r\n');
 }
-
-/** A good creation that is the last request of its connection. */
-const lastCreation = (id: number) => creation(id, ['Connection: close']);
 
 /** What a good creation is answered, and a refusal. */
 const stored = { status: 200, body: { name: 'Fern' } };
@@ -33,24 +32,17 @@ describe('HTTP on the wire', () => {
     ['garbage', 'garbage\r\n\r\n', errors.malformedRequest],
     ['a TLS handshake', Buffer.from('160301020001000', 'hex'), errors.malformedRequest],
     ['another protocol', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', errors.malformedRequest],
-    [
-      'a header without a colon',
-      'GET / HTTP/1.1\r\nHost: x\r\nnonsense\r\n\r\n',
-      errors.malformedRequest,
-    ],
-    [
-      'two lengths',
-      `${POST}Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}`,
-      errors.malformedRequest,
-    ],
-    [
-      'a length and a transfer coding',
-      `${POST}Content-Length: 1\r\n${CHUNKED}0\r\n\r\n`,
-      errors.malformedRequest,
-    ],
+    ['a header without a colon', `${POST}nonsense\r\n\r\n`, errors.malformedRequest],
+    ['two lengths', `${POST}${'Content-Length: 1\r\n'.repeat(2)}\r\n{`, errors.malformedRequest],
+    ['two framings', `${POST}Content-Length: 1\r\n${CHUNKED}`, errors.malformedRequest],
     ['a broken chunk', `${AUTHORIZED}${CHUNKED}xyz\r\n`, errors.malformedRequest],
     ['a request without Host', 'GET / HTTP/1.1\r\n\r\n', errors.missingHost],
-    ['two Host headers', 'GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', errors.missingHost],
+    ['two Host headers', `${POST}Host: b\r\n\r\n`, errors.missingHost],
+    [
+      'a second Host behind a thousand fields',
+      `${POST}${'a:\r\n'.repeat(1100)}Host: b\r\n\r\n`,
+      errors.missingHost,
+    ],
     ...'a b|a/b|user@a|a:port|a, b|[::1|[zz]|[1,2]|[::g]|[::1%25x]|a%2|\u00e4'
       .split('|')
       .map((host): [string, string, ErrorBody] => [
@@ -59,27 +51,13 @@ describe('HTTP on the wire', () => {
         errors.malformedHost,
       ]),
     [
-      'a second Host behind a thousand fields',
-      `GET / HTTP/1.1\r\nHost: a\r\n${'a:\r\n'.repeat(1100)}Host: b\r\n\r\n`,
-      errors.missingHost,
-    ],
-    [
       'two media types',
       creation(10, ['Content-Type: application/json', 'Connection: close']),
       errors.mediaType,
     ],
     ['OPTIONS *', 'OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n', errors.notFound],
     ['a request line without version', 'GET /\r\n\r\n', errors.missingVersion],
-    [
-      'a path with a malformed escape',
-      'GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
-      errors.malformedTarget,
-    ],
-    [
-      'a header section of 20 KiB',
-      `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
-      errors.headersTooLarge,
-    ],
+    ['a header section of 20 KiB', `${POST}X: ${'x'.repeat(20_000)}\r\n`, errors.headersTooLarge],
     ...['200-ok', '100-continue, 200-ok'].map((expectation): [string, string, ErrorBody] => [
       `the expectation ${expectation}`,
       `${POST}Expect: ${expectation}\r\nContent-Length: 0\r\n\r\n`,
@@ -100,6 +78,19 @@ describe('HTTP on the wire', () => {
       'a transfer coding in HTTP/1.0',
       `POST /plants HTTP/1.0\r\nConnection: keep-alive\r\n${CHUNKED}0\r\n\r\n`,
       errors.codingOfOldVersion,
+    ],
+    ...[
+      ...['http://u:p@x/plants', 'http://[zz]/plants', 'http:///plants', 'https://x/plants'],
+      ...['ftp://x/plants', '/plants#f', '/plants?<>', '*', '*plants', '/..%c0%af..', '/%zz'],
+    ].map((target): [string, string, ErrorBody] => [
+      `the target ${target}`,
+      POST.replace('/plants', target) + '\r\n',
+      errors.malformedTarget,
+    ]),
+    [
+      'a target in authority form',
+      'GET x:443 HTTP/1.1\r\nHost: x\r\n\r\n',
+      errors.malformedRequest,
     ],
   ])('answers %s with the Error body', async (_what, request, body) => {
     const answers = await send(request);
@@ -129,42 +120,36 @@ describe('HTTP on the wire', () => {
   });
 
   it.each([
-    ...['http://u:p@x/plants', 'http://[zz]/plants', 'http:///plants', 'https://x/plants'],
-    ...['ftp://x/plants', '/plants#f', '/plants?<>', '*', '*plants', '/..%c0%af..'],
-  ])('refuses the target %s as malformed', async (target) => {
-    const request = lastCreation(60).replace('/plants', target);
-
-    expect(await send(request)).toMatchObject([refused(errors.malformedTarget)]);
-  });
-
-  it.each([
-    ['x:443', refused(errors.malformedRequest)],
     // RFC 9110 section 4.2.3: an empty path is that of the root.
     ['http://x?q', refused(errors.notFound)],
     ['http://x?a/b', refused(errors.notFound)],
     ['/?q', refused(errors.notFound)],
     // RFC 3986 section 6.2.2.2: the same path.
     ['/pl%61nts', stored],
-    ['http://x/plants', stored],
+    ['http://x/plants?%ff', stored],
     ['/%2Fplants', refused(errors.notFound)],
   ])('answers the target %s with %j', async (target, answer) => {
-    const request = lastCreation(60).replace('/plants', target);
+    const request = creation(60, ['Connection: close']).replace('/plants', target);
     application.store.removePlants();
 
     expect(await send(request)).toMatchObject([answer]);
   });
 
-  it.each(['', ',', '100-continue,', '100-CONTINUE, 100-continue'])(
-    'takes the expectation %j',
-    async (expectation) => {
-      const request = creation(61, [`Expect: ${expectation}`, 'Connection: close']).replace(
-        '/plants',
-        '/plants?',
-      );
+  it.each([
+    ['', 1],
+    [',', 1],
+    ['100-continue,', 2],
+    ['100-CONTINUE, 100-continue', 2],
+  ])('takes the expectation %j', async (expectation, answers) => {
+    application.store.removePlants();
+    const request = creation(61, [`Expect: ${expectation}`, 'Connection: close']);
 
-      expect((await send(request)).at(-1)?.status).not.toBe(417);
-    },
-  );
+    const statuses = (await send(request.replace('/plants', '/plants?'))).map(
+      (each) => each.status,
+    );
+
+    expect(statuses).toEqual([100, 200].slice(-answers));
+  });
 
   it.each([
     ['too long', `${POST}Content-Length: ${2 ** 24}\r\n\r\n`, refused(errors.tooLarge)],
@@ -172,11 +157,6 @@ describe('HTTP on the wire', () => {
       'of a Host that is none',
       'POST /plants HTTP/1.1\r\nHost: a b\r\nContent-Length: 9999999\r\n\r\n',
       refused(errors.malformedHost),
-    ],
-    [
-      'not expected',
-      `${POST.replace('POST', 'PUT')}Expect: x\r\nContent-Length: 9999999\r\n\r\n`,
-      refused(errors.expectationFailed),
     ],
     ['behind a broken chunk', `${POST}${CHUNKED}xyz\r\n`, refused(errors.malformedRequest)],
     [
@@ -210,54 +190,35 @@ describe('HTTP on the wire', () => {
 
   it('refuses HEAD without a body', async () => {
     const socket = connected();
-    let received = '';
-    socket.on('data', (chunk) => (received += String(chunk)));
     socket.write('HEAD / HTTP/1.1\r\nHost: a b\r\n\r\n');
-    await once(socket, 'close');
 
-    expect(received).toMatch(/HTTP\/1.1 400 (?:(?!\r\n\r\n).)*\r\n\r\n$/s);
+    expect(await text(socket)).toMatch(/HTTP\/1.1 400 (?:(?!\r\n\r\n).)*\r\n\r\n$/s);
   });
 
   it.each([
-    [
-      'an upgrade',
-      'GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n',
-      { status: 200 },
-    ],
-    ['a malformed Host', 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n', refused(errors.malformedHost)],
-    [
-      'an answer before the body expected',
-      'GET /health/live HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n',
-      { status: 200 },
-    ],
+    ['an upgrade', `${LIVE}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`, [{ status: 200 }]],
+    ['a malformed Host', 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n', [refused(errors.malformedHost)]],
+    ['an answer before the body', `${LIVE}Expect: 100-continue\r\n\r\n`, [{ status: 200 }]],
     [
       'keep-alive and close in HTTP/1.0',
       'GET /health/live HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n',
-      { status: 200 },
+      [{ status: 200 }],
     ],
-  ])('takes nothing behind %s, in one segment or later', async (_what, end, answer) => {
+    ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', []],
+    [
+      'a creation that it refuses to ask for its body',
+      creation(65, ['Expect: 100-continue']).replace(TOKEN, 'x'),
+      [refused(errors.invalidToken)],
+    ],
+  ])('takes nothing behind %s, in one segment or later', async (_what, end, answers) => {
     for (const later of [false, true]) {
       const socket = connected();
       socket.on('error', () => undefined);
       socket.write(later ? end : end + creation(30));
       if (later) setTimeout(() => socket.write(creation(30)), 150);
-      expect(await readAnswers(socket)).toMatchObject([answer]);
+      expect(await readAnswers(socket)).toMatchObject(answers);
     }
     expect(application.store.plants()).not.toContainEqual({ id: 30n, name: 'Fern' });
-  });
-
-  it('closes the connection of a CONNECT, and takes nothing behind it', async () => {
-    const connect = 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n';
-
-    expect(await send(connect + creation(64))).toEqual([]);
-    expect(application.store.plants()).not.toContainEqual({ id: 64n, name: 'Fern' });
-  });
-
-  it('processes nothing behind a creation that it refuses to ask for its body', async () => {
-    const expecting = creation(65, ['Expect: 100-continue']).replace(TOKEN, 'x');
-
-    expect(await send(expecting + creation(66))).toMatchObject([refused(errors.invalidToken)]);
-    expect(application.store.plants()).not.toContainEqual({ id: 66n, name: 'Fern' });
   });
 
   it.each([
