@@ -2,22 +2,25 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { SwaggerModule } from '@nestjs/swagger';
-import type { FastifyInstance, RouteOptions } from 'fastify';
-import { NotFoundError, securityHeaders } from '../plants/program';
+import type { FastifyInstance } from 'fastify';
+import { NotFoundError } from '../plants/program';
 import { createDocument } from './document';
 
 /** The program has the files of Swagger UI beside it. Elsewhere its package has them. */
 const SWAGGER_UI = join(__dirname, 'ui');
 
 /**
- * Only files of this server. Styles may be inline, because the page of `@nestjs/swagger` has some; its
- * style sheet has icons in `data:` URLs.
+ * Of the page: it loads only files of this server. Styles may be inline, because the page of
+ * `@nestjs/swagger` has some; its style sheet has icons in `data:` URLs.
  */
-const CONTENT_SECURITY_POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
-  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const PAGE_HEADERS = {
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'Referrer-Policy': 'no-referrer',
+};
 
-/** Where the page is too. */
+/** Where the page is too. Only from `/docs` do the relative URLs of the document lead to the service. */
 const ALIASES = ['/docs/', '/docs/index.html'];
 
 /** On a narrow screen the headings of a table of header fields would run together. */
@@ -29,7 +32,18 @@ const CSS = '.swagger-ui .headers :is(th, td) { padding-right: 1em }';
  */
 export function serveDocument(app: NestFastifyApplication): void {
   const instance: FastifyInstance = app.getHttpAdapter().getInstance();
-  instance.addHook('onRoute', addSecurityHeaders);
+  instance.addHook('onRoute', (route) => {
+    if (route.url === '/docs') {
+      route.onRequest = (_request, reply, done) => {
+        void reply.headers(PAGE_HEADERS);
+        done();
+      };
+    } else if (ALIASES.includes(route.url)) {
+      route.onRequest = (_request, reply) => {
+        void reply.redirect('../docs', 308);
+      };
+    }
+  });
   instance.get('/', ({ headers }, reply) => {
     if (!/\btext\/html\b/i.test(headers.accept ?? '')) throw new NotFoundError();
     const vary = ['Accept', reply.getHeader('Vary') ?? []].flat().join(', ');
@@ -51,19 +65,4 @@ export function serveDocument(app: NestFastifyApplication): void {
       validatorUrl: null,
     },
   });
-}
-
-/** Adds to the routes of this file what a browser must know before it shows an answer. */
-function addSecurityHeaders(route: RouteOptions): void {
-  if (!/^\/($|docs|openapi)/.test(route.url)) return;
-  const page = {
-    'Content-Security-Policy': CONTENT_SECURITY_POLICY,
-    'Referrer-Policy': 'no-referrer',
-  };
-  route.onRequest = (_request, reply, done) => {
-    void reply.headers({ ...securityHeaders, ...(route.url === '/docs' && page) });
-    // Only from `/docs` do the relative URLs of the document lead to the service.
-    if (ALIASES.includes(route.url)) void reply.redirect('../docs', 308);
-    else done();
-  };
 }

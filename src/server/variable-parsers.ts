@@ -18,6 +18,11 @@ export interface Parser<T> {
 /** Some text, which is judged together with other variables. */
 export const anyText: Parser<string> = { expected: 'a text', parse: (text) => text };
 
+export const words: Parser<readonly string[]> = {
+  expected: 'words',
+  parse: (text) => text.split(/\s+/),
+};
+
 export const flag: Parser<boolean> = {
   expected: 'true or false',
   parse: (text) => ({ true: true, false: false })[text.toLowerCase()],

@@ -14,83 +14,106 @@ import {
   rate,
   size,
   tokens,
+  words,
 } from './variable-parsers';
 
 /** A variable that the service reads. */
 interface Variable<Value> {
+  readonly name: string;
   readonly parser: Parser<Value>;
   /** The value of a variable that is not set. */
   readonly fallback: Value;
 }
 
-function variable<T>(parser: Parser<T>): Variable<T | undefined>;
-function variable<T>(parser: Parser<T>, fallback: T): Variable<T>;
-function variable<T>(parser: Parser<T>, fallback?: T): Variable<T | undefined> {
-  return { parser, fallback };
+function variable<T>(name: string, parser: Parser<T>): Variable<T | undefined>;
+function variable<T>(name: string, parser: Parser<T>, fallback: T): Variable<T>;
+function variable<T>(name: string, parser: Parser<T>, fallback?: T): Variable<T | undefined> {
+  return { name, parser, fallback };
 }
 
-/** The variables that the service reads. docs/configuration.md says what they mean. */
-export const VARIABLES = {
-  HOST: variable(host, '127.0.0.1'),
-  PORT: variable(port, 3000),
-  HEALTH_PORT: variable(port),
-  DATABASE_URL: variable(anyText),
-  DATABASE_URL_FILE: variable(anyText),
-  AUTH_TOKENS: variable(tokens, []),
-  AUTH_TOKENS_FILE: variable(anyText),
-  AUTH_ISSUER: variable(anyText),
-  AUTH_AUDIENCE: variable(anyText),
-  AUTH_JWKS_URL: variable(anyText),
-  AUTH_SCOPE: variable(anyText),
-  AUTH_SCOPE_METRICS: variable(anyText),
-  TLS_CERT: variable(anyText),
-  TLS_KEY: variable(anyText),
-  BODY_LIMIT: variable(size, 2 ** 20),
-  HEADERS_LIMIT: variable(size, 2 ** 14),
-  MAX_CONNECTIONS: variable(connections, 4096),
-  RATE_LIMIT: variable(rate),
-  CORS_ORIGINS: variable(origins, []),
-  HEADERS_TIMEOUT: variable(duration, 10_000),
-  REQUEST_TIMEOUT: variable(duration, 30_000),
-  KEEP_ALIVE_TIMEOUT: variable(duration, 65_000),
-  SHUTDOWN_GRACE: variable(durationOrZero, 0),
-  SHUTDOWN_TIMEOUT: variable(duration, 10_000),
-  LOG_LEVEL: variable(logLevel, 'info'),
-  ACCESS_LOG: variable(flag, false),
-  TRUSTED_PROXIES: variable(ranges, []),
-  DOCS: variable(flag, true),
-  NODE_ENV: variable(anyText),
+/** Variables that are settings by themselves. Durations are in milliseconds, sizes in bytes. */
+export const SETTINGS = {
+  /** A host name or an IP address to listen on. */
+  host: variable('HOST', host, '127.0.0.1'),
+  /** 0 picks a free port. */
+  port: variable('PORT', port, 3000),
+  /** For health and metrics too; undefined for no such port. */
+  healthPort: variable('HEALTH_PORT', port),
+  bodyLimit: variable('BODY_LIMIT', size, 2 ** 20),
+  /** Of the header section of a request, request line included. */
+  headersLimit: variable('HEADERS_LIMIT', size, 2 ** 14),
+  /** Connections open at the same time. */
+  maxConnections: variable('MAX_CONNECTIONS', connections, 4096),
+  /** The limit for each caller; undefined for none. */
+  rateLimit: variable('RATE_LIMIT', rate),
+  /** None for no CORS. */
+  corsOrigins: variable('CORS_ORIGINS', origins, []),
+  headersTimeout: variable('HEADERS_TIMEOUT', duration, 10_000),
+  requestTimeout: variable('REQUEST_TIMEOUT', duration, 30_000),
+  keepAliveTimeout: variable('KEEP_ALIVE_TIMEOUT', duration, 65_000),
+  /** How long the service reports not ready, but still serves, before it closes. */
+  shutdownGrace: variable('SHUTDOWN_GRACE', durationOrZero, 0),
+  /** The limit for the whole shutdown, the grace included. */
+  shutdownTimeout: variable('SHUTDOWN_TIMEOUT', duration, 10_000),
+  logLevel: variable('LOG_LEVEL', logLevel, 'info'),
+  accessLog: variable('ACCESS_LOG', flag, false),
+  /** Addresses and ranges of proxies whose `X-Forwarded-For` the access log believes. */
+  trustedProxies: variable('TRUSTED_PROXIES', ranges, []),
+  docs: variable('DOCS', flag, true),
 };
 
-/** The values of all variables. */
-export type Values = {
-  readonly [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['fallback'];
+/** Variables that are options of the module's authentication. */
+export const AUTH = {
+  tokens: variable('AUTH_TOKENS', tokens, []),
+  tokensFile: variable('AUTH_TOKENS_FILE', anyText),
+  issuer: variable('AUTH_ISSUER', anyText),
+  audience: variable('AUTH_AUDIENCE', words),
+  jwksUrl: variable('AUTH_JWKS_URL', anyText),
+  scope: variable('AUTH_SCOPE', anyText),
+  metricsScope: variable('AUTH_SCOPE_METRICS', anyText),
 };
+
+/** Variables that are judged together. `database.settings.ts` reads those of the database. */
+export const OTHERS = {
+  databaseUrl: variable('DATABASE_URL', anyText),
+  databaseUrlFile: variable('DATABASE_URL_FILE', anyText),
+  certificate: variable('TLS_CERT', anyText),
+  key: variable('TLS_KEY', anyText),
+  nodeEnv: variable('NODE_ENV', anyText),
+};
+
+type Table = Readonly<Record<string, Variable<unknown>>>;
+
+/** The values of the variables of a table. */
+export type Values<T extends Table> = { readonly [Name in keyof T]: T[Name]['fallback'] };
 
 /**
- * Reads all variables. An empty one counts as not set.
+ * Reads the variables of a table. An empty one counts as not set.
  *
  * @param faults gets a sentence for each invalid one
  */
-export function readVariables(environment: NodeJS.ProcessEnv, faults: string[]): Values {
-  const entries = Object.entries<Variable<unknown>>(VARIABLES);
-  const values = entries.map(([name, { parser, fallback }]) => {
+export function readVariables<T extends Table>(
+  table: T,
+  environment: NodeJS.ProcessEnv,
+  faults: string[],
+): Values<T> {
+  const values = Object.entries(table).map(([setting, { name, parser, fallback }]) => {
     const text = environment[name]?.trim();
-    if (!text) return [name, fallback];
+    if (!text) return [setting, fallback];
     try {
       const value = parser.parse(text);
-      if (value !== undefined) return [name, value];
+      if (value !== undefined) return [setting, value];
       faults.push(`${name} must be ${parser.expected}`);
     } catch (error) {
       faults.push(`${name}: ${(error as Error).message}`);
     }
-    return [name, fallback];
+    return [setting, fallback];
   });
-  return Object.fromEntries(values) as Values;
+  return Object.fromEntries(values) as Values<T>;
 }
 
-const NAMES = Object.keys(VARIABLES);
-const AUTH_NAMES = NAMES.filter((name) => name.startsWith('AUTH_'));
+/** The names of all variables. */
+export const NAMES = Object.values({ ...SETTINGS, ...AUTH, ...OTHERS }).map(({ name }) => name);
 
 /**
  * Variables that Kubernetes sets in every container of a namespace with a Service named `auth` or
@@ -106,13 +129,12 @@ const SERVICE_LINK = /^AUTH_(?:\w+_)?(?:SERVICE_HOST|(?:SERVICE_)?PORT(?:_\w+)?)
  */
 export function findMisspelled(environment: NodeJS.ProcessEnv, faults: string[]): string[] {
   const warnings: string[] = [];
+  const authNames = Object.values(AUTH).map(({ name }) => name);
   for (const [name, value] of Object.entries(environment)) {
     if (NAMES.includes(name) || !value?.trim() || SERVICE_LINK.test(name)) continue;
     const near = findNearMatch(name, NAMES);
     if (name.startsWith('AUTH_')) {
-      const advice = near
-        ? `did you mean ${near}?`
-        : `known variables are ${AUTH_NAMES.join(', ')}`;
+      const advice = near ? `did you mean ${near}?` : `known variables are ${authNames.join(', ')}`;
       faults.push(`${name} is an unknown variable: ${advice}`);
     } else if (near) {
       warnings.push(`${name} is set but has no effect: did you mean ${near}?`);
