@@ -7,7 +7,7 @@ import { writeNewFile } from './new-file';
 import { Progress } from './progress';
 import { withRepository } from './store';
 
-/** The most plants of a page, and characters of text after which the next page has fewer. */
+/** A page has at most this many plants, and fewer if the previous page had more text than this. */
 const PAGE_LENGTH = 1000;
 const PAGE_TEXT = 2 ** 20;
 
@@ -25,7 +25,7 @@ export function addExport(program: Command): void {
 /** @param file undefined or `-` for the standard output */
 async function exportTo(file = '-', signal: AbortSignal): Promise<void> {
   const progress = new Progress('plants');
-  // On the terminal that shows the plants, it would be among them.
+  // On a terminal, the progress would stand among the plants.
   const isShown = file !== '-' || !process.stdout.isTTY;
   let count = 0;
   const write = (target: NodeJS.WritableStream): Promise<void> =>
@@ -46,7 +46,7 @@ async function exportTo(file = '-', signal: AbortSignal): Promise<void> {
   console.error(`Exported ${count} ${count === 1 ? 'plant' : 'plants'}.`);
 }
 
-/** All plants in the order of their ids, with those that are created behind the present page meanwhile. */
+/** All plants in the order of their ids. A plant that is created meanwhile may be among them. */
 async function* pagesOf(repository: PlantsRepository): AsyncGenerator<readonly Plant[]> {
   let last: bigint | undefined;
   for (let limit = 1; ;) {

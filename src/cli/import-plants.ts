@@ -11,11 +11,11 @@ import { hasSameContent, NotJsonError, parseCandidate, toNewPlant } from '../pla
 import { type Line, readLines } from './lines';
 import { reasonOf } from './store';
 
-/** Lines that are stored at once, and their bytes after which they are fewer. */
+/** A batch has at most this many lines, and fewer once they have this many bytes. */
 const BATCH_LENGTH = 500;
 const BATCH_SIZE = 2 ** 20;
 
-/** Milliseconds for which a plant is tried again that the store does not take, and between two tries. */
+/** If the store does not take a plant: milliseconds of trying again, and between two attempts. */
 const PATIENCE = 60_000;
 const RETRY_INTERVAL = 500;
 
@@ -58,7 +58,7 @@ export class PlantsImport {
       yield await this.store(batch);
       batch = [];
       size = 0;
-      // Others get the store, and this processor, for as long as the batch had them.
+      // For as long as the batch took, store and processor are left to others.
       await setTimeout(performance.now() - start, undefined, { signal: this.signal });
     }
     yield await this.store(batch);
@@ -88,7 +88,7 @@ export class PlantsImport {
       if (outcome !== 'conflicting') return undefined;
       return 'A plant with this id exists already, with another name or tag.';
     } catch (error) {
-      // Beside lines that are no plants: the database may have a rule of its operator, for example.
+      // The database may refuse a valid plant, for example by a rule of its operator.
       if (!(error instanceof PlantStoreError) || isPassing(error)) throw error;
       this.counts.invalid++;
       return reasonOf(error);

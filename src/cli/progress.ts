@@ -5,7 +5,7 @@
 export class Progress {
   private readonly begin = performance.now();
   private readonly isTerminal = process.stderr.isTTY;
-  /** On a terminal somebody waits, and sees at once that the command works. */
+  /** On a terminal the progress is shown at once, because somebody waits. */
   private shownAt = this.isTerminal ? -Infinity : this.begin;
 
   /** @param unit what is counted, for example `plants` */

@@ -16,7 +16,7 @@ export async function withRepository(
   file: 'exists' | 'create',
   work: (repository: PlantsRepository) => Promise<void>,
 ): Promise<void> {
-  // What is logged would be among the plants on the standard output. Errors say it too.
+  // Log lines would stand among the plants on the standard output. Errors say the same.
   Logger.overrideLogger(false);
   const { sqlite, postgres } = { sqlite: '', postgres: undefined, ...readDatabase(process.env) };
   if (postgres === undefined && file === 'exists') {

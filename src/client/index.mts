@@ -101,7 +101,7 @@ export class PlantStoreClient {
       throw refuseOption('timeout', 'a number of milliseconds above 0', timeout);
     }
     const end = performance.now() + timeout;
-    // In less time an attempt would hardly be answered, and make `unknown` of `not stored`.
+    // A shorter attempt would hardly be answered, and its outcome would be `unknown`.
     const shortest = Math.min(timeout / 10, 1000);
     let outcome: CreationError['outcome'] = 'not stored';
     let failure: Failure = { message: 'Nothing was sent.', outcome };
@@ -186,7 +186,7 @@ function noAnswer(cause: unknown): Failure {
   return { message: `No answer: ${innermostMessage(cause)}`, outcome: 'unknown', cause };
 }
 
-/** Node.js says `fetch failed`, and why only in a cause, which may have a code and no message. */
+/** Node.js says `fetch failed`. Only a cause says why, by a message or by a code. */
 function innermostMessage(error: unknown): string {
   const { cause, message, code } = error as Error & { readonly code?: string };
   return cause ? innermostMessage(cause) : message || (code ?? String(error));

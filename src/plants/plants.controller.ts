@@ -33,7 +33,7 @@ import {
 /** The injection token of the guard that the options name: bearer tokens, one of the host, or none. */
 export const ROUTE_GUARD = Symbol('PlantsModule.guard');
 
-/** Applies that guard. Nest makes the guards of a controller by their class, and this one is always the same. */
+/** Applies that guard. Nest needs a class for the guard of a controller. */
 @Injectable()
 class PlantsGuard implements CanActivate {
   constructor(@Inject(ROUTE_GUARD) private readonly guard: CanActivate) {}

@@ -44,7 +44,7 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
     }))
     .build();
 
-/** There are no options where a host imports the class alone. */
+/** A host that imports only the class gives no options. */
 const OPTIONS_AND_EXTRAS = [{ token: MODULE_OPTIONS_TOKEN, optional: true }, PLANTS_EXTRAS];
 
 /**

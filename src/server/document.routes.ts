@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import { NotFoundError } from '../plants/program';
 import { createDocument } from './document';
 
-/** The program has the files of Swagger UI beside it. Elsewhere its package has them. */
+/** The files of Swagger UI stand beside the program. If not, they are in their package. */
 const SWAGGER_UI = join(__dirname, 'ui');
 
 /**

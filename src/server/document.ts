@@ -25,11 +25,11 @@ export function createDocument(app: INestApplication): OpenAPIObject {
     include: [PlantsModule],
     operationIdFactory: (_controller, method) => `${method}Plant`,
   });
-  // The server refuses requests too.
+  // The server itself refuses requests too, with more errors than the route.
   const operation = document.paths['/plants']?.post;
   if (!operation) throw new Error('The document has no operation to create a plant.');
   Object.assign(operation.responses, errorResponses(KINDS));
-  // DocumentBuilder adds one without members.
+  // DocumentBuilder adds an empty contact.
   delete document.info.contact;
   const { schemas = {} } = document.components ?? {};
   document.components = { ...document.components, schemas: withInheritance(schemas) };

@@ -27,7 +27,7 @@ export async function listen(app: NestFastifyApplication, settings: Settings): P
     );
     logger.log(`Health and metrics are also at ${urlOf(server)}`);
   }
-  // Bound to all addresses, it has a URL on the loopback interface.
+  // If the service listens on all addresses, this URL has the loopback address.
   if (docs) logger.log(`Swagger UI is at ${await app.getUrl()}/docs`);
   const fault = app.get(PlantsRepository, { strict: false }).findFault();
   if (fault) logger.warn(`Not ready, every creation is answered with 503: ${fault.message}`);

@@ -60,7 +60,7 @@ export class Metrics {
   });
 
   constructor(plants: PlantsRepository) {
-    // It samples for metrics that are removed below: seldom, then.
+    // Samples of the event loop's utilization serve only metrics that are removed below.
     collectDefaultMetrics({ register: this.registry, eventLoopUtilizationTimeout: 3_600_000 });
     for (const { name } of this.registry.getMetricsAsArray()) {
       if (MISNAMED.test(name)) this.registry.removeSingleMetric(name);

@@ -27,7 +27,7 @@ export class NestLogger implements LoggerService {
       // A bundler may put `_` before the name of a class that refers to itself.
       const context = (rest.pop() as string | undefined)?.replace(/^_/, '');
       const isOfStart = START_LOGGERS.includes(context ?? '');
-      // It is reported where it is caught.
+      // Whoever catches the error reports it.
       if (isOfStart && level === 'error') return;
       const actual = isOfStart && level === 'info' ? 'debug' : level;
       const err = message instanceof Error ? message : undefined;

@@ -31,7 +31,7 @@ export class RateLimitGuard implements CanActivate {
     const http = context.switchToHttp();
     const { caller } = http.getRequest<{ readonly caller: Caller }>();
     const { quota, window } = this.options;
-    // It rejects with the same as it resolves to.
+    // When the quota is used up, it rejects with the same kind of value.
     const state = await this.limiter
       .consume(JSON.stringify(identityOf(caller)))
       .catch((exceeded: unknown) => exceeded as RateLimiterRes);

@@ -33,7 +33,7 @@ export function listenForRequests(
 function checkHead(request: IncomingMessage, bodyLimit: number): PlantStoreError | undefined {
   const fault = findHeadFault(request);
   if (fault) return fault;
-  // It asks about the server as a whole, which has nothing to say.
+  // `OPTIONS *` asks about the server as a whole, for which there is no answer.
   if (request.url === '*' && request.method === 'OPTIONS') return new NotFoundError();
   const target = normalizeTarget(request);
   if (target === undefined) return new MalformedRequestError('The request target is malformed.');

@@ -17,7 +17,7 @@ export function withTrialToken(settings: Settings): { settings: Settings; trialT
 
 /** Prints a line to paste into a shell that creates a plant, once the service is ready for it. */
 export async function printTrial(app: NestFastifyApplication, token: string): Promise<void> {
-  // Until then a creation can only be refused.
+  // A service that is not ready would refuse the creation.
   while (!app.get(Readiness).isReady()) await sleep(500, undefined, { ref: false });
   // Off a terminal, the standard output is for log lines.
   const print = process.stdout.isTTY ? console.log : console.error;

@@ -52,7 +52,7 @@ export class BearerToken {
   }
 }
 
-/** The SHA-256 digest of a token, in hexadecimal. Tokens are stored and compared as digests only. */
+/** The SHA-256 digest of a token, in hexadecimal, by which tokens are compared. */
 export function hashToken(token: string): string {
   return hash('sha256', token);
 }

@@ -41,7 +41,7 @@ export class FileFollower<T> {
     this.parsed = this.seen = fingerprint(contents);
   }
 
-  /** Of the last valid contents. */
+  /** The value of the last valid contents. */
   get current(): T {
     return this.value;
   }

@@ -79,7 +79,7 @@ export class IssuerKeys {
     this.timer = setTimeout(() => void this.refresh(), pause).unref();
   }
 
-  /** Whatever is wrong with the answer of the issuer ends here, so that jose finds it good. */
+  /** Finds every fault of the issuer's answer, so that jose gets only good answers. */
   private readonly fetch: jose.FetchImplementation = async (_url, { signal: timeout }) => {
     if (this.failure && performance.now() < this.pausedUntil) throw this.failure.error;
     try {

@@ -57,7 +57,7 @@ export class JwtVerifier {
    * @throws UnavailableError when the keys of the issuer are not available
    */
   async verify(token: BearerToken): Promise<Grant | undefined> {
-    // Of before: what is fetched meanwhile may lack the key of the token.
+    // The keys before the verification: those fetched meanwhile may lack the token's key.
     const keys = this.keys.current;
     const accepted = this.accepted.get(token.digest);
     if (keys !== undefined && accepted?.keys === keys && accepted.expires > Date.now()) {
@@ -123,7 +123,7 @@ function assertAccessToken({ typ, crit }: JWTHeaderParameters, claims: JWTPayloa
   }
 }
 
-/** What the caller may know. */
+/** Why the token was refused, as far as the caller may know. */
 function publicReason(error: unknown, errors: Jose['errors']): string | undefined {
   if (error instanceof errors.JWTExpired) return 'The token has expired.';
   if (error instanceof errors.JWTClaimValidationFailed) {

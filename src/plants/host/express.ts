@@ -27,7 +27,7 @@ export function skipParsers(application: ExpressLike): ExpressHandler {
   };
 }
 
-/** For other code that asks whether the request was read. */
+/** Removes the marks, so that other code does not take the request for read. */
 export function removeMarks(request: IncomingMessage & Marks): void {
   delete request._body;
   delete request.finished;

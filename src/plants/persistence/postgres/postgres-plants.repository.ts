@@ -10,7 +10,7 @@ import type { Verdict } from './postgres.errors';
 import { PostgresSessions } from './postgres.sessions';
 import { findKeyed, findPlant, insertPlants, readPlants } from './postgres.statements';
 
-/** How often a batch is tried that other transactions cause to be rolled back. */
+/** How often a batch is tried if other transactions cause its rollback. */
 const MAX_ATTEMPTS = 10;
 
 type PlantsById = ReadonlyMap<bigint, KeyedPlant>;
@@ -26,7 +26,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     ...plantBatches,
     commit: (batch) => this.commit(batch),
   });
-  /** It saves the server a quarter of its time, until a proxy turns out not to support it. */
+  /** Prepared statements save the server a quarter of its time. Some proxies do not support them. */
   private usesPreparedStatement = true;
 
   private constructor(private readonly sessions: PostgresSessions) {
@@ -88,7 +88,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
 
   async insert({ id, name, tag }: Plant, keyDigest?: string): Promise<Insertion> {
     const cause = this.findFault();
-    // The server may have fallen silent. More creations would only wait with the one that waits.
+    // The server may have fallen silent. Then further creations would only wait too.
     if (cause || this.commits.hasLateItem) throw new UnavailableError({ cause });
     // A table of the operator may have no column for keys.
     const digest = this.sessions.store?.hasKeys ? keyDigest : undefined;
@@ -114,7 +114,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     const cause = this.sessions.breaker.pauseReason;
     if (cause) throw new UnavailableError({ cause });
     const session = await this.sessions.connect();
-    // Of equal keys, a Map holds the last.
+    // A Map keeps the last of equal keys.
     const firsts = new Map(batch.toReversed().map((plant) => [plant.id, plant]));
     // Sorted, so that instances cannot deadlock.
     const rows = [...firsts.values()].sort((one, other) => (one.id < other.id ? -1 : 1));

@@ -93,7 +93,7 @@ export class PostgresSessions {
     const fault = toOperatorError(this.name, error);
     const verdict = await judge(error, session);
     if (verdict === 'lost') this.breaker.open(fault);
-    // The server may only lack another one.
+    // The server may work, and only miss another server.
     if (verdict === 'unknown') this.breaker.pause(fault);
     // A probe does not detect a full disk.
     if (verdict === 'unusable') this.breaker.open(fault, false);

@@ -104,7 +104,7 @@ export function checkFiles(store: Store): void {
 }
 
 /**
- * As {@link checkFiles}, and looks into the database file itself. The connection may see the log alone.
+ * Like {@link checkFiles}, but also reads the database file, which the log may hide from the connection.
  *
  * @throws Error when the file is not the store any more
  */
