@@ -67,10 +67,8 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
       return expectRefusal(`{"id":${literal},"name":"Fern"}`, expected);
     });
 
-    it.each([
-      ['is required', '{"name":"Fern"}'],
-      ['is read from the outermost object', '{"plant":{"id":1,"name":"Fern"},"name":"Fern"}'],
-    ])('%s', (_what, body) => expectRefusal(body, errorBodies.idMissing));
+    it('is required in the outermost object', () =>
+      expectRefusal('{"plant":{"id":1,"name":"Fern"},"name":"Fern"}', errorBodies.idMissing));
   });
 
   describe('the name', () => {
@@ -205,14 +203,12 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
       ['a lone continuation byte', [0x80]],
       ['an encoded surrogate', [0xed, 0xa0, 0x80]],
       ['a truncated character', [0xf0, 0x9f, 0x8c]],
+      ['a byte order mark of UTF-16', [0xff, 0xfe]],
     ])('must be UTF-8, not %s', (_what, bytes) => {
       const parts = ['{"id":1,"name":"', bytes, '"}'].map((part) => Buffer.from(part));
 
       return expectRefusal(Buffer.concat(parts), errorBodies.notUtf8);
     });
-
-    it('must not be UTF-16', () =>
-      expectRefusal(Buffer.from('\ufeff{"id":1,"name":"Fern"}', 'utf16le'), errorBodies.notUtf8));
 
     it('must not be larger than the limit', () =>
       expectRefusal(`{"id":1,"name":"${'x'.repeat(2 ** 20)}"}`, errorBodies.tooLarge));
@@ -226,40 +222,36 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     });
   });
 
+  // media-type.spec.ts tries all that is like these.
   describe('the media type', () => {
-    it.each([
-      ...['application/json', 'Application/JSON', 'application/json; charset=utf-8'],
-      ...['application/json;charset="UTF-8"', 'application/json; charset="\\utf-\\8"'],
-      ...['application/json ; Charset=utf-8 ; profile="a;\\"b"', 'application/json; version=1'],
-      'application/json;',
-    ])('may be %s', async (type) => {
-      const response = await application.post(FERN, { 'content-type': type });
+    it.each(['Application/JSON', 'application/json;charset="UTF-8" ; a=b'])(
+      'may be %s',
+      async (type) => {
+        const response = await application.post(FERN, { 'content-type': type });
 
-      expect(response.statusCode).toBe(200);
-    });
+        expect(response.statusCode).toBe(200);
+      },
+    );
 
     it.each([
-      ...[undefined, 'text/plain', 'text/json', 'application/x-www-form-urlencoded'],
-      ...['multipart/form-data; boundary=x', 'application/jsonp', 'application/merge-patch+json'],
-      ...['application/json; charset=utf-16', 'application/json; Charset=iso-8859-1'],
-      ...['application/json; charset=utf-8; charset=latin1', 'application/json, text/plain'],
-      ...['application/json; charset', 'application/json; =utf-8', 'application/json; a="b'],
-      ...['application/json charset=utf-8', 'application/ json', '/json', 'application', ';'],
-      '@@@',
+      ...[undefined, 'text/plain', 'application/x-www-form-urlencoded', 'application/json; a="b'],
+      ...['multipart/form-data; boundary=x', 'application/json; charset=utf-16', '/json', '@@@'],
     ])('must not be %s', (type) =>
       expectRefusal(FERN, errorBodies.mediaType, { 'content-type': type }),
     );
   });
 
-  it.each(['Identity', 'identity, identity', ' ,'])('accepts the coding %j', async (coding) => {
-    const response = await application.post(FERN, { 'content-encoding': coding });
+  describe('the coding', () => {
+    it.each(['Identity', 'identity, identity', ' ,'])('may be %j', async (coding) => {
+      const response = await application.post(FERN, { 'content-encoding': coding });
 
-    expect(response.statusCode).toBe(200);
+      expect(response.statusCode).toBe(200);
+    });
+
+    it.each(['gzip', 'identity, gzip', 'x'])('must not be %s', (coding) =>
+      expectRefusal(FERN, errorBodies.contentEncoding, { 'content-encoding': coding }),
+    );
   });
-
-  it.each(['gzip', 'br', 'identity, gzip', 'x'])('refuses the coding %s', (coding) =>
-    expectRefusal(FERN, errorBodies.contentEncoding, { 'content-encoding': coding }),
-  );
 
   describe('an id that is taken', () => {
     it('is refused without revealing the stored plant, which stays', async () => {
@@ -270,12 +262,6 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
       expect(response.statusCode).toBe(400);
       expect(response.json()).toEqual(errorBodies.idTaken);
       expect(await store.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
-    });
-
-    it('differs from its neighbour above 2^53', async () => {
-      for (const id of ['9007199254740992', '9007199254740993']) {
-        expect((await application.post(`{"id":${id},"name":"Fern"}`)).statusCode).toBe(200);
-      }
     });
 
     it('goes to exactly one of 100 identical creations at once', async () => {

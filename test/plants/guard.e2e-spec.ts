@@ -5,6 +5,8 @@ import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
 import { exchange } from '../support/wire';
 
+/** A digest that differs in its last digit. */
+const almost = (digest: string): string => digest.slice(0, 63) + (digest.endsWith('0') ? '1' : '0');
 const OTHER_TOKEN = 'another/valid+token==';
 
 /** Not JSON: who is told so has passed the guard. */
@@ -149,7 +151,7 @@ describe('the bearer token of a request', () => {
   let nextId = 1;
   beforeAll(async () => {
     application = await TestApplication.start({
-      AUTH_TOKENS: `${TOKEN},sha256:${hashToken(OTHER_TOKEN)}`,
+      AUTH_TOKENS: `${TOKEN},sha256:${hashToken(OTHER_TOKEN)},sha256:${almost(hashToken('guess'))}`,
     });
   });
   afterAll(() => application.stop());
@@ -183,6 +185,7 @@ describe('the bearer token of a request', () => {
   it.each<[string, string | string[], ErrorBody]>([
     ['unknown', 'Bearer x', errorBodies.invalidToken],
     ['a prefix', `Bearer ${TOKEN.slice(0, -1)}`, errorBodies.invalidToken],
+    ['in the list but for the last digit of its digest', 'Bearer guess', errorBodies.invalidToken],
     ['longer', `Bearer ${TOKEN}x`, errorBodies.invalidToken],
     ['in another case', `Bearer ${TOKEN.toUpperCase()}`, errorBodies.invalidToken],
     ['the digest itself', `Bearer ${hashToken(TOKEN)}`, errorBodies.invalidToken],
@@ -216,17 +219,6 @@ describe('the bearer token of a request', () => {
     });
 
     expect(response.json()).toEqual(errorBodies.missingCredentials);
-  });
-
-  it('is invalid when only the beginning of its digest is in the list', async () => {
-    const digest = hashToken('guess');
-    const other = await TestApplication.start({
-      AUTH_TOKENS: `sha256:${digest.slice(0, 63)}${digest.endsWith('0') ? 1 : 0}`,
-    });
-    const response = await other.post(newPlant(), { authorization: 'Bearer guess' });
-
-    expect(response.json()).toEqual(errorBodies.invalidToken);
-    await other.stop();
   });
 
   it.each(['access_token=x', 'a&access_token', '%61ccess_token=x', `?&access_token=${TOKEN}`])(

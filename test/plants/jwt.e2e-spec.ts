@@ -3,15 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Logger } from '@nestjs/common';
-import {
-  CompactEncrypt,
-  decodeJwt,
-  exportJWK,
-  generateKeyPair,
-  importJWK,
-  type JWTHeaderParameters,
-  SignJWT,
-} from 'jose';
+import { CompactEncrypt, decodeJwt, importJWK, type JWTHeaderParameters, SignJWT } from 'jose';
 import type { ErrorBody } from '../../src/plants';
 import { TestApplication, TOKEN } from '../support/application';
 import { pass, releaseClock, stopClock } from '../support/clock';
@@ -90,10 +82,10 @@ describe('a JWT', () => {
   let provider: OpenIdProvider;
   beforeAll(async () => {
     provider = await OpenIdProvider.start(key);
-    application = await startFor(provider);
-  });
-  beforeEach(() => {
-    application.store.removePlants();
+    application = await TestApplication.start({
+      AUTH_ISSUER: provider.issuer,
+      AUTH_AUDIENCE: `https://first.example ${AUDIENCE}`,
+    });
   });
   afterAll(async () => {
     await application.stop();
@@ -103,6 +95,7 @@ describe('a JWT', () => {
   it.each<[string, (draft: Draft) => unknown]>([
     ['as the provider issues it', () => undefined],
     ['for several audiences', ({ payload }) => (payload.aud = ['other', AUDIENCE])],
+    ['for another audience that counts', ({ payload }) => (payload.aud = 'https://first.example')],
     ['with the full media type as its type', ({ header }) => (header.typ = 'application/AT+JWT')],
     ['with the type JWT', ({ header }) => (header.typ = 'JWT')],
     ['without a type', ({ header }) => (header.typ = undefined)],
@@ -139,7 +132,6 @@ describe('a JWT', () => {
     ],
   ])('is invalid %s', async (_what, redraft, expected) => {
     await expectRefusal(await provider.accessToken({ redraft }), expected);
-    expect(application.store.plants()).toEqual([]);
   });
 
   it('is invalid as an ID token, although it is for the same audience', async () => {
@@ -279,16 +271,6 @@ describe('the keys of an issuer', () => {
   const withUnknownKey = (kid: string) =>
     sign({ iss: provider.issuer, aud: AUDIENCE, exp: now() + 60 }, { ...HEADER, kid }, key);
 
-  it('are not used for an algorithm that is not on the list of accepted ones', async () => {
-    const { publicKey, privateKey } = await generateKeyPair('ML-DSA-44');
-    const keys = [{ ...(await exportJWK(publicKey)), alg: 'ML-DSA-44' }];
-    application = await startFor(provider, await serveKeys(keys));
-
-    const claims = decodeJwt(await provider.accessToken());
-    const header = { alg: 'ML-DSA-44', typ: 'at+jwt' };
-    await expectRefusal(await new SignJWT(claims).setProtectedHeader(header).sign(privateKey));
-  });
-
   it('can be rotated without a restart: the new one is valid, the old one is not', async () => {
     application = await startFor(provider);
     const oldToken = await provider.accessToken();
@@ -348,10 +330,7 @@ describe('the keys of an issuer', () => {
 
     pass(SECOND);
     for (const token of [cached, fresh, late]) {
-      const response = await post(token ?? '');
-      expect(response.statusCode).toBe(503);
-      expect(response.json()).toEqual(errorBodies.unavailable);
-      expect(response.headers['retry-after']).toBe('1');
+      expect((await post(token ?? '')).json()).toEqual(errorBodies.unavailable);
     }
     expect(await statusOf(TOKEN)).toBe(200);
 
@@ -431,12 +410,14 @@ describe('the keys of an issuer', () => {
     expect(warn.mock.calls.flat().join()).toMatch(/key "weak" .* is ignored/);
   });
 
-  it('are ignored when they are of Ed448', async () => {
-    const { privateKey, publicKey } = generateKeyPairSync('ed448');
-    const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'ed448', alg: 'EdDSA' };
+  it.each([
+    ['Ed448', 'EdDSA', generateKeyPairSync('ed448')],
+    ['ML-DSA-44', 'ML-DSA-44', generateKeyPairSync('ml-dsa-44')],
+  ])('are ignored when they are of %s', async (kid, alg, { privateKey, publicKey }) => {
+    const jwk = { ...publicKey.export({ format: 'jwk' }), kid, alg };
     application = await startFor(provider, await serveKeys([jwk]));
     const claims = decodeJwt(await provider.accessToken());
-    const input = `${encode({ alg: 'EdDSA', typ: 'at+jwt', kid: 'ed448' })}.${encode(claims)}`;
+    const input = `${encode({ alg, typ: 'at+jwt', kid })}.${encode(claims)}`;
     const signature = signBytes(null, Buffer.from(input), privateKey).toString('base64url');
 
     await expectRefusal(`${input}.${signature}`);
@@ -458,30 +439,6 @@ describe('the keys of an issuer', () => {
 
     expect(await statusOf(token)).toBe(503);
     expect(provider.fetches).toBe(0);
-  });
-});
-
-describe('several audiences', () => {
-  let provider: OpenIdProvider;
-  beforeEach(async () => {
-    provider = await OpenIdProvider.start(makeKey('ES256'));
-  });
-  afterEach(async () => {
-    await application.stop();
-    await provider.stop();
-  });
-
-  it('make a JWT valid that is for any of them, and no other', async () => {
-    application = await TestApplication.start({
-      AUTH_ISSUER: provider.issuer,
-      AUTH_AUDIENCE: `https://first.example ${AUDIENCE}`,
-    });
-    const forAudience = (aud: string) =>
-      provider.accessToken({ redraft: ({ payload }) => (payload.aud = aud) });
-
-    expect(await statusOf(await provider.accessToken())).toBe(200);
-    expect(await statusOf(await forAudience('https://first.example'))).toBe(200);
-    await expectRefusal(await forAudience('other'), wrongClaim('aud'));
   });
 });
 

@@ -84,12 +84,6 @@ describe('a token file', () => {
       expect(callerOf('b')).toBeUndefined();
     });
 
-    it('nothing, and then no token is valid', () => {
-      follow('');
-
-      expect(callerOf('a')).toBeUndefined();
-    });
-
     it('tokens that are valid until their expiry', () => {
       jest.setSystemTime(new Date('2027-01-31T11:59:59.999Z'));
       follow('a ci 2027-01-31T12:00:00Z');
@@ -136,16 +130,11 @@ describe('a token file', () => {
       expect(faultOf(Buffer.from([0x61, 0xff]))).toMatch(/it is not UTF-8\.$/);
     });
 
-    it('when it does not exist', () => {
-      expect(() => new TokenFile(file)).toThrow(
-        /^The token file .* cannot be used: it does not exist/,
-      );
-    });
-
-    it('when it is a folder, or a pipe, which gives its content only once', () => {
+    it('when it does not exist, or is a folder, or a pipe, which gives its content only once', () => {
       const pipe = join(folder, 'pipe');
       execFileSync('mkfifo', [pipe]);
 
+      expect(() => new TokenFile(file)).toThrow(/ cannot be used: it does not exist/);
       for (const path of [folder, pipe]) {
         expect(() => new TokenFile(path)).toThrow(/ cannot be used: it is not a regular file/);
       }
@@ -160,18 +149,23 @@ describe('a token file', () => {
       error = jest.spyOn(Logger.prototype, 'error').mockImplementation();
     });
 
-    it('at the second reading, 2 s later', async () => {
+    const expectNewList = (isNew = true): void => {
+      const [oldCaller, newCaller] = [callerOf('old'), callerOf('new')];
+      expect(isNew ? newCaller : oldCaller).toBe('line 1');
+      expect(isNew ? oldCaller : newCaller).toBeUndefined();
+    };
+
+    it('at the second reading, 2 s later, and the log says so', async () => {
       follow('old');
 
       writeFileSync(file, 'new');
       await readings(1);
-      expect([callerOf('old'), callerOf('new')]).toEqual(['line 1', undefined]);
+      expectNewList(false);
       await readings(1);
-      expect([callerOf('old'), callerOf('new')]).toEqual([undefined, 'line 1']);
+      expectNewList();
 
-      expect(log.mock.calls).toEqual([
-        [`Read the changed token file ${file}. Number of tokens: 1.`],
-      ]);
+      const line = `Read the changed token file ${file}. Number of tokens: 1.`;
+      expect(log.mock.calls).toEqual([[line]]);
     });
 
     it('not while it is being written', async () => {
@@ -197,7 +191,7 @@ describe('a token file', () => {
       renameSync(`${file}.new`, file);
       await readings(2);
 
-      expect([callerOf('old'), callerOf('new')]).toEqual([undefined, 'line 1']);
+      expectNewList();
     });
 
     it('when a symbolic link to it is replaced, as Kubernetes does', async () => {
@@ -210,7 +204,7 @@ describe('a token file', () => {
       renameSync(`${file}.link`, file);
       await readings(2);
 
-      expect([callerOf('old'), callerOf('new')]).toEqual([undefined, 'line 1']);
+      expectNewList();
     });
 
     it('when it is emptied: then no token is valid', async () => {
@@ -227,13 +221,9 @@ describe('a token file', () => {
       await readings(5);
 
       expect([callerOf('a'), callerOf('b')]).toEqual(['line 1', 'line 2']);
-      expect(error).toHaveBeenCalledTimes(1);
-      expect(error).toHaveBeenCalledWith(
-        expect.stringMatching(
-          /: line 2 has an invalid field: .*\. The last valid tokens stay in use\.$/,
-        ),
-      );
-      expect(error).not.toHaveBeenCalledWith(expect.stringContaining('secret'));
+      const line =
+        /: line 2 has an invalid field: (?!.*secret).*\. The last valid tokens stay in use\.$/;
+      expect(error.mock.calls).toEqual([[expect.stringMatching(line) as string]]);
 
       writeFileSync(file, 'b');
       await readings(2);

@@ -21,6 +21,15 @@ const parameters = fc
   .map((each) => each.join(''));
 
 describe('isJsonMediaType', () => {
+  it.each([
+    'text/json',
+    'application/jsonp',
+    'application/merge-patch+json',
+    'application/json charset=utf-8',
+  ])('refuses %s', (type) => {
+    expect(isJsonMediaType(type)).toBe(false);
+  });
+
   it('accepts any well-formed parameters around the charset utf-8', () => {
     const charset = fc.constantFrom(
       ...['', ';charset=utf-8', '; Charset="UTF-8"', ';charset="\\utf\\-8"'],
@@ -34,7 +43,14 @@ describe('isJsonMediaType', () => {
 
   it('refuses one malformed parameter, or another charset, wherever it stands', () => {
     const fault = fc.constantFrom(
-      ...[';charset=latin1', ';CHARSET="utf-16"', ';charset=""', ';charset=utf-8x', ';charset'],
+      ...[
+        ';charset=latin1',
+        ', text/plain',
+        ';CHARSET="utf-16"',
+        ';charset=""',
+        ';charset=utf-8x',
+        ';charset',
+      ],
       ...[';a', ';a=', ';=b', ';a="b', ';a="b"c', ';a=b c', ';a =b', ';a= b', ';é=b', ',', '"'],
       '\u00a0',
     );
