@@ -9,8 +9,6 @@ import {
   UnavailableError,
 } from '../plants';
 
-const LIMIT = 300_000;
-
 /** Imports a file, and returns the counts, in their order, and what was reported. */
 async function imported(
   file: string | Buffer,
@@ -18,7 +16,7 @@ async function imported(
 ): Promise<[counts: number[], report: string[]]> {
   const report: string[] = [];
   const { signal } = new AbortController();
-  const plants = new PlantsImport(repository, LIMIT, signal, (line) => report.push(line));
+  const plants = new PlantsImport(repository, 300_000, signal, (line) => report.push(line));
   await Readable.from(plants.run(Readable.from([Buffer.from(file)]))).toArray();
   return [Object.values(plants.counts), report];
 }
@@ -57,15 +55,6 @@ it.each([
   expect(counts).toEqual([1, 0, 0, 1]);
   expect(report).toEqual([expect.stringMatching(/^Line 2: Not /)]);
   expect(report[0]).toMatch(reason);
-});
-
-it('a line longer than the limit is refused, and one as long is stored', async () => {
-  const longest = `{"id":1,"name":"${'x'.repeat(LIMIT - 18)}"}`;
-
-  const [counts, report] = await imported(`${longest}\n${longest} \n{"id":2,"name":"y"}`);
-
-  expect(counts).toEqual([2, 0, 0, 1]);
-  expect(report).toEqual([`Line 2: It is longer than ${LIMIT} bytes (BODY_LIMIT).`]);
 });
 
 it('the first twenty lines that are not stored are reported, and all are counted', async () => {

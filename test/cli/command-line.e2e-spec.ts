@@ -15,26 +15,12 @@ describe('the command line', () => {
   it('prints all commands with --help', async () => {
     const { code, stdout } = await plantStore(['--help']);
 
+    const commands = stdout.match(/(?<=^ {2})\w.*?(?= {2})/gm);
     expect(code).toBe(0);
-    expect(stdout).toBe(`Usage: plant-store [options] [command]
-
-Takes plant records over HTTP and stores them exactly and durably.
-
-Options:
-  -v, --version     print the version
-  -h, --help        print this help
-
-Commands:
-  serve [options]   run the service; this is the default command
-  export [file]     write all plants to a file
-  import [file]     store the plants of a file
-  backup <file>     copy the store to a file
-  restore <file>    replace the store with a backup
-  check [options]   check the settings, the store and the tokens
-  health [options]  ask the running service whether it is live or ready
-  token             create tokens
-  help [command]    print the help of a command
-`);
+    expect(commands).toEqual([
+      ...['serve [options]', 'export [file]', 'import [file]', 'backup <file>', 'restore <file>'],
+      ...['check [options]', 'health [options]', 'token', 'help [command]'],
+    ]);
   });
 
   it.each(['-v', '--version'])('prints its version with %s', async (option) => {

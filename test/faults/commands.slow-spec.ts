@@ -1,13 +1,5 @@
 import { randomInt } from 'node:crypto';
-import {
-  cpSync,
-  createReadStream,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { useFolder } from '../support/folder';
@@ -16,8 +8,6 @@ import type { Run } from '../support/run';
 import { SmallDisk } from '../support/small-disk';
 import { readPlants } from '../support/sqlite';
 import { SqliteStore } from '../support/stores';
-
-jest.setTimeout(240_000);
 
 const folder = useFolder();
 let store: SqliteStore;
@@ -143,26 +133,4 @@ describe(`SIGINT at any moment (SEED=${seed})`, () => {
 
     expect(whole.filter((count) => count !== 60_000)).toEqual([]);
   });
-});
-
-it('off a terminal, progress is one line every ten seconds', async () => {
-  const file = join(folder, 'plants.ndjson');
-  writeFileSync(file, lines(120_000, 80));
-  const command = new CommandProcess(['import'], environment);
-  const began = performance.now();
-  // Some 11 MB in pieces of 64 KiB, slowed down to some 25 seconds.
-  for await (const chunk of createReadStream(file)) {
-    command.child.stdin?.write(chunk);
-    await setTimeout(150);
-  }
-  command.child.stdin?.end();
-  const { stderr } = await command.ended;
-  const seconds = (performance.now() - began) / 1000;
-
-  const progress = stderr.split('\n').filter((line) => line.includes('/s'));
-  // A line comes with the first batch after ten seconds, whenever that is.
-  expect(progress.length).toBeGreaterThanOrEqual(1);
-  expect(progress.length).toBeLessThanOrEqual(seconds / 10);
-  for (const line of progress) expect(line).toMatch(/^[\d,]+ plants, [\d,]+\/s$/);
-  expect(stderr).toMatch(/Stored 120000, already present 0, conflicting 0, invalid 0\.\n$/);
 });
