@@ -7,31 +7,18 @@ import { OperatorError } from '../plants/program';
 describe('addEnvFile', () => {
   const file = join(useFolder(), 'service.env');
 
-  it('adds the variables of the file, as Node.js parses them', () => {
+  it('adds the variables of the file, as Node.js parses them, to those that the environment lacks', () => {
     writeFileSync(
       file,
-      '# comment\n\nPORT=1\n export HOST = "::1" # loopback\r\nTEXT="a\n no assignment\nb"\nEMPTY=\n',
+      '# comment\n\nPORT=1\n export HOST = "::1" # loopback\r\nTEXT="a\n no assignment\nb"\nEMPTY=\nDOCS=false\nAUTH_TOKENS=abc\n',
     );
-    const environment = { PATH: '/bin' };
+    const own = { DOCS: 'true', AUTH_TOKENS: '' };
+    const environment = { ...own };
 
     addEnvFile(file, environment);
 
-    expect(environment).toEqual({
-      PATH: '/bin',
-      PORT: '1',
-      HOST: '::1',
-      TEXT: 'a\n no assignment\nb',
-      EMPTY: '',
-    });
-  });
-
-  it('lets the environment win, with empty variables too', () => {
-    writeFileSync(file, 'PORT=1\nAUTH_TOKENS=abc\n');
-    const environment = { PORT: '2', AUTH_TOKENS: '' };
-
-    addEnvFile(file, environment);
-
-    expect(environment).toEqual({ PORT: '2', AUTH_TOKENS: '' });
+    const added = { PORT: '1', HOST: '::1', TEXT: 'a\n no assignment\nb', EMPTY: '' };
+    expect(environment).toEqual({ ...own, ...added });
   });
 
   it.each(['PORT 1', 'PORT: 1', '=1', 'TEXT="a"\nmore'])('refuses %j', (line) => {
