@@ -9,12 +9,13 @@ import { TestApplication, TOKEN } from '../support/application';
 import { freePort } from '../support/free-port';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
 import { programEnvironment } from '../support/run-folder';
-import { ServiceHome, type ServiceProcess, useServiceHome } from '../support/service-process';
+import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
 import { exchange } from '../support/wire';
 
 const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
+const FERN = '{"id":1,"name":"Fern"}';
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
 describe('the log', () => {
@@ -34,10 +35,7 @@ describe('the log', () => {
   it('has one line for a 5xx, with its number, its cause, the request id and the trace', async () => {
     await start();
     const lock = lockDatabase(home.file);
-    await service.post('{"id":1,"name":"Fern"}', {
-      'x-request-id': 'abc',
-      traceparent: TRACEPARENT,
-    });
+    await service.post(FERN, { 'x-request-id': 'abc', traceparent: TRACEPARENT });
     lock.close();
 
     const failures = (await lines()).filter(({ context }) => context === 'Errors');
@@ -73,7 +71,7 @@ describe('the log', () => {
 
   it('has no line for a request by default, unless it is answered with a 5xx', async () => {
     await start();
-    await service.post('{"id":1,"name":"Fern"}');
+    await service.post(FERN);
     await service.post('{');
     await exchange(
       await service.url(),
@@ -83,32 +81,24 @@ describe('the log', () => {
     expect((await lines()).filter(({ requestId }) => requestId !== undefined)).toEqual([]);
   });
 
-  describe('with ACCESS_LOG=true says of a creation', () => {
+  describe('with ACCESS_LOG=true', () => {
     const BIG = '9007199254740993';
 
-    /** What the lines say of creations. */
-    async function creations(): Promise<unknown[]> {
-      return (await lines())
-        .filter(({ msg }) => msg === 'request')
-        .map(({ status, caller, issuer, id, outcome }) => ({
-          status,
-          caller,
-          issuer,
-          id,
-          outcome,
-        }));
+    /** These fields of the lines about requests. */
+    async function requests(...fields: string[]): Promise<unknown[]> {
+      const written = (await lines()).filter(({ msg }) => msg === 'request');
+      return written.map((line) => Object.fromEntries(fields.map((name) => [name, line[name]])));
     }
 
-    it('who created what, and with which outcome', async () => {
-      writeFileSync(
-        join(home.folder, 'tokens.txt'),
-        'valid ci\nscraper prometheus scope=metrics\n',
-      );
+    it('says who created what, and with which outcome', async () => {
+      useTokensFile('valid ci\nscraper prometheus scope=metrics\n');
       const settings = { ACCESS_LOG: 'true', LOG_LEVEL: 'trace', BODY_LIMIT: '1KiB' };
       await start({ ...settings, AUTH_TOKENS_FILE: 'tokens.txt' });
-      const post = (body: string, token = 'valid') =>
-        service.post(body, { authorization: `Bearer ${token}` });
-      await post(`{"id":${BIG},"name":"secret"}`);
+      const post = (body: string, token = 'valid', headers = {}) =>
+        service.post(body, { authorization: `Bearer ${token}`, ...headers });
+      const key = { 'idempotency-key': 'secret-key' };
+      await post(`{"id":${BIG},"name":"secret"}`, 'valid', key);
+      await post(`{"id":${BIG},"name":"secret"}`, 'valid', key);
       await post(`{"id":${BIG}.0,"name":"secret"}`, TOKEN);
       await post('{"id":1,"name":"secret');
       await post(`{"id":1,"name":"${'secret'.repeat(200)}"}`);
@@ -118,8 +108,9 @@ describe('the log', () => {
       await post('{"id":-2,"name":"secret"}');
       lock.close();
 
-      expect(await creations()).toEqual([
+      expect(await requests('status', 'caller', 'id', 'outcome')).toEqual([
         { status: 200, caller: 'ci', id: BIG, outcome: 'created' },
+        { status: 200, caller: 'ci', id: BIG, outcome: 'replayed' },
         { status: 400, caller: 'token 1', id: BIG, outcome: 'taken' },
         { status: 400, caller: 'ci', outcome: 'invalid' },
         { status: 400, outcome: 'invalid' },
@@ -130,7 +121,7 @@ describe('the log', () => {
       expect(service.stdout + service.stderr).not.toMatch(new RegExp(`secret|${TOKEN}`));
     });
 
-    it('nothing at a preflight, which has a line and creates nothing', async () => {
+    it('has a line for a preflight, which creates nothing', async () => {
       const origin = 'https://app.example.org';
       await start({ ACCESS_LOG: 'true', CORS_ORIGINS: origin });
       for (const from of [origin, 'https://other.example.org']) {
@@ -138,146 +129,102 @@ describe('the log', () => {
           method: 'OPTIONS',
           headers: { origin: from, 'access-control-request-method': 'POST' },
         });
-        await service.post('{"id":1,"name":"Fern"}', { origin: from });
+        await service.post(FERN, { origin: from });
       }
 
-      const logged = (await lines()).filter(({ msg }) => msg === 'request');
-      expect(
-        logged.map(({ method, path, status, caller, outcome }) => [
-          ...[method, path, status],
-          ...[caller, outcome],
-        ]),
-      ).toEqual([
-        ['OPTIONS', '/plants', 200, undefined, undefined],
-        ['POST', '/plants', 200, 'token 1', 'created'],
-        ['OPTIONS', '/plants', 200, undefined, undefined],
-        ['POST', '/plants', 400, 'token 1', 'taken'],
+      const path = '/plants';
+      expect(await requests('method', 'path', 'status', 'outcome')).toEqual([
+        { method: 'OPTIONS', path, status: 200 },
+        { method: 'POST', path, status: 200, outcome: 'created' },
+        { method: 'OPTIONS', path, status: 200 },
+        { method: 'POST', path, status: 400, outcome: 'taken' },
       ]);
     });
 
-    it('which issuer knows the caller, also one without the scope', async () => {
+    it('says which issuer knows the caller, also one without the scope', async () => {
       const provider = await OpenIdProvider.start(makeKey('ES256'));
       const { issuer } = provider;
-      const settings = {
-        AUTH_ISSUER: issuer,
-        AUTH_AUDIENCE: AUDIENCE,
-        AUTH_SCOPE: 'plants:create',
-      };
-      await start({ ACCESS_LOG: 'true', ...settings });
+      const settings = { AUTH_AUDIENCE: AUDIENCE, AUTH_SCOPE: 'plants:create' };
+      await start({ ACCESS_LOG: 'true', AUTH_ISSUER: issuer, ...settings });
       for (const scope of ['plants:create', '']) {
         const token = await provider.accessToken({ scope });
-        await service.post('{"id":1,"name":"Fern"}', { authorization: `Bearer ${token}` });
+        await service.post(FERN, { authorization: `Bearer ${token}` });
       }
 
       const caller = expect.any(String) as string;
-      expect(await creations()).toEqual([
-        { status: 200, caller, issuer, id: '1', outcome: 'created' },
+      expect(await requests('status', 'caller', 'issuer')).toEqual([
+        { status: 200, caller, issuer },
         { status: 403, caller, issuer },
       ]);
       await provider.stop();
     });
-  });
-});
 
-describe('the log with ACCESS_LOG=true', () => {
-  const home = useServiceHome();
-  let service: ServiceProcess;
-  beforeEach(async () => {
-    service = await home.start({ ACCESS_LOG: 'true' });
-  });
+    it('has the traceparent of a request, and its trace id, if that is well-formed', async () => {
+      await start({ ACCESS_LOG: 'true' });
+      for (const traceparent of [TRACEPARENT, `${TRACEPARENT}x`]) {
+        await service.post(FERN, { 'x-request-id': 'abc', traceparent });
+      }
 
-  async function requestLines(): Promise<Record<string, unknown>[]> {
-    await service.end();
-    return service.lines.filter(({ msg }) => msg === 'request');
-  }
-
-  it('has one line for each request, with traceparent and trace id if that is well-formed', async () => {
-    for (const traceparent of [TRACEPARENT, `${TRACEPARENT}x`]) {
-      await service.post('{"id":1,"name":"Fern"}', { 'x-request-id': 'abc', traceparent });
-    }
-
-    const line = { requestId: 'abc', method: 'POST', path: '/plants' };
-    const lines = await requestLines();
-    expect(lines).toMatchObject([
-      { ...line, traceparent: TRACEPARENT, trace_id: TRACEPARENT.slice(3, 35), status: 200 },
-      { ...line, status: 400 },
-    ]);
-    expect(Object.keys(lines[1] ?? {})).not.toContain('traceparent');
-    expect(Object.keys(lines[1] ?? {})).not.toContain('trace_id');
-  });
-
-  it('has a repeated creation with its outcome, and no key', async () => {
-    for (let time = 0; time < 2; time++) {
-      await service.post('{"id":2,"name":"Fern"}', { 'idempotency-key': 'secret-key' });
-    }
-
-    const outcomes = (await requestLines()).map(({ outcome }) => outcome);
-    expect(outcomes).toEqual(['created', 'replayed']);
-    expect(service.stdout).not.toContain('secret-key');
-  });
-
-  it('has a line for what is refused before any router', async () => {
-    const url = await service.url();
-    await exchange(
-      url,
-      'GET /%zz?secret HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-1\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n',
-    );
-    await exchange(
-      url,
-      'POST /plants HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-2\r\nExpect: x\r\n\r\n',
-    );
-
-    const ip = '127.0.0.1';
-    expect(await requestLines()).toMatchObject([
-      { requestId: 'r-1', ip, method: 'GET', path: '/%zz', status: 400 },
-      { requestId: 'r-2', ip, method: 'POST', path: '/plants', status: 417 },
-    ]);
-  });
-
-  it('contains no password from a target in absolute form', async () => {
-    const target = 'http://user:hunter2@x/plants?access_token=hunter3';
-
-    await exchange(
-      await service.url(),
-      `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
-    );
-
-    expect(await requestLines()).toMatchObject([{ path: '/plants' }]);
-    expect(service.stdout).not.toContain('hunter');
-  });
-
-  it('cannot be forged: text from a caller stays within its line', async () => {
-    await fetch(new URL('/x%0a{"level":60}\u2028"', await service.url()), {
-      headers: { 'x-request-id': '{"level":60}' },
+      expect(await requests('requestId', 'traceparent', 'trace_id')).toEqual([
+        { requestId: 'abc', traceparent: TRACEPARENT, trace_id: TRACEPARENT.slice(3, 35) },
+        { requestId: 'abc' },
+      ]);
     });
 
-    expect(await requestLines()).toHaveLength(1);
-    expect(service.lines.map(({ level }) => level)).not.toContain(60);
-  });
-});
+    it('has a line for what is refused before any router, without passwords', async () => {
+      await start({ ACCESS_LOG: 'true' });
+      for (const [target, id, field] of [
+        ['GET /%zz?secret', 'r-1', 'X-Forwarded-For: 192.0.2.7'],
+        ['POST /plants', 'r-2', 'Expect: x'],
+        ['GET http://user:secret@x/plants?access_token=secret', 'r-3', 'Connection: close'],
+      ]) {
+        const head = `${target} HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n${field}\r\n\r\n`;
+        await exchange(await service.url(), head);
+      }
 
-it('the log names the client of a trusted proxy, and its caller although it is refused', async () => {
-  const home = new ServiceHome();
-  home.open();
-  writeFileSync(join(home.folder, 'tokens.txt'), 'scraper prometheus scope=metrics\n');
-  const service = await home.start({
-    ACCESS_LOG: 'true',
-    TRUSTED_PROXIES: '127.0.0.0/8 192.0.2.0/24',
-    AUTH_TOKENS_FILE: 'tokens.txt',
-  });
-  const forwarded = '203.0.113.9, 198.51.100.4, 192.0.2.1';
-  for (const expect of ['', 'Expect: 100-continue\r\n']) {
-    await exchange(
-      await service.url(),
-      `POST /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\nX-Forwarded-For: ${forwarded}\r\nAuthorization: Bearer scraper\r\n${expect}\r\n{}`,
-    );
-  }
-  await service.end();
+      const ip = '127.0.0.1';
+      expect(await requests('requestId', 'ip', 'method', 'path', 'status')).toEqual([
+        { requestId: 'r-1', ip, method: 'GET', path: '/%zz', status: 400 },
+        { requestId: 'r-2', ip, method: 'POST', path: '/plants', status: 417 },
+        { requestId: 'r-3', ip, method: 'GET', path: '/plants', status: 400 },
+      ]);
+      expect(service.stdout).not.toContain('secret');
+    });
 
-  const line = { ip: '198.51.100.4', status: 403, caller: 'prometheus' };
-  expect(service.lines.filter(({ msg }) => msg === 'request')).toMatchObject([line, line]);
-  expect(service.stdout).not.toContain('scraper');
-  await home.close();
+    it('cannot be forged: text from a caller stays within its line', async () => {
+      await start({ ACCESS_LOG: 'true' });
+      await fetch(new URL('/x%0a{"level":60}\u2028"', await service.url()), {
+        headers: { 'x-request-id': '{"level":60}' },
+      });
+
+      expect(await requests()).toHaveLength(1);
+      expect(service.lines.map(({ level }) => level)).not.toContain(60);
+    });
+
+    it('names the client of a trusted proxy, and its caller although it is refused', async () => {
+      useTokensFile('scraper prometheus scope=metrics\n');
+      await start({
+        ACCESS_LOG: 'true',
+        TRUSTED_PROXIES: '127.0.0.0/8 192.0.2.0/24',
+        AUTH_TOKENS_FILE: 'tokens.txt',
+      });
+      const forwarded = '203.0.113.9, 198.51.100.4, 192.0.2.1';
+      for (const expect of ['', 'Expect: 100-continue\r\n']) {
+        await exchange(
+          await service.url(),
+          `POST /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\nX-Forwarded-For: ${forwarded}\r\nAuthorization: Bearer scraper\r\n${expect}\r\n{}`,
+        );
+      }
+
+      const line = { ip: '198.51.100.4', status: 403, caller: 'prometheus' };
+      expect(await requests('ip', 'status', 'caller')).toEqual([line, line]);
+      expect(service.stdout).not.toContain('scraper');
+    });
+
+    function useTokensFile(content: string): void {
+      writeFileSync(join(home.folder, 'tokens.txt'), content);
+    }
+  });
 });
 
 describe('a log output', () => {
