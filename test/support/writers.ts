@@ -17,7 +17,7 @@ export interface Creation {
 export class Writers {
   readonly creations: Creation[] = [];
   private readonly done: Promise<unknown>;
-  private stopped = false;
+  private isStopped = false;
 
   /**
    * @param instances where the instances listen; each client sticks to one
@@ -28,12 +28,11 @@ export class Writers {
     count: number,
     private readonly round = 0,
   ) {
-    const urls = instances.map((url) => new URL('/plants', url));
-    this.done = Promise.all(
-      Array.from({ length: count }, (_, writer) =>
-        this.write(urls[writer % urls.length] ?? '', writer),
-      ),
-    );
+    const writers = Array.from({ length: count }, (_, writer) => {
+      const url = new URL('/plants', instances[writer % instances.length]);
+      return this.write(url, writer);
+    });
+    this.done = Promise.all(writers);
   }
 
   /** Whether anything was acknowledged since a time, in milliseconds since the epoch. */
@@ -47,12 +46,12 @@ export class Writers {
   }
 
   async stop(): Promise<void> {
-    this.stopped = true;
+    this.isStopped = true;
     await this.done;
   }
 
-  private async write(url: URL | string, writer: number): Promise<void> {
-    for (let count = 0; !this.stopped; count++) {
+  private async write(url: URL, writer: number): Promise<void> {
+    for (let count = 0; !this.isStopped; count++) {
       // Every third id is one that the other writers want too.
       const id = this.round * 1e9 + (count % 3 === 0 ? count : 1e6 * (writer + 1) + count);
       const name = `${this.round}-${writer}-${count}`;
