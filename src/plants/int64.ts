@@ -16,8 +16,6 @@ export function isInt64(value: unknown): value is bigint {
  * @returns undefined when the value is not an integer or does not fit 64 bits
  */
 export function parseInt64(literal: string): bigint | undefined {
-  // Most ids: an integer of up to 15 digits is exact as a double.
-  if (/^-?\d{1,15}$/.test(literal)) return BigInt(Number(literal));
   const [, integer = '', fraction = '', exponent = ''] = NUMBER.exec(literal) ?? [];
   // The value is digits × 10^scale, with no zero at either end of digits.
   const digits = withoutOuterZeros(integer + fraction);
