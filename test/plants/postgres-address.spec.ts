@@ -9,6 +9,8 @@ import { until } from '../support/until';
 describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
   let server: PostgresServer;
   let other: PostgresServer;
+  let primary: PostgresServer | undefined;
+  let standby: PostgresServer;
   let proxy: Proxy;
   let repository: PostgresPlantsRepository;
   let errors: string[];
@@ -28,6 +30,8 @@ describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
   afterEach(async () => {
     await repository.onApplicationShutdown();
     await proxy.stop();
+    if (primary) await Promise.all([primary.remove(), standby.remove()]);
+    primary = undefined;
     for (const each of [server, other]) {
       await each.execute('DROP TABLE IF EXISTS plants, plants_migrations');
     }
@@ -44,6 +48,16 @@ describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
   async function identityOf(each: PostgresServer): Promise<string> {
     const [row] = await each.execute('SELECT identity FROM plants_migrations');
     return String(row?.identity);
+  }
+
+  /** Opens the store, with one plant, on a primary that has a standby. */
+  async function openOnPair(): Promise<void> {
+    primary = await PostgresServer.make();
+    standby = await primary.startStandby();
+    await repository.onApplicationShutdown();
+    proxy.lead(primary.port);
+    repository = await PostgresPlantsRepository.open(proxy.url);
+    await insert(1n);
   }
 
   async function expectRefusal(reason: string): Promise<void> {
@@ -86,13 +100,7 @@ describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
   });
 
   it('does not use a standby, and uses it once it is promoted', async () => {
-    await insert(1n);
-    const primary = await PostgresServer.make();
-    const standby = await primary.startStandby();
-    await repository.onApplicationShutdown();
-    proxy.lead(primary.port);
-    repository = await PostgresPlantsRepository.open(proxy.url);
-    await insert(1n);
+    await openOnPair();
     proxy.lead(standby.port);
     proxy.cut();
 
@@ -101,7 +109,6 @@ describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
     await until(() => repository.isReady());
 
     expect([await insert(1n), await insert(2n)]).toEqual(['taken', 'created']);
-    for (const each of [standby, primary]) await each.remove();
   });
 
   it('notices by a new session, though the present ones are in the store', async () => {
@@ -121,21 +128,11 @@ describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
   });
 
   describe('of a server that falls silent', () => {
-    let outcomes: Map<bigint, unknown>;
-    let primary: PostgresServer;
-    let standby: PostgresServer;
+    const outcomes = new Map<bigint, unknown>();
     beforeEach(async () => {
-      primary = await PostgresServer.make();
-      standby = await primary.startStandby();
-      await repository.onApplicationShutdown();
-      proxy.lead(primary.port);
-      repository = await PostgresPlantsRepository.open(proxy.url);
-      await insert(1n);
-      outcomes = new Map();
+      await openOnPair();
+      outcomes.clear();
       proxy.silence();
-    });
-    afterEach(async () => {
-      for (const each of [standby, primary]) await each.remove();
     });
 
     function begin(id: bigint): void {
