@@ -57,12 +57,19 @@ describe('HTTPS', () => {
     return String(subject.CN);
   }
 
-  it('creates plants', async () => {
+  it.each([
+    [
+      'plants',
+      creation(10).text.replace('Host: x', 'Host: x\r\nConnection: close'),
+      { status: 200, body: { name: 'Fern' } },
+    ],
+    ['malformed HTTP', 'garbage\r\n\r\n', { status: 400, body: errorBodies.malformedRequest }],
+  ])('answers %s as HTTP does', async (_what, request, answer) => {
     expect(url.protocol).toBe('https:');
     const socket = await open();
-    socket.write(creation(10).text.replace('Host: x', 'Host: x\r\nConnection: close'));
+    socket.write(request);
 
-    expect(await readAnswers(socket)).toMatchObject([{ status: 200, body: { name: 'Fern' } }]);
+    expect(await readAnswers(socket)).toMatchObject([answer]);
   });
 
   it.each([
@@ -71,33 +78,20 @@ describe('HTTPS', () => {
     ['AES128-GCM-SHA256', false],
     ['ECDHE-RSA-AES128-SHA256', false],
   ])('in TLS 1.2 agrees to %s: %s, also with a new pair', async (ciphers, isAccepted) => {
-    const agrees = () =>
-      new Promise<boolean>((resolve) => {
-        const options = { ciphers, maxVersion: 'TLSv1.2', rejectUnauthorized: false } as const;
-        const socket = connect(Number(url.port), url.hostname, options);
-        socket.on('secureConnect', () => {
-          resolve(true);
-        });
-        socket.on('error', () => {
-          resolve(false);
-        });
-        socket.on('close', () => socket.destroy());
-      });
+    const agrees = () => {
+      const options = { ciphers, maxVersion: 'TLSv1.2', rejectUnauthorized: false } as const;
+      const socket = connect(Number(url.port), url.hostname, options);
+      return once(socket, 'secureConnect')
+        .then(() => true)
+        .catch(() => false)
+        .finally(() => socket.destroy());
+    };
     expect(await agrees()).toBe(isAccepted);
 
     await writePair('second');
     await until(async () => (await currentName()) === 'second');
 
     expect(await agrees()).toBe(isAccepted);
-  });
-
-  it('answers malformed HTTP with the Error body', async () => {
-    const socket = await open();
-    socket.write('garbage\r\n\r\n');
-
-    expect(await readAnswers(socket)).toMatchObject([
-      { status: 400, body: errorBodies.malformedRequest },
-    ]);
   });
 
   it.each(['rsa', 'ec'] as const)(
