@@ -32,6 +32,8 @@ export class Connections {
   private readonly sockets = new Set<Socket>();
   /** The response to the latest request, until that is received and answered. */
   private readonly latest = new WeakMap<Socket, ServerResponse>();
+  /** The responses that are closed although their request is not received completely. */
+  private readonly closed = new WeakSet<ServerResponse>();
   /** The responses whose request is not begun. */
   private readonly waiting = new WeakSet<ServerResponse>();
   /** Why the bytes of a connection cannot be parsed any further. */
@@ -62,9 +64,11 @@ export class Connections {
     this.latest.set(socket, response);
     response.on('close', () => {
       // Idle connections hold no response: with thousands of them, that is memory.
-      if (request.complete && this.latest.get(socket) === response) this.latest.delete(socket);
+      if (!request.complete) this.closed.add(response);
+      else if (this.latest.get(socket) === response) this.latest.delete(socket);
     });
-    if (!socket.writable || before === undefined || before.writableFinished) {
+    // Not once it is finished: Node.js ends the socket of an answer that closes the connection later.
+    if (!socket.writable || before === undefined || this.closed.has(before)) {
       this.begin(request, response, proceed);
       return;
     }
@@ -96,7 +100,7 @@ export class Connections {
     if (!socket.writable || this.faults.has(socket)) return;
     this.faults.set(socket, explainParserError(error));
     const latest = this.latest.get(socket);
-    if (latest === undefined || latest.writableFinished) this.endFaulty(socket);
+    if (latest === undefined || this.closed.has(latest)) this.endFaulty(socket);
     else if (latest.req.complete || latest.headersSent) {
       latest.once('close', () => {
         this.endFaulty(socket);

@@ -204,6 +204,7 @@ describe('HTTP on the wire', () => {
       'GET /health/live HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n',
       [{ status: 200 }],
     ],
+    ['a refused HEAD', 'HEAD / HTTP/1.1\r\nHost: a b\r\n\r\n', [{ status: 400 }]],
     ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', []],
     [
       'a creation that it refuses to ask for its body',
