@@ -42,9 +42,15 @@ export async function plantStore(
   return { code, stdout, stderr: withoutProgress(stderr) };
 }
 
-/** Without the lines that say how far a command is, one every ten seconds. */
+/**
+ * Without the lines of a busy machine: how far a command is, every ten seconds, and that it tries again
+ * because a store did not answer in time.
+ */
 export function withoutProgress(stderr: string): string {
-  return stderr.replaceAll(/^[\d,]+ (?:plants|MiB), .*\n/gm, '');
+  return stderr.replaceAll(
+    /^(?:[\d,]+ (?:plants|MiB), |Trying again for up to a minute: ).*\n/gm,
+    '',
+  );
 }
 
 /** Runs a command to its end on a terminal. What it prints comes as one text. */
