@@ -98,7 +98,9 @@ const list = (what: string, isValid: (member: string) => boolean): Parser<readon
   expected: `a list of ${what}, separated by commas or white space`,
   parse: (text) => {
     const members = membersOf(text);
-    return members.length > 0 && members.every(isValid) ? members : undefined;
+    const invalid = members.find((member) => !isValid(member));
+    if (invalid !== undefined) throw new Error(`"${invalid}" does not belong in a list of ${what}`);
+    return members.length > 0 ? members : undefined;
   },
 });
 

@@ -103,7 +103,7 @@ describe('the command line', () => {
     ],
     [
       { CORS_ORIGINS: 'https://a.example, https://b.example/' },
-      'CORS_ORIGINS must be a list of origins such as https://app.example.org, without path, slash at the end and wildcards, separated by commas or white space',
+      'CORS_ORIGINS: "https://b.example/" does not belong in a list of origins such as https://app.example.org, without path, slash at the end and wildcards',
     ],
     [
       { DATABASE_URL: `sqlite:${__filename}/plants.db` },
