@@ -1,9 +1,7 @@
-import { connect } from 'node:net';
 import fc from 'fast-check';
 import { TOKEN } from './application';
-
-/** Milliseconds after which a connection that should have ended counts as hanging. */
-const HANG = 240_000;
+import { converse, type Leaving } from './conversation';
+import * as load from './load';
 
 /** The largest body that the server of the model takes, in bytes. */
 export const BODY_LIMIT = 1024;
@@ -22,38 +20,16 @@ interface Piece {
   readonly ends: boolean;
 }
 
-/**
- * How a client leaves: it reads its answers and then ends its side, or it ends its side or resets the
- * connection as soon as it has sent all.
- */
-type Leaving = 'read' | 'FIN' | 'RST';
-
-/** What a client does on one connection. */
-interface Script {
-  readonly pieces: readonly Piece[];
-  /** Of the last piece only this share is sent, when the client leaves in the middle of it. */
-  readonly cut: number | undefined;
-  readonly leaving: Leaving;
-  /** Where the bytes are cut into segments, as shares of them, and the pauses before each, in ticks. */
-  readonly segments: readonly { readonly at: number; readonly pause: number }[];
-}
-
+const CREATE = 'POST /plants HTTP/1.1';
 const AUTHORIZED = `Host: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
 const bodyOf = (id: number): string => `{"id":${id},"name":"Fern"}`;
 
-/** A creation, with fields, a start line and a body of the caller's choice. */
-function creation(
-  id: number,
-  fields = '',
-  version = 'HTTP/1.1',
-  method = 'POST /plants',
-  body = bodyOf(id),
-): string {
-  return `${method} ${version}\r\n${AUTHORIZED}${fields}Content-Length: ${body.length}\r\n\r\n${body}`;
-}
+/** A creation, with further fields and a start line of the caller's choice. */
+const creation = (id: number, fields = '', line = CREATE): string =>
+  load.creation(id).text.replace(`${CREATE}\r\n`, `${line}\r\n${fields}`);
 
 /** A request with a body in chunks of a byte or more, in the given framing. */
-function chunked(body: string, fields = '', size = 5, line = 'POST /plants HTTP/1.1'): string {
+function chunked(body: string, fields = '', size = 5, line = CREATE): string {
   const chunks = body.match(new RegExp(`.{1,${size}}`, 'gs')) ?? [];
   const framed = chunks.map((chunk) => `${chunk.length.toString(16)};x="y"\r\n${chunk}\r\n`);
   return `${line}\r\n${AUTHORIZED}${fields}Transfer-Encoding: chunked\r\n\r\n${framed.join('')}0\r\nX: y\r\n\r\n`;
@@ -80,7 +56,8 @@ const expects = 'Expect: 100-continue\r\n';
 const upgrades = 'Connection: Upgrade\r\nUpgrade: h2c\r\n';
 const closes = 'Connection: x, Close\r\n';
 const keeps = 'Connection: Keep-Alive\r\n';
-const tooLong = `{"id":1,"name":"${'x'.repeat(2 * BODY_LIMIT)}"}`;
+const OLD = 'POST /plants HTTP/1.0';
+const LONG_NAME = 'x'.repeat(2 * BODY_LIMIT);
 
 /** Requests after which the connection goes on. */
 const requests: readonly Piece[] = [
@@ -89,7 +66,7 @@ const requests: readonly Piece[] = [
   piece((id) => creation(id, expects)),
   piece((id) => chunked(bodyOf(id), expects)),
   piece((id) => `\r\n\r\n${creation(id)}`),
-  piece((id) => creation(id, '', undefined, 'POST http://x/plants')),
+  piece((id) => creation(id, '', 'POST http://x/plants HTTP/1.1')),
   piece((id) => creation(id).replace(TOKEN, 'x'), 401),
   piece((id) => creation(id).replace('{', '['), 400),
   piece(() => get('/health/live'), 200),
@@ -99,30 +76,30 @@ const requests: readonly Piece[] = [
   piece(() => get('/metrics'), 401),
   piece(creationInside, 404),
   piece((id) => chunked(creation(id), '', 50, 'POST /nope HTTP/1.1'), 404),
-  piece((id) => creation(id, '', undefined, 'PATCH /plants'), 405),
+  piece((id) => creation(id, '', 'PATCH /plants HTTP/1.1'), 405),
 ];
 
 /** What a connection does not survive. */
 const endings: readonly Piece[] = [
   piece((id) => creation(id, expects).replace(TOKEN, 'x'), 401),
   piece((id) => creation(id, closes)),
-  piece((id) => creation(id, '', 'HTTP/1.0')),
-  piece((id) => creation(id, 'Connection: keep-alive, close\r\n', 'HTTP/1.0')),
+  piece((id) => creation(id, '', OLD)),
+  piece((id) => creation(id, 'Connection: keep-alive, close\r\n', OLD)),
   piece((id) => creation(id, upgrades)),
   piece((id) => chunked(bodyOf(id), upgrades)),
   piece(() => get('/health/live', upgrades), 200),
   piece(() => get('/nope', keeps + upgrades, 'HTTP/1.0'), 404),
   piece(() => get('/health/live', expects), 200),
   piece(() => get('/metrics', expects), 401),
-  piece((id) => creation(id, expects, undefined, 'PUT /nope'), 404),
-  piece((id) => creation(id, expects, undefined, 'PUT /plants'), 405),
-  piece((id) => creation(id, '', undefined, 'POST /%zz'), 400),
+  piece((id) => creation(id, expects, 'PUT /nope HTTP/1.1'), 404),
+  piece((id) => creation(id, expects, 'PUT /plants HTTP/1.1'), 405),
+  piece((id) => creation(id, '', 'POST /%zz HTTP/1.1'), 400),
   piece((id) => creation(id, 'Expect: 200-ok\r\n'), 417),
   piece((id) => creation(id).replace('Host: x', 'Host: [zz]'), 400),
-  piece((id) => creation(id, '', 'HTTP/1.0').replace('Host: x', 'Host: a b'), 400),
-  piece(() => creation(0, '', undefined, undefined, tooLong), 400),
+  piece((id) => creation(id, '', OLD).replace('Host: x', 'Host: a b'), 400),
+  piece(() => load.creation(0, LONG_NAME).text, 400),
   piece(() => `POST /plants HTTP/1.1\r\nHost: x\r\nContent-Length: 99999\r\n\r\n`, 400),
-  piece(() => chunked(tooLong, '', 400), 400),
+  piece(() => chunked(`{"id":1,"name":"${LONG_NAME}"}`, '', 400), 400),
   piece(() => badChunk('POST /plants', '0\r\n\r\n').replace('chunked', 'gzip, chunked'), 501),
   piece((id) => broken(chunked(bodyOf(id))), 400),
   piece((id) => broken(chunked(bodyOf(id), closes)), 400),
@@ -140,8 +117,8 @@ const endings: readonly Piece[] = [
 /** A share of some bytes. Integers, because random doubles are nearly all next to 0. */
 const share = fc.nat({ max: 998 }).map((thousandths) => thousandths / 999);
 
-/** Any script: some requests, often an ending, more behind it, in any segments. */
-const anyScript: fc.Arbitrary<Script> = fc.record({
+/** What a client does on one connection: some requests, often an ending, more behind it. */
+const anyScript = fc.record({
   pieces: fc
     .tuple(
       fc.array(fc.constantFrom(...requests), { maxLength: 2 }),
@@ -149,10 +126,13 @@ const anyScript: fc.Arbitrary<Script> = fc.record({
       fc.array(fc.constantFrom(...requests, ...endings), { maxLength: 1 }),
     )
     .map(([before, ending, behind]) => [...before, ...(ending ? [ending] : []), ...behind]),
+  /** Of the last piece only this share is sent, when the client leaves in the middle of it. */
   cut: fc.option(share, { nil: undefined, freq: 3 }),
-  leaving: fc.nat({ max: 9 }).map((ten) => (ten === 0 ? 'RST' : ten === 1 ? 'FIN' : 'read')),
+  leaving: fc.nat({ max: 9 }).map((ten): Leaving => (['RST', 'FIN'] as const)[ten] ?? 'read'),
+  /** Where the bytes are cut, as shares of them, and the pauses before each segment, in ticks. */
   segments: fc.array(fc.record({ at: share, pause: fc.nat({ max: 3 }) }), { maxLength: 8 }),
 });
+type Script = typeof anyScript extends fc.Arbitrary<infer T> ? T : never;
 
 /** What came of many scripts. */
 export interface Report {
@@ -181,103 +161,29 @@ export async function playScripts(url: URL, seed: number, count: number): Promis
 }
 
 async function play(url: URL, script: Script, firstId: number, report: Report): Promise<void> {
-  const { pieces, cut, leaving } = script;
-  const texts = pieces.map(({ bytes }, index) => bytes(firstId + index));
-  if (cut !== undefined) {
-    const last = texts.pop();
-    if (last !== undefined) texts.push(last.slice(0, Math.floor(cut * last.length)));
-  }
-  const { expected, ends, lastCut } = expectedOf(script);
+  const { pieces, cut, leaving, segments } = script;
+  const whole = cut === undefined ? pieces : pieces.slice(0, -1);
+  const texts = pieces.map(({ bytes }, index) => {
+    const text = bytes(firstId + index);
+    return index < whole.length ? text : text.slice(0, (cut ?? 1) * text.length);
+  });
+  const end = whole.findIndex(({ ends }) => ends);
+  const answered = end < 0 ? whole : whole.slice(0, end + 1);
 
-  const received = await send(url, texts.join(''), script, ends ? Infinity : expected.length);
+  const count = end < 0 ? answered.length : Infinity;
+  const statuses = await converse(url, texts.join(''), { segments, leaving, count });
 
-  const created = expected.flatMap(({ creates }, index) => (creates ? [firstId + index] : []));
   const stored = leaving === 'read' ? report.stored : report.maybeStored;
-  for (const id of created) stored.add(id);
+  answered.forEach(({ creates }, index) => creates && stored.add(firstId + index));
   if (leaving !== 'read') return;
-  const statuses = statusesOf(received);
-  const allowed = expected.map((each) => each.statuses);
-  // It may be answered before it is complete, as long as its head is there, or the fault is.
-  if (lastCut && statuses.length > expected.length) allowed.push([...lastCut.statuses, 400]);
+  const allowed = answered.map((each) => each.statuses);
+  // What is cut may be answered before it is complete, as long as its head is there, or the fault is.
+  const lastCut = end < 0 ? pieces[whole.length] : undefined;
+  if (lastCut && statuses.length > answered.length) allowed.push([...lastCut.statuses, 400]);
   const fits =
     statuses.length === allowed.length &&
     allowed.every((each, index) => each.includes(statuses[index] ?? 0));
   if (fits) return;
-  const described = JSON.stringify({ texts, cut, segments: script.segments, statuses });
+  const described = JSON.stringify({ texts, cut, segments, statuses });
   report.faults.push(`${described}: expected ${JSON.stringify(allowed)}`);
-}
-
-/** The pieces to be answered, whether the service ends the connection then, and the one sent in part. */
-function expectedOf({ pieces, cut }: Script): {
-  expected: readonly Piece[];
-  ends: boolean;
-  lastCut?: Piece | undefined;
-} {
-  const whole = cut === undefined ? pieces : pieces.slice(0, -1);
-  const end = whole.findIndex(({ ends }) => ends);
-  if (end >= 0) return { expected: whole.slice(0, end + 1), ends: true };
-  return { expected: whole, ends: false, lastCut: pieces[whole.length] };
-}
-
-/** The final statuses in what came over the wire. */
-function statusesOf(received: string): number[] {
-  const statuses: number[] = [];
-  let rest = received;
-  while (rest !== '') {
-    const end = rest.indexOf('\r\n\r\n') + 4;
-    const head = rest.slice(0, end);
-    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]);
-    if (status !== 100) statuses.push(status);
-    if (Number.isNaN(status) || end < 4) break;
-    rest = rest.slice(end + Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0));
-  }
-  return statuses;
-}
-
-/**
- * Sends a text in the segments of a script, and gives back all that came.
- *
- * @param count how many answers the client reads before it ends its side; unless the service ends first
- */
-async function send(
-  url: URL,
-  text: string,
-  { segments, leaving }: Script,
-  count: number,
-): Promise<string> {
-  const socket = connect({ port: Number(url.port), host: url.hostname, allowHalfOpen: true });
-  socket.setNoDelay();
-  let received = '';
-  const isRead = Promise.withResolvers<undefined>();
-  const look = (): void => {
-    if (statusesOf(received).length >= count) isRead.resolve(undefined);
-  };
-  socket.on('data', (chunk) => {
-    received += chunk.toString('latin1');
-    look();
-  });
-  socket.on('end', isRead.resolve);
-  // A client that has left is not told.
-  socket.on('error', () => undefined);
-  const closed = new Promise((resolve) => socket.once('close', resolve));
-  const hanging = setTimeout(() => {
-    received += '(the connection does not end)';
-    socket.destroy();
-  }, HANG);
-  const cuts = segments
-    .map(({ at, pause }) => ({ at: Math.floor(at * text.length), pause }))
-    .sort((a, b) => a.at - b.at);
-  let sent = 0;
-  for (const { at, pause } of [...cuts, { at: text.length, pause: 1 }]) {
-    for (let tick = 0; tick < pause; tick++) await new Promise(setImmediate);
-    socket.write(text.slice(sent, at), 'latin1');
-    sent = at;
-  }
-  look();
-  if (leaving === 'read') await Promise.race([isRead.promise, closed]);
-  if (leaving === 'RST') setImmediate(() => socket.resetAndDestroy());
-  else socket.end();
-  await closed;
-  clearTimeout(hanging);
-  return received;
 }
