@@ -7,9 +7,6 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 
-/** The status lines of answers. */
-const statuses = (text: string) => text.match(/HTTP\/1\.1 \d+/g)?.map((line) => line.slice(9));
-
 describe('the connections of a server', () => {
   let server: Server;
   let connections: Connections;
@@ -49,33 +46,6 @@ describe('the connections of a server', () => {
     return text;
   }
 
-  it('process one request of a connection at a time, in order', async () => {
-    let [inProgress, most] = [0, 0];
-    handle = (_request, response) => {
-      most = Math.max(most, ++inProgress);
-      response.on('finish', () => inProgress--);
-      setImmediate(() => response.end('answer'));
-    };
-    const socket = open();
-    socket.write(GET.repeat(9) + GET.replace('Host', 'Connection: close\r\nHost'));
-
-    expect(statuses(await received(socket))).toEqual(Array(10).fill('200'));
-    expect(most).toBe(1);
-  });
-
-  it('close each response that was begun before a CONNECT', async () => {
-    const begun = Promise.withResolvers<ServerResponse>();
-    let count = 0;
-    handle = (_request, response) => {
-      count++;
-      begun.resolve(response);
-    };
-    open().write(`${GET}${GET}${GET}CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n`);
-
-    await once(await begun.promise, 'close');
-    expect(count).toBe(1);
-  });
-
   it('read no further while requests pile up', async () => {
     handle = () => undefined;
     const socket = open();
@@ -103,17 +73,6 @@ describe('the connections of a server', () => {
 
     expect(await answers).toMatch(/answer.*connection: close.*answer$/is);
     await drained;
-  });
-
-  it('close one that never sent a byte, when they drain', async () => {
-    const socket = open();
-    const closed = once(socket.resume(), 'close');
-    await once(server, 'connection');
-
-    await connections.drain(60_000);
-
-    await closed;
-    expect(socket.destroyed).toBe(true);
   });
 
   it('are destroyed when their client does not read', async () => {

@@ -4,6 +4,7 @@ import { useFolder } from '../../test/support/folder';
 import { readEnvironment, type Settings } from './environment';
 import { OperatorError } from '../plants/program';
 
+const ISSUER = { AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' };
 const DIGEST = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad';
 
 function errorOf(environment: NodeJS.ProcessEnv): string {
@@ -90,6 +91,21 @@ describe('readEnvironment', () => {
       { ACCESS_LOG: 'TRUE', DOCS: 'false' },
       { accessLog: true, docs: false },
     ],
+    [{ AUTH_TOKENS_FILE: 'tokens.txt' }, { auth: { tokens: [], tokensFile: 'tokens.txt' } }],
+    [
+      {
+        ...ISSUER,
+        AUTH_SCOPE: 'a b',
+        AUTH_SCOPE_METRICS: 'c',
+        AUTH_JWKS_URL: 'http://127.0.0.1/k',
+      },
+      {
+        auth: {
+          ...{ tokens: [], issuer: ISSUER.AUTH_ISSUER, audience: ['plants'] },
+          ...{ scope: 'a b', metricsScope: 'c', jwksUrl: 'http://127.0.0.1/k' },
+        },
+      },
+    ],
   ])('reads %j', (environment, settings) => {
     expect(readEnvironment(environment)).toMatchObject(settings);
   });
@@ -106,43 +122,22 @@ describe('readEnvironment', () => {
     ]);
   });
 
-  it('reads the other sources of tokens', () => {
-    const { auth } = readEnvironment({
-      AUTH_TOKENS_FILE: 'tokens.txt',
-      AUTH_ISSUER: 'https://id.example.org/',
-      AUTH_AUDIENCE: 'https://plants.example.org',
-      AUTH_JWKS_URL: 'http://127.0.0.1:8080/keys',
-      AUTH_SCOPE: 'plants:create plants:all',
-      AUTH_SCOPE_METRICS: 'plants:watch',
-    });
-
-    expect(auth).toEqual({
-      tokens: [],
-      tokensFile: 'tokens.txt',
-      issuer: 'https://id.example.org/',
-      audience: ['https://plants.example.org'],
-      jwksUrl: 'http://127.0.0.1:8080/keys',
-      scope: 'plants:create plants:all',
-      metricsScope: 'plants:watch',
-    });
-  });
-
   /** Environments with one variable each. */
   const each = (name: string, ...values: string[]): NodeJS.ProcessEnv[] =>
     values.map((value) => ({ [name]: value }));
-  const ISSUER = { AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' };
 
   it.each<NodeJS.ProcessEnv>([
     ...each('PORT', '65536', '-1', '3000x', '1e3'),
     ...each('HEALTH_PORT', 'true', '65536'),
     ...each('HOST', 'http://localhost', '[::1', '[localhost]'),
-    ...each('DATABASE_URL', 'plants.db', 'sqlite:', 'mysql://localhost', 'postgres:plants'),
-    ...each('DATABASE_URL', 'postgres://localhost:port/plants', 'postgres://one:70000/p'),
+    ...each('DATABASE_URL', 'plants.db', 'mysql://localhost', 'postgres:plants'),
+    ...each('DATABASE_URL', 'postgres://a:secret@localhost:port/p', 'postgres://one:70000/p'),
     ...[
       ...['?sslmode=prefer', '?sslmode=verify_full', '?sslmode=verify-full&sslmode=disable'],
       ...['?sslmode=verify-full&ssl=false', '?ssl=require', '?ssl=TRUE', '?requiressl=1'],
       ...['?target_session_attrs=primary', '?constructor=x', '#sslmode=require'],
     ].map((end) => ({ DATABASE_URL: `postgres://localhost/plants${end}` })),
+    { DATABASE_URL_FILE: 'postgres://a:secret@b:port/c' },
     ...each('BODY_LIMIT', '0', '1GB', '999999999 MiB'),
     { TLS_CERT: 'a.pem' },
     { TLS_KEY: 'b.pem' },
@@ -159,7 +154,15 @@ describe('readEnvironment', () => {
     { LOG_LEVEL: 'loud' },
     { ACCESS_LOG: 'yes' },
     { DOCS: '1' },
-    ...each('AUTH_TOKENS', 'tök', 'sha256:abc', ',', 'Create', 'scope=create', 'abc scope=read'),
+    ...each(
+      'AUTH_TOKENS',
+      'valid-secret,bäd-secret',
+      'sha256:abc',
+      ',',
+      'Create',
+      'scope=create',
+      'abc scope=read',
+    ),
     ...each('AUTH_TOKENS', 'abc scope=', 'abc scope=Create', 'abc scope=create,abc scope=metrics'),
     ...each('AUTH_TOKENS', 'abc,abc scope=metrics', 'abc scope=create,metrics'),
     { AUTH_SCOPE_METRICS: 'plants' },
@@ -176,8 +179,11 @@ describe('readEnvironment', () => {
     { AUTH_SCOPE: 'a"b', ...ISSUER },
     { SHUTDOWN_GRACE: '10', SHUTDOWN_TIMEOUT: '10' },
     { HEADERS_TIMEOUT: '20', REQUEST_TIMEOUT: '10' },
-  ])('refuses %j and names the variable', (environment) => {
-    expect(errorOf(environment)).toContain(Object.keys(environment)[0]);
+  ])('refuses %j, and names the variable but no secret', (environment) => {
+    const error = errorOf(environment);
+
+    expect(error).toContain(Object.keys(environment)[0]);
+    expect(error).not.toContain('secret');
   });
 
   const IN_MEMORY =
@@ -259,18 +265,11 @@ describe('readEnvironment', () => {
     ]);
   });
 
-  it('ignores what Kubernetes sets for a Service named auth', () => {
-    const environment = {
-      AUTH_SERVICE_HOST: '10.0.0.1',
-      AUTH_SERVICE_PORT: '80',
-      AUTH_SERVICE_PORT_HTTP: '80',
-      AUTH_PORT: 'tcp://10.0.0.1:80',
-      AUTH_PORT_80_TCP: 'tcp://10.0.0.1:80',
-      AUTH_PORT_80_TCP_ADDR: '10.0.0.1',
-      AUTH_DB_SERVICE_HOST: '10.0.0.1',
-    };
-
-    expect(readEnvironment(environment)).toEqual(readEnvironment({}));
+  it.each([
+    ...['AUTH_SERVICE_HOST', 'AUTH_SERVICE_PORT', 'AUTH_SERVICE_PORT_HTTP', 'AUTH_PORT'],
+    ...['AUTH_PORT_80_TCP', 'AUTH_PORT_80_TCP_ADDR', 'AUTH_DB_SERVICE_HOST'],
+  ])('ignores %s, which Kubernetes sets for a Service named auth', (name) => {
+    expect(readEnvironment({ [name]: 'tcp://10.0.0.1:80' })).toEqual(readEnvironment({}));
   });
 
   it('warns of variables that are nearly those of the service', () => {
@@ -300,13 +299,6 @@ describe('readEnvironment', () => {
     ]);
   });
 
-  it('never shows a secret', () => {
-    expect(errorOf({ AUTH_TOKENS: 'valid-secret,bäd-secret' })).not.toContain('secret');
-    for (const name of ['DATABASE_URL', 'DATABASE_URL_FILE']) {
-      expect(errorOf({ [name]: 'postgres://a:secret@b:port/c' })).not.toContain('secret');
-    }
-  });
-
   it.each<[NodeJS.ProcessEnv, string]>([
     [{}, 'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production'],
     [{ AUTH_TOKENS: 'bäd' }, expect.stringMatching(/^AUTH_TOKENS: token 1 must .*$/) as string],
@@ -315,9 +307,5 @@ describe('readEnvironment', () => {
     [ISSUER, ''],
   ])('asks for tokens in production: %j', (environment, error) => {
     expect(errorOf({ NODE_ENV: 'production', ...environment })).toEqual(error);
-  });
-
-  it('returns frozen settings', () => {
-    expect(Object.isFrozen(readEnvironment({}))).toBe(true);
   });
 });

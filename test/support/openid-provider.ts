@@ -53,14 +53,9 @@ export class OpenIdProvider {
     private readonly port: number,
   ) {}
 
-  /** A provider that is not there yet, at an address that is free. */
-  static async reserve(): Promise<OpenIdProvider> {
-    const port = await freePort();
-    return new OpenIdProvider(`http://127.0.0.1:${port}`, port);
-  }
-
   static async start(...keys: SigningKey[]): Promise<OpenIdProvider> {
-    const provider = await OpenIdProvider.reserve();
+    const port = await freePort();
+    const provider = new OpenIdProvider(`http://127.0.0.1:${port}`, port);
     await provider.start(...keys);
     return provider;
   }
