@@ -24,19 +24,24 @@ describe('a creation that waits for 100 Continue', () => {
     await provider.stop();
   });
 
-  const head = (authorization: string, length: number) =>
-    `POST /plants HTTP/1.1\r\nHost: x\r\n${authorization}Expect: 100-continue\r\n` +
+  const GOOD = `Authorization: Bearer ${TOKEN}\r\n`;
+  const head = (authorization: string, length: number, path = '/plants') =>
+    `POST ${path} HTTP/1.1\r\nHost: x\r\n${authorization}Expect: 100-continue\r\n` +
     `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
 
   it.each([
-    ['no token', '', 401, errorBodies.missingCredentials],
-    ['a bad token', 'Authorization: Bearer x\r\n', 401, errorBodies.invalidToken],
-    ['a bad JWT', 'Authorization: Bearer a.b.c\r\n', 401, errorBodies.invalidToken],
-    ['a token for something else', 'Authorization: Bearer scraper\r\n', 403, errorBodies.forbidden],
-  ])('is not asked for its body when it has %s', async (_what, authorization, status, body) => {
-    const answers = await exchange(url, head(authorization, 900_000));
+    ['no token', head('', 900_000), errorBodies.missingCredentials],
+    ['a bad token', head('Authorization: Bearer x\r\n', 9), errorBodies.invalidToken],
+    ['a bad JWT', head('Authorization: Bearer a.b.c\r\n', 9), errorBodies.invalidToken],
+    ['another scope', head('Authorization: Bearer scraper\r\n', 9), errorBodies.forbidden],
+    ['a body that is too long', head(GOOD, 2 ** 21), errorBodies.tooLarge],
+    ['a path that there is not', head(GOOD, 9, '/nothing'), errorBodies.notFound],
+  ])('is not asked for its body when it has %s', async (_what, request, body) => {
+    const status = Math.floor(body.error / 100);
 
-    expect(answers).toMatchObject([{ status, body, headers: { connection: 'close' } }]);
+    expect(await exchange(url, request)).toMatchObject([
+      { status, body, headers: { connection: 'close' } },
+    ]);
   });
 
   it.each([

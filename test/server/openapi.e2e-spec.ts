@@ -114,16 +114,6 @@ describe('the OpenAPI document', () => {
       ([status]) => !['200', '400'].includes(status),
     );
 
-    it.each(additions)('gives status %s the Error body', (_status, { content }) => {
-      const schema = { $ref: '#/components/schemas/Error' };
-      expect(schemasOf(content)).toEqual({ 'application/json': schema });
-    });
-
-    it('names its server by a relative URL, so that it is right below any path, and no contact', () => {
-      expect(document.servers?.map(({ url }) => url)).toEqual(['.']);
-      expect(document.info).not.toHaveProperty('contact');
-    });
-
     it.each(['', 'Fern\n', '\0', 'Fe\0rn', '\n\0'])(
       'takes the text %j by its schema exactly when the service does',
       async (text) => {
@@ -154,28 +144,10 @@ describe('the OpenAPI document', () => {
       });
     });
 
-    it('has one parameter, an optional header, and a header that answers it', () => {
-      expect(createPlant.parameters).toEqual([
-        {
-          name: 'Idempotency-Key',
-          in: 'header',
-          required: false,
-          description: expect.stringContaining('safe to repeat') as string,
-          schema: {
-            type: 'string',
-            minLength: 1,
-            maxLength: 512,
-            pattern: expect.any(String) as string,
-          },
-        },
+    it('has one parameter, an optional header', () => {
+      expect(createPlant.parameters).toMatchObject([
+        { name: 'Idempotency-Key', in: 'header', required: false },
       ]);
-      expect(createPlant.responses['200']?.headers).toEqual({
-        'Idempotent-Replayed': {
-          required: false,
-          description: expect.any(String) as string,
-          schema: { type: 'string', enum: ['true'] },
-        },
-      });
     });
 
     it('takes an Idempotency-Key by its schema exactly when the service does', async () => {

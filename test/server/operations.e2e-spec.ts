@@ -56,14 +56,11 @@ describe.each(stores)('operations of a service with plants in %s', (_name, start
     const authorized = { authorization: `Bearer ${TOKEN}` };
     const metricLines = async () => (await get('/metrics', authorized)).body.split('\n');
 
-    it('are Prometheus text', async () => {
-      const response = await get('/metrics', authorized);
+    it('are Prometheus text, and report the version', async () => {
+      const { headers, body } = await get('/metrics', authorized);
 
-      expect(response.statusCode).toBe(200);
-      expect(response.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
-      for (const line of response.body.trimEnd().split('\n')) {
-        expect(line).toMatch(/^$|^# (HELP|TYPE) \w+ .+$|^\w+(\{(\w+="[^"\n]*",?)+\})? (\S+)$/);
-      }
+      expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+      expect(body).toMatch(/^plant_store_build_info\{version="\d+\.\d+\.\d+"\} 1$/m);
     });
 
     it('count creations by outcome and errors by number', async () => {
@@ -112,36 +109,19 @@ describe.each(stores)('operations of a service with plants in %s', (_name, start
         ]),
       );
     });
-
-    it('report the queue, the readiness, the event loop, the process and the version', async () => {
-      const { body } = await get('/metrics', authorized);
-
-      expect(body).toContain('\nplant_store_queue_length 0\n');
-      expect(body).toContain('\nplant_store_ready 1\n');
-      expect(body).toMatch(/\nplant_store_build_info\{version="\d+\.\d+\.\d+"\} 1\n/);
-      expect(body).toMatch(/\nnodejs_eventloop_lag_p99_seconds \d/);
-      expect(body).toMatch(/\nprocess_resident_memory_bytes \d/);
-    });
   });
 
-  describe('overload', () => {
-    it('refuses a creation without reading its token or body while too many plants wait', async () => {
-      jest
-        .spyOn(application.app.get(PlantsRepository, { strict: false }), 'isFull')
-        .mockReturnValue(true);
+  it('refuses a creation without reading its token or body while too many plants wait', async () => {
+    const repository = application.app.get(PlantsRepository, { strict: false });
+    jest.spyOn(repository, 'isFull').mockReturnValue(true);
+    const url = await application.listen();
+    const head = 'POST /plants?x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n';
 
-      const url = await application.listen();
-      const head = 'POST /plants?x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n';
+    const answers = await exchange(url, `${head}\r\n${head}Connection: close\r\n\r\n`);
 
-      const answers = await exchange(url, `${head}\r\n${head}Connection: close\r\n\r\n`);
-
-      const refusal = {
-        status: 503,
-        body: errorBodies.unavailable,
-        headers: { 'retry-after': '1', 'x-request-id': expect.any(String) as string },
-      };
-      expect(answers).toMatchObject([refusal, refusal]);
-    });
+    const headers = { 'retry-after': '1', 'x-request-id': expect.any(String) as string };
+    const refusal = { status: 503, body: errorBodies.unavailable, headers };
+    expect(answers).toMatchObject([refusal, refusal]);
   });
 });
 
