@@ -5,16 +5,16 @@ import { setTimeout } from 'node:timers/promises';
 import { join } from 'node:path';
 import { createLogger } from '../../src/server/logger';
 import { NestLogger } from '../../src/server/nest-logger';
-import { TestApplication, TOKEN } from '../support/application';
+import { TOKEN } from '../support/application';
 import { freePort } from '../support/free-port';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { PROGRAM } from '../support/plant-store';
 import { programEnvironment } from '../support/run-folder';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
 import { exchange } from '../support/wire';
 
-const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
 const FERN = '{"id":1,"name":"Fern"}';
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
@@ -44,7 +44,7 @@ describe('the log', () => {
         level: 50,
         requestId: 'abc',
         traceparent: TRACEPARENT,
-        context: 'Errors',
+        trace_id: TRACEPARENT.slice(3, 35),
         msg: expect.stringMatching(/^50300 /) as string,
         err: { message: expect.stringMatching(/plants\.db: .*database is locked/) as string },
       },
@@ -159,18 +159,6 @@ describe('the log', () => {
       await provider.stop();
     });
 
-    it('has the traceparent of a request, and its trace id, if that is well-formed', async () => {
-      await start({ ACCESS_LOG: 'true' });
-      for (const traceparent of [TRACEPARENT, `${TRACEPARENT}x`]) {
-        await service.post(FERN, { 'x-request-id': 'abc', traceparent });
-      }
-
-      expect(await requests('requestId', 'traceparent', 'trace_id')).toEqual([
-        { requestId: 'abc', traceparent: TRACEPARENT, trace_id: TRACEPARENT.slice(3, 35) },
-        { requestId: 'abc' },
-      ]);
-    });
-
     it('has a line for what is refused before any router, without passwords', async () => {
       await start({ ACCESS_LOG: 'true' });
       for (const [target, id, field] of [
@@ -266,38 +254,14 @@ describe('a log output', () => {
   });
 });
 
-it('leaves nothing on the process when applications end', async () => {
-  await (await TestApplication.start()).stop();
-  const before = process.listenerCount('exit');
+it.each([
+  [false, /^{"level":50,.*"context":"Store","err":{.*"message":"gone".*},"msg":"no store"}\n$/],
+  [true, /ERROR.*: .*Store: no store.*\n {4}err: [^]* {4}Error: gone\n/],
+])("the log of Nest's Logger is for programs, or readable on a terminal (%j)", (isTTY, pattern) => {
+  let text = '';
+  const output = { isTTY, write: (line: string) => (text += line) };
 
-  for (let count = 0; count < 12; count++) await (await TestApplication.start()).stop();
+  new NestLogger(createLogger('info', output)).error(new Error('gone'), 'no store', 'Store');
 
-  expect(process.listenerCount('exit')).toBe(before);
-});
-
-describe("the log of Nest's Logger", () => {
-  function written(isTTY: boolean, ...parameters: Parameters<NestLogger['error']>): string {
-    let text = '';
-    const output = { isTTY, write: (line: string) => (text += line) };
-    new NestLogger(createLogger('info', output)).error(...parameters);
-    return text;
-  }
-
-  it.each([
-    [[new Error('gone'), 'no store'], { msg: 'no store', err: { message: 'gone' } }],
-    // Nest's Logger passes an error without a stack this way.
-    [['gone', undefined], { msg: 'gone' }],
-  ])('is JSON unless the output is a terminal: %j', ([error, more], line) => {
-    expect(JSON.parse(written(false, error, more, 'Store'))).toMatchObject({
-      ...line,
-      level: 50,
-      context: 'Store',
-    });
-  });
-
-  it('is readable on a terminal', () => {
-    expect(written(true, new Error('gone'), 'no store', 'Store')).toMatch(
-      /ERROR.*: .*Store: no store.*\n {4}err: [^]* {4}Error: gone\n/,
-    );
-  });
+  expect(text).toMatch(pattern);
 });

@@ -1,10 +1,13 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadAll } from 'js-yaml';
+import type { StatefulSetSpec } from 'kubernetes-types/apps/v1';
+import type { Container, ServiceSpec } from 'kubernetes-types/core/v1';
 import { version } from '../../package.json';
 import { readEnvironment } from '../../src/server/environment';
 import { TOKEN } from '../support/application';
 import { makeFolder, removeFolder } from '../support/folder';
+import { plantStore } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { run } from '../support/run';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
@@ -17,7 +20,6 @@ import { until } from '../support/until';
  */
 
 const ROOT = join(__dirname, '../..');
-const PROGRAM = join(ROOT, 'dist/program/plant-store.js');
 
 interface Document {
   readonly apiVersion: string;
@@ -25,46 +27,8 @@ interface Document {
   readonly spec: unknown;
 }
 
-interface Probe {
-  readonly httpGet: { readonly path: string; readonly port: string };
-  readonly periodSeconds: number;
-  readonly failureThreshold: number;
-}
-
-interface Container {
-  readonly image: string;
-  readonly resources: Record<'requests' | 'limits', object>;
-  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
-  readonly env: readonly {
-    readonly name: string;
-    readonly value?: string;
-    readonly valueFrom?: { readonly secretKeyRef: { readonly name: string; readonly key: string } };
-  }[];
-  readonly startupProbe: Probe;
-  readonly livenessProbe: Probe;
-  readonly readinessProbe: Probe;
-  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
-}
-
-interface Workload {
-  readonly replicas: number;
-  readonly selector: { readonly matchLabels: object };
-  readonly template: {
-    readonly metadata: { readonly labels: object };
-    readonly spec: {
-      readonly terminationGracePeriodSeconds: number;
-      readonly securityContext: Record<'runAsUser' | 'runAsGroup', number> & { fsGroup?: number };
-      readonly topologySpreadConstraints?: readonly object[];
-      readonly containers: readonly [Container];
-    };
-  };
-  readonly volumeClaimTemplates?: readonly { readonly metadata: { readonly name: string } }[];
-}
-
-interface ServiceSpec {
-  readonly selector: object;
-  readonly ports: readonly { readonly targetPort: string }[];
-}
+/** An object of Kubernetes, for reading what a manifest has: any member may be absent. */
+type Whole<T> = T extends object ? { [Key in keyof T]-?: Whole<NonNullable<T[Key]>> } : T;
 
 interface ComposeService {
   readonly '<<'?: ComposeService;
@@ -136,81 +100,68 @@ it('have the types that the Kubernetes API has, and no other fields', async () =
   expect(compiled).toEqual({ code: 0, stdout: '', stderr: '' });
 });
 
-it.each(readdirSync(join(ROOT, '.github/workflows')))(
-  '%s names each action by its commit',
-  (file) => {
-    const actions = read(`.github/workflows/${file}`).match(/(?<=uses: ).*/g) ?? [];
-
-    expect(actions).not.toEqual([]);
-    expect(actions.filter((action) => !/@[0-9a-f]{40} # v/.test(action))).toEqual([]);
-  },
-);
-
 describe.each(MANIFESTS)('%s', (file) => {
-  const workload = specOf(file, ['StatefulSet', 'Deployment']) as Workload;
+  const isSqlite = file === 'docs/deploy/kubernetes.yaml';
+  const { selector, ports } = specOf(file, ['Service']) as Whole<ServiceSpec>;
+  const workload = specOf(file, ['StatefulSet', 'Deployment']) as Whole<StatefulSetSpec>;
   const { spec: pod, metadata } = workload.template;
-  const [container] = pod.containers;
+  const [container] = pod.containers as [Whole<Container>];
   const secrets: Record<string, () => string> = {
     tokens: () => TOKEN,
     'database-url': () => postgres.url(),
   };
   const environment = (): Record<string, string> =>
     Object.fromEntries(
-      container.env.map(({ name, value, valueFrom }) => [
-        name,
-        value ?? secrets[valueFrom?.secretKeyRef.key ?? '']?.() ?? '',
+      container.env.map((each) => [
+        each.name,
+        Object.hasOwn(each, 'value')
+          ? each.value
+          : (secrets[each.valueFrom.secretKeyRef.key]?.() ?? ''),
       ]),
     );
 
   it('names what the image has', () => {
-    const { selector, ports } = specOf(file, ['Service']) as ServiceSpec;
     const [port] = container.ports;
+    const { labels } = metadata;
 
     expect(container.image).toBe(`registry.example/plant-store:${version}`);
     expect(new Set(page.match(/plant-store:\d\S*/g))).toEqual(new Set([`plant-store:${version}`]));
-    for (const { valueFrom } of container.env.filter((each) => each.valueFrom)) {
-      const { name, key } = valueFrom?.secretKeyRef ?? {};
+    for (const { valueFrom } of container.env.filter((each) => Object.hasOwn(each, 'valueFrom'))) {
+      const { name, key } = valueFrom.secretKeyRef;
       expect(page).toMatch(new RegExp(`create secret generic ${name} .*--from-literal=${key}=`));
     }
     expect(String(port?.containerPort)).toBe(image.PORT);
     expect(dockerfile).toContain(`\nEXPOSE ${image.PORT}\n`);
     expect(ports.map(({ targetPort }) => targetPort)).toEqual([port?.name]);
-    expect([selector, workload.selector.matchLabels]).toEqual([metadata.labels, metadata.labels]);
+    expect([selector, workload.selector.matchLabels]).toEqual([labels, labels]);
     const { runAsUser, runAsGroup, fsGroup } = pod.securityContext;
     expect([runAsUser, runAsGroup].map(String)).toEqual([imageUser, imageGroup]);
-    const hasVolume = !environment().DATABASE_URL?.startsWith('postgres');
-    expect(container.volumeMounts?.map(({ mountPath }) => mountPath)).toEqual(
-      hasVolume ? ['/data'] : undefined,
-    );
-    expect(fsGroup).toBe(hasVolume ? runAsGroup : undefined);
-    expect(workload.volumeClaimTemplates?.map((claim) => claim.metadata.name)).toEqual(
-      container.volumeMounts?.map(({ name }) => name),
+    expect(fsGroup).toBe(isSqlite ? runAsGroup : undefined);
+    expect({ mounts: container.volumeMounts, claims: workload.volumeClaimTemplates }).toMatchObject(
+      isSqlite
+        ? {
+            mounts: [{ name: 'data', mountPath: '/data' }],
+            claims: [{ metadata: { name: 'data' } }],
+          }
+        : { mounts: undefined, claims: undefined },
     );
   });
 
-  it('meets the restricted Pod Security Standard and the rules of Polaris', () => {
-    const { selector } = specOf(file, ['Service']) as ServiceSpec;
-
+  it('meets the restricted Pod Security Standard, and admits callers to its port', () => {
     expect(pod.securityContext).toMatchObject({
       runAsNonRoot: true,
       seccompProfile: { type: 'RuntimeDefault' },
     });
     expect(container).toMatchObject({
-      imagePullPolicy: 'Always',
       securityContext: {
         allowPrivilegeEscalation: false,
         readOnlyRootFilesystem: true,
         capabilities: { drop: ['ALL'] },
       },
     });
-    for (const amounts of Object.values(container.resources)) {
-      expect(Object.keys(amounts)).toEqual(['cpu', 'memory']);
-    }
     const ingress = [{ ports: [{ port: container.ports[0]?.name }] }];
     const policy = { podSelector: { matchLabels: selector }, ingress };
     expect(specOf(file, ['NetworkPolicy'])).toMatchObject(policy);
-    const spreads = pod.topologySpreadConstraints ?? [];
-    expect(spreads).toHaveLength(workload.replicas - 1);
   });
 
   it('leaves the program the time to end', () => {
@@ -230,9 +181,8 @@ describe.each(MANIFESTS)('%s', (file) => {
       expect(await service.statusOf(httpGet.path)).toBe(200);
       expect(names).toContain(httpGet.port);
     }
-    const health = await run(process.execPath, [PROGRAM, 'health', '--ready'], {
-      env: { ...settings, PORT: (await service.url()).port },
-    });
+    const { port } = await service.url();
+    const health = await plantStore(['health', '--ready'], { ...settings, PORT: port });
     expect(health).toMatchObject({ code: 0 });
 
     service.kill('SIGTERM');

@@ -28,14 +28,6 @@ const isUpgrade = ({ msg }: Record<string, unknown>) => String(msg).includes('sc
 describe('the service as a process', () => {
   const home = useServiceHome();
 
-  it("logs under the names of Nest's classes, although it is bundled", async () => {
-    const service = await home.start({ LOG_LEVEL: 'debug' });
-
-    expect(service.stdout).toContain('"level":20,"time"');
-    expect(service.stdout).toContain('"context":"RouterExplorer"');
-    expect(service.stdout).toMatch(/"Plants are stored in the SQLite file \/.*plants\.db"/);
-  });
-
   describe('without AUTH_TOKENS', () => {
     it.each([
       ['127.0.0.1', '127.0.0.1', '127.0.0.1'],
@@ -91,15 +83,15 @@ describe('the service as a process', () => {
     });
 
     it('prints another id and another token at the next start', async () => {
-      const lines = [];
+      const seen = new Set<string | undefined>();
       for (let start = 0; start < 2; start++) {
         const service = home.begin();
-        lines.push((await printed(service, /Bearer (\S+)' .*"id":(\d+)/, 'stderr')).slice(1));
+        const [, token, id] = await printed(service, /Bearer (\S+)' .*"id":(\d+)/, 'stderr');
+        seen.add(token).add(id);
         await service.end();
       }
 
-      expect(lines[0]?.[0]).not.toBe(lines[1]?.[0]);
-      expect(lines[0]?.[1]).not.toBe(lines[1]?.[1]);
+      expect(seen.size).toBe(4);
     });
   });
 
@@ -158,10 +150,6 @@ describe('the service as a process', () => {
 
   it.each([
     [
-      { PORT: 'x', DOCS: 'x' },
-      /^PORT must be a port from 0 to 65535\nDOCS must be true or false\n$/,
-    ],
-    [
       { HOST: '192.0.2.1' },
       /^Cannot listen on 192\.0\.2\.1:0: address not available\. Change HOST\.\n$/,
     ],
@@ -217,7 +205,8 @@ describe('the service as a process', () => {
 
   describe.each(['SIGTERM', 'SIGINT'] as const)('on %s', (signal) => {
     it('ends with 0 while idle connections are open, says so, and leaves a single file', async () => {
-      const service = await home.start();
+      // Longer than the test may take.
+      const service = await home.start({ SHUTDOWN_TIMEOUT: '10m' });
       const url = await service.url();
       const idle = open(url);
       const used = open(url);

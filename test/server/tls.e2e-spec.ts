@@ -10,28 +10,21 @@ import { errorBodies } from '../support/error-bodies';
 import { useFolder } from '../support/folder';
 import { creation } from '../support/load';
 import { plantStore } from '../support/plant-store';
-import { ServiceProcess } from '../support/service-process';
+import { ServiceProcess, useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 import { readAnswers } from '../support/wire';
 
+const FILES = { TLS_CERT: 'cert.pem', TLS_KEY: 'key.pem' };
+
 describe('HTTPS', () => {
-  const folder = useFolder();
+  const home = useServiceHome();
   let service: ServiceProcess;
   let url: URL;
   beforeEach(async () => {
     await writePair('first');
-    await start();
-  });
-  afterEach(async () => {
-    service.kill('SIGTERM');
-    await service.ended;
-  });
-
-  async function start(environment: NodeJS.ProcessEnv = {}): Promise<void> {
-    const files = { TLS_CERT: 'cert.pem', TLS_KEY: 'key.pem' };
-    service = await ServiceProcess.start(folder, { ...files, ...environment });
+    service = await home.start(FILES);
     url = await service.url();
-  }
+  });
 
   async function writePair(commonName: string): Promise<void> {
     const { cert, private: key } = await makePair(commonName);
@@ -40,8 +33,8 @@ describe('HTTPS', () => {
   }
 
   function replace(name: string, text: string): void {
-    writeFileSync(join(folder, 'new'), text);
-    renameSync(join(folder, 'new'), join(folder, name));
+    writeFileSync(join(home.folder, 'new'), text);
+    renameSync(join(home.folder, 'new'), join(home.folder, name));
   }
 
   async function open(): Promise<TLSSocket> {
@@ -109,9 +102,8 @@ describe('HTTPS', () => {
   );
 
   it('closes a connection without a handshake, and does not count it as a request', async () => {
-    service.kill('SIGKILL');
-    await service.ended;
-    await start({ HEADERS_TIMEOUT: '5s' });
+    const other = await home.start({ ...FILES, HEADERS_TIMEOUT: '5s' });
+    url = await other.url();
     const silent = connectPlainly(Number(url.port), url.hostname).resume();
     silent.on('error', () => undefined);
     await once(silent, 'connect');
@@ -153,7 +145,7 @@ describe('HTTPS with invalid files', () => {
       const isSwapped = what === 'swapped files';
       writeFileSync(join(folder, 'cert.pem'), isSwapped ? key : cert);
       writeFileSync(join(folder, 'key.pem'), isSwapped ? cert : other.private);
-      const environment = { AUTH_TOKENS: 'x', TLS_CERT: 'cert.pem', TLS_KEY: 'key.pem' };
+      const environment = { AUTH_TOKENS: 'x', ...FILES };
 
       const service = new ServiceProcess(folder, environment);
       const check = await plantStore(['check'], environment, { cwd: folder });
