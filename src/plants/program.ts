@@ -4,12 +4,7 @@
  */
 
 // The server guards and answers with the parts of the module, also where no route of Nest is asked.
-export {
-  isAuthConfigured,
-  type ServiceAuthOptions,
-  validateAuthOptions,
-} from './auth/auth.options';
-export { hashToken } from './auth/bearer-token';
+export * from './auth/auth.options';
 export { BearerGuard, RequiredScope } from './auth/bearer.guard';
 export { identityOf, scopes } from './auth/caller';
 export { assertKeysOfIssuer, TokenVerifier } from './auth/token-verifier';
@@ -18,7 +13,7 @@ export * from './errors/errors';
 export * from './errors/operator.error';
 export { collectBytes, declareBytes } from './host/read-body';
 export { ErrorFilter, securityHeaders } from './http/error.filter';
-export { FailureLog, LogThrottle } from './http/failure-log';
+export { LogThrottle } from './http/failure-log';
 export { fieldValues, pathOf } from './http/request';
 export { IDEMPOTENT_REPLAYED } from './idempotency-key';
 export * from './plants.channels';
@@ -40,9 +35,4 @@ export { hasSameContent } from './plant';
 export { openRepository } from './persistence/open-repository';
 export { PostgresPlantsRepository } from './persistence/postgres/postgres-plants.repository';
 export { makeDirectory, syncDirectory } from './persistence/sqlite/sqlite.files';
-export {
-  checkSqlite,
-  copySqlite,
-  describeSqlite,
-  replaceSqlite,
-} from './persistence/sqlite/sqlite.maintenance';
+export * from './persistence/sqlite/sqlite.maintenance';

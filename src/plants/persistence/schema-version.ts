@@ -1,6 +1,3 @@
-/** Logs a line before the schema of an earlier version is changed. */
-export type LogUpgrade = (line: string) => void;
-
 export function describeUpgrade(from: number, to: number): string {
   return `The schema of the store is being brought from version ${from} to ${to}. An earlier version of the program cannot use the store afterwards.`;
 }
