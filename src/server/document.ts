@@ -1,12 +1,7 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
-import { errorCatalogue, type ErrorKind, PlantsModule } from '../plants';
+import { errorCatalogue, PlantsModule } from '../plants';
 import { type CatalogueEntry, errorResponses, SCHEMA_PREFIX } from '../plants/program';
-
-/** All errors but the answers to unknown paths and methods, which no operation gives. */
-const KINDS = (Object.keys(errorCatalogue) as ErrorKind[]).filter(
-  (kind) => ![404, 405].includes(errorCatalogue[kind].status),
-);
 
 /** Creates the OpenAPI document of the contract from the decorators. */
 export function createDocument(app: INestApplication): OpenAPIObject {
@@ -25,15 +20,19 @@ export function createDocument(app: INestApplication): OpenAPIObject {
     include: [PlantsModule],
     operationIdFactory: (_controller, method) => `${method}Plant`,
   });
-  // The server itself refuses requests too, with more errors than the route.
+  // The server itself refuses requests too, with more errors than the route: all but the answers to
+  // unknown paths and methods.
   const operation = document.paths['/plants']?.post;
   if (!operation) throw new Error('The document has no operation to create a plant.');
-  Object.assign(operation.responses, errorResponses(KINDS));
+  Object.assign(
+    operation.responses,
+    errorResponses(({ status }) => ![404, 405].includes(status)),
+  );
   // DocumentBuilder adds an empty contact.
   delete document.info.contact;
-  const { schemas = {} } = document.components ?? {};
-  document.components = { ...document.components, schemas: withInheritance(schemas) };
-  return withoutPrefix(document) as OpenAPIObject;
+  declareInheritance(document.components?.schemas ?? {});
+  // Only a host's document needs the prefix of schema names.
+  return JSON.parse(JSON.stringify(document).replaceAll(SCHEMA_PREFIX, '')) as OpenAPIObject;
 }
 
 const TOKEN =
@@ -68,23 +67,11 @@ type Schemas = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>;
  * Declares NewPlant as the contract does: a Plant with an id. `@nestjs/swagger` copies the members of
  * the base class into the derived schema instead.
  */
-function withInheritance(schemas: Schemas): Schemas {
+function declareInheritance(schemas: Schemas): void {
   const name = `${SCHEMA_PREFIX}NewPlant`;
   const flattened = schemas[name];
   const id = flattened && 'properties' in flattened ? flattened.properties?.id : undefined;
   if (id === undefined) throw new Error('The schema of NewPlant has no id.');
   const own = { type: 'object', properties: { id }, required: ['id'] };
-  return { ...schemas, [name]: { allOf: [{ $ref: '#/components/schemas/Plant' }, own] } };
-}
-
-/** A part of the document without the prefix of schema names, which only a host's document needs. */
-function withoutPrefix(part: unknown): unknown {
-  if (Array.isArray(part)) return part.map(withoutPrefix);
-  if (typeof part === 'string' && part.startsWith('#')) return part.replace(SCHEMA_PREFIX, '');
-  if (typeof part !== 'object' || part === null) return part;
-  const members = Object.entries(part).map(([name, value]): [string, unknown] => [
-    name.replace(SCHEMA_PREFIX, ''),
-    withoutPrefix(value),
-  ]);
-  return Object.fromEntries(members);
+  schemas[name] = { allOf: [{ $ref: '#/components/schemas/Plant' }, own] };
 }

@@ -31,9 +31,8 @@ const SEPARATE_STATUSES = [400, 401, 403, 429, 503, 504];
 const catalogue = Object.entries(errorCatalogue) as [ErrorKind, CatalogueEntry][];
 
 /** The errors of the operation in any host: what a creation can come to, and what guards refuse. */
-const OWN_KINDS = catalogue
-  .filter(([, { outcome, status }]) => outcome !== undefined || [401, 403].includes(status))
-  .map(([kind]) => kind);
+const isOwn = ({ outcome, status }: CatalogueEntry): boolean =>
+  outcome !== undefined || [401, 403].includes(status);
 
 const challenge = {
   description: 'The bearer challenge, RFC 6750 section 3',
@@ -72,9 +71,11 @@ const messageOfKind: Partial<Record<ErrorKind, string>> = {
  * Describes errors of the catalogue as the responses of an operation, by status: one for each separate
  * status and one for the rest, with an example and the meaning of each number.
  */
-export function errorResponses(kinds: readonly ErrorKind[]): Record<string, object> {
+export function errorResponses(
+  isIncluded: (entry: CatalogueEntry) => boolean,
+): Record<string, object> {
   const kindsByStatus = Map.groupBy(
-    catalogue.filter(([kind]) => kinds.includes(kind)),
+    catalogue.filter(([, entry]) => isIncluded(entry)),
     ([, { status }]) => (SEPARATE_STATUSES.includes(status) ? status : 'default'),
   );
   const responses = [...kindsByStatus].map(([status, kindsOfStatus]): [string, object] => {
@@ -92,7 +93,7 @@ export function errorResponses(kinds: readonly ErrorKind[]): Record<string, obje
 
 /** Declares the errors of the module's own operation, as {@link errorResponses} describes them. */
 export function ApiErrorResponses(): ClassDecorator {
-  const responses = Object.entries(errorResponses(OWN_KINDS));
+  const responses = Object.entries(errorResponses(isOwn));
   return applyDecorators(
     ApiExtraModels(ErrorDto),
     ...responses.map(([status, response]) =>
