@@ -20,10 +20,10 @@ export const DEFAULT_DATABASE: DatabaseUrl = { sqlite: 'data/plants.db' };
 export function readDatabase(environment: NodeJS.ProcessEnv): DatabaseSettings {
   const url = environment.DATABASE_URL?.trim();
   const file = environment.DATABASE_URL_FILE?.trim();
-  if (!file) return url ? parseAs('DATABASE_URL', () => url) : DEFAULT_DATABASE;
+  if (!file) return url ? parseDatabaseUrl(url, 'DATABASE_URL') : DEFAULT_DATABASE;
   if (url) throw new OperatorError('DATABASE_URL_FILE and DATABASE_URL must not both be set');
   const readFile = (): DatabaseUrl =>
-    parseAs('DATABASE_URL_FILE', () => readSettingFile(file).trim());
+    parseDatabaseUrl(readSettingFile(file, 'DATABASE_URL_FILE').trim(), 'DATABASE_URL_FILE');
   const database = readFile();
   if ('sqlite' in database) return database;
   return {
@@ -37,22 +37,16 @@ export function readDatabase(environment: NodeJS.ProcessEnv): DatabaseSettings {
   };
 }
 
-/** @throws OperatorError when the URL cannot be read or is invalid; the message begins with the name */
-function parseAs(variable: string, read: () => string): DatabaseUrl {
-  try {
-    return parseDatabaseUrl(read());
-  } catch (cause) {
-    throw new OperatorError(`${variable} ${(cause as Error).message}`);
-  }
-}
-
-/** @throws Error when the URL is invalid; the message continues a sentence that begins with its name */
-function parseDatabaseUrl(text: string): DatabaseUrl {
+/** @throws OperatorError when the URL is invalid; the message begins with the name of the variable */
+function parseDatabaseUrl(text: string, variable: string): DatabaseUrl {
   const [, path] = /^sqlite:(?!.*\0)(.*)$/s.exec(text) ?? [];
   const fault = path === undefined ? findUrlFault(text) : describeUnusablePath(path);
   if (fault !== undefined) {
-    throw new Error(fault.replace(/^must be (?=postgres)/, '$&sqlite:PATH, or '));
+    const clause = fault.replace(/^must be (?=postgres)/, '$&sqlite:PATH, or ');
+    throw new OperatorError(`${variable} ${clause}`);
   }
-  if (path?.includes('?')) throw new Error('must not have parameters after sqlite:PATH');
+  if (path?.includes('?')) {
+    throw new OperatorError(`${variable} must not have parameters after sqlite:PATH`);
+  }
   return path === undefined ? { postgres: text } : { sqlite: path };
 }

@@ -14,12 +14,7 @@ const LINE = /^\s*(?:(?:export\s+)?[A-Za-z_]\w*\s*=.*|#.*)?$/;
  * @throws OperatorError when the file cannot be read, or has a line that assigns nothing
  */
 export function addEnvFile(file: string, environment: NodeJS.ProcessEnv): void {
-  let content: string;
-  try {
-    content = readSettingFile(file);
-  } catch (error) {
-    throw new OperatorError(`--env-file ${file} ${(error as Error).message}`);
-  }
+  const content = readSettingFile(file, `--env-file ${file}`);
   const lines = content
     .replace(QUOTED_VALUE, (value) => value.replace(/[^\n]/g, ''))
     .split(/\r?\n/);
@@ -33,15 +28,16 @@ export function addEnvFile(file: string, environment: NodeJS.ProcessEnv): void {
 /**
  * Reads a text file.
  *
- * @throws Error when it cannot be read. The message has the reason, but not the path, which may be a
+ * @param setting begins the message
+ * @throws OperatorError when it cannot be read. It has the reason, but not the path, which may be a
  *   secret given to the wrong variable.
  */
-export function readSettingFile(path: string): string {
+export function readSettingFile(path: string, setting: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
     const { errno, message } = error as NodeJS.ErrnoException;
     const reason = errno === undefined ? message : getSystemErrorMessage(errno);
-    throw new Error(`cannot be read: ${reason}`, { cause: error });
+    throw new OperatorError(`${setting} cannot be read: ${reason}`);
   }
 }
