@@ -1,7 +1,9 @@
+import { setTimeout } from 'node:timers/promises';
+
 /**
  * Waits for a promise up to a time limit. The work behind the promise is not cancelled.
  *
- * @param signal ends the wait early, with its reason
+ * @param signal ends the wait early
  * @throws Error when the time limit is reached
  */
 export async function withTimeout<T>(
@@ -9,18 +11,8 @@ export async function withTimeout<T>(
   milliseconds: number,
   signal?: AbortSignal,
 ): Promise<T> {
-  const { promise: ended, reject } = Promise.withResolvers<never>();
-  const timeout = new Error('there was no answer within the time limit');
-  const timer = setTimeout(reject, milliseconds, timeout).unref();
-  const onAbort = (): void => {
-    reject(signal?.reason);
-  };
-  if (signal?.aborted) onAbort();
-  signal?.addEventListener('abort', onAbort);
-  try {
-    return await Promise.race([work, ended]);
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener('abort', onAbort);
-  }
+  const timeout = setTimeout(milliseconds, undefined, { signal, ref: false }).then(() => {
+    throw new Error('there was no answer within the time limit');
+  });
+  return Promise.race([work, timeout]);
 }
