@@ -35,8 +35,8 @@ export function observeAnswers(
     if (error.outcome && request && isCreation(request)) failures.set(request, error.outcome);
   });
   subscribe(instance, refusalChannel, (message) => {
-    const { request: raw, requestId: id, status } = message as Refusal;
-    listener({ id, raw, status, ms: 0, outcome: failures.get(raw) });
+    const refusal = message as Refusal;
+    listener({ ...refusal, ms: 0, outcome: failures.get(refusal.raw) });
   });
   instance.addHook('onResponse', (request: KnownRequest, reply, done) => {
     const { id, raw, caller, plantId, is404, routeOptions } = request;

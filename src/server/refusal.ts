@@ -4,12 +4,10 @@ import type { PlantStoreError } from '../plants';
 import { errorChannel, type ErrorEvent, securityHeaders } from '../plants/program';
 import { corsFields } from './cors';
 import { endAndLinger } from './linger';
-import { requestId } from './request-context';
+import { type LoggedRequest, requestId } from './request-context';
 
 /** A request that was refused before any router saw it. */
-export interface Refusal {
-  readonly request: IncomingMessage;
-  readonly requestId: string;
+export interface Refusal extends LoggedRequest {
   readonly status: number;
 }
 
@@ -41,7 +39,7 @@ export function refuse(
       endAndLinger(request.socket, Number(request.headers['content-length'] ?? 0));
     });
   }
-  refusalChannel.publish({ request, requestId: id, status } satisfies Refusal);
+  refusalChannel.publish({ id, raw: request, status } satisfies Refusal);
 }
 
 /** An error answer as it goes over the wire, for a socket without a response. It must be the last. */

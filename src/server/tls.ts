@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createServer, type Server } from 'node:https';
-import { createSecureContext } from 'node:tls';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { Logger } from '@nestjs/common';
 import { FileFollower, OperatorError } from '../plants/program';
 
@@ -20,15 +20,8 @@ const CIPHERS = [
   ...['ECDHE+AESGCM', 'ECDHE+CHACHA20'],
 ].join(':');
 
-/** Options of a server, and of its new secure contexts, which keep none of the old. */
-interface SecureOptions {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-  readonly ciphers: string;
-}
-
 /** @throws OperatorError when a file cannot be read, is not PEM, or the two do not belong together */
-export function readTls({ certificate, key }: TlsFiles): FileFollower<SecureOptions> {
+export function readTls({ certificate, key }: TlsFiles): FileFollower<SecureContextOptions> {
   try {
     return new FileFollower([certificate, key], readPair);
   } catch (cause) {
@@ -63,7 +56,8 @@ export function createTlsServer(files: TlsFiles, settings: { headersTimeout: num
   return server;
 }
 
-function readPair(cert: Buffer, key: Buffer): SecureOptions {
+/** All options of a secure context: a new one keeps none of the old. */
+function readPair(cert: Buffer, key: Buffer): SecureContextOptions {
   // A secure context takes a key of another type, and then every handshake fails.
   if (!belongTogether(cert, key)) throw new Error(NO_PAIR);
   const options = { cert, key, ciphers: CIPHERS };

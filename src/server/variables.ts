@@ -1,21 +1,6 @@
 import { findNearMatch } from '../plants/program';
-import {
-  anyText,
-  connections,
-  duration,
-  durationOrZero,
-  flag,
-  host,
-  logLevel,
-  origins,
-  type Parser,
-  port,
-  ranges,
-  rate,
-  size,
-  tokens,
-  words,
-} from './variable-parsers';
+import type { Parser } from './variable-parsers';
+import * as parsers from './variable-parsers';
 
 /** A variable that the service reads. */
 interface Variable<Value> {
@@ -34,52 +19,52 @@ function variable<T>(name: string, parser: Parser<T>, fallback?: T): Variable<T 
 /** Variables that are settings by themselves. Durations are in milliseconds, sizes in bytes. */
 export const SETTINGS = {
   /** A host name or an IP address to listen on. */
-  host: variable('HOST', host, '127.0.0.1'),
+  host: variable('HOST', parsers.host, '127.0.0.1'),
   /** 0 picks a free port. */
-  port: variable('PORT', port, 3000),
+  port: variable('PORT', parsers.port, 3000),
   /** For health and metrics too; undefined for no such port. */
-  healthPort: variable('HEALTH_PORT', port),
-  bodyLimit: variable('BODY_LIMIT', size, 2 ** 20),
+  healthPort: variable('HEALTH_PORT', parsers.port),
+  bodyLimit: variable('BODY_LIMIT', parsers.size, 2 ** 20),
   /** Of the header section of a request, request line included. */
-  headersLimit: variable('HEADERS_LIMIT', size, 2 ** 14),
+  headersLimit: variable('HEADERS_LIMIT', parsers.size, 2 ** 14),
   /** Connections open at the same time. */
-  maxConnections: variable('MAX_CONNECTIONS', connections, 4096),
+  maxConnections: variable('MAX_CONNECTIONS', parsers.connections, 4096),
   /** The limit for each caller; undefined for none. */
-  rateLimit: variable('RATE_LIMIT', rate),
+  rateLimit: variable('RATE_LIMIT', parsers.rate),
   /** None for no CORS. */
-  corsOrigins: variable('CORS_ORIGINS', origins, []),
-  headersTimeout: variable('HEADERS_TIMEOUT', duration, 10_000),
-  requestTimeout: variable('REQUEST_TIMEOUT', duration, 30_000),
-  keepAliveTimeout: variable('KEEP_ALIVE_TIMEOUT', duration, 65_000),
+  corsOrigins: variable('CORS_ORIGINS', parsers.origins, []),
+  headersTimeout: variable('HEADERS_TIMEOUT', parsers.duration, 10_000),
+  requestTimeout: variable('REQUEST_TIMEOUT', parsers.duration, 30_000),
+  keepAliveTimeout: variable('KEEP_ALIVE_TIMEOUT', parsers.duration, 65_000),
   /** How long the service reports not ready, but still serves, before it closes. */
-  shutdownGrace: variable('SHUTDOWN_GRACE', durationOrZero, 0),
+  shutdownGrace: variable('SHUTDOWN_GRACE', parsers.durationOrZero, 0),
   /** The limit for the whole shutdown, the grace included. */
-  shutdownTimeout: variable('SHUTDOWN_TIMEOUT', duration, 10_000),
-  logLevel: variable('LOG_LEVEL', logLevel, 'info'),
-  accessLog: variable('ACCESS_LOG', flag, false),
+  shutdownTimeout: variable('SHUTDOWN_TIMEOUT', parsers.duration, 10_000),
+  logLevel: variable('LOG_LEVEL', parsers.logLevel, 'info'),
+  accessLog: variable('ACCESS_LOG', parsers.flag, false),
   /** Addresses and ranges of proxies whose `X-Forwarded-For` the access log believes. */
-  trustedProxies: variable('TRUSTED_PROXIES', ranges, []),
-  docs: variable('DOCS', flag, true),
+  trustedProxies: variable('TRUSTED_PROXIES', parsers.ranges, []),
+  docs: variable('DOCS', parsers.flag, true),
 };
 
 /** Variables that are options of the module's authentication. */
 export const AUTH = {
-  tokens: variable('AUTH_TOKENS', tokens, []),
-  tokensFile: variable('AUTH_TOKENS_FILE', anyText),
-  issuer: variable('AUTH_ISSUER', anyText),
-  audience: variable('AUTH_AUDIENCE', words),
-  jwksUrl: variable('AUTH_JWKS_URL', anyText),
-  scope: variable('AUTH_SCOPE', anyText),
-  metricsScope: variable('AUTH_SCOPE_METRICS', anyText),
+  tokens: variable('AUTH_TOKENS', parsers.tokens, []),
+  tokensFile: variable('AUTH_TOKENS_FILE', parsers.anyText),
+  issuer: variable('AUTH_ISSUER', parsers.anyText),
+  audience: variable('AUTH_AUDIENCE', parsers.words),
+  jwksUrl: variable('AUTH_JWKS_URL', parsers.anyText),
+  scope: variable('AUTH_SCOPE', parsers.anyText),
+  metricsScope: variable('AUTH_SCOPE_METRICS', parsers.anyText),
 };
 
 /** Variables that are judged together. `database.settings.ts` reads those of the database. */
 export const OTHERS = {
-  databaseUrl: variable('DATABASE_URL', anyText),
-  databaseUrlFile: variable('DATABASE_URL_FILE', anyText),
-  certificate: variable('TLS_CERT', anyText),
-  key: variable('TLS_KEY', anyText),
-  nodeEnv: variable('NODE_ENV', anyText),
+  databaseUrl: variable('DATABASE_URL', parsers.anyText),
+  databaseUrlFile: variable('DATABASE_URL_FILE', parsers.anyText),
+  certificate: variable('TLS_CERT', parsers.anyText),
+  key: variable('TLS_KEY', parsers.anyText),
+  nodeEnv: variable('NODE_ENV', parsers.anyText),
 };
 
 type Table = Readonly<Record<string, Variable<unknown>>>;

@@ -6,11 +6,8 @@ import type { BearerToken } from './bearer-token';
 import { type Grant, identifyByToken } from './caller';
 import { IssuerKeys, type Jose, loadJose } from './issuer-keys';
 
-export type JwtOptions = Pick<ServiceAuthOptions, 'jwksUrl' | 'scope' | 'metricsScope'> & {
-  readonly issuer: string;
-  /** Any of them suffices. */
-  readonly audience: string | readonly string[];
-};
+export type JwtOptions = ServiceAuthOptions &
+  Required<Pick<ServiceAuthOptions, 'issuer' | 'audience'>>;
 
 /** Asymmetric signature algorithms only, RFC 8725 sections 3.1 and 3.2. */
 const ALGORITHMS = [

@@ -65,11 +65,8 @@ export function isPoolExhausted(error: unknown): boolean {
  * Whether a notice says that the wait for a synchronous standby was cancelled: the server reports success
  * then. What a worker of Citus says comes from another routine, and only its text tells what it is.
  */
-export function isCancelledWait({ routine, message }: Partial<DatabaseError>): boolean {
-  return (
-    routine === 'SyncRepWaitForLSN' ||
-    message?.includes('wait for synchronous replication') === true
-  );
+export function isCancelledWait({ routine, message = '' }: Partial<DatabaseError>): boolean {
+  return routine === 'SyncRepWaitForLSN' || message.includes('wait for synchronous replication');
 }
 
 /** What an operator can do, by SQLSTATE or Node's code. */

@@ -58,10 +58,9 @@ function idOf(stats: Stats | undefined): string | undefined {
 export function assertOneName(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (!stats?.isFile()) return;
-  const links = stats.nlink;
-  if (links > 1) {
+  if (stats.nlink > 1) {
     throw new Error(
-      `it has ${links} names (hard links), and under each of them plants would be lost: remove the others. A symbolic link may lead to it`,
+      `it has ${stats.nlink} names (hard links), and under each of them plants would be lost: remove the others. A symbolic link may lead to it`,
     );
   }
   if (isMountPoint(realpathSync(path))) {
