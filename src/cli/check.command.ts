@@ -70,7 +70,9 @@ async function check(isDeep = false, signal: AbortSignal): Promise<void> {
 }
 
 async function checkPlants(signal: AbortSignal): Promise<string> {
-  const file = sqliteFile('pg_amcheck --install-missing --table=plants "$DATABASE_URL"');
+  const file = sqliteFile(
+    'pg_amcheck --install-missing --table=plants "$DATABASE_URL"  # as a superuser',
+  );
   if (!existsSync(file)) return 'there are none';
   await checkSqlite(file, signal);
   return 'the integrity check found no fault';

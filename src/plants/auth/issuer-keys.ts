@@ -136,8 +136,8 @@ export class IssuerKeys {
 }
 
 /**
- * Loads the library for JWTs, which only who trusts an issuer installs. Some hosts run in test runners
- * that cannot load ES modules.
+ * Loads the library for JWTs. Only hosts that trust an issuer install it, and some hosts run in test
+ * runners that cannot load ES modules.
  */
 export async function loadJose(): Promise<Jose> {
   try {

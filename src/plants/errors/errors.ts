@@ -174,7 +174,7 @@ export class OutcomeUnknownError extends PlantStoreError {
   }
 }
 
-// Those that no host meets, where several files throw them.
+// Errors that no host meets. They are classes because several files throw them.
 export class MalformedRequestError extends errorOf('malformedRequest') {}
 export class NotJsonError extends errorOf('notJson') {}
 export class InvalidTokenError extends errorOf('invalidToken') {}
