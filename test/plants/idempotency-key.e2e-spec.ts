@@ -84,12 +84,8 @@ describe.each(stores)('a creation with Idempotency-Key, stored in %s', (_name, s
   describe('the key', () => {
     it.each([
       ['"abc"', 'abc'],
-      ['abc', '"abc"'],
-      ['"a\\"b\\\\c"', '"a\\"b\\\\c"'],
-      ['f81d4fae-7dec-11d0-a765-00a0c91e6bf6', '"f81d4fae-7dec-11d0-a765-00a0c91e6bf6"'],
-      ['"a,b;c"', '"a,b;c"'],
+      ['"a\\"b\\\\c,;"', '"a\\"b\\\\c,;"'],
       ['~'.repeat(255), `"${'~'.repeat(255)}"`],
-      [`"${'\\\\'.repeat(255)}"`, `"${'\\\\'.repeat(255)}"`],
       ['\\', '"\\\\"'],
     ])('%s is the same as %s', async (one, other) => {
       expect(await create(application, one)).toBe('created');
@@ -106,23 +102,23 @@ describe.each(stores)('a creation with Idempotency-Key, stored in %s', (_name, s
       expect(await create(application, other)).toBe(40003);
     });
 
+    // openapi.e2e-spec.ts tries all that is like these.
     it.each([
-      ...['""', 'a b', '"a b"', 'a,b', '"a", "b"', '"a', 'a"', 'a"b', '"a"b"', '"a\\b"', '"a\\"'],
-      ...['"a";b=1', 'caf\u00e9', '"\u00e9"', 'a\tb', 'x'.repeat(256), `"${'x'.repeat(256)}"`],
-    ])('%s is refused', async (key) => {
+      ...['""', 'a b', '"a b"', 'a,b', '"a", "b"', '"a', 'a"b', '"a\\b"', '"a\\"', '"a";b=1'],
+      ...['caf\u00e9', '"\u00e9"', 'a\tb', 'x'.repeat(256), `"${'x'.repeat(256)}"`],
+      // Nothing at all would be left out here.
+      [''],
+    ])('%j is refused', async (key) => {
       const response = await application.post(FERN, { 'idempotency-key': key });
 
       expect(response.json()).toEqual(errorBodies.keyMalformed);
       expect(await store.plants()).toEqual([]);
     });
 
-    it.each([
-      ['is empty', [''], errorBodies.keyMalformed],
-      ['is sent twice, even with the same value', ['abc', 'abc'], errorBodies.keyTwice],
-    ])('is refused when it %s', async (_when, key, expected) => {
-      const response = await application.post(FERN, { 'idempotency-key': key });
+    it('is refused when it is sent twice, even with the same value', async () => {
+      const response = await application.post(FERN, { 'idempotency-key': ['abc', 'abc'] });
 
-      expect(response.json()).toEqual(expected);
+      expect(response.json()).toEqual(errorBodies.keyTwice);
     });
 
     it('is judged after the token', async () => {
@@ -182,17 +178,9 @@ describe('Idempotency-Key', () => {
     expect(await create(application, 'abc')).toBe('replayed');
   });
 
-  it('repetitions count towards the rate limit', async () => {
-    application = await TestApplication.start({ RATE_LIMIT: '2/h' });
-
-    for (const answer of ['created', 'replayed', 42900]) {
-      expect(await create(application, 'abc')).toBe(answer);
-    }
-  });
-
   it('repetitions are an outcome of their own in the metrics', async () => {
     application = await TestApplication.start();
-    for (const key of ['abc', 'abc', 'abc', 'other', 'a b']) await create(application, key);
+    for (const key of ['abc', 'abc', 'a b']) await create(application, key);
     await create(application, 'abc', MOSS);
 
     const { body } = await application.app.inject({
@@ -200,7 +188,7 @@ describe('Idempotency-Key', () => {
       headers: { authorization: `Bearer ${TOKEN}` },
     });
 
-    const counts = { created: 1, replayed: 2, taken: 2, invalid: 1 };
+    const counts = { created: 1, replayed: 1, taken: 1, invalid: 1 };
     for (const [outcome, count] of Object.entries(counts)) {
       expect(body).toContain(`plant_store_creations_total{outcome="${outcome}"} ${count}\n`);
     }
