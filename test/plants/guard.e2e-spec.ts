@@ -8,20 +8,17 @@ import { exchange } from '../support/wire';
 /** A digest that differs in its last digit. */
 const almost = (digest: string): string => digest.slice(0, 63) + (digest.endsWith('0') ? '1' : '0');
 const OTHER_TOKEN = 'another/valid+token==';
+const FERN = '{"id":1,"name":"Fern"}';
 
 /** Not JSON: who is told so has passed the guard. */
 const BODY = '{';
 const NOT_JSON = 40001;
 
-describe('the guard, on the wire,', () => {
-  let application: TestApplication;
-  let url: URL;
-  beforeAll(async () => {
-    application = await TestApplication.start();
-    url = await application.listen();
-  });
-  afterAll(() => application.stop());
+const application = TestApplication.use({
+  AUTH_TOKENS: `${TOKEN},sha256:${hashToken(OTHER_TOKEN)},sha256:${almost(hashToken('guess'))}`,
+});
 
+describe('the guard, on the wire,', () => {
   /** What a request is answered that has a line and fields as given, byte for byte. */
   async function answerTo(line: string, fields: string[]): Promise<[number, number | undefined]> {
     const head = [
@@ -29,7 +26,7 @@ describe('the guard, on the wire,', () => {
       ...['Content-Type: application/json', `Content-Length: ${BODY.length}`, ...fields],
     ];
     const [answer] = await exchange(
-      url,
+      application.url,
       Buffer.from(`${head.join('\r\n')}\r\n\r\n${BODY}`, 'latin1'),
     );
     return [answer?.status ?? 0, (answer?.body as ErrorBody | null)?.error];
@@ -97,21 +94,15 @@ describe('the guard, on the wire,', () => {
     expect(seen.refused).toBeGreaterThan(100);
   });
 
-  it.each<[number, number | undefined, string[]]>([
+  it.each<[number, number, string[]]>([
     [401, 40100, ['POST /plants', 'POST /%70lants', 'POST /%70%6C%61%6e%74%73', 'POST /plants?']],
     [401, 40100, ['POST http://localhost/plants', 'POST http://elsewhere/plants']],
     [401, 40100, [`POST /plants?access_token=${TOKEN}`]],
     [401, 40100, [`POST /plants?authorization=Bearer%20${TOKEN}`]],
-    [404, 40400, ['POST //plants', 'POST ///plants', 'POST /plants/', 'POST /plants//']],
-    [404, 40400, ['POST /plants%2f', 'POST /%2fplants', 'POST /%2570lants', 'POST /PLANTS']],
+    [404, 40400, ['POST ///plants', 'POST /plants//', 'POST /%2fplants', 'POST /%2570lants']],
     [404, 40400, ['POST /./plants', 'POST /health/../plants', 'POST /health/%2e%2e/plants']],
     [404, 40400, ['POST /health/..;/plants', 'POST /plants/.', 'POST /plants%00']],
     [404, 40400, ['POST /plants%20', 'POST /plants.json']],
-    [400, 40000, ['POST /plants#fragment', `POST http://x:${TOKEN}@localhost/plants`]],
-    [400, 40000, ['POST /\\plants', 'POST plants', 'POST\t/plants']],
-    [405, 40500, ['GET /plants', 'PUT /plants', 'OPTIONS /plants', 'TRACE /plants']],
-    [405, undefined, ['HEAD /plants']],
-    [501, 50100, ['post /plants']],
   ])('answers %i %s without a token by any of %j', async (status, error, lines) => {
     for (const line of lines) {
       expect([line, ...(await answerTo(line, []))]).toEqual([line, status, error]);
@@ -142,68 +133,35 @@ describe('the guard, on the wire,', () => {
       ...['1', BODY, '0', `Authorization: Bearer ${TOKEN}`, '', ''],
     ];
 
-    expect(await exchange(url, request.join('\r\n'))).toMatchObject([{ status: 401 }]);
+    expect(await exchange(application.url, request.join('\r\n'))).toMatchObject([{ status: 401 }]);
   });
 });
 
 describe('the bearer token of a request', () => {
-  let application: TestApplication;
-  let nextId = 1;
-  beforeAll(async () => {
-    application = await TestApplication.start({
-      AUTH_TOKENS: `${TOKEN},sha256:${hashToken(OTHER_TOKEN)},sha256:${almost(hashToken('guess'))}`,
-    });
-  });
-  afterAll(() => application.stop());
+  it('is valid when its digest is configured', async () => {
+    const headers = { authorization: `Bearer ${OTHER_TOKEN}` };
 
-  const post = (authorization: string | string[] | undefined, body = newPlant()) =>
-    application.post(body, { authorization });
-  const newPlant = () => `{"id":${nextId++},"name":"Fern"}`;
-
-  it.each([
-    ['as configured', `Bearer ${TOKEN}`],
-    ['as configured by its digest', `Bearer ${OTHER_TOKEN}`],
-    ['with the scheme in another case', `bEARER ${TOKEN}`],
-    ['after several spaces', `Bearer   ${TOKEN}`],
-  ])('is valid %s', async (_how, authorization) => {
-    expect((await post(authorization)).statusCode).toBe(200);
+    expect((await application.post(FERN, headers)).statusCode).toBe(200);
   });
 
-  it.each<[string, string | string[] | undefined]>([
-    ['absent', undefined],
-    ['of another scheme', 'Basic YTpi'],
-    ['of a scheme that begins alike', `Bearers ${TOKEN}`],
-    ['the token alone', TOKEN],
-  ])('is missing when the credentials are %s', async (_what, authorization) => {
-    const response = await post(authorization);
-
-    expect(response.statusCode).toBe(401);
-    expect(response.json()).toEqual(errorBodies.missingCredentials);
-    expect(response.headers['www-authenticate']).toBe('Bearer realm="plants"');
-  });
-
-  it.each<[string, string | string[], ErrorBody]>([
-    ['unknown', 'Bearer x', errorBodies.invalidToken],
-    ['a prefix', `Bearer ${TOKEN.slice(0, -1)}`, errorBodies.invalidToken],
-    ['in the list but for the last digit of its digest', 'Bearer guess', errorBodies.invalidToken],
-    ['longer', `Bearer ${TOKEN}x`, errorBodies.invalidToken],
-    ['in another case', `Bearer ${TOKEN.toUpperCase()}`, errorBodies.invalidToken],
-    ['the digest itself', `Bearer ${hashToken(TOKEN)}`, errorBodies.invalidToken],
-    ['empty', 'Bearer', errorBodies.malformedCredentials],
-    ['after a tab', `Bearer\t${TOKEN}`, errorBodies.malformedCredentials],
-    ['a list', `Bearer ${TOKEN}, Bearer ${TOKEN}`, errorBodies.malformedCredentials],
-    ['quoted', `Bearer "${TOKEN}"`, errorBodies.malformedCredentials],
-    ['of invalid characters', 'Bearer tök€n', errorBodies.malformedCredentials],
-    ['sent twice', [`Bearer ${TOKEN}`, `Bearer ${TOKEN}`], errorBodies.malformedCredentials],
-    ['one of two', ['Basic YTpi', `Bearer ${TOKEN}`], errorBodies.malformedCredentials],
-  ])('is invalid %s', async (_what, authorization, expected) => {
-    const response = await post(authorization);
+  // The property above tries all that is like these.
+  it.each<[string, string | string[] | undefined, ErrorBody]>([
+    ['is missing', undefined, errorBodies.missingCredentials],
+    ['is of another scheme', 'Basic YTpi', errorBodies.missingCredentials],
+    ['is unknown', 'Bearer x', errorBodies.invalidToken],
+    ['has a digest with another last digit', 'Bearer guess', errorBodies.invalidToken],
+    ['is the digest itself', `Bearer ${hashToken(TOKEN)}`, errorBodies.invalidToken],
+    ['is empty', 'Bearer', errorBodies.malformedCredentials],
+    ['is in a list', `Bearer ${TOKEN}, Bearer ${TOKEN}`, errorBodies.malformedCredentials],
+    ['is sent twice', [`Bearer ${TOKEN}`, `Bearer ${TOKEN}`], errorBodies.malformedCredentials],
+    ['is one of two', ['Basic YTpi', `Bearer ${TOKEN}`], errorBodies.malformedCredentials],
+  ])('is refused when it %s', async (_when, authorization, expected) => {
+    const response = await application.post(FERN, { authorization });
 
     expect(response.statusCode).toBe(401);
     expect(response.json()).toEqual(expected);
-    expect(response.headers['www-authenticate']).toBe(
-      'Bearer realm="plants", error="invalid_token"',
-    );
+    const reason = expected.error === 40101 ? ', error="invalid_token"' : '';
+    expect(response.headers['www-authenticate']).toBe(`Bearer realm="plants"${reason}`);
   });
 
   it.each([
@@ -211,7 +169,6 @@ describe('the bearer token of a request', () => {
     ['of a malformed media type', '{}', '@@@'],
     ['a plant', `{"id":0,"name":"Fern","access_token":"${TOKEN}"}`, 'application/json'],
     ['a form', `access_token=${TOKEN}`, 'application/x-www-form-urlencoded'],
-    ['a form in parts', `--x\r\n\r\n${TOKEN}\r\n--x--`, 'multipart/form-data; boundary=x'],
   ])('is checked before a body that is %s', async (_what, body, type) => {
     const response = await application.post(body, {
       authorization: undefined,
@@ -221,14 +178,14 @@ describe('the bearer token of a request', () => {
     expect(response.json()).toEqual(errorBodies.missingCredentials);
   });
 
-  it.each(['access_token=x', 'a&access_token', '%61ccess_token=x', `?&access_token=${TOKEN}`])(
-    'is invalid when the query has one too: %s',
+  it.each(['a&access_token', '%61ccess_token=x', `?&access_token=${TOKEN}`])(
+    'is refused when the query has one too: %s',
     async (query) => {
       const response = await application.app.inject({
         method: 'POST',
         url: `/plants?${query}`,
         headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
-        payload: newPlant(),
+        payload: FERN,
       });
 
       expect(response.statusCode).toBe(401);

@@ -22,6 +22,7 @@ const MINUTE = 60 * SECOND;
 /** The minimum time between two fetches of keys. */
 const COOLDOWN = 10 * SECOND;
 const HEADER = { alg: 'ES256', typ: 'at+jwt' };
+const HMAC = { alg: 'HS256' };
 
 let application: TestApplication;
 let nextId = 1;
@@ -113,12 +114,8 @@ describe('a JWT', () => {
     ['for another audience', ({ payload }) => (payload.aud = 'other'), wrongClaim('aud')],
     ['for a longer audience', ({ payload }) => (payload.aud = `${AUDIENCE}x`), wrongClaim('aud')],
     ['of another issuer', ({ payload }) => (payload.iss = 'https://x'), wrongClaim('iss')],
-    [
-      'of a longer issuer',
-      ({ payload }) => (payload.iss = `${provider.issuer}/`),
-      wrongClaim('iss'),
-    ],
     ['without an issuer', ({ payload }) => delete payload.iss, wrongClaim('iss')],
+    ['bound to a key', ({ payload }) => (payload.cnf = { jkt: 'x' }), errorBodies.tokenBound],
     ['a logout token', ({ header }) => (header.typ = 'logout+jwt'), errorBodies.notAccessToken],
     [
       'an ID token of Keycloak',
@@ -147,7 +144,7 @@ describe('a JWT', () => {
     await expectRefusal(parts.join('.'));
   });
 
-  it.each(['none', 'None', 'NONE', ''])('is invalid with the algorithm %j', async (alg) => {
+  it.each(['none', 'NONE', ''])('is invalid with the algorithm %j', async (alg) => {
     const [, payload, signature] = (await provider.accessToken()).split('.');
     const header = encode({ alg, typ: 'at+jwt' });
 
@@ -155,28 +152,26 @@ describe('a JWT', () => {
     await expectRefusal(`${header}.${payload}.${signature}`);
   });
 
-  it('is invalid with an HMAC by the public key', async () => {
+  const publicKey = createPublicKey({ key, format: 'jwk' });
+  it.each<[string, object, SigningKey | Buffer]>([
+    [
+      'an HMAC by the key in PEM',
+      HMAC,
+      Buffer.from(publicKey.export({ format: 'pem', type: 'spki' })),
+    ],
+    ['an HMAC by the key in DER', HMAC, publicKey.export({ format: 'der', type: 'spki' })],
+    ['an HMAC by the key as a JWK', HMAC, Buffer.from(JSON.stringify(publicPart(key)))],
+    ["another issuer's signature", {}, makeKey('ES256')],
+    ["another issuer's signature without a kid", { kid: undefined }, makeKey('ES256')],
+    ['the critical extension exp', { crit: ['exp'], exp: 1 }, key],
+    ['the critical extension b64', { crit: ['b64'], b64: true }, key],
+    ['an unknown critical extension', { crit: ['urn:x'], 'urn:x': 1 }, key],
+  ])('is invalid with %s', async (_what, header, signer) => {
     const claims = decodeJwt(await provider.accessToken());
-    const publicKey = createPublicKey({ key, format: 'jwk' });
-    const secrets = [
-      publicKey.export({ format: 'pem', type: 'spki' }),
-      publicKey.export({ format: 'der', type: 'spki' }),
-      JSON.stringify(publicPart(key)),
-    ];
-    for (const secret of secrets) {
-      const header = { ...HEADER, alg: 'HS256', kid: key.kid };
-      await expectRefusal(await sign(claims, header, Buffer.from(secret)));
-    }
+    const token = await sign(claims, { ...HEADER, kid: key.kid, ...header }, signer);
+
+    expect((await post(token)).json()).toMatchObject({ error: 40101 });
   });
-
-  it.each([key.kid, undefined])(
-    'is invalid when the key of another issuer signed it, with the kid %s',
-    async (kid) => {
-      const claims = decodeJwt(await provider.accessToken());
-
-      await expectRefusal(await sign(claims, { ...HEADER, kid }, makeKey('ES256')));
-    },
-  );
 
   it('is invalid with a key in its own header, and the service fetches no key that it links to', async () => {
     const attackersKey = makeKey('ES256');
@@ -195,24 +190,6 @@ describe('a JWT', () => {
 
     expect(fetched).not.toHaveBeenCalled();
   });
-
-  it.each([
-    { crit: ['exp'], exp: 1 },
-    { crit: ['b64'], b64: true },
-    { crit: ['urn:x'], 'urn:x': 1 },
-  ])('is invalid with critical extensions: %j', async (extension) => {
-    const claims = decodeJwt(await provider.accessToken());
-    const token = await sign(claims, { ...HEADER, kid: key.kid, ...extension }, key);
-    expect((await post(token)).json()).toMatchObject({ error: 40101 });
-  });
-
-  it.each([{ jkt: 'x' }, { 'x5t#S256': 'x' }, {}, null])(
-    'is invalid bound to a key, whose possession is not checked: %j',
-    async (cnf) => {
-      const redraft = ({ payload }: Draft): unknown => (payload.cnf = cnf);
-      await expectRefusal(await provider.accessToken({ redraft }), errorBodies.tokenBound);
-    },
-  );
 
   it.each([0, 1])('is invalid with a byte order mark before the JSON of part %s', async (part) => {
     const claims = decodeJwt(await provider.accessToken());
@@ -245,15 +222,10 @@ describe('a JWT', () => {
     await expectRefusal(token, errorBodies.tokenExpired);
   });
 
-  it.each([
-    ['three words', 'a.b.c'],
-    ['dots', '..'],
-    ['empty objects', 'e30.e30.e30'],
-    ['a header alone', 'eyJhbGciOiJFUzI1NiJ9..'],
-    ['a long header', `${'e30'.repeat(4000)}.e30.e30`],
-  ])('is invalid when it is %s', async (_what, token) => {
-    await expectRefusal(token);
-  });
+  it.each(['a.b.c', '..', 'e30.e30.e30', 'eyJhbGciOiJFUzI1NiJ9..'])(
+    'is invalid when it is %s',
+    (token) => expectRefusal(token),
+  );
 });
 
 describe('the keys of an issuer', () => {
@@ -410,14 +382,12 @@ describe('the keys of an issuer', () => {
     expect(warn.mock.calls.flat().join()).toMatch(/key "weak" .* is ignored/);
   });
 
-  it.each([
-    ['Ed448', 'EdDSA', generateKeyPairSync('ed448')],
-    ['ML-DSA-44', 'ML-DSA-44', generateKeyPairSync('ml-dsa-44')],
-  ])('are ignored when they are of %s', async (kid, alg, { privateKey, publicKey }) => {
-    const jwk = { ...publicKey.export({ format: 'jwk' }), kid, alg };
+  it('are ignored when they are of Ed448', async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('ed448');
+    const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'Ed448', alg: 'EdDSA' };
     application = await startFor(provider, await serveKeys([jwk]));
     const claims = decodeJwt(await provider.accessToken());
-    const input = `${encode({ alg, typ: 'at+jwt', kid })}.${encode(claims)}`;
+    const input = `${encode({ alg: 'EdDSA', typ: 'at+jwt', kid: 'Ed448' })}.${encode(claims)}`;
     const signature = signBytes(null, Buffer.from(input), privateKey).toString('base64url');
 
     await expectRefusal(`${input}.${signature}`);

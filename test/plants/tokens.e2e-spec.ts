@@ -1,16 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { Controller, Get, Logger, Module, Req } from '@nestjs/common';
-import { APP_GUARD } from '@nestjs/core';
-import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import { Test } from '@nestjs/testing';
+import { Logger } from '@nestjs/common';
 import type { LightMyRequestResponse } from 'fastify';
-import type { AuthOptions } from '../../src/plants/auth/auth.options';
-import { BearerGuard } from '../../src/plants/auth/bearer.guard';
-import type { Caller } from '../../src/plants/auth/caller';
+import { BearerToken, hashToken } from '../../src/plants/auth/bearer-token';
 import { TokenVerifier } from '../../src/plants/auth/token-verifier';
-import { hashToken } from '../../src/plants/auth/bearer-token';
 import { answerOf, TestApplication, TOKEN } from '../support/application';
 import { releaseClock, stopClock } from '../support/clock';
 import { expectAsDeclared } from '../support/contract';
@@ -50,16 +44,6 @@ describe('the service with a token file or an issuer', () => {
 
     expect(await post('Bearer added')).toBe(200);
     expect(new Set(kept)).toEqual(new Set([200]));
-  });
-
-  it('ends with one sentence when the file is invalid', async () => {
-    writeFileSync(file, 'a\nb c d\n');
-    service = new ServiceProcess(folder, { AUTH_TOKENS_FILE: file });
-
-    expect(await service.ended).toEqual({ code: 1, signal: null });
-    expect(service.stderr).toMatch(
-      /^The token file \S+ cannot be used: line 2 has an invalid field: .* \(AUTH_TOKENS_FILE\)\.\n$/,
-    );
   });
 
   it('starts while its issuer is down, logs that, and stops at once on SIGTERM', async () => {
@@ -180,18 +164,12 @@ describe('the scopes of a token', () => {
     );
   }
 
-  /** The scope that each of both operations misses; undefined where it is allowed. */
-  it.each<[string, string?, string?]>([
-    ['creator', undefined, 'metrics'],
-    ['file-creator', undefined, 'metrics'],
-    ['scraper', 'create', undefined],
-    ['file-scraper', 'create', undefined],
-    ['both', undefined, undefined],
-    ['file-both', undefined, undefined],
-    ['all', undefined, undefined],
-    ['file-all', undefined, undefined],
-  ])('let the token %s do what they name', async (token, create, metrics) => {
-    await expectScopes(token, create, metrics);
+  it.each<[string[], string?, string?]>([
+    [['creator', 'file-creator'], undefined, 'metrics'],
+    [['scraper', 'file-scraper'], 'create', undefined],
+    [['both', 'file-both', 'all', 'file-all'], undefined, undefined],
+  ])('let the tokens %j do what they name', async (tokens, create, metrics) => {
+    for (const token of tokens) await expectScopes(token, create, metrics);
   });
 
   it('are checked before the body', async () => {
@@ -211,13 +189,10 @@ describe('the scopes of a token', () => {
     for (let time = 0; time < 2; time++) await expectScopes(token, create, metrics);
   });
 
-  it.each<[string, object]>([
-    ['an array called scp', { scope: undefined, scp: all.split(' ') }],
-    [
-      'a string called scp and an array called scope',
-      { scope: ['plants:create'], scp: 'plants:read x' },
-    ],
-  ])('of an issuer may be %s', async (_how, claims) => {
+  it.each([
+    { scope: undefined, scp: all.split(' ') },
+    { scope: ['plants:create'], scp: 'plants:read x' },
+  ])('of an issuer may be %j', async (claims) => {
     const redraft = ({ payload }: Draft): unknown => Object.assign(payload, claims);
 
     await expectScopes(await provider.accessToken({ redraft }));
@@ -238,100 +213,29 @@ describe('the scopes of a token', () => {
   });
 });
 
-@Controller('who')
-class WhoController {
-  @Get()
-  who(@Req() request: { caller?: Caller }): Caller | undefined {
-    return request.caller;
-  }
-}
-
-describe('a Nest application that mounts guard and verifier', () => {
-  const tokensFile = join(useFolder(), 'tokens.txt');
-  let app: NestFastifyApplication | undefined;
+describe('a TokenVerifier', () => {
+  const file = join(useFolder(), 'tokens.txt');
   beforeEach(() => {
     stopClock();
     jest.spyOn(Logger.prototype, 'log').mockImplementation();
   });
-  afterEach(async () => {
-    await app?.close();
-    app = undefined;
+  afterEach(() => {
     jest.restoreAllMocks();
     releaseClock();
   });
 
-  async function start(options: AuthOptions): Promise<void> {
-    @Module({
-      controllers: [WhoController],
-      providers: [
-        { provide: APP_GUARD, useClass: BearerGuard },
-        { provide: TokenVerifier, useFactory: () => new TokenVerifier(options) },
-      ],
-    })
-    class HostModule {}
-
-    const module = await Test.createTestingModule({ imports: [HostModule] }).compile();
-    app = module.createNestApplication<NestFastifyApplication>(new FastifyAdapter());
-    await app.init();
-  }
-
-  async function who(token: string): Promise<unknown> {
-    const response = await app?.inject({
-      url: '/who',
-      headers: { authorization: `Bearer ${token}` },
-    });
-    return response?.json();
-  }
-
-  it('finds the caller on the request, whatever the source of the token, and never the token', async () => {
-    const provider = await OpenIdProvider.start(makeKey('ES256'));
-    writeFileSync(tokensFile, 'from-the-file laptop');
-    await start({ tokens: ['as-it-is'], tokensFile, issuer: provider.issuer, audience: AUDIENCE });
-
-    const jwt = await provider.accessToken();
-
-    expect(await who('as-it-is')).toEqual({ name: 'token 1' });
-    expect(await who('from-the-file')).toEqual({ name: 'laptop' });
-    expect(await who(jwt)).toEqual({ name: AUDIENCE, issuer: provider.issuer });
-    expect(await who('unknown')).toMatchObject({ error: 40101 });
-    await provider.stop();
-  });
-
   it('stops following file and issuer when it is closed', async () => {
     const provider = await OpenIdProvider.start(makeKey('ES256'));
-    writeFileSync(tokensFile, '');
-    await start({ tokensFile, issuer: provider.issuer, audience: AUDIENCE });
-    expect(await who(await provider.accessToken())).toMatchObject({ name: AUDIENCE });
+    writeFileSync(file, '');
+    const { issuer } = provider;
+    const verifier = new TokenVerifier({ tokensFile: file, issuer, audience: AUDIENCE });
+    await verifier.onModuleInit();
+    await verifier.verify(new BearerToken(await provider.accessToken()));
     expect(jest.getTimerCount()).toBe(2);
 
-    await app?.close();
+    verifier.onApplicationShutdown();
 
     expect(jest.getTimerCount()).toBe(0);
     await provider.stop();
-  });
-
-  it('refuses every token without options', async () => {
-    await start({});
-    expect(await who('anything')).toMatchObject({ error: 40101 });
-  });
-
-  it.each<[AuthOptions, string]>([
-    [
-      { tokens: ['valid', 'a secret'] },
-      'tokens: token 2 has an invalid field: after the token, only scope=create or scope=metrics may follow',
-    ],
-    [
-      { tokens: ['valid', 'metrics'] },
-      'tokens: token 2 is the name of a scope, not a token: scopes are written as scope=create scope=metrics',
-    ],
-    [{ issuer: 'https://id.example' }, 'issuer requires audience'],
-    [{ issuer: 'https://id.example', audience: [] }, 'issuer requires audience'],
-    [
-      { issuer: 'https://id.example', audience: ['x', ''] },
-      'audience must be a text or a list of texts',
-    ],
-    [{ audience: 'x', scope: 'y' }, 'audience requires issuer; scope requires issuer'],
-  ])('does not start with %j', async (options, message) => {
-    await expect(start(options)).rejects.toMatchObject({ name: 'TypeError', message });
   });
 });
