@@ -19,7 +19,6 @@ import {
   type NestInterceptor,
   type PipeTransform,
   Post,
-  UseGuards,
   VersioningType,
 } from '@nestjs/common';
 import {
@@ -57,12 +56,6 @@ class TreesController {
   @Post()
   plant(@Body() body: OrchardPlant): OrchardPlant {
     return body;
-  }
-
-  @Get('guarded')
-  @UseGuards(KeyGuard)
-  guarded(): string {
-    return 'in';
   }
 
   @Get('broken')
@@ -135,33 +128,4 @@ export async function startHost(
   }
   await app.listen(0, '127.0.0.1');
   return { app, url: new URL(await app.getUrl()) };
-}
-
-const isClass = (value: object): boolean =>
-  /^class\b/.test(Function.prototype.toString.call(value));
-type Method = (...parameters: unknown[]) => unknown;
-
-/** A Proxy around each instance, as `@nestjs/observe` 0.3 makes it: methods are wrapped with their metadata, and called on the Proxy. */
-export function observe(calls: string[], instance: unknown): unknown {
-  if (typeof instance === 'function') return new Proxy(instance, {});
-  if (typeof instance !== 'object' || instance === null) return instance;
-  const wrapped = new WeakMap<Method, Method>();
-  return new Proxy(instance, {
-    get(target, name, proxy) {
-      const value: unknown = Reflect.get(target, name);
-      if (typeof value !== 'function' || isClass(value)) return value;
-      const method = value as Method;
-      const known = wrapped.get(method);
-      if (known) return known;
-      const traced: Method = (...parameters) => {
-        calls.push(`${target.constructor.name}.${String(name)}`);
-        return Reflect.apply(method, proxy, parameters);
-      };
-      for (const key of Reflect.getMetadataKeys(method) as symbol[]) {
-        Reflect.defineMetadata(key, Reflect.getMetadata(key, method), traced);
-      }
-      wrapped.set(method, traced);
-      return traced;
-    },
-  });
 }
