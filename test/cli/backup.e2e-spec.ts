@@ -13,7 +13,7 @@ import type { Run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { execute, integrity, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
-import { brokenPromises, Writers } from '../support/writers';
+import { expectKept, Writers } from '../support/writers';
 
 const ADVICE = 'Name a file that "plant-store backup" has made.';
 
@@ -52,7 +52,7 @@ describe('backup and restore', () => {
     expect(backup.stderr).toBe(`Backed up ${home.file} to ${copy}.\n`);
     expect(inUse).toEqual(failed(`${home.file} is in use: stop the service first.\n`));
     expect(integrity(copy)).toBe('ok');
-    expect(brokenPromises(before, readPlants(copy)).lost).toEqual([]);
+    expectKept(before, readPlants(copy));
     const [, former = ''] = /The old file is now (.*)\.\n/.exec(restored.stderr) ?? [];
     expect(restored.stderr).toMatch(`Restored ${home.file} from ${copy}.\n`);
     expect(former).toMatch(`${home.file}.before-`);

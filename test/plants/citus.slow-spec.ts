@@ -2,12 +2,11 @@ import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { Client } from 'pg';
 import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
-import { plantStore } from '../support/plant-store';
 import { readPostgresPlants } from '../support/postgres';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { openPostgresStore } from '../support/stores';
 import { until } from '../support/until';
-import { brokenPromises, Writers } from '../support/writers';
+import { expectKept, Writers } from '../support/writers';
 import { describeRepository } from './repository.contract';
 
 const { CITUS_URL = '' } = process.env;
@@ -19,7 +18,6 @@ const TABLE =
   'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)';
 const WITHOUT_KEYS = TABLE.replace(', idempotency_key bytea', '');
 const MIGRATIONS = 'CREATE TABLE plants_migrations (version integer PRIMARY KEY)';
-const WITH_IDENTITY = `CREATE TABLE plants_migrations AS SELECT 3 AS version, gen_random_uuid() AS identity`;
 const IDENTITY = 'SELECT identity::text FROM plants_migrations WHERE version = 3';
 const KEY = 'ab'.repeat(32);
 
@@ -169,36 +167,6 @@ describe('a store on a Citus cluster', () => {
     },
   );
 
-  it('that had its identity before it was distributed shows it on all nodes', async () => {
-    await coordinator.query(WITH_IDENTITY);
-    await distribute();
-
-    for (const url of [urlOf(), urlOf(workers[0])]) await open(url);
-    const looks = [urlOf(), urlOf(workers[0])].map((url) => PostgresPlantsRepository.look(url));
-
-    const identity = String(await value(worker, IDENTITY));
-    expect(await value(coordinator, IDENTITY)).toBe(identity);
-    expect(await Promise.all(looks)).toEqual([
-      expect.stringContaining(identity),
-      expect.stringContaining(identity),
-    ]);
-  });
-
-  it('counts what import stored, found present and found in conflict', async () => {
-    await distribute();
-    const run = async (input: string) => {
-      const { code, stderr } = await plantStore(['import'], { DATABASE_URL: urlOf() }, { input });
-      return `${code} ${/Stored.+/.exec(stderr)?.[0]}`;
-    };
-    const lines = Array.from({ length: 1000 }, (_, id) => `{"id":${id},"name":"Fern"}\n`).join('');
-
-    expect([await run(lines), await run(lines), await run('{"id":7,"name":"Moss"}\n')]).toEqual([
-      '0 Stored 1000, already present 0, conflicting 0, invalid 0.',
-      '0 Stored 0, already present 1000, conflicting 0, invalid 0.',
-      '1 Stored 0, already present 0, conflicting 1, invalid 0.',
-    ]);
-  });
-
   it('asks only the worker of the plant for a repetition and a lookup', async () => {
     await distribute();
     const repository = await open();
@@ -262,11 +230,7 @@ describe('a store on a Citus cluster', () => {
       for (const node of [coordinator, worker]) {
         await node.query('SELECT recover_prepared_transactions()');
       }
-      expect(brokenPromises(writers.creations, await readPostgresPlants(coordinator))).toEqual({
-        lost: [],
-        refusedButStored: [],
-        acknowledgedTwice: [],
-      });
+      expectKept(writers.creations, await readPostgresPlants(coordinator));
     }
 
     it('stays ready and refuses most creations at once while a worker is lost', async () => {

@@ -1,7 +1,7 @@
 import { PostgresServer } from '../support/postgres';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
-import { brokenPromises, Writers } from '../support/writers';
+import { expectKept, Writers } from '../support/writers';
 
 describe('the service, when its PostgreSQL server is killed', () => {
   const home = useServiceHome();
@@ -19,11 +19,7 @@ describe('the service, when its PostgreSQL server is killed', () => {
 
     await until(() => writers.hasSucceededSince(back));
     await writers.stop();
-    expect(brokenPromises(writers.creations, await server.plants())).toEqual({
-      lost: [],
-      refusedButStored: [],
-      acknowledgedTwice: [],
-    });
+    expectKept(writers.creations, await server.plants());
     expect(await service.end()).toEqual({ code: 0, signal: null });
     await server.remove();
   });

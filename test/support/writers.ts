@@ -90,19 +90,16 @@ export async function create(
   }
 }
 
-/** What breaks the promise, among creations and what is stored in the end. */
-export function brokenPromises(
-  creations: readonly Creation[],
-  stored: readonly Plant[],
-): { lost: Creation[]; refusedButStored: Creation[]; acknowledgedTwice: Creation[] } {
+/** Holds what callers were told against what is stored in the end. */
+export function expectKept(creations: readonly Creation[], stored: readonly Plant[]): void {
   const names = new Map(stored.map(({ id, name }) => [Number(id), name]));
   const acknowledged = creations.filter(({ outcome }) => outcome === 'acknowledged');
   const lastOfId = new Map(acknowledged.map((creation) => [creation.id, creation]));
-  return {
+  expect({
     lost: acknowledged.filter(({ id, name }) => names.get(id) !== name),
     refusedButStored: creations.filter(
       ({ id, name, outcome }) => outcome === 'refused' && names.get(id) === name,
     ),
     acknowledgedTwice: acknowledged.filter((creation) => lastOfId.get(creation.id) !== creation),
-  };
+  }).toEqual({ lost: [], refusedButStored: [], acknowledgedTwice: [] });
 }
