@@ -1,7 +1,7 @@
-import { Logger } from '@nestjs/common';
 import { Client } from 'pg';
 import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
 import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { Proxy } from '../support/proxy';
 import { until } from '../support/until';
@@ -13,17 +13,11 @@ describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
   let standby: PostgresServer;
   let proxy: Proxy;
   let repository: PostgresPlantsRepository;
-  let errors: string[];
+  const { errors } = useLog();
   beforeAll(async () => {
     [server, other] = [await PostgresServer.start(), await PostgresServer.start()];
   });
   beforeEach(async () => {
-    errors = [];
-    Logger.overrideLogger({
-      error: (line: string) => errors.push(line),
-      log: () => undefined,
-      warn: () => undefined,
-    });
     proxy = await Proxy.start(server.port);
     repository = await PostgresPlantsRepository.open(proxy.url);
   });
@@ -35,7 +29,6 @@ describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
     for (const each of [server, other]) {
       await each.execute('DROP TABLE IF EXISTS plants, plants_migrations');
     }
-    Logger.overrideLogger(['error']);
   });
   afterAll(async () => {
     for (const each of [server, other]) await each.remove();
@@ -43,7 +36,7 @@ describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
 
   const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
   const outcomeOf = (id: bigint) => insert(id).catch((error: unknown) => error);
-  const countOf = (text: string) => errors.filter((line) => line.includes(text)).length;
+  const countOf = (text: string) => errors().filter((line) => line.includes(text)).length;
 
   async function identityOf(each: PostgresServer): Promise<string> {
     const [row] = await each.execute('SELECT identity FROM plants_migrations');
@@ -152,7 +145,7 @@ describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
       await until(() => outcomes.size === 3);
       expect(outcomes.get(2n)).toBeInstanceOf(OutcomeUnknownError);
       expect(outcomes.get(3n)).toBeInstanceOf(UnavailableError);
-      expect(errors[0]).toContain('the server did not answer a statement within the time limit');
+      expect(errors()[0]).toContain('the server did not answer a statement within the time limit');
 
       proxy.resume();
       await until(() => repository.isReady());

@@ -47,11 +47,7 @@ class Model {
 }
 
 /** The tests that every {@link PlantsRepository} passes, on a real database. */
-export function describeRepository(
-  name: string,
-  open: () => Promise<StoreUnderTest>,
-  { keepsKeys = true } = {},
-): void {
+export function describeRepository(name: string, open: () => Promise<StoreUnderTest>): void {
   describe(`${name}, as a PlantsRepository`, () => {
     let store: StoreUnderTest;
     beforeAll(async () => {
@@ -125,8 +121,6 @@ export function describeRepository(
 
       expect(await store.plants()).toEqual(plants);
     });
-
-    if (!keepsKeys) return;
 
     describe('with a key', () => {
       it('replays only the content that was stored, of two at the same time', async () => {
