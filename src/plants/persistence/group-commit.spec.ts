@@ -26,19 +26,6 @@ describe('GroupCommit', () => {
     expect(await Promise.all(outcomes)).toEqual([10, 20]);
   });
 
-  it('fills a batch to its weight', async () => {
-    const { commits, batches } = makeGroupCommit({ batchWeight: 5, weigh: (item) => item });
-
-    const outcomes = [3, 3, 3].map((item) => commits.submit(item));
-    await turn();
-
-    expect(batches[0]?.items).toEqual([3, 3]);
-    batches[0]?.succeed();
-    await turn();
-    batches[1]?.succeed();
-    expect(await Promise.all(outcomes)).toEqual([30, 30, 30]);
-  });
-
   it('refuses items at once while the queue is full, and accepts items afterwards', async () => {
     const { commits, batches } = makeGroupCommit({ queueWeight: 2 });
     const accepted = [commits.submit(1), commits.submit(2)];
@@ -82,29 +69,6 @@ describe('GroupCommit', () => {
     await turn();
     batches[1]?.succeed();
     expect(await second).toBe(20);
-  });
-
-  it('closes at once when it is idle', async () => {
-    await expect(makeGroupCommit().commits.close()).resolves.toBeUndefined();
-  });
-
-  it.each([
-    ['not begun', () => undefined],
-    ['under way', turn],
-  ])('waits for a batch that is %s when it closes', async (_what, begin) => {
-    const { commits, batches } = makeGroupCommit();
-    const outcome = commits.submit(1);
-    await begin();
-    let isClosed = false;
-
-    const closing = commits.close().then(() => (isClosed = true));
-
-    await expect(commits.submit(2)).rejects.toThrow(UnavailableError);
-    await turn();
-    expect(isClosed).toBe(false);
-    batches[0]?.succeed();
-    await closing;
-    expect(await outcome).toBe(10);
   });
 
   it('publishes each batch, and the batch size and the outcome or error of each item', async () => {

@@ -1,32 +1,18 @@
 import { DatabaseSync } from 'node:sqlite';
 import { assertSafeSqlite } from './sqlite.version';
 
+const useVersion = (version: string) => () => {
+  const database = new DatabaseSync(':memory:');
+  database.function('sqlite_version', () => version);
+  assertSafeSqlite(database);
+};
+
 describe('a connection to SQLite', () => {
-  let database: DatabaseSync;
-  beforeEach(() => {
-    database = new DatabaseSync(':memory:');
-  });
-  afterEach(() => {
-    database.close();
-  });
-
-  const pretend = (version: string): void => {
-    database.function('sqlite_version', () => version);
-  };
-
   it.each(['3.44.6', '3.50.7', '3.51.3', '3.60.0', '4.0.0'])('may be of version %s', (version) => {
-    pretend(version);
-
-    expect(() => {
-      assertSafeSqlite(database);
-    }).not.toThrow();
+    expect(useVersion(version)).not.toThrow();
   });
 
   it.each(['3.44.5', '3.45.0', '3.50.6', '3.51.2'])('must not be of version %s', (version) => {
-    pretend(version);
-
-    expect(() => {
-      assertSafeSqlite(database);
-    }).toThrow(`SQLite ${version} may lose stored plants`);
+    expect(useVersion(version)).toThrow(`SQLite ${version} may lose stored plants`);
   });
 });
