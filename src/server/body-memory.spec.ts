@@ -8,10 +8,10 @@ const CHUNKED = { 'transfer-encoding': 'chunked' };
 const length = (bytes: number) => ({ 'content-length': String(bytes) });
 
 describe('the memory for bodies', () => {
-  // In 214 MiB of memory, 4 MiB of bodies at a time.
+  // In 342 MiB of memory, 4 MiB of bodies at a time.
   let bodies: BodyMemory;
   beforeEach(() => {
-    bodies = new BodyMemory(8 * MIB, 214 * MIB);
+    bodies = new BodyMemory(8 * MIB, 342 * MIB);
   });
 
   /** @returns the response that the memory is reserved for */

@@ -16,7 +16,7 @@ const BASE = 150 * MIB;
  * the store and written into the answer, and the garbage collector may not have freed any of these.
  * `small-memory` in `test/faults` measures it.
  */
-const FACTOR = 16;
+const FACTOR = 48;
 
 /** Bounds the memory that the bodies of all creations in progress take together. */
 export class BodyMemory {

@@ -15,7 +15,7 @@ describe('a small memory', () => {
   afterEach(() => memory.remove());
 
   it.each([
-    { limit: 256, connections: 64, size: 64 * KIB, statuses: ['200'] },
+    { limit: 256, connections: 32, size: 64 * KIB, statuses: ['200'] },
     { limit: 256, connections: 1024, size: 64 * KIB, statuses: ['200', '503'] },
     { limit: 256, connections: 64, size: MIB, statuses: ['200', '503'] },
     { limit: 512, connections: 256, size: MIB, statuses: ['200', '503'] },
