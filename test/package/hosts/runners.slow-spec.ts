@@ -16,6 +16,7 @@ const runJest = (type: 'es6' | 'commonjs', settings: object): string[] => {
   const transformer = [require.resolve('@swc/jest'), { jsc: swc, module: { type } }];
   const configuration = {
     testRegex: 'spec\\.ts$',
+    testTimeout: 300_000,
     moduleNameMapper: { '^(\\./.+)\\.js$': '$1' },
     transform: { '\\.ts$': transformer },
     ...settings,
@@ -24,7 +25,7 @@ const runJest = (type: 'es6' | 'commonjs', settings: object): string[] => {
 };
 const asModules = { extensionsToTreatAsEsm: ['.ts'], setupFiles: ['@nestjs/core'] };
 const RUNNERS: [string, type: string, command: string[]][] = [
-  ['Vitest', 'module', [VITEST, 'run', '--globals']],
+  ['Vitest', 'module', [VITEST, 'run', '--globals', '--testTimeout=300000', '--hookTimeout=300000']],
   ['Jest with CommonJS', 'commonjs', runJest('commonjs', {})],
   ['Jest with ES modules', 'module', runJest('es6', asModules)],
 ];
