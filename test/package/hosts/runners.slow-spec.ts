@@ -25,7 +25,11 @@ const runJest = (type: 'es6' | 'commonjs', settings: object): string[] => {
 };
 const asModules = { extensionsToTreatAsEsm: ['.ts'], setupFiles: ['@nestjs/core'] };
 const RUNNERS: [string, type: string, command: string[]][] = [
-  ['Vitest', 'module', [VITEST, 'run', '--globals', '--testTimeout=300000', '--hookTimeout=300000']],
+  [
+    'Vitest',
+    'module',
+    [VITEST, 'run', '--globals', '--testTimeout=300000', '--hookTimeout=300000'],
+  ],
   ['Jest with CommonJS', 'commonjs', runJest('commonjs', {})],
   ['Jest with ES modules', 'module', runJest('es6', asModules)],
 ];
