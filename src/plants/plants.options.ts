@@ -101,7 +101,6 @@ export const DEFAULT_EXTRAS: PlantsModuleExtras = {
   imports: [],
 };
 
-/** The names of the options, and of those in `auth`. */
 const OPTIONS = ['sqlite', 'postgres', 'auth', 'bodyLimit'];
 const EXTRAS = Object.keys(DEFAULT_EXTRAS);
 const AUTH = ['tokens', 'tokensFile', 'issuer', 'audience', 'jwksUrl', 'scope'];

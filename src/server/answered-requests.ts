@@ -7,7 +7,6 @@ import { isCreation } from './creation';
 import { type Refusal, refusalChannel } from './refusal';
 import type { LoggedRequest } from './request-context';
 
-/** A request that has been answered. */
 export interface AnsweredRequest extends LoggedRequest {
   /** The pattern of its route; undefined if it reached none. */
   readonly route?: string | undefined;

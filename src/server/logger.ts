@@ -3,18 +3,17 @@ import { prettyFactory } from 'pino-pretty';
 import { SonicBoom } from 'sonic-boom';
 import { requestFields } from './request-context';
 
-/** Where log lines go: the standard output, or the output of a test. */
-export interface LogOutput extends DestinationStream {
-  readonly isTTY?: boolean;
-}
-
 /**
  * The logger of the service. It writes readable lines to a terminal, and one JSON object a line to
  * anything else. Lines about a failed request contain the request id.
  *
  * @param level a level of pino
+ * @param output another one than the standard output, for a test
  */
-export function createLogger(level: string, output: LogOutput = process.stdout): Logger {
+export function createLogger(
+  level: string,
+  output: DestinationStream & { readonly isTTY?: boolean } = process.stdout,
+): Logger {
   const options = { level, mixin: () => requestFields() };
   if (!output.isTTY) return pino(options, output === process.stdout ? standardOutput() : output);
   const write = (line: string): void => {

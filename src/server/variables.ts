@@ -2,7 +2,6 @@ import { findNearMatch } from '../plants/program';
 import type { Parser } from './variable-parsers';
 import * as parsers from './variable-parsers';
 
-/** A variable that the service reads. */
 interface Variable<Value> {
   readonly name: string;
   readonly parser: Parser<Value>;
@@ -27,7 +26,6 @@ export const SETTINGS = {
   bodyLimit: variable('BODY_LIMIT', parsers.size, 2 ** 20),
   /** Of the header section of a request, request line included. */
   headersLimit: variable('HEADERS_LIMIT', parsers.size, 2 ** 14),
-  /** Connections open at the same time. */
   maxConnections: variable('MAX_CONNECTIONS', parsers.connections, 4096),
   /** The limit for each caller; undefined for none. */
   rateLimit: variable('RATE_LIMIT', parsers.rate),
@@ -69,7 +67,6 @@ export const OTHERS = {
 
 type Table = Readonly<Record<string, Variable<unknown>>>;
 
-/** The values of the variables of a table. */
 export type Values<T extends Table> = { readonly [Name in keyof T]: T[Name]['fallback'] };
 
 /**
@@ -97,7 +94,6 @@ export function readVariables<T extends Table>(
   return Object.fromEntries(values) as Values<T>;
 }
 
-/** The names of all variables. */
 export const NAMES = Object.values({ ...SETTINGS, ...AUTH, ...OTHERS }).map(({ name }) => name);
 
 /**

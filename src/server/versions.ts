@@ -17,7 +17,6 @@ if (!isSupported) {
   process.exit(1);
 }
 
-/** The version of this package. */
 export function packageVersion(): string {
   // Not read at run time: a bundle has it inside.
   const { version } = require('../../package.json') as { version: string };

@@ -51,7 +51,6 @@ export class TokenFile {
     return this.file.current.verify(token);
   }
 
-  /** Follows the file from now on. */
   start(): void {
     this.file.start({
       changed: ({ size }) => {
