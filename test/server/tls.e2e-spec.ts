@@ -14,6 +14,8 @@ import { ServiceProcess, useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 import { readAnswers } from '../support/wire';
 
+/** Longer than a test may take: no connection ends because of them. */
+const TIMES = { HEADERS_TIMEOUT: '10m', REQUEST_TIMEOUT: '10m', SHUTDOWN_TIMEOUT: '20m' };
 const FILES = { TLS_CERT: 'cert.pem', TLS_KEY: 'key.pem' };
 
 describe('HTTPS', () => {
@@ -22,7 +24,7 @@ describe('HTTPS', () => {
   let url: URL;
   beforeEach(async () => {
     await writePair('first');
-    service = await home.start(FILES);
+    service = await home.start({ ...FILES, ...TIMES });
     url = await service.url();
   });
 
@@ -127,7 +129,6 @@ describe('HTTPS', () => {
 
     service.kill('SIGTERM');
 
-    // Before the shutdown timeout cuts connections, and before the test times out.
     expect(await service.ended).toEqual({ code: 0, signal: null });
     used.destroy();
     silent.destroy();
