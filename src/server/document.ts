@@ -31,8 +31,7 @@ export function createDocument(app: INestApplication): OpenAPIObject {
   // DocumentBuilder adds an empty contact.
   delete document.info.contact;
   declareInheritance(document.components?.schemas ?? {});
-  // Only a host's document needs the prefix of schema names.
-  return JSON.parse(JSON.stringify(document).replaceAll(SCHEMA_PREFIX, '')) as OpenAPIObject;
+  return withoutPrefix(document) as OpenAPIObject;
 }
 
 const TOKEN =
@@ -74,4 +73,16 @@ function declareInheritance(schemas: Schemas): void {
   if (id === undefined) throw new Error('The schema of NewPlant has no id.');
   const own = { type: 'object', properties: { id }, required: ['id'] };
   schemas[name] = { allOf: [{ $ref: '#/components/schemas/Plant' }, own] };
+}
+
+/** A part of the document without the prefix of schema names, which only a host's document needs. */
+function withoutPrefix(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(withoutPrefix);
+  if (typeof part === 'string' && part.startsWith('#')) return part.replace(SCHEMA_PREFIX, '');
+  if (typeof part !== 'object' || part === null) return part;
+  const members = Object.entries(part).map(([name, value]): [string, unknown] => [
+    name.replace(SCHEMA_PREFIX, ''),
+    withoutPrefix(value),
+  ]);
+  return Object.fromEntries(members);
 }
