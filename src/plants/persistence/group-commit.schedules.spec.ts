@@ -117,6 +117,8 @@ class Trial {
     const last = items.at(-1)?.weight ?? 0;
     const weight = items.reduce((sum, item) => sum + item.weight, 0);
     if (weight - last >= BATCH_WEIGHT) this.faults.push('too large a batch');
+    const isFull = weight >= BATCH_WEIGHT;
+    if (!isFull && this.commits.queueLength > 0) this.faults.push('a batch that is not full');
 
     const { promise, resolve, reject } = Promise.withResolvers<'stored'[]>();
     const batch: Batch = {

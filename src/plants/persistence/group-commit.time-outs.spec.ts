@@ -27,6 +27,31 @@ describe('GroupCommit', () => {
     expect(await next).toBe(40);
   });
 
+  it('refuses the items that are overdue when a batch ends, and no others', async () => {
+    const { commits, batches } = makeGroupCommit({ batchWeight: 1 });
+    const [first, second, overdue] = [1, 2, 3].map((item) => commits.submit(item));
+    await turn();
+    pass(1000);
+    batches[0]?.succeed();
+    await first;
+    await turn();
+    const last = commits.submit(4);
+
+    pass(DEADLINE - 1);
+    batches[1]?.succeed();
+
+    expect(await second).toBe(20);
+    await expect(overdue).rejects.toThrow(
+      new UnavailableError({
+        cause: new Error('overloaded: the plant has waited too long for its batch'),
+      }),
+    );
+    await turn();
+    expect(batches.map(({ items }) => items)).toEqual([[1], [2], [4]]);
+    batches[2]?.succeed();
+    expect(await last).toBe(40);
+  });
+
   describe('is late', () => {
     it.each([
       ['for its batch to begin', () => undefined],
