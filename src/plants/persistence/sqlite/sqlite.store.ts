@@ -19,7 +19,7 @@ import { assertSafeSqlite } from './sqlite.version';
 /** Milliseconds to wait for another process's lock, before a batch is refused. */
 const BUSY_TIMEOUT = 1000;
 /** The same at the start, when others may create the file too. */
-const OPEN_TIMEOUT = 5000;
+const OPEN_TIMEOUT = 30_000;
 
 /** Bytes to which SQLite shortens a log that it begins anew. The log grows beside a long reader. */
 export const LOG_LIMIT = 2 ** 25;
