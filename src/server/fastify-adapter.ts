@@ -81,8 +81,7 @@ function addHooks(instance: FastifyInstance): void {
   });
   instance.addHook('onSend', ({ raw }, reply, _payload, done) => {
     // Node.js closes the connection behind the answer. A client that still sends could not read it.
-    // One that waits for 100 Continue does not send.
-    const isSending = !raw.complete && !raw.destroyed && raw.headers.expect === undefined;
+    const isSending = !raw.complete && !raw.destroyed;
     if (isSending && reply.getHeader('connection') === 'close') dropBody(raw, done);
     else done();
   });

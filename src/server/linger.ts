@@ -32,9 +32,13 @@ export function endAndLinger(socket: Socket, announced = 0): void {
   });
 }
 
+/** How long the body of a client that may wait for `100 Continue` is looked for, in milliseconds. */
+const UNASKED = 100;
+
 /** Reads and drops the rest of a body before an answer that closes the connection, for a moment. */
 export function dropBody(request: IncomingMessage, done: () => void): void {
-  finished(request.resume(), { signal: AbortSignal.timeout(LINGER) }, () => {
+  const limit = request.headers.expect === undefined ? LINGER : UNASKED;
+  finished(request.resume(), { signal: AbortSignal.timeout(limit) }, () => {
     done();
   });
 }
