@@ -320,11 +320,13 @@ function formatResults(): string {
   return [run.trim(), ...sections].join('\n\n');
 }
 
-/** A table for each figure: narrow, for phones. */
+/** A table for each figure: narrow, for phones. What all its rows begin with stands in its heading. */
 function formatTables(members: readonly Comparison[]): string[] {
-  return [...Map.groupBy(members, ({ figure }) => figure)].map(([figure, rows]) =>
-    [
-      `|${FIGURES[figure]}|ratio|in this run|`,
+  return [...Map.groupBy(members, ({ figure }) => figure)].map(([figure, rows]) => {
+    const [first] = rows;
+    const isShared = rows.every(({ ours }) => ours === first?.ours);
+    return [
+      `|${FIGURES[figure]}${isShared ? `: ${first?.ours} / …` : ''}|ratio|in this run|`,
       '|---|---:|---:|',
       ...rows.map(({ ours, theirs, ratio, wanted, absolute }) => {
         const [median, least, most] = [ratio.median, ratio.least, ratio.most].map((each) =>
@@ -332,10 +334,11 @@ function formatTables(members: readonly Comparison[]): string[] {
         );
         const wish = wanted && `, wanted ${wanted}`;
         const values = absolute.map((value) => formatValue(figure, value)).join(' / ');
-        return `|${ours} / ${theirs}|${median} (${least}–${most})${wish}|${values}|`;
+        const name = isShared ? theirs : `${ours} / ${theirs}`;
+        return `|${name}|${median} (${least}–${most})${wish}|${values}|`;
       }),
-    ].join('\n'),
-  );
+    ].join('\n');
+  });
 }
 
 function formatValue(figure: Figure, value: number): string {

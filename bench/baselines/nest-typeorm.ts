@@ -1,22 +1,7 @@
-import 'reflect-metadata';
-import {
-  Body,
-  type CanActivate,
-  Controller,
-  type ExecutionContext,
-  HttpCode,
-  Injectable,
-  Module,
-  Post,
-  UnauthorizedException,
-  UseGuards,
-  ValidationPipe,
-} from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
-import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { Body, Controller, HttpCode, Module, Post, UseGuards } from '@nestjs/common';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
-import { IsInt, IsOptional, IsString } from 'class-validator';
 import { Column, Entity, PrimaryColumn, type Repository } from 'typeorm';
+import { NewPlantDto, serve, TokenGuard } from './nest';
 
 /**
  * What most would write: Nest, the stock ValidationPipe, TypeORM. STORE: `sqlite` or `postgres`.
@@ -33,29 +18,6 @@ class Plant {
 
   @Column({ type: 'text', nullable: true })
   tag?: string;
-}
-
-class NewPlantDto {
-  @IsInt()
-  id!: number;
-
-  @IsString()
-  name!: string;
-
-  @IsOptional()
-  @IsString()
-  tag?: string;
-}
-
-@Injectable()
-class TokenGuard implements CanActivate {
-  canActivate(context: ExecutionContext): boolean {
-    const { headers } = context
-      .switchToHttp()
-      .getRequest<{ headers: { authorization?: string } }>();
-    if (headers.authorization !== `Bearer ${process.env.TOKEN}`) throw new UnauthorizedException();
-    return true;
-  }
 }
 
 @Controller('plants')
@@ -79,7 +41,6 @@ const store =
     : ({
         type: 'better-sqlite3',
         database: process.env.DATABASE ?? '',
-
         prepareDatabase: (database: { pragma(text: string): void }) => {
           if (!tuned) return;
           database.pragma('journal_mode = WAL');
@@ -96,12 +57,4 @@ const store =
 })
 class AppModule {}
 
-async function main(): Promise<void> {
-  const app = await NestFactory.create<NestFastifyApplication>(AppModule, new FastifyAdapter(), {
-    logger: false,
-  });
-  app.useGlobalPipes(new ValidationPipe({ whitelist: true, transform: true }));
-  await app.listen(Number(process.env.PORT), '127.0.0.1');
-}
-
-void main();
+void serve(AppModule);

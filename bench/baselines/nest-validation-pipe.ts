@@ -1,43 +1,7 @@
-import 'reflect-metadata';
-import {
-  Body,
-  type CanActivate,
-  Controller,
-  type ExecutionContext,
-  HttpCode,
-  Module,
-  Post,
-  UnauthorizedException,
-  UseGuards,
-  ValidationPipe,
-} from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
-import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import { IsInt, IsOptional, IsString } from 'class-validator';
+import { Body, Controller, HttpCode, Module, Post, UseGuards } from '@nestjs/common';
+import { NewPlantDto, serve, TokenGuard } from './nest';
 
-/** Nest as its documentation teaches: a guard, a DTO and the stock ValidationPipe. It stores nothing. */
-class NewPlantDto {
-  @IsInt()
-  id!: number;
-
-  @IsString()
-  name!: string;
-
-  @IsOptional()
-  @IsString()
-  tag?: string;
-}
-
-class TokenGuard implements CanActivate {
-  canActivate(context: ExecutionContext): boolean {
-    const { headers } = context
-      .switchToHttp()
-      .getRequest<{ headers: { authorization?: string } }>();
-    if (headers.authorization !== `Bearer ${process.env.TOKEN}`) throw new UnauthorizedException();
-    return true;
-  }
-}
-
+/** What Nest takes to validate a plant. It stores nothing. */
 @Controller('plants')
 @UseGuards(TokenGuard)
 class PlantsController {
@@ -51,12 +15,4 @@ class PlantsController {
 @Module({ controllers: [PlantsController] })
 class AppModule {}
 
-async function main(): Promise<void> {
-  const app = await NestFactory.create<NestFastifyApplication>(AppModule, new FastifyAdapter(), {
-    logger: false,
-  });
-  app.useGlobalPipes(new ValidationPipe({ whitelist: true, transform: true }));
-  await app.listen(Number(process.env.PORT), '127.0.0.1');
-}
-
-void main();
+void serve(AppModule);

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { setTimeout } from 'node:timers/promises';
 import { PlantsImport } from './import-plants';
 import {
   InMemoryPlantsRepository,
@@ -105,4 +106,23 @@ it.each([
   );
 
   expect(outcome).toEqual(expected);
+});
+
+it('leaves the store to others after each batch, for as long as the batch took', async () => {
+  const [size, duration] = [600, 100];
+  const insertedAt: number[] = [];
+  class SlowRepository extends InMemoryPlantsRepository {
+    override async insert(plant: Plant): Promise<Insertion> {
+      insertedAt.push(performance.now());
+      await setTimeout(duration);
+      return super.insert(plant);
+    }
+  }
+  const lines = Array.from({ length: size }, (_, id) => `{"id":${id},"name":""}`);
+
+  await imported(lines.join('\n'), new SlowRepository());
+
+  const pauses = insertedAt.slice(1).map((time, at) => time - (insertedAt[at] ?? 0));
+  // Timers may fire a millisecond early.
+  expect(Math.max(...pauses)).toBeGreaterThanOrEqual(2 * duration - 4);
 });

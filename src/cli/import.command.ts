@@ -31,9 +31,7 @@ async function importFile(file = '-', signal: AbortSignal): Promise<void> {
   const progress = new Progress('plants');
   await withRepository('create', async (repository) => {
     const input = addAbortSignal(signal, isPiped ? process.stdin : createReadStream(file));
-    const plants = new PlantsImport(repository, bodyLimit, signal, (line) => {
-      progress.print(line);
-    });
+    const plants = new PlantsImport(repository, bodyLimit, signal, progress.print.bind(progress));
     const { counts } = plants;
     try {
       for await (const done of plants.run(input)) {

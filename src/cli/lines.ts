@@ -21,14 +21,15 @@ export async function* readLines(
   let parts: Buffer[] = [];
   let length = 0;
 
-  function* finish(): Generator<Line> {
+  function finish(): Line | undefined {
     let bytes = Buffer.concat(parts);
     if (++number === 1 && bytes.indexOf('\uFEFF') === 0) bytes = bytes.subarray(3);
     if (bytes.at(-1) === CR) bytes = bytes.subarray(0, -1);
-    if (length > limit + 1 || bytes.length > limit) yield { number, bytes: undefined };
-    else if (bytes.length > 0) yield { number, bytes };
+    const isTooLong = length > limit + 1 || bytes.length > limit;
     parts = [];
     length = 0;
+    if (isTooLong) return { number, bytes: undefined };
+    return bytes.length > 0 ? { number, bytes } : undefined;
   }
 
   for await (const chunk of chunks) {
@@ -40,8 +41,10 @@ export async function* readLines(
       if (length <= limit + 1) parts.push(part);
       else parts = [];
       if (end < 0) break;
-      yield* finish();
+      const line = finish();
+      if (line) yield line;
     }
   }
-  yield* finish();
+  const last = finish();
+  if (last) yield last;
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
+import { listen } from '../../test/support/listen';
 import { Connections } from './connections';
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -12,6 +13,7 @@ describe('the connections of a server', () => {
   let connections: Connections;
   let handle: Handler;
   let sockets: Socket[];
+  let url: URL;
   beforeEach(async () => {
     sockets = [];
     server = createServer();
@@ -24,7 +26,7 @@ describe('the connections of a server', () => {
     server.on('clientError', (error, socket) => {
       connections.fail(error, socket as Socket);
     });
-    await once(server.listen(0, '127.0.0.1'), 'listening');
+    url = await listen(server);
   });
   afterEach(() => {
     for (const socket of sockets) socket.destroy();
@@ -32,7 +34,7 @@ describe('the connections of a server', () => {
   });
 
   function open(): Socket {
-    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const socket = connect(Number(url.port), url.hostname);
     socket.on('error', () => undefined);
     sockets.push(socket);
     return socket;
@@ -57,7 +59,7 @@ describe('the connections of a server', () => {
 
     expect(peer.isPaused()).toBe(true);
     socket.write(GET.repeat(500_000));
-    await once(connect((server.address() as AddressInfo).port, '127.0.0.1').end(), 'close');
+    await once(open().end(), 'close');
     expect(peer.bytesRead).toBeLessThan(2 ** 20);
   });
 

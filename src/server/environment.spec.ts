@@ -135,7 +135,7 @@ describe('readEnvironment', () => {
     ...[
       ...['?sslmode=prefer', '?sslmode=verify_full', '?sslmode=verify-full&sslmode=disable'],
       ...['?sslmode=verify-full&ssl=false', '?ssl=require', '?ssl=TRUE', '?requiressl=1'],
-      ...['?target_session_attrs=primary', '?constructor=x', '#sslmode=require'],
+      ...['?target_session_attrs=standby', '?constructor=x', '#sslmode=require'],
     ].map((end) => ({ DATABASE_URL: `postgres://localhost/plants${end}` })),
     { DATABASE_URL_FILE: 'postgres://a:secret@b:port/c' },
     ...each('BODY_LIMIT', '0', '1GB', '999999999 MiB'),

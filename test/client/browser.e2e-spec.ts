@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { TestApplication, TOKEN } from '../support/application';
 import { TestBrowser } from '../support/browser';
+import { listen } from '../support/listen';
 
 const MODULE = readFileSync(join(__dirname, '../../dist/client/index.mjs'));
 
@@ -19,8 +18,7 @@ describe('a page of another origin in Chromium', () => {
   const browser = TestBrowser.use();
   let page: Page;
   beforeAll(async () => {
-    await once(pages.listen(0, '127.0.0.1'), 'listening');
-    origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
+    ({ origin } = await listen(pages));
     page = await browser.newPage();
     await page.goto(origin);
   });

@@ -91,64 +91,29 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
 
   it('takes a body that is as large as the limit', () => expectCreation(FERN.padEnd(LIMIT)));
 
-  it.each<[string, ErrorBody, Body[]]>([
+  it.each<[ErrorBody, Body[]]>([
     [
-      'an id that is no int64',
       errorBodies.idNotInt64,
       [
         ...['9223372036854775808', '-9223372036854775809', '1.5', '1.000000000000000005'],
-        ...['1E-999', '1E400', '1E999999999999999999999'],
+        ...['1E-999', '1E400', '1E999999999999999999999', '1,"id":1.000000000000000005'],
       ].map(withId),
     ],
+    [errorBodies.idNotNumber, ['"7"', 'true', 'null', '[1]', '{"id":1}'].map(withId)],
+    [errorBodies.idMissing, ['{"plant":{"id":1,"name":"Fern"},"name":"Fern"}']],
+    [errorBodies.nameMissing, ['{"id":1}', '{"__proto__":{"id":1,"name":"Fern"},"id":1}']],
+    [errorBodies.nameNotString, ['null', '7', 'true', '["Fern"]', '{"name":"Fern"}'].map(withName)],
+    [errorBodies.nameNotExact, ['"\\ud800"', '"\\udf3f\\ud83c"', '"Fern\\u0000"'].map(withName)],
+    [errorBodies.tagNotString, ['null', '7', 'false', '[]', '{}'].map(withTag)],
+    [errorBodies.tagNotExact, ['"\\udfff"', '"\\u0000"'].map(withTag)],
+    [errorBodies.notAnObject, ['[]', '"plant"', '7', 'null', 'true']],
+    [errorBodies.empty, ['', undefined]],
     [
-      'an id that is no number',
-      errorBodies.idNotNumber,
-      ['"7"', 'true', 'null', '[1]', '{"id":1}'].map(withId),
-    ],
-    [
-      'an id that is none as last given',
-      errorBodies.idNotInt64,
-      ['{"id":1,"name":"Fern","id":1.000000000000000005}'],
-    ],
-    [
-      'a plant without an id in the outermost object',
-      errorBodies.idMissing,
-      ['{"plant":{"id":1,"name":"Fern"},"name":"Fern"}'],
-    ],
-    [
-      'a plant without a name of its own',
-      errorBodies.nameMissing,
-      ['{"id":1}', '{"__proto__":{"id":1,"name":"Fern"},"id":1}'],
-    ],
-    [
-      'a name that is no string',
-      errorBodies.nameNotString,
-      ['null', '7', 'true', '["Fern"]', '{"name":"Fern"}'].map(withName),
-    ],
-    [
-      'a name that no store keeps exactly',
-      errorBodies.nameNotExact,
-      ['"\\ud800"', '"\\udf3f\\ud83c"', '"Fern\\u0000"'].map(withName),
-    ],
-    [
-      'a tag that is no string',
-      errorBodies.tagNotString,
-      ['null', '7', 'false', '[]', '{}'].map(withTag),
-    ],
-    [
-      'a tag that no store keeps exactly',
-      errorBodies.tagNotExact,
-      ['"\\udfff"', '"\\u0000"'].map(withTag),
-    ],
-    ['what is no object', errorBodies.notAnObject, ['[]', '"plant"', '7', 'null', 'true']],
-    ['an empty body', errorBodies.empty, ['', undefined]],
-    [
-      'a body that is not UTF-8',
       errorBodies.notUtf8,
       [[0x80], [0xed, 0xa0, 0x80], [0xf0, 0x9f, 0x8c], [0xff, 0xfe]].map(withBytes),
     ],
-    ['a body larger than the limit', errorBodies.tooLarge, [FERN.padEnd(LIMIT + 1)]],
-  ])('refuses %s', async (_what, expected, bodies) => {
+    [errorBodies.tooLarge, [FERN.padEnd(LIMIT + 1)]],
+  ])('refuses with %j', async (expected, bodies) => {
     for (const body of bodies) await expectRefusal(body, expected);
   });
 

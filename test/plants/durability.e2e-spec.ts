@@ -16,7 +16,7 @@ describe(`${KILLS} times kill -9 under load`, () => {
   it(`lose nothing acknowledged, and keep nothing refused (SEED=${seed})`, async () => {
     const creations: Creation[] = [];
     /** How many creations each service gets. */
-    const lifetimes = fc.sample(fc.integer({ min: 100, max: 5000 }), { seed, numRuns: KILLS });
+    const lifetimes = fc.sample(fc.integer({ min: 300, max: 5000 }), { seed, numRuns: KILLS });
     for (const [round, lifetime] of lifetimes.entries()) {
       const service = await home.start();
       expect(await service.statusOf('/health/ready')).toBe(200);

@@ -11,6 +11,7 @@ import {
   type INestApplicationContext,
   Injectable,
   Module,
+  type NestApplicationOptions,
   type NestInterceptor,
   type Provider,
   RequestTimeoutException,
@@ -168,16 +169,19 @@ describe.each(names)('in a host on %s', (adapter) => {
     });
   });
 
-  it.each([{ rawBody: true }, { bodyParser: false }])(
-    'reads the body whatever the host does with others: %j',
-    async (options) => {
-      const url = await start(adapter, [withToken()], options);
+  const instanceDecorator = (instance: unknown) =>
+    instance instanceof Object ? new Proxy(instance, {}) : instance;
+  it.each<[string, NestApplicationOptions]>([
+    ['keeps the bytes of bodies', { rawBody: true }],
+    ['parses no bodies', { bodyParser: false }],
+    ['puts a Proxy around each instance', { instrument: { instanceDecorator } }],
+  ])('reads the body itself where the host %s', async (_what, options) => {
+    const url = await start(adapter, [withToken()], options);
 
-      expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
-      expect(await post(url, '{"id":1')).toMatchObject({ status: 400, body: { error: 40001 } });
-      expect(readPlants(file)).toEqual([{ id: 9_007_199_254_740_993n, name: ' Fern ' }]);
-    },
-  );
+    expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
+    expect(await post(url, '{"id":1')).toMatchObject({ status: 400, body: { error: 40001 } });
+    expect(readPlants(file)).toEqual([{ id: 9_007_199_254_740_993n, name: ' Fern ' }]);
+  });
 
   it('has a limit of its own for bodies', async () => {
     const url = await start(adapter, [withToken({ bodyLimit: 100 })]);
@@ -312,19 +316,6 @@ describe.each(names)('in a host on %s', (adapter) => {
       { status: 400, body: errorBodies.nameMissing },
     ]);
     expect(readPlants(file)).toEqual([{ id: 9007199254740993n, name: ' Fern ' }]);
-  });
-
-  it('creates plants where the host puts a Proxy around each instance', async () => {
-    const instrument = {
-      instanceDecorator: (instance: unknown) =>
-        instance instanceof Object ? new Proxy(instance, {}) : instance,
-    };
-    const url = await start(adapter, [withToken()], { instrument });
-
-    expect([await post(url, FERN), await post(url, '{"id":1}')]).toEqual([
-      { status: 200, body: { name: 'Fern' } },
-      { status: 400, body: errorBodies.nameMissing },
-    ]);
   });
 
   it('closes its store when the host closes, after all accepted plants are stored', async () => {

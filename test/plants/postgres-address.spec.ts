@@ -82,13 +82,23 @@ describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
     expect(countOf(reason)).toBe(1);
   });
 
-  it('makes no store in an empty database while it runs', async () => {
+  it.each([
+    ['an empty database', '', 'it has no table plants', 0],
+    [
+      'a table without an identity',
+      'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
+      'found is the store without an identity',
+      1,
+    ],
+  ])('makes no store of %s while it runs', async (_what, statements, reason, tables) => {
     await insert(1n);
+    await other.execute(statements);
     proxy.lead(other.port);
     proxy.cut();
 
-    await expectRefusal('this is not the store that was in use before (it has no table plants)');
-    expect(await other.execute("SELECT FROM pg_tables WHERE schemaname = 'public'")).toEqual([]);
+    await expectRefusal(reason);
+    const found = await other.execute("SELECT FROM pg_tables WHERE schemaname = 'public'");
+    expect(found).toHaveLength(tables);
     await expectRecovery();
   });
 

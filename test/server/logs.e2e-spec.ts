@@ -1,7 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, writeFileSync } from 'node:fs';
-import { setTimeout } from 'node:timers/promises';
 import { join } from 'node:path';
 import { createLogger } from '../../src/server/logger';
 import { NestLogger } from '../../src/server/nest-logger';
@@ -224,7 +223,7 @@ describe('a log output', () => {
 
   it.each([
     ['that is full', 'w', '/dev/full', '5m', 0],
-    // Node cannot cancel the write in progress.
+    // Node cannot cancel the write in progress. By then, the reader counts as stalled.
     ['that is a pipe without a reader', 'r+', undefined, '2s', 1],
   ])('%s does not stop the service', async (_what, flags, path, time, code) => {
     const pipe = join(home.folder, 'pipe');
@@ -245,8 +244,6 @@ describe('a log output', () => {
       const answers = await Promise.all(Array.from({ length: 10 }, () => fetch(url)));
       expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(404));
     }
-    // Longer than the time after which a reader counts as stalled.
-    await setTimeout(1100);
     child.kill('SIGTERM');
 
     expect(await ended).toEqual([code, null]);

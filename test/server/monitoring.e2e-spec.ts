@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { load } from 'js-yaml';
-import { TestApplication, TOKEN } from '../support/application';
+import { AUTHORIZED, TestApplication } from '../support/application';
 
 const FOLDER = join(__dirname, '../../docs/monitoring');
 
@@ -32,8 +32,7 @@ describe('alert rules and dashboard', () => {
   beforeAll(async () => {
     const application = await TestApplication.start();
     await application.post('{"id":1,"name":"Fern"}');
-    const headers = { authorization: `Bearer ${TOKEN}` };
-    const { body } = await application.app.inject({ url: '/metrics', headers });
+    const { body } = await application.app.inject({ url: '/metrics', headers: AUTHORIZED });
     // The metric `up` comes from Prometheus itself.
     metrics = new Map([['up', new Map()], ...readMetrics(body)]);
     await application.stop();

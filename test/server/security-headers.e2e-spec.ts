@@ -1,4 +1,4 @@
-import { TestApplication, TOKEN } from '../support/application';
+import { AUTHORIZED, TestApplication } from '../support/application';
 
 const HEADERS = {
   'x-content-type-options': 'nosniff',
@@ -12,8 +12,7 @@ describe('security headers', () => {
   it.each(['/', '/health/live', '/health/ready', '/metrics'])(
     'are on the answer of %s',
     async (path) => {
-      const headers = { authorization: `Bearer ${TOKEN}` };
-      const answer = await fetch(new URL(path, application.url), { headers });
+      const answer = await fetch(new URL(path, application.url), { headers: AUTHORIZED });
 
       expect(Object.fromEntries(answer.headers)).toMatchObject(HEADERS);
     },

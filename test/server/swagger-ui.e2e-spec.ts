@@ -1,9 +1,8 @@
-import { once } from 'node:events';
 import { createServer, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Page, Request } from 'playwright-core';
 import { TestApplication, TOKEN } from '../support/application';
 import { TestBrowser } from '../support/browser';
+import { listen } from '../support/listen';
 import { useServiceHome } from '../support/service-process';
 
 describe('Swagger UI in Chromium', () => {
@@ -85,10 +84,8 @@ describe('Swagger UI in Chromium', () => {
         answer.pipe(outgoing.writeHead(answer.statusCode ?? 502, answer.headers));
       });
       incoming.pipe(forwarded);
-    }).listen(0, '127.0.0.1');
-    await once(proxy, 'listening');
-    const { port: proxyPort } = proxy.address() as AddressInfo;
-    await open(new URL(`http://127.0.0.1:${proxyPort}/store/`));
+    });
+    await open(new URL('/store/', await listen(proxy)));
     await authorize();
 
     expect((await execute()).status).toBe('200');

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { renameSync, writeFileSync } from 'node:fs';
-import { connect as connectPlainly } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { connect, type TLSSocket } from 'node:tls';
@@ -12,11 +11,13 @@ import { creation } from '../support/load';
 import { plantStore } from '../support/plant-store';
 import { ServiceProcess, useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
-import { readAnswers } from '../support/wire';
+import { open as openPlainly, readAnswers } from '../support/wire';
 
 /** Longer than a test may take: no connection ends because of them. */
 const TIMES = { HEADERS_TIMEOUT: '10m', REQUEST_TIMEOUT: '10m', SHUTDOWN_TIMEOUT: '20m' };
 const FILES = { TLS_CERT: 'cert.pem', TLS_KEY: 'key.pem' };
+
+const CREATION = creation(10).text.replace('Host: x', 'Host: x\r\nConnection: close');
 
 describe('HTTPS', () => {
   const home = useServiceHome();
@@ -53,11 +54,7 @@ describe('HTTPS', () => {
   }
 
   it.each([
-    [
-      'plants',
-      creation(10).text.replace('Host: x', 'Host: x\r\nConnection: close'),
-      { status: 200, body: { name: 'Fern' } },
-    ],
+    ['plants', CREATION, { status: 200, body: { name: 'Fern' } }],
     ['malformed HTTP', 'garbage\r\n\r\n', { status: 400, body: errorBodies.malformedRequest }],
   ])('answers %s as HTTP does', async (_what, request, answer) => {
     expect(url.protocol).toBe('https:');
@@ -106,11 +103,8 @@ describe('HTTPS', () => {
   it('closes a connection without a handshake, and does not count it as a request', async () => {
     const other = await home.start({ ...FILES, HEADERS_TIMEOUT: '5s' });
     url = await other.url();
-    const silent = connectPlainly(Number(url.port), url.hostname).resume();
-    silent.on('error', () => undefined);
-    await once(silent, 'connect');
 
-    await once(silent, 'close');
+    await once(openPlainly(url).resume(), 'close');
 
     const socket = await open();
     socket.end(
@@ -123,9 +117,8 @@ describe('HTTPS', () => {
     const used = await open();
     used.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
     await once(used, 'data');
-    const silent = connectPlainly(Number(url.port), url.hostname);
+    const silent = openPlainly(url);
     await once(silent, 'connect');
-    silent.on('error', () => undefined);
 
     service.kill('SIGTERM');
 

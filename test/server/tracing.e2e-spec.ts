@@ -1,11 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { once } from 'node:events';
 import { symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { TestApplication, TOKEN } from '../support/application';
+import { listen } from '../support/listen';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 
@@ -34,8 +33,7 @@ describe("a service with OpenTelemetry's agent", () => {
         collected.push(body);
         response.end();
       });
-    }).listen(0, '127.0.0.1');
-    await once(collector, 'listening');
+    });
     const spans = () =>
       collected
         .flatMap((body) => (JSON.parse(body) as Traces).resourceSpans)
@@ -44,7 +42,7 @@ describe("a service with OpenTelemetry's agent", () => {
     const service = await home.start({
       NODE_OPTIONS: '--import @opentelemetry/auto-instrumentations-node/register',
       OTEL_SERVICE_NAME: 'garden',
-      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: (await listen(collector)).origin,
       OTEL_METRICS_EXPORTER: 'none',
       OTEL_LOGS_EXPORTER: 'none',
       OTEL_NODE_ENABLED_INSTRUMENTATIONS: 'http',

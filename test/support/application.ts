@@ -8,6 +8,11 @@ import { SqliteStore, type TestStore } from './stores';
 /** The token that the application under test accepts. */
 export const TOKEN = 'a-good-token';
 
+/** The header fields of a request with that token. */
+export const AUTHORIZED = { authorization: `Bearer ${TOKEN}` };
+/** Those of a creation. */
+export const JSON_HEADERS = { ...AUTHORIZED, 'content-type': 'application/json' };
+
 /** What {@link TestApplication.post} sends unless told otherwise: undefined leaves a header out. */
 export type Headers = Record<string, string | string[] | undefined>;
 
@@ -59,11 +64,7 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
     body: string | Buffer | undefined,
     headers: Headers = {},
   ): Promise<LightMyRequestResponse> {
-    const fields = Object.entries<Headers[string]>({
-      authorization: `Bearer ${TOKEN}`,
-      'content-type': 'application/json',
-      ...headers,
-    });
+    const fields = Object.entries<Headers[string]>({ ...JSON_HEADERS, ...headers });
     const response = await this.app.inject({
       method: 'POST',
       url: '/plants',

@@ -1,10 +1,9 @@
-import { TOKEN } from './application';
+import { AUTHORIZED } from './application';
 
 /** Reads one metric of a running service; NaN when it has none of that name. */
 export async function readMetric(url: URL, name: string): Promise<number> {
-  const headers = { authorization: `Bearer ${TOKEN}` };
-  const signal = AbortSignal.timeout(120_000);
-  const text = await (await fetch(new URL('/metrics', url), { headers, signal })).text();
+  const options = { headers: AUTHORIZED, signal: AbortSignal.timeout(120_000) };
+  const text = await (await fetch(new URL('/metrics', url), options)).text();
   const line = text.split('\n').find((each) => each.startsWith(`${name} `));
   return Number(line?.slice(name.length + 1) ?? NaN);
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Plant } from '../../src/plants';
-import { TOKEN } from './application';
+import { JSON_HEADERS, TOKEN } from './application';
 import { makeFolder, removeFolder } from './folder';
 import { ProgramProcess } from './plant-store';
 import { readPlants } from './sqlite';
@@ -35,11 +35,7 @@ export class ServiceProcess extends ProgramProcess {
   async post(body: string, headers: Record<string, string> = {}, query = ''): Promise<Response> {
     return fetch(new URL(`/plants${query}`, await this.url()), {
       method: 'POST',
-      headers: {
-        authorization: `Bearer ${TOKEN}`,
-        'content-type': 'application/json',
-        ...headers,
-      },
+      headers: { ...JSON_HEADERS, ...headers },
       body,
     });
   }

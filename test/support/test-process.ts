@@ -34,17 +34,17 @@ export class TestProcess {
   }
 
   /**
-   * The first match in the standard output, once there is one.
+   * The first match in what it prints, once there is one.
    *
    * @throws Error with all that it printed, when it ends before
    */
-  async says(pattern: RegExp): Promise<RegExpExecArray> {
+  async says(pattern: RegExp, output: 'stdout' | 'stderr' = 'stdout'): Promise<RegExpExecArray> {
     for (;;) {
-      const match = pattern.exec(this.stdout);
+      const match = pattern.exec(this[output]);
       if (match) return match;
-      const output = once(this.child.stdout ?? this.child, 'data');
+      const more = once(this.child[output] ?? this.child, 'data');
       const failure = () => Promise.reject(new Error(this.stdout + this.stderr));
-      await Promise.race([output, this.closed.then(failure)]);
+      await Promise.race([more, this.closed.then(failure)]);
     }
   }
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream';
 import { errorBodies } from './error-bodies';
+import { listen } from './listen';
 
 /** What the proxy does with a request instead of passing it on and passing the answer back. */
 export type Fault =
@@ -82,10 +82,10 @@ export async function makeUnreliable(
     passed.once('error', () => incoming.socket.destroy());
     incoming.pipe(passed);
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { origin } = await listen(server);
 
   return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin,
     seen,
     get pauseAfterRefusal() {
       return (times[1] ?? NaN) - (times[0] ?? NaN);

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Plant } from '../../src/plants';
-import { TOKEN } from './application';
+import { JSON_HEADERS } from './application';
 
 /** A creation, and what its caller was told. */
 export interface Creation {
@@ -76,11 +76,7 @@ export async function create(
   try {
     const response = await fetch(url, {
       method: 'POST',
-      headers: {
-        authorization: `Bearer ${TOKEN}`,
-        'content-type': 'application/json',
-        ...headers,
-      },
+      headers: { ...JSON_HEADERS, ...headers },
       body: JSON.stringify({ id, name }),
     });
     const { error = 0 } = (await response.json()) as { error?: number };

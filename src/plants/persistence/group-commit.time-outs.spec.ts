@@ -69,34 +69,29 @@ describe('GroupCommit', () => {
       expect(commits.isLate).toBe(true);
     });
 
-    it('without a break while each item takes long, until one is answered in time', async () => {
-      const { commits, commitOne } = makeGroupCommit();
-      await commitOne(6000);
-      expect(commits.isLate).toBe(true);
-
-      await commitOne(1999);
-
-      expect(commits.isLate).toBe(false);
-    });
-
-    it('for ten seconds after an item was answered late, if nothing else shows more', async () => {
-      const { commits, commitOne } = makeGroupCommit();
-      await commitOne(2000);
-
+    it.each<[string, (trial: ReturnType<typeof makeGroupCommit>) => unknown]>([
+      ['an item is answered in time', ({ commitOne }) => commitOne(0)],
+      [
+        'none has been late for ten seconds',
+        () => {
+          pass(1);
+        },
+      ],
+      [
+        'it is told that something else was answered in time',
+        ({ commits }) => {
+          commits.forgetLate();
+        },
+      ],
+    ])('after a late answer, until %s', async (_when, recover) => {
+      const trial = makeGroupCommit();
+      await trial.commitOne(2000);
       pass(DEADLINE - 1);
-      expect(commits.isLate).toBe(true);
-      pass(1);
+      expect(trial.commits.isLate).toBe(true);
 
-      expect(commits.isLate).toBe(false);
-    });
+      await recover(trial);
 
-    it('until it is told that something else was answered in time', async () => {
-      const { commits, commitOne } = makeGroupCommit();
-      await commitOne(2000);
-
-      commits.forgetLate();
-
-      expect(commits.isLate).toBe(false);
+      expect(trial.commits.isLate).toBe(false);
     });
   });
 

@@ -13,7 +13,6 @@ import { findKeyed, findPlant, insertPlants, readPlants } from './postgres.state
 /** How often a batch is tried if other transactions cause its rollback. */
 const MAX_ATTEMPTS = 10;
 
-type PlantsById = ReadonlyMap<bigint, KeyedPlant>;
 /** By id, what became of the row with it. A row that was never sent is missing. */
 type RowOutcomes = Map<bigint, 'created' | 'taken' | PlantStoreError>;
 
@@ -62,8 +61,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
       await sessions.start();
       const { name, store, breaker } = sessions;
       if (breaker.fault) throw breaker.fault;
-      if (!store?.hasPlants)
-        return `${name}, which has no table plants: the service will create it`;
+      if (!store?.version) return `${name}, which has no table plants: the service will create it`;
       return `${name}, the store ${store.identity ?? 'without an identity'}`;
     } finally {
       await sessions.close();
@@ -123,7 +121,18 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     const taken = batch.filter(({ id, keyDigest }) => keyDigest && outcomes.get(id) === 'taken');
     const stored = isUsable ? await this.findStored(session, taken) : new UnavailableError();
     session.release(stored instanceof UnavailableError);
-    return batch.map((plant) => outcomeOf(plant, firsts, outcomes, stored));
+
+    return batch.map((plant) => {
+      const first = firsts.get(plant.id);
+      const outcome = outcomes.get(plant.id) ?? new UnavailableError();
+      if (plant === first && outcome !== 'taken') return outcome;
+      if (outcome instanceof PlantStoreError) return new UnavailableError({ cause: outcome });
+      if (outcome === 'created') return repetitionOutcome(first, plant);
+      if (plant.keyDigest === undefined) return 'taken';
+      return stored instanceof UnavailableError
+        ? stored
+        : repetitionOutcome(stored.get(plant.id), plant);
+    });
   }
 
   /**
@@ -135,28 +144,27 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     session: ClientBase,
     rows: readonly KeyedPlant[],
     outcomes: RowOutcomes,
+    attempt = 1,
   ): Promise<boolean> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        const inserted = await insertPlants(session, rows, this.usesPreparedStatement);
-        this.sessions.breaker.confirm();
-        for (const { id } of rows) outcomes.set(id, inserted.has(id) ? 'created' : 'taken');
-        return true;
-      } catch (error) {
-        const { verdict, fault } = await this.sessions.report(error, session);
-        if (verdict === 'unprepared') this.usesPreparedStatement = false;
-        if (['again', 'unprepared'].includes(verdict) && attempt < MAX_ATTEMPTS) {
-          await setTimeout(Math.random() * 2 ** attempt);
-          continue;
-        }
-        if (verdict === 'row' && rows.length > 1) {
-          const middle = Math.floor(rows.length / 2);
-          if (!(await this.insertRows(session, rows.slice(0, middle), outcomes))) return false;
-          return this.insertRows(session, rows.slice(middle), outcomes);
-        }
-        for (const { id } of rows) outcomes.set(id, toPlantStoreError(verdict, fault));
-        return verdict !== 'unknown' && verdict !== 'lost';
+    try {
+      const inserted = await insertPlants(session, rows, this.usesPreparedStatement);
+      this.sessions.breaker.confirm();
+      for (const { id } of rows) outcomes.set(id, inserted.has(id) ? 'created' : 'taken');
+      return true;
+    } catch (error) {
+      const { verdict, fault } = await this.sessions.report(error, session);
+      if (verdict === 'unprepared') this.usesPreparedStatement = false;
+      if (['again', 'unprepared'].includes(verdict) && attempt < MAX_ATTEMPTS) {
+        await setTimeout(Math.random() * 2 ** attempt);
+        return this.insertRows(session, rows, outcomes, attempt + 1);
       }
+      if (verdict === 'row' && rows.length > 1) {
+        const middle = Math.floor(rows.length / 2);
+        if (!(await this.insertRows(session, rows.slice(0, middle), outcomes))) return false;
+        return this.insertRows(session, rows.slice(middle), outcomes);
+      }
+      for (const { id } of rows) outcomes.set(id, toPlantStoreError(verdict, fault));
+      return verdict !== 'unknown' && verdict !== 'lost';
     }
   }
 
@@ -164,7 +172,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   private async findStored(
     session: ClientBase,
     plants: readonly KeyedPlant[],
-  ): Promise<PlantsById | UnavailableError> {
+  ): Promise<ReadonlyMap<bigint, KeyedPlant> | UnavailableError> {
     if (plants.length === 0) return new Map();
     try {
       return await findKeyed(session, plants);
@@ -178,27 +186,4 @@ function toPlantStoreError(verdict: Verdict, cause: Error): PlantStoreError {
   if (verdict === 'unknown' || verdict === 'lost') return new OutcomeUnknownError({ cause });
   if (verdict === 'row') return new PlantStoreError('internal', undefined, { cause });
   return new UnavailableError({ cause });
-}
-
-/**
- * What became of a plant of a batch.
- *
- * @param firsts the first plant of the batch with each id, which was the one sent
- * @param stored the plants that have the id and the key of a plant of the batch
- */
-function outcomeOf(
-  plant: KeyedPlant,
-  firsts: PlantsById,
-  outcomes: RowOutcomes,
-  stored: PlantsById | UnavailableError,
-): Insertion | PlantStoreError {
-  const first = firsts.get(plant.id);
-  const outcome = outcomes.get(plant.id) ?? new UnavailableError();
-  if (plant === first && outcome !== 'taken') return outcome;
-  if (outcome instanceof PlantStoreError) return new UnavailableError({ cause: outcome });
-  if (outcome === 'created') return repetitionOutcome(first, plant);
-  if (plant.keyDigest === undefined) return 'taken';
-  return stored instanceof UnavailableError
-    ? stored
-    : repetitionOutcome(stored.get(plant.id), plant);
 }

@@ -37,8 +37,11 @@ const MIGRATED = `
   SELECT coalesce(max(version), 1)::text AS version, max(to_json(migration) ->> 'identity') AS identity
   FROM plants_migrations AS migration`;
 
-/** Why plants of this session could be refused or lost: a role, a database and the URL have settings too. */
-const FAULT = `
+/**
+ * Why plants of this session could be refused or lost (a role, a database and the URL have settings too),
+ * and whether the database is one of Citus.
+ */
+const SESSION = `
   SELECT CASE
     WHEN current_setting('transaction_read_only') = 'on' THEN
       'the server is a standby, or read-only: name the primary, or a proxy that finds it'
@@ -50,13 +53,13 @@ const FAULT = `
                  WHERE datname = current_database() AND wait_event = 'SyncRep'
                    AND query_start < clock_timestamp() - interval '2 seconds') THEN
       'a commit still waits for a synchronous standby: start the standby again'
-  END AS fault`;
+  END AS fault, EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')::text AS is_citus`;
 
-/** Whether every node of a Citus cluster sees the table: it is in Citus's metadata. */
+/** The workers of a Citus cluster, if it has any, and whether its metadata shows them the table. */
 const CLUSTER = `
   SELECT count(*)::text AS workers,
          (to_regclass('plants') IN (SELECT logicalrelid FROM pg_dist_partition))::text AS is_shared
-  FROM pg_dist_node WHERE groupid <> 0 AND noderole = 'primary'`;
+  FROM pg_dist_node WHERE groupid <> 0 AND noderole = 'primary' HAVING count(*) > 0`;
 
 /** Shows every node of a Citus cluster the same version and identity. */
 const SHARE_MIGRATIONS = `
@@ -65,31 +68,43 @@ const SHARE_MIGRATIONS = `
 
 /** What a database has of a store. */
 export interface Schema {
-  readonly hasPlants: boolean;
-  /** 0 without any; the newest for a table that the operator has prepared. */
+  /** 0 without a table `plants`; the newest for a table that the operator has prepared. */
   readonly version: number;
   /** A table of the operator may have no column for them. */
   readonly hasKeys: boolean;
   /** Undefined for a table that the operator has prepared. */
-  readonly identity: string | undefined;
+  readonly identity?: string | undefined;
 }
 
-/** @throws Error when plants inserted in a new session could be refused or lost */
-export async function setUpSession(client: ClientBase): Promise<void> {
-  const [{ fault } = {}] = await query<{ fault: string | null }>(client, FAULT);
-  if (fault) throw new Error(fault);
+/**
+ * Checks a new session.
+ *
+ * @param store the one in use; undefined at first
+ * @param mayMigrate whether the store is created or migrated then; if not, it is used as it is found
+ * @throws Error when plants could be refused or lost in this session, or when it is in another store
+ */
+export async function enterStore(
+  client: ClientBase,
+  store: Schema | undefined,
+  mayMigrate: boolean,
+): Promise<Schema> {
+  const [session] = await query<{ fault: string | null; is_citus: string }>(client, SESSION);
+  if (session?.fault) throw new Error(session.fault);
+  const isCitus = session?.is_citus === 'true';
   // Citus passes on the warnings of workers as DEBUG1, those about missing standbys too.
-  if (await isCitus(client)) await client.query('SET client_min_messages = debug1');
+  if (isCitus) await client.query('SET client_min_messages = debug1');
+  const found = await readSchema(client);
+  if (store) assertSameStore(store, found);
+  return store ?? (mayMigrate ? migrate(client, found.version, isCitus) : found);
 }
 
-/** @throws Error when a session is in another store than the one in use */
-export async function assertSameStore(client: ClientBase, store: Schema): Promise<void> {
-  const found = await readSchema(client);
-  if (found.hasPlants && found.identity === store.identity) return;
-  const none = 'without an identity';
-  const difference = found.hasPlants
-    ? `expected was the store ${store.identity ?? none}, found is the store ${found.identity ?? none}`
-    : 'it has no table plants';
+function assertSameStore(store: Schema, found: Schema): void {
+  if (found.version > 0 && found.identity === store.identity) return;
+  const [expected, other] = [store, found].map(({ identity }) => identity ?? 'without an identity');
+  const difference =
+    found.version > 0
+      ? `expected was the store ${expected}, found is the store ${other}`
+      : 'it has no table plants';
   throw new Error(
     `this is not the store that was in use before (${difference}). Restore that store, or restart the service to use this one`,
   );
@@ -100,15 +115,21 @@ export async function assertSameStore(client: ClientBase, store: Schema): Promis
  * table `plants` without a table `plants_migrations` was prepared by the operator (partitioned,
  * distributed) and is not changed.
  *
- * @throws Error when it cannot, or when the schema is newer than this program
+ * @throws Error when a table that it makes would be on one node of a cluster alone
  */
-export async function migrateDatabase(client: ClientBase): Promise<Schema> {
-  const isCluster = await isOnCluster(client);
-  const { version } = await findStore(client);
+async function migrate(client: ClientBase, version: number, isCitus: boolean): Promise<Schema> {
+  const [cluster] = isCitus
+    ? await query<{ workers: string; is_shared: string | null }>(client, CLUSTER)
+    : [];
+  if (cluster && cluster.is_shared !== 'true') {
+    throw new Error(
+      `this is a Citus cluster, and its table plants is not distributed. Run on the coordinator: ${TABLE}; SELECT create_distributed_table('plants', 'id', shard_count => ${cluster.workers})`,
+    );
+  }
   if (version < VERSION) await client.query(MIGRATION);
   if (version > 0 && version < VERSION) logger.log(describeUpgrade(version, VERSION));
-  if (isCluster) await client.query(SHARE_MIGRATIONS);
-  const store = await findStore(client);
+  if (cluster) await client.query(SHARE_MIGRATIONS);
+  const store = await readSchema(client);
   if (!store.hasKeys) {
     logger.warn(
       'The Idempotency-Key header is ignored, because the table plants has no column idempotency_key of type bytea.',
@@ -117,46 +138,24 @@ export async function migrateDatabase(client: ClientBase): Promise<Schema> {
   return store;
 }
 
-async function isCitus(client: ClientBase): Promise<boolean> {
-  return (await query(client, "SELECT FROM pg_extension WHERE extname = 'citus'")).length > 0;
-}
-
-/**
- * Whether the database is on a Citus cluster. Without workers it is on a plain server.
- *
- * @throws Error when a table that the service makes would be on one node of the cluster alone
- */
-async function isOnCluster(client: ClientBase): Promise<boolean> {
-  if (!(await isCitus(client))) return false;
-  const [cluster] = await query<{ workers: string; is_shared: string }>(client, CLUSTER);
-  const { workers = '0', is_shared } = cluster ?? {};
-  if (workers === '0' || is_shared === 'true') return workers !== '0';
-  throw new Error(
-    `this is a Citus cluster, and its table plants is not distributed. Run on the coordinator: ${TABLE}; SELECT create_distributed_table('plants', 'id', shard_count => ${workers})`,
-  );
-}
-
 /** @throws Error when the database has a part of a store, or one of a newer program */
-export async function findStore(client: ClientBase): Promise<Schema> {
-  const schema = await readSchema(client);
-  if (schema.hasPlants || schema.version === 0) return schema;
-  throw new Error('the store has lost its table plants: restore it');
-}
-
 async function readSchema(client: ClientBase): Promise<Schema> {
   const columns = await query<{ column: string }>(client, COLUMNS);
   const has = (start: string): boolean => columns.some(({ column }) => column.startsWith(start));
-  const hasPlants = has('plants.');
-  const hasKeys = has('plants.idempotency_key bytea');
-  const names = hasKeys ? 'id, name, tag, idempotency_key' : 'id, name, tag';
-  if (hasPlants) await client.query(`SELECT ${names} FROM plants LIMIT 0`);
-  if (!has('plants_migrations.')) {
-    return { hasPlants, hasKeys, version: hasPlants ? VERSION : 0, identity: undefined };
+  const hasMigrations = has('plants_migrations.');
+  if (!has('plants.')) {
+    if (hasMigrations) throw new Error('the store has lost its table plants: restore it');
+    return { version: 0, hasKeys: false };
   }
+  const hasKeys = has('plants.idempotency_key bytea');
+  await client.query(
+    `SELECT id, name, tag${hasKeys ? ', idempotency_key' : ''} FROM plants LIMIT 0`,
+  );
+  if (!hasMigrations) return { version: VERSION, hasKeys };
   const [found] = await query<{ version: string; identity: string | null }>(client, MIGRATED);
   const version = Number(found?.version);
   assertSupportedSchema(version, VERSION);
-  return { hasPlants, hasKeys, version, identity: found?.identity ?? undefined };
+  return { version, hasKeys, identity: found?.identity ?? undefined };
 }
 
 async function query<Row extends object>(client: ClientBase, text: string): Promise<Row[]> {

@@ -6,13 +6,7 @@ import { CircuitBreaker } from '../circuit-breaker';
 import { StoreOpenError } from '../store-open.error';
 import { withTimeout } from '../with-timeout';
 import { isPoolExhausted, judge, toOperatorError, type Verdict } from './postgres.errors';
-import {
-  assertSameStore,
-  findStore,
-  migrateDatabase,
-  type Schema,
-  setUpSession,
-} from './postgres.schema';
+import { enterStore, type Schema } from './postgres.schema';
 import { readSettings } from './postgres.settings';
 
 /** Milliseconds that the check of a new session may take. */
@@ -33,7 +27,6 @@ export class PostgresSessions {
     (signal) => this.replacePool(signal),
     () => this.name,
   );
-  private readonly logger = new Logger('PlantStore');
   private pool: Pool | undefined;
   private readonly checked = new WeakSet<ClientBase>();
   /** Called when the store is usable, at first and after each fault. */
@@ -61,7 +54,7 @@ export class PostgresSessions {
 
   /** Connects, and migrates the store. Goes on after this if that takes long. */
   start(): Promise<void> {
-    this.logger.log(`Plants are stored in ${this.name}`);
+    new Logger('PlantStore').log(`Plants are stored in ${this.name}`);
     return this.breaker.start();
   }
 
@@ -117,25 +110,21 @@ export class PostgresSessions {
   private async replacePool(signal: AbortSignal): Promise<void> {
     void this.endPool();
     try {
-      this.pool = this.makePool();
-      const session = await this.open(this.pool, signal);
+      const pool = new Pool({ ...readSettings(this.where), Client: ClosingClient });
+      this.pool = pool;
+      // A lost session fails its statement. Without a listener it would also end the process.
+      pool.on('connect', (session) => session.on('error', () => undefined));
+      pool.on('error', (error) => {
+        // A new error: the driver attaches its client to the original, and a log would print it.
+        const fault = new Error(toOperatorError(this.name, error).message);
+        if (pool === this.pool) this.breaker.open(fault);
+      });
+      const session = await this.open(pool, signal);
       session.release();
       this.onUsable();
     } catch (error) {
       throw toOperatorError(this.name, error);
     }
-  }
-
-  private makePool(): Pool {
-    const pool = new Pool({ ...readSettings(this.where), Client: ClosingClient });
-    // A lost session fails its statement. Without a listener it would also end the process.
-    pool.on('connect', (session) => session.on('error', () => undefined));
-    pool.on('error', (error) => {
-      // A new error: the driver attaches its client to the original, and a log would print it.
-      const fault = new Error(toOperatorError(this.name, error).message);
-      if (pool === this.pool) this.breaker.open(fault);
-    });
-    return pool;
   }
 
   /** Resolves once the sessions in use were released. */
@@ -151,19 +140,14 @@ export class PostgresSessions {
     if (this.checked.has(session)) return session;
     try {
       const limit = this.store ? CHECK_TIMEOUT : MIGRATION_TIMEOUT;
-      await withTimeout(this.check(session), limit, signal);
+      const entry = enterStore(session, this.store, this.mayMigrate);
+      this.store = await withTimeout(entry, limit, signal);
     } catch (error) {
       session.release(true);
       throw error;
     }
     this.checked.add(session);
     return session;
-  }
-
-  private async check(session: ClientBase): Promise<void> {
-    await setUpSession(session);
-    if (this.store) await assertSameStore(session, this.store);
-    else this.store = await (this.mayMigrate ? migrateDatabase : findStore)(session);
   }
 }
 

@@ -28,11 +28,12 @@ export function readSettings(where: string | ClientConfig): PoolConfig {
   const fault = url === undefined ? undefined : findUrlFault(url);
   if (fault !== undefined) throw new Error(`the URL ${fault}`);
   const defined = Object.entries<unknown>(settings).filter(([, value]) => value !== undefined);
-  const config: ClientConfig = {
+  // In seconds, as for libpq.
+  const config: ClientConfig & { connect_timeout?: string } = {
     fallback_application_name: 'plant-store',
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY,
-    ...(url !== undefined && parseUrl(url)),
+    ...(url !== undefined && toClientConfig(parse(url, { useLibpqCompat: true }))),
     ...Object.fromEntries(defined),
     // One statement at a time is sent, so pipelining has no use here and stays off.
     pipeline: false,
@@ -41,17 +42,12 @@ export function readSettings(where: string | ClientConfig): PoolConfig {
   if (config.host?.includes(',')) throw new Error(`"host" ${SEVERAL_HOSTS}`);
   return {
     ...config,
-    connectionTimeoutMillis: Number(config.connectionTimeoutMillis) || CONNECT_TIMEOUT,
+    connectionTimeoutMillis:
+      Number(config.connectionTimeoutMillis) ||
+      Number(config.connect_timeout) * 1000 ||
+      CONNECT_TIMEOUT,
     query_timeout: Math.min(Number(config.query_timeout) || Infinity, STATEMENT_TIMEOUT),
     // An idle session reports at once that the server has gone.
     idleTimeoutMillis: 0,
   };
-}
-
-/** `connect_timeout` is in seconds, as for libpq. */
-function parseUrl(url: string): ClientConfig {
-  const { connect_timeout: timeoutInSeconds, ...config } = toClientConfig(
-    parse(url, { useLibpqCompat: true }),
-  ) as ClientConfig & { connect_timeout?: string };
-  return { ...config, connectionTimeoutMillis: Number(timeoutInSeconds) * 1000 };
 }

@@ -20,16 +20,11 @@ function insertStatement(keyColumn: string, keys: string): { name: string; text:
   return { name: `plants-${hash('sha1', text)}`, text };
 }
 
-/**
- * Not prepared: a plan that was made while the table was small would read the whole table later. The
- * first condition is for Citus, which otherwise asks every shard.
- */
+/** Not prepared: a plan that was made while the table was small would read the whole table later. */
 const FIND_KEYED = `
-  SELECT plants.id::text, plants.name, tag, encode(idempotency_key, 'hex') AS digest,
+  SELECT id::text, name, tag, encode(idempotency_key, 'hex') AS digest,
          current_setting('synchronous_standby_names', true) AS standbys
-  FROM plants JOIN unnest($1::bigint[], $2::bytea[]) AS sought (id, key)
-    ON plants.id = sought.id AND idempotency_key = sought.key
-  WHERE plants.id = ANY ($1)`;
+  FROM plants WHERE id = ANY ($1) AND idempotency_key = ANY ($2)`;
 
 /** Writes a commit record alone, whose commit waits until the standbys have all that was written before. */
 const WAIT_FOR_STANDBYS = "SELECT pg_logical_emit_message(true, 'plant-store', '')";
@@ -60,7 +55,7 @@ export async function insertPlants(
     plants.map((plant) => plant.tag),
   ];
   const values = isKeyed ? [...columns, toByteas(plants)] : columns;
-  const rows = await commitOn<PlantRow>(client, { ...(isPrepared && { name }), text, values });
+  const rows = await commitOn(client, { ...(isPrepared && { name }), text, values });
   return new Set(rows.map(({ id }) => BigInt(id)));
 }
 
@@ -111,17 +106,14 @@ function toByteas(plants: readonly KeyedPlant[]): (string | undefined)[] {
  * Runs a statement that is a transaction of its own, and resolves once it is committed: the driver
  * resolves at the server's ReadyForQuery, which follows the commit.
  */
-async function commitOn<Row extends object>(
-  client: ClientBase,
-  query: QueryConfig,
-): Promise<Row[]> {
+async function commitOn(client: ClientBase, query: QueryConfig): Promise<PlantRow[]> {
   const warnings: unknown[] = [];
   const onNotice = (notice: Partial<DatabaseError>): void => {
     if (isCancelledWait(notice)) warnings.push(notice);
   };
   client.on('notice', onNotice);
   try {
-    const { rows } = await client.query<Row>(query);
+    const { rows } = await client.query<PlantRow>(query);
     if (warnings.length > 0) throw new Error('the wait for the synchronous standby was cancelled');
     return rows;
   } finally {
