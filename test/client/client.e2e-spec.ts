@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe } from 'node:diagnostics_channel';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -64,8 +65,11 @@ describe('PlantStoreClient', () => {
   /** Is told the milliseconds of each pause between two attempts, which ends at once. */
   function onPause(note: (time: number) => unknown): void {
     const { setTimeout } = globalThis;
+    // The service runs in this process: its timers were not set by this test, and stay.
+    const test = new AsyncLocalStorage<boolean>();
+    test.enterWith(true);
     const timer = (run: () => void, time = 0) => {
-      if (time === ATTEMPT) return setTimeout(run, time);
+      if (time === ATTEMPT || !test.getStore()) return setTimeout(run, time);
       note(time);
       return setTimeout(run);
     };
