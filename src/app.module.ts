@@ -31,10 +31,11 @@ import { identifyFailedRequests } from './server/request-context';
   ],
 })
 export class AppModule {
-  static register({ database, auth, rateLimit }: Settings): DynamicModule {
+  static register({ database, bodyLimit, auth, rateLimit }: Settings): DynamicModule {
+    const useFactory = () => ({ ...database, bodyLimit });
     return {
       module: this,
-      imports: [PlantsModule.forRootAsync({ guard: false, useFactory: () => database })],
+      imports: [PlantsModule.forRootAsync({ guard: false, useFactory })],
       providers: [
         { provide: TokenVerifier, useFactory: () => new TokenVerifier(auth) },
         ...(rateLimit ? [{ provide: APP_GUARD, useValue: new RateLimitGuard(rateLimit) }] : []),

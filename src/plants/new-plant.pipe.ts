@@ -6,7 +6,8 @@ import * as transformerPackage from 'class-transformer';
 import * as validatorPackage from 'class-validator';
 import { NewPlantDto } from './dto/plant.dto';
 import { InvalidPlantError, NotJsonError } from './errors/errors';
-import { keepBodiesUnread, readBody, wasRead } from './host/read-body';
+import { keepParsersAway } from './host/own-body';
+import { readBody } from './host/read-body';
 import { assertJsonContent } from './http/media-type';
 import { type HostRequest, nodeRequest } from './http/request';
 import {
@@ -50,7 +51,7 @@ export class NewPlantPipe extends ValidationPipe {
       transformerPackage,
       validatorPackage,
     });
-    keepBodiesUnread(host);
+    keepParsersAway(host, limit);
   }
 
   override async transform(request: HostRequest): Promise<NewPlantDto> {
@@ -70,11 +71,13 @@ export class NewPlantPipe extends ValidationPipe {
   private async contentOf(request: HostRequest): Promise<unknown> {
     const content = request.rawBody ?? request.body;
     if (Buffer.isBuffer(content)) return content;
-    if (!wasRead(nodeRequest(request))) return readBody(request, this.limit);
+    if (content instanceof Error) throw content;
+    const message = nodeRequest(request);
+    if (!message.readableDidRead) return readBody(message, this.limit);
     if (!this.hasWarned) {
       this.hasWarned = true;
       this.logger.warn(
-        `Middleware of the application parses the bodies of requests to ${nodeRequest(request).url ?? ''} before PlantsModule can read them. So ids above 2^53 are refused, and PlantsModule does not answer malformed JSON. Exclude this path from middleware that reads bodies, or create the application with rawBody: true.`,
+        `Middleware of the application parses the bodies of requests to ${message.url ?? ''} before PlantsModule can read them. So ids above 2^53 are refused, and PlantsModule does not answer malformed JSON. Exclude this path from middleware that reads bodies, or create the application with rawBody: true.`,
       );
     }
     return content;

@@ -13,7 +13,7 @@ import {
 import type { Caller } from './auth/caller';
 import { ApiErrorResponses } from './dto/error.dto';
 import { NewPlantDto, newPlantExamples, PlantDto, plantExamples } from './dto/plant.dto';
-import { ReadsBody } from './host/read-body';
+import { ReadsBody } from './host/own-body';
 import { ErrorFilter } from './http/error.filter';
 import { CallerOfRequest, HttpRequest, IdempotencyKey } from './http/request';
 import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED } from './idempotency-key';

@@ -11,7 +11,6 @@ export { assertKeysOfIssuer, TokenVerifier } from './auth/token-verifier';
 export { errorResponses } from './dto/error.dto';
 export * from './errors/errors';
 export * from './errors/operator.error';
-export { collectBytes, declareBytes } from './host/read-body';
 export { ErrorFilter, securityHeaders } from './http/error.filter';
 export { LogThrottle } from './http/failure-log';
 export { fieldValues, pathOf } from './http/request';

@@ -8,8 +8,6 @@ import {
   NotFoundError,
   pathOf,
   securityHeaders,
-  collectBytes,
-  declareBytes,
 } from '../plants/program';
 import { Connections } from './connections';
 import { allowOrigins, isPreflight, logRefusedOrigins } from './cors';
@@ -20,25 +18,21 @@ import { dropBody } from './linger';
 import { requestId } from './request-context';
 import { listenForRequests } from './request-listener';
 
-/** RFC 2046 section 4.5.1. */
-const ANY_BYTES = 'application/octet-stream';
-
 /** The share of the shutdown time for connections; the rest is for closing the store. */
 const DRAIN_SHARE = 0.8;
 
 /**
  * Creates the Fastify adapter of the service. The rules of a request's head apply before Fastify sees
- * it, bodies stay bytes, refusals below Nest carry the Error body, and closing answers every accepted
+ * it, refusals below Nest carry the Error body, and closing answers every accepted
  * request. Use it with Nest's `bodyParser: false`.
  */
 export function createFastifyAdapter(settings: Settings): FastifyAdapter {
-  const { bodyLimit, corsOrigins, shutdownTimeout, shutdownGrace } = settings;
+  const { corsOrigins, shutdownTimeout, shutdownGrace } = settings;
   const server = createServer(settings);
   limitConnections(server, settings.maxConnections);
   const connections = new Connections(server);
   const adapter = new FastifyAdapter({
     genReqId: requestId,
-    bodyLimit,
     serverFactory: (handle: RequestListener) => {
       listenForRequests(server, connections, settings, handle);
       return server;
@@ -53,8 +47,6 @@ export function createFastifyAdapter(settings: Settings): FastifyAdapter {
   });
 
   const instance = adapter.getInstance<FastifyInstance>();
-  keepBodiesUnparsed(instance, bodyLimit);
-  declareBytes(adapter);
   if (corsOrigins.length > 0) allowOrigins(adapter, corsOrigins);
   logRefusedOrigins(instance, corsOrigins);
   addHooks(instance);
@@ -66,14 +58,10 @@ export function createFastifyAdapter(settings: Settings): FastifyAdapter {
 
 function addHooks(instance: FastifyInstance): void {
   instance.addHook('onRequest', (request, reply, done) => {
-    const { headers } = request;
     void reply.header('X-Request-Id', request.id);
     if (!isCreation(request.raw)) void reply.headers(securityHeaders);
     // Until the client is asked for the body, see askForBodies().
-    if (headers.expect !== undefined) void reply.header('Connection', 'close');
-    // Fastify would refuse a malformed media type before the guard runs. The pipe reads the original
-    // from the raw header fields.
-    if (headers['content-type'] !== undefined) headers['content-type'] = ANY_BYTES;
+    if (request.headers.expect !== undefined) void reply.header('Connection', 'close');
     const error = findRouteFault(request, instance);
     // The plugin's route of preflights has Fastify's error handler, not that of Nest.
     if (error && request.method === 'OPTIONS' && !request.is404) sendError(reply, error);
@@ -114,14 +102,4 @@ function sendError(reply: FastifyReply, error: PlantStoreError): void {
     .status(error.getStatus())
     .headers({ ...securityHeaders, ...error.headers })
     .send(error.body);
-}
-
-/** Keeps every body as bytes, whatever its media type, for the pipe to read after the guard. */
-function keepBodiesUnparsed(instance: FastifyInstance, limit: number): void {
-  instance.removeAllContentTypeParsers();
-  // '*' is for a body without a media type. All others have become ANY_BYTES.
-  instance.addContentTypeParser(['*', ANY_BYTES], (_request, payload, done) => {
-    // Not Fastify's own reading, whose refusal of a large body does not name the limit.
-    collectBytes(payload, limit, done);
-  });
 }

@@ -70,6 +70,7 @@ function isHost(value: string): boolean {
 export function normalizeTarget({ url = '', socket }: IncomingMessage): string | undefined {
   const target = url.startsWith('/') ? url : toOriginForm(url, socket instanceof TLSSocket);
   if (target === undefined || !ORIGIN_FORM.test(target)) return undefined;
+  if (!target.includes('%')) return target;
   try {
     // Escapes that are no UTF-8 name no path.
     decodeURIComponent(pathOf(target));

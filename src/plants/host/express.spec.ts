@@ -3,20 +3,22 @@ import type { INestApplication } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { type HostRequest, nodeRequest } from '../http/request';
-import { keepBodiesUnread, readBody, ReadsBody, wasRead } from './read-body';
+import { keepParsersAway, ReadsBody } from './own-body';
+import { readBody } from './read-body';
 
 @Controller()
 class Routes {
   constructor(host: HttpAdapterHost) {
-    keepBodiesUnread(host);
+    keepParsersAway(host, 100);
   }
 
   @Post('own/:place')
   @ReadsBody()
   async own(@Req() request: HostRequest & { readonly _body?: boolean }): Promise<object> {
-    const isUnread = !wasRead(nodeRequest(request));
+    const message = nodeRequest(request);
+    const isUnread = !message.readableDidRead;
     const isMarked = request._body;
-    const text = String(await readBody(request, 100));
+    const text = String(await readBody(message, 100));
     return { isUnread, isMarked, text, isMarkedAfterwards: '_body' in request };
   }
 

@@ -6,7 +6,10 @@ import { assertIdempotencyKey } from '../idempotency-key';
 
 /** A request as Nest hands it out: Fastify wraps Node's, Express extends it. */
 export type HostRequest = (IncomingMessage | { readonly raw: IncomingMessage }) & {
-  /** The body as a parser of the host left it: parsed, or the bytes themselves. */
+  /**
+   * The body as a parser has left it: parsed by one of the host, or the bytes themselves, or the error
+   * for which ours could not read them.
+   */
   readonly body?: unknown;
   /** The bytes of the body, when the host was created with Nest's `rawBody: true`. */
   readonly rawBody?: Buffer;
