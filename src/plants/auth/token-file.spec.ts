@@ -91,7 +91,7 @@ describe('a token file', () => {
       ['a list of scopes', 'secret scope=create,metrics', `line 2 has an unknown scope: ${scopes}`],
       [
         'the name of a scope',
-        'metrics ci',
+        'Metrics ci',
         `line 2 is the name of a scope, not a token: ${scopes}`,
       ],
       ['a repeated token', 'a', 'line 2 has the same token as line 1'],
