@@ -45,9 +45,7 @@ class Trial {
       if (items.length === 0) this.faults.push('an empty batch');
       return this.begin(items);
     },
-    probe: async () => {
-      await this.begin([]);
-    },
+    probe: () => this.begin([]).then(() => undefined),
     weigh: ({ weight }) => weight,
     batchWeight: BATCH_WEIGHT,
     queueWeight: QUEUE_WEIGHT,
@@ -160,22 +158,12 @@ function faultOf({ since, isWelcome, batch, settled }: Item, delay: number): str
   return isWelcome ? `refused after ${waited} ms` : undefined;
 }
 
+const how = fc.constantFrom<End>('success', 'success', 'refusal', 'failure');
+const steps = fc.constantFrom(1, 4, 20, 39, 40, 41);
 const step = fc.oneof(
   { weight: 5, arbitrary: fc.record({ submit: fc.integer({ min: 1, max: 6 }) }) },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      end: fc.nat(3),
-      how: fc.constantFrom<End>('success', 'success', 'refusal', 'failure'),
-    }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      steps: fc.constantFrom(1, 4, 20, 39, 40, 41),
-      isLoopLate: fc.boolean(),
-    }),
-  },
+  { weight: 3, arbitrary: fc.record({ end: fc.nat(3), how }) },
+  { weight: 3, arbitrary: fc.record({ steps, isLoopLate: fc.boolean() }) },
   { weight: 4, arbitrary: fc.constant('turn' as const) },
   { weight: 1, arbitrary: fc.constant('close' as const) },
 );
@@ -186,10 +174,10 @@ describe('GroupCommit', () => {
 
   it('settles each item once, in time, and as the store did, on any schedule', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (schedule) => {
         const trial = new Trial();
 
-        for (const each of steps) {
+        for (const each of schedule) {
           if (each === 'turn') await turn();
           else if (each === 'close') trial.close();
           else if ('submit' in each) trial.submit(each.submit);
