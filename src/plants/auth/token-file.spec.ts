@@ -1,24 +1,21 @@
 import { execFileSync } from 'node:child_process';
 import { renameSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Logger } from '@nestjs/common';
 import { BearerToken, hashToken } from './bearer-token';
 import { TokenFile } from './token-file';
 import { InvalidTokenError } from '../errors/errors';
 import { pass, releaseClock, stopClock } from '../../../test/support/clock';
 import { useFolder } from '../../../test/support/folder';
+import { useLog } from '../../../test/support/log';
 
 describe('a token file', () => {
   const folder = useFolder();
   const file = join(folder, 'tokens.txt');
   let verifier: TokenFile | undefined;
-  beforeEach(() => {
-    stopClock();
-  });
+  beforeEach(stopClock);
   afterEach(() => {
     verifier?.stop();
     verifier = undefined;
-    jest.restoreAllMocks();
     releaseClock();
   });
 
@@ -102,17 +99,13 @@ describe('a token file', () => {
       expect(() => new TokenFile(file)).toThrow(new Error(message));
     });
 
-    it('for bytes that are not UTF-8', () => {
-      writeFileSync(file, Buffer.from([0x61, 0xff]));
-
-      expect(() => new TokenFile(file)).toThrow(/it is not UTF-8/);
-    });
-
-    it('when it does not exist, or is a folder, or a pipe, which gives its content only once', () => {
-      const pipe = join(folder, 'pipe');
+    it('when it does not exist, or is not UTF-8, or is a folder or a pipe', () => {
+      const [pipe, binary] = [join(folder, 'pipe'), join(folder, 'binary')];
       execFileSync('mkfifo', [pipe]);
+      writeFileSync(binary, Buffer.from([0x61, 0xff]));
 
       expect(() => new TokenFile(file)).toThrow(/ cannot be used: it does not exist/);
+      expect(() => new TokenFile(binary)).toThrow(/ cannot be used: it is not UTF-8/);
       for (const path of [folder, pipe]) {
         expect(() => new TokenFile(path)).toThrow(/ cannot be used: it is not a regular file/);
       }
@@ -120,12 +113,7 @@ describe('a token file', () => {
   });
 
   describe('takes effect after a change', () => {
-    let log: jest.SpyInstance;
-    let error: jest.SpyInstance;
-    beforeEach(() => {
-      log = jest.spyOn(Logger.prototype, 'log').mockImplementation();
-      error = jest.spyOn(Logger.prototype, 'error').mockImplementation();
-    });
+    const { lines } = useLog();
 
     it('at the second reading, 2 s later, and the log says so', async () => {
       follow('old');
@@ -136,8 +124,7 @@ describe('a token file', () => {
       await readings(1);
       expect(['old', 'new'].map(callerOf)).toEqual([undefined, 'line 1']);
 
-      const line = `Read the changed token file ${file}. Number of tokens: 1.`;
-      expect(log.mock.calls).toEqual([[line]]);
+      expect(lines).toEqual([`log Read the changed token file ${file}. Number of tokens: 1.`]);
     });
 
     it('not while it is being written', async () => {
@@ -179,8 +166,8 @@ describe('a token file', () => {
       if (content !== undefined) writeFileSync(file, content);
       await readings(5);
       expect(['a', 'b'].map(callerOf)).toEqual(['line 1', 'line 2']);
-      const line = new RegExp(`${fault.source}\\. The last valid tokens stay in use\\.$`);
-      expect(error.mock.calls).toEqual([[expect.stringMatching(line) as string]]);
+      const line = new RegExp(`^error .*${fault.source}\\. The last valid tokens stay in use\\.$`);
+      expect(lines).toEqual([expect.stringMatching(line)]);
 
       writeFileSync(file, 'b');
       await readings(2);
