@@ -3,9 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { PlantsImport } from './import-plants';
 import {
   InMemoryPlantsRepository,
-  type Insertion,
   OutcomeUnknownError,
-  type Plant,
   PlantStoreError,
   UnavailableError,
 } from '../plants';
@@ -87,23 +85,14 @@ it.each([
     ['Line 1: a rule of the table'],
   ],
 ])('a plant that the store %s', async (_what, failure, ...expected) => {
-  /** Fails once, at the first plant. */
-  class FailingRepository extends InMemoryPlantsRepository {
-    private readonly failures = [failure];
+  const repository = new InMemoryPlantsRepository();
+  const insert = repository.insert.bind(repository);
+  jest.spyOn(repository, 'insert').mockImplementationOnce(async (plant) => {
+    if (failure instanceof OutcomeUnknownError) await insert(plant);
+    throw failure;
+  });
 
-    override async insert(plant: Plant): Promise<Insertion> {
-      const fault = this.failures.pop();
-      if (fault && !(fault instanceof OutcomeUnknownError)) throw fault;
-      const insertion = await super.insert(plant);
-      if (fault) throw fault;
-      return insertion;
-    }
-  }
-
-  const outcome = await imported(
-    '{"id":1,"name":"x"}\n{"id":2,"name":"x"}',
-    new FailingRepository(),
-  );
+  const outcome = await imported('{"id":1,"name":"x"}\n{"id":2,"name":"x"}', repository);
 
   expect(outcome).toEqual(expected);
 });
@@ -111,16 +100,16 @@ it.each([
 it('leaves the store to others after each batch, for as long as the batch took', async () => {
   const [size, duration] = [600, 100];
   const insertedAt: number[] = [];
-  class SlowRepository extends InMemoryPlantsRepository {
-    override async insert(plant: Plant): Promise<Insertion> {
-      insertedAt.push(performance.now());
-      await setTimeout(duration);
-      return super.insert(plant);
-    }
-  }
+  const repository = new InMemoryPlantsRepository();
+  const insert = repository.insert.bind(repository);
+  jest.spyOn(repository, 'insert').mockImplementation(async (plant) => {
+    insertedAt.push(performance.now());
+    await setTimeout(duration);
+    return insert(plant);
+  });
   const lines = Array.from({ length: size }, (_, id) => `{"id":${id},"name":""}`);
 
-  await imported(lines.join('\n'), new SlowRepository());
+  await imported(lines.join('\n'), repository);
 
   const pauses = insertedAt.slice(1).map((time, at) => time - (insertedAt[at] ?? 0));
   // Timers may fire a millisecond early.
