@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, readFileSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { makeFolder, removeFolder } from '../../../../test/support/folder';
+import { useFolder } from '../../../../test/support/folder';
 import { query } from '../../../../test/support/sqlite';
 import { closeAndKeepLog, emptyLog, makeLogDurable, openLogKeeper } from './sqlite.recovery';
 import { migrateFile } from './sqlite.schema';
@@ -21,15 +21,12 @@ const OTHER_PROCESS = `
   }`;
 
 describe('the recovery from a failure', () => {
-  let folder: string;
-  let file: string;
-  let log: string;
+  const folder = useFolder();
+  const file = join(folder, 'plants.db');
+  const log = `${file}-wal`;
   let database: DatabaseSync;
   let other: DatabaseSync;
   beforeEach(() => {
-    folder = makeFolder();
-    file = join(folder, 'plants.db');
-    log = `${file}-wal`;
     database = new DatabaseSync(file, { timeout: 1000 });
     database.exec('PRAGMA journal_mode = WAL');
     migrateFile(database);
@@ -39,7 +36,6 @@ describe('the recovery from a failure', () => {
   afterEach(() => {
     other.close();
     database.close();
-    removeFolder(folder);
   });
 
   const plants = [{ id: 1, name: 'Fern' }];
