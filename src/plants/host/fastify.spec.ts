@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream';
-import { Body, Controller, Module, Post, Req } from '@nestjs/common';
+import { Controller, Module, Post, Req } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { type HostRequest, nodeRequest } from '../http/request';
@@ -17,11 +17,6 @@ class Routes {
     const { 'content-type': type } = nodeRequest(request).headers;
     return { type, text: String(request.body) };
   }
-
-  @Post('other')
-  other(@Body() body: object): object {
-    return { body };
-  }
 }
 
 @Module({ controllers: [Routes] })
@@ -37,10 +32,10 @@ describe('a host on Fastify', () => {
   });
   afterEach(() => app.close());
 
-  const post = async (url: string, type: string) => {
+  const post = async (type: string) => {
     const headers = { 'content-type': type };
-    const { body } = await app.inject({ method: 'POST', url, headers, payload: '{"id": 1.0}' });
-    return JSON.parse(body) as unknown;
+    const payload = '{"id": 1.0}';
+    return (await app.inject({ method: 'POST', url: '/own', headers, payload })).json<unknown>();
   };
 
   it.each(['application/json', 'application/json; malformed', 'text/plain', ''])(
@@ -48,7 +43,7 @@ describe('a host on Fastify', () => {
     async (type) => {
       await app.init();
 
-      expect(await post('/own', type)).toEqual({ type, text: '{"id": 1.0}' });
+      expect(await post(type)).toEqual({ type, text: '{"id": 1.0}' });
     },
   );
 
@@ -63,12 +58,6 @@ describe('a host on Fastify', () => {
       });
     await app.init();
 
-    expect(await post('/own', 'application/json')).toMatchObject({ text: 'other' });
-  });
-
-  it('parses the bodies of other routes', async () => {
-    await app.init();
-
-    expect(await post('/other', 'application/json')).toEqual({ body: { id: 1 } });
+    expect(await post('application/json')).toMatchObject({ text: 'other' });
   });
 });
