@@ -22,11 +22,6 @@ class Routes {
     return { isUnread, isMarked, text, isMarkedAfterwards: '_body' in request };
   }
 
-  @Post('other')
-  other(@Body() body: object): object {
-    return { body };
-  }
-
   @Post('shared')
   @Version('1')
   @ReadsBody()
@@ -70,8 +65,7 @@ describe('a host on Express', () => {
     ]);
   });
 
-  it('parses the bodies of other routes, and of a path that a route of the host shares', async () => {
-    expect(await post('/other')).toEqual([201, { body: { id: 1 } }]);
+  it('parses the bodies of a path that a route of the host shares', async () => {
     expect(await post('/shared', '2')).toEqual([201, { body: { id: 1 } }]);
   });
 
