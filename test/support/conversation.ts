@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { splitAnswers } from './wire';
 
 /** Milliseconds without a byte after which a connection counts as hanging. */
 const HANG = 240_000;
@@ -64,15 +65,7 @@ export async function converse(
 
 /** The final statuses in what came over the wire. */
 function statusesOf(received: string): number[] {
-  const statuses: number[] = [];
-  let rest = received;
-  while (rest !== '') {
-    const end = rest.indexOf('\r\n\r\n') + 4;
-    const head = rest.slice(0, end);
-    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]);
-    if (status !== 100) statuses.push(status);
-    if (Number.isNaN(status) || end < 4) break;
-    rest = rest.slice(end + Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0));
-  }
-  return statuses;
+  return splitAnswers(received)
+    .map(({ head }) => Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]))
+    .filter((status) => status !== 100);
 }

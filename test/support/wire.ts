@@ -26,7 +26,7 @@ export async function readAnswers(socket: Socket): Promise<WireAnswer[]> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   await once(socket, 'close');
-  const answers = parseAnswers(Buffer.concat(chunks).toString());
+  const answers = splitAnswers(Buffer.concat(chunks).toString()).map(parseAnswer);
   answers
     // The answer to HEAD has no body.
     .filter(
@@ -39,25 +39,23 @@ export async function readAnswers(socket: Socket): Promise<WireAnswer[]> {
 /** What paths and methods that there are not are answered with. */
 const ROUTING_STATUSES = [404, 405];
 
-function parseAnswers(text: string): WireAnswer[] {
-  const answers: WireAnswer[] = [];
-  let rest = text;
-  while (rest !== '') {
-    const end = rest.indexOf('\r\n\r\n');
-    const [statusLine = '', ...fields] = rest.slice(0, end).split('\r\n');
-    const headers = Object.fromEntries(
-      fields.map((field) => {
-        const colon = field.indexOf(':');
-        return [field.slice(0, colon).toLowerCase(), field.slice(colon + 1).trim()];
-      }),
-    );
-    const bodyEnd = end + 4 + Number(headers['content-length'] ?? 0);
-    answers.push({
-      status: Number(statusLine.split(' ')[1]),
-      headers,
-      body: JSON.parse(rest.slice(end + 4, bodyEnd) || 'null'),
-    });
-    rest = rest.slice(bodyEnd);
-  }
-  return answers;
+/** Where the answers in a text begin and end, by their lengths. One that is cut off has no head. */
+export function splitAnswers(text: string): { head: string; body: string }[] {
+  if (text === '') return [];
+  const end = text.indexOf('\r\n\r\n') + 4;
+  if (end < 4) return [{ head: '', body: text }];
+  const head = text.slice(0, end);
+  const next = end + Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0);
+  return [{ head, body: text.slice(end, next) }, ...splitAnswers(text.slice(next))];
+}
+
+function parseAnswer({ head, body }: { head: string; body: string }): WireAnswer {
+  const [statusLine = '', ...fields] = head.trimEnd().split('\r\n');
+  const headers = Object.fromEntries(
+    fields.map((field) => {
+      const colon = field.indexOf(':');
+      return [field.slice(0, colon).toLowerCase(), field.slice(colon + 1).trim()];
+    }),
+  );
+  return { status: Number(statusLine.split(' ')[1]), headers, body: JSON.parse(body || 'null') };
 }
