@@ -65,7 +65,7 @@ export class ServiceProcess extends ProgramProcess {
 }
 
 /** A folder for services, which end with the test. */
-export class ServiceHome {
+class ServiceHome {
   folder = '';
   private services: ServiceProcess[] = [];
 
@@ -92,10 +92,6 @@ export class ServiceHome {
     return readPlants(this.file);
   }
 
-  open(): void {
-    this.folder = makeFolder();
-  }
-
   async close(): Promise<void> {
     await Promise.all(this.services.map((service) => service.end('SIGKILL')));
     this.services = [];
@@ -107,7 +103,7 @@ export class ServiceHome {
 export function useServiceHome(): ServiceHome {
   const home = new ServiceHome();
   beforeEach(() => {
-    home.open();
+    home.folder = makeFolder();
   });
   afterEach(() => home.close());
   return home;
