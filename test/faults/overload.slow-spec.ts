@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { creation, putLoad } from '../support/load';
 import { residentMemory } from '../support/metrics';
 import { useServiceHome } from '../support/service-process';
-import { strace, tracee } from '../support/strace';
+import { inject, tracee } from '../support/strace';
 
 describe('overload', () => {
   const home = useServiceHome();
@@ -16,10 +16,7 @@ describe('overload', () => {
   }
 
   it('of a slow disk, ten times what it takes, leaves the goodput as it is', async () => {
-    const slowSync = strace(
-      ...['--seccomp-bpf', '-e', 'trace=fsync,fdatasync', '-o', '/dev/null'],
-      ...['-e', 'inject=fsync,fdatasync:delay_exit=500000'],
-    );
+    const slowSync = inject('fsync,fdatasync', 'delay_exit=500000');
     const service = await home.start({ MAX_CONNECTIONS: '8000' }, slowSync);
     const url = await service.url();
     await load(url, 2048, 3);

@@ -13,6 +13,12 @@ export function strace(...options: string[]): string[] {
   return ['strace', '-f', '-qq', ...options];
 }
 
+/** A wrapper under which calls of the service fail or are slow, as the option `inject` of strace says. */
+export function inject(calls: string, fault: string): string[] {
+  const traced = ['--seccomp-bpf', '-e', `trace=${calls}`, '-o', '/dev/null'];
+  return strace(...traced, '-e', `inject=${calls}:${fault}`);
+}
+
 /** The process id of the one program that strace, running as `pid`, runs. */
 export function tracee(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim());
