@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Plant } from '../../src/plants';
 import { creation, putLoad } from '../support/load';
+import { Outcomes } from '../support/outcomes';
 import { PostgresServer } from '../support/postgres';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { strace, tracee } from '../support/strace';
@@ -28,15 +29,14 @@ describe('each acknowledged creation', () => {
     const trace = join(home.folder, 'trace');
     const wrapper = strace('-y', '-s', '8192', '-e', `trace=${CALLS}`, '-o', trace);
     const service = await home.start({}, wrapper);
-    let [count, acknowledged] = [0, 0];
-    await putLoad({
+    let count = 0;
+    const counts = await putLoad({
       url: await service.url(),
       connections: 8,
       next: () => {
         const name = `plant-${String(count + 1).padStart(6, '0')}`;
         return count < CREATIONS ? creation(++count, name) : undefined;
       },
-      onAnswer: (_id, { status }) => (acknowledged += status === 200 ? 1 : 0),
     });
     process.kill(tracee(service.pid), 'SIGTERM');
     await service.ended;
@@ -49,7 +49,7 @@ describe('each acknowledged creation', () => {
       const write = written.get(name);
       return !syncs.some((sync) => write && sync.began > write.ended && sync.ended < answer.began);
     });
-    expect(acknowledged).toBe(CREATIONS);
+    expect(counts).toEqual({ 200: CREATIONS });
     expect(answered.size).toBe(CREATIONS);
     expect(uncovered).toEqual([]);
   });
@@ -57,7 +57,7 @@ describe('each acknowledged creation', () => {
 
 describe('commits that take six or eight seconds', () => {
   const home = useServiceHome();
-  const outcomes = new Map<number, number>();
+  const outcomes = new Outcomes();
   let service: ServiceProcess;
   let longest = 0;
 
@@ -77,9 +77,9 @@ describe('commits that take six or eight seconds', () => {
       url: await service.url(),
       connections: 2600,
       next: () => (nextId <= 2600 ? creation(nextId++) : undefined),
-      onAnswer: (id, { status, body }) => {
+      onAnswer: (id, answer) => {
         longest = performance.now() - begin;
-        outcomes.set(id, status === 200 ? 200 : (JSON.parse(body) as { error: number }).error);
+        outcomes.note(id, answer);
       },
     });
     await until(async () => (await service.statusOf('/health/ready')) === 503);
@@ -90,9 +90,8 @@ describe('commits that take six or eight seconds', () => {
     // The promise is 20 seconds. Without it, the last is answered after 32.
     expect(longest).toBeLessThan(23_000);
     expect(new Set(outcomes.values())).toEqual(new Set([200, 50300]));
-    const acknowledged = [...outcomes.keys()].filter((id) => outcomes.get(id) === 200);
     const stored = plants.map(({ id }) => Number(id));
-    expect(stored).toEqual(acknowledged.toSorted((one, other) => one - other));
+    expect(stored).toEqual(outcomes.idsWith(200).sort((one, other) => one - other));
   }
 
   it('let no creation on SQLite wait for longer than the limits, and the service is not ready meanwhile', async () => {
