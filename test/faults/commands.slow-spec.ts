@@ -37,12 +37,8 @@ describe('on a full disk', () => {
   });
   afterEach(() => disk.unmount());
 
-  async function run(args: string[], url = store.url, input = ''): Promise<Run> {
-    const command = new CommandProcess(args, { DATABASE_URL: url }, { wrapper: disk.wrapper });
-    command.child.stdin?.end(input);
-    const { code, stdout, stderr } = await command.ended;
-    return { code, stdout, stderr };
-  }
+  const run = (args: string[], url = store.url, input = '') =>
+    plantStore(args, { DATABASE_URL: url }, { wrapper: disk.wrapper, input });
 
   const failed = (stderr: RegExp): Run => ({
     code: 1,

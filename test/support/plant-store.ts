@@ -34,7 +34,7 @@ export class CommandProcess extends ProgramProcess {
 export async function plantStore(
   args: readonly string[],
   environment: NodeJS.ProcessEnv = {},
-  { input = '', ...options }: { cwd?: string; input?: string | Buffer } = {},
+  { input = '', ...options }: { cwd?: string; wrapper?: string[]; input?: string | Buffer } = {},
 ): Promise<Run> {
   const command = new CommandProcess(args, environment, options);
   command.child.stdin?.end(input);
