@@ -3,61 +3,47 @@ import type { PlantsRepository } from '../plants';
 import { BodyMemory } from './body-memory';
 import { shedLoad } from './load-shedding';
 
-describe('load shedding', () => {
-  let instance: FastifyInstance;
-  let held: PromiseWithResolvers<string>;
-  let reached: PromiseWithResolvers<undefined>;
-  beforeEach(async () => {
-    // The event loop is really late. The test decides when the service looks at it.
-    jest.useFakeTimers({
-      doNotFake: ['performance', 'nextTick', 'queueMicrotask', 'setImmediate', 'setTimeout'],
-    });
-    instance = fastify();
-    shedLoad(instance, { isFull: () => false } as PlantsRepository, new BodyMemory(1024), 1);
-    held = Promise.withResolvers();
-    reached = Promise.withResolvers();
-    instance.post('/plants', ({ headers }) => {
-      if (!headers.held) return Promise.resolve('done');
-      reached.resolve(undefined);
-      return held.promise;
-    });
-    await instance.ready();
+let instance: FastifyInstance;
+const held = Promise.withResolvers<string>();
+const reached = Promise.withResolvers<undefined>();
+beforeEach(async () => {
+  // The event loop is really late. The test decides when the service looks at it.
+  jest.useFakeTimers({
+    doNotFake: ['performance', 'nextTick', 'queueMicrotask', 'setImmediate', 'setTimeout'],
   });
-  afterEach(async () => {
-    held.resolve('done');
-    await instance.close();
-    jest.useRealTimers();
+  instance = fastify();
+  shedLoad(instance, { isFull: () => false } as PlantsRepository, new BodyMemory(1024), 1);
+  instance.post('/plants', ({ headers }) => {
+    if (!headers.held) return Promise.resolve('done');
+    reached.resolve(undefined);
+    return held.promise;
   });
+  await instance.ready();
+});
+afterEach(async () => {
+  held.resolve('done');
+  await instance.close();
+  jest.useRealTimers();
+});
 
-  const post = async (headers = {}) =>
-    (await instance.inject({ method: 'POST', url: '/plants', headers })).statusCode;
+const post = async (headers = {}) =>
+  (await instance.inject({ method: 'POST', url: '/plants', headers })).statusCode;
 
-  /** Starts a creation that ends only when `held` is resolved. */
-  async function hold(): Promise<{ status: Promise<number> }> {
-    const status = post({ held: 'yes' });
-    await reached.promise;
-    return { status };
-  }
+it('load shedding refuses only creations beyond the limit, and only while the event loop is late', async () => {
+  const status = post({ held: 'yes' });
+  await reached.promise;
 
-  /** Blocks the event loop for some milliseconds between two looks at it. */
-  function blockEventLoop(time: number): void {
+  const statuses: number[] = [];
+  for (const time of [0, 1000, 0, 1000]) {
+    // Blocks the event loop between two looks at it.
     jest.advanceTimersToNextTimer();
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, time);
     jest.advanceTimersToNextTimer();
+    statuses.push(await post());
   }
 
-  it('refuses only creations beyond the limit, and only while the event loop is late', async () => {
-    const { status } = await hold();
-
-    const statuses: number[] = [];
-    for (const time of [0, 1000, 0, 1000]) {
-      blockEventLoop(time);
-      statuses.push(await post());
-    }
-
-    expect(statuses).toEqual([200, 503, 200, 503]);
-    held.resolve('done');
-    expect(await status).toBe(200);
-    expect(await post()).toBe(200);
-  });
+  expect(statuses).toEqual([200, 503, 200, 503]);
+  held.resolve('done');
+  expect(await status).toBe(200);
+  expect(await post()).toBe(200);
 });
