@@ -5,20 +5,18 @@ import { digestIdempotencyKey } from './idempotency-key';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** Plants that are stored keep the digest, so it never changes. */
-describe('the digest of an idempotency key and its caller', () => {
-  it.each([
-    ['a caller with a name', { name: 'bob' }, ['name', null, 'bob']],
-    ['a caller of an issuer', { name: 'b"\\b', issuer: 'i' }, ['name', 'i', 'b"\\b']],
-    [
-      'a caller without a name',
-      identifyByToken({ name: 'token 1' }, hashToken('good')),
-      ['token', sha256('good')],
-    ],
-    ['nobody', undefined, []],
-  ])('of %s is that of a JSON array', (_who, caller, scope) => {
-    for (const key of ['abc', '"', '\\"', 'a,b']) {
-      expect(digestIdempotencyKey(key, caller)).toBe(sha256(JSON.stringify([...scope, key])));
-    }
-  });
+// Plants that are stored keep the digest, so it never changes.
+it.each([
+  ['a caller with a name', { name: 'bob' }, ['name', null, 'bob']],
+  ['a caller of an issuer', { name: 'b"\\b', issuer: 'i' }, ['name', 'i', 'b"\\b']],
+  [
+    'a caller without a name',
+    identifyByToken({ name: 'token 1' }, hashToken('good')),
+    ['token', sha256('good')],
+  ],
+  ['nobody', undefined, []],
+])('the digest of an idempotency key and %s is that of a JSON array', (_who, caller, scope) => {
+  for (const key of ['abc', '"', '\\"', 'a,b']) {
+    expect(digestIdempotencyKey(key, caller)).toBe(sha256(JSON.stringify([...scope, key])));
+  }
 });

@@ -19,68 +19,66 @@ const statuses = new Map<number, number>(
   Object.values(errorCatalogue).map(({ error, status }) => [error, status]),
 );
 
-describe('100,000 malformed requests', () => {
-  const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
-  const home = useServiceHome();
+const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
+const home = useServiceHome();
 
-  it(`harm nothing (SEED=${seed})`, async () => {
-    const service = await home.start({ HEADERS_TIMEOUT: '2s', REQUEST_TIMEOUT: '2s' });
-    const url = await service.url();
-    const mutate = mutator(seed);
-    const errors = new Set<number>();
-    const strange: string[] = [];
+it(`100,000 malformed requests harm nothing (SEED=${seed})`, async () => {
+  const service = await home.start({ HEADERS_TIMEOUT: '2s', REQUEST_TIMEOUT: '2s' });
+  const url = await service.url();
+  const mutate = mutator(seed);
+  const errors = new Set<number>();
+  const strange: string[] = [];
 
-    function check(status: number, body: string): void {
-      const { error = 0, message } = parse(body);
-      errors.add(error);
-      if (statuses.get(error) !== status || typeof message !== 'string') strange.push(body);
-    }
+  function check(status: number, body: string): void {
+    const { error = 0, message } = parse(body);
+    errors.add(error);
+    if (statuses.get(error) !== status || typeof message !== 'string') strange.push(body);
+  }
 
-    async function socketLevel(count: number): Promise<void> {
-      const fields = `Content-Length: ${BODY.length}\r\nConnection: close`;
-      let sent = 0;
-      const one = async (): Promise<void> => {
-        while (sent++ < count) {
-          const answer = await exchangeOnce(url, mutate(`${HEAD}${fields}\r\n\r\n${BODY}`));
-          const [head = '', rest = ''] = answer.split('\r\n\r\n');
-          // Whatever follows the first answer is that to a further malformed request.
-          const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
-          if (head !== '') check(Number(head.slice(9, 12)), rest.slice(0, length));
-        }
-      };
-      await Promise.all(Array.from({ length: CONNECTIONS }, one));
-    }
+  async function socketLevel(count: number): Promise<void> {
+    const fields = `Content-Length: ${BODY.length}\r\nConnection: close`;
+    let sent = 0;
+    const one = async (): Promise<void> => {
+      while (sent++ < count) {
+        const answer = await exchangeOnce(url, mutate(`${HEAD}${fields}\r\n\r\n${BODY}`));
+        const [head = '', rest = ''] = answer.split('\r\n\r\n');
+        // Whatever follows the first answer is that to a further malformed request.
+        const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
+        if (head !== '') check(Number(head.slice(9, 12)), rest.slice(0, length));
+      }
+    };
+    await Promise.all(Array.from({ length: CONNECTIONS }, one));
+  }
 
-    async function jsonLevel(count: number): Promise<void> {
-      let id = 0;
-      await putLoad({
-        url,
-        connections: CONNECTIONS,
-        next: () => {
-          const body = mutate(BODY);
-          const text = `${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`;
-          return id++ < count ? { id, text } : undefined;
-        },
-        onAnswer: (_id, { status, body }) => {
-          check(status, body);
-        },
-      });
-    }
+  async function jsonLevel(count: number): Promise<void> {
+    let id = 0;
+    await putLoad({
+      url,
+      connections: CONNECTIONS,
+      next: () => {
+        const body = mutate(BODY);
+        const text = `${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`;
+        return id++ < count ? { id, text } : undefined;
+      },
+      onAnswer: (_id, { status, body }) => {
+        check(status, body);
+      },
+    });
+  }
 
-    await socketLevel(WARM_UP);
-    await jsonLevel(WARM_UP);
-    const before = await residentMemory(url);
-    await socketLevel(SOCKET_LEVEL);
-    await jsonLevel(JSON_LEVEL);
+  await socketLevel(WARM_UP);
+  await jsonLevel(WARM_UP);
+  const before = await residentMemory(url);
+  await socketLevel(SOCKET_LEVEL);
+  await jsonLevel(JSON_LEVEL);
 
-    expect((await residentMemory(url)) - before).toBeLessThan(50);
-    expect(strange).toEqual([]);
-    expect([50000, 50300, 50400].filter((error) => errors.has(error))).toEqual([]);
-    expect(await service.statusOf('/health/ready')).toBe(200);
-    expect(await service.end()).toEqual({ code: 0, signal: null });
-    expect(home.plants()).toEqual([]);
-  }, 900_000);
-});
+  expect((await residentMemory(url)) - before).toBeLessThan(50);
+  expect(strange).toEqual([]);
+  expect([50000, 50300, 50400].filter((error) => errors.has(error))).toEqual([]);
+  expect(await service.statusOf('/health/ready')).toBe(200);
+  expect(await service.end()).toEqual({ code: 0, signal: null });
+  expect(home.plants()).toEqual([]);
+}, 900_000);
 
 /** Sends a text on a connection of its own, and ends it; gives back all that came. */
 async function exchangeOnce(url: URL, request: string): Promise<string> {

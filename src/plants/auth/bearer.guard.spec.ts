@@ -1,14 +1,12 @@
 import { inspect } from 'node:util';
 import { BearerToken } from './bearer-token';
 
-describe('BearerToken', () => {
-  it('stays hidden when it is logged or serialised', () => {
-    const token = new BearerToken('a-secret');
-    expect(token.digest).toHaveLength(64);
+it('a bearer token stays hidden when it is logged or serialised', () => {
+  const token = new BearerToken('a-secret');
+  expect(token.digest).toHaveLength(64);
 
-    const shown = inspect(token, { showHidden: true }) + JSON.stringify({ token });
+  const shown = inspect(token, { showHidden: true }) + JSON.stringify({ token });
 
-    expect(shown).not.toContain('secret');
-    expect(shown).not.toContain(token.digest);
-  });
+  expect(shown).not.toContain('secret');
+  expect(shown).not.toContain(token.digest);
 });

@@ -6,24 +6,22 @@ import { FileFollower } from './file-follower';
 import { releaseClock, stopClock } from '../../../test/support/clock';
 import { useFolder } from '../../../test/support/folder';
 
-describe('a follower of files', () => {
-  const folder = useFolder();
-  beforeEach(stopClock);
-  afterEach(releaseClock);
+const folder = useFolder();
+beforeEach(stopClock);
+afterEach(releaseClock);
 
-  it('reads a pipe once, because it gives its content only once', async () => {
-    const [file, pipe] = [join(folder, 'file'), join(folder, 'pipe')];
-    writeFileSync(file, 'old');
-    execFileSync('mkfifo', [pipe]);
-    const script = `require('node:fs').writeFileSync(${JSON.stringify(pipe)}, 'piped')`;
-    const writer = new Worker(script, { eval: true });
+it('a follower of files reads a pipe once, because it gives its content only once', async () => {
+  const [file, pipe] = [join(folder, 'file'), join(folder, 'pipe')];
+  writeFileSync(file, 'old');
+  execFileSync('mkfifo', [pipe]);
+  const script = `require('node:fs').writeFileSync(${JSON.stringify(pipe)}, 'piped')`;
+  const writer = new Worker(script, { eval: true });
 
-    const follower = new FileFollower([file, pipe], (...contents) => contents.join(' '));
-    follower.start({ changed: jest.fn(), failed: jest.fn() });
+  const follower = new FileFollower([file, pipe], (...contents) => contents.join(' '));
+  follower.start({ changed: jest.fn(), failed: jest.fn() });
 
-    expect(follower.current).toBe('old piped');
-    expect(jest.getTimerCount()).toBe(0);
-    follower.stop();
-    await writer.terminate();
-  });
+  expect(follower.current).toBe('old piped');
+  expect(jest.getTimerCount()).toBe(0);
+  follower.stop();
+  await writer.terminate();
 });

@@ -168,31 +168,29 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constant('close' as const) },
 );
 
-describe('GroupCommit', () => {
-  beforeEach(stopClock);
-  afterEach(releaseClock);
+beforeEach(stopClock);
+afterEach(releaseClock);
 
-  it('settles each item once, in time, and as the store did, on any schedule', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (schedule) => {
-        const trial = new Trial();
+it('GroupCommit settles each item once, in time, and as the store did, on any schedule', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (schedule) => {
+      const trial = new Trial();
 
-        for (const each of schedule) {
-          if (each === 'turn') await turn();
-          else if (each === 'close') trial.close();
-          else if ('submit' in each) trial.submit(each.submit);
-          else if ('end' in each) await trial.end(each.end, each.how);
-          else await trial.pass(each.steps * STEP, each.isLoopLate);
-        }
-        await trial.finish();
+      for (const each of schedule) {
+        if (each === 'turn') await turn();
+        else if (each === 'close') trial.close();
+        else if ('submit' in each) trial.submit(each.submit);
+        else if ('end' in each) await trial.end(each.end, each.how);
+        else await trial.pass(each.steps * STEP, each.isLoopLate);
+      }
+      await trial.finish();
 
-        expect(trial.isClosed).toBe(true);
-        expect(trial.faults).toEqual([]);
-        expect(trial.items.map((item) => faultOf(item, trial.delay))).toEqual(
-          trial.items.map(() => undefined),
-        );
-      }),
-      { numRuns: 2000, verbose: true },
-    );
-  });
+      expect(trial.isClosed).toBe(true);
+      expect(trial.faults).toEqual([]);
+      expect(trial.items.map((item) => faultOf(item, trial.delay))).toEqual(
+        trial.items.map(() => undefined),
+      );
+    }),
+    { numRuns: 2000, verbose: true },
+  );
 });
