@@ -1,17 +1,12 @@
-import { Logger } from '@nestjs/common';
 import { BearerToken } from './bearer-token';
 import { JwtVerifier } from './jwt.verifier';
-import {
-  AUDIENCE,
-  type Draft,
-  makeKey,
-  OpenIdProvider,
-} from '../../../test/support/openid-provider';
+import { useLog } from '../../../test/support/log';
+import { AUDIENCE, makeKey, OpenIdProvider } from '../../../test/support/openid-provider';
 
+useLog();
 let provider: OpenIdProvider;
 let verifier: JwtVerifier;
 beforeAll(async () => {
-  jest.spyOn(Logger.prototype, 'log').mockImplementation();
   provider = await OpenIdProvider.start(makeKey('EdDSA'));
   const cacheSize = 1;
   verifier = new JwtVerifier({ issuer: provider.issuer, audience: AUDIENCE }, cacheSize);
@@ -21,7 +16,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   verifier.keys.stop();
-  jest.restoreAllMocks();
   await provider.stop();
 });
 
@@ -29,8 +23,7 @@ afterAll(async () => {
 const verify = (token: string) => verifier.verify(new BearerToken(Buffer.from(token).toString()));
 
 it('a JWT that was accepted is cached until another one is, and is not displaced by refused ones', async () => {
-  const redraft = ({ payload }: Draft): unknown => (payload.aud = 'other');
-  const refused = await provider.accessToken({ redraft });
+  const refused = await provider.accessToken({ redraft: ({ payload }) => (payload.aud = 'other') });
   const token = await provider.accessToken();
   const verified = await verify(token);
 
