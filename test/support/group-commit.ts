@@ -30,6 +30,7 @@ export function makeGroupCommit(options: Partial<GroupCommitOptions<number, numb
       batches.push({ items, succeed, fail: reject });
       return promise;
     },
+    probe: () => Promise.resolve(),
     weigh: () => 1,
     batchWeight: 100,
     queueWeight: 1000,

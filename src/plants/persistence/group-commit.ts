@@ -25,7 +25,7 @@ export interface GroupCommitOptions<Item, Outcome> {
    * Takes as long as a commit, and stores nothing. It shows that a store is in time again, when no
    * items come that would show it.
    */
-  readonly probe?: () => Promise<void>;
+  readonly probe: () => Promise<void>;
 }
 
 /** Milliseconds without an answer after which an item is late. */
@@ -57,8 +57,8 @@ export class GroupCommit<Item, Outcome> {
   private busySince: number | undefined;
   /** Whether the batch under way has timed out. */
   private isStuck = false;
-  /** When an item was last answered late; -Infinity once one was answered in time again. */
-  private lateAt = -Infinity;
+  /** Whether the latest batch was answered late. */
+  private wasLate = false;
   /** Milliseconds: a moving average, of which the latest batch makes up a quarter. */
   private averageDuration = 0;
   private isClosing = false;
@@ -99,21 +99,16 @@ export class GroupCommit<Item, Outcome> {
 
   /**
    * Whether items are answered late: for readiness probes. Once late, it stays so until an item or a
-   * probe is answered in time, or none has been late for as long as the deadline.
+   * probe is answered in time.
    */
   get isLate(): boolean {
-    return this.hasLateItem || performance.now() - this.lateAt < this.options.deadline;
+    return this.hasLateItem || this.wasLate;
   }
 
   /** Whether an item has waited long for its answer by now. */
   get hasLateItem(): boolean {
     const now = performance.now();
     return now - (this.busySince ?? this.queue[0]?.since ?? now) >= LATE;
-  }
-
-  /** Forgets late answers, once something else has shown that the store answers in time. */
-  forgetLate(): void {
-    this.lateAt = -Infinity;
   }
 
   /** Refuses new items, and resolves once all earlier ones are settled. */
@@ -166,13 +161,12 @@ export class GroupCommit<Item, Outcome> {
     if (batch.length > 0) batchChannel.publish({ items: batch.length, duration });
     this.busySince = undefined;
     this.isStuck = false;
-    const isLate = now - since >= LATE;
-    this.lateAt = isLate ? now : -Infinity;
+    this.wasLate = now - since >= LATE;
     this.refuseOverdue();
     // At once: under a flood of requests, a turn of the event loop may take seconds.
     if (this.queue.length > 0) void this.commitBatch();
     else this.onIdle?.();
-    if (!isLate || !probe) return;
+    if (!this.wasLate) return;
     setTimeout(() => {
       if (this.isIdle && !this.isClosing) void this.run([], probe);
     }, PROBE_DELAY).unref();

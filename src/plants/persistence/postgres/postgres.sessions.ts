@@ -29,8 +29,6 @@ export class PostgresSessions {
   );
   private pool: Pool | undefined;
   private readonly checked = new WeakSet<ClientBase>();
-  /** Called when the store is usable, at first and after each fault. */
-  onUsable: () => void = () => undefined;
   /** As found or created at the start; undefined before. No session in another one is used. */
   store: Schema | undefined;
 
@@ -121,7 +119,6 @@ export class PostgresSessions {
       });
       const session = await this.open(pool, signal);
       session.release();
-      this.onUsable();
     } catch (error) {
       throw toOperatorError(this.name, error);
     }

@@ -26,9 +26,6 @@ const FIND_KEYED = `
          current_setting('synchronous_standby_names', true) AS standbys
   FROM plants WHERE id = ANY ($1) AND idempotency_key = ANY ($2)`;
 
-/** Writes a commit record alone, whose commit waits until the standbys have all that was written before. */
-const WAIT_FOR_STANDBYS = "SELECT pg_logical_emit_message(true, 'plant-store', '')";
-
 interface PlantRow {
   readonly id: string;
   readonly name: string;
@@ -72,7 +69,7 @@ export async function findKeyed(
   const { rows } = await client.query<KeyedRow>(FIND_KEYED, [ids, toByteas(plants)]);
   // A plant is visible once its commit has been replicated. But it is visible before, if the wait
   // for the standby was cancelled, or if the server has crashed in it and started again.
-  if (rows.some(({ standbys }) => standbys)) await commitOn(client, { text: WAIT_FOR_STANDBYS });
+  if (rows.some(({ standbys }) => standbys)) await commitNothing(client);
   return new Map(rows.map((row) => [BigInt(row.id), { ...toPlant(row), keyDigest: row.digest }]));
 }
 
@@ -100,6 +97,11 @@ function toPlant({ id, name, tag }: PlantRow): Plant {
 
 function toByteas(plants: readonly KeyedPlant[]): (string | undefined)[] {
   return plants.map(({ keyDigest }) => keyDigest && `\\x${keyDigest}`);
+}
+
+/** Commits a message to nobody: it is synced, and waits until the standbys have all from before it. */
+export async function commitNothing(client: ClientBase): Promise<void> {
+  await commitOn(client, { text: "SELECT pg_logical_emit_message(true, 'plant-store', '')" });
 }
 
 /**
