@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Caller } from '../plants';
 import { errorChannel, type ErrorEvent, IDEMPOTENT_REPLAYED } from '../plants/program';
-import { isCreation } from './creation';
+import { isCreation } from './request-rules';
 import { type Refusal, refusalChannel } from './refusal';
 import type { LoggedRequest } from './request-context';
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { BearerGuard } from '../plants/program';
-import { isCreation } from './creation';
+import { isCreation } from './request-rules';
 
 /**
  * Asks a client that waits for `100 Continue` for its body, RFC 9110 section 10.1.1: only for that of a

@@ -11,7 +11,7 @@ import {
 } from '../plants/program';
 import { Connections } from './connections';
 import { allowOrigins, isPreflight, logRefusedOrigins } from './cors';
-import { isCreation } from './creation';
+import { isCreation } from './request-rules';
 import type { Settings } from './environment';
 import { createServer, limitConnections } from './http-server';
 import { dropBody } from './linger';

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { UnavailableError, type PlantsRepository } from '../plants';
 import { BodyMemory } from './body-memory';
-import { isCreation } from './creation';
+import { isCreation } from './request-rules';
 
 /**
  * Creations that may be in progress while the event loop is late. Not zero: refusals alone can keep

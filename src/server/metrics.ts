@@ -25,7 +25,7 @@ const MISNAMED = /^nodejs_(active_\w+_total|eventloop_utilization_\w+)$/;
 /** The metrics of the service, for Prometheus. */
 @Injectable()
 export class Metrics {
-  private readonly registry = new Registry();
+  readonly registry = new Registry();
   private readonly registers = [this.registry];
   private readonly creations = new Counter({
     name: 'plant_store_creations_total',
@@ -110,11 +110,6 @@ export class Metrics {
     instance.server.on('drop', () => {
       dropped.inc();
     });
-  }
-
-  /** All metrics in the Prometheus text format, version 0.0.4. */
-  text(): Promise<string> {
-    return this.registry.metrics();
   }
 
   /** Adds a gauge that is read whenever the metrics are. */

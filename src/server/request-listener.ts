@@ -2,10 +2,9 @@ import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { PlantStoreError } from '../plants';
 import { BodyTooLargeError, MalformedRequestError, NotFoundError } from '../plants/program';
 import type { Connections } from './connections';
-import { isCreation } from './creation';
 import type { Settings } from './environment';
 import { refuse } from './refusal';
-import { findHeadFault, membersOf, normalizeTarget } from './request-rules';
+import { findHeadFault, isCreation, membersOf, normalizeTarget } from './request-rules';
 
 /**
  * Handles the requests of a server before any router or hook sees them: checks the head of each, and

@@ -17,8 +17,9 @@ export interface FollowerEvents<T> {
  * written does not count.
  */
 export class FileFollower<T> {
+  /** The value of the last valid contents. */
+  current: T;
   private readonly hasOnlyRegularFiles: boolean;
-  private value: T;
   /** Fingerprints of the contents that were parsed last, and of those that were read last. */
   private parsed: string;
   private seen: string;
@@ -37,13 +38,8 @@ export class FileFollower<T> {
     // A pipe gives its content only once.
     this.hasOnlyRegularFiles = paths.every((path) => statSync(path).isFile());
     const contents = paths.map((path) => readFileSync(path));
-    this.value = parse(...contents);
+    this.current = parse(...contents);
     this.parsed = this.seen = fingerprint(contents);
-  }
-
-  /** The value of the last valid contents. */
-  get current(): T {
-    return this.value;
   }
 
   /** Follows the files from now on, unless one of them is not a regular file. */
@@ -69,8 +65,8 @@ export class FileFollower<T> {
       this.seen = found;
       if (found !== this.parsed && isSettled) {
         this.parsed = found;
-        this.value = this.parse(...contents);
-        events.changed(this.value);
+        this.current = this.parse(...contents);
+        events.changed(this.current);
       }
       this.fault = '';
     } catch (error) {

@@ -33,15 +33,12 @@ const LATE = 2000;
 /** Milliseconds from a late answer to a probe. */
 const PROBE_DELAY = 500;
 
-interface Rejectable {
-  readonly reject: (reason: PlantStoreError) => void;
-}
-
-interface QueuedItem<Item, Outcome> extends Rejectable {
+interface QueuedItem<Item, Outcome> {
   readonly item: Item;
   readonly since: number;
   readonly weight: number;
   readonly resolve: (outcome: Outcome) => void;
+  readonly reject: (reason: PlantStoreError) => void;
   readonly event: CommitEvent;
 }
 
@@ -194,6 +191,9 @@ export class GroupCommit<Item, Outcome> {
   }
 }
 
-function fail(batch: readonly Rejectable[], reason: PlantStoreError): void {
+function fail(
+  batch: readonly Pick<QueuedItem<never, never>, 'reject'>[],
+  reason: PlantStoreError,
+): void {
   for (const { reject } of batch) reject(reason);
 }

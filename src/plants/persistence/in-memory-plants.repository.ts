@@ -1,4 +1,4 @@
-import type { Plant } from '../plant';
+import { type Plant, StoredPlant } from '../plant';
 import { type Insertion, PlantsRepository } from '../plants.repository';
 import { type KeyedPlant, repetitionOutcome } from './plant-batches';
 
@@ -16,17 +16,13 @@ export class InMemoryPlantsRepository extends PlantsRepository {
 
   override find(id: bigint): Promise<Plant | undefined> {
     const row = this.rows.get(id);
-    return Promise.resolve(row && toPlant(row));
+    return Promise.resolve(row && new StoredPlant(row));
   }
 
   override page(after: bigint | undefined, limit: number): Promise<Plant[]> {
     const rows = [...this.rows.values()]
       .filter(({ id }) => after === undefined || id > after)
       .sort((one, other) => (one.id < other.id ? -1 : 1));
-    return Promise.resolve(rows.slice(0, limit).map(toPlant));
+    return Promise.resolve(rows.slice(0, limit).map((row) => new StoredPlant(row)));
   }
-}
-
-function toPlant({ id, name, tag }: KeyedPlant): Plant {
-  return tag === undefined ? { id, name } : { id, name, tag };
 }
