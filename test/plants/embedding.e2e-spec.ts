@@ -51,37 +51,32 @@ const LARGE_ID = '{"id":9007199254740993,"name":" Fern "}';
 
 let folder: string;
 let file: string;
-let app: INestApplication | undefined;
+let app: INestApplication;
+const started: INestApplication[] = [];
 beforeEach(() => {
   folder = makeFolder();
   file = join(folder, 'plants.db');
 });
 afterEach(async () => {
-  await app?.close();
-  app = undefined;
+  for (const each of started.splice(0)) await each.close();
   removeFolder(folder);
 });
 
-/** The host that the test has started. */
-function host(): INestApplication {
-  if (!app) throw new Error('no host was started');
-  return app;
-}
-
-const plantsService = () => host().get(PlantsService, { strict: false });
+const plantsService = () => app.get(PlantsService, { strict: false });
 
 /** A logger whose lines a test reads. */
 const recordingLogger = () => ({ log: jest.fn(), warn: jest.fn(), error: jest.fn() });
 
-/** The module with a token and a file, unless the options say otherwise. */
-const withToken = (options: Parameters<typeof PlantsModule.forRoot>[0] = {}) =>
-  PlantsModule.forRoot({ sqlite: file, auth: { tokens: [TOKEN] }, ...options });
+/** The module with a token, and a file unless the options say otherwise. */
+const withToken = (options: Parameters<typeof PlantsModule.forRoot>[0] = { sqlite: file }) =>
+  PlantsModule.forRoot({ auth: { tokens: [TOKEN] }, ...options });
 
 /** Starts a host and keeps it for the end of the test. */
 async function start(...parameters: Parameters<typeof startHost>): Promise<URL> {
-  const started = await startHost(...parameters);
-  ({ app } = started);
-  return started.url;
+  const host = await startHost(...parameters);
+  ({ app } = host);
+  started.push(app);
+  return host.url;
 }
 
 async function send(url: URL, path: string, init: RequestInit = {}) {
@@ -90,12 +85,7 @@ async function send(url: URL, path: string, init: RequestInit = {}) {
   return { status: response.status, type: response.headers.get('content-type'), text };
 }
 
-async function post(
-  url: URL,
-  body: string,
-  headers: Record<string, string> = {},
-  path = '/api/v1/plants',
-) {
+async function post(url: URL, body: string, headers = {}, path = '/api/v1/plants') {
   const { status, text } = await send(url, path, {
     method: 'POST',
     body,
@@ -105,14 +95,11 @@ async function post(
 }
 
 /** A guard that sets header fields before it refuses. */
-@Injectable()
 class ChallengingGuard implements CanActivate {
-  constructor(private readonly host: HttpAdapterHost) {}
-
   canActivate(context: ExecutionContext): never {
-    const response: unknown = context.switchToHttp().getResponse();
-    this.host.httpAdapter.setHeader(response, 'WWW-Authenticate', 'Key');
-    this.host.httpAdapter.setHeader(response, 'Cache-Control', 'private');
+    const response = context.switchToHttp().getResponse<{ header: Headers['set'] }>();
+    response.header('WWW-Authenticate', 'Key');
+    response.header('Cache-Control', 'private');
     throw new UnauthorizedException();
   }
 }
@@ -158,16 +145,15 @@ const mountings = {
 const names = Object.keys(adapters) as (keyof typeof adapters)[];
 
 describe.each(names)('in a host on %s', (adapter) => {
-  describe.each(Object.entries(mountings))('mounted by %s', (_how, mount) => {
-    it('creates a plant exactly, below the prefix and version of the host', async () => {
+  it.each(Object.entries(mountings))(
+    'mounted by %s, creates a plant exactly, below the prefix and version of the host',
+    async (_how, mount) => {
       const url = await start(adapter, [mount()]);
 
-      const answer = await post(url, LARGE_ID);
-
-      expect(answer).toEqual({ status: 200, body: { name: ' Fern ' } });
+      expect(await post(url, LARGE_ID)).toEqual({ status: 200, body: { name: ' Fern ' } });
       expect(readPlants(file)).toEqual([{ id: 9_007_199_254_740_993n, name: ' Fern ' }]);
-    });
-  });
+    },
+  );
 
   const instanceDecorator = (instance: unknown) =>
     instance instanceof Object ? new Proxy(instance, {}) : instance;
@@ -184,7 +170,7 @@ describe.each(names)('in a host on %s', (adapter) => {
   });
 
   it('has a limit of its own for bodies', async () => {
-    const url = await start(adapter, [withToken({ bodyLimit: 100 })]);
+    const url = await start(adapter, [withToken({ sqlite: file, bodyLimit: 100 })]);
     const message = 'The body is larger than the limit of 100 bytes.';
 
     expect([
@@ -201,11 +187,11 @@ describe.each(names)('in a host on %s', (adapter) => {
     const testing = Test.createTestingModule({ imports: [guarded] }).overrideProvider(KeyGuard);
     const compiled = await testing.useValue({ canActivate: () => true }).compile();
     app = compiled.createNestApplication(adapters[adapter](), { logger: false });
+    started.push(app);
     await app.listen(0, '127.0.0.1');
 
-    expect(await post(new URL(await app.getUrl()), LARGE_ID, {}, '/plants')).toMatchObject({
-      status: 200,
-    });
+    const answer = await post(new URL(await app.getUrl()), LARGE_ID, {}, '/plants');
+    expect(answer).toMatchObject({ status: 200 });
   });
 
   // test/package/hosts sends more.
@@ -233,10 +219,7 @@ describe.each(names)('in a host on %s', (adapter) => {
     const url = await start(adapter, [withToken()]);
     removeFolder(folder);
 
-    expect(await post(url, FERN)).toEqual({
-      status: 503,
-      body: errorBodies.unavailable,
-    });
+    expect(await post(url, FERN)).toEqual({ status: 503, body: errorBodies.unavailable });
     expect(await send(url, '/api/v1/trees', json('{}'))).toMatchObject({ status: 201 });
   });
 
@@ -244,23 +227,20 @@ describe.each(names)('in a host on %s', (adapter) => {
     [new UnauthorizedException(), {}, 401, errorBodies.missingCredentials],
     [new UnauthorizedException(), { authorization: 'Bearer x' }, 401, errorBodies.invalidToken],
     [new ServiceUnavailableException(), {}, 503, errorBodies.unavailable],
-  ])(
-    'answers for the guard of the host when it throws %s',
-    async (exception, headers, ...answer) => {
-      class Guard implements CanActivate {
-        canActivate(): never {
-          throw exception;
-        }
+  ])('answers for the guard of the host that throws %s', async (exception, headers, ...answer) => {
+    class Guard implements CanActivate {
+      canActivate(): never {
+        throw exception;
       }
-      const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard: Guard })]);
+    }
+    const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard: Guard })]);
 
-      const response = await fetch(new URL('/api/v1/plants', url), { method: 'POST', headers });
+    const response = await fetch(new URL('/api/v1/plants', url), { method: 'POST', headers });
 
-      expect([response.status, await response.json()]).toEqual(answer);
-      const fields = ['www-authenticate', 'retry-after'].map((name) => response.headers.get(name));
-      expect(fields.filter((field) => field !== null)).toHaveLength(1);
-    },
-  );
+    expect([response.status, await response.json()]).toEqual(answer);
+    const fields = ['www-authenticate', 'retry-after'].map((name) => response.headers.get(name));
+    expect(fields.filter((field) => field !== null)).toHaveLength(1);
+  });
 
   it('answers that the plant may be stored when a timeout interceptor of the host answers first', async () => {
     const url = await start(adapter, [
@@ -291,16 +271,12 @@ describe.each(names)('in a host on %s', (adapter) => {
   });
 
   it('stores exactly what came past global guards, pipes and interceptors of the host', async () => {
-    const pipe = new ValidationPipe({
-      transform: true,
-      whitelist: true,
-      forbidNonWhitelisted: true,
-    });
+    const strict = { transform: true, whitelist: true, forbidNonWhitelisted: true };
     const url = await start(adapter, [
       PlantsModule.forRoot({ sqlite: file, guard: false }),
       withProviders(
         { provide: APP_GUARD, useClass: KeyGuard },
-        { provide: APP_PIPE, useValue: pipe },
+        { provide: APP_PIPE, useValue: new ValidationPipe(strict) },
         { provide: APP_INTERCEPTOR, useClass: WrapInterceptor },
       ),
     ]);
@@ -325,7 +301,7 @@ describe.each(names)('in a host on %s', (adapter) => {
       plants.create({ id: BigInt(id), name: 'Fern' }),
     );
 
-    await app?.close();
+    await app.close();
 
     expect(await Promise.all(creations)).toHaveLength(20);
     expect(existsSync(`${file}-wal`)).toBe(false);
@@ -335,10 +311,7 @@ describe.each(names)('in a host on %s', (adapter) => {
   it("describes itself in the host's document, beside schemas of the same name", async () => {
     await start(adapter, [withToken()]);
 
-    const { paths, components } = SwaggerModule.createDocument(
-      host(),
-      new DocumentBuilder().build(),
-    );
+    const { paths, components } = SwaggerModule.createDocument(app, new DocumentBuilder().build());
 
     const { security, requestBody, responses = {} } = paths['/api/v1/plants']?.post ?? {};
     expect(security).toEqual([{ bearerAuth: [] }]);
@@ -401,7 +374,7 @@ describe('with options that do not say all', () => {
   const issuer = { issuer: 'https://id.example' };
   const mountByFactory = (options: unknown) =>
     PlantsModule.forRootAsync({ useFactory: () => ({}), ...(options as object) });
-  it.each([
+  it.each<[string, (options: unknown) => DynamicModule | Type, unknown]>([
     ['"postgres" is undefined', byFactory, { postgres: undefined }],
     ['"postgress" is no option here. Did you mean "postgres"?', byFactory, { postgress: 'x' }],
     ['The options are sqlite, postgres, auth, bodyLimit.', byFactory, { database: 'x' }],
@@ -424,111 +397,94 @@ describe('with options that do not say all', () => {
     ['"auth" must be an object', byFactory, { auth: 'abc' }],
     ['Promise', mount, Promise.resolve({})],
     ['Import PlantsModule.forRoot(), not PlantsModule alone', () => PlantsModule, {}],
-  ] as [string, (options: unknown) => DynamicModule | Type, unknown][])(
-    'does not start when %s',
-    async (message, by, options) => {
-      const starting = async () => startHost('Fastify', [by(options)]);
+  ])('does not start when %s', async (message, by, options) => {
+    const starting = async () => startHost('Fastify', [by(options)]);
 
-      await expect(starting()).rejects.toThrow(message);
-      expect(readdirSync(folder)).toEqual([]);
-    },
-  );
-});
-
-describe('with client settings for PostgreSQL', () => {
-  let server: PostgresServer;
-  beforeEach(async () => {
-    server = await PostgresServer.start();
-  });
-  afterEach(() => server.remove());
-
-  it('stores plants there, and closes its sessions', async () => {
-    const { port } = server;
-    const connectionString = `postgres://127.0.0.1:${port}/postgres`;
-    const postgres = { connectionString, user: 'postgres', password: () => 'not needed' };
-    const auth = { tokens: [TOKEN] };
-    const logger = recordingLogger();
-    const url = await start('Fastify', [PlantsModule.forRoot({ postgres, auth })], { logger });
-
-    const answer = await post(url, FERN);
-    await app?.close();
-    app = undefined;
-
-    expect(answer.status).toBe(200);
-    expect(await server.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
-    const line = `Plants are stored in PostgreSQL at 127.0.0.1:${port}/postgres`;
-    expect(logger.log).toHaveBeenCalledWith(line, 'PlantStore');
-    const sessions = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'plant-store'";
-    await until(async () => (await server.execute(sessions)).length === 0);
+    await expect(starting()).rejects.toThrow(message);
+    expect(readdirSync(folder)).toEqual([]);
   });
 });
 
-describe("with the host's own repository", () => {
-  @Injectable()
-  class HostRepository extends InMemoryPlantsRepository {
-    readonly shutdown = jest.fn();
-    override insert(plant: Plant): Promise<Insertion> {
-      if (plant.name === 'lost') return Promise.reject(new OutcomeUnknownError());
-      return super.insert(plant);
-    }
-    onApplicationShutdown(): void {
-      this.shutdown();
-    }
+it('stores plants by client settings for PostgreSQL, and closes its sessions', async () => {
+  const server = await PostgresServer.start();
+  const address = `127.0.0.1:${server.port}/postgres`;
+  const login = { user: 'postgres', password: () => 'not needed' };
+  const postgres = { connectionString: `postgres://${address}`, ...login };
+  const logger = recordingLogger();
+  const url = await start('Fastify', [withToken({ postgres })], { logger });
+
+  expect(await post(url, FERN)).toMatchObject({ status: 200 });
+  await app.close();
+
+  expect(await server.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+  const line = `Plants are stored in PostgreSQL at ${address}`;
+  expect(logger.log).toHaveBeenCalledWith(line, 'PlantStore');
+  const sessions = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'plant-store'";
+  await until(async () => (await server.execute(sessions)).length === 0);
+  await server.remove();
+});
+
+@Injectable()
+class HostRepository extends InMemoryPlantsRepository {
+  readonly shutdown = jest.fn();
+  override insert(plant: Plant): Promise<Insertion> {
+    if (plant.name === 'lost') return Promise.reject(new OutcomeUnknownError());
+    return super.insert(plant);
   }
+  onApplicationShutdown(): void {
+    this.shutdown();
+  }
+}
 
-  @Module({ providers: [HostRepository], exports: [HostRepository] })
-  class StoreModule {}
+@Module({ providers: [HostRepository], exports: [HostRepository] })
+class StoreModule {}
 
-  it('stores plants there, and leaves closing to the host', async () => {
-    const options = { imports: [StoreModule], repository: HostRepository };
-    const auth = { tokens: [TOKEN] };
-    const url = await start('Fastify', [PlantsModule.forRoot({ ...options, auth })]);
+it("stores plants in the host's own repository, and leaves closing to the host", async () => {
+  const ownStore = { imports: [StoreModule], repository: HostRepository };
+  const url = await start('Fastify', [withToken(ownStore)]);
 
-    const answers = [];
-    for (const body of [FERN, FERN, '{"id":2,"name":"lost"}']) answers.push(await post(url, body));
+  const answers = [];
+  for (const body of [FERN, FERN, '{"id":2,"name":"lost"}']) answers.push(await post(url, body));
 
-    expect(answers.map(({ status }) => status)).toEqual([200, 400, 504]);
-    const repository = host().get(HostRepository, { strict: false });
-    expect(await repository.page(undefined, 9)).toHaveLength(1);
-    await app?.close();
-    expect(repository.shutdown).toHaveBeenCalledTimes(1);
-  });
+  expect(answers.map(({ status }) => status)).toEqual([200, 400, 504]);
+  const repository = app.get(HostRepository, { strict: false });
+  expect(await repository.page(undefined, 9)).toHaveLength(1);
+  await app.close();
+  expect(repository.shutdown).toHaveBeenCalledTimes(1);
 });
 
-describe('when the host reads the body first', () => {
-  type EarlyRequest = Readable & { body?: unknown };
-  /** Middleware that comes before the parsers of the host. */
-  const early = {
-    provide: 'early',
-    inject: [HttpAdapterHost],
-    useFactory: ({ httpAdapter }: HttpAdapterHost) => {
-      httpAdapter.use((request: EarlyRequest, _response: unknown, next: () => void) => {
-        void parseJson(request).then((body) => {
-          request.body = body;
-          next();
-        });
+/** Middleware of the host that comes before its parsers, and reads the body. */
+const early = {
+  provide: 'early',
+  inject: [HttpAdapterHost],
+  useFactory: ({ httpAdapter }: HttpAdapterHost) => {
+    type EarlyRequest = Readable & { body?: unknown };
+    httpAdapter.use((request: EarlyRequest, _response: unknown, next: () => void) => {
+      void parseJson(request).then((body) => {
+        request.body = body;
+        next();
       });
-    },
-  };
+    });
+  },
+};
 
-  it('refuses an id that may have been rounded, and says so in the log, once', async () => {
-    const logger = recordingLogger();
-    const url = await start('Express', [withProviders(early), withToken()], { logger });
+it('refuses an id that may have been rounded by middleware, and says so in the log, once', async () => {
+  const logger = recordingLogger();
+  const url = await start('Express', [withProviders(early), withToken()], { logger });
 
-    expect([
-      await post(url, LARGE_ID),
-      await post(url, '{"id":1e400,"name":"Fern"}'),
-      await post(url, '{"id":-9007199254740991,"name":"Fern"}'),
-    ]).toEqual([
-      { status: 400, body: errorBodies.idRounded },
-      { status: 400, body: errorBodies.idNotInt64 },
-      { status: 200, body: { name: 'Fern' } },
-    ]);
-    expect(readPlants(file)).toEqual([{ id: -9_007_199_254_740_991n, name: 'Fern' }]);
-    const lines = logger.warn.mock.calls.map(([line]) => String(line));
-    const warnings = lines.filter((line) => line.startsWith('Middleware of the application'));
-    expect(warnings).toEqual([expect.stringContaining('/api/v1/plants before PlantsModule')]);
-  });
+  expect([
+    await post(url, LARGE_ID),
+    await post(url, '{"id":1e400,"name":"Fern"}'),
+    await post(url, '{"id":-9007199254740991,"name":"Fern"}'),
+  ]).toEqual([
+    { status: 400, body: errorBodies.idRounded },
+    { status: 400, body: errorBodies.idNotInt64 },
+    { status: 200, body: { name: 'Fern' } },
+  ]);
+  expect(readPlants(file)).toEqual([{ id: -9_007_199_254_740_991n, name: 'Fern' }]);
+  const lines = logger.warn.mock.calls.map(([line]) => String(line));
+  const warnings = lines.filter((line) => line.startsWith('Middleware of the application'));
+  expect(warnings).toEqual([expect.stringContaining('/api/v1/plants before PlantsModule')]);
 });
 
 @Injectable()
