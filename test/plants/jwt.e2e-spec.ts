@@ -1,6 +1,6 @@
 import crypto, { KeyObject } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import { decodeJwt } from 'jose';
 import type { ErrorBody } from '../../src/plants';
@@ -29,13 +29,9 @@ let nextId = 1;
 /** Servers that run until the end of the test. */
 const servers: Server[] = [];
 
-async function post(token: string) {
-  return application.post(`{"id":${nextId++},"name":"Fern"}`, { authorization: `Bearer ${token}` });
-}
-
-async function statusOf(token: string): Promise<number> {
-  return (await post(token)).statusCode;
-}
+const post = (token: string) =>
+  application.post(`{"id":${nextId++},"name":"Fern"}`, { authorization: `Bearer ${token}` });
+const statusOf = async (token: string) => (await post(token)).statusCode;
 
 async function expectRefusal(token: string, expected: ErrorBody = errorBodies.invalidToken) {
   const response = await post(token);
@@ -71,9 +67,7 @@ function sign(header: object | string, claims: object | string, key: KeyObject |
   return [...parts, signature.toString('base64url')].join('.');
 }
 
-beforeEach(() => {
-  stopClock();
-});
+beforeEach(stopClock);
 afterEach(async () => {
   releaseClock();
   jest.restoreAllMocks();
@@ -149,17 +143,14 @@ describe('a JWT', () => {
   const publicKey = crypto.createPublicKey({ key, format: 'jwk' });
   const pem = publicKey.export({ format: 'pem', type: 'spki' });
   const der = publicKey.export({ format: 'der', type: 'spki' });
+  const jwk = JSON.stringify(publicPart(key));
   it.each<[string, object, SigningKey | KeyObject]>([
     ['the algorithm none', { alg: 'none' }, key],
     ['the algorithm NONE', { alg: 'NONE' }, key],
     ['the empty algorithm', { alg: '' }, key],
     ['an HMAC by the key in PEM', HMAC, crypto.createSecretKey(pem, 'utf8')],
     ['an HMAC by the key in DER', HMAC, crypto.createSecretKey(der)],
-    [
-      'an HMAC by the key as a JWK',
-      HMAC,
-      crypto.createSecretKey(JSON.stringify(publicPart(key)), 'utf8'),
-    ],
+    ['an HMAC by the key as a JWK', HMAC, crypto.createSecretKey(jwk, 'utf8')],
     ["another issuer's signature", {}, makeKey('ES256')],
     ["another issuer's signature without a kid", { kid: undefined }, makeKey('ES256')],
     ['the critical extension exp', { crit: ['exp'], exp: 1 }, key],
@@ -177,9 +168,8 @@ describe('a JWT', () => {
   it('is invalid with a key in its own header, and the service fetches no key that it links to', async () => {
     const attackersKey = makeKey('ES256');
     const attackersPublic = publicPart(attackersKey);
-    const fetched = jest.fn((_request: IncomingMessage, response: ServerResponse) =>
-      response.end(JSON.stringify({ keys: [attackersPublic] })),
-    );
+    const keys = JSON.stringify({ keys: [attackersPublic] });
+    const fetched = jest.fn((response: ServerResponse) => response.end(keys));
     const url = await serveHttp(fetched);
     const claims = decodeJwt(await provider.accessToken());
 
@@ -268,17 +258,14 @@ describe('the keys of an issuer', () => {
   });
 
   it('are not fetched more often while the issuer does not respond', async () => {
-    const asked = jest.fn((_request: IncomingMessage, response: ServerResponse) =>
-      response.writeHead(500).end(),
-    );
+    const asked = jest.fn((response: ServerResponse) => response.writeHead(500).end());
     const url = await serveHttp(asked);
     application = await startFor(provider, url);
 
-    const statusWith = (kid: string) => statusOf(withUnknownKey(kid));
-    const atOnce = Array.from({ length: 50 }, (_, at) => statusWith(`unknown-${at}`));
-    const answers = await Promise.all(atOnce);
+    const tokens = Array.from({ length: 50 }, (_, at) => withUnknownKey(`unknown-${at}`));
+    const answers = await Promise.all(tokens.map(statusOf));
     pass(COOLDOWN - 1);
-    answers.push(await statusWith('later'));
+    answers.push(await statusOf(withUnknownKey('later')));
 
     expect(new Set(answers)).toEqual(new Set([503]));
     expect(asked).toHaveBeenCalledTimes(1);
@@ -343,8 +330,8 @@ describe('the keys of an issuer', () => {
   ])('are not taken from %s', async (_what, answer) => {
     const within = AbortSignal.timeout.bind(AbortSignal);
     const timeout = jest.spyOn(AbortSignal, 'timeout').mockImplementation(() => within(100));
-    const keys = JSON.stringify({ keys: await keysOf(provider) });
-    const url = await serveHttp((_request, response) => answer(response, keys));
+    const keys = JSON.stringify({ keys: [publicPart(key)] });
+    const url = await serveHttp((response) => answer(response, keys));
     application = await startFor(provider, url);
 
     expect(await statusOf(await provider.accessToken())).toBe(503);
@@ -363,7 +350,9 @@ describe('the keys of an issuer', () => {
     const { privateKey, publicKey } = makeKeys();
     const jwk = publicKey.export({ format: 'jwk' });
     const weak = { ...jwk, kid: 'weak', alg: 'RS256', use: 'sig', ...members };
-    application = await startFor(provider, await serveKeys([weak, ...(await keysOf(provider))]));
+    const keys = JSON.stringify({ keys: [weak, publicPart(key)] });
+    const url = await serveHttp((response) => response.end(keys));
+    application = await startFor(provider, url);
 
     const token = await provider.accessToken();
     expect(await statusOf(token)).toBe(200);
@@ -378,7 +367,7 @@ describe('the keys of an issuer', () => {
     ['names an http: URL that is not loopback', { jwks_uri: 'http://0.0.0.0:PORT/jwks' }],
     ['names no URL', { jwks_uri: undefined }],
   ])('are not taken from a discovery document that %s', async (_what, wrong) => {
-    const url = await serveHttp((_request, response) => {
+    const url = await serveHttp((response) => {
       const right = { issuer: url, jwks_uri: `${provider.issuer}/jwks` };
       const { port } = new URL(provider.issuer);
       response.end(JSON.stringify({ ...right, ...wrong }).replace('PORT', port));
@@ -393,26 +382,14 @@ describe('the keys of an issuer', () => {
 
 const jwksOf = ({ issuer }: OpenIdProvider): string => `${issuer}/jwks`;
 
-async function keysOf(provider: OpenIdProvider): Promise<object[]> {
-  const { keys } = (await (await fetch(jwksOf(provider))).json()) as { keys: object[] };
-  return keys;
-}
-
-/** Serves a key set until the end of the test. */
-function serveKeys(keys: readonly object[]): Promise<string> {
-  return serveHttp((_request, response) => response.end(JSON.stringify({ keys })));
-}
-
 function startFor({ issuer }: OpenIdProvider, jwksUrl?: string): Promise<TestApplication> {
   const environment = { AUTH_ISSUER: issuer, AUTH_AUDIENCE: AUDIENCE, AUTH_JWKS_URL: jwksUrl };
   return TestApplication.start(environment);
 }
 
 /** Starts a server that runs until the end of the test, and returns its URL. */
-async function serveHttp(
-  answer: (request: IncomingMessage, response: ServerResponse) => unknown,
-): Promise<string> {
-  const server = createServer((request, response) => void answer(request, response));
+async function serveHttp(answer: (response: ServerResponse) => unknown): Promise<string> {
+  const server = createServer((_request, response) => void answer(response));
   servers.push(server);
   return (await listen(server)).origin;
 }
