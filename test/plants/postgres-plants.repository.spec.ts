@@ -6,6 +6,7 @@ import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { until } from '../support/until';
+import { beforeInsert, SESSIONS, TABLE } from './postgres-statements';
 
 const KEY = hash('sha256', 'abc');
 
@@ -13,9 +14,12 @@ const KEY = hash('sha256', 'abc');
 const LOCK = "SELECT pg_advisory_lock(x'706c616e7473'::bigint)";
 
 const VERSION_1 = `
-  CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text);
+  ${TABLE};
   CREATE TABLE plants_migrations (version integer PRIMARY KEY);
   INSERT INTO plants_migrations VALUES (1)`;
+
+/** Those that wait for others. */
+const WAITING = `${SESSIONS} AND wait_event_type = 'Lock'`;
 
 let server: PostgresServer;
 let databases = 0;
@@ -86,23 +90,10 @@ describe('PostgresPlantsRepository', () => {
   }
 
   async function untilWaiting(sessions = 1, where = url): Promise<void> {
-    await until(async () => {
-      const [row] = await server.execute(
-        `SELECT count(*)::int AS count FROM pg_stat_activity
-         WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        nameOf(where),
-      );
-      return row?.count === sessions;
-    });
+    await until(async () => (await server.execute(WAITING, nameOf(where))).length === sessions);
   }
 
-  async function connections(): Promise<unknown> {
-    const [row] = await server.execute(
-      `SELECT count(*)::int AS count FROM pg_stat_activity
-       WHERE application_name = 'plant-store' AND datname = '${nameOf(url)}'`,
-    );
-    return row?.count;
-  }
+  const ownSessions = () => execute(`${SESSIONS} AND application_name = 'plant-store'`);
 
   describe('when it starts', () => {
     it.each([
@@ -112,36 +103,33 @@ describe('PostgresPlantsRepository', () => {
         'a database of version 2',
         `${VERSION_1}, (2); ALTER TABLE plants ADD COLUMN idempotency_key bytea`,
       ],
-    ])(
-      'migrates once when ten repositories open %s at the same time',
-      async (_what, statements) => {
-        const fresh = await makeDatabase(statements);
-        const logged = server.log.length;
-        const locker = await connect(fresh);
-        await locker.query(LOCK);
+    ])('migrates once when ten repositories open %s at the same time', async (_, statements) => {
+      const fresh = await makeDatabase(statements);
+      const logged = server.log.length;
+      const locker = await connect(fresh);
+      await locker.query(LOCK);
 
-        const opening = Array.from({ length: 10 }, () => PostgresPlantsRepository.open(fresh));
-        await untilWaiting(10, fresh);
-        await locker.end();
-        const repositories = await Promise.all(opening);
-        await until(() => repositories.every((each) => each.isReady()));
-        const insertions = await Promise.all(repositories.map((each) => each.insert(fern, KEY)));
-        await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
+      const opening = Array.from({ length: 10 }, () => PostgresPlantsRepository.open(fresh));
+      await untilWaiting(10, fresh);
+      await locker.end();
+      const repositories = await Promise.all(opening);
+      await until(() => repositories.every((each) => each.isReady()));
+      const insertions = await Promise.all(repositories.map((each) => each.insert(fern, KEY)));
+      await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
 
-        expect(insertions.toSorted()).toEqual(['created', ...Array<string>(9).fill('replayed')]);
-        expect(server.log.slice(logged)).not.toContain('ERROR');
-        const schema = `SELECT
+      expect(insertions.toSorted()).toEqual(['created', ...Array<string>(9).fill('replayed')]);
+      expect(server.log.slice(logged)).not.toContain('ERROR');
+      const schema = `SELECT
         (SELECT string_agg(concat_ws(' ', column_name, data_type, is_nullable), ', ' ORDER BY 1)
          FROM information_schema.columns WHERE table_name = 'plants') AS plants,
         (SELECT count(identity)::int FROM plants_migrations) AS identities`;
-        expect(await server.execute(schema, nameOf(fresh))).toEqual(await execute(schema));
-      },
-    );
+      expect(await server.execute(schema, nameOf(fresh))).toEqual(await execute(schema));
+    });
 
     it("uses an operator's table as it is, with SELECT and INSERT alone", async () => {
       const prepared = await makeDatabase(
-        `CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text,
-           idempotency_key bytea, extra int DEFAULT 7);
+        `${TABLE};
+         ALTER TABLE plants ADD idempotency_key bytea, ADD extra int DEFAULT 7;
          DROP ROLE IF EXISTS clerk;
          CREATE ROLE clerk LOGIN;
          GRANT SELECT, INSERT ON plants TO clerk`,
@@ -156,11 +144,7 @@ describe('PostgresPlantsRepository', () => {
     });
 
     it("ignores keys on an operator's table without the column, and warns once", async () => {
-      const prepared = await makeDatabase(
-        'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
-      );
-
-      await reopen(prepared);
+      await reopen(await makeDatabase(TABLE));
 
       expect(await repository.insert(fern, KEY)).toBe('created');
       expect(await repository.insert(fern, KEY)).toBe('taken');
@@ -188,35 +172,28 @@ describe('PostgresPlantsRepository', () => {
       ['has other columns', 'CREATE TABLE plants (id bigint)', ['plants']],
       ['is missing beside its record', `${VERSION_1}; DROP TABLE plants`, ['plants_migrations']],
       ['is newer than the program', `${VERSION_1}, (1000)`, ['plants', 'plants_migrations']],
-    ])(
-      'is not ready while the table %s, and changes nothing',
-      async (_what, statements, tables) => {
-        const damaged = await makeDatabase(statements);
+    ])('is not ready while the table %s, and changes nothing', async (_, statements, tables) => {
+      const damaged = await makeDatabase(statements);
 
-        await reopen(damaged);
+      await reopen(damaged);
 
-        expect(repository.isReady()).toBe(false);
-        expect(await tablesOf(damaged)).toEqual(tables);
-      },
-    );
+      expect(repository.isReady()).toBe(false);
+      expect(await tablesOf(damaged)).toEqual(tables);
+    });
 
     it.each([
       ['synchronous_commit', 'off'],
       ['client_min_messages', 'error'],
-    ])(
-      'is not ready while the role has %s %s, and is ready when it is reset',
-      async (name, value) => {
-        const role = `role_${nameOf(url)}`;
-        await execute(
-          `CREATE ROLE ${role} LOGIN SUPERUSER; ALTER ROLE ${role} SET ${name} = ${value}`,
-        );
-        await reopen(url.replace('postgres@', `${role}@`));
+    ])('is not ready while the role has %s %s, but once it is reset', async (name, value) => {
+      const role = `role_${nameOf(url)}`;
+      await execute(`CREATE ROLE ${role} SUPERUSER LOGIN`);
+      await execute(`ALTER ROLE ${role} SET ${name} = ${value}`);
+      await reopen(url.replace('postgres@', `${role}@`));
 
-        expect(repository.isReady()).toBe(false);
-        await execute(`ALTER ROLE ${role} RESET ${name}`);
-        await until(() => repository.isReady());
-      },
-    );
+      expect(repository.isReady()).toBe(false);
+      await execute(`ALTER ROLE ${role} RESET ${name}`);
+      await until(() => repository.isReady());
+    });
   });
 
   it('commits the accepted plants when it closes, refuses new ones, and closes its sessions', async () => {
@@ -227,7 +204,7 @@ describe('PostgresPlantsRepository', () => {
     await expect(insert(100n)).rejects.toThrow(UnavailableError);
     await closing;
     expect(await Promise.all(inserts)).toEqual(Array(100).fill('created'));
-    await until(async () => (await connections()) === 0);
+    await until(async () => (await ownSessions()).length === 0);
   });
 
   it('stays ready while all sessions are in use by readers', async () => {
@@ -246,28 +223,17 @@ describe('PostgresPlantsRepository', () => {
   describe('a batch', () => {
     /** Has inserts of some rows fail. */
     const raise = (code: string, condition: string) =>
-      execute(
-        `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
-           $$ BEGIN
-             IF ${condition} THEN RAISE 'no' USING ERRCODE = ${code}; END IF;
-             RETURN NEW;
-           END $$;
-         CREATE TRIGGER fail BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION fail()`,
-      );
+      execute(beforeInsert(`IF ${condition} THEN RAISE 'no' USING ERRCODE = ${code}; END IF`));
 
     it('uses one session, however many plants there are', async () => {
       await Promise.all(Array.from({ length: 5000 }, (_, at) => insert(BigInt(at))));
 
-      expect(await connections()).toBe(1);
+      expect(await ownSessions()).toHaveLength(1);
     });
 
     it('has each id once, in order, so that instances cannot deadlock', async () => {
-      await execute(
-        `CREATE TABLE attempts (id bigint);
-         CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
-           $$ BEGIN INSERT INTO attempts VALUES (NEW.id); RETURN NEW; END $$;
-         CREATE TRIGGER note BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION note()`,
-      );
+      await execute('CREATE TABLE attempts (id bigint)');
+      await execute(beforeInsert('INSERT INTO attempts VALUES (NEW.id)'));
 
       await Promise.all([insert(30n), insert(4n), insert(-5n), insert(4n)]);
 
@@ -326,9 +292,7 @@ describe('PostgresPlantsRepository', () => {
       await other.query('ROLLBACK');
       await locking;
       await untilWaiting();
-      await execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
-      );
+      await execute(WAITING.replace('pid', 'pg_terminate_backend(pid)'));
 
       expect(await outcome).toBeInstanceOf(UnavailableError);
       await Promise.all([other.end(), locker.end()]);
@@ -392,16 +356,9 @@ describe('PostgresPlantsRepository', () => {
     });
 
     it('is not prepared any more once a proxy has removed its prepared statement', async () => {
-      await execute(
-        `CREATE TABLE prepared (name text);
-         CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS
-           $$ BEGIN
-             INSERT INTO prepared SELECT name FROM pg_prepared_statements;
-             EXECUTE 'DEALLOCATE ALL';
-             RETURN NULL;
-           END $$;
-         CREATE TRIGGER forget AFTER INSERT ON plants EXECUTE FUNCTION forget()`,
-      );
+      await execute('CREATE TABLE prepared (name text)');
+      const note = 'INSERT INTO prepared SELECT name FROM pg_prepared_statements';
+      await execute(beforeInsert(`${note}; EXECUTE 'DEALLOCATE ALL'`));
 
       expect(await insert(1n)).toBe('created');
       expect([await insert(1n), await insert(2n)]).toEqual(['taken', 'created']);
@@ -415,25 +372,16 @@ describe('PostgresPlantsRepository', () => {
     beforeEach(() => server.reconfigure("SET synchronous_standby_names = 'nobody'"));
     afterEach(() => server.reconfigure('RESET synchronous_standby_names'));
 
-    const waiting = `FROM pg_stat_activity
-      WHERE wait_event = 'SyncRep' AND application_name = 'plant-store'`;
-
-    /** The server takes a moment to apply new settings. */
-    async function insertUntilFailure(): Promise<unknown> {
-      for (let id = 1n; ; id++) {
-        try {
-          await insert(id);
-        } catch (error) {
-          return error;
-        }
-      }
-    }
+    const waiting = `${SESSIONS} AND wait_event = 'SyncRep'`;
 
     it('does not report success when the wait is cancelled', async () => {
-      const failure = insertUntilFailure();
-      await until(async () => (await execute(`SELECT pid ${waiting}`)).length > 0);
+      // The server takes a moment to apply new settings.
+      const insertUntilFailure = async (id: bigint): Promise<unknown> =>
+        insert(id).then(() => insertUntilFailure(id + 1n));
+      const failure = insertUntilFailure(1n).catch((error: unknown) => error);
+      await until(async () => (await execute(waiting)).length > 0);
 
-      await execute(`SELECT pg_cancel_backend(pid) ${waiting}`);
+      await execute(waiting.replace('pid', 'pg_cancel_backend(pid)'));
 
       expect(await failure).toMatchObject({
         error: 50400,
@@ -453,7 +401,7 @@ describe('PostgresPlantsRepository', () => {
       await until(async () => {
         isAnswered = false;
         repetition = repository.insert(fern, KEY).finally(() => (isAnswered = true));
-        await until(async () => isAnswered || (await execute(`SELECT pid ${waiting}`)).length > 0);
+        await until(async () => isAnswered || (await execute(waiting)).length > 0);
         return !isAnswered;
       });
       await server.reconfigure('RESET synchronous_standby_names');
@@ -462,41 +410,25 @@ describe('PostgresPlantsRepository', () => {
     });
   });
 
-  it.each<[string, (where: string) => ClientConfig]>([
-    [
-      'the host program sets other parsers',
-      (where) => ({ connectionString: where, types: { getTypeParser: () => () => 7 } }),
-    ],
-    [
-      'the driver asks for binary results',
-      (where) => ({ connectionString: `${where}?binary=true` }),
-    ],
-  ])('reads exactly although %s', async (_what, settings) => {
+  it.each<[string, string, ClientConfig]>([
+    ['the host program sets other parsers', '', { types: { getTypeParser: () => () => 7 } }],
+    ['the driver asks for binary results', '?binary=true', {}],
+  ])('reads exactly although %s', async (_what, parameters, settings) => {
     const id = 9_007_199_254_740_993n;
-    await reopen(settings(url));
+    await reopen({ connectionString: url + parameters, ...settings });
 
     expect([await insert(id), await insert(id)]).toEqual(['created', 'taken']);
     expect(await repository.page(undefined, 1)).toEqual([{ id, name: 'Fern' }]);
   });
 
   describe('by client settings', () => {
-    let settings: ClientConfig;
-    beforeEach(() => {
-      settings = { host: '127.0.0.1', port: server.port, database: nameOf(url), user: 'postgres' };
-    });
-
     it('takes its host from a URL, and settings beside it, which win when defined', async () => {
-      await reopen({
-        connectionString: `postgres://nobody@127.0.0.1:${server.port}/${nameOf(url)}`,
-        user: 'postgres',
-        database: undefined,
-        application_name: 'orchard',
-      });
+      const connectionString = url.replace('postgres@', 'nobody@');
+      const beside = { user: 'postgres', database: undefined, application_name: 'orchard' };
+      await reopen({ connectionString, ...beside });
 
       expect(await insert(1n)).toBe('created');
-      const names = `SELECT DISTINCT application_name AS name FROM pg_stat_activity
-        WHERE datname = current_database() AND pid <> pg_backend_pid()`;
-      expect(await execute(names)).toEqual([{ name: 'orchard' }]);
+      expect(await execute(`${SESSIONS} AND application_name = 'orchard'`)).toHaveLength(1);
     });
 
     it.each<ClientConfig>([
@@ -513,7 +445,7 @@ describe('PostgresPlantsRepository', () => {
       ['statement_timeout', UnavailableError],
     ])('ends a statement after the %s', async (timeout, expected) => {
       const other = await openTransaction(1n);
-      await reopen({ ...settings, [timeout]: 500 });
+      await reopen({ connectionString: url, [timeout]: 500 });
 
       await expect(insert(1n)).rejects.toThrow(expected);
       await other.end();
@@ -523,7 +455,7 @@ describe('PostgresPlantsRepository', () => {
       await server.execute("CREATE ROLE forgetful LOGIN SUPERUSER PASSWORD 'good'");
       await server.admit('host all forgetful 127.0.0.1/32 scram-sha-256');
       const password = jest.fn(() => Promise.reject<string>(new Error('no password today')));
-      await reopen({ ...settings, user: 'forgetful', password });
+      await reopen({ connectionString: url, user: 'forgetful', password });
       await until(() => password.mock.calls.length > 3);
 
       await expect(insert(1n)).rejects.toMatchObject({
