@@ -5,6 +5,7 @@ import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { Proxy } from '../support/proxy';
 import { until } from '../support/until';
+import { TABLE } from './postgres-statements';
 
 describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
   let server: PostgresServer;
@@ -70,8 +71,7 @@ describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
 
   it('never uses another store, and logs once which one was expected and found', async () => {
     await insert(1n);
-    const foreign = await PostgresPlantsRepository.open(other.url());
-    await foreign.onApplicationShutdown();
+    await (await PostgresPlantsRepository.open(other.url())).onApplicationShutdown();
     proxy.lead(other.port);
     proxy.cut();
 
@@ -84,12 +84,7 @@ describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
 
   it.each([
     ['an empty database', '', 'it has no table plants', 0],
-    [
-      'a table without an identity',
-      'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)',
-      'found is the store without an identity',
-      1,
-    ],
+    ['a table without an identity', TABLE, 'found is the store without an identity', 1],
   ])('makes no store of %s while it runs', async (_what, statements, reason, tables) => {
     await insert(1n);
     await other.execute(statements);

@@ -5,8 +5,9 @@ import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { until } from '../support/until';
+import { beforeInsert, NOT_BEFORE_INSERT, SESSIONS, TABLE } from './postgres-statements';
 
-const HELD = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+const HELD = `${SESSIONS} AND wait_event = 'PgSleep'`;
 
 describe('PostgresPlantsRepository, when the database fails', () => {
   let server: PostgresServer;
@@ -44,12 +45,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
 
   /** Starts an insert that the server executes for a minute. */
   async function startSlowInsert(): Promise<{ outcome: Promise<unknown> }> {
-    await server.execute(
-      `CREATE OR REPLACE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
-         $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$;
-       CREATE TRIGGER hold BEFORE INSERT ON plants
-         FOR EACH ROW WHEN (NEW.id = 1) EXECUTE FUNCTION hold()`,
-    );
+    await server.execute(beforeInsert('IF NEW.id = 1 THEN PERFORM pg_sleep(60); END IF'));
     const outcome = outcomeOf(1n);
     await until(async () => (await server.execute(HELD)).length === 1);
     return { outcome };
@@ -92,7 +88,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
     await expect(insert(2n)).rejects.toThrow(UnavailableError);
     await server.start();
     await expectRecovery();
-    await server.execute('DROP TRIGGER hold ON plants');
+    await server.execute(NOT_BEFORE_INSERT);
   });
 
   it('abandons a statement without an answer, closes its session, and does not cancel it', async () => {
@@ -103,7 +99,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
     await expectRecovery();
     expect(await server.execute(HELD)).toHaveLength(1);
     await server.execute(HELD.replace('pid', 'pg_terminate_backend(pid)'));
-    await server.execute('DROP TRIGGER hold ON plants');
+    await server.execute(NOT_BEFORE_INSERT);
   });
 
   it('refuses plants while the server is read-only, like a demoted primary', async () => {
@@ -125,12 +121,8 @@ describe('PostgresPlantsRepository, when the database fails', () => {
   });
 
   it('refuses plants while the disk of the server is full', async () => {
-    await server.execute(
-      `CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-         RAISE disk_full USING MESSAGE = 'could not extend file: No space left on device';
-       END $$;
-       CREATE TRIGGER fill BEFORE INSERT ON plants EXECUTE FUNCTION fill()`,
-    );
+    const message = 'could not extend file: No space left on device';
+    await server.execute(beforeInsert(`RAISE disk_full USING MESSAGE = '${message}'`));
 
     for (const id of [1n, 2n]) await expect(insert(id)).rejects.toThrow(UnavailableError);
     expect(repository.isReady()).toBe(false);
@@ -139,17 +131,14 @@ describe('PostgresPlantsRepository, when the database fails', () => {
     expect(errors()).toEqual([
       expect.stringMatching(/No space left on device \(53100\)\. Free disk space on the database/),
     ]);
-    await server.execute('DROP FUNCTION fill CASCADE');
+    await server.execute(NOT_BEFORE_INSERT);
 
     await expectRecovery();
   });
 
   it('stays ready and tries one batch a second while the server lacks another one', async () => {
-    await server.execute(
-      `CREATE FUNCTION lack() RETURNS trigger LANGUAGE plpgsql AS
-         $$ BEGIN RAISE connection_failure USING MESSAGE = E'no answer\\n of a shard'; END $$;
-       CREATE TRIGGER lack BEFORE INSERT ON plants EXECUTE FUNCTION lack()`,
-    );
+    const message = "E'no answer\\n of a shard'";
+    await server.execute(beforeInsert(`RAISE connection_failure USING MESSAGE = ${message}`));
     const attempt = () => outcomeOf(1n);
 
     expect(await attempt()).toBeInstanceOf(OutcomeUnknownError);
@@ -157,7 +146,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
     await until(async () => (await attempt()) instanceof OutcomeUnknownError);
     expect(repository.isReady()).toBe(true);
     expect(errors()).toEqual([expect.stringMatching(/: no answer of a shard \(08006\)\.$/)]);
-    await server.execute('DROP FUNCTION lack CASCADE');
+    await server.execute(NOT_BEFORE_INSERT);
 
     await until(async () => (await attempt()) === 'created');
   });
@@ -211,8 +200,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
     const reason = 'a commit still waits for a synchronous standby';
     await until(() => errors().some((line) => line.includes(reason)));
     await expect(insert(id)).rejects.toThrow(UnavailableError);
-    const waiting = "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
-    expect(await server.execute(waiting)).toHaveLength(1);
+    expect(await server.execute(`${SESSIONS} AND wait_event = 'SyncRep'`)).toHaveLength(1);
     await server.reconfigure('RESET synchronous_standby_names');
 
     await expectRecovery();
@@ -222,9 +210,8 @@ describe('PostgresPlantsRepository, when the database fails', () => {
   describe('with a user of its own', () => {
     let url: string;
     beforeAll(async () => {
-      await server.execute(
-        `CREATE ROLE clerk LOGIN PASSWORD 'good-password' IN ROLE pg_write_all_data, pg_read_all_data`,
-      );
+      const roles = 'pg_write_all_data, pg_read_all_data';
+      await server.execute(`CREATE ROLE clerk LOGIN PASSWORD 'good-password' IN ROLE ${roles}`);
       await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
       await server.execute('CREATE DATABASE orchard');
       await (await PostgresPlantsRepository.open(server.url('orchard'))).onApplicationShutdown();
@@ -269,8 +256,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
   });
 
   it('waits while a table that the operator has prepared is gone, creates none, and uses it again', async () => {
-    const table = 'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)';
-    const prepare = () => server.execute(table, 'grove');
+    const prepare = () => server.execute(TABLE, 'grove');
     await server.execute('CREATE DATABASE grove');
     await prepare();
     await reopen(server.url('grove'));
