@@ -1,19 +1,4 @@
-import {
-  closeSync,
-  copyFileSync,
-  existsSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import fs from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { UnavailableError } from '../../src/plants';
@@ -72,19 +57,19 @@ describe('SqlitePlantsRepository', () => {
 
   /** Copies another store over the file. */
   async function overwrite(): Promise<void> {
-    copyFileSync(await createStore(join(folder, 'other.db')), file);
+    fs.copyFileSync(await createStore(join(folder, 'other.db')), file);
   }
 
   const suffixes = ['', '-wal', '-shm'];
 
   /** What the database file and its log have. */
   const contents = () =>
-    [file, `${file}-wal`].map((each) => existsSync(each) && readFileSync(each, 'latin1'));
+    [file, `${file}-wal`].map((each) => fs.existsSync(each) && fs.readFileSync(each, 'latin1'));
 
   /** Moves the files of the store away, or back. */
   function moveStore(from: string, to: string): void {
     for (const suffix of suffixes) {
-      if (existsSync(from + suffix)) renameSync(from + suffix, to + suffix);
+      if (fs.existsSync(from + suffix)) fs.renameSync(from + suffix, to + suffix);
     }
   }
 
@@ -102,12 +87,12 @@ describe('SqlitePlantsRepository', () => {
   }
 
   function removeStore(): void {
-    for (const suffix of suffixes) rmSync(file + suffix, { force: true });
+    for (const suffix of suffixes) fs.rmSync(file + suffix, { force: true });
   }
 
   async function restore(backup: string): Promise<void> {
     removeStore();
-    renameSync(backup, file);
+    fs.renameSync(backup, file);
     await until(() => repository.isReady());
   }
 
@@ -136,7 +121,7 @@ describe('SqlitePlantsRepository', () => {
   });
 
   describe('when its log has grown beside a reader', () => {
-    const logSize = () => statSync(`${file}-wal`).size;
+    const logSize = () => fs.statSync(`${file}-wal`).size;
     let nextId: bigint;
     beforeEach(async () => {
       const reader = new DatabaseSync(file);
@@ -168,7 +153,7 @@ describe('SqlitePlantsRepository', () => {
     await expectRefused(2n);
     await waitForProbes(1);
     expect(repository.isReady()).toBe(false);
-    expect(existsSync(file)).toBe(false);
+    expect(fs.existsSync(file)).toBe(false);
 
     moveStore(`${file}.away`, file);
     await until(() => repository.isReady());
@@ -181,16 +166,14 @@ describe('SqlitePlantsRepository', () => {
       'replaced by an empty file beside its log',
       /the file is empty, but its write-ahead log .*-wal has content: put the file back/,
       () => {
-        rmSync(file);
-        writeFileSync(file, '');
+        fs.rmSync(file);
+        fs.writeFileSync(file, '');
       },
     ],
     [
       'cut to its first page',
       /the database file was truncated, and its .* belongs to what it was: stop the service and run `plant-store restore BACKUP`/,
-      () => {
-        truncateSync(file, 4096);
-      },
+      () => fs.promises.truncate(file, 4096),
     ],
     [
       'replaced by a database of another program',
@@ -204,24 +187,20 @@ describe('SqlitePlantsRepository', () => {
       'overwritten by another store of its size',
       /not the store that was in use before \(its identity differs\)/,
       async () => {
-        const { size } = statSync(file);
+        const { size } = fs.statSync(file);
         await overwrite();
-        expect(statSync(file).size).toBe(size);
+        expect(fs.statSync(file).size).toBe(size);
       },
     ],
     [
       'overwritten by a file that is no database',
       /not the store that was in use before \(file is not a database\), and its .* `plant-store restore BACKUP`/,
-      () => {
-        writeFileSync(file, 'no database '.repeat(2000));
-      },
+      () => fs.promises.writeFile(file, 'no database '.repeat(2000)),
     ],
     [
       'replaced by another store beside the log of the first',
       /-wal still belongs to the previous file/,
-      async () => {
-        renameSync(await createStore(join(folder, 'other.db')), file);
-      },
+      async () => fs.promises.rename(await createStore(join(folder, 'other.db')), file),
     ],
   ])(
     'is not ready, changes nothing and says why while its file is %s, until its store is back',
@@ -260,10 +239,10 @@ describe('SqlitePlantsRepository', () => {
     [
       'emptied while it was away',
       async (): Promise<void> => {
-        renameSync(file, `${file}.away`);
+        fs.renameSync(file, `${file}.away`);
         await expectRefused(2n);
-        truncateSync(`${file}.away`);
-        renameSync(`${file}.away`, file);
+        fs.truncateSync(`${file}.away`);
+        fs.renameSync(`${file}.away`, file);
       },
     ],
   ])(
@@ -274,13 +253,13 @@ describe('SqlitePlantsRepository', () => {
       await destroy();
       await expectRefused(2n);
       await waitForProbes(1);
-      copyFileSync(backup, file);
+      fs.copyFileSync(backup, file);
 
       await waitForProbes(2);
       expect(repository.isReady()).toBe(false);
-      expect(readFileSync(file).equals(readFileSync(backup))).toBe(true);
+      expect(fs.readFileSync(file).equals(fs.readFileSync(backup))).toBe(true);
 
-      rmSync(`${file}-wal`);
+      fs.rmSync(`${file}-wal`);
       await until(() => repository.isReady());
       expect(await insert(1n)).toBe('taken');
     },
@@ -288,7 +267,7 @@ describe('SqlitePlantsRepository', () => {
 
   it('does not start on a file with two names, and says what to do', async () => {
     const link = join(folder, 'link.db');
-    linkSync(file, link);
+    fs.linkSync(file, link);
 
     await expect(SqlitePlantsRepository.open(link)).rejects.toThrow(
       /it has 2 names \(hard links\), and under each of them plants would be lost: remove the others/,
@@ -297,22 +276,22 @@ describe('SqlitePlantsRepository', () => {
 
   it('is one store with the file that a symbolic link leads to, and with its log', async () => {
     const link = join(folder, 'link.db');
-    symlinkSync(file, link);
+    fs.symlinkSync(file, link);
     const second = await SqlitePlantsRepository.open(link);
     const insertBySecond = (id: bigint) => second.insert({ id, name: 'Moss' });
 
     expect([await insert(1n), await insertBySecond(1n)]).toEqual(['created', 'taken']);
     expect([await insertBySecond(2n), await insert(2n)]).toEqual(['created', 'taken']);
-    rmSync(`${file}-wal`);
+    fs.rmSync(`${file}-wal`);
 
     await expect(insertBySecond(3n)).rejects.toThrow(UnavailableError);
     await second.onApplicationShutdown();
   });
 
   it('makes folders and files with a log for its own user alone, and leaves a file as it is', async () => {
-    const modeOf = (path: string) => statSync(path).mode & 0o777;
+    const modeOf = (path: string) => fs.statSync(path).mode & 0o777;
     const existing = join(folder, 'existing.db');
-    writeFileSync(existing, '', { mode: 0o640 });
+    fs.writeFileSync(existing, '', { mode: 0o640 });
     await createStore(existing);
 
     expect(['deep', 'deep/er'].map((each) => modeOf(join(folder, each)))).toEqual([0o700, 0o700]);
@@ -323,17 +302,17 @@ describe('SqlitePlantsRepository', () => {
 
   it('does not begin a new database beside the log of one that is gone', async () => {
     await insert(1n);
-    const log = readFileSync(`${file}-wal`);
+    const log = fs.readFileSync(`${file}-wal`);
     await repository.onApplicationShutdown();
-    rmSync(file);
-    writeFileSync(`${file}-wal`, log);
+    fs.rmSync(file);
+    fs.writeFileSync(`${file}-wal`, log);
 
     await expect(SqlitePlantsRepository.open(file)).rejects.toThrow(
       /the file is missing, but its write-ahead log .*-wal has content/,
     );
 
-    expect(readFileSync(`${file}-wal`).equals(log)).toBe(true);
-    rmSync(`${file}-wal`);
+    expect(fs.readFileSync(`${file}-wal`).equals(log)).toBe(true);
+    fs.rmSync(`${file}-wal`);
     repository = await SqlitePlantsRepository.open(file);
   });
 
@@ -343,7 +322,7 @@ describe('SqlitePlantsRepository', () => {
     execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
     expect(await insert(10n)).toBe('created');
     execute(file, 'DELETE FROM plants; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)');
-    expect(statSync(file).size).toBeLessThan(100_000);
+    expect(fs.statSync(file).size).toBeLessThan(100_000);
 
     expect(await insert(1n)).toBe('created');
     expect(errors()).toEqual([]);
@@ -358,13 +337,13 @@ describe('SqlitePlantsRepository', () => {
     };
 
     function damage(page: number): void {
-      const descriptor = openSync(file, 'r+');
-      writeSync(descriptor, Buffer.alloc(PAGE, 0xff), 0, PAGE, (page - 1) * PAGE);
-      closeSync(descriptor);
+      const descriptor = fs.openSync(file, 'r+');
+      fs.writeSync(descriptor, Buffer.alloc(PAGE, 0xff), 0, PAGE, (page - 1) * PAGE);
+      fs.closeSync(descriptor);
     }
 
     /** The right-most child of an interior page, https://sqlite.org/fileformat2.html#b_tree_pages. */
-    const lastPage = () => readFileSync(file).readUInt32BE((rootPage() - 1) * PAGE + 8);
+    const lastPage = () => fs.readFileSync(file).readUInt32BE((rootPage() - 1) * PAGE + 8);
 
     const advice =
       /malformed: run `plant-store check --deep`; to repair it, .* `plant-store restore BACKUP`/;
@@ -434,7 +413,7 @@ describe('SqlitePlantsRepository', () => {
     const expected = `The database file cannot be used: its path must ${why}`;
     expect((error as Error).message.slice(0, expected.length)).toBe(expected);
     expect(String(error)).not.toContain('secret');
-    expect([':memory:', 'file:', 'sqlite:', 'postgres:'].filter(existsSync)).toEqual([]);
+    expect([':memory:', 'file:', 'sqlite:', 'postgres:'].filter(fs.existsSync)).toEqual([]);
   });
 
   it.each([0, 1, 2])(
@@ -470,15 +449,10 @@ describe('SqlitePlantsRepository', () => {
     },
   );
 
-  it.each<[string, string, (path: string) => void]>([
-    ['a folder', 'it is a directory', mkdirSync],
-    [
-      'not a database',
-      'file is not a database',
-      (path) => {
-        writeFileSync(path, 'no database '.repeat(1000));
-      },
-    ],
+  const { mkdir, writeFile } = fs.promises;
+  it.each<[string, string, (path: string) => unknown]>([
+    ['a folder', 'it is a directory', (path) => mkdir(path)],
+    ['no database', 'file is not a database', (path) => writeFile(path, 'x'.repeat(10_000))],
     [
       'of a newer version',
       'the database has schema version 1000, but this program supports only up to 3: run a newer version of the program',
@@ -495,7 +469,7 @@ describe('SqlitePlantsRepository', () => {
     ],
   ])('does not open a path that is %s', async (_what, why, make) => {
     const path = join(folder, 'other');
-    make(path);
+    await make(path);
 
     const opening = SqlitePlantsRepository.open(path);
 
