@@ -86,11 +86,8 @@ async function send(url: URL, path: string, init: RequestInit = {}) {
 }
 
 async function post(url: URL, body: string, headers = {}, path = '/api/v1/plants') {
-  const { status, text } = await send(url, path, {
-    method: 'POST',
-    body,
-    headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json', ...headers },
-  });
+  const fields = { authorization: `Bearer ${TOKEN}`, ...headers };
+  const { status, text } = await send(url, path, json(body, fields));
   return { status, body: JSON.parse(text) as unknown };
 }
 
@@ -332,13 +329,12 @@ describe.each(names)('in a host on %s', (adapter) => {
 });
 
 describe('with options that do not say all', () => {
-  const nodeEnv = process.env.NODE_ENV;
   const folderBefore = process.cwd();
   beforeEach(() => {
     process.chdir(folder);
   });
   afterEach(() => {
-    process.env.NODE_ENV = nodeEnv;
+    jest.restoreAllMocks();
     process.chdir(folderBefore);
   });
 
@@ -362,7 +358,7 @@ describe('with options that do not say all', () => {
     ['tokens', { sqlite: 'x.db' }, 'to say who may create plants'],
     ['a store', { auth: { tokens: [TOKEN] } }, 'to say where plants are stored'],
   ])('does not start in production without %s', async (_what, options, message) => {
-    process.env.NODE_ENV = 'production';
+    jest.replaceProperty(process.env, 'NODE_ENV', 'production');
 
     for (const by of [mount, byFactory]) {
       await expect(startHost('Fastify', [by(options)])).rejects.toThrow(message);
@@ -570,6 +566,6 @@ describe('PlantsService, in an application without HTTP', () => {
   });
 });
 
-function json(body: string): RequestInit {
-  return { method: 'POST', body, headers: { 'content-type': 'application/json' } };
+function json(body: string, headers = {}): RequestInit {
+  return { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } };
 }
