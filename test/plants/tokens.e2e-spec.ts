@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { Logger } from '@nestjs/common';
 import type { LightMyRequestResponse } from 'fastify';
 import { BearerToken, hashToken } from '../../src/plants/auth/bearer-token';
 import { TokenVerifier } from '../../src/plants/auth/token-verifier';
@@ -10,6 +9,7 @@ import { releaseClock, stopClock } from '../support/clock';
 import { expectAsDeclared } from '../support/contract';
 import { errorBodies } from '../support/error-bodies';
 import { makeFolder, removeFolder, useFolder } from '../support/folder';
+import { useLog } from '../support/log';
 import { AUDIENCE, type Draft, makeKey, OpenIdProvider } from '../support/openid-provider';
 import { ServiceProcess } from '../support/service-process';
 
@@ -215,14 +215,9 @@ describe('the scopes of a token', () => {
 
 describe('a TokenVerifier', () => {
   const file = join(useFolder(), 'tokens.txt');
-  beforeEach(() => {
-    stopClock();
-    jest.spyOn(Logger.prototype, 'log').mockImplementation();
-  });
-  afterEach(() => {
-    jest.restoreAllMocks();
-    releaseClock();
-  });
+  useLog();
+  beforeEach(stopClock);
+  afterEach(releaseClock);
 
   it('stops following file and issuer when it is closed', async () => {
     const provider = await OpenIdProvider.start(makeKey('ES256'));
