@@ -43,6 +43,7 @@ describe('PostgresPlantsRepository, over TLS', () => {
     };
   }
 
+  const verified = `sslmode=verify-full&sslrootcert=${CERTIFICATE}`;
   const encrypted = { isInserted: true, isEncrypted: true };
   const connect = (host: string, parameters: string) =>
     insertBy(`postgres://clerk@${host}:${server.port}/postgres?${parameters}`);
@@ -51,24 +52,14 @@ describe('PostgresPlantsRepository, over TLS', () => {
     ['require', '127.0.0.1', 'sslmode=require'],
     ['ssl=true', 'localhost', `ssl=true&sslrootcert=${CERTIFICATE}`],
     ['verify-ca', '127.0.0.1', `sslmode=verify-ca&sslrootcert=${CERTIFICATE}`],
-    ['verify-full', 'localhost', `sslmode=verify-full&sslrootcert=${CERTIFICATE}`],
+    ['verify-full', 'localhost', verified],
   ])('encrypts with sslmode %s', async (_mode, host, parameters) => {
     expect(await connect(host, parameters)).toEqual(encrypted);
   });
 
   it.each([
-    [
-      'the certificate of another host',
-      '127.0.0.1',
-      `sslmode=verify-full&sslrootcert=${CERTIFICATE}`,
-      /does not match certificate's altnames/,
-    ],
-    [
-      'a certificate of an unknown authority',
-      'localhost',
-      'sslmode=verify-full',
-      /self-signed certificate/,
-    ],
+    ['the certificate of another host', '127.0.0.1', verified, /match certificate's altnames/],
+    ['an untrusted certificate', 'localhost', 'sslmode=verify-full', /self-signed certificate/],
     [
       'plain text where the server refuses it',
       '127.0.0.1',
@@ -80,22 +71,17 @@ describe('PostgresPlantsRepository, over TLS', () => {
     expect(errors().join()).toMatch(fault);
   });
 
-  describe('with an ssl object', () => {
-    const certificate = readFileSync(CERTIFICATE, 'utf8');
-    const key = readFileSync(CERTIFICATE.replace(/crt$/, 'key'), 'utf8');
-
+  it('encrypts, verifies the server, and sends the client certificate of an ssl object', async () => {
     const connectAs = (user: string, ssl: ClientConfig['ssl']) =>
       insertBy({ host: 'localhost', port: server.port, user, database: 'postgres', ssl });
+    const ca = readFileSync(CERTIFICATE, 'utf8');
+    const key = readFileSync(CERTIFICATE.replace(/crt$/, 'key'), 'utf8');
 
-    it('encrypts, verifies the server, and sends the client certificate', async () => {
-      const ssl = { ca: certificate, cert: certificate, key };
-
-      expect(await connectAs('localhost', ssl)).toEqual(encrypted);
-      expect((await connectAs('localhost', { ca: certificate })).isInserted).toBe(false);
-      expect(errors().join()).toMatch(/requires a valid client certificate/);
-      expect((await connectAs('clerk', {})).isInserted).toBe(false);
-      expect(errors().join()).toMatch(/self-signed certificate/);
-    });
+    expect(await connectAs('localhost', { ca, cert: ca, key })).toEqual(encrypted);
+    expect((await connectAs('localhost', { ca })).isInserted).toBe(false);
+    expect(errors().join()).toMatch(/requires a valid client certificate/);
+    expect((await connectAs('clerk', {})).isInserted).toBe(false);
+    expect(errors().join()).toMatch(/self-signed certificate/);
   });
 
   it('reads certificates, key and DATABASE_URL_FILE anew after each fault', async () => {
