@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { hashToken } from '../../src/plants/auth/bearer-token';
 import type { ErrorBody } from '../../src/plants';
-import { TestApplication, TOKEN } from '../support/application';
+import { JSON_HEADERS, TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
 import { exchange } from '../support/wire';
 
@@ -170,10 +170,8 @@ describe('the bearer token of a request', () => {
     ['a plant', `{"id":0,"name":"Fern","access_token":"${TOKEN}"}`, 'application/json'],
     ['a form', `access_token=${TOKEN}`, 'application/x-www-form-urlencoded'],
   ])('is checked before a body that is %s', async (_what, body, type) => {
-    const response = await application.post(body, {
-      authorization: undefined,
-      'content-type': type,
-    });
+    const headers = { authorization: undefined, 'content-type': type };
+    const response = await application.post(body, headers);
 
     expect(response.json()).toEqual(errorBodies.missingCredentials);
   });
@@ -181,12 +179,9 @@ describe('the bearer token of a request', () => {
   it.each(['a&access_token', '%61ccess_token=x', `?&access_token=${TOKEN}`])(
     'is refused when the query has one too: %s',
     async (query) => {
-      const response = await application.app.inject({
-        method: 'POST',
-        url: `/plants?${query}`,
-        headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
-        payload: FERN,
-      });
+      const request = { headers: JSON_HEADERS, payload: FERN };
+      const url = `/plants?${query}`;
+      const response = await application.app.inject({ method: 'POST', url, ...request });
 
       expect(response.statusCode).toBe(401);
       expect(response.json()).toEqual(errorBodies.tokenTwice);
