@@ -11,17 +11,18 @@ import { errorBodies } from '../support/error-bodies';
 import { makeFolder, removeFolder, useFolder } from '../support/folder';
 import { useLog } from '../support/log';
 import { AUDIENCE, type Draft, makeKey, OpenIdProvider } from '../support/openid-provider';
-import { ServiceProcess } from '../support/service-process';
+import { type ServiceProcess, useServiceHome } from '../support/service-process';
+
+const trust = ({ issuer }: OpenIdProvider) => ({ AUTH_ISSUER: issuer, AUTH_AUDIENCE: AUDIENCE });
 
 describe('the service with a token file or an issuer', () => {
+  const home = useServiceHome();
   let service: ServiceProcess;
   let nextId = 1;
-  afterEach(async () => {
-    service.kill('SIGKILL');
-    await service.ended;
-  });
-  const folder = useFolder();
-  const file = join(folder, 'tokens.txt');
+
+  function writeTokens(...lines: string[]): void {
+    writeFileSync(join(home.folder, 'tokens.txt'), `${lines.join('\n')}\n`);
+  }
 
   async function post(authorization: string, query = ''): Promise<number> {
     const body = `{"id":${nextId++},"name":"Fern"}`;
@@ -31,11 +32,11 @@ describe('the service with a token file or an issuer', () => {
   }
 
   it('refuses a token soon after its removal, and serves the others without interruption', async () => {
-    writeFileSync(file, 'kept\nremoved\n');
-    service = await ServiceProcess.start(folder, { AUTH_TOKENS_FILE: 'tokens.txt' });
+    writeTokens('kept', 'removed');
+    service = await home.start({ AUTH_TOKENS_FILE: 'tokens.txt' });
     expect(await post('Bearer removed')).toBe(200);
 
-    writeFileSync(file, 'kept\nadded\n');
+    writeTokens('kept', 'added');
     const kept: number[] = [];
     do {
       await setTimeout(20);
@@ -48,21 +49,16 @@ describe('the service with a token file or an issuer', () => {
 
   it('starts while its issuer is down, logs that, and stops at once on SIGTERM', async () => {
     const provider = await OpenIdProvider.start(makeKey('ES256'));
-    const { issuer } = provider;
     const jwt = await provider.accessToken();
     await provider.stop();
-    service = await ServiceProcess.start(folder, {
-      AUTH_ISSUER: issuer,
-      AUTH_AUDIENCE: AUDIENCE,
-      LOG_LEVEL: 'trace',
-    });
+    service = await home.start({ ...trust(provider), LOG_LEVEL: 'trace' });
 
     expect(await post(`Bearer ${jwt}`)).toBe(503);
-    service.kill('SIGTERM');
 
-    expect(await service.ended).toEqual({ code: 0, signal: null });
+    expect(await service.end()).toEqual({ code: 0, signal: null });
     for (const fault of ['cannot be fetched', 'are not available']) {
-      expect(service.stdout).toContain(`The keys of ${issuer} ${fault}: connect ECONNREFUSED`);
+      const line = `The keys of ${provider.issuer} ${fault}: connect ECONNREFUSED`;
+      expect(service.stdout).toContain(line);
     }
     for (const part of jwt.split('.')) expect(service.stdout).not.toContain(part);
   });
@@ -71,22 +67,20 @@ describe('the service with a token file or an issuer', () => {
     const provider = await OpenIdProvider.start(makeKey('ES256'));
     const [listed, inFile] = ['listed-in-the-environment', 'listed-in-the-file'];
     const [expired, unknown] = ['expired-in-the-file', 'unknown-to-everybody'];
-    writeFileSync(file, `${inFile} ci\n${expired} old 2020-01-01T00:00:00Z\n`);
-    service = await ServiceProcess.start(folder, {
+    writeTokens(`${inFile} ci`, `${expired} old 2020-01-01T00:00:00Z`);
+    service = await home.start({
       AUTH_TOKENS: listed,
-      AUTH_TOKENS_FILE: file,
-      AUTH_ISSUER: provider.issuer,
-      AUTH_AUDIENCE: AUDIENCE,
+      AUTH_TOKENS_FILE: 'tokens.txt',
+      ...trust(provider),
       LOG_LEVEL: 'trace',
       ACCESS_LOG: 'true',
     });
     const jwt = await provider.accessToken();
-    const badJwt = await provider.accessToken({
-      redraft: ({ header, payload }) => {
-        payload.aud = 'other';
-        header.kid = 'unknown-kid';
-      },
-    });
+    const redraft = ({ header, payload }: Draft): void => {
+      Object.assign(header, { kid: 'unknown-kid' });
+      Object.assign(payload, { aud: 'other' });
+    };
+    const badJwt = await provider.accessToken({ redraft });
 
     const answers = [];
     for (const token of [listed, inFile, expired, unknown, jwt, `${jwt}x`, badJwt]) {
@@ -95,10 +89,9 @@ describe('the service with a token file or an issuer', () => {
       await post(`Bearer ${token}, Bearer ${token}`);
       await post(`Basic ${token}`);
     }
-    writeFileSync(file, `${inFile} 2027 broken\n`);
+    writeTokens(`${inFile} 2027 broken`);
     await provider.stop();
-    service.kill('SIGTERM');
-    await service.ended;
+    await service.end();
 
     expect(answers).toEqual([200, 200, 401, 401, 200, 401, 401]);
     const written = service.stdout + service.stderr;
@@ -112,12 +105,11 @@ describe('the service with a token file or an issuer', () => {
 });
 
 describe('the scopes of a token', () => {
-  let folder: string;
+  const folder = makeFolder();
   let provider: OpenIdProvider;
   let application: TestApplication;
   let nextId = 1;
   beforeAll(async () => {
-    folder = makeFolder();
     const file = join(folder, 'tokens.txt');
     writeFileSync(
       file,
@@ -129,8 +121,7 @@ describe('the scopes of a token', () => {
       AUTH_TOKENS:
         'creator scope=create, scraper,scope=metrics both scope=create scope=metrics all',
       AUTH_TOKENS_FILE: file,
-      AUTH_ISSUER: provider.issuer,
-      AUTH_AUDIENCE: AUDIENCE,
+      ...trust(provider),
       AUTH_SCOPE: 'plants:create plants:read',
       AUTH_SCOPE_METRICS: 'plants:read',
     });
@@ -199,11 +190,8 @@ describe('the scopes of a token', () => {
   });
 
   it('of an issuer are those of AUTH_SCOPE for the metrics too, unless set', async () => {
-    const other = await TestApplication.start({
-      AUTH_ISSUER: provider.issuer,
-      AUTH_AUDIENCE: AUDIENCE,
-      AUTH_SCOPE: 'plants:create',
-    });
+    const environment = { ...trust(provider), AUTH_SCOPE: 'plants:create' };
+    const other = await TestApplication.start(environment);
     const authorization = `Bearer ${await provider.accessToken({ scope: '' })}`;
 
     const response = await other.app.inject({ url: '/metrics', headers: { authorization } });
