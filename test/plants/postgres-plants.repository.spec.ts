@@ -130,7 +130,6 @@ describe('PostgresPlantsRepository', () => {
       const prepared = await makeDatabase(
         `${TABLE};
          ALTER TABLE plants ADD idempotency_key bytea, ADD extra int DEFAULT 7;
-         DROP ROLE IF EXISTS clerk;
          CREATE ROLE clerk LOGIN;
          GRANT SELECT, INSERT ON plants TO clerk`,
       );
@@ -140,7 +139,6 @@ describe('PostgresPlantsRepository', () => {
       expect(await repository.insert(fern, KEY)).toBe('created');
       expect(await repository.insert(fern, KEY)).toBe('replayed');
       expect(await tablesOf(prepared)).toEqual(['plants']);
-      await server.execute('DROP OWNED BY clerk; DROP ROLE clerk', nameOf(prepared));
     });
 
     it("ignores keys on an operator's table without the column, and warns once", async () => {
@@ -329,8 +327,7 @@ describe('PostgresPlantsRepository', () => {
 
     it('fails only the plant that a row-level policy refuses', async () => {
       await execute(
-        `DROP ROLE IF EXISTS gardener;
-         CREATE ROLE gardener LOGIN;
+        `CREATE ROLE gardener LOGIN;
          GRANT SELECT, INSERT ON plants, plants_migrations TO gardener;
          ALTER TABLE plants ENABLE ROW LEVEL SECURITY;
          CREATE POLICY see ON plants FOR SELECT USING (true);
@@ -341,7 +338,6 @@ describe('PostgresPlantsRepository', () => {
       const settled = await Promise.allSettled([insert(1n), insert(2n, 'Weed'), insert(3n)]);
       const refused = { reason: { error: 50000 } };
       expect(settled).toMatchObject([{ value: 'created' }, refused, { value: 'created' }]);
-      await execute('DROP OWNED BY gardener; DROP ROLE gardener');
     });
 
     it('refuses the plants that were not sent when a session ends in the middle', async () => {
