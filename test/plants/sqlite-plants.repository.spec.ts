@@ -405,9 +405,7 @@ describe('SqlitePlantsRepository', () => {
     ['postgres://plants:secret@db.example.org/plants', 'be the path of a file'],
     ['package.json/plants.db', 'not name a file below'],
   ])('refuses the path %j, says why, and does not repeat it', async (path, why) => {
-    const error: unknown = await SqlitePlantsRepository.open(path).catch(
-      (reason: unknown) => reason,
-    );
+    const error: unknown = await SqlitePlantsRepository.open(path).catch((each: unknown) => each);
 
     expect(error).toBeInstanceOf(StoreOpenError);
     const expected = `The database file cannot be used: its path must ${why}`;
