@@ -16,19 +16,11 @@ describeRepository('SqlitePlantsRepository', async () => {
   const store = new SqliteStore();
   const repository = await SqlitePlantsRepository.open(store.file);
   const second = await SqlitePlantsRepository.open(store.file);
-  return {
-    repository,
-    second,
-    plants: () => store.plants(),
-    removePlants() {
-      store.removePlants();
-    },
-    async close() {
-      await repository.onApplicationShutdown();
-      await second.onApplicationShutdown();
-      store.remove();
-    },
+  const close = async () => {
+    for (const each of [repository, second]) await each.onApplicationShutdown();
+    store.remove();
   };
+  return Object.assign(store, { repository, second, close });
 });
 
 describe('SqlitePlantsRepository', () => {
