@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { describeRepository } from './repository.contract';
 import { PostgresServer } from '../support/postgres';
 import { openPostgresStore } from '../support/stores';
+import { TABLE } from './postgres-statements';
 
 const servers: PostgresServer[] = [];
 beforeAll(() => {
@@ -24,10 +25,7 @@ async function startSharded(): Promise<PostgresServer> {
        PARTITION BY HASH (id)`,
   );
   for (const [at, shard] of [await start(), await start()].entries()) {
-    await shard.execute(
-      `CREATE TABLE plants
-         (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)`,
-    );
+    await shard.execute(`${TABLE}; ALTER TABLE plants ADD idempotency_key bytea`);
     await server.execute(
       `CREATE SERVER shard_${at} FOREIGN DATA WRAPPER postgres_fdw
          OPTIONS (host '127.0.0.1', port '${shard.port}', dbname 'postgres');
