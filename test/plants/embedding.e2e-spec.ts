@@ -101,6 +101,16 @@ class ChallengingGuard implements CanActivate {
   }
 }
 
+/** A guard that names the caller. */
+class NamingGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const request = context.switchToHttp().getRequest<{ headers: Record<string, string> }>();
+    const name = request.headers['x-caller'];
+    if (name !== undefined) Object.assign(request, { caller: { name } });
+    return true;
+  }
+}
+
 /** As Nest's documentation has it for time-outs. */
 class ImpatientInterceptor implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -325,6 +335,28 @@ describe.each(names)('in a host on %s', (adapter) => {
       'PlantStore.Error': { properties: { error: { type: 'integer' } } },
     });
   });
+
+  it("tells the host's callers apart as its guard names them, also in process", async () => {
+    const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard: NamingGuard })]);
+    const statusOf = async (id: number, caller?: string) => {
+      const headers = { 'idempotency-key': 'abc', ...(caller && { 'x-caller': caller }) };
+      return (await post(url, `{"id":${id},"name":"Fern"}`, headers)).status;
+    };
+
+    for (const [id, caller, other] of [
+      [1, 'ada', 'bob'],
+      [2, undefined, 'ada'],
+    ] as const) {
+      const statuses = [await statusOf(id, caller), await statusOf(id, caller)];
+      expect([...statuses, await statusOf(id, other)]).toEqual([200, 200, 400]);
+    }
+
+    const fern = { id: 1n, name: 'Fern' };
+    const options = { idempotencyKey: 'abc', caller: { name: 'ada' } };
+    expect(await plantsService().create(fern, options)).toMatchObject(fern);
+    const reuse = plantsService().create({ ...fern, name: 'Moss' }, options);
+    await expect(reuse).rejects.toThrow(IdempotencyKeyReusedError);
+  });
 });
 
 describe('with options that do not say all', () => {
@@ -481,44 +513,6 @@ it('refuses an id that may have been rounded by middleware, and says so in the l
   const warnings = lines.filter((line) => line.startsWith('Middleware of the application'));
   expect(warnings).toEqual([expect.stringContaining('/api/v1/plants before PlantsModule')]);
 });
-
-@Injectable()
-class NamingGuard implements CanActivate {
-  canActivate(context: ExecutionContext): boolean {
-    const request = context
-      .switchToHttp()
-      .getRequest<{ headers: Record<string, string>; caller?: unknown }>();
-    const name = request.headers['x-caller'];
-    if (name !== undefined) request.caller = { name };
-    return true;
-  }
-}
-
-it.each(names)(
-  "tells the host's callers apart as its guard names them, on %s and in process",
-  async (adapter) => {
-    const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard: NamingGuard })]);
-    const statusOf = async (id: number, caller?: string) => {
-      const headers = { 'idempotency-key': 'abc', ...(caller && { 'x-caller': caller }) };
-      return (await post(url, `{"id":${id},"name":"Fern"}`, headers)).status;
-    };
-
-    for (const [id, caller, other] of [
-      [1, 'ada', 'bob'],
-      [2, undefined, 'ada'],
-    ] as const) {
-      const statuses = [await statusOf(id, caller), await statusOf(id, caller)];
-      expect([...statuses, await statusOf(id, other)]).toEqual([200, 200, 400]);
-    }
-
-    const fern = { id: 1n, name: 'Fern' };
-    const options = { idempotencyKey: 'abc', caller: { name: 'ada' } };
-    expect(await plantsService().create(fern, options)).toMatchObject(fern);
-    await expect(plantsService().create({ ...fern, name: 'Moss' }, options)).rejects.toThrow(
-      IdempotencyKeyReusedError,
-    );
-  },
-);
 
 describe('PlantsService, in an application without HTTP', () => {
   let plants: PlantsService;
