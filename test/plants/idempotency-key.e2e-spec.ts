@@ -5,6 +5,7 @@ import { errorBodies } from '../support/error-bodies';
 import { useFolder } from '../support/folder';
 import { readMetric } from '../support/metrics';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { lockDatabase } from '../support/sqlite';
 import { stores, type TestStore } from '../support/stores';
 
 const FERN = '{"id":1,"name":"Fern","tag":"shade"}';
@@ -165,6 +166,17 @@ describe('Idempotency-Key', () => {
 
     expect(await as('other-token')).toBe(40003);
     expect(await as('one-token')).toBe('replayed');
+  });
+
+  it('may be sent again after 50300, and the plant is stored once', async () => {
+    application = await TestApplication.start();
+    const lock = lockDatabase(application.store.file);
+
+    expect(await create(application, 'abc')).toBe(50300);
+    lock.close();
+
+    expect(await create(application, 'abc')).toBe('created');
+    expect(await create(application, 'abc')).toBe('replayed');
   });
 
   it('repetitions are an outcome of their own in the metrics', async () => {
