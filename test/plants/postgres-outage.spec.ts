@@ -207,6 +207,18 @@ describe('PostgresPlantsRepository, when the database fails', () => {
     expect(await server.plants()).toContainEqual({ id: id - 1n, name: 'Fern' });
   });
 
+  it('is not ready after a slow commit, until a commit of nothing is in time', async () => {
+    await server.execute(beforeInsert('PERFORM pg_sleep(2)'));
+    expect(await insert(1n)).toBe('created');
+    expect(repository.isReady()).toBe(false);
+
+    await until(() => repository.isReady());
+
+    const probes = `${SESSIONS} AND query LIKE 'SELECT pg_logical_emit_message%'`;
+    expect(await server.execute(probes)).toHaveLength(1);
+    await server.execute(NOT_BEFORE_INSERT);
+  });
+
   describe('with a user of its own', () => {
     let url: string;
     beforeAll(async () => {
