@@ -1,6 +1,8 @@
 import { creation, putLoad } from '../support/load';
+import { plantStore } from '../support/plant-store';
 import { useServiceHome } from '../support/service-process';
 import { SmallMemory } from '../support/small-memory';
+import { stores } from '../support/stores';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -35,5 +37,20 @@ it.each([
     expect(statuses).toEqual(expect.arrayContaining(Object.keys(counts)));
     expect((await service.post('{"id":0,"name":"Fern"}')).status).toBe(200);
     expect(await service.end()).toEqual({ code: 0, signal: null });
+  },
+);
+
+it.each(stores)(
+  'a memory of 160 MiB is enough to move 200,000 plants into %s, and out again',
+  async (_name, startStore) => {
+    memory = SmallMemory.make(160 * MIB);
+    const store = await startStore();
+    const lines = Array.from({ length: 200_000 }, (_, id) => `{"id":${id},"name":"Fern ${id}"}\n`);
+    const run = (command: string, input = '') =>
+      plantStore([command], { DATABASE_URL: store.url }, { wrapper: memory.wrapper, input });
+
+    expect(await run('import', lines.join(''))).toMatchObject({ code: 0 });
+    expect((await run('export')).stdout).toBe(lines.join(''));
+    await store.remove();
   },
 );
