@@ -1,12 +1,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { loadAll } from 'js-yaml';
+import { parseEnv } from 'node:util';
+import { CORE_SCHEMA, load, loadAll, mergeTag } from 'js-yaml';
 import type { StatefulSetSpec } from 'kubernetes-types/apps/v1';
-import type { Container, ServiceSpec } from 'kubernetes-types/core/v1';
+import type { Container, EnvVar, ServiceSpec } from 'kubernetes-types/core/v1';
 import { version } from '../../package.json';
 import { readEnvironment } from '../../src/server/environment';
 import { TOKEN } from '../support/application';
-import { makeFolder, removeFolder } from '../support/folder';
 import { plantStore } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { run } from '../support/run';
@@ -30,28 +30,22 @@ interface Document {
 /** An object of Kubernetes, for reading what a manifest has: any member may be absent. */
 type Whole<T> = T extends object ? { [Key in keyof T]-?: Whole<NonNullable<T[Key]>> } : T;
 
-interface ComposeService {
-  readonly '<<'?: ComposeService;
-  readonly image?: string;
-  readonly environment?: Record<string, string>;
-  readonly stop_grace_period?: string;
+interface Compose {
+  readonly services: Readonly<
+    Record<string, { image?: string; environment?: NodeJS.ProcessEnv; stop_grace_period?: string }>
+  >;
 }
 
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 const dockerfile = read('Dockerfile');
 const page = read('docs/deploy/README.md');
 /** The variables of the image. */
-const image = Object.fromEntries(
-  [...(/^ENV (.*)$/m.exec(dockerfile)?.[1] ?? '').matchAll(/(\w+)=(\S+)/g)].map(
-    ([, name = '', value]) => [name, value],
-  ),
-);
+const image = parseEnv((/^ENV (.*)$/m.exec(dockerfile)?.[1] ?? '').replaceAll(' ', '\n'));
 const [, imageUser, imageGroup] = /^USER (\d+):(\d+)$/m.exec(dockerfile) ?? [];
 
-function specOf(file: string, kinds: readonly string[]): unknown {
-  const documents = loadAll(read(file)) as Document[];
-  return documents.find(({ kind }) => kinds.includes(kind))?.spec;
-}
+const documentsOf = (file: string) => loadAll(read(file)) as Document[];
+const specOf = (file: string, ...kinds: string[]) =>
+  documentsOf(file).find(({ kind }) => kinds.includes(kind))?.spec;
 
 const MANIFESTS = ['docs/deploy/kubernetes.yaml', 'docs/deploy/kubernetes-postgresql.yaml'];
 
@@ -64,9 +58,7 @@ beforeAll(async () => {
 afterAll(() => postgres.remove());
 
 /** Starts the program in an environment, but for what the tests cannot have: port and path. */
-async function start(
-  env: Record<string, string | undefined>,
-): Promise<{ service: ServiceProcess; settings: NodeJS.ProcessEnv }> {
+async function start(env: NodeJS.ProcessEnv): Promise<ServiceProcess> {
   mkdirSync(join(home.folder, 'data'));
   const settings: NodeJS.ProcessEnv = { ...image, ...env, HOST: '127.0.0.1', PORT: '0' };
   settings.DATABASE_URL = settings.DATABASE_URL?.replace('sqlite:/', `sqlite:${home.folder}/`);
@@ -74,7 +66,7 @@ async function start(
   await service.untilReady();
   expect(await create(service)).toBe(200);
   expect(Math.max(...service.lines.map(({ level }) => Number(level)))).toBeLessThan(40);
-  return { service, settings };
+  return service;
 }
 
 const create = async (service: ServiceProcess) =>
@@ -82,9 +74,8 @@ const create = async (service: ServiceProcess) =>
 
 it('have the types that the Kubernetes API has, and no other fields', async () => {
   const types = join(ROOT, 'test/node_modules/kubernetes-types');
-  const documents = MANIFESTS.flatMap((file) => loadAll(read(file))) as Document[];
-  const folder = makeFolder();
-  const program = join(folder, 'manifests.ts');
+  const documents = MANIFESTS.flatMap(documentsOf);
+  const program = join(home.folder, 'manifests.ts');
   const lines = documents.map((document) => {
     const module = document.apiVersion.replace('.k8s.io', '').replace(/^v1$/, 'core/v1');
     return `(${JSON.stringify(document)}) satisfies import('${types}/${module}').${document.kind};`;
@@ -93,8 +84,7 @@ it('have the types that the Kubernetes API has, and no other fields', async () =
 
   const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
   const args = [compiler, '--noEmit', '--strict', program];
-  const compiled = await run(process.execPath, args, { cwd: folder });
-  removeFolder(folder);
+  const compiled = await run(process.execPath, args, { cwd: home.folder });
 
   expect(documents).toHaveLength(7);
   expect(compiled).toEqual({ code: 0, stdout: '', stderr: '' });
@@ -102,23 +92,17 @@ it('have the types that the Kubernetes API has, and no other fields', async () =
 
 describe.each(MANIFESTS)('%s', (file) => {
   const isSqlite = file === 'docs/deploy/kubernetes.yaml';
-  const { selector, ports } = specOf(file, ['Service']) as Whole<ServiceSpec>;
-  const workload = specOf(file, ['StatefulSet', 'Deployment']) as Whole<StatefulSetSpec>;
+  const { selector, ports } = specOf(file, 'Service') as Whole<ServiceSpec>;
+  const workload = specOf(file, 'StatefulSet', 'Deployment') as Whole<StatefulSetSpec>;
   const { spec: pod, metadata } = workload.template;
   const [container] = pod.containers as [Whole<Container>];
-  const secrets: Record<string, () => string> = {
-    tokens: () => TOKEN,
-    'database-url': () => postgres.url(),
+  const variables: EnvVar[] = container.env;
+  const environment = (): NodeJS.ProcessEnv => {
+    const secrets: NodeJS.ProcessEnv = { tokens: TOKEN, 'database-url': postgres.url() };
+    const valueOf = ({ value, valueFrom }: EnvVar) =>
+      value ?? secrets[valueFrom?.secretKeyRef?.key ?? ''];
+    return Object.fromEntries(variables.map((each) => [each.name, valueOf(each)]));
   };
-  const environment = (): Record<string, string> =>
-    Object.fromEntries(
-      container.env.map((each) => [
-        each.name,
-        Object.hasOwn(each, 'value')
-          ? each.value
-          : (secrets[each.valueFrom.secretKeyRef.key]?.() ?? ''),
-      ]),
-    );
 
   it('names what the image has', () => {
     const [port] = container.ports;
@@ -126,8 +110,7 @@ describe.each(MANIFESTS)('%s', (file) => {
 
     expect(container.image).toBe(`registry.example/plant-store:${version}`);
     expect(new Set(page.match(/plant-store:\d\S*/g))).toEqual(new Set([`plant-store:${version}`]));
-    for (const { valueFrom } of container.env.filter((each) => Object.hasOwn(each, 'valueFrom'))) {
-      const { name, key } = valueFrom.secretKeyRef;
+    for (const { name, key } of variables.flatMap((each) => each.valueFrom?.secretKeyRef ?? [])) {
       expect(page).toMatch(new RegExp(`create secret generic ${name} .*--from-literal=${key}=`));
     }
     expect(String(port?.containerPort)).toBe(image.PORT);
@@ -137,31 +120,24 @@ describe.each(MANIFESTS)('%s', (file) => {
     const { runAsUser, runAsGroup, fsGroup } = pod.securityContext;
     expect([runAsUser, runAsGroup].map(String)).toEqual([imageUser, imageGroup]);
     expect(fsGroup).toBe(isSqlite ? runAsGroup : undefined);
-    expect({ mounts: container.volumeMounts, claims: workload.volumeClaimTemplates }).toMatchObject(
-      isSqlite
-        ? {
-            mounts: [{ name: 'data', mountPath: '/data' }],
-            claims: [{ metadata: { name: 'data' } }],
-          }
-        : { mounts: undefined, claims: undefined },
-    );
+    const { volumeMounts: mounts } = container;
+    expect({ mounts, claims: workload.volumeClaimTemplates }).toMatchObject({
+      mounts: isSqlite ? [{ name: 'data', mountPath: '/data' }] : undefined,
+      claims: isSqlite ? [{ metadata: { name: 'data' } }] : undefined,
+    });
   });
 
   it('meets the restricted Pod Security Standard, and admits callers to its port', () => {
-    expect(pod.securityContext).toMatchObject({
-      runAsNonRoot: true,
-      seccompProfile: { type: 'RuntimeDefault' },
-    });
-    expect(container).toMatchObject({
-      securityContext: {
-        allowPrivilegeEscalation: false,
-        readOnlyRootFilesystem: true,
-        capabilities: { drop: ['ALL'] },
-      },
+    const seccompProfile = { type: 'RuntimeDefault' };
+    expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile });
+    expect(container.securityContext).toMatchObject({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
     });
     const ingress = [{ ports: [{ port: container.ports[0]?.name }] }];
     const policy = { podSelector: { matchLabels: selector }, ingress };
-    expect(specOf(file, ['NetworkPolicy'])).toMatchObject(policy);
+    expect(specOf(file, 'NetworkPolicy')).toMatchObject(policy);
   });
 
   it('leaves the program the time to end', () => {
@@ -173,7 +149,7 @@ describe.each(MANIFESTS)('%s', (file) => {
   });
 
   it('starts a program that its probes find, and that serves on until it is not ready', async () => {
-    const { service, settings } = await start(environment());
+    const service = await start(environment());
 
     const probes = [container.startupProbe, container.livenessProbe, container.readinessProbe];
     const names = container.ports.map(({ name }) => name);
@@ -182,7 +158,7 @@ describe.each(MANIFESTS)('%s', (file) => {
       expect(names).toContain(httpGet.port);
     }
     const { port } = await service.url();
-    const health = await plantStore(['health', '--ready'], { ...settings, PORT: port });
+    const health = await plantStore(['health', '--ready'], { ...image, PORT: port });
     expect(health).toMatchObject({ code: 0 });
 
     service.kill('SIGTERM');
@@ -195,33 +171,21 @@ describe.each(MANIFESTS)('%s', (file) => {
 });
 
 describe('compose.yaml', () => {
-  const [{ services }] = loadAll(read('compose.yaml')) as [
-    { services: Record<string, ComposeService> },
-  ];
-  const merge = ({ '<<': base, ...own }: ComposeService): ComposeService => ({
-    ...(base && merge(base)),
-    ...own,
-  });
-
   it.each(['plants', 'plants-a', 'plants-b'])(
     'starts the service %s, which ends in time',
     async (name) => {
-      const { environment = {}, stop_grace_period = '', image: tag } = merge(services[name] ?? {});
+      const text = read('compose.yaml')
+        .replaceAll(/\$\{AUTH_TOKENS:\?.*\}$/gm, TOKEN)
+        .replaceAll(/postgres:.*@database\/plants$/gm, postgres.url());
+      const compose = load(text, { schema: CORE_SCHEMA.withTags(mergeTag) }) as Compose;
+      const { environment = {}, stop_grace_period = '', image: tag } = compose.services[name] ?? {};
       expect(tag).toBe(`plant-store:${version}`);
-      const settings = Object.fromEntries(
-        Object.entries(environment).map(([variable, value]) => [
-          variable,
-          value
-            .replace(/^\$\{AUTH_TOKENS:\?.*\}$/, TOKEN)
-            .replace(/^postgres:.*@database\/plants$/, postgres.url()),
-        ]),
-      );
 
-      const { service } = await start(settings);
+      const service = await start(environment);
 
       expect(await service.end()).toEqual({ code: 0, signal: null });
       expect(parseFloat(stop_grace_period) * 1000).toBeGreaterThan(
-        readEnvironment({ ...image, ...settings }).shutdownTimeout,
+        readEnvironment({ ...image, ...environment }).shutdownTimeout,
       );
     },
   );
