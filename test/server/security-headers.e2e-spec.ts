@@ -9,18 +9,15 @@ const HEADERS = {
 describe('security headers', () => {
   const application = TestApplication.use();
 
-  it.each(['/', '/health/live', '/health/ready', '/metrics'])(
-    'are on the answer of %s',
-    async (path) => {
-      const answer = await fetch(new URL(path, application.url), { headers: AUTHORIZED });
+  it.each([...['GET /', 'GET /health/live', 'GET /health/ready', 'GET /metrics', 'POST /plants']])(
+    'are on the answer to %s',
+    async (line) => {
+      const [method, path = ''] = line.split(' ');
+      const answer = await fetch(new URL(path, application.url), { method, headers: AUTHORIZED });
 
       expect(Object.fromEntries(answer.headers)).toMatchObject(HEADERS);
     },
   );
-
-  it('are on the answer to a refused creation', async () => {
-    expect((await application.post('{}')).headers).toMatchObject(HEADERS);
-  });
 
   it('are not on the answer to a creation, which no browser acts on', async () => {
     const { headers } = await application.post('{"id":1,"name":"Fern"}');
