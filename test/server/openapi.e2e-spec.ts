@@ -31,17 +31,15 @@ describe('the OpenAPI document', () => {
   });
 
   describe('equals the specification:', () => {
-    it('version and license', () => {
+    it('version, license, and a bearer token that secures the whole interface', () => {
       const info = { title: 'Plant Store', version: '1.0.0', license: { name: 'MIT' } };
+      const description = expect.any(String) as string;
 
       expect(document).toMatchObject({ openapi: '3.1.0', info });
-    });
-
-    it('a bearer token secures the whole interface', () => {
-      expect(document.components?.securitySchemes).toEqual({
-        bearerAuth: { type: 'http', scheme: 'bearer', description: expect.any(String) as string },
-      });
       expect(document.security).toEqual([{ bearerAuth: [] }]);
+      expect(document.components?.securitySchemes).toEqual({
+        bearerAuth: { type: 'http', scheme: 'bearer', description },
+      });
     });
 
     it('one operation, POST /plants, with its request and responses', () => {
@@ -133,20 +131,16 @@ describe('the OpenAPI document', () => {
         fc.constantFrom('"', '\\', ',', ' ', 'a'),
         fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 1 }),
       );
-      const text = fc.oneof(
-        { weight: 9, arbitrary: fc.string({ unit, maxLength: 6 }) },
-        fc.constantFrom(
-          ...[255, 256].flatMap((length) => [
-            'a'.repeat(length),
-            `"${'a'.repeat(length)}"`,
-            `"${'\\\\'.repeat(length)}"`,
-          ]),
-        ),
-      );
+      const text = fc.string({ unit, maxLength: 6 });
       const key = fc.oneof(
         text,
         text.map((content) => `"${content}"`),
       );
+      const longest = [255, 256].flatMap((length) => [
+        'a'.repeat(length),
+        `"${'a'.repeat(length)}"`,
+        `"${'\\\\'.repeat(length)}"`,
+      ]);
       await fc.assert(
         fc.asyncProperty(key, async (value) => {
           const { statusCode } = await application.post('{"id":1,"name":"Fern"}', {
@@ -157,7 +151,7 @@ describe('the OpenAPI document', () => {
 
           expect(isValid(value)).toBe(statusCode === 200);
         }),
-        { numRuns: 300 },
+        { numRuns: 300, examples: longest.map((value) => [value]) },
       );
     });
 
@@ -186,17 +180,14 @@ describe('the OpenAPI document', () => {
     });
 
     it('of requests are accepted unchanged', async () => {
-      const plants = Object.values(examplesIn(createPlant.requestBody.content)).map(
-        ({ value }) => value as { id: number },
-      );
+      const examples = Object.values(examplesIn(createPlant.requestBody.content));
 
-      for (const plant of plants) {
-        expect((await application.post(JSON.stringify(plant))).statusCode).toBe(200);
+      for (const { value } of examples) {
+        expect((await application.post(JSON.stringify(value))).statusCode).toBe(200);
       }
 
-      expect(application.store.plants().map(({ id }) => id)).toEqual(
-        plants.map(({ id }) => BigInt(id)),
-      );
+      const stored = application.store.plants().map((each) => ({ ...each, id: Number(each.id) }));
+      expect(stored).toEqual(examples.map(({ value }) => value));
     });
   });
 });
