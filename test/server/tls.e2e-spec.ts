@@ -2,14 +2,13 @@ import { once } from 'node:events';
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { connect, type TLSSocket } from 'node:tls';
+import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
 import { TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
-import { useFolder } from '../support/folder';
 import { creation } from '../support/load';
 import { plantStore } from '../support/plant-store';
-import { ServiceProcess, useServiceHome } from '../support/service-process';
+import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 import { open as openPlainly, readAnswers } from '../support/wire';
 
@@ -40,8 +39,9 @@ describe('HTTPS', () => {
     renameSync(join(home.folder, 'new'), join(home.folder, name));
   }
 
-  async function open(): Promise<TLSSocket> {
-    const socket = connect(Number(url.port), url.hostname, { rejectUnauthorized: false });
+  async function open(options: ConnectionOptions = {}): Promise<TLSSocket> {
+    const { port, hostname: host } = url;
+    const socket = connect({ port: Number(port), host, rejectUnauthorized: false, ...options });
     await once(socket, 'secureConnect');
     return socket;
   }
@@ -70,13 +70,10 @@ describe('HTTPS', () => {
     ['AES128-GCM-SHA256', false],
     ['ECDHE-RSA-AES128-SHA256', false],
   ])('in TLS 1.2 agrees to %s: %s, also with a new pair', async (ciphers, isAccepted) => {
-    const agrees = () => {
-      const options = { ciphers, maxVersion: 'TLSv1.2', rejectUnauthorized: false } as const;
-      const socket = connect(Number(url.port), url.hostname, options);
-      return once(socket, 'secureConnect')
-        .then(() => true)
-        .catch(() => false)
-        .finally(() => socket.destroy());
+    const agrees = async () => {
+      const socket = await open({ ciphers, maxVersion: 'TLSv1.2' }).catch(() => undefined);
+      socket?.destroy();
+      return socket !== undefined;
     };
     expect(await agrees()).toBe(isAccepted);
 
@@ -100,6 +97,12 @@ describe('HTTPS', () => {
     },
   );
 
+  it('is what `health` speaks', async () => {
+    const health = await plantStore(['health'], { PORT: url.port, ...FILES }, { cwd: home.folder });
+
+    expect(health).toEqual({ code: 0, stdout: 'live\n', stderr: '' });
+  });
+
   it('closes a connection without a handshake, and does not count it as a request', async () => {
     const other = await home.start({ ...FILES, HEADERS_TIMEOUT: '5s' });
     url = await other.url();
@@ -107,9 +110,7 @@ describe('HTTPS', () => {
     await once(openPlainly(url).resume(), 'close');
 
     const socket = await open();
-    socket.end(
-      `GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nConnection: close\r\n\r\n`,
-    );
+    socket.end(`GET /metrics HTTP/1.0\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`);
     expect(await text(socket)).toContain('plant_store_errors_total{error="40000"} 0\n');
   });
 
@@ -129,7 +130,7 @@ describe('HTTPS', () => {
 });
 
 describe('HTTPS with invalid files', () => {
-  const folder = useFolder();
+  const home = useServiceHome();
 
   it.each(['swapped files', 'the key of another ec pair', 'the key of another rsa pair'])(
     'with %s ends the service and `check` with one sentence',
@@ -137,12 +138,11 @@ describe('HTTPS with invalid files', () => {
       const { cert, private: key } = await makePair('first');
       const other = await makePair('other', what.includes('ec') ? 'ec' : 'rsa');
       const isSwapped = what === 'swapped files';
-      writeFileSync(join(folder, 'cert.pem'), isSwapped ? key : cert);
-      writeFileSync(join(folder, 'key.pem'), isSwapped ? cert : other.private);
-      const environment = { AUTH_TOKENS: 'x', ...FILES };
+      writeFileSync(join(home.folder, 'cert.pem'), isSwapped ? key : cert);
+      writeFileSync(join(home.folder, 'key.pem'), isSwapped ? cert : other.private);
 
-      const service = new ServiceProcess(folder, environment);
-      const check = await plantStore(['check'], environment, { cwd: folder });
+      const service = home.begin(FILES);
+      const check = await plantStore(['check'], FILES, { cwd: home.folder });
 
       const sentence =
         'TLS_CERT and TLS_KEY cannot be used: TLS_CERT must begin with a certificate in PEM, and TLS_KEY must be its private key in PEM, without a passphrase.\n';
