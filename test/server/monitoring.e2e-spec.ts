@@ -21,8 +21,8 @@ const expressions = [
   ),
 ];
 
-/** The values of each label of each metric. */
-type Metrics = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
+/** The labels of each metric, each alone and with each of its values, as in `label="value"`. */
+type Metrics = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** Labels that Prometheus adds to everything it scrapes. */
 const SCRAPED = ['job', 'instance'];
@@ -34,7 +34,7 @@ describe('alert rules and dashboard', () => {
     await application.post('{"id":1,"name":"Fern"}');
     const { body } = await application.app.inject({ url: '/metrics', headers: AUTHORIZED });
     // The metric `up` comes from Prometheus itself.
-    metrics = new Map([['up', new Map()], ...readMetrics(body)]);
+    metrics = new Map([['up', new Set()], ...readMetrics(body)]);
     await application.stop();
   });
 
@@ -53,13 +53,11 @@ describe('alert rules and dashboard', () => {
 });
 
 function readMetrics(text: string): Metrics {
-  const metrics = new Map<string, Map<string, Set<string>>>();
+  const metrics = new Map<string, Set<string>>();
   for (const [, name = '', labels = ''] of text.matchAll(/^(\w+)(?:\{(.*)\})? \S+$/gm)) {
-    const values = metrics.get(name) ?? new Map<string, Set<string>>();
-    metrics.set(name, values);
-    for (const [, label = '', value = ''] of labels.matchAll(/(\w+)="([^"]*)"/g)) {
-      values.set(label, (values.get(label) ?? new Set()).add(value));
-    }
+    const known = metrics.get(name) ?? new Set();
+    for (const [pair, label = ''] of labels.matchAll(/(\w+)="[^"]*"/g)) known.add(label).add(pair);
+    metrics.set(name, known);
   }
   return metrics;
 }
@@ -75,12 +73,10 @@ function faultsOf(expression: string, metrics: Metrics): string[] {
   return [...selectors].flatMap(([, metric = '', matchers = '']) => {
     const labels = metrics.get(metric);
     if (labels === undefined) return [`no ${metric}`];
-    return [...matchers.matchAll(/(\w+)([!=~]+)"(.*?)"/g)].flatMap(
-      ([matcher, label = '', , value = '']) => {
-        if (SCRAPED.includes(label)) return [];
-        const values = labels.get(label);
-        const isKnown = values && (/\W/.test(value) || values.has(value));
-        return isKnown ? [] : [`no ${metric}{${matcher}}`];
+    return [...matchers.matchAll(/(\w+)[!=~]+"(.*?)"/g)].flatMap(
+      ([matcher, label = '', value = '']) => {
+        const needed = /\W/.test(value) ? label : `${label}="${value}"`;
+        return SCRAPED.includes(label) || labels.has(needed) ? [] : [`no ${metric}{${matcher}}`];
       },
     );
   });
