@@ -58,22 +58,16 @@ describe('token create', () => {
     expect(callers.toSorted()).toEqual(['line 1', 'line 2', 'line 3', 'line 4', 'line 5']);
   });
 
-  it('refuses an invalid file, and names the line', async () => {
+  it.each([
+    ['tokens.txt', /^The token file tokens\.txt is invalid: line 2 has an invalid field: .*\.\n$/],
+    ['/nope/tokens.txt', /^There is no directory \/nope\. Name a file in one that exists\.\n$/],
+  ])('refuses the file %s with a sentence, and changes no file', async (name, sentence) => {
     writeFileSync(file, 'valid\nnot valid at all\n');
 
-    const { code, stdout, stderr } = await create('--file tokens.txt');
+    const { code, stdout, stderr } = await create(`--file ${name}`);
 
     expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toMatch(
-      /^The token file tokens\.txt is invalid: line 2 has an invalid field: .*\.\n$/,
-    );
+    expect(stderr).toMatch(sentence);
     expect(readFileSync(file, 'utf8')).toBe('valid\nnot valid at all\n');
-  });
-
-  it('says that the directory of the file does not exist', async () => {
-    const outcome = await create('--file /nope/tokens.txt');
-
-    const sentence = 'There is no directory /nope. Name a file in one that exists.\n';
-    expect(outcome).toEqual({ code: 1, stdout: '', stderr: sentence });
   });
 });
