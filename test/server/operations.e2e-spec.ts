@@ -13,17 +13,11 @@ import { stores, type TestStore } from '../support/stores';
 import { exchange } from '../support/wire';
 
 describe.each(stores)('operations of a service with plants in %s', (_name, startStore) => {
-  let store: TestStore;
   let application: TestApplication<TestStore>;
-  beforeAll(async () => {
-    store = await startStore();
-  });
   beforeEach(async () => {
-    application = await TestApplication.start({}, store);
-    await store.removePlants();
+    application = await TestApplication.start({}, await startStore());
   });
-  afterEach(() => application.app.close());
-  afterAll(() => store.remove());
+  afterEach(() => application.stop());
 
   const get = (url: string, headers = {}) => application.app.inject({ url, headers });
   const newPlant = (id: number) => application.post(`{"id":${id},"name":"Fern"}`);
@@ -170,8 +164,7 @@ describe('a service with other limits', () => {
 
   it('keeps a connection open while a request waits for the store', async () => {
     const url = await start({});
-    const { server } = application.app.getHttpAdapter().getInstance();
-    server.setTimeout(100);
+    const server = application.app.getHttpServer().setTimeout(100);
     const lock = lockDatabase(application.store.file);
     const answers = exchange(url, last(creation(1).text));
     const [socket] = (await once(server, 'connection')) as [Socket];
@@ -183,9 +176,8 @@ describe('a service with other limits', () => {
 
   it('cuts a request that never ends when it closes', async () => {
     const url = await start({ SHUTDOWN_TIMEOUT: '1s' });
-    const { server } = application.app.getHttpAdapter().getInstance();
     const answers = exchange(url, creation(1).text.slice(0, -1));
-    await once(server, 'request');
+    await once(application.app.getHttpServer(), 'request');
 
     await application.app.close();
 
