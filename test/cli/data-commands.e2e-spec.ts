@@ -69,12 +69,11 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
 
   it('report what is not stored, and store the rest', async () => {
     await run('import', '{"id":1,"name":"Fern"}\n');
-    const limited = { ...environment, BODY_LIMIT: '35' };
     const input =
       '{"id":1,"name":"Fern"}\n{"id":1,"name":"Moss"}\n{"id":2}\n\n{"id":3,"name":"Ginkgo"}\n' +
       'nonsense\r\n{"id":4,"name":"longer than 35 bytes"}\n{"id":3,"name":"Ginkgo","tag":""}';
 
-    const outcome = await plantStore(['import'], limited, { input });
+    const outcome = await plantStore(['import'], { ...environment, BODY_LIMIT: '35' }, { input });
 
     expect(outcome).toEqual(
       failed(
