@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -7,8 +6,8 @@ import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { freePort } from '../support/free-port';
 import { PostgresServer } from '../support/postgres';
-import { recordProcess } from '../support/run-folder';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { TestProcess } from '../support/test-process';
 import { until } from '../support/until';
 import { create } from '../support/writers';
 
@@ -22,13 +21,8 @@ import { create } from '../support/writers';
 const DEPLOY = join(__dirname, '../../docs/deploy');
 const RATE = 150;
 
-let proxy: ChildProcess | undefined;
-afterEach(async () => {
-  if (proxy?.exitCode === null) {
-    proxy.kill('SIGTERM');
-    await once(proxy, 'close');
-  }
-});
+let proxy: TestProcess | undefined;
+afterEach(() => proxy?.end());
 const home = useServiceHome();
 let ports: { proxy: number; a: number; b: number };
 let nextId = 1;
@@ -156,18 +150,11 @@ async function startProxyProcess(program: string, ...args: string[]): Promise<vo
   if (!path.split(':').some((part) => existsSync(join(part, program)))) {
     throw new Error(`npm run test:deploy needs ${program}: apt-get install ${program}`);
   }
-  let output = '';
-  proxy = spawn(program, args, { env: { PATH: path } });
-  recordProcess(proxy);
-  proxy.stderr?.on('data', (chunk) => (output += String(chunk)));
-  const started = proxy;
+  const started = (proxy = new TestProcess([program, ...args], { env: { PATH: path } }));
   await until(async () => {
-    if (started.exitCode !== null) throw new Error(output);
+    if (started.child.exitCode !== null) throw new Error(started.stderr);
     const socket = connect(ports.proxy);
-    const connected = once(socket, 'connect').then(
-      () => true,
-      () => false,
-    );
+    const connected = once(socket, 'connect').then(Boolean, () => false);
     return connected.finally(() => socket.destroy());
   });
 }
@@ -175,12 +162,7 @@ async function startProxyProcess(program: string, ...args: string[]): Promise<vo
 /** Waits until the proxy has found an instance that is ready. */
 function untilProxied(): Promise<void> {
   const url = `http://127.0.0.1:${ports.proxy}/health/ready`;
-  return until(() =>
-    fetch(url).then(
-      ({ ok }) => ok,
-      () => false,
-    ),
-  );
+  return until(async () => (await fetch(url).catch(() => undefined))?.ok === true);
 }
 
 function sendRaw(request: string): Promise<string> {
