@@ -12,20 +12,17 @@ describe('Swagger UI in Chromium', () => {
   /** What the page wrote to the console or threw. */
   let pageErrors: string[];
   let requests: Request[];
-  beforeAll(async () => {
-    page = await browser.newPage();
-    page.on('console', (message) => pageErrors.push(message.text()));
-    page.on('pageerror', (error) => pageErrors.push(error.message));
-    page.on('request', (each) => requests.push(each));
-  });
   beforeEach(async () => {
     application.store.removePlants();
     pageErrors = [];
     requests = [];
+    page = await browser.newPage();
+    page.on('console', (message) => pageErrors.push(message.text()));
+    page.on('pageerror', (error) => pageErrors.push(error.message));
+    page.on('request', (each) => requests.push(each));
     await open();
   });
-
-  const requestBody = () => page.locator('textarea');
+  afterEach(() => page.close());
 
   async function open(url = new URL('/docs', application.url)): Promise<void> {
     await page.goto(url.href);
@@ -65,7 +62,7 @@ describe('Swagger UI in Chromium', () => {
     'sends the id %s as it is typed, and shows it so',
     async (id) => {
       await authorize();
-      await requestBody().fill(`{"id": ${id}, "name": "Ginkgo"}`);
+      await page.locator('textarea').fill(`{"id": ${id}, "name": "Ginkgo"}`);
 
       expect(await execute()).toEqual({ status: '200', body: { name: 'Ginkgo' } });
 
