@@ -1,10 +1,16 @@
-import { TestApplication, TOKEN } from '../support/application';
+import { AUTHORIZED, TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
 import { exchange } from '../support/wire';
 
-describe('paths and methods', () => {
-  const application = TestApplication.use();
+const HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+};
 
+const application = TestApplication.use();
+
+describe('paths and methods', () => {
   it.each([
     ...['/', '/plant', '/plants/', '/plants/1', '//plants', '/PLANTS', '/plants%2f'],
     ...['/:a(', '/:a((x+)+)'],
@@ -47,5 +53,37 @@ describe('paths and methods', () => {
     expect(await exchange(application.url, request)).toMatchObject([
       { status: 405, headers: { allow: 'POST' }, body: errorBodies.methodNotAllowed },
     ]);
+  });
+});
+
+describe('security headers', () => {
+  it.each(['GET /', 'GET /health/live', 'GET /health/ready', 'GET /metrics', 'POST /plants'])(
+    'are on the answer to %s',
+    async (line) => {
+      const [method, path = ''] = line.split(' ');
+      const answer = await fetch(new URL(path, application.url), { method, headers: AUTHORIZED });
+
+      expect(Object.fromEntries(answer.headers)).toMatchObject(HEADERS);
+    },
+  );
+
+  it('are not on the answer to a creation, which no browser acts on', async () => {
+    const { headers } = await application.post('{"id":1,"name":"Fern"}');
+
+    expect(Object.keys(headers)).toEqual([
+      ...['x-request-id', 'content-type', 'content-length', 'date', 'connection'],
+    ]);
+  });
+
+  it('let Swagger UI load only its own files', async () => {
+    const { headers } = await application.app.inject({ method: 'GET', url: '/docs' });
+
+    expect(headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'content-security-policy':
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    });
   });
 });
