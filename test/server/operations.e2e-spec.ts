@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
-import { Readiness } from '../../src/server/health';
 import { PlantsRepository } from '../../src/plants';
 import { AUTHORIZED, TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
@@ -22,22 +21,11 @@ describe.each(stores)('operations of a service with plants in %s', (_name, start
   const get = (url: string, headers = {}) => application.app.inject({ url, headers });
   const newPlant = (id: number) => application.post(`{"id":${id},"name":"Fern"}`);
 
-  describe('health', () => {
-    it.each(['/health/live', '/health/ready'])('%s answers 200 without a token', async (url) => {
-      const { statusCode, body, headers } = await get(url);
+  it.each(['/health/live', '/health/ready'])('%s answers 200 without a token', async (url) => {
+    const { statusCode, body, headers } = await get(url);
 
-      expect([statusCode, body]).toEqual([200, '{"status":"ok"}']);
-      expect(headers['content-type']).toBe('application/json; charset=utf-8');
-    });
-
-    it('is live but not ready while draining', async () => {
-      application.app.get(Readiness).drain();
-
-      const ready = await get('/health/ready');
-      expect(ready).toMatchObject({ statusCode: 503, headers: { 'retry-after': '1' } });
-      expect(ready.json()).toEqual(errorBodies.unavailable);
-      expect((await get('/health/live')).statusCode).toBe(200);
-    });
+    expect([statusCode, body]).toEqual([200, '{"status":"ok"}']);
+    expect(headers['content-type']).toBe('application/json; charset=utf-8');
   });
 
   describe('metrics', () => {

@@ -3,6 +3,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Client } from 'pg';
+import { errorBodies } from '../support/error-bodies';
 import { listen } from '../support/listen';
 import { creation } from '../support/load';
 import { readMetric } from '../support/metrics';
@@ -215,11 +216,15 @@ describe('the service as a process', () => {
     },
   );
 
-  it('serves on during SHUTDOWN_GRACE, not ready, and ends at once on a second signal', async () => {
+  it('serves on during SHUTDOWN_GRACE, live but not ready, and ends at once on a second signal', async () => {
     const service = await home.start({ SHUTDOWN_GRACE: '5m', SHUTDOWN_TIMEOUT: '6m' });
 
     service.kill('SIGTERM');
     await until(async () => (await service.statusOf('/health/ready')) === 503);
+    const ready = await fetch(new URL('/health/ready', await service.url()));
+    expect(await ready.json()).toEqual(errorBodies.unavailable);
+    expect(ready.headers.get('retry-after')).toBe('1');
+    expect(await service.statusOf('/health/live')).toBe(200);
     expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
     service.kill('SIGINT');
 
