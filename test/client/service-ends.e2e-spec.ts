@@ -13,13 +13,10 @@ const KILLS = Number(process.env.KILLS ?? 3);
 
 describe('PlantStoreClient', () => {
   const home = useServiceHome();
-  let environment: NodeJS.ProcessEnv;
-  beforeEach(async () => {
-    environment = { PORT: String(await freePort()) };
-  });
 
   it(`has each creation answered, and stored once, through ${KILLS} times kill -9, each second`, async () => {
-    let service = await home.start(environment);
+    const PORT = String(await freePort());
+    let service = await home.start({ PORT });
     const client = new PlantStoreClient({ url: await service.url(), token: TOKEN });
     const answered: { id: bigint; name: string }[] = [];
     let isOver = false;
@@ -34,7 +31,7 @@ describe('PlantStoreClient', () => {
     for (let count = 0; count < KILLS; count++) {
       await setTimeout(1000);
       await service.end('SIGKILL');
-      service = await home.start(environment);
+      service = await home.start({ PORT });
     }
     isOver = true;
     await Promise.all(callers);
@@ -44,7 +41,8 @@ describe('PlantStoreClient', () => {
   });
 
   it('creates a plant with the next process when one answers 503 while it ends', async () => {
-    const first = await home.start(environment);
+    const PORT = String(await freePort());
+    const first = await home.start({ PORT });
     const proxy = await makeUnreliable((await first.url()).origin, []);
     const client = new PlantStoreClient({ url: proxy.origin, token: TOKEN });
     // An open connection, on which the service still reads after the signal.
@@ -55,7 +53,7 @@ describe('PlantStoreClient', () => {
     await until(() => proxy.seen.length > 1);
     await first.end();
     lock.close();
-    await home.start(environment);
+    await home.start({ PORT });
 
     expect(await creation).toEqual({ name: 'Fern', isReplay: false });
     expect(proxy.seen[1]?.what).toBe(503);
