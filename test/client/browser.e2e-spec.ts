@@ -52,9 +52,7 @@ describe('a page of another origin in Chromium', () => {
       return { message, outcome };
     })()`);
 
-    expect(failure).toEqual({
-      message: 'A redirect is not from a plant store: ',
-      outcome: 'unknown',
-    });
+    const message = 'A redirect is not from a plant store: ';
+    expect(failure).toEqual({ message, outcome: 'unknown' });
   });
 });
