@@ -9,8 +9,7 @@ const home = useServiceHome();
 
 describe('check', () => {
   it('says what the environment names and which parts are wrong, without a secret', async () => {
-    const service = await home.start();
-    await service.end();
+    await (await home.start()).end();
     const outcome = await plantStore(['check'], {
       DATABASE_URL: `sqlite:${home.file}`,
       AUTH_TOKENS: TOKEN,
