@@ -16,9 +16,7 @@ const SERVER = 2;
 
 /** Traces as OTLP/JSON has them. */
 interface Traces {
-  readonly resourceSpans: readonly {
-    readonly scopeSpans: readonly { readonly spans: readonly { readonly kind: number }[] }[];
-  }[];
+  readonly resourceSpans: { readonly scopeSpans: { readonly spans: { kind: number }[] }[] }[];
 }
 
 describe("a service with OpenTelemetry's agent", () => {
