@@ -1,48 +1,38 @@
 import type { IncomingMessage } from 'node:http';
 import { Logger } from '@nestjs/common';
-import type { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 /** The fields of an answer that a page may read. */
-const EXPOSED_FIELDS = [
-  ...['Retry-After', 'WWW-Authenticate', 'X-Request-Id', 'Idempotent-Replayed'],
-  ...['RateLimit', 'RateLimit-Policy'],
-];
+const EXPOSED_FIELDS =
+  'Retry-After, WWW-Authenticate, X-Request-Id, Idempotent-Replayed, RateLimit, RateLimit-Policy';
 
 /**
- * Lets pages of these origins use the service from a browser: the CORS protocol of the Fetch standard.
- * Refusals carry its fields too, so that a page can read them; only what the HTTP parser refuses does
- * not, because its header fields are not known.
+ * The CORS fields of an answer, Fetch standard section 3.2.3. Refusals carry them too, so that a page can
+ * read them; only what the HTTP parser refuses does not, because its header fields are not known.
  *
- * @param origins as browsers send them, for example `https://app.example.org`
+ * Not `@fastify/cors`: what the listener refuses never gets there, and its route for preflights would
+ * answer every OPTIONS.
+ *
+ * @param origins whose pages may use the service, as browsers send them: `https://app.example.org`
  */
-export function allowOrigins(adapter: FastifyAdapter, origins: readonly string[]): void {
-  adapter.enableCors({
-    origin: [...origins],
-    methods: ['POST'],
-    allowedHeaders: [
-      ...['Authorization', 'Content-Type', 'Idempotency-Key'],
-      ...['X-Request-Id', 'traceparent', 'tracestate'],
-    ],
-    exposedHeaders: EXPOSED_FIELDS,
-    // Seconds for which a browser may remember the answer to a preflight.
-    maxAge: 600,
-    // The answer to a preflight passes the hooks of all answers. They refuse any other OPTIONS.
-    preflightContinue: true,
-    strictPreflight: false,
-  });
-}
-
-/** The CORS fields of an answer that is given before the plugin sees the request. */
 export function corsFields(
   { headers: { origin } }: IncomingMessage,
   origins: readonly string[],
 ): Record<string, string> {
   if (origins.length === 0) return {};
-  const fields = { Vary: 'Origin', 'Access-Control-Expose-Headers': EXPOSED_FIELDS.join(', ') };
+  const fields = { Vary: 'Origin', 'Access-Control-Expose-Headers': EXPOSED_FIELDS };
   const isAllowed = origin !== undefined && origins.includes(origin);
   return isAllowed ? { ...fields, 'Access-Control-Allow-Origin': origin } : fields;
 }
+
+/** The further fields of the answer to a preflight. */
+export const PREFLIGHT_FIELDS = {
+  'Access-Control-Allow-Methods': 'POST',
+  'Access-Control-Allow-Headers':
+    'Authorization, Content-Type, Idempotency-Key, X-Request-Id, traceparent, tracestate',
+  // Seconds for which a browser may remember it.
+  'Access-Control-Max-Age': '600',
+};
 
 /** Whether a request is a CORS preflight, Fetch standard section 3.2.2. */
 export function isPreflight({ method, headers }: FastifyRequest): boolean {

@@ -1,22 +1,16 @@
 import type { RequestListener } from 'node:http';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { PlantStoreError } from '../plants';
-import {
-  errorChannel,
-  type ErrorEvent,
-  NotFoundError,
-  pathOf,
-  securityHeaders,
-} from '../plants/program';
+import { NotFoundError, pathOf, securityHeaders } from '../plants/program';
 import { Connections } from './connections';
-import { allowOrigins, isPreflight, logRefusedOrigins } from './cors';
-import { isCreation } from './request-rules';
+import { corsFields, isPreflight, logRefusedOrigins, PREFLIGHT_FIELDS } from './cors';
 import type { Settings } from './environment';
 import { createServer, limitConnections } from './http-server';
 import { dropBody } from './linger';
 import { requestId } from './request-context';
 import { listenForRequests } from './request-listener';
+import { isCreation } from './request-rules';
 
 /** The share of the shutdown time for connections; the rest is for closing the store. */
 const DRAIN_SHARE = 0.8;
@@ -47,25 +41,25 @@ export function createFastifyAdapter(settings: Settings): FastifyAdapter {
   });
 
   const instance = adapter.getInstance<FastifyInstance>();
-  if (corsOrigins.length > 0) allowOrigins(adapter, corsOrigins);
   logRefusedOrigins(instance, corsOrigins);
-  addHooks(instance);
+  addHooks(instance, corsOrigins);
   instance.addHook('preClose', () =>
     connections.drain((shutdownTimeout - shutdownGrace) * DRAIN_SHARE),
   );
   return adapter;
 }
 
-function addHooks(instance: FastifyInstance): void {
+function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
   instance.addHook('onRequest', (request, reply, done) => {
-    void reply.header('X-Request-Id', request.id);
+    void reply.headers({ 'X-Request-Id': request.id, ...corsFields(request.raw, origins) });
     if (!isCreation(request.raw)) void reply.headers(securityHeaders);
     // Until the client is asked for the body, see askForBodies().
     if (request.headers.expect !== undefined) void reply.header('Connection', 'close');
-    const error = findRouteFault(request, instance);
-    // The plugin's route of preflights has Fastify's error handler, not that of Nest.
-    if (error && request.method === 'OPTIONS' && !request.is404) sendError(reply, error);
-    else done(error);
+    if (origins.length > 0 && isPreflight(request)) {
+      void reply.code(204).headers(PREFLIGHT_FIELDS).send();
+    } else {
+      done(request.is404 ? explainNoRoute(request, instance) : undefined);
+    }
   });
   instance.addHook('onSend', ({ raw }, reply, _payload, done) => {
     // Node.js closes the connection behind the answer. A client that still sends could not read it.
@@ -76,30 +70,14 @@ function addHooks(instance: FastifyInstance): void {
 }
 
 /** Why no route answers a request: an unknown path, or a method that the path does not support. */
-function findRouteFault(
-  request: FastifyRequest,
-  instance: FastifyInstance,
-): PlantStoreError | undefined {
-  // With CORS, every OPTIONS has a route.
-  if (!request.is404 && (request.method !== 'OPTIONS' || isPreflight(request))) return undefined;
-  const { url } = request;
+function explainNoRoute({ url }: FastifyRequest, instance: FastifyInstance): PlantStoreError {
   // There is nothing at the root, although it leads a browser to the documentation.
   if (pathOf(url) === '/') return new NotFoundError();
   // Not hasRoute(), which would read the client's path as a route pattern.
-  const allowed = instance.supportedMethods.filter(
-    // Every path has the route of preflights, and no other answers OPTIONS.
-    (method) => method !== 'OPTIONS' && Boolean(instance.findRoute({ method, url })),
+  const allowed = instance.supportedMethods.filter((method) =>
+    Boolean(instance.findRoute({ method, url })),
   );
   if (allowed.length === 0) return new NotFoundError();
   const headers = { Allow: allowed.join(', ') };
   return new PlantStoreError('methodNotAllowed', undefined, { headers });
-}
-
-/** Answers an error that Nest's filter does not see. */
-function sendError(reply: FastifyReply, error: PlantStoreError): void {
-  errorChannel.publish({ error, request: reply.request.raw } satisfies ErrorEvent);
-  void reply
-    .status(error.getStatus())
-    .headers({ ...securityHeaders, ...error.headers })
-    .send(error.body);
 }

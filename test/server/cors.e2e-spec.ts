@@ -21,7 +21,7 @@ describe('CORS', () => {
   it('answers a preflight of an allowed origin, without a token', async () => {
     const { statusCode, headers, body } = await preflight(ORIGIN);
 
-    expect([statusCode, body]).toEqual([200, '']);
+    expect([statusCode, body]).toEqual([204, '']);
     expect(headers).toMatchObject({
       'access-control-allow-origin': ORIGIN,
       'access-control-allow-methods': 'POST',
