@@ -1,11 +1,12 @@
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildSync } from 'esbuild';
+import { devDependencies } from '../../package.json';
 import { freePort } from '../support/free-port';
 import { PostgresServer } from '../support/postgres';
 import { TestProcess } from '../support/test-process';
 import { until } from '../support/until';
-import { compile, configure, PROJECT, recipes, run, usePackage } from './packed';
+import { compile, configure, recipes, run, usePackage } from './packed';
 
 /**
  * Installs the package as a user would, beside hosts that are not built with our configuration, and
@@ -15,10 +16,6 @@ import { compile, configure, PROJECT, recipes, run, usePackage } from './packed'
 const FASTIFY = '@nestjs/platform-fastify';
 const EXPRESS = '@nestjs/platform-express';
 const WORKER = 'node_modules/plant-store/dist/plants/persistence/sqlite/sqlite.worker.js';
-
-const { devDependencies } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8')) as {
-  devDependencies: Record<string, string>;
-};
 
 const packed = usePackage();
 let postgres: PostgresServer | undefined;
@@ -111,10 +108,11 @@ function manifest(type: string, platform: string, others: readonly string[]): ob
     ...['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs', '@types/node'],
     ...['class-transformer', 'class-validator', 'pg', ...others],
   ];
+  const versions: Partial<Record<string, string>> = devDependencies;
   const dependencies = {
     'plant-store': `file:${packed.tarball}`,
     ...{ [platform]: '^12.0.0', '@nestjs/config': '^12.0.0' },
-    ...Object.fromEntries(pinned.map((name) => [name, devDependencies[name]])),
+    ...Object.fromEntries(pinned.map((name) => [name, versions[name]])),
   };
   return { type, dependencies };
 }
