@@ -17,8 +17,8 @@ const DRAIN_SHARE = 0.8;
 
 /**
  * Creates the Fastify adapter of the service. The rules of a request's head apply before Fastify sees
- * it, refusals below Nest carry the Error body, and closing answers every accepted
- * request. Use it with Nest's `bodyParser: false`.
+ * it, refusals below Nest carry the Error body, and closing answers every accepted request. Use it with
+ * Nest's `bodyParser: false`.
  */
 export function createFastifyAdapter(settings: Settings): FastifyAdapter {
   const { corsOrigins, shutdownTimeout, shutdownGrace } = settings;
