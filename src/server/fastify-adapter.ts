@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { PlantStoreError } from '../plants';
-import { NotFoundError, pathOf, securityHeaders } from '../plants/program';
+import { BodyTooLargeError, NotFoundError, pathOf, securityHeaders } from '../plants/program';
 import { Connections } from './connections';
 import { corsFields, isPreflight, logRefusedOrigins, PREFLIGHT_FIELDS } from './cors';
 import type { Settings } from './environment';
@@ -61,7 +61,9 @@ function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
       done(request.is404 ? explainNoRoute(request, instance) : undefined);
     }
   });
-  instance.addHook('onSend', ({ raw }, reply, _payload, done) => {
+  instance.addHook('onSend', ({ raw, body }, reply, _payload, done) => {
+    // RFC 9110 section 15.5.14. Nobody waits for the end of a body without one.
+    if (body instanceof BodyTooLargeError) void reply.header('Connection', 'close');
     // Node.js closes the connection behind the answer. A client that still sends could not read it.
     const isSending = !raw.complete && !raw.destroyed;
     if (isSending && reply.getHeader('connection') === 'close') dropBody(raw, done);

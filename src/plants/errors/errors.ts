@@ -25,8 +25,6 @@ function entry(error: number, meaning: string, outcome?: Outcome, headers = {}):
 
 /** RFC 6750 section 3. */
 const CHALLENGE = 'Bearer realm="plants"';
-/** RFC 9110 section 15.5.14. */
-const CLOSE = { Connection: 'close' };
 
 /**
  * Every error the service can answer with. A number never gets a second meaning. The filter, the raw
@@ -49,8 +47,7 @@ export const errorCatalogue = {
     'The Content-Type is not application/json in UTF-8, or there is a Content-Encoding other than identity.',
     'invalid',
   ),
-  // A client that sends on is not read for long.
-  bodyTooLarge: entry(40005, 'The body is larger than the limit.', 'invalid', CLOSE),
+  bodyTooLarge: entry(40005, 'The body is larger than the limit.', 'invalid'),
   invalidIdempotencyKey: entry(
     40006,
     'The Idempotency-Key header is malformed, empty or repeated.',
