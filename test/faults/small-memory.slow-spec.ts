@@ -18,7 +18,7 @@ afterEach(() => memory.remove());
 it.each([
   { limit: 256, connections: 32, size: 64 * KIB, statuses: ['200'] },
   { limit: 256, connections: 1024, size: 64 * KIB, statuses: ['200', '503'] },
-  { limit: 256, connections: 64, size: MIB, statuses: ['200', '503'] },
+  { limit: 320, connections: 64, size: MIB, statuses: ['200', '503'] },
   { limit: 512, connections: 256, size: MIB, statuses: ['200', '503'] },
 ])(
   'a memory of $limit MiB is enough to answer $statuses to $connections callers with bodies of $size bytes',

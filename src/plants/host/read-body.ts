@@ -29,7 +29,7 @@ export function readBody(
       }
     });
     source.on('end', () => {
-      resolve(Buffer.concat(chunks));
+      resolve(Buffer.concat(chunks.splice(0)));
     });
     source.on('error', reject);
     if (source !== message) message.once('error', reject);
