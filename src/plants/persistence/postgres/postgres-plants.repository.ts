@@ -8,13 +8,7 @@ import { GroupCommit } from '../group-commit';
 import { type KeyedPlant, plantBatches, repetitionOutcome } from '../plant-batches';
 import type { Verdict } from './postgres.errors';
 import { PostgresSessions } from './postgres.sessions';
-import {
-  commitNothing,
-  findKeyed,
-  findPlant,
-  insertPlants,
-  readPlants,
-} from './postgres.statements';
+import { commitEmpty, findKeyed, findPlant, insertPlants, readPlants } from './postgres.statements';
 
 /** How often a batch is tried if other transactions cause its rollback. */
 const MAX_ATTEMPTS = 10;
@@ -30,7 +24,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   private readonly commits = new GroupCommit<KeyedPlant, Insertion>({
     ...plantBatches,
     commit: (batch) => this.commit(batch),
-    probe: () => this.sessions.read(commitNothing),
+    probe: () => this.sessions.read(commitEmpty),
   });
   /** Prepared statements save the server a quarter of its time. Some proxies do not support them. */
   private usesPreparedStatement = true;

@@ -69,7 +69,7 @@ export async function findKeyed(
   const { rows } = await client.query<KeyedRow>(FIND_KEYED, [ids, toByteas(plants)]);
   // A plant is visible once its commit has been replicated. But it is visible before, if the wait
   // for the standby was cancelled, or if the server has crashed in it and started again.
-  if (rows.some(({ standbys }) => standbys)) await commitNothing(client);
+  if (rows.some(({ standbys }) => standbys)) await commitEmpty(client);
   return new Map(rows.map((row) => [BigInt(row.id), { ...toPlant(row), keyDigest: row.digest }]));
 }
 
@@ -100,7 +100,7 @@ function toByteas(plants: readonly KeyedPlant[]): (string | undefined)[] {
 }
 
 /** Commits a message to nobody: it is synced, and waits until the standbys have all from before it. */
-export async function commitNothing(client: ClientBase): Promise<void> {
+export async function commitEmpty(client: ClientBase): Promise<void> {
   await commitOn(client, { text: "SELECT pg_logical_emit_message(true, 'plant-store', '')" });
 }
 
