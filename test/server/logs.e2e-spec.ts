@@ -129,9 +129,9 @@ describe('the log', () => {
 
       const path = '/plants';
       expect(await requests('method', 'path', 'status', 'outcome')).toEqual([
-        { method: 'OPTIONS', path, status: 200 },
+        { method: 'OPTIONS', path, status: 204 },
         { method: 'POST', path, status: 200, outcome: 'created' },
-        { method: 'OPTIONS', path, status: 200 },
+        { method: 'OPTIONS', path, status: 204 },
         { method: 'POST', path, status: 400, outcome: 'taken' },
       ]);
     });
