@@ -13,6 +13,8 @@ import { readBody } from './read-body';
  * - Fastify chooses the parser by `request.raw.headers`, and does so after the hooks of `preParsing`.
  *
  * Tried with Fastify 5.11.3 and 5.12.8, on Nest 11.2 and 12.5. `fastify.spec.ts` fails when it changes.
+ *
+ * @param limit the most bytes of a body
  */
 export function replaceParser(instance: FastifyInstance, limit: number): void {
   // Clients cannot guess it, so the parser gets no request of another route.
@@ -29,6 +31,7 @@ export function replaceParser(instance: FastifyInstance, limit: number): void {
       mediaType,
       ({ raw }: FastifyRequest, payload: IncomingMessage) => {
         [raw.headers['content-type']] = fieldValues(raw, 'content-type');
+        if (raw.headers['content-type'] === undefined) delete raw.headers['content-type'];
         // The route answers an error, behind its guard. Fastify would do so at once.
         return readBody(raw, limit, payload).catch((error: unknown) => error);
       },
