@@ -53,7 +53,7 @@ module.exports = defineConfig(
           allow: [
             '^(?:@nestjs/(?:common|core|swagger)|class-(?:transformer|validator))$',
             '^\\./(?:postgres|sqlite)/(?:postgres|sqlite)-plants\\.repository$',
-            '^\\.\\./\\.\\./package\\.json$',
+            '^(?:\\.\\./)+package\\.json$',
           ],
         },
       ],

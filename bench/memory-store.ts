@@ -1,9 +1,9 @@
 import { Test } from '@nestjs/testing';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { AppModule, equip } from '../src/app.module';
-import { readEnvironment } from '../src/server/environment';
-import { createFastifyAdapter } from '../src/server/fastify-adapter';
-import { createLogger } from '../src/server/logger';
+import { readEnvironment } from '../src/server/settings/environment';
+import { createFastifyAdapter } from '../src/server/edge/fastify-adapter';
+import { createLogger } from '../src/server/watch/logger';
 import { PlantsRepository } from '../src/plants';
 
 /** Our service over a store that forgets: the pipeline alone, everything but the commit. */

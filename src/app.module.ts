@@ -4,20 +4,20 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Logger as PinoLogger } from 'pino';
 import { PlantsModule, PlantsRepository } from './plants';
 import { BearerGuard, ErrorFilter, TokenVerifier } from './plants/program';
-import { logAccess } from './server/access-log';
-import { BodyMemory } from './server/body-memory';
-import { serveDocument } from './server/document.routes';
-import type { Settings } from './server/environment';
-import { askForBodies } from './server/expect-continue';
-import { createFastifyAdapter } from './server/fastify-adapter';
-import { Readiness, serveHealth } from './server/health';
-import { shedLoad } from './server/load-shedding';
-import { createLogger } from './server/logger';
-import { Metrics } from './server/metrics';
-import { MetricsController } from './server/metrics.controller';
-import { NestLogger } from './server/nest-logger';
-import { RateLimitGuard } from './server/rate-limit.guard';
-import { identifyFailedRequests } from './server/request-context';
+import { logAccess } from './server/watch/access-log';
+import { BodyMemory } from './server/admission/body-memory';
+import { serveDocument } from './server/document/document.routes';
+import type { Settings } from './server/settings/environment';
+import { askForBodies } from './server/admission/expect-continue';
+import { createFastifyAdapter } from './server/edge/fastify-adapter';
+import { Readiness, serveHealth } from './server/watch/health';
+import { shedLoad } from './server/admission/load-shedding';
+import { createLogger } from './server/watch/logger';
+import { Metrics } from './server/watch/metrics';
+import { MetricsController } from './server/watch/metrics.controller';
+import { NestLogger } from './server/watch/nest-logger';
+import { RateLimitGuard } from './server/admission/rate-limit.guard';
+import { identifyFailedRequests } from './server/watch/request-context';
 
 /** The standalone service: the first host of {@link PlantsModule}. */
 @Module({

@@ -1,11 +1,11 @@
-import './server/versions';
+import './server/settings/versions';
 import { setFlagsFromString } from 'node:v8';
 import { Logger } from '@nestjs/common';
 import { createApplication } from './app.module';
-import { describeForOperator, readEnvironment } from './server/environment';
-import { listen } from './server/listen';
-import { closeOnSignal } from './server/shutdown';
-import { printTrial, withTrialToken } from './server/trial';
+import { describeForOperator, readEnvironment } from './server/settings/environment';
+import { listen } from './server/edge/listen';
+import { closeOnSignal } from './server/edge/shutdown';
+import { printTrial, withTrialToken } from './server/settings/trial';
 
 /** Runs the service as the environment configures it. */
 async function main(): Promise<void> {

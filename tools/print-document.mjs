@@ -3,8 +3,8 @@ import process from 'node:process';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { AppModule } from '../dist/app.module.js';
-import { createDocument } from '../dist/server/document.js';
-import { readEnvironment } from '../dist/server/environment.js';
+import { createDocument } from '../dist/server/document/document.js';
+import { readEnvironment } from '../dist/server/settings/environment.js';
 
 const options = { preview: true, logger: false };
 const app = await NestFactory.create(

@@ -11,8 +11,12 @@ import {
   parseTokenFile,
   PostgresPlantsRepository,
 } from '../plants/program';
-import { describeForOperator, readEnvironment, type Settings } from '../server/environment';
-import { readTls } from '../server/tls';
+import {
+  describeForOperator,
+  readEnvironment,
+  type Settings,
+} from '../server/settings/environment';
+import { readTls } from '../server/edge/tls';
 import { withInterrupts } from './interrupt';
 import { sqliteFile } from './store';
 

@@ -3,7 +3,7 @@ import { get as getHttp, type IncomingMessage } from 'node:http';
 import { get as getHttps } from 'node:https';
 import type { Command } from 'commander';
 import { OperatorError } from '../plants/program';
-import { readEnvironment } from '../server/environment';
+import { readEnvironment } from '../server/settings/environment';
 
 /** The addresses that a service listens on everywhere, and where it is reached from its own machine. */
 const LOOPBACK: Partial<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import type { Command } from 'commander';
 import { UsageError } from '../plants/program';
-import { readEnvironment } from '../server/environment';
+import { readEnvironment } from '../server/settings/environment';
 import { PlantsImport } from './import-plants';
 import { withInterrupts } from './interrupt';
 import { sizeOf } from './new-file';

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-import { packageVersion } from '../server/versions';
+import { packageVersion } from '../server/settings/versions';
 import { Command, CommanderError } from 'commander';
 import { UsageError } from '../plants/program';
-import { describeForOperator } from '../server/environment';
+import { describeForOperator } from '../server/settings/environment';
 import { addBackup } from './backup.command';
 import { addCheck } from './check.command';
 import { addExport } from './export.command';

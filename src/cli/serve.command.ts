@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { UsageError } from '../plants/program';
-import { addEnvFile } from '../server/env-file';
+import { addEnvFile } from '../server/settings/env-file';
 
 /** `plant-store serve`, or `plant-store` alone: runs the service as the environment configures it. */
 export function addServe(program: Command): void {

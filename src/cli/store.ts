@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { type PlantsRepository, PlantStoreError } from '../plants';
 import { OperatorError, openRepository, UsageError } from '../plants/program';
-import { readDatabase } from '../server/database.settings';
+import { readDatabase } from '../server/settings/database.settings';
 import { sizeOf } from './new-file';
 
 /**

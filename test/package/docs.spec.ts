@@ -1,6 +1,6 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { NAMES } from '../../src/server/variables';
+import { NAMES } from '../../src/server/settings/variables';
 
 const ROOT = join(__dirname, '../..');
 

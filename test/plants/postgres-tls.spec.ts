@@ -2,7 +2,7 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClientConfig } from 'pg';
 import { generate } from 'selfsigned';
-import { readDatabase } from '../../src/server/database.settings';
+import { readDatabase } from '../../src/server/settings/database.settings';
 import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
 import { useFolder } from '../support/folder';
 import { useLog } from '../support/log';

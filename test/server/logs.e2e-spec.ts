@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createLogger } from '../../src/server/logger';
-import { NestLogger } from '../../src/server/nest-logger';
+import { createLogger } from '../../src/server/watch/logger';
+import { NestLogger } from '../../src/server/watch/nest-logger';
 import { TOKEN } from '../support/application';
 import { freePort } from '../support/free-port';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';

@@ -5,7 +5,7 @@ import { CORE_SCHEMA, load, loadAll, mergeTag } from 'js-yaml';
 import type { StatefulSetSpec } from 'kubernetes-types/apps/v1';
 import type { Container, EnvVar, ServiceSpec } from 'kubernetes-types/core/v1';
 import { version } from '../../package.json';
-import { readEnvironment } from '../../src/server/environment';
+import { readEnvironment } from '../../src/server/settings/environment';
 import { TOKEN } from '../support/application';
 import { plantStore } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';

@@ -1,7 +1,7 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { LightMyRequestResponse } from 'fastify';
 import { createApplication } from '../../src/app.module';
-import { readEnvironment } from '../../src/server/environment';
+import { readEnvironment } from '../../src/server/settings/environment';
 import { type Answer, expectAsDeclared } from './contract';
 import { SqliteStore, type TestStore } from './stores';
 

@@ -1,0 +1,47 @@
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import type { FastifyReply } from 'fastify';
+import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
+import { type Caller, PlantStoreError } from '../../plants';
+import { identityOf } from '../../plants/program';
+import { MetricsController } from '../watch/metrics.controller';
+
+export interface RateLimitOptions {
+  /** Requests that a caller may make within the window, which begins with the first of them. */
+  readonly quota: number;
+  /** Seconds. */
+  readonly window: number;
+}
+
+/**
+ * Limits the requests of each caller, and reports the rest of its quota in the fields of
+ * draft-ietf-httpapi-ratelimit-headers-10, of which there are later drafts. Must run after the guard
+ * that sets the caller. Reading the metrics is not limited, so that an operator can watch a caller that
+ * uses the same token.
+ */
+export class RateLimitGuard implements CanActivate {
+  private readonly limiter: RateLimiterMemory;
+
+  constructor(private readonly options: RateLimitOptions) {
+    this.limiter = new RateLimiterMemory({ points: options.quota, duration: options.window });
+  }
+
+  /** @throws PlantStoreError when the caller has used up its quota */
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    if (context.getClass() === MetricsController) return true;
+    const http = context.switchToHttp();
+    const { caller } = http.getRequest<{ readonly caller: Caller }>();
+    const { quota, window } = this.options;
+    // When the quota is used up, it rejects with the same kind of value.
+    const state = await this.limiter
+      .consume(JSON.stringify(identityOf(caller)))
+      .catch((exceeded: unknown) => exceeded as RateLimiterRes);
+    const reset = Math.ceil(state.msBeforeNext / 1000);
+    void http.getResponse<FastifyReply>().headers({
+      'RateLimit-Policy': `"caller";q=${quota};w=${window}`,
+      RateLimit: `"caller";r=${state.remainingPoints};t=${reset}`,
+    });
+    if (state.consumedPoints <= quota) return true;
+    const headers = { 'Retry-After': String(reset) };
+    throw new PlantStoreError('tooManyRequests', undefined, { headers });
+  }
+}

@@ -1,0 +1,85 @@
+import type { RequestListener } from 'node:http';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { PlantStoreError } from '../../plants';
+import { BodyTooLargeError, NotFoundError, pathOf, securityHeaders } from '../../plants/program';
+import { Connections } from './connections';
+import { corsFields, isPreflight, logRefusedOrigins, PREFLIGHT_FIELDS } from './cors';
+import type { Settings } from '../settings/environment';
+import { createServer, limitConnections } from './http-server';
+import { dropBody } from './linger';
+import { requestId } from '../watch/request-context';
+import { listenForRequests } from './request-listener';
+import { isCreation } from './request-rules';
+
+/** The share of the shutdown time for connections; the rest is for closing the store. */
+const DRAIN_SHARE = 0.8;
+
+/**
+ * Creates the Fastify adapter of the service. The rules of a request's head apply before Fastify sees
+ * it, refusals below Nest carry the Error body, and closing answers every accepted request. Use it with
+ * Nest's `bodyParser: false`.
+ */
+export function createFastifyAdapter(settings: Settings): FastifyAdapter {
+  const { corsOrigins, shutdownTimeout, shutdownGrace } = settings;
+  const server = createServer(settings);
+  limitConnections(server, settings.maxConnections);
+  const connections = new Connections(server);
+  const adapter = new FastifyAdapter({
+    genReqId: requestId,
+    serverFactory: (handle: RequestListener) => {
+      listenForRequests(server, connections, settings, handle);
+      return server;
+    },
+    // While closing, a request on an open connection is answered like any other.
+    return503OnClosing: false,
+    // No middleware of Express runs here.
+    skipMiddie: true,
+    clientErrorHandler: (error, socket) => {
+      connections.fail(error, socket);
+    },
+  });
+
+  const instance = adapter.getInstance<FastifyInstance>();
+  logRefusedOrigins(instance, corsOrigins);
+  addHooks(instance, corsOrigins);
+  instance.addHook('preClose', () =>
+    connections.drain((shutdownTimeout - shutdownGrace) * DRAIN_SHARE),
+  );
+  return adapter;
+}
+
+function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
+  instance.addHook('onRequest', (request, reply, done) => {
+    void reply.headers({ 'X-Request-Id': request.id, ...corsFields(request.raw, origins) });
+    if (!isCreation(request.raw)) void reply.headers(securityHeaders);
+    // Until the client is asked for the body, see askForBodies().
+    if (request.headers.expect !== undefined) void reply.header('Connection', 'close');
+    if (origins.length > 0 && isPreflight(request)) {
+      void reply.code(204).headers(PREFLIGHT_FIELDS).send();
+    } else {
+      done(request.is404 ? explainNoRoute(request, instance) : undefined);
+    }
+  });
+  instance.addHook('onSend', ({ raw, body }, reply, _payload, done) => {
+    // RFC 9110 section 15.5.14. Nobody waits for the end of a body without one.
+    if (body instanceof BodyTooLargeError) void reply.header('Connection', 'close');
+    // Node.js closes the connection behind the answer. A client that still sends could not read it.
+    const isSending = !raw.complete && !raw.destroyed;
+    if (isSending && reply.getHeader('connection') === 'close') dropBody(raw, done);
+    else done();
+  });
+}
+
+/** Why no route answers a request: an unknown path, or a method that the path does not support. */
+function explainNoRoute({ url }: FastifyRequest, instance: FastifyInstance): PlantStoreError {
+  // There is nothing at the root, although it leads a browser to the documentation.
+  if (pathOf(url) === '/') return new NotFoundError();
+  // Not hasRoute(), which would read the client's path as a route pattern.
+  const allowed = instance.supportedMethods.filter((method) =>
+    Boolean(instance.findRoute({ method, url })),
+  );
+  if (allowed.length === 0) return new NotFoundError();
+  const headers = { Allow: allowed.join(', ') };
+  return new PlantStoreError('methodNotAllowed', undefined, { headers });
+}

@@ -1,0 +1,64 @@
+import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
+import { Server as HttpsServer } from 'node:https';
+import type { AddressInfo, Server } from 'node:net';
+import { getSystemErrorMessage } from 'node:util';
+import { Logger } from '@nestjs/common';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { PlantsRepository } from '../../plants';
+import { OperatorError } from '../../plants/program';
+import type { Settings } from '../settings/environment';
+import { createHealthServer } from './http-server';
+
+/**
+ * Listens on all ports that the settings name, and logs where.
+ *
+ * @throws OperatorError when an address cannot be used
+ */
+export async function listen(app: NestFastifyApplication, settings: Settings): Promise<void> {
+  const { host, port, healthPort, docs } = settings;
+  await listenOn('PORT', host, port, (address) => app.listen(port, address));
+  const logger = new Logger('PlantStore');
+  logger.log(`Listening on ${urlOf(app.getHttpServer())}`);
+  if (healthPort !== undefined) {
+    const server = createHealthServer(app.getHttpAdapter().getInstance(), settings);
+    await listenOn('HEALTH_PORT', host, healthPort, (address) =>
+      once(server.listen(healthPort, address), 'listening'),
+    );
+    logger.log(`Health and metrics are also at ${urlOf(server)}`);
+  }
+  // If the service listens on all addresses, this URL has the loopback address.
+  if (docs) logger.log(`Swagger UI is at ${await app.getUrl()}/docs`);
+  const fault = app.get(PlantsRepository).findFault();
+  if (fault) logger.warn(`Not ready, every creation is answered with 503: ${fault.message}`);
+}
+
+/** @param start begins to listen on an address */
+async function listenOn(
+  variable: string,
+  host: string,
+  port: number,
+  start: (address: string) => Promise<unknown>,
+): Promise<void> {
+  try {
+    // A single address: for a name with several, Fastify creates servers without our settings.
+    await start((await lookup(host)).address);
+  } catch (error) {
+    const cause = error as NodeJS.ErrnoException;
+    const reason = cause.errno === undefined ? cause.message : getSystemErrorMessage(cause.errno);
+    const culprit = ['EADDRINUSE', 'EACCES'].includes(cause.code ?? '') ? variable : 'HOST';
+    throw new OperatorError(
+      `Cannot listen on ${inUrl(host)}:${port}: ${reason}. Change ${culprit}.`,
+      { cause },
+    );
+  }
+}
+
+function urlOf(server: Server): string {
+  const { address, port } = server.address() as AddressInfo;
+  return `${server instanceof HttpsServer ? 'https' : 'http'}://${inUrl(address)}:${port}`;
+}
+
+function inUrl(address: string): string {
+  return address.includes(':') ? `[${address}]` : address;
+}

@@ -1,0 +1,38 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { useFolder } from '../../../test/support/folder';
+import { addEnvFile } from './env-file';
+import { OperatorError } from '../../plants/program';
+
+describe('addEnvFile', () => {
+  const file = join(useFolder(), 'service.env');
+
+  it('adds the variables of the file, as Node.js parses them, to those that the environment lacks', () => {
+    writeFileSync(
+      file,
+      '# comment\n\nPORT=1\n export HOST = "::1" # loopback\r\nTEXT="a\n no assignment\nb"\nEMPTY=\nDOCS=false\nAUTH_TOKENS=abc\n',
+    );
+    const own = { DOCS: 'true', AUTH_TOKENS: '' };
+    const environment = { ...own };
+
+    addEnvFile(file, environment);
+
+    const added = { PORT: '1', HOST: '::1', TEXT: 'a\n no assignment\nb', EMPTY: '' };
+    expect(environment).toEqual({ ...own, ...added });
+  });
+
+  it.each(['PORT 1', 'PORT: 1', '=1', 'TEXT="a"\nmore'])('refuses %j', (line) => {
+    writeFileSync(file, `HOST="a\nb"\n${line}\n`);
+    const number = line.split('\n').length + 2;
+
+    expect(() => {
+      addEnvFile(file, {});
+    }).toThrow(new OperatorError(`--env-file ${file}: line ${number} must be NAME=VALUE`));
+  });
+
+  it('refuses a file that cannot be read, with the reason', () => {
+    expect(() => {
+      addEnvFile(file, {});
+    }).toThrow(new OperatorError(`--env-file ${file} cannot be read: no such file or directory`));
+  });
+});

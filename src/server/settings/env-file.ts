@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs';
+import { getSystemErrorMessage, parseEnv } from 'node:util';
+import { OperatorError } from '../../plants/program';
+
+/** The text between quotes, which may span lines. */
+const QUOTED_VALUE = /(?<==[ \t]*)(["'`])[^]*?\1/g;
+/** An assignment, a comment or nothing. Node's parser silently ignores any other line. */
+const LINE = /^\s*(?:(?:export\s+)?[A-Za-z_]\w*\s*=.*|#.*)?$/;
+
+/**
+ * Adds the variables of a file to an environment, as Node.js parses such files. A variable that the
+ * environment has, even an empty one, stays as it is.
+ *
+ * @throws OperatorError when the file cannot be read, or has a line that assigns nothing
+ */
+export function addEnvFile(file: string, environment: NodeJS.ProcessEnv): void {
+  const content = readSettingFile(file, `--env-file ${file}`);
+  const lines = content
+    .replace(QUOTED_VALUE, (value) => value.replace(/[^\n]/g, ''))
+    .split(/\r?\n/);
+  const invalid = lines.findIndex((line) => !LINE.test(line));
+  if (invalid >= 0) {
+    throw new OperatorError(`--env-file ${file}: line ${invalid + 1} must be NAME=VALUE`);
+  }
+  for (const [name, value] of Object.entries(parseEnv(content))) environment[name] ??= value;
+}
+
+/**
+ * Reads a text file.
+ *
+ * @param setting begins the message
+ * @throws OperatorError when it cannot be read. It has the reason, but not the path, which may be a
+ *   secret given to the wrong variable.
+ */
+export function readSettingFile(path: string, setting: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    const { errno, message } = error as NodeJS.ErrnoException;
+    const reason = errno === undefined ? message : getSystemErrorMessage(errno);
+    throw new OperatorError(`${setting} cannot be read: ${reason}`);
+  }
+}

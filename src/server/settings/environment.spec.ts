@@ -1,0 +1,276 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { useFolder } from '../../../test/support/folder';
+import { readEnvironment, type Settings } from './environment';
+import { OperatorError } from '../../plants/program';
+
+const ISSUER = { AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' };
+const AUTH = { tokens: [], issuer: ISSUER.AUTH_ISSUER, audience: ['plants'] };
+const DIGEST = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad';
+
+function errorOf(environment: NodeJS.ProcessEnv): string {
+  try {
+    readEnvironment(environment);
+  } catch (error) {
+    if (error instanceof OperatorError) return error.message;
+    throw error;
+  }
+  return '';
+}
+
+describe('readEnvironment', () => {
+  it('has a default for everything', () => {
+    expect(readEnvironment({})).toEqual({
+      host: '127.0.0.1',
+      port: 3000,
+      healthPort: undefined,
+      database: { sqlite: 'data/plants.db' },
+      auth: { tokens: [] },
+      tls: undefined,
+      bodyLimit: 1_048_576,
+      headersLimit: 16_384,
+      maxConnections: 4096,
+      corsOrigins: [],
+      rateLimit: undefined,
+      headersTimeout: 10_000,
+      requestTimeout: 30_000,
+      keepAliveTimeout: 65_000,
+      shutdownGrace: 0,
+      shutdownTimeout: 10_000,
+      logLevel: 'info',
+      accessLog: false,
+      trustedProxies: [],
+      docs: true,
+      warnings: [],
+    });
+  });
+
+  it('treats an empty variable as not set', () => {
+    expect(readEnvironment({ PORT: '', HOST: ' ', AUTH_TOKENS: '' })).toEqual(readEnvironment({}));
+  });
+
+  it.each<[NodeJS.ProcessEnv, Partial<Settings>]>([
+    [{ PORT: '0' }, { port: 0 }],
+    [{ HEALTH_PORT: '9090' }, { healthPort: 9090 }],
+    [{ HOST: '::1' }, { host: '::1' }],
+    [{ HOST: '[::1]' }, { host: '::1' }],
+    [{ DATABASE_URL: 'sqlite:/var/lib/plants.db' }, { database: { sqlite: '/var/lib/plants.db' } }],
+    ...[
+      'postgres://localhost/plants',
+      'postgresql://plants:p%40ss@db.example.org:5433/plants?sslmode=verify-full',
+      'postgres://plants@[::1]:5433/plants?target_session_attrs=read-write',
+      'postgres://plants@%2Fvar%2Frun%2Fpostgresql/plants',
+      'postgres://localhost/plants?ssl=true',
+    ].map((url): [NodeJS.ProcessEnv, Partial<Settings>] => [
+      { DATABASE_URL: url },
+      { database: { postgres: url } },
+    ]),
+    [{ BODY_LIMIT: '2048' }, { bodyLimit: 2048 }],
+    [{ BODY_LIMIT: '64 KiB' }, { bodyLimit: 65_536 }],
+    [{ BODY_LIMIT: '2MiB' }, { bodyLimit: 2_097_152 }],
+    [{ TLS_CERT: 'a.pem', TLS_KEY: 'b.pem' }, { tls: { certificate: 'a.pem', key: 'b.pem' } }],
+    [{ HEADERS_LIMIT: '8KiB' }, { headersLimit: 8192 }],
+    [{ MAX_CONNECTIONS: '500' }, { maxConnections: 500 }],
+    [{ CORS_ORIGINS: 'http://localhost:5173' }, { corsOrigins: ['http://localhost:5173'] }],
+    [
+      { CORS_ORIGINS: 'https://a.b,http://[::1]' },
+      { corsOrigins: ['https://a.b', 'http://[::1]'] },
+    ],
+    [{ TRUSTED_PROXIES: '10.0.0.0/8, ::1' }, { trustedProxies: ['10.0.0.0/8', '::1'] }],
+    [{ TRUSTED_PROXIES: '192.0.2.1 fd00::/8' }, { trustedProxies: ['192.0.2.1', 'fd00::/8'] }],
+    [{ RATE_LIMIT: '100/s' }, { rateLimit: { quota: 100, window: 1 } }],
+    [{ RATE_LIMIT: '6 / m' }, { rateLimit: { quota: 6, window: 60 } }],
+    [{ RATE_LIMIT: '1/h' }, { rateLimit: { quota: 1, window: 3600 } }],
+    [{ REQUEST_TIMEOUT: '60' }, { requestTimeout: 60_000 }],
+    [{ REQUEST_TIMEOUT: '2m' }, { requestTimeout: 120_000 }],
+    [{ HEADERS_TIMEOUT: '1.5 s' }, { headersTimeout: 1500 }],
+    [{ KEEP_ALIVE_TIMEOUT: '250ms' }, { keepAliveTimeout: 250 }],
+    [{ SHUTDOWN_GRACE: '0' }, { shutdownGrace: 0 }],
+    [{ LOG_LEVEL: 'Debug' }, { logLevel: 'debug' }],
+    [{ ACCESS_LOG: 'TRUE' }, { accessLog: true }],
+    [{ DOCS: 'false' }, { docs: false }],
+    [{ AUTH_TOKENS_FILE: 'tokens.txt' }, { auth: { tokens: [], tokensFile: 'tokens.txt' } }],
+    [{ ...ISSUER, AUTH_SCOPE: 'a b' }, { auth: { ...AUTH, scope: 'a b' } }],
+    [{ ...ISSUER, AUTH_SCOPE_METRICS: 'c' }, { auth: { ...AUTH, metricsScope: 'c' } }],
+    [{ ...ISSUER, AUTH_JWKS_URL: 'http://[::1]' }, { auth: { ...AUTH, jwksUrl: 'http://[::1]' } }],
+  ])('reads %j', (environment, settings) => {
+    expect(readEnvironment(environment)).toMatchObject(settings);
+  });
+
+  it('reads tokens and digests of tokens, with scopes, and keeps the digests', () => {
+    const { auth } = readEnvironment({
+      AUTH_TOKENS: `abc scope=metrics scope=create,sha256:${DIGEST.toUpperCase()} scope=create,scope=metrics\n x`,
+    });
+
+    expect(auth.tokens).toEqual([
+      `sha256:${DIGEST} scope=create scope=metrics`,
+      `sha256:${DIGEST} scope=create scope=metrics`,
+      expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
+    ]);
+  });
+
+  /** Environments with one variable each. */
+  const each = (name: string, ...values: string[]): NodeJS.ProcessEnv[] =>
+    values.map((value) => ({ [name]: value }));
+  /** Each of the variables by itself. */
+  const alone = (variables: Record<string, string>): NodeJS.ProcessEnv[] =>
+    Object.entries(variables).flatMap(([name, value]) => each(name, value));
+
+  it.each<NodeJS.ProcessEnv>([
+    ...each('PORT', '65536', '-1', '3000x', '1e3'),
+    ...each('HEALTH_PORT', 'true', '65536'),
+    ...each('HOST', 'http://localhost', '[::1', '[localhost]'),
+    ...each('DATABASE_URL', 'plants.db', 'mysql://localhost', 'postgres:plants'),
+    ...each('DATABASE_URL', 'postgres://a:secret@localhost:port/p', 'postgres://one:70000/p'),
+    ...[
+      ...['?sslmode=prefer', '?sslmode=verify_full', '?sslmode=verify-full&sslmode=disable'],
+      ...['?sslmode=verify-full&ssl=false', '?ssl=require', '?ssl=TRUE', '?requiressl=1'],
+      ...['?target_session_attrs=standby', '?constructor=x', '#sslmode=require'],
+    ].map((end) => ({ DATABASE_URL: `postgres://localhost/plants${end}` })),
+    { DATABASE_URL_FILE: 'postgres://a:secret@b:port/c' },
+    ...each('BODY_LIMIT', '0', '1GB', '999999999 MiB'),
+    ...alone({ TLS_CERT: 'a.pem', TLS_KEY: 'b.pem', MAX_CONNECTIONS: '0', HEADERS_LIMIT: '-1' }),
+    ...each('CORS_ORIGINS', '*', 'null', 'app.example.org', 'https://app.example.org/'),
+    ...each('CORS_ORIGINS', 'https://App.example.org', 'https://app.example.org:443'),
+    ...each('CORS_ORIGINS', 'https://*.example.org/a', 'https://*.example.org', 'ftp://a.org'),
+    ...each('TRUSTED_PROXIES', 'true', '10', '0.0.0.0/0', '10.0.0.0/33', 'proxy', 'loopback', ','),
+    ...each('RATE_LIMIT', '100', '0/s', '5/d'),
+    ...alone({ SHUTDOWN_TIMEOUT: '10h', KEEP_ALIVE_TIMEOUT: '0', REQUEST_TIMEOUT: '999999999' }),
+    ...alone({ LOG_LEVEL: 'loud', ACCESS_LOG: 'yes', DOCS: '1' }),
+    ...each('AUTH_TOKENS', 'valid-secret,bäd-secret', ',', 'scope=create', 'abc scope='),
+    ...each('AUTH_TOKENS', 'abc scope=Create', 'abc scope=create,abc scope=metrics'),
+    ...each('AUTH_TOKENS', 'abc,abc scope=metrics', 'abc scope=create,metrics'),
+    ...alone({ AUTH_AUDIENCE: 'plants', AUTH_SCOPE: 'plants', AUTH_SCOPE_METRICS: 'plants' }),
+    ...alone({ AUTH_ISSUER: 'https://id.org', AUTH_JWKS_URL: 'https://id.org/keys' }),
+    ...[
+      ...['id.example.org', 'http://id.example.org', 'https://user:secret@id.example.org'],
+      ...['http://127.0.0.1.example.org', 'ftp://127.0.0.1', 'https://id.example.org/?tenant=1'],
+    ].map((url) => ({ AUTH_ISSUER: url, AUTH_AUDIENCE: 'plants' })),
+    { AUTH_JWKS_URL: 'http://id.example.org/keys', ...ISSUER },
+    { AUTH_SCOPE: 'a"b', ...ISSUER },
+    { AUTH_SCOPE_METRICS: 'a"b', ...ISSUER },
+    { SHUTDOWN_GRACE: '10', SHUTDOWN_TIMEOUT: '10' },
+    { HEADERS_TIMEOUT: '20', REQUEST_TIMEOUT: '10' },
+  ])('refuses %j, and names the variable but no secret', (environment) => {
+    const error = errorOf(environment);
+
+    expect(error).toContain(Object.keys(environment)[0]);
+    expect(error).not.toContain('secret');
+  });
+
+  const IN_MEMORY =
+    'must name a file: a database in memory loses all plants when the service stops';
+  const ONE_HOST =
+    'must name one host: put a proxy such as HAProxy in front of several, as docs/postgresql.md shows';
+  const BRACKETS = 'must have brackets around an IPv6 address, for example [::1]:5432';
+
+  it.each([
+    ['postgres://a/b?sslmod=x', 'has the unknown parameter sslmod: did you mean sslmode?'],
+    ['postgres://a/b?SSLMODE=x', 'has the unknown parameter SSLMODE: did you mean sslmode?'],
+    [
+      'postgres://a/b?sslmode=require&lsmode=x',
+      'has the unknown parameter lsmode: known parameters are sslmode, ssl, ',
+    ],
+    ['postgres://a/b?pass@word', 'has an unknown parameter'],
+    ['postgres://a:b@::1/p', BRACKETS],
+    ['postgres://a:b@::1:5432/p', BRACKETS],
+    ['postgres://one,two/plants', ONE_HOST],
+    ['postgres://one:5432,[::1]:5433/plants', ONE_HOST],
+    ['postgres://one/plants?host=two&host=three', ONE_HOST],
+    ['postgres:///plants?host=one,two', ONE_HOST],
+    ['sqlite::memory:', IN_MEMORY],
+    ['sqlite::memory:?cache=shared', IN_MEMORY],
+    ['sqlite:file::memory:?cache=shared&mode=memory', IN_MEMORY],
+    ['sqlite:file:p.db', 'must be the path of a file, such as data/plants.db, without a scheme'],
+    ['sqlite:plants.db?mode=ro', 'must not have parameters after sqlite:PATH'],
+    ['sqlite:', 'must name a file, such as data/plants.db'],
+  ])('refuses the URL %s with the reason', (url, fault) => {
+    const error = errorOf({ DATABASE_URL: url });
+
+    expect(error.startsWith(`DATABASE_URL ${fault}`)).toBe(true);
+    expect(error).not.toContain('\n');
+  });
+
+  describe('DATABASE_URL_FILE', () => {
+    const file = join(useFolder(), 'secret');
+
+    it('is read again for each new pool, and refused while it is invalid', () => {
+      writeFileSync(file, 'postgres://a:old@localhost/plants\n');
+      const { database } = readEnvironment({ DATABASE_URL_FILE: file });
+      const { postgres } = database as { postgres: { connectionString: string } };
+      expect(postgres.connectionString).toBe('postgres://a:old@localhost/plants');
+
+      writeFileSync(file, 'postgres://a:50%off@elsewhere/plants');
+      expect(postgres.connectionString).toBe('postgres://a:50%off@elsewhere/plants');
+      writeFileSync(file, 'sqlite:plants.db');
+      expect(() => postgres.connectionString).toThrow('DATABASE_URL_FILE names SQLite now');
+    });
+
+    it('is refused beside DATABASE_URL', () => {
+      expect(errorOf({ DATABASE_URL: 'sqlite:a.db', DATABASE_URL_FILE: file })).toBe(
+        'DATABASE_URL_FILE and DATABASE_URL must not both be set',
+      );
+    });
+
+    it.each([
+      ['postgres://a:secret@b:port/c', /^DATABASE_URL_FILE must be sqlite:PATH, or postgres:/],
+      ['postgres://a:secret@b/c?sslmod=x', /^DATABASE_URL_FILE has the unknown parameter sslmod:/],
+      ['', /^DATABASE_URL_FILE must be sqlite:PATH/],
+      [undefined, /^DATABASE_URL_FILE cannot be read: no such file or directory$/],
+    ])('is refused when the file has %j', (content, fault) => {
+      if (content !== undefined) writeFileSync(file, content);
+
+      expect(errorOf({ DATABASE_URL_FILE: file })).toMatch(fault);
+      expect(errorOf({ DATABASE_URL_FILE: file })).not.toContain('secret@');
+    });
+  });
+
+  it('refuses unknown variables that begin with AUTH_, and names each', () => {
+    expect(
+      errorOf({ AUTH_TOKEN: 'secret', AUTH_JWKS_URI: 'x', AUTH_USER: 'x' }).split('\n'),
+    ).toEqual([
+      'AUTH_TOKEN is an unknown variable: did you mean AUTH_TOKENS?',
+      'AUTH_JWKS_URI is an unknown variable: did you mean AUTH_JWKS_URL?',
+      expect.stringMatching(
+        /^AUTH_USER is an unknown variable: known variables are AUTH_TOKENS, AUTH_TOKENS_FILE, /,
+      ),
+    ]);
+  });
+
+  it.each([
+    ...['AUTH_SERVICE_HOST', 'AUTH_SERVICE_PORT', 'AUTH_SERVICE_PORT_HTTP', 'AUTH_PORT'],
+    ...['AUTH_PORT_80_TCP', 'AUTH_PORT_80_TCP_ADDR', 'AUTH_DB_SERVICE_HOST'],
+  ])('ignores %s, which Kubernetes sets for a Service named auth', (name) => {
+    expect(readEnvironment({ [name]: 'tcp://10.0.0.1:80' })).toEqual(readEnvironment({}));
+  });
+
+  it('warns of variables that are nearly those of the service', () => {
+    const misspelled = { DATABSE_URL: 'x', POTR: '1', acces_log: 'true', NODE_EN: 'production' };
+    const environment = { ...misspelled, LOG_LEVELS: '', PATH: '/bin', USER: 'x' };
+
+    expect(readEnvironment(environment).warnings).toEqual([
+      'DATABSE_URL is set but has no effect: did you mean DATABASE_URL?',
+      'POTR is set but has no effect: did you mean PORT?',
+      'acces_log is set but has no effect: did you mean ACCESS_LOG?',
+      'NODE_EN is set but has no effect: did you mean NODE_ENV?',
+    ]);
+  });
+
+  it('names all invalid variables, one per line', () => {
+    expect(errorOf({ PORT: 'x', DOCS: 'x', BODY_LIMIT: 'x' }).split('\n')).toEqual([
+      'PORT must be a port from 0 to 65535',
+      'BODY_LIMIT must be a size above zero and up to 256 MiB: bytes, or a number with the unit KiB or MiB',
+      'DOCS must be true or false',
+    ]);
+  });
+
+  it.each<[NodeJS.ProcessEnv, string]>([
+    [{}, 'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production'],
+    [{ AUTH_TOKENS: 'bäd' }, expect.stringMatching(/^AUTH_TOKENS: token 1 must .*$/) as string],
+    [{ AUTH_TOKENS: 'abc' }, ''],
+    [{ AUTH_TOKENS_FILE: 'tokens.txt' }, ''],
+    [ISSUER, ''],
+  ])('asks for tokens in production: %j', (environment, error) => {
+    expect(errorOf({ NODE_ENV: 'production', ...environment })).toEqual(error);
+  });
+});

@@ -1,0 +1,79 @@
+import {
+  isAuthConfigured,
+  OperatorError,
+  OptionError,
+  type ServiceAuthOptions,
+  validateAuthOptions,
+} from '../../plants/program';
+import { DEFAULT_DATABASE, type DatabaseSettings, readDatabase } from './database.settings';
+import type { TlsFiles } from '../edge/tls';
+import { AUTH, findMisspelled, OTHERS, readVariables, SETTINGS, type Values } from './variables';
+
+/** The settings of the standalone service. */
+export interface Settings extends Values<typeof SETTINGS> {
+  readonly database: DatabaseSettings;
+  /** Its tokens are digests. */
+  readonly auth: ServiceAuthOptions;
+  /** Undefined for HTTP. */
+  readonly tls: TlsFiles | undefined;
+  /** Warnings about the environment, for the log: one sentence each. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Reads the settings from an environment. An empty variable counts as not set.
+ *
+ * @throws OperatorError when any variable is invalid; the message never shows a secret
+ */
+export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
+  const faults: string[] = [];
+  const settings = readVariables(SETTINGS, environment, faults);
+  let database: DatabaseSettings = DEFAULT_DATABASE;
+  try {
+    database = readDatabase(environment);
+  } catch (error) {
+    faults.push((error as Error).message);
+  }
+  const auth = readVariables(AUTH, environment, faults);
+  const { certificate, key, nodeEnv } = readVariables(OTHERS, environment, faults);
+  const tls = certificate && key ? { certificate, key } : undefined;
+  const warnings = findMisspelled(environment, faults);
+  const authNames = Object.entries(AUTH).map(([option, { name }]) => [option, name] as const);
+  faults.push(...validateAuthOptions(auth, Object.fromEntries(authNames)));
+  if (tls === undefined && (certificate ?? key)) {
+    faults.push('TLS_CERT and TLS_KEY must both be set, or neither');
+  }
+  if (settings.headersTimeout > settings.requestTimeout) {
+    faults.push('HEADERS_TIMEOUT must not be longer than REQUEST_TIMEOUT');
+  }
+  if (settings.shutdownGrace >= settings.shutdownTimeout) {
+    faults.push('SHUTDOWN_GRACE must be shorter than SHUTDOWN_TIMEOUT');
+  }
+  // An invalid AUTH_TOKENS has been reported already.
+  const hasTokens = isAuthConfigured(auth) || environment.AUTH_TOKENS?.trim();
+  if (nodeEnv === 'production' && !hasTokens) {
+    faults.push(
+      'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production',
+    );
+  }
+  if (faults.length > 0) throw new OperatorError(faults.join('\n'));
+  return Object.freeze({ ...settings, database, auth, tls, warnings });
+}
+
+/** The variables that set options of the module. */
+const VARIABLE_OF: Partial<Record<string, string>> = {
+  sqlite: 'DATABASE_URL',
+  postgres: 'DATABASE_URL',
+  'auth.tokensFile': 'AUTH_TOKENS_FILE',
+};
+
+/** What an operator is shown of an error: a sentence, or all of an error of the program. */
+export function describeForOperator(error: unknown): unknown {
+  if (error instanceof OptionError) {
+    return error.sentence.replace(/\.$/, ` (${VARIABLE_OF[error.option] ?? error.option}).`);
+  }
+  if (error instanceof OperatorError) return error.message;
+  // An error of the operating system or of SQLite says enough by itself.
+  const isOutside = error instanceof Error && ('syscall' in error || 'errcode' in error);
+  return isOutside ? error.message : error;
+}

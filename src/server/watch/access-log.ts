@@ -1,0 +1,43 @@
+import type { IncomingMessage } from 'node:http';
+import proxyAddress from '@fastify/proxy-addr';
+import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import { pathOf } from '../../plants/program';
+import { observeAnswers } from './answered-requests';
+import { requestFields } from './request-context';
+
+/**
+ * Writes one line a request, once it is answered. It says from which address the request came. That of
+ * a creation says who created what, and with which outcome.
+ *
+ * @param trustedProxies addresses and ranges of proxies whose `X-Forwarded-For` counts
+ */
+export function logAccess(
+  instance: FastifyInstance,
+  logger: Logger,
+  trustedProxies: readonly string[],
+): void {
+  // Fastify's own, because what is refused before a router has no request of Fastify's.
+  const isTrusted = proxyAddress.compile([...trustedProxies]);
+  const addresses = new WeakMap<IncomingMessage, string>();
+  instance.addHook('onRequest', ({ raw }, _reply, done) => {
+    // A connection that its client has closed has no address any more.
+    addresses.set(raw, proxyAddress(raw, isTrusted));
+    done();
+  });
+  observeAnswers(instance, ({ id, raw, caller, plantId, outcome, status, ms }) => {
+    const fields = {
+      ip: addresses.get(raw) ?? proxyAddress(raw, isTrusted),
+      method: raw.method,
+      path: pathOf(raw.url ?? ''),
+      caller: caller?.name,
+      issuer: caller?.issuer,
+      // A string, because programs that read logs round numbers beyond 2^53.
+      id: plantId?.toString(),
+      outcome,
+      status,
+      ms,
+    };
+    logger.info({ ...requestFields({ id, raw }), ...fields }, 'request');
+  });
+}

@@ -1,0 +1,126 @@
+import { promisify } from 'node:util';
+import { Injectable } from '@nestjs/common';
+import type { FastifyInstance } from 'fastify';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
+import { errorCatalogue, PlantsRepository } from '../../plants';
+import {
+  type BatchEvent,
+  batchChannel,
+  type CatalogueEntry,
+  errorChannel,
+  type ErrorEvent,
+} from '../../plants/program';
+import { observeAnswers, subscribe } from './answered-requests';
+import { packageVersion } from '../settings/versions';
+
+/** Upper bounds of the buckets of durations, in seconds. */
+const DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** The labels of requests that reached no route. A client must not choose a label. */
+const UNMATCHED = { method: 'any', route: 'none' };
+
+/** Default metrics whose names break Prometheus' own rules: gauges as totals, and types in a name. */
+const MISNAMED = /^nodejs_(active_\w+_total|eventloop_utilization_\w+)$/;
+
+/** The metrics of the service, for Prometheus. */
+@Injectable()
+export class Metrics {
+  readonly registry = new Registry();
+  private readonly registers = [this.registry];
+  private readonly creations = new Counter({
+    name: 'plant_store_creations_total',
+    help: 'Creations by outcome.',
+    labelNames: ['outcome'],
+    registers: this.registers,
+  });
+  private readonly errors = new Counter({
+    name: 'plant_store_errors_total',
+    help: 'Errors answered, by number.',
+    labelNames: ['error'],
+    registers: this.registers,
+  });
+  private readonly requestDuration = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Seconds from receiving the head of a request to sending its answer.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: DURATIONS,
+    registers: this.registers,
+  });
+  private readonly batchSize = new Histogram({
+    name: 'plant_store_batch_size',
+    help: 'Plants handed to the database in one commit.',
+    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
+    registers: this.registers,
+  });
+  private readonly commitDuration = new Histogram({
+    name: 'plant_store_commit_duration_seconds',
+    help: 'How long a commit took, the sync to the disk included, in seconds.',
+    buckets: DURATIONS,
+    registers: this.registers,
+  });
+
+  constructor(plants: PlantsRepository) {
+    // Samples of the event loop's utilization serve only metrics that are removed below.
+    collectDefaultMetrics({ register: this.registry, eventLoopUtilizationTimeout: 3_600_000 });
+    for (const { name } of this.registry.getMetricsAsArray()) {
+      if (MISNAMED.test(name)) this.registry.removeSingleMetric(name);
+    }
+    // A counter that begins at its first event has no increase from zero.
+    for (const { error, outcome } of Object.values<CatalogueEntry>(errorCatalogue)) {
+      this.errors.inc({ error }, 0);
+      if (outcome !== undefined) this.creations.inc({ outcome }, 0);
+    }
+    for (const outcome of ['created', 'replayed']) this.creations.inc({ outcome }, 0);
+    this.gauge('plant_store_queue_length', 'Plants that wait to be handed to the database.', () =>
+      plants.queueLength(),
+    );
+    this.gauge('plant_store_ready', 'Whether the store takes plants: 1 or 0.', () =>
+      Number(plants.isReady()),
+    );
+    new Gauge({
+      name: 'plant_store_build_info',
+      help: 'The version of the service, as a label; always 1.',
+      labelNames: ['version'],
+      registers: this.registers,
+    }).set({ version: packageVersion() }, 1);
+  }
+
+  /** Measures every answered request, and counts connections. Call it before routes are added. */
+  measure(instance: FastifyInstance): void {
+    observeAnswers(instance, ({ raw: { method }, route, status, ms, outcome }) => {
+      const labels = route === undefined ? UNMATCHED : { method, route };
+      this.requestDuration.observe({ ...labels, status }, ms / 1000);
+      if (outcome !== undefined) this.creations.inc({ outcome });
+    });
+    subscribe(instance, errorChannel, (message) => {
+      this.errors.inc({ error: (message as ErrorEvent).error.error });
+    });
+    subscribe(instance, batchChannel, (message) => {
+      const { items, duration } = message as BatchEvent;
+      this.batchSize.observe(items);
+      this.commitDuration.observe(duration / 1000);
+    });
+    const connections = promisify(instance.server.getConnections.bind(instance.server));
+    this.gauge('http_open_connections', 'Connections that are open.', connections);
+    const dropped = new Counter({
+      name: 'http_dropped_connections_total',
+      help: 'New connections closed because too many were open.',
+      registers: this.registers,
+    });
+    instance.server.on('drop', () => {
+      dropped.inc();
+    });
+  }
+
+  /** Adds a gauge that is read whenever the metrics are. */
+  private gauge(name: string, help: string, read: () => number | Promise<number>): void {
+    new Gauge({
+      name,
+      help,
+      registers: this.registers,
+      async collect() {
+        this.set(await read());
+      },
+    });
+  }
+}
