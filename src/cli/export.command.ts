@@ -1,7 +1,7 @@
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
-import type { Plant, PlantsRepository } from '../plants';
+import type { Plant, PlantsRepository } from '../plants/program';
 import { withInterrupts } from './interrupt';
 import { writeNewFile } from './new-file';
 import { Progress } from './progress';

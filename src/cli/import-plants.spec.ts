@@ -6,7 +6,7 @@ import {
   OutcomeUnknownError,
   PlantStoreError,
   UnavailableError,
-} from '../plants';
+} from '../plants/program';
 
 /** Imports a file, and returns the counts, in their order, and what was reported. */
 async function imported(

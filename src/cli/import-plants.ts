@@ -1,13 +1,16 @@
 import { isUtf8 } from 'node:buffer';
 import { setTimeout } from 'node:timers/promises';
 import {
+  hasSameContent,
+  NotJsonError,
   OutcomeUnknownError,
+  parseCandidate,
   type Plant,
-  PlantStoreError,
   type PlantsRepository,
+  PlantStoreError,
+  toNewPlant,
   UnavailableError,
-} from '../plants';
-import { hasSameContent, NotJsonError, parseCandidate, toNewPlant } from '../plants/program';
+} from '../plants/program';
 import { type Line, readLines } from './lines';
 import { reasonOf } from './store';
 

@@ -1,8 +1,13 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
-import { type PlantsRepository, PlantStoreError } from '../plants';
-import { OperatorError, openRepository, UsageError } from '../plants/program';
+import {
+  openRepository,
+  OperatorError,
+  type PlantsRepository,
+  PlantStoreError,
+  UsageError,
+} from '../plants/program';
 import { readDatabase } from '../server/settings/database.settings';
 import { sizeOf } from './new-file';
 

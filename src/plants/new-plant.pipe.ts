@@ -1,24 +1,22 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { Inject, Injectable, Logger, ValidationPipe } from '@nestjs/common';
+import {
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  Logger,
+  type PipeTransform,
+} from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import * as transformerPackage from 'class-transformer';
-import * as validatorPackage from 'class-validator';
-import { NewPlantDto } from './dto/plant.dto';
+import type { NewPlantDto } from './dto/plant.dto';
 import { InvalidPlantError, NotJsonError } from './errors/errors';
+import { BodyMemory } from './host/body-memory';
+import { bodyOf } from './host/fastify';
 import { keepParsersAway } from './host/own-body';
 import { readBody } from './host/read-body';
 import { assertJsonContent } from './http/media-type';
-import { type HostRequest, nodeRequest } from './http/request';
-import {
-  candidateOf,
-  copyPlant,
-  isNewPlant,
-  type NewPlantCandidate,
-  parseCandidate,
-  toInvalidPlantError,
-  withoutDepth,
-} from './new-plant';
+import { type HostRequest, type HostResponse, nodeRequest, nodeResponse } from './http/request';
+import { candidateOf, type NewPlantCandidate, parseCandidate, toNewPlant } from './new-plant';
 import { validationChannel } from './plants.channels';
 import { BODY_LIMIT } from './plants.options';
 
@@ -26,55 +24,45 @@ import { BODY_LIMIT } from './plants.options';
  * Reads the content of a request as a {@link NewPlantDto}, exactly, or refuses it. Members that the
  * contract does not name are ignored; of a member given twice the last one counts.
  *
- * A plant that meets the rules is recognised at once. class-validator explains every refusal, by the
- * decorators of the DTO.
- *
  * @throws PlantStoreError when the content is not declared as plain JSON in UTF-8
  * @throws NotJsonError when it is not JSON
  * @throws BodyTooLargeError when it is larger than the limit
+ * @throws UnavailableError when there is no memory for it
  * @throws InvalidPlantError when it is JSON of another shape
  */
 @Injectable()
-export class NewPlantPipe extends ValidationPipe {
+export class NewPlantPipe implements PipeTransform<ExecutionContext> {
   private readonly logger = new Logger('PlantsModule');
   private hasWarned = false;
 
   constructor(
     @Inject(BODY_LIMIT) private readonly limit: number,
+    private readonly memory: BodyMemory,
     host: HttpAdapterHost,
   ) {
-    super({
-      expectedType: NewPlantDto,
-      validateCustomDecorators: true,
-      transform: true,
-      exceptionFactory: toInvalidPlantError,
-      transformerPackage,
-      validatorPackage,
-    });
-    keepParsersAway(host, limit);
+    keepParsersAway(host);
   }
 
-  override async transform(request: HostRequest): Promise<NewPlantDto> {
+  async transform(context: ExecutionContext): Promise<NewPlantDto> {
+    const http = context.switchToHttp();
+    const request = http.getRequest<HostRequest>();
     const message = nodeRequest(request);
     assertJsonContent(message);
-    const content = await this.contentOf(request);
-    const validate = (): Promise<NewPlantDto> => this.validateContent(content, message);
-    const newPlant = await (validationChannel.hasSubscribers
-      ? validationChannel.tracePromise(validate, {})
-      : validate());
+    const content = await this.contentOf(request, http.getResponse<HostResponse>());
+    const newPlant = validationChannel.traceSync(() => validate(content, message), {});
     // For logs, as the caller is.
     request.plantId = newPlant.id;
     return newPlant;
   }
 
   /** The bytes of the body; what a parser has made of them, if one of the host was faster. */
-  private async contentOf(request: HostRequest): Promise<unknown> {
-    const content = request.rawBody ?? request.body;
-    if (Buffer.isBuffer(content)) return content;
-    if (content instanceof Error) throw content;
+  private contentOf(request: HostRequest, response: HostResponse): unknown {
     const message = nodeRequest(request);
-    if (!message.readableDidRead) return readBody(message, this.limit);
-    if (!this.hasWarned) {
+    if (!bodyOf(message).readableDidRead) {
+      return readBody(message, nodeResponse(response), this.limit, this.memory);
+    }
+    const content = request.rawBody ?? request.body;
+    if (!Buffer.isBuffer(content) && !this.hasWarned) {
       this.hasWarned = true;
       this.logger.warn(
         `Middleware of the application parses the bodies of requests to ${message.url ?? ''} before PlantsModule can read them. So ids above 2^53 are refused, and PlantsModule does not answer malformed JSON. Exclude this path from middleware that reads bodies, or create the application with rawBody: true.`,
@@ -82,12 +70,10 @@ export class NewPlantPipe extends ValidationPipe {
     }
     return content;
   }
+}
 
-  private async validateContent(content: unknown, message: IncomingMessage): Promise<NewPlantDto> {
-    const candidate = Buffer.isBuffer(content) ? readBytes(content) : readParsed(content, message);
-    if (isNewPlant(candidate)) return copyPlant(candidate);
-    return super.transform(withoutDepth(candidate), { type: 'custom' }) as Promise<NewPlantDto>;
-  }
+function validate(content: unknown, message: IncomingMessage): NewPlantDto {
+  return toNewPlant(Buffer.isBuffer(content) ? readBytes(content) : readParsed(content, message));
 }
 
 function readBytes(bytes: Buffer): NewPlantCandidate {

@@ -1,8 +1,8 @@
 import { plainToInstance } from 'class-transformer';
-import { type ValidationError, validateSync } from 'class-validator';
-import { isExactText, NewPlantDto } from './dto/plant.dto';
+import { validateSync } from 'class-validator';
+import { compileRules } from './dto/compile-rules';
+import { NewPlantDto } from './dto/plant.dto';
 import { InvalidPlantError, NotJsonError } from './errors/errors';
-import { isInt64 } from './int64';
 import { exactId } from './json';
 import type { Plant } from './plant';
 
@@ -30,42 +30,29 @@ export function candidateOf(value: unknown): NewPlantCandidate {
 }
 
 /**
- * Whether a candidate meets the rules on {@link NewPlantDto}: the verdict of class-validator, which
- * needs some twenty times as long for it and is asked only to explain a refusal.
- */
-export function isNewPlant(candidate: NewPlantCandidate): candidate is Plant {
-  const { id, name, tag } = candidate;
-  return isInt64(id) && isExactText(name) && (tag === undefined || isExactText(tag));
-}
-
-/**
- * Copies the three members of a candidate that meets the rules.
+ * Copies the three members of a candidate that keeps the rules of {@link NewPlantDto}. class-validator
+ * explains a refusal, in the words of the decorators.
  *
  * @throws InvalidPlantError naming each member at fault and why
  */
 export function toNewPlant({ id, name, tag }: NewPlantCandidate): NewPlantDto {
   // What is checked is what is copied: members may be accessors.
-  const candidate = { id, name, tag };
-  if (isNewPlant(candidate)) return copyPlant(candidate);
-  throw toInvalidPlantError(validateSync(plainToInstance(NewPlantDto, withoutDepth(candidate))));
+  const candidate = tag === undefined ? { id, name } : { id, name, tag };
+  if (keepsRules(candidate)) return Object.assign(new NewPlantDto(), candidate);
+  const errors = validateSync(plainToInstance(NewPlantDto, withoutDepth(candidate)));
+  const reasons = errors.flatMap(({ constraints = {} }) => Object.values(constraints));
+  throw new InvalidPlantError(`Not a NewPlant: ${reasons.join('; ')}.`);
 }
 
-export function copyPlant({ id, name, tag }: Plant): NewPlantDto {
-  const members = tag === undefined ? { id, name } : { id, name, tag };
-  return Object.assign(new NewPlantDto(), members);
-}
+const keepsRules = compileRules(NewPlantDto);
 
 /** Replaces objects by empty ones: class-transformer would follow them to any depth. */
-export function withoutDepth({ id, name, tag }: NewPlantCandidate): NewPlantCandidate {
-  const flatten = (value: unknown): unknown =>
-    typeof value === 'object' && value !== null ? {} : value;
-  return { id: flatten(id), name: flatten(name), tag: flatten(tag) };
-}
-
-/** The refusal for what class-validator has found, in the words of the decorators. */
-export function toInvalidPlantError(errors: readonly ValidationError[]): InvalidPlantError {
-  const reasons = errors.flatMap(({ constraints = {} }) => Object.values(constraints));
-  return new InvalidPlantError(`Not a NewPlant: ${reasons.join('; ')}.`);
+function withoutDepth(candidate: NewPlantCandidate): object {
+  const entries = Object.entries(candidate).map(([name, value]): [string, unknown] => [
+    name,
+    typeof value === 'object' && value !== null ? {} : value,
+  ]);
+  return Object.fromEntries(entries);
 }
 
 function parseJson(text: string): unknown {

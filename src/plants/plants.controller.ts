@@ -10,13 +10,13 @@ import {
   UseFilters,
   UseGuards,
 } from '@nestjs/common';
-import type { Caller } from './auth/caller';
+import { type Caller, CallerOfRequest } from './auth/caller';
 import { ApiErrorResponses } from './dto/error.dto';
 import { NewPlantDto, newPlantExamples, PlantDto, plantExamples } from './dto/plant.dto';
 import { ReadsBody } from './host/own-body';
 import { ErrorFilter } from './http/error.filter';
-import { CallerOfRequest, HttpRequest, IdempotencyKey } from './http/request';
-import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED } from './idempotency-key';
+import { HttpContext } from './http/request';
+import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IdempotencyKey } from './idempotency-key';
 import { NewPlantPipe } from './new-plant.pipe';
 import { PlantsService } from './plants.service';
 import {
@@ -93,7 +93,7 @@ export class PlantsController {
     examples: plantExamples,
   })
   async create(
-    @HttpRequest(NewPlantPipe) newPlant: NewPlantDto,
+    @HttpContext(NewPlantPipe) newPlant: NewPlantDto,
     @IdempotencyKey() idempotencyKey: string | undefined,
     @CallerOfRequest() caller: Caller | undefined,
     @Res({ passthrough: true }) response: HostResponse,

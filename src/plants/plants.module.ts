@@ -2,50 +2,80 @@ import {
   type ConfigurableModuleAsyncOptions,
   ConfigurableModuleBuilder,
   type DynamicModule,
+  Inject,
   Module,
+  Optional,
+  type Provider,
 } from '@nestjs/common';
 import { BearerGuard } from './auth/bearer.guard';
 import { TokenVerifier } from './auth/token-verifier';
+import { BodyMemory } from './host/body-memory';
 import { PlantsController, ROUTE_GUARD } from './plants.controller';
 import {
   BODY_LIMIT,
   checkForRoot,
   checkForRootAsync,
-  checkOptions,
   DEFAULT_EXTRAS,
-  PLANTS_EXTRAS,
   PLANTS_OPTIONS,
   type PlantsModuleExtras,
   type PlantsModuleOptions,
 } from './plants.options';
-import { bodyLimitOf, createVerifier, openStore } from './plants.providers';
+import {
+  createVerifier,
+  openStore,
+  type ResolvedOptions,
+  resolveOptions,
+} from './plants.providers';
 import { PlantsRepository } from './plants.repository';
 import { PlantsService } from './plants.service';
 
-const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
-  new ConfigurableModuleBuilder<PlantsModuleOptions>()
-    .setClassMethodName('forRoot')
-    .setExtras<PlantsModuleExtras>(DEFAULT_EXTRAS, (definition, extras) => ({
-      ...definition,
-      imports: [...(definition.imports ?? []), ...extras.imports],
-      providers: [
-        ...(definition.providers ?? []),
-        { provide: PLANTS_EXTRAS, useValue: extras },
-        ...(extras.repository
-          ? [{ provide: PlantsRepository, useExisting: extras.repository }]
-          : []),
-        ...(extras.guard
-          ? [extras.guard, { provide: ROUTE_GUARD, useExisting: extras.guard }]
-          : []),
-        ...(extras.guard === false
-          ? [{ provide: ROUTE_GUARD, useValue: { canActivate: () => true } }]
-          : []),
-      ],
-    }))
-    .build();
+/** The injection token of the options as the host or its factory gives them. */
+const GIVEN_OPTIONS = Symbol('PlantsModule.givenOptions');
 
-/** A host that imports only the class gives no options. */
-const OPTIONS_AND_EXTRAS = [{ token: MODULE_OPTIONS_TOKEN, optional: true }, PLANTS_EXTRAS];
+const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOptions>({
+  optionsInjectionToken: GIVEN_OPTIONS,
+})
+  .setClassMethodName('forRoot')
+  .setExtras<PlantsModuleExtras>(DEFAULT_EXTRAS, (definition, extras) => ({
+    ...definition,
+    imports: [...(definition.imports ?? []), ...extras.imports],
+    controllers: [PlantsController],
+    providers: [
+      ...(definition.providers ?? []),
+      {
+        provide: PLANTS_OPTIONS,
+        inject: [GIVEN_OPTIONS],
+        useFactory: (options: unknown) => resolveOptions(options, extras),
+      },
+      {
+        provide: BODY_LIMIT,
+        inject: [PLANTS_OPTIONS],
+        useFactory: ({ bodyLimit }: ResolvedOptions) => bodyLimit,
+      },
+      BodyMemory,
+      ...guardOf(extras),
+      storeOf(extras),
+      PlantsService,
+    ],
+    exports: [PlantsService, PlantsRepository],
+  }))
+  .build();
+
+/** What decides who may create plants: bearer tokens, a guard of the host, or nothing here. */
+function guardOf({ guard }: PlantsModuleExtras): Provider[] {
+  if (guard === false) return [{ provide: ROUTE_GUARD, useValue: { canActivate: () => true } }];
+  if (guard) return [guard, { provide: ROUTE_GUARD, useExisting: guard }];
+  return [
+    { provide: TokenVerifier, inject: [PLANTS_OPTIONS], useFactory: createVerifier },
+    { provide: ROUTE_GUARD, useClass: BearerGuard },
+  ];
+}
+
+/** Where plants are stored: in a repository of the host, or in SQLite or PostgreSQL. */
+function storeOf({ repository }: PlantsModuleExtras): Provider {
+  if (repository) return { provide: PlantsRepository, useExisting: repository };
+  return { provide: PlantsRepository, inject: [PLANTS_OPTIONS], useFactory: openStore };
+}
 
 /**
  * The feature that a host mounts: `POST /plants` and all it needs. Nothing in it is global; guard,
@@ -57,21 +87,17 @@ const OPTIONS_AND_EXTRAS = [{ token: MODULE_OPTIONS_TOKEN, optional: true }, PLA
  * export class AppModule {}
  * ```
  */
-@Module({
-  controllers: [PlantsController],
-  providers: [
-    { provide: PLANTS_EXTRAS, useValue: DEFAULT_EXTRAS },
-    { provide: PLANTS_OPTIONS, inject: OPTIONS_AND_EXTRAS, useFactory: checkOptions },
-    { provide: BODY_LIMIT, inject: [PLANTS_OPTIONS], useFactory: bodyLimitOf },
-    { provide: TokenVerifier, inject: [PLANTS_OPTIONS, PLANTS_EXTRAS], useFactory: createVerifier },
-    { provide: ROUTE_GUARD, useClass: BearerGuard },
-    // The verifier comes first: invalid options must not leave an open store behind.
-    { provide: PlantsRepository, inject: [PLANTS_OPTIONS, TokenVerifier], useFactory: openStore },
-    PlantsService,
-  ],
-  exports: [PlantsService, PlantsRepository],
-})
+@Module({})
 export class PlantsModule extends ConfigurableModuleClass {
+  /** @throws TypeError when the host has imported the class alone, without options */
+  constructor(@Optional() @Inject(PLANTS_OPTIONS) options?: ResolvedOptions) {
+    super();
+    if (options !== undefined) return;
+    throw new TypeError(
+      'PlantsModule: there are no options. Import PlantsModule.forRoot(), not PlantsModule alone.',
+    );
+  }
+
   /**
    * Mounts the module. Outside production every option has a default.
    *

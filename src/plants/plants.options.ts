@@ -1,14 +1,12 @@
 import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
-import type { AuthOptions } from './auth/auth.options';
+import { type AuthOptions, isAuthConfigured, validateAuthOptions } from './auth/auth.options';
 import { findNearMatch } from './near-match';
 import type { PlantsRepository } from './plants.repository';
 
-/** The injection token of the options of the host, once they are checked. */
+/** The injection token of the options of the host, checked and with their defaults. */
 export const PLANTS_OPTIONS = Symbol('PlantsModule.options');
-/** The injection token of the extras: the options that are given beside a factory. */
-export const PLANTS_EXTRAS = Symbol('PlantsModule.extras');
 /** The injection token of the largest body, in bytes. */
 export const BODY_LIMIT = Symbol('PlantsModule.bodyLimit');
 
@@ -129,26 +127,28 @@ export function checkForRootAsync<T extends object>(options: T): T {
 
 /** @throws TypeError saying which of the host's options is wrong */
 export function checkOptions(
-  options: PlantsModuleOptions | undefined,
+  given: unknown,
   { repository, guard }: PlantsModuleExtras,
 ): PlantsModuleOptions {
-  if (typeof options !== 'object' || (options as object | null) === null) {
-    throw new TypeError(
-      'PlantsModule: there are no options. Import PlantsModule.forRoot(), not PlantsModule alone; a factory must return an object of options.',
-    );
+  if (typeof given !== 'object' || given === null) {
+    throw new TypeError('PlantsModule: a factory must return an object of options.');
   }
-  const misplaced = EXTRAS.find((name) => name in options);
+  const misplaced = EXTRAS.find((name) => name in given);
   if (misplaced !== undefined) {
     throw new TypeError(
       `PlantsModule: "${misplaced}" is no option of the factory: put it beside "useFactory".`,
     );
   }
-  assertNames(options, OPTIONS);
-  const { sqlite, postgres, auth } = options;
+  assertNames(given, OPTIONS);
+  const options: PlantsModuleOptions = given;
+  const { sqlite, postgres, auth, bodyLimit = 1 } = options;
   if (auth !== undefined) checkAuth(auth);
   if (typeof postgres === 'object') assertDefined(postgres, 'postgres.');
   assertAtMostOne({ sqlite, postgres, repository });
   assertAtMostOne({ auth, guard });
+  if (!Number.isSafeInteger(bodyLimit) || bodyLimit < 1) {
+    throw new TypeError('PlantsModule: bodyLimit must be a number of bytes, 1 or more.');
+  }
   return options;
 }
 
@@ -161,6 +161,13 @@ function checkAuth(auth: AuthOptions): void {
   if (!Array.isArray(tokens) || !tokens.every((token) => typeof token === 'string')) {
     throw new TypeError('PlantsModule: "auth.tokens" must be an array of strings.');
   }
+  if (!isAuthConfigured(auth)) {
+    throw new TypeError(
+      'PlantsModule: "auth" accepts no token: it needs "tokens", "tokensFile" or "issuer".',
+    );
+  }
+  const faults = validateAuthOptions(auth);
+  if (faults.length > 0) throw new TypeError(`PlantsModule: ${faults.join('; ')}.`);
 }
 
 /** @throws TypeError when two options say the same in different ways: one would have no effect */

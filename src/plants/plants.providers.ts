@@ -1,33 +1,41 @@
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
-import { isAuthConfigured } from './auth/auth.options';
+import type { AuthOptions } from './auth/auth.options';
 import { makeToken } from './auth/listed-token';
 import { TokenVerifier } from './auth/token-verifier';
 import { openRepository } from './persistence/open-repository';
-import type { PlantsModuleExtras, PlantsModuleOptions } from './plants.options';
+import { checkOptions, type PlantsModuleExtras, type PlantsModuleOptions } from './plants.options';
 import type { PlantsRepository } from './plants.repository';
 
-const DEFAULT_BODY_LIMIT = 2 ** 20;
-const DEFAULT_FILE = 'data/plants.db';
+/** The options of the host, checked, with a default for each that is missing. */
+export interface ResolvedOptions {
+  /** Bytes. */
+  readonly bodyLimit: number;
+  /** Undefined when a guard of the host decides. */
+  readonly auth: AuthOptions | undefined;
+  /** The file to use unless there is a `postgres`. */
+  readonly sqlite: string;
+  readonly postgres: PlantsModuleOptions['postgres'];
+}
 
 /**
- * @throws Error in production when the options name no store
- * @throws StoreOpenError when the store cannot be used
+ * @param given the options as the host or its factory gives them
+ * @throws TypeError saying which is wrong
+ * @throws Error in production when they name no store or accept no token
  */
-export async function openStore({
-  sqlite,
-  postgres,
-}: PlantsModuleOptions): Promise<PlantsRepository> {
-  if (sqlite === undefined && postgres === undefined) {
+export function resolveOptions(given: unknown, extras: PlantsModuleExtras): ResolvedOptions {
+  const { sqlite, postgres, auth, bodyLimit = 2 ** 20 } = checkOptions(given, extras);
+  if (sqlite === undefined && postgres === undefined && extras.repository === undefined) {
     refuseInProduction('"sqlite", "postgres" or "repository" to say where plants are stored');
   }
-  const file = sqlite ?? DEFAULT_FILE;
-  const repository = await openRepository(file, postgres);
-  if (postgres === undefined) {
-    // For PostgreSQL its sessions say so, which know the address.
-    new Logger('PlantStore').log(`Plants are stored in the SQLite file ${resolve(file)}`);
-  }
-  return repository;
+  const needsAuth = auth === undefined && extras.guard === undefined;
+  if (needsAuth) refuseInProduction('"auth" or "guard" to say who may create plants');
+  return {
+    bodyLimit,
+    auth: needsAuth ? { tokens: [makeTrialToken()] } : auth,
+    sqlite: sqlite ?? 'data/plants.db',
+    postgres,
+  };
 }
 
 /** @throws Error in production, where nothing important has a default */
@@ -36,28 +44,25 @@ function refuseInProduction(missing: string): void {
   throw new Error(`PlantsModule: in production (NODE_ENV), set ${missing}.`);
 }
 
-/** @throws TypeError when the limit is not a number of bytes */
-export function bodyLimitOf({ bodyLimit = DEFAULT_BODY_LIMIT }: PlantsModuleOptions): number {
-  if (Number.isSafeInteger(bodyLimit) && bodyLimit > 0) return bodyLimit;
-  throw new TypeError('PlantsModule: bodyLimit must be a number of bytes, 1 or more.');
-}
-
-/** @throws Error when the options are invalid or accept no token, or in production are not given */
-export function createVerifier(
-  { auth }: PlantsModuleOptions,
-  { guard }: PlantsModuleExtras,
-): TokenVerifier | undefined {
-  if (guard !== undefined) return undefined;
-  if (auth && !isAuthConfigured(auth)) {
-    throw new TypeError(
-      'PlantsModule: "auth" accepts no token: it needs "tokens", "tokensFile" or "issuer".',
-    );
-  }
-  if (auth) return new TokenVerifier(auth);
-  refuseInProduction('"auth" or "guard" to say who may create plants');
+function makeTrialToken(): string {
   const token = makeToken();
   new Logger('PlantsModule').warn(
     `Neither "auth" nor "guard" is set. This token is valid until shutdown: Bearer ${token}`,
   );
-  return new TokenVerifier({ tokens: [token] });
+  return token;
+}
+
+/** @throws TokenFileError when the token file cannot be used */
+export function createVerifier({ auth = {} }: ResolvedOptions): TokenVerifier {
+  return new TokenVerifier(auth);
+}
+
+/** @throws StoreOpenError when the store cannot be used */
+export async function openStore({ sqlite, postgres }: ResolvedOptions): Promise<PlantsRepository> {
+  const repository = await openRepository(sqlite, postgres);
+  if (postgres === undefined) {
+    // For PostgreSQL its sessions say so, which know the address.
+    new Logger('PlantStore').log(`Plants are stored in the SQLite file ${resolve(sqlite)}`);
+  }
+  return repository;
 }

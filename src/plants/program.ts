@@ -2,20 +2,32 @@
  * The second door of the package: what the server and the commands use beyond what a host needs.
  * `package.json` does not export it, so that no host depends on it.
  */
+export * from './index';
 
 // The server guards and answers with the parts of the module, also where no route of Nest is asked.
-export * from './auth/auth.options';
+export {
+  isAuthConfigured,
+  type ServiceAuthOptions,
+  validateAuthOptions,
+} from './auth/auth.options';
 export { BearerGuard, RequiredScope } from './auth/bearer.guard';
-export { identityOf, scopes } from './auth/caller';
+export { identityOf, type RequestWithCaller, scopes } from './auth/caller';
 export { assertKeysOfIssuer, TokenVerifier } from './auth/token-verifier';
 export { errorResponses } from './dto/error.dto';
-export * from './errors/errors';
+export {
+  BodyTooLargeError,
+  type CatalogueEntry,
+  MalformedRequestError,
+  NotFoundError,
+  NotImplementedError,
+  NotJsonError,
+} from './errors/errors';
 export * from './errors/operator.error';
 export { ErrorFilter, securityHeaders } from './http/error.filter';
-export { LogThrottle } from './http/failure-log';
-export { fieldValues, pathOf } from './http/request';
+export { LogThrottle, requestFields } from './http/failure-log';
+export { fieldValues, type HostRequest, pathOf } from './http/request';
 export { IDEMPOTENT_REPLAYED } from './idempotency-key';
-export * from './plants.channels';
+export { type BatchEvent, batchChannel } from './plants.channels';
 export { SCHEMA_PREFIX } from './swagger-decorators';
 
 // Settings of the server are options of the module, with other names.

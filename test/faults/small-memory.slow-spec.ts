@@ -1,8 +1,11 @@
+import { once } from 'node:events';
+import { TOKEN } from '../support/application';
 import { creation, putLoad } from '../support/load';
 import { plantStore } from '../support/plant-store';
 import { useServiceHome } from '../support/service-process';
 import { SmallMemory } from '../support/small-memory';
 import { stores } from '../support/stores';
+import { exchange, open } from '../support/wire';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -37,6 +40,36 @@ it.each([
     expect(statuses).toEqual(expect.arrayContaining(Object.keys(counts)));
     expect((await service.post('{"id":0,"name":"Fern"}')).status).toBe(200);
     expect(await service.end()).toEqual({ code: 0, signal: null });
+  },
+);
+
+it.each(['', 'Authorization: Bearer wrong\r\n'])(
+  'a memory of 320 MiB is enough for creations beside 1,000 strangers who send "%s" and announce a body',
+  async (credentials) => {
+    memory = SmallMemory.make(320 * MIB);
+    const service = await home.start({}, memory.wrapper);
+    const url = await service.url();
+    const head = `POST /plants HTTP/1.1\r\nHost: x\r\n${credentials}Content-Length: ${MIB}\r\n\r\n`;
+    const strangers = Array.from({ length: 1000 }, () => open(url));
+
+    const answers = strangers.map(async (socket) => {
+      socket.write(head);
+      const [chunk] = (await once(socket, 'data')) as [Buffer];
+      return chunk.toString().slice(9, 12);
+    });
+    expect(new Set(await Promise.all(answers))).toEqual(new Set(['401']));
+
+    const authorized = `POST /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
+    const large = `{"id":2,"name":"${'x'.repeat(MIB - 64)}"}`;
+    for (const request of [
+      'Content-Length: 22\r\n\r\n{"id":1,"name":"Fern"}',
+      `Content-Length: ${large.length}\r\n\r\n${large}`,
+      'Transfer-Encoding: chunked\r\n\r\n16\r\n{"id":3,"name":"Fern"}\r\n0\r\n\r\n',
+      'Expect: 100-continue\r\nContent-Length: 22\r\n\r\n{"id":4,"name":"Fern"}',
+    ]) {
+      expect((await exchange(url, authorized + request)).at(-1)).toMatchObject({ status: 200 });
+    }
+    for (const socket of strangers) socket.destroy();
   },
 );
 

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -37,6 +38,7 @@ import {
   PlantsRepository,
   PlantsService,
 } from '../../src/plants';
+import type { FastifyInstance } from 'fastify';
 import { catchError, type Observable, throwError, timeout } from 'rxjs';
 import { errorBodies } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
@@ -44,6 +46,7 @@ import { adapters, KeyGuard, startHost, WrapInterceptor } from '../support/orcha
 import { PostgresServer } from '../support/postgres';
 import { lockDatabase, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
+import { open } from '../support/wire';
 
 const TOKEN = 'host-token';
 const FERN = '{"id":1,"name":"Fern"}';
@@ -174,6 +177,17 @@ describe.each(names)('in a host on %s', (adapter) => {
     expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
     expect(await post(url, '{"id":1')).toMatchObject({ status: 400, body: { error: 40001 } });
     expect(readPlants(file)).toEqual([{ id: 9_007_199_254_740_993n, name: ' Fern ' }]);
+  });
+
+  it('answers a request without a token while its body has not come', async () => {
+    const url = await start(adapter, [withToken()]);
+    const socket = open(url);
+    socket.write('POST /api/v1/plants HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n');
+
+    const [chunk] = (await once(socket, 'data')) as [Buffer];
+
+    expect(chunk.toString()).toMatch(/^HTTP\/1.1 401 /);
+    socket.destroy();
   });
 
   it('has a limit of its own for bodies', async () => {
@@ -430,6 +444,26 @@ describe('with options that do not say all', () => {
     await expect(starting()).rejects.toThrow(message);
     expect(readdirSync(folder)).toEqual([]);
   });
+});
+
+it('reads the body itself in a host on Fastify with a hook that looks at the media type', async () => {
+  const hooked = {
+    provide: 'hooked',
+    inject: [HttpAdapterHost],
+    useFactory: ({ httpAdapter }: HttpAdapterHost) => {
+      const instance: FastifyInstance = httpAdapter.getInstance();
+      instance.addHook('onRequest', (request, reply, done) => {
+        // Fastify remembers it from the first look on.
+        void reply.header('x-media-type', request.mediaType);
+        done();
+      });
+    },
+  };
+  const url = await start('Fastify', [withProviders(hooked), withToken()]);
+
+  expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
+  expect(await post(url, '{"id":1')).toMatchObject({ status: 400, body: { error: 40001 } });
+  expect(readPlants(file)).toEqual([{ id: 9_007_199_254_740_993n, name: ' Fern ' }]);
 });
 
 it('stores plants by client settings for PostgreSQL, and closes its sessions', async () => {

@@ -47,6 +47,7 @@ describe('a store that throws an unexpected error', () => {
     const response = await application.post('{"id":1,"name":"Fern"}');
 
     expect(response.json()).toEqual(errorBodies.internal);
-    expect(log.mock.calls).toEqual([[failure, expect.stringMatching(/^50000 /)]]);
+    const requestId: unknown = expect.any(String);
+    expect(log.mock.calls).toEqual([[failure, expect.stringMatching(/^50000 /), { requestId }]]);
   });
 });

@@ -78,12 +78,12 @@ describe('the diagnostics channel plant-store:validation', () => {
   it('has each validation with its error', async () => {
     const errors: unknown[] = [];
     const listener = (message: unknown) => errors.push((message as { error?: unknown }).error);
-    subscribe('tracing:plant-store:validation:asyncEnd', listener);
+    subscribe('tracing:plant-store:validation:end', listener);
 
     await application.post('{"id":1,"name":"Fern"}');
     await application.post('{"id":2}');
 
-    unsubscribe('tracing:plant-store:validation:asyncEnd', listener);
+    unsubscribe('tracing:plant-store:validation:end', listener);
     expect(errors).toMatchObject([undefined, { error: 40002 }]);
   });
 });

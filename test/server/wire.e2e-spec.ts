@@ -50,6 +50,11 @@ describe('HTTP on the wire', () => {
       creation(10, ['Content-Type: application/json', 'Connection: close']),
       errors.mediaType,
     ],
+    [
+      'a body in chunks that is too long, and goes on',
+      `${AUTHORIZED}Content-Type: application/json\r\n${CHUNKED}200000\r\n${'x'.repeat(2 ** 20 + 1)}`,
+      errors.tooLarge,
+    ],
     ['OPTIONS *', 'OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n', errors.notFound],
     ['a request line without version', 'GET /\r\n\r\n', errors.missingVersion],
     ['a header section of 20 KiB', `${POST}X: ${'x'.repeat(20_000)}\r\n`, errors.headersTooLarge],

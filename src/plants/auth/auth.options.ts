@@ -1,3 +1,5 @@
+import { parseTokenList } from './listed-token';
+
 /** Which bearer tokens are accepted. The sources can be combined. */
 export interface AuthOptions {
   /**
@@ -37,10 +39,15 @@ export function validateAuthOptions(
   options: ServiceAuthOptions,
   names: Partial<Record<keyof ServiceAuthOptions, string>> = {},
 ): string[] {
-  const { issuer, audience, jwksUrl } = options;
+  const { tokens = [], issuer, audience, jwksUrl } = options;
   const nameOf = (option: keyof ServiceAuthOptions): string => names[option] ?? option;
   const url = 'an https: URL (http: only to a loopback address)';
   const faults: string[] = [];
+  try {
+    parseTokenList(tokens);
+  } catch (error) {
+    faults.push(`${nameOf('tokens')}: ${(error as Error).message}`);
+  }
   if (issuer === undefined) {
     for (const option of ['audience', 'jwksUrl', 'scope', 'metricsScope'] as const) {
       if (options[option] === undefined) continue;

@@ -1,19 +1,13 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import { InsufficientScopeError } from '../errors/errors';
 import { type HostRequest, nodeRequest } from '../http/request';
 import { BearerToken } from './bearer-token';
-import type { Scope } from './caller';
+import type { RequestWithCaller, Scope } from './caller';
 import { TokenVerifier } from './token-verifier';
 
-/** By the method of a controller. Reading metadata of Nest would cost each request half a microsecond. */
-const scopeOfRoute = new WeakMap<object, Scope>();
-
 /** Declares the scope that a token needs for a route: by default, `create`. */
-export function RequiredScope(scope: Scope): MethodDecorator {
-  return (_target, _name, { value }: PropertyDescriptor) => {
-    scopeOfRoute.set(value as object, scope);
-  };
-}
+export const RequiredScope = Reflector.createDecorator<Scope>();
 
 /**
  * Admits requests with a valid bearer token, RFC 6750, that has the scope of the route, and sets the
@@ -21,26 +15,22 @@ export function RequiredScope(scope: Scope): MethodDecorator {
  */
 @Injectable()
 export class BearerGuard implements CanActivate {
-  constructor(private readonly verifier: TokenVerifier) {}
+  constructor(
+    private readonly verifier: TokenVerifier,
+    private readonly reflector: Reflector,
+  ) {}
 
+  /** @throws PlantStoreError unless the request has a valid bearer token with the scope */
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    const request = context.switchToHttp().getRequest<HostRequest>();
-    await this.authenticate(request, scopeOfRoute.get(context.getHandler()));
-    return true;
-  }
-
-  /**
-   * Decides whether a request may go on, and sets its caller.
-   *
-   * @param scope what the request needs; by default, that of a creation
-   * @throws PlantStoreError unless it has a valid bearer token with the scope
-   */
-  async authenticate(request: HostRequest, scope: Scope = 'create'): Promise<void> {
-    const token = BearerToken.fromRequest(nodeRequest(request));
-    const { caller, missing } = await this.verifier.verify(token);
+    const request = context.switchToHttp().getRequest<HostRequest & RequestWithCaller>();
+    const declared = this.reflector.get<Scope | undefined>(RequiredScope.KEY, context.getHandler());
+    const { caller, missing } = await this.verifier.verify(
+      BearerToken.fromRequest(nodeRequest(request)),
+    );
     // Also for the log of a refusal.
     request.caller = caller;
-    const required = missing[scope];
+    const required = missing[declared ?? 'create'];
     if (required !== undefined) throw new InsufficientScopeError(required);
+    return true;
   }
 }

@@ -1,3 +1,5 @@
+import { createParamDecorator } from '@nestjs/common';
+
 /** The caller of a request. Never holds the token. */
 export interface Caller {
   /** The name in the token list, or the subject of a JWT. */
@@ -5,6 +7,17 @@ export interface Caller {
   /** The issuer of the JWT; absent when the token is in a list of the operator. */
   readonly issuer?: string;
 }
+
+/** A request whose caller our guard or one of the host may have found out. */
+export interface RequestWithCaller {
+  caller?: Partial<Caller>;
+}
+
+/** The caller of a request. What has no name is no caller. */
+export const CallerOfRequest = createParamDecorator((_: unknown, context): Caller | undefined => {
+  const { caller } = context.switchToHttp().getRequest<RequestWithCaller>();
+  return typeof caller?.name === 'string' ? (caller as Caller) : undefined;
+});
 
 /** What tokens may be limited to: creating plants, and reading the metrics. */
 export const scopes = ['create', 'metrics'] as const;

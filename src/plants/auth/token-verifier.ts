@@ -30,11 +30,7 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
     const faults = validateAuthOptions(options);
     if (faults.length > 0) throw new TypeError(faults.join('; '));
     const { tokens = [], tokensFile, issuer, audience, ...others } = options;
-    try {
-      this.list = new TokenList(parseTokenList(tokens));
-    } catch (cause) {
-      throw new TypeError(`tokens: ${(cause as Error).message}`, { cause });
-    }
+    this.list = new TokenList(parseTokenList(tokens));
     if (tokensFile !== undefined) this.file = new TokenFile(tokensFile);
     if (issuer !== undefined && audience !== undefined) {
       this.jwt = new JwtVerifier({ issuer, audience, ...others });

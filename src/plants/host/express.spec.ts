@@ -1,24 +1,28 @@
-import { Body, Controller, Module, Post, Req, Version, VersioningType } from '@nestjs/common';
+import { Body, Controller, Module, Post, Req, Res, Version, VersioningType } from '@nestjs/common';
 import type { INestApplication } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import { type HostRequest, nodeRequest } from '../http/request';
+import { type HostRequest, type HostResponse, nodeRequest, nodeResponse } from '../http/request';
+import { BodyMemory } from './body-memory';
 import { keepParsersAway, ReadsBody } from './own-body';
 import { readBody } from './read-body';
 
 @Controller()
 class Routes {
   constructor(host: HttpAdapterHost) {
-    keepParsersAway(host, 100);
+    keepParsersAway(host);
   }
 
   @Post('own/:place')
   @ReadsBody()
-  async own(@Req() request: HostRequest & { readonly _body?: boolean }): Promise<object> {
+  async own(
+    @Req() request: HostRequest & { readonly _body?: boolean },
+    @Res({ passthrough: true }) response: HostResponse,
+  ): Promise<object> {
     const message = nodeRequest(request);
     const isUnread = !message.readableDidRead;
     const isMarked = request._body;
-    const text = String(await readBody(message, 100));
+    const text = String(await readBody(message, nodeResponse(response), 100, new BodyMemory()));
     return { isUnread, isMarked, text, isMarkedAfterwards: '_body' in request };
   }
 

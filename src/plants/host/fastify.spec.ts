@@ -1,21 +1,29 @@
 import { PassThrough } from 'node:stream';
-import { Controller, Module, Post, Req } from '@nestjs/common';
+import { Controller, Module, Post, Req, Res } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
+import type { FastifyRequest } from 'fastify';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import { type HostRequest, nodeRequest } from '../http/request';
+import { type HostRequest, type HostResponse, nodeRequest, nodeResponse } from '../http/request';
+import { BodyMemory } from './body-memory';
 import { keepParsersAway, ReadsBody } from './own-body';
+import { readBody } from './read-body';
 
 @Controller()
 class Routes {
   constructor(host: HttpAdapterHost) {
-    keepParsersAway(host, 100);
+    keepParsersAway(host);
   }
 
   @Post('own')
   @ReadsBody()
-  own(@Req() request: HostRequest): object {
-    const { 'content-type': type } = nodeRequest(request).headers;
-    return { type, text: String(request.body) };
+  async own(
+    @Req() request: HostRequest & FastifyRequest,
+    @Res({ passthrough: true }) response: HostResponse,
+  ): Promise<object> {
+    const type = request.headers['content-type'];
+    const message = nodeRequest(request);
+    const text = String(await readBody(message, nodeResponse(response), 100, new BodyMemory()));
+    return { type, body: request.body, text };
   }
 }
 
@@ -39,7 +47,7 @@ describe('a host on Fastify', () => {
   };
 
   it.each(['application/json', 'application/json; malformed', 'text/plain', ''])(
-    'hands out the bytes of a body of type "%s", and its type as it was',
+    'leaves a body of type "%s" unread, and its type as it was',
     async (type) => {
       await app.init();
 
@@ -47,7 +55,20 @@ describe('a host on Fastify', () => {
     },
   );
 
-  it('hands out what its hooks have put in the place of the body', async () => {
+  it('leaves it unread although a hook has looked at the media type, which Fastify remembers', async () => {
+    app
+      .getHttpAdapter()
+      .getInstance()
+      .addHook('onRequest', (request, _reply, done) => {
+        expect(request.mediaType).toBe('application/json');
+        done();
+      });
+    await app.init();
+
+    expect(await post('application/json')).toMatchObject({ text: '{"id": 1.0}' });
+  });
+
+  it('leaves what its hooks have put in the place of the body', async () => {
     app
       .getHttpAdapter()
       .getInstance()

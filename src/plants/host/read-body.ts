@@ -1,33 +1,42 @@
-import type { IncomingMessage } from 'node:http';
-import type { Readable } from 'node:stream';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BodyTooLargeError } from '../errors/errors';
+import type { BodyMemory } from './body-memory';
 import { removeMarks } from './express';
+import { bodyOf } from './fastify';
 
 /**
- * @param limit bytes; of a larger body the rest is discarded
- * @param source what the body comes from, where hooks of a host have put another stream in its place
+ * Reads the body of a request. Of a body that is refused the rest is discarded.
+ *
+ * @param response the answer to the request, until which the bytes take memory
+ * @param limit bytes
  * @throws BodyTooLargeError when the body is larger
+ * @throws UnavailableError when there is no memory for it
  */
 export function readBody(
   message: IncomingMessage,
+  response: ServerResponse,
   limit: number,
-  source: Readable = message,
+  memory: BodyMemory,
 ): Promise<Buffer> {
+  const source = bodyOf(message);
   removeMarks(message);
   return new Promise((resolve, reject) => {
+    // Not to wait for a body that its head announces as too large.
     if (Number(message.headers['content-length'] ?? 0) > limit) throw new BodyTooLargeError(limit);
     const chunks: Buffer[] = [];
     let size = 0;
-    source.on('data', (chunk: Buffer) => {
-      const wasWithin = size <= limit;
+    const receive = (chunk: Buffer): void => {
       size += chunk.length;
-      if (size <= limit) {
+      const fault = size > limit ? new BodyTooLargeError(limit) : memory.note(size, response);
+      if (fault === undefined) {
         chunks.push(chunk);
-      } else if (wasWithin) {
+      } else {
+        source.off('data', receive).resume();
         chunks.length = 0;
-        reject(new BodyTooLargeError(limit));
+        reject(fault);
       }
-    });
+    };
+    source.on('data', receive);
     source.on('end', () => {
       resolve(Buffer.concat(chunks.splice(0)));
     });

@@ -8,7 +8,6 @@ import {
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { errorCatalogue, type ErrorKind, PlantStoreError } from '../errors/errors';
-import { errorChannel, type ErrorEvent } from '../plants.channels';
 import { FailureLog } from './failure-log';
 import { type HostRequest, nodeRequest } from './request';
 
@@ -40,7 +39,10 @@ const kindOfStatus: Partial<Record<number, ErrorKind>> = {
   503: 'unavailable',
 };
 
-/** Turns every exception into the Error body. Of a 5xx the log gets the cause. */
+/**
+ * Turns every exception into the Error body, and sets the `failure` property of the request. Of a 5xx
+ * the log gets the cause.
+ */
 @Catch()
 export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
   private readonly failures = new FailureLog();
@@ -58,7 +60,7 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
     const request = nodeRequest(hostRequest);
     const failure = toCatalogueError(exception, request);
     if (!isAborted(exception, request)) {
-      errorChannel.publish({ error: failure, request } satisfies ErrorEvent);
+      hostRequest.failure = failure;
       if (isServerFault(failure)) this.failures.write(failure, hostRequest);
     }
 

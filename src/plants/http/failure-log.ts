@@ -1,6 +1,22 @@
 import { Logger } from '@nestjs/common';
 import type { PlantStoreError } from '../errors/errors';
-import { failureChannel } from '../plants.channels';
+import { type HostRequest, nodeRequest } from './request';
+
+/** W3C Trace Context section 3.2: version 00, with neither id all zeros. */
+const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/**
+ * The log fields that identify a request: its id, if it has one, and the `traceparent` of the caller
+ * with its trace id, if that is well-formed.
+ */
+export function requestFields(request: HostRequest): Record<string, unknown> {
+  const { traceparent } = nodeRequest(request).headers;
+  const [, traceId] = TRACEPARENT.exec(String(traceparent)) ?? [];
+  return {
+    ...(request.id !== undefined && { requestId: request.id }),
+    ...(traceId && { traceparent, trace_id: traceId }),
+  };
+}
 
 /**
  * Logs the errors that are answered with 5xx: one line each, with its cause, and at most ten a second
@@ -12,12 +28,10 @@ export class FailureLog {
     this.logger.error(`Error ${error} occurred ${count} more times within a second.`);
   });
 
-  write(failure: PlantStoreError, request: object): void {
+  write(failure: PlantStoreError, request: HostRequest): void {
     const { error, message, cause = failure } = failure;
     if (!this.throttle.admit(error)) return;
-    failureChannel.runStores(request, () => {
-      this.logger.error(cause, `${error} ${message}`);
-    });
+    this.logger.error(cause, `${error} ${message}`, requestFields(request));
   }
 
   flush(): void {

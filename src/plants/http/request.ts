@@ -1,26 +1,30 @@
-import type { IncomingMessage } from 'node:http';
-import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
-import type { Caller } from '../auth/caller';
-import { InvalidIdempotencyKeyError } from '../errors/errors';
-import { assertIdempotencyKey } from '../idempotency-key';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createParamDecorator } from '@nestjs/common';
+import type { PlantStoreError } from '../errors/errors';
 
 /** A request as Nest hands it out: Fastify wraps Node's, Express extends it. */
 export type HostRequest = (IncomingMessage | { readonly raw: IncomingMessage }) & {
-  /**
-   * The body as a parser has left it: parsed by one of the host, or the bytes themselves, or the error
-   * for which ours could not read them.
-   */
+  /** The body as a parser of the host has left it. */
   readonly body?: unknown;
   /** The bytes of the body, when the host was created with Nest's `rawBody: true`. */
   readonly rawBody?: Buffer;
-  /** Who calls, as our guard or one of the host has found out. */
-  caller?: Partial<Caller>;
+  /** Chosen by Fastify, or by middleware of the host. */
+  readonly id?: unknown;
   /** The id of the new plant, once its content is valid. */
   plantId?: bigint;
+  /** The error that it is answered with. */
+  failure?: PlantStoreError;
 };
+
+/** A response as Nest hands it out. */
+export type HostResponse = ServerResponse | { readonly raw: ServerResponse };
 
 export function nodeRequest(request: HostRequest): IncomingMessage {
   return 'raw' in request ? request.raw : request;
+}
+
+export function nodeResponse(response: HostResponse): ServerResponse {
+  return 'raw' in response ? response.raw : response;
 }
 
 /**
@@ -49,44 +53,8 @@ export function fieldValues(request: IncomingMessage, name: string): string[] {
   return values;
 }
 
-const requestOf = (context: ExecutionContext): HostRequest =>
-  context.switchToHttp().getRequest<HostRequest>();
-
 /**
- * The request, for a pipe that reads its body. To Nest it is a parameter of type `custom`, which a
- * global `ValidationPipe` of a host leaves alone.
+ * The context of the request, for a pipe that reads the body. To Nest it is a parameter of type
+ * `custom`, which a global `ValidationPipe` of a host leaves alone.
  */
-export const HttpRequest = createParamDecorator((_: unknown, context) => requestOf(context));
-
-/** The caller of the request, if our guard or one of the host has set it. What has no name is no caller. */
-export const CallerOfRequest = createParamDecorator((_: unknown, context): Caller | undefined => {
-  const { caller } = requestOf(context);
-  return typeof caller?.name === 'string' ? (caller as Caller) : undefined;
-});
-
-/**
- * A field value: the content of an RFC 9651 String, section 3.3.3, or a key without quotation marks. A
- * comma would separate the values of a list, RFC 9110 section 5.3.
- */
-const KEY_FIELD = /^(?:"((?:[^"\\]|\\["\\])*)"|([^",]*))$/;
-
-/**
- * Reads the field `Idempotency-Key`: `"abc"`, a String of RFC 9651, is the same key as `abc`.
- *
- * @returns undefined when the request has none
- * @throws InvalidIdempotencyKeyError when the field is malformed, empty or repeated
- */
-export const IdempotencyKey = createParamDecorator((_: unknown, context) => {
-  const request = nodeRequest(requestOf(context));
-  if (request.headers['idempotency-key'] === undefined) return undefined;
-  const [field = '', ...others] = fieldValues(request, 'idempotency-key');
-  if (others.length > 0) {
-    throw new InvalidIdempotencyKeyError(
-      'The request must not have more than one Idempotency-Key header.',
-    );
-  }
-  const [, quoted, bare = ''] = KEY_FIELD.exec(field) ?? [];
-  const key = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare;
-  assertIdempotencyKey(key);
-  return key;
-});
+export const HttpContext = createParamDecorator((_: unknown, context) => context);

@@ -1,16 +1,9 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
-import { type Caller, PlantStoreError } from '../../plants';
-import { identityOf } from '../../plants/program';
+import { type Caller, identityOf, PlantStoreError } from '../../plants/program';
+import type { RateLimit } from '../settings/variable-parsers';
 import { MetricsController } from '../watch/metrics.controller';
-
-export interface RateLimitOptions {
-  /** Requests that a caller may make within the window, which begins with the first of them. */
-  readonly quota: number;
-  /** Seconds. */
-  readonly window: number;
-}
 
 /**
  * Limits the requests of each caller, and reports the rest of its quota in the fields of
@@ -21,7 +14,7 @@ export interface RateLimitOptions {
 export class RateLimitGuard implements CanActivate {
   private readonly limiter: RateLimiterMemory;
 
-  constructor(private readonly options: RateLimitOptions) {
+  constructor(private readonly options: RateLimit) {
     this.limiter = new RateLimiterMemory({ points: options.quota, duration: options.window });
   }
 

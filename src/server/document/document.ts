@@ -1,7 +1,12 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
-import { errorCatalogue, PlantsModule } from '../../plants';
-import { type CatalogueEntry, errorResponses, SCHEMA_PREFIX } from '../../plants/program';
+import {
+  type CatalogueEntry,
+  errorCatalogue,
+  errorResponses,
+  PlantsModule,
+  SCHEMA_PREFIX,
+} from '../../plants/program';
 
 /** Creates the OpenAPI document of the contract from the decorators. */
 export function createDocument(app: INestApplication): OpenAPIObject {

@@ -1,8 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PlantStoreError } from '../../plants';
-import { MalformedRequestError, NotImplementedError } from '../../plants/program';
+import { MalformedRequestError, NotImplementedError, PlantStoreError } from '../../plants/program';
 import { endAndLinger } from './linger';
 import { rawErrorAnswer } from './refusal';
 import { closesConnection } from './request-rules';

@@ -1,16 +1,24 @@
 import type { RequestListener } from 'node:http';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { PlantStoreError } from '../../plants';
-import { BodyTooLargeError, NotFoundError, pathOf, securityHeaders } from '../../plants/program';
+import {
+  BodyTooLargeError,
+  type HostRequest,
+  NotFoundError,
+  pathOf,
+  PlantStoreError,
+  securityHeaders,
+} from '../../plants/program';
 import { Connections } from './connections';
 import { corsFields, isPreflight, logRefusedOrigins, PREFLIGHT_FIELDS } from './cors';
 import type { Settings } from '../settings/environment';
 import { createServer, limitConnections } from './http-server';
 import { dropBody } from './linger';
-import { requestId } from '../watch/request-context';
+import { requestId } from './request-id';
 import { listenForRequests } from './request-listener';
 import { isCreation } from './request-rules';
+
+type AnsweredRequest = FastifyRequest & Pick<HostRequest, 'failure'>;
 
 /** The share of the shutdown time for connections; the rest is for closing the store. */
 const DRAIN_SHARE = 0.8;
@@ -53,17 +61,19 @@ function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
   instance.addHook('onRequest', (request, reply, done) => {
     void reply.headers({ 'X-Request-Id': request.id, ...corsFields(request.raw, origins) });
     if (!isCreation(request.raw)) void reply.headers(securityHeaders);
-    // Until the client is asked for the body, see askForBodies().
-    if (request.headers.expect !== undefined) void reply.header('Connection', 'close');
     if (origins.length > 0 && isPreflight(request)) {
       void reply.code(204).headers(PREFLIGHT_FIELDS).send();
     } else {
       done(request.is404 ? explainNoRoute(request, instance) : undefined);
     }
   });
-  instance.addHook('onSend', ({ raw, body }, reply, _payload, done) => {
-    // RFC 9110 section 15.5.14. Nobody waits for the end of a body without one.
-    if (body instanceof BodyTooLargeError) void reply.header('Connection', 'close');
+  instance.addHook('onSend', (request: AnsweredRequest, reply, _payload, done) => {
+    const { raw, failure } = request;
+    // Nobody waits for the end of a body without one, RFC 9110 section 15.5.14. A client that was not
+    // asked for its body may or may not send it.
+    if (failure instanceof BodyTooLargeError || raw.headers.expect !== undefined) {
+      void reply.header('Connection', 'close');
+    }
     // Node.js closes the connection behind the answer. A client that still sends could not read it.
     const isSending = !raw.complete && !raw.destroyed;
     if (isSending && reply.getHeader('connection') === 'close') dropBody(raw, done);

@@ -5,8 +5,7 @@ import type { AddressInfo, Server } from 'node:net';
 import { getSystemErrorMessage } from 'node:util';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { PlantsRepository } from '../../plants';
-import { OperatorError } from '../../plants/program';
+import { OperatorError, PlantsRepository } from '../../plants/program';
 import type { Settings } from '../settings/environment';
 import { createHealthServer } from './http-server';
 

@@ -1,14 +1,15 @@
 import { channel } from 'node:diagnostics_channel';
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
-import type { PlantStoreError } from '../../plants';
-import { errorChannel, type ErrorEvent, securityHeaders } from '../../plants/program';
+import { type PlantStoreError, securityHeaders } from '../../plants/program';
 import { corsFields } from './cors';
 import { endAndLinger } from './linger';
-import { type LoggedRequest, requestId } from '../watch/request-context';
+import { requestId } from './request-id';
 
-/** A request that was refused before any router saw it. */
-export interface Refusal extends LoggedRequest {
-  readonly status: number;
+/** An answer that no router gave. */
+export interface Refusal {
+  readonly error: PlantStoreError;
+  /** Undefined when the HTTP parser refused it. */
+  readonly request: { readonly id: string; readonly raw: IncomingMessage } | undefined;
 }
 
 /** Node's diagnostics channel of the requests refused here; its messages are {@link Refusal}s. */
@@ -26,7 +27,7 @@ export function refuse(
   error: PlantStoreError,
   origins: readonly string[],
 ): void {
-  const { status, body, headers } = answerOf(error, request);
+  const { status, body, headers } = answerOf(error);
   const id = requestId(request);
   response.writeHead(status, { ...headers, 'X-Request-Id': id, ...corsFields(request, origins) });
   if (request.method === 'HEAD') {
@@ -39,20 +40,20 @@ export function refuse(
       endAndLinger(request.socket, Number(request.headers['content-length'] ?? 0));
     });
   }
-  refusalChannel.publish({ id, raw: request, status } satisfies Refusal);
+  refusalChannel.publish({ error, request: { id, raw: request } } satisfies Refusal);
 }
 
 /** An error answer as it goes over the wire, for a socket without a response. It must be the last. */
 export function rawErrorAnswer(error: PlantStoreError): string {
-  const { status, body, headers } = answerOf(error, undefined);
+  const { status, body, headers } = answerOf(error);
+  refusalChannel.publish({ error, request: undefined } satisfies Refusal);
   // RFC 9110 section 6.6.1
   const dated = { Date: new Date().toUTCString(), ...headers };
   const fields = Object.entries(dated).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${fields.join('')}\r\n${body}`;
 }
 
-function answerOf(error: PlantStoreError, request: IncomingMessage | undefined) {
-  errorChannel.publish({ error, request } satisfies ErrorEvent);
+function answerOf(error: PlantStoreError) {
   const body = JSON.stringify(error.body);
   const headers: Record<string, string | number> = {
     ...securityHeaders,

@@ -1,6 +1,10 @@
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
-import { PlantStoreError } from '../../plants';
-import { BodyTooLargeError, MalformedRequestError, NotFoundError } from '../../plants/program';
+import {
+  BodyTooLargeError,
+  MalformedRequestError,
+  NotFoundError,
+  PlantStoreError,
+} from '../../plants/program';
 import type { Connections } from './connections';
 import type { Settings } from '../settings/environment';
 import { refuse } from './refusal';

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { PlantStoreError } from '../../plants';
 import {
   fieldValues,
   MalformedRequestError,
   NotImplementedError,
   pathOf,
+  type PlantStoreError,
 } from '../../plants/program';
 
 /** RFC 3986 section 3.2.2: a registered name or an IPv4 address, which may be empty, and a port. */

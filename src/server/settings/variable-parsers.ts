@@ -1,7 +1,6 @@
 import { isIP } from 'node:net';
 import { pino } from 'pino';
 import { formatListedToken, parseTokenList } from '../../plants/program';
-import type { RateLimitOptions } from '../admission/rate-limit.guard';
 
 /** How the text of a variable is read. */
 export interface Parser<T> {
@@ -84,7 +83,14 @@ export const size: Parser<number> = {
 /** In seconds. */
 const WINDOWS: Record<string, number> = { s: 1, m: 60, h: 3600 };
 
-export const rate: Parser<RateLimitOptions> = {
+export interface RateLimit {
+  /** Requests that a caller may make within the window, which begins with the first of them. */
+  readonly quota: number;
+  /** Seconds. */
+  readonly window: number;
+}
+
+export const rate: Parser<RateLimit> = {
   expected:
     'the number of requests that each caller may send per second, minute or hour, such as 100/s, 600/m or 5000/h',
   parse: (text) => {

@@ -2,9 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import proxyAddress from '@fastify/proxy-addr';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { pathOf } from '../../plants/program';
-import { observeAnswers } from './answered-requests';
-import { requestFields } from './request-context';
+import { pathOf, requestFields } from '../../plants/program';
+import { type AnsweredRequest, observeAnswers } from './answered-requests';
 
 /**
  * Writes one line a request, once it is answered. It says from which address the request came. That of
@@ -25,7 +24,8 @@ export function logAccess(
     addresses.set(raw, proxyAddress(raw, isTrusted));
     done();
   });
-  observeAnswers(instance, ({ id, raw, caller, plantId, outcome, status, ms }) => {
+  const answered = (request: AnsweredRequest): void => {
+    const { raw, caller, plantId, outcome, status, ms } = request;
     const fields = {
       ip: addresses.get(raw) ?? proxyAddress(raw, isTrusted),
       method: raw.method,
@@ -38,6 +38,7 @@ export function logAccess(
       status,
       ms,
     };
-    logger.info({ ...requestFields({ id, raw }), ...fields }, 'request');
-  });
+    logger.info({ ...requestFields(request), ...fields }, 'request');
+  };
+  observeAnswers(instance, { answered });
 }

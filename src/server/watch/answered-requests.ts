@@ -1,13 +1,18 @@
 import type { Channel } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Caller } from '../../plants';
-import { errorChannel, type ErrorEvent, IDEMPOTENT_REPLAYED } from '../../plants/program';
-import { isCreation } from '../edge/request-rules';
+import {
+  type Caller,
+  type HostRequest,
+  IDEMPOTENT_REPLAYED,
+  type PlantStoreError,
+  type RequestWithCaller,
+} from '../../plants/program';
 import { type Refusal, refusalChannel } from '../edge/refusal';
-import type { LoggedRequest } from './request-context';
 
-export interface AnsweredRequest extends LoggedRequest {
+export interface AnsweredRequest {
+  readonly id: string;
+  readonly raw: IncomingMessage;
   /** The pattern of its route; undefined if it reached none. */
   readonly route?: string | undefined;
   readonly status: number;
@@ -20,30 +25,39 @@ export interface AnsweredRequest extends LoggedRequest {
   readonly outcome?: string | undefined;
 }
 
-/** What guard and pipe have found out about a request. */
-type KnownRequest = FastifyRequest & Pick<AnsweredRequest, 'caller' | 'plantId'>;
+/** What observes answers. */
+export interface AnswerListeners {
+  /** Gets each request once it is answered, also when it is refused before any router. */
+  readonly answered: (request: AnsweredRequest) => void;
+  /** Gets each error that is answered, also by the HTTP parser. */
+  readonly failed?: (error: PlantStoreError) => void;
+}
 
-/** Calls a listener for each request once it is answered, also when it is refused before any router. */
+/** What guard, pipe and filter have found out about a request. */
+type KnownRequest = FastifyRequest & Pick<HostRequest, 'failure' | 'plantId'> & RequestWithCaller;
+
+/** The route of creations. */
+const CREATIONS = '/plants';
+
+/** Calls listeners for each answer. */
 export function observeAnswers(
   instance: FastifyInstance,
-  listener: (request: AnsweredRequest) => void,
+  { answered, failed }: AnswerListeners,
 ): void {
-  const failures = new WeakMap<IncomingMessage, string>();
-  subscribe(instance, errorChannel, (message) => {
-    const { error, request } = message as ErrorEvent;
-    if (error.outcome && request && isCreation(request)) failures.set(request, error.outcome);
-  });
   subscribe(instance, refusalChannel, (message) => {
-    const refusal = message as Refusal;
-    listener({ ...refusal, ms: 0, outcome: failures.get(refusal.raw) });
+    const { error, request } = message as Refusal;
+    failed?.(error);
+    const status = error.getStatus();
+    if (request) answered({ ...request, status, ms: 0, outcome: error.outcome });
   });
   instance.addHook('onResponse', (request: KnownRequest, reply, done) => {
-    const { id, raw, caller, plantId, is404, routeOptions } = request;
+    const { id, raw, caller, plantId, failure, is404, routeOptions } = request;
     const { statusCode: status, elapsedTime: ms } = reply;
-    const success = reply.hasHeader(IDEMPOTENT_REPLAYED) ? 'replayed' : 'created';
-    const outcome = status === 200 && isCreation(raw) ? success : failures.get(raw);
     const route = is404 ? undefined : routeOptions.url;
-    listener({ id, raw, route, status, ms, caller, plantId, outcome });
+    const success = reply.hasHeader(IDEMPOTENT_REPLAYED) ? 'replayed' : 'created';
+    const outcome = route === CREATIONS ? (failure ? failure.outcome : success) : undefined;
+    if (failure) failed?.(failure);
+    answered({ id, raw, route, status, ms, caller, plantId, outcome });
     done();
   });
 }

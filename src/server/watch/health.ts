@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
-import { PlantsRepository, UnavailableError } from '../../plants';
+import { PlantsRepository, UnavailableError } from '../../plants/program';
 
 /** Tells load balancers whether the service is ready for traffic. */
 @Injectable()

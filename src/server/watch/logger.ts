@@ -1,11 +1,10 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
 import { SonicBoom } from 'sonic-boom';
-import { requestFields } from './request-context';
 
 /**
  * The logger of the service. It writes readable lines to a terminal, and one JSON object a line to
- * anything else. Lines about a failed request contain the request id.
+ * anything else.
  *
  * @param level a level of pino
  * @param output another one than the standard output, for a test
@@ -14,12 +13,11 @@ export function createLogger(
   level: string,
   output: DestinationStream & { readonly isTTY?: boolean } = process.stdout,
 ): Logger {
-  const options = { level, mixin: () => requestFields() };
-  if (!output.isTTY) return pino(options, output === process.stdout ? standardOutput() : output);
+  if (!output.isTTY) return pino({ level }, output === process.stdout ? standardOutput() : output);
   const write = (line: string): void => {
     output.write(formatForTerminal(line));
   };
-  return pino(options, { write });
+  return pino({ level }, { write });
 }
 
 const format = prettyFactory({

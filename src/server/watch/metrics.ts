@@ -2,13 +2,12 @@ import { promisify } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
-import { errorCatalogue, PlantsRepository } from '../../plants';
 import {
-  type BatchEvent,
   batchChannel,
+  type BatchEvent,
   type CatalogueEntry,
-  errorChannel,
-  type ErrorEvent,
+  errorCatalogue,
+  PlantsRepository,
 } from '../../plants/program';
 import { observeAnswers, subscribe } from './answered-requests';
 import { packageVersion } from '../settings/versions';
@@ -87,13 +86,15 @@ export class Metrics {
 
   /** Measures every answered request, and counts connections. Call it before routes are added. */
   measure(instance: FastifyInstance): void {
-    observeAnswers(instance, ({ raw: { method }, route, status, ms, outcome }) => {
-      const labels = route === undefined ? UNMATCHED : { method, route };
-      this.requestDuration.observe({ ...labels, status }, ms / 1000);
-      if (outcome !== undefined) this.creations.inc({ outcome });
-    });
-    subscribe(instance, errorChannel, (message) => {
-      this.errors.inc({ error: (message as ErrorEvent).error.error });
+    observeAnswers(instance, {
+      answered: ({ raw: { method }, route, status, ms, outcome }) => {
+        const labels = route === undefined ? UNMATCHED : { method, route };
+        this.requestDuration.observe({ ...labels, status }, ms / 1000);
+        if (outcome !== undefined) this.creations.inc({ outcome });
+      },
+      failed: ({ error }) => {
+        this.errors.inc({ error });
+      },
     });
     subscribe(instance, batchChannel, (message) => {
       const { items, duration } = message as BatchEvent;

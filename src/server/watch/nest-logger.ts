@@ -19,8 +19,8 @@ export class NestLogger implements LoggerService {
   readonly verbose = this.writer('trace');
 
   /**
-   * Nest passes the context, the name of the logger, as the last argument. The argument before it is
-   * undefined for an error without a stack.
+   * Nest passes the context, the name of the logger, as the last argument, and plain objects of fields
+   * before it. The argument before the context is undefined for an error without a stack.
    */
   private writer(level: Level): (message: unknown, ...rest: unknown[]) => void {
     return (message, ...rest) => {
@@ -31,8 +31,10 @@ export class NestLogger implements LoggerService {
       if (isOfStart && level === 'error') return;
       const actual = isOfStart && level === 'info' ? 'debug' : level;
       const err = message instanceof Error ? message : undefined;
-      const texts = [err ? undefined : message, ...rest].filter((each) => each !== undefined);
-      this.logger[actual]({ context, err }, texts.map(String).join(' ') || err?.message);
+      const fields = rest.filter((each) => typeof each === 'object');
+      const texts = [err ? undefined : message, ...rest].filter((each) => typeof each === 'string');
+      const text = texts.join(' ') || err?.message;
+      this.logger[actual](Object.assign({ context, err }, ...fields), text);
     };
   }
 }

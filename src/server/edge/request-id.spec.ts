@@ -1,4 +1,4 @@
-import { requestId } from './request-context';
+import { requestId } from './request-id';
 
 const idGiven = (given: string) => requestId({ headers: { 'x-request-id': given } });
 

@@ -1,0 +1,59 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { UnavailableError } from '../errors/errors';
+import { BodyMemory } from './body-memory';
+
+const MIB = 2 ** 20;
+
+const startResponse = () => new ServerResponse(new IncomingMessage(new Socket()));
+
+describe('the memory for bodies', () => {
+  let bodies: BodyMemory;
+  beforeEach(() => {
+    // That is 4 MiB of bodies at a time.
+    jest.spyOn(process, 'constrainedMemory').mockReturnValue(342 * MIB);
+    bodies = new BodyMemory();
+  });
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  /** @returns the response until which the bytes are counted */
+  function receive(size: number, response = startResponse()): ServerResponse {
+    expect(bodies.note(size, response)).toBeUndefined();
+    return response;
+  }
+  const expectNoRoom = (size: number): void => {
+    expect(bodies.note(size, startResponse())).toBeInstanceOf(UnavailableError);
+  };
+
+  it('takes bodies up to the bound together, and again once one is answered', () => {
+    const response = receive(MIB);
+    for (let count = 1; count < 4; count++) receive(MIB);
+
+    expectNoRoom(MIB);
+
+    response.emit('close');
+    receive(MIB);
+    expectNoRoom(MIB);
+  });
+
+  it('counts what has arrived of a body, once', () => {
+    const response = receive(2 * MIB);
+    for (const size of [3, 3.5, 4]) receive(size * MIB, response);
+
+    expectNoRoom(4096);
+  });
+
+  it('takes a single body beyond the bound', () => {
+    const response = receive(4 * MIB);
+
+    expect(receive(8 * MIB, response)).toBe(response);
+  });
+
+  it('does not count small bodies', () => {
+    receive(8 * MIB);
+
+    expect(receive(4095)).toBeDefined();
+  });
+});
