@@ -34,10 +34,12 @@ describe('HTTP on the wire', () => {
     ['two framings', `${POST}Content-Length: 1\r\n${CHUNKED}`, errors.malformedRequest],
     ['a broken chunk', `${AUTHORIZED}${CHUNKED}xyz\r\n`, errors.malformedRequest],
     [
-      'a second Host behind a thousand fields',
-      `${POST}${'a:\r\n'.repeat(1100)}Host: b\r\n\r\n`,
+      'a second Host as the last of 256 fields',
+      `${POST}${'a:\r\n'.repeat(254)}Host: b\r\n\r\n`,
       errors.missingHost,
     ],
+    ['257 fields', `${POST}${'a:\r\n'.repeat(256)}\r\n`, errors.headersTooLarge],
+    ['thousands of fields', `${POST}${'a:\r\n'.repeat(7000)}\r\n`, errors.headersTooLarge],
     ...'a b|a/b|user@a|a:port|a, b|[::1|[zz]|[1,2]|[::g]|[::1%25x]|a%2|\u00e4'
       .split('|')
       .map((host): [string, string, ErrorBody] => [

@@ -1,10 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer as createHttpServer, type Server } from 'node:http';
+import type { Socket } from 'node:net';
 import { Logger } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { NotFoundError, LogThrottle } from '../../plants/program';
 import type { Settings } from '../settings/environment';
+import { Connections } from './connections';
 import { refuse } from './refusal';
+import { listenForRequests } from './request-listener';
+import { MAX_FIELDS } from './request-rules';
 import { createTlsServer } from './tls';
 
 /** How often Node looks for requests that have timed out, in milliseconds. */
@@ -29,8 +33,8 @@ export function createServer(settings: Settings): Server {
     requireHostHeader: false,
   };
   const server = settings.tls ? createTlsServer(settings.tls, options) : createHttpServer(options);
-  // Our rules see all fields. The size of the header section bounds their number.
-  server.maxHeadersCount = 0;
+  // One more than the rules of a head allow, so that they see when there are too many.
+  server.maxHeadersCount = MAX_FIELDS + 1;
   // Connections decides about a stalled connection. A client that does not send gets 408 before.
   return server.setTimeout(settings.requestTimeout + 2 * TIMEOUT_CHECK_INTERVAL);
 }
@@ -47,7 +51,11 @@ export function createHealthServer(instance: FastifyInstance, settings: Settings
   const server = createServer(settings);
   server.maxConnections = HEALTH_CONNECTIONS;
   server.on('connection', (socket) => socket.unref());
-  server.on('request', (request, response) => {
+  const connections = new Connections(server);
+  server.on('clientError', (error, socket) => {
+    connections.fail(error, socket as Socket);
+  });
+  listenForRequests(server, connections, settings, (request, response) => {
     if (HEALTH_PATHS.includes(request.url ?? '')) instance.routing(request, response);
     else refuse(request, response, new NotFoundError(), []);
   });

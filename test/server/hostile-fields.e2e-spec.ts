@@ -1,0 +1,106 @@
+import { once } from 'node:events';
+import { TestApplication, TOKEN } from '../support/application';
+import { open } from '../support/wire';
+
+const routes = [
+  ...['POST /plants', 'PUT /plants', 'OPTIONS /plants', 'GET /metrics', 'GET /health/ready'],
+  ...['GET /', 'GET /docs', 'GET /docs/swagger-ui.css', 'GET /openapi.json', 'POST /nothing'],
+];
+
+/** Every field that the service, Nest, Fastify, the file server or Node.js reads. */
+const fields = [
+  ...[
+    'Connection',
+    'Expect',
+    'Transfer-Encoding',
+    'Upgrade',
+    'Host',
+    'Keep-Alive',
+    'TE',
+    'Trailer',
+  ],
+  ...['Content-Type', 'Content-Encoding', 'Content-Length', 'Authorization', 'Idempotency-Key'],
+  ...['X-Request-Id', 'traceparent', 'Origin', 'Access-Control-Request-Method', 'X-Forwarded-For'],
+  ...['Accept', 'Accept-Encoding', 'Range', 'If-None-Match', 'If-Match', 'If-Range', 'Cookie'],
+  ...['If-Modified-Since', 'If-Unmodified-Since', 'Cache-Control', 'Accept-Version'],
+];
+
+const pieces = [
+  ' ',
+  '\t',
+  ',',
+  ' ,',
+  '"',
+  '\\',
+  '\\"',
+  '"a",',
+  ';',
+  '; a=b',
+  '=',
+  '%41',
+  ':',
+  'a:',
+];
+
+/** What stands before the repeated pieces, for the field to be read at all. */
+const beginnings: Partial<Record<string, string>> = {
+  Authorization: `Bearer ${TOKEN}`,
+  'Content-Type': 'application/json',
+  Range: 'bytes=0-1',
+  'X-Forwarded-For': '192.0.2.1',
+};
+
+/** Bytes of the field's value. */
+const SIZE = 15_000;
+
+/** How much longer a field may take than a plain one of the same size; quadratic ones take 100 times as long. */
+const FACTOR = 25;
+
+describe('a field of 15 KB', () => {
+  const application = TestApplication.use({
+    ACCESS_LOG: 'true',
+    CORS_ORIGINS: 'https://app.example.org',
+    RATE_LIMIT: '1000000/s',
+    TRUSTED_PROXIES: '127.0.0.0/8 192.0.2.0/24',
+  });
+
+  /** Milliseconds from a request with a field to the first byte of its answer, at the quickest. */
+  async function timeOf(route: string, field: string, attempts: number): Promise<number> {
+    const times: number[] = [];
+    for (let attempt = 0; attempt < attempts; attempt++) {
+      const socket = open(application.url);
+      await once(socket, 'connect');
+      const body = '{"id":1,"name":"Fern"}';
+      const authorization = field.startsWith('Authorization')
+        ? ''
+        : `Authorization: Bearer ${TOKEN}\r\n`;
+      const start = performance.now();
+      socket.write(
+        `${route} HTTP/1.1\r\nHost: x\r\n${authorization}${field}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      );
+      await once(socket, 'data');
+      times.push(performance.now() - start);
+      socket.destroy();
+    }
+    return Math.min(...times);
+  }
+
+  it.each(routes)('takes %s about as long whatever it is filled with', async (route) => {
+    const slow: string[] = [];
+    for (const name of fields) {
+      const beginning = `${name}: ${beginnings[name] ?? 'a'}`;
+      const plain = await timeOf(route, beginning.padEnd(SIZE, 'x'), 3);
+      for (const piece of pieces) {
+        const field = beginning + piece.repeat(SIZE / piece.length) + 'b';
+        // The machine may be busy, so only what is slow again and again counts.
+        let time = Infinity;
+        for (let round = 0; round < 5 && time > plain * FACTOR; round++) {
+          time = Math.min(time, await timeOf(route, field, 1));
+        }
+        if (time > plain * FACTOR) slow.push(`${name} filled with ${JSON.stringify(piece)}`);
+      }
+    }
+
+    expect(slow).toEqual([]);
+  });
+});
