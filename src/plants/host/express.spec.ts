@@ -1,4 +1,14 @@
-import { Body, Controller, Module, Post, Req, Res, Version, VersioningType } from '@nestjs/common';
+import {
+  All,
+  Body,
+  Controller,
+  Module,
+  Post,
+  Req,
+  Res,
+  Version,
+  VersioningType,
+} from '@nestjs/common';
 import type { INestApplication } from '@nestjs/common';
 import { HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -40,7 +50,30 @@ class Routes {
   }
 }
 
-@Module({ controllers: [Routes] })
+/** A route of the host that takes every path, and comes before the others. */
+@Controller()
+class CatchAll {
+  @Post('all/:rest')
+  all(@Body() body: object): object {
+    return { body };
+  }
+
+  @All('any/*rest')
+  any(@Body() body: object): object {
+    return { body };
+  }
+}
+
+@Controller()
+class Hidden {
+  @Post(['all/own', 'any/own'])
+  @ReadsBody()
+  own(): string {
+    return 'hidden';
+  }
+}
+
+@Module({ controllers: [CatchAll, Hidden, Routes] })
 class Host {}
 
 /** What `express.ts` says that it depends on. */
@@ -59,7 +92,7 @@ describe('a host on Express', () => {
       headers: { 'content-type': 'application/json', version },
       body: '{"id": 1.0}',
     });
-    return [response.status, await response.json()];
+    return [response.status, await response.json()] as const;
   };
 
   it('hands out a body unread, and marked as read only until then', async () => {
@@ -72,6 +105,15 @@ describe('a host on Express', () => {
   it('parses the bodies of a path that a route of the host shares', async () => {
     expect(await post('/shared', '2')).toEqual([201, { body: { id: 1 } }]);
   });
+
+  it.each(['/all/own', '/any/own'])(
+    'parses the body for a route of the host in front: %s',
+    async (path) => {
+      const [, answer] = await post(path);
+
+      expect(answer).toEqual({ body: { id: 1 } });
+    },
+  );
 
   it('answers a path with a malformed escape itself', async () => {
     const response = await fetch(`${await app.getUrl()}/own/%zz`, { method: 'POST' });

@@ -13,12 +13,13 @@ import type { IncomingMessage } from 'node:http';
  * fails when it changes.
  */
 export function skipParsers(application: ExpressLike): ExpressHandler {
-  let own: readonly Layer[] | undefined;
+  let routes: readonly PostRoute[] | undefined;
   return function leavePlantsUnread(request, _response, next) {
     if (request.method === 'POST' && !request.readableDidRead) {
-      own ??= findOwnRoutes(application.router.stack);
-      // Throws for a malformed escape, which Express answers in either place.
-      if (own.some((layer) => layer.match(request.path))) {
+      routes ??= findPostRoutes(application.router.stack);
+      // Throws for a malformed escape, which Express answers in either place. A route of the host that
+      // comes first, for example one that takes every path, answers the request and needs its body.
+      if (routes.find(({ layer }) => layer.match(request.path))?.isOwn) {
         request._body = true;
         request.finished = true;
       }
@@ -58,14 +59,23 @@ interface Marks {
   finished?: boolean;
 }
 
-/** The routes that read bodies, but for those whose requests may be meant for a route of the host. */
-function findOwnRoutes(stack: readonly Layer[]): Layer[] {
-  const routes = stack.filter(({ route }) => route?.methods.post);
-  const isOwn = ({ route }: Layer): boolean | undefined =>
+interface PostRoute {
+  readonly layer: Layer;
+  /** Whether it reads its bodies itself, and no request for its path may be meant for another route. */
+  readonly isOwn: boolean;
+}
+
+/** The routes that may answer a POST, in the order in which Express asks them. */
+function findPostRoutes(stack: readonly Layer[]): PostRoute[] {
+  const layers = stack.filter(({ route }) => route?.methods.post);
+  const readsBody = ({ route }: Layer): boolean | undefined =>
     route?.stack.some(({ handle }) => Reflect.hasMetadata(MARK, handle));
   // One path may have several versions, which a header distinguishes.
-  const shared = new Set(routes.filter((each) => !isOwn(each)).map(({ route }) => route?.path));
-  return routes.filter((each) => isOwn(each) && !shared.has(each.route?.path));
+  const shared = new Set(layers.filter((each) => !readsBody(each)).map(({ route }) => route?.path));
+  return layers.map((layer) => ({
+    layer,
+    isOwn: readsBody(layer) === true && !shared.has(layer.route?.path),
+  }));
 }
 
 const MARK = Symbol('plant-store:reads-body');
