@@ -45,14 +45,12 @@ export function drawBars(comparisons: readonly (Comparison & { group: string })[
   ].join('\n');
 }
 
-/** The rate of a peer is our rate divided by the ratio of the table. */
+/** The medians that the table shows. */
 function rowsOf(peers: readonly Comparison[]): Row[] {
   const ours = peers[0]?.absolute[0] ?? NaN;
   return [
     { name: 'Plant Store', rate: ours, kind: 'ours' },
-    ...peers.map(({ theirs, ratio }): Row => {
-      return { name: theirs, rate: ours / ratio.median, kind: 'theirs' };
-    }),
+    ...peers.map(({ theirs, absolute: [, rate] }): Row => ({ name: theirs, rate, kind: 'theirs' })),
   ];
 }
 

@@ -24,6 +24,12 @@ export const fastify = {
   postgres: bareFastify('Fastify, an insert a request', 'postgres'),
 };
 
+/** Bare Fastify with a group commit written by hand, by store: what Nest and the promises cost. */
+export const batchingFastify = {
+  sqlite: bareFastify('Fastify, group commit by hand', 'sqlite', 'sqlite-batched'),
+  postgres: bareFastify('Fastify, group commit by hand', 'postgres', 'postgres-batched'),
+};
+
 /** What Nest takes to validate a plant and throw it away. */
 export const nest: Contestant = {
   name: 'Nest, ValidationPipe, no store',
@@ -33,7 +39,7 @@ export const nest: Contestant = {
 
 /** Our service, by store. */
 export const plantStore = {
-  none: plantStoreOn('none', '.bench/bench/memory-store.js'),
+  none: plantStoreOn('none', 'bench/memory-store.mjs'),
   sqlite: plantStoreOn('sqlite', 'dist/program/plant-store.js'),
   postgres: plantStoreOn('postgres', 'dist/program/plant-store.js'),
 };
@@ -48,8 +54,8 @@ export function typeOrm(store: 'sqlite' | 'postgres'): Contestant[] {
   }));
 }
 
-function bareFastify(name: string, store: Contestant['store']): Contestant {
-  return { name, program: 'bench/baselines/fastify.mjs', store, environment: { STORE: store } };
+function bareFastify(name: string, store: Contestant['store'], kind: string = store): Contestant {
+  return { name, program: 'bench/baselines/fastify.mjs', store, environment: { STORE: kind } };
 }
 
 function plantStoreOn(store: Contestant['store'], program: string): Contestant {

@@ -6,7 +6,15 @@ import { parseArgs } from 'node:util';
 import { PostgresServer } from '../test/support/postgres';
 import makeRunFolder from '../test/support/run-folder';
 import { drawBars } from './chart';
-import { type Contestant, fastify, nest, nodeHttp, plantStore, typeOrm } from './contestants';
+import {
+  batchingFastify,
+  type Contestant,
+  fastify,
+  nest,
+  nodeHttp,
+  plantStore,
+  typeOrm,
+} from './contestants';
 import { AUDIENCE, startIssuer } from './issuer';
 import { type Load, Server } from './server';
 import { compare, type Comparison, type Figure, FIGURES, takeTurns } from './statistics';
@@ -74,6 +82,7 @@ const groups: Readonly<Record<string, (group: string) => Promise<void>>> = {
       [onSqlite, nest, '≤ 0.9'],
       [logged, nest],
       [none, nest],
+      [onSqlite, batchingFastify.sqlite],
       [nest, fastify.none],
     ] as const) {
       add(group, await loadTogether([ours, theirs]), 'cpu', ours.name, theirs.name, wanted);
@@ -82,7 +91,7 @@ const groups: Readonly<Record<string, (group: string) => Promise<void>>> = {
 
   SQLite: async (group) => {
     const none = { ...plantStore.none, name: 'Plant Store, no store' };
-    const others = [fastify.sqlite, ...typeOrm('sqlite')];
+    const others = [fastify.sqlite, batchingFastify.sqlite, ...typeOrm('sqlite')];
     const tools = [sqliteBatches(folder, duration)];
     const turns = await race([plantStore.sqlite, ...others, none], tools);
     for (const { name } of [none, ...others, ...tools]) add(group, turns, 'rate', OURS, name);
@@ -90,7 +99,7 @@ const groups: Readonly<Record<string, (group: string) => Promise<void>>> = {
 
   PostgreSQL: async (group) => {
     const none = { ...plantStore.none, name: 'Plant Store, no store' };
-    const others = [fastify.postgres, ...typeOrm('postgres')];
+    const others = [fastify.postgres, batchingFastify.postgres, ...typeOrm('postgres')];
     const tools = hasTool('pgbench')
       ? await pgbench(postgres, await makePostgresDatabase(), folder, duration)
       : [];

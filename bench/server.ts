@@ -51,7 +51,7 @@ export class Server {
           ? {
               AUTH_TOKENS: TOKEN,
               LOG_LEVEL: 'error',
-              ...(contestant.store === 'none' ? {} : { DATABASE_URL: urlOf(contestant, database) }),
+              DATABASE_URL: urlOf(contestant, database),
             }
           : { TOKEN, DATABASE: database }),
         ...contestant.environment,
@@ -112,5 +112,5 @@ export function memoryOf({ pid }: ChildProcess): { now: number; peak: number } {
 }
 
 function urlOf({ store }: Contestant, database: string): string {
-  return store === 'sqlite' ? `sqlite:${database}` : database;
+  return store === 'postgres' ? database : `sqlite:${database}`;
 }

@@ -1,7 +1,6 @@
 import { type DynamicModule, Logger, Module } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { Logger as PinoLogger } from 'pino';
 import { BearerGuard, ErrorFilter, PlantsModule, TokenVerifier } from './plants/program';
 import { ContinueGuard } from './server/admission/continue.guard';
 import { LoadSheddingGuard } from './server/admission/load-shedding.guard';
@@ -57,15 +56,10 @@ export async function createApplication(settings: Settings): Promise<NestFastify
     { bodyParser: false, abortOnError: false, logger: new NestLogger(logger) },
   );
   for (const warning of settings.warnings) new Logger('Environment').warn(warning);
-  equip(app, settings, logger);
-  return app;
-}
-
-/** Adds what operators need: metrics, logs, health, the OpenAPI document. */
-export function equip(app: NestFastifyApplication, settings: Settings, logger: PinoLogger): void {
   const instance = app.getHttpAdapter().getInstance();
   app.get(Metrics).measure(instance);
   if (settings.accessLog) logAccess(instance, logger, settings.trustedProxies);
   serveHealth(instance, app.get(Readiness));
   if (settings.docs) serveDocument(app);
+  return app;
 }
