@@ -7,7 +7,7 @@ import { setTimeout } from 'node:timers/promises';
  */
 export async function until(
   condition: () => boolean | Promise<boolean>,
-  limit = 240_000,
+  limit = 60_000,
 ): Promise<void> {
   const end = Date.now() + limit;
   while (!(await condition())) {
