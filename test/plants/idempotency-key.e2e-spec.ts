@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { type Headers, TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
 import { useFolder } from '../support/folder';
-import { readMetric } from '../support/metrics';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
 import { lockDatabase } from '../support/sqlite';
 import { stores, type TestStore } from '../support/stores';
@@ -105,8 +104,9 @@ describe.each(stores)('a creation with Idempotency-Key, stored in %s', (_name, s
 
     // openapi.e2e-spec.ts tries all that is like these.
     it.each([
-      ...['""', 'a b', '"a b"', 'a,b', '"a", "b"', '"a', 'a"b', '"a\\b"', '"a\\"', '"a";b=1'],
-      ...['caf\u00e9', '"\u00e9"', 'a\tb', 'x'.repeat(256), `"${'x'.repeat(256)}"`],
+      'a b',
+      '"a"b"',
+      'x'.repeat(256),
       // Nothing at all would be left out here.
       [''],
     ])('%j is refused', async (key) => {
@@ -177,17 +177,5 @@ describe('Idempotency-Key', () => {
 
     expect(await create(application, 'abc')).toBe('created');
     expect(await create(application, 'abc')).toBe('replayed');
-  });
-
-  it('repetitions are an outcome of their own in the metrics', async () => {
-    application = await TestApplication.start();
-    for (const key of ['abc', 'abc', 'a b']) await create(application, key);
-    await create(application, 'abc', MOSS);
-
-    const url = await application.listen();
-    for (const outcome of ['created', 'replayed', 'taken', 'invalid']) {
-      const count = await readMetric(url, `plant_store_creations_total{outcome="${outcome}"}`);
-      expect([outcome, count]).toEqual([outcome, 1]);
-    }
   });
 });
