@@ -1,5 +1,5 @@
 // @ts-check
-// A flat configuration under the name the project's layout asks for: eslint -c .eslintrc.js
+// A flat configuration under the name the project's layout asks for; eslint.config.js names it.
 const eslint = require('@eslint/js');
 const jest = require('eslint-plugin-jest');
 const { defineConfig } = require('eslint/config');
@@ -46,12 +46,12 @@ module.exports = defineConfig(
       '@typescript-eslint/explicit-module-boundary-types': 'error',
       // Nest modules are classes that carry nothing but their decorator.
       '@typescript-eslint/no-extraneous-class': ['error', { allowWithDecorator: true }],
-      // What is loaded only when it is needed. Bundlers follow `require`, not `createRequire`.
+      // What is loaded only when it is needed or installed.
       '@typescript-eslint/no-require-imports': [
         'error',
         {
           allow: [
-            '^(?:@nestjs/(?:common|core|swagger)|class-(?:transformer|validator))$',
+            '^@nestjs/swagger$',
             '^\\./(?:postgres|sqlite)/(?:postgres|sqlite)-plants\\.repository$',
             '^(?:\\.\\./)+package\\.json$',
           ],

@@ -40,8 +40,8 @@ export const nest: Contestant = {
 /** Our service, by store. */
 export const plantStore = {
   none: plantStoreOn('none', 'bench/memory-store.mjs'),
-  sqlite: plantStoreOn('sqlite', 'dist/program/plant-store.js'),
-  postgres: plantStoreOn('postgres', 'dist/program/plant-store.js'),
+  sqlite: plantStoreOn('sqlite', 'dist/main.js'),
+  postgres: plantStoreOn('postgres', 'dist/main.js'),
 };
 
 /** What most would write with Nest, on a store: with `save()`, and with `insert()` and a tuned store. */

@@ -103,7 +103,7 @@ export function dataCommands(plants: number, folder: string, postgres: PostgresS
     make(
       `${args[0]}, ${database.startsWith('sqlite') ? 'SQLite' : 'PostgreSQL'}`,
       process.execPath,
-      ['dist/program/plant-store.js', ...args],
+      ['dist/cli/plant-store.js', ...args],
       { DATABASE_URL: database },
       prepare,
     );

@@ -9,10 +9,9 @@ import process from 'node:process';
 /** The result of a script, and what it is made from: files and folders. */
 const SCRIPTS = {
   build: {
-    result: 'dist/program/plant-store.js',
+    result: 'dist/cli/plant-store.js',
     sources: [
       'src',
-      'tools',
       'package.json',
       'tsconfig.json',
       'tsconfig.build.json',

@@ -1,7 +1,4 @@
 /** What a host imports: the package's one entry. */
-import './supported-node';
-import './installed-peers';
-
 export type { AuthOptions } from './auth/auth.options';
 export type { Caller } from './auth/caller';
 export {

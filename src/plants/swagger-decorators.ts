@@ -26,7 +26,6 @@ export function schemaOf(type: new () => unknown): { readonly $ref: string } {
 
 function loadSwagger(): typeof swagger | undefined {
   try {
-    // Not createRequire(), which bundlers do not follow.
     return require('@nestjs/swagger') as typeof swagger;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND') return undefined;

@@ -1,14 +1,10 @@
-import { statSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../support/folder';
-import { plantStore, PROGRAM } from '../support/plant-store';
+import { plantStore } from '../support/plant-store';
 
 describe('the command line', () => {
   const folder = useFolder();
-
-  it('is executable after a build', () => {
-    expect(statSync(PROGRAM).mode & 0o111).toBe(0o111);
-  });
 
   it('prints all commands with --help', async () => {
     const { code, stdout } = await plantStore(['--help']);

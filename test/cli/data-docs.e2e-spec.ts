@@ -5,7 +5,7 @@ import { shell } from '../support/run';
 import { ServiceProcess } from '../support/service-process';
 
 const PAGE = readFileSync(join(__dirname, '../../docs/data.md'), 'utf8');
-const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
+const PROGRAM = join(__dirname, '../../dist/cli/plant-store.js');
 
 /**
  * The commands that docs/data.md shows with their output, in order. Those that need SQLite's own command

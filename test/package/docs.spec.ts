@@ -1,5 +1,6 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { version } from '../../package.json';
 import { NAMES } from '../../src/server/settings/variables';
 
 const ROOT = join(__dirname, '../..');
@@ -54,6 +55,15 @@ describe('the documentation', () => {
       .filter((page) => !linked.includes(page));
 
     expect(missing).toEqual([]);
+  });
+
+  it('comes with each package, whose version and licence are those of the service', () => {
+    const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+    for (const folder of ['src/plants', 'src/client']) {
+      expect(JSON.parse(read(`${folder}/package.json`))).toMatchObject({ version });
+      expect(read(`${folder}/LICENSE`)).toBe(read('LICENSE'));
+      expect(read(`${folder}/README.md`).split(/\s+/).length).toBeLessThan(300);
+    }
   });
 
   it('has every variable in the lists of the configuration, and no other', () => {

@@ -5,17 +5,44 @@ import { makeFolder, removeFolder } from '../support/folder';
 
 export const PROJECT = join(__dirname, '../..');
 
-/** A folder with the packed package in it, while the tests of the calling file or `describe` run. */
-export function usePackage(): { readonly folder: string; readonly tarball: string } {
-  const packed = { folder: makeFolder(), tarball: '' };
+/** The tarballs of both packages, and the folder that they are in. */
+export interface Packed {
+  readonly folder: string;
+  readonly module: string;
+  readonly client: string;
+}
+
+/** Both packages, packed, while the tests of the calling file or `describe` run. */
+export function usePackages(): Packed {
+  const packed = { folder: makeFolder(), module: '', client: '' };
   beforeAll(() => {
-    const pack = ['tools/package.mjs', packed.folder];
-    packed.tarball = run(PROJECT, process.execPath, ...pack).trim();
+    packed.module = pack('plants', packed.folder);
+    packed.client = pack('client', packed.folder);
   });
   afterAll(() => {
     removeFolder(packed.folder);
   });
   return packed;
+}
+
+/** Packs a folder of `dist`, as docs/releasing.md says, and gives back the file. */
+export function pack(name: 'plants' | 'client', folder: string): string {
+  const file = run(
+    PROJECT,
+    'npm',
+    'pack',
+    '--silent',
+    `./dist/${name}`,
+    '--pack-destination',
+    folder,
+  );
+  return join(folder, file.trim());
+}
+
+/** The program of a version of Node.js, from npm. */
+export function nodeOf(version: string): string {
+  const print = ['node', '--print', 'process.execPath'];
+  return run(PROJECT, 'npm', 'exec', '--yes', `--package=node@${version}`, '--', ...print).trim();
 }
 
 /** The programs of docs/embedding.md, by their names. */

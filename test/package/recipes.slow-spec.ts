@@ -1,12 +1,11 @@
-import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { buildSync } from 'esbuild';
-import { devDependencies } from '../../package.json';
+import { dependencies, devDependencies } from '../../package.json';
 import { freePort } from '../support/free-port';
 import { PostgresServer } from '../support/postgres';
 import { TestProcess } from '../support/test-process';
 import { until } from '../support/until';
-import { compile, configure, recipes, run, usePackage } from './packed';
+import { compile, configure, recipes, run, usePackages } from './packed';
 
 /**
  * Installs the package as a user would, beside hosts that are not built with our configuration, and
@@ -15,9 +14,8 @@ import { compile, configure, recipes, run, usePackage } from './packed';
 
 const FASTIFY = '@nestjs/platform-fastify';
 const EXPRESS = '@nestjs/platform-express';
-const WORKER = 'node_modules/plant-store/dist/plants/persistence/sqlite/sqlite.worker.js';
 
-const packed = usePackage();
+const packed = usePackages();
 let postgres: PostgresServer | undefined;
 let host: TestProcess | undefined;
 beforeAll(async () => {
@@ -55,14 +53,6 @@ describe.each([
     expect(await post(new URL('/plants', url), {})).toMatch(/^401 {"error":40100/);
   });
 
-  it('creates a plant by the program that comes with it', async () => {
-    const url = await start(home, '../node_modules/plant-store/dist/program/plant-store');
-
-    expect(await postWithPrintedToken(url)).toBe('200 {"name":"Fern"}');
-    expect((await fetch(new URL('/openapi.json', url))).status).toBe(200);
-    expect(run(home, 'npx', '--no', '--', 'plant-store', '--version')).toBe('1.0.0\n');
-  });
-
   it('creates a plant by the recipe with a guard and PostgreSQL', async () => {
     await postgres?.execute('DROP TABLE IF EXISTS plants, plants_migrations');
     const DATABASE_URL = postgres?.url();
@@ -75,31 +65,6 @@ describe.each([
     expect(await post(plants, { 'x-gardener': 'eve' })).toMatch(/^403 {"error":40300/);
     expect(await postgres?.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
   });
-
-  it('starts from a bundle, once the file that it asks for is beside it', async () => {
-    const lonely = join(packed.folder, `bundled-${type}`);
-    buildSync({
-      entryPoints: [join(home, 'dist/default.js')],
-      outfile: join(lonely, 'dist/default.js'),
-      bundle: true,
-      platform: 'node',
-      format: 'cjs',
-      define: { 'import.meta.url': 'fileUrl' },
-      banner: { js: "const fileUrl = require('node:url').pathToFileURL(__filename).href;" },
-      external: [
-        platform === FASTIFY ? EXPRESS : FASTIFY,
-        ...['@nestjs/microservices', '@nestjs/websockets', '@nestjs/swagger'],
-        ...['@fastify/static', '@fastify/view', '@fastify/multipart', '@as-integrations/*', 'pg*'],
-      ],
-      logLevel: 'silent',
-    });
-
-    await expect(start(lonely, 'default')).rejects.toThrow(`copy ${WORKER} to ${lonely}`);
-    copyFileSync(join(home, WORKER), join(lonely, 'dist/sqlite.worker.cjs'));
-
-    const url = await start(lonely, 'default');
-    expect(await postWithPrintedToken(url)).toBe('200 {"name":"Fern"}');
-  });
 });
 
 /** The package.json of a small host. */
@@ -108,13 +73,13 @@ function manifest(type: string, platform: string, others: readonly string[]): ob
     ...['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs', '@types/node'],
     ...['class-transformer', 'class-validator', 'pg', ...others],
   ];
-  const versions: Partial<Record<string, string>> = devDependencies;
-  const dependencies = {
-    'plant-store': `file:${packed.tarball}`,
+  const versions: Partial<Record<string, string>> = { ...dependencies, ...devDependencies };
+  const installed = {
+    '@plant-store/nestjs': `file:${packed.module}`,
     ...{ [platform]: '^12.0.0', '@nestjs/config': '^12.0.0' },
     ...Object.fromEntries(pinned.map((name) => [name, versions[name]])),
   };
-  return { type, dependencies };
+  return { type, dependencies: installed };
 }
 
 /** The recipes are for the Express adapter, which Nest takes unless told otherwise. */

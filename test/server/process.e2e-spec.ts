@@ -169,18 +169,6 @@ describe('the service as a process', () => {
     );
   });
 
-  it('ends with one sentence when Node.js is too old', async () => {
-    const pretend = [
-      "Object.defineProperty(process.versions, 'node', { value: '24.14.1' })",
-      "Object.defineProperty(process, 'version', { value: 'v24.14.1' })",
-    ];
-    const preload = `data:text/javascript,${encodeURIComponent(pretend.join(';'))}`;
-
-    expect(await failure({ NODE_OPTIONS: `--import ${preload}` })).toBe(
-      `The Plant Store needs Node.js 24.16 or a later 24.x, or 26.1 or later. This is v24.14.1, ${process.execPath}.\n`,
-    );
-  });
-
   it.each(['SIGTERM', 'SIGINT'] as const)(
     'on %s answers what it has accepted, closes idle connections, and ends with 0 and a single file',
     async (signal) => {

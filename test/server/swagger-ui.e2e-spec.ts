@@ -107,13 +107,12 @@ describe('Swagger UI in Chromium', () => {
 describe('the program', () => {
   const home = useServiceHome();
 
-  it('has the files that the page needs, and no others', async () => {
+  it('has the files that the page needs', async () => {
     const page = new URL('/docs', await (await home.start()).url());
     const html = await (await fetch(page)).text();
 
     const files = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file = '']) => file);
     expect(files.length).toBeGreaterThan(4);
     for (const file of files) expect((await fetch(new URL(file, page))).status).toBe(200);
-    expect((await fetch(new URL('/docs/package.json', page))).status).toBe(404);
   });
 });

@@ -5,7 +5,7 @@ import { programEnvironment } from './run-folder';
 import { TestProcess } from './test-process';
 
 /** The built program. */
-export const PROGRAM = join(__dirname, '../../dist/program/plant-store.js');
+export const PROGRAM = join(__dirname, '../../dist/cli/plant-store.js');
 
 /** The built `plant-store` as a process. */
 export class ProgramProcess extends TestProcess {

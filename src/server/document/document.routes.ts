@@ -1,13 +1,8 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { SwaggerModule } from '@nestjs/swagger';
 import type { FastifyInstance } from 'fastify';
 import { NotFoundError } from '../../plants/program';
 import { createDocument } from './document';
-
-/** The files of Swagger UI stand beside the program. If not, they are in their package. */
-const SWAGGER_UI = join(__dirname, 'ui');
 
 /**
  * Of the page: it loads only files of this server. Styles may be inline, because the page of
@@ -55,7 +50,6 @@ export function serveDocument(app: NestFastifyApplication): void {
     yamlDocumentUrl: 'openapi.yaml',
     customSiteTitle: 'Plant Store',
     customCss: CSS,
-    ...(existsSync(SWAGGER_UI) && { customSwaggerUiPath: SWAGGER_UI }),
     swaggerOptions: {
       docExpansion: 'full',
       tryItOutEnabled: true,

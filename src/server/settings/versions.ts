@@ -1,24 +1,32 @@
 /**
  * Ends the process with a plain message when Node.js is too old.
  *
- * Every program of this package imports this file first, for its effect. Nest is published as ES
- * modules, and an older Node.js fails to load them with a stack trace before any of our code runs.
- * `node:sqlite` is stable from 24.15 on. Before 24.16 and 26.1, and in 25, Node never closes the
- * response to a pipelined request whose connection breaks.
+ * Both programs import this file first, for its effect: a machine's own Node.js may be older than the
+ * one that npm installs, and fails with a stack trace before any other code of ours runs. Before 24.17
+ * and 26.3.1, Node.js has holes in what the service uses.
  */
-const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+// Not an import, which would put `package.json` among the sources.
+const { version, engines } = require('../../../package.json') as {
+  version: string;
+  engines: { node: string };
+};
 
-const isSupported = (major === 24 && minor >= 16) || (major === 26 && minor >= 1) || major > 26;
+/** Whether a version is in a range of the two kinds that `engines` has: `^24.17.0` and `>=26.3.1`. */
+function isIn(range: string, running: string): boolean {
+  const [major = 0, ...rest] = range.replace(/^\D+/, '').split('.').map(Number);
+  const [runningMajor = 0, ...runningRest] = running.split('.').map(Number);
+  if (runningMajor !== major) return range.startsWith('>=') && runningMajor > major;
+  const index = rest.findIndex((part, at) => part !== runningRest[at]);
+  return index < 0 || Number(runningRest[index]) > Number(rest[index]);
+}
 
-if (!isSupported) {
+if (!engines.node.split(' || ').some((range) => isIn(range, process.versions.node))) {
   console.error(
-    `The Plant Store needs Node.js 24.16 or a later 24.x, or 26.1 or later. This is ${process.version}, ${process.execPath}.`,
+    `The Plant Store needs Node.js ${engines.node}. This is ${process.version}, ${process.execPath}.`,
   );
   process.exit(1);
 }
 
 export function packageVersion(): string {
-  // Not read at run time: a bundle has it inside.
-  const { version } = require('../../../package.json') as { version: string };
   return version;
 }

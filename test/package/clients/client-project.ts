@@ -27,7 +27,8 @@ export class ClientProject {
     const modules = join(this.folder, 'node_modules');
     for (const folder of [modules, join(this.folder, 'src')]) mkdirSync(folder);
     for (const name of readdirSync(MODULES)) symlinkSync(join(MODULES, name), join(modules, name));
-    symlinkSync(PROJECT, join(modules, 'plant-store'));
+    mkdirSync(join(modules, '@plant-store'));
+    symlinkSync(join(PROJECT, 'dist/client'), join(modules, '@plant-store/client'));
     this.write('package.json', JSON.stringify({ type: 'module' }));
     const lib = ['es2024', 'dom', 'dom.iterable'];
     configure(this.folder, { lib, skipLibCheck: true, rootDir: 'src', outDir: 'dist' });

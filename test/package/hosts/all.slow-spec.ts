@@ -1,8 +1,9 @@
+import { engines } from '../../../src/plants/package.json';
 import { testHosts } from './expect-host';
 import type { HostKind } from './hosts';
 
-/** The oldest that the module takes, and the lines between it and the current one. */
-const OLDER = ['22.22.3', '24.15.0'];
+/** The oldest of each line that the module promises. */
+const OLDER = engines.node.match(/[\d.]+/g) ?? [];
 
 /** Every host of the list in docs/support.md. */
 const current = ([11, 12] as const).flatMap((nest) =>

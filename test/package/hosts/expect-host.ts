@@ -1,5 +1,5 @@
 import { readPlants } from '../../support/sqlite';
-import { usePackage } from '../packed';
+import { usePackages } from '../packed';
 import { storedIds } from './contract-cases';
 import {
   answerOwn,
@@ -14,7 +14,7 @@ type Options = Parameters<typeof Host.start>[2];
 
 /** Declares the tests of hosts: the same for each. */
 export function testHosts(kinds: readonly HostKind[]): void {
-  const packed = usePackage();
+  const packed = usePackages();
   const installations = new Map<HostKind['nest'], Installation>();
   beforeAll(() => {
     for (const nest of new Set(kinds.map((kind) => kind.nest))) {

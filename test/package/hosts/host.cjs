@@ -8,5 +8,5 @@ void startHost({
   common: require('@nestjs/common'),
   core: require('@nestjs/core'),
   createAdapter: platforms[require('node:process').env.PLATFORM],
-  plantStore: require('plant-store'),
+  plantStore: require('@plant-store/nestjs'),
 });

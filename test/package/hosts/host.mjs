@@ -3,7 +3,7 @@ import * as common from '@nestjs/common';
 import * as core from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { PlantsModule } from 'plant-store';
+import { PlantsModule } from '@plant-store/nestjs';
 import { startHost } from './orchard.cjs';
 
 const platforms = {

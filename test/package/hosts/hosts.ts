@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { PlantsModuleOptions } from '../../../src/plants';
 import { TestProcess } from '../../support/test-process';
-import { PROJECT, run } from '../packed';
+import { nodeOf, type Packed, run } from '../packed';
 import { contractCases } from './contract-cases';
 
 /** Real hosts, installed from their lock files and the packed package, each a process of its own. */
@@ -15,7 +15,7 @@ export interface HostKind {
   readonly platform: 'express' | 'fastify';
   readonly modules: 'cjs' | 'mjs';
   /** A version of Node.js; the one that runs the tests unless it is given. */
-  readonly node?: string;
+  readonly node?: string | undefined;
 }
 
 /** An installed host, and what the package added to it. */
@@ -28,7 +28,7 @@ export interface Installation {
 /** Installs a host, by the name of its folder here, and the package in it, as a user would. */
 export function installHost(
   host: `${'nest' | 'rspack'}${HostKind['nest']}`,
-  { folder, tarball }: { folder: string; tarball: string },
+  { folder, module }: Packed,
 ): Installation {
   const home = join(folder, host);
   mkdirSync(home);
@@ -39,7 +39,7 @@ export function installHost(
   const quietly = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'];
   run(home, 'npm', 'ci', ...quietly);
   const before = measure(home);
-  run(home, 'npm', 'install', '--no-save', ...quietly, tarball);
+  run(home, 'npm', 'install', '--no-save', ...quietly, module);
   const after = measure(home);
   return { home, packages: after.packages - before.packages, kib: after.kib - before.kib };
 }
@@ -65,7 +65,7 @@ export class Host extends TestProcess {
   /** Starts a host, with the module if there are options for it. */
   static start(home: string, kind: HostKind, options?: PlantsModuleOptions): Promise<Host> {
     const env = { PLATFORM: kind.platform, PLANTS: JSON.stringify(options) };
-    return Host.startProgram(home, `host.${kind.modules}`, env, nodeOf(kind));
+    return Host.startProgram(home, `host.${kind.modules}`, env, kind.node && nodeOf(kind.node));
   }
 
   /**
@@ -163,11 +163,4 @@ export async function answerOwn(host: Host): Promise<Answer[]> {
   const answers: Answer[] = [];
   for (const each of ownRequests) answers.push(await host.send(...each));
   return answers;
-}
-
-/** The program of a version of Node.js, from npm. */
-function nodeOf({ node }: HostKind): string {
-  if (node === undefined) return process.execPath;
-  const print = ['node', '--print', 'process.execPath'];
-  return run(PROJECT, 'npm', 'exec', '--yes', `--package=node@${node}`, '--', ...print).trim();
 }

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { compile, configure, PROJECT, recipes, run, usePackage } from '../packed';
+import { compile, configure, PROJECT, recipes, run, usePackages } from '../packed';
 import { installHost } from './hosts';
 
 /** The recipe of docs/embedding.md for the tests of a host, in the runners that hosts use. */
@@ -34,7 +34,7 @@ const RUNNERS: [string, type: string, command: string[]][] = [
   ['Jest with ES modules', 'module', runJest('es6', asModules)],
 ];
 
-const packed = usePackage();
+const packed = usePackages();
 
 describe.each([11, 12] as const)('the test of a host on Nest %d', (nest) => {
   let home: string;

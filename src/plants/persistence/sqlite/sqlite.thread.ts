@@ -1,38 +1,10 @@
 import { existsSync, statSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join, resolve as resolvePath } from 'node:path';
+import { dirname, resolve as resolvePath } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
 import type { KeyedPlant } from '../plant-batches';
 import type { Store } from './sqlite.store';
-
-/** The folder of this file, or of the bundle that a host has made of it. */
-const FOLDER = typeof __dirname === 'string' ? __dirname : dirname(process.argv[1] ?? '');
-
-const WORKER_IN_PACKAGE = 'dist/plants/persistence/sqlite/sqlite.worker.js';
-
-/**
- * Finds the worker's file: beside this one, or in the package, for a host that is bundled and for the
- * tests, which run this file from `src` and the thread from `dist`. A host of one file has a copy that
- * ends in `.cjs`, because `.js` may mean an ES module there.
- *
- * @throws Error saying what to copy
- */
-function findWorker(): string {
-  const beside = ['js', 'cjs'].map((suffix) => join(FOLDER, `sqlite.worker.${suffix}`));
-  const found = beside.find((file) => existsSync(file));
-  if (found) return found;
-  try {
-    const manifest = createRequire(join(FOLDER, 'bundle.js')).resolve('plant-store/package.json');
-    return join(dirname(manifest), WORKER_IN_PACKAGE);
-  } catch (cause) {
-    throw new Error(
-      `the file of its thread is missing: copy node_modules/plant-store/${WORKER_IN_PACKAGE} to ${join(FOLDER, 'sqlite.worker.cjs')}`,
-      { cause },
-    );
-  }
-}
 
 export interface SqliteWorkerData {
   /** The database file, absolute. */
@@ -99,7 +71,9 @@ export class SqliteThread {
 
   /** @throws RefusedError when the thread cannot open the database */
   static async start(data: SqliteWorkerData): Promise<SqliteThread> {
-    const worker = new Worker(findWorker(), { workerData: data, name: 'sqlite' });
+    // Jest finds the built file: a thread runs no TypeScript.
+    const file = require.resolve('./sqlite.worker.js');
+    const worker = new Worker(file, { workerData: data, name: 'sqlite' });
     const thread = new SqliteThread(worker);
     try {
       const { identity, upgrade } = await thread.nextReply<Store>();
