@@ -26,7 +26,8 @@ async function importFile(file = '-', signal: AbortSignal): Promise<void> {
   if (isPiped && process.stdin.isTTY) {
     throw new UsageError('Name the file to import, or pipe it to the standard input.');
   }
-  const size = isPiped ? undefined : sizeOf(file, 'Name a file, or pipe it to the standard input.');
+  const advice = 'Name a file, or pipe it to the standard input.';
+  const size = isPiped ? undefined : sizeOf(file, advice, true);
   const { bodyLimit } = readEnvironment({ ...process.env, NODE_ENV: undefined });
   const progress = new Progress('plants');
   await withRepository('create', async (repository) => {

@@ -60,10 +60,13 @@ function assertFree(file: string): void {
  * The size, in bytes, of a file that a command reads.
  *
  * @param advice what to do when there is none
- * @throws OperatorError when there is no file of this name
+ * @param mayBePipe whether a pipe or a device will do
+ * @throws OperatorError when there is no such file
  */
-export function sizeOf(path: string, advice: string): number {
+export function sizeOf(path: string, advice: string, mayBePipe = false): number {
   const status = statSync(path, { throwIfNoEntry: false });
-  if (status && !status.isDirectory()) return status.size;
-  throw new OperatorError(`${path} ${status ? 'is a directory' : 'does not exist'}. ${advice}`);
+  if (!status) throw new OperatorError(`${path} does not exist. ${advice}`);
+  if (status.isDirectory()) throw new OperatorError(`${path} is a directory. ${advice}`);
+  if (status.isFile() || mayBePipe) return status.size;
+  throw new OperatorError(`${path} is not a regular file. ${advice}`);
 }

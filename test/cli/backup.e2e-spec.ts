@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CommandProcess, plantStore } from '../support/plant-store';
@@ -99,6 +100,71 @@ describe('backup and restore', () => {
     expect(text).toEqual(failed(/^text\.db is not a store: file is not a database\.\n$/));
     expect(home.plants()).toHaveLength(1);
     expect(readdirSync(inFolder('data')).filter((name) => /part|before/.test(name))).toEqual([]);
+  });
+
+  it.each([
+    [
+      'view plants',
+      'ALTER TABLE plants RENAME TO other; CREATE VIEW plants AS SELECT * FROM other',
+    ],
+    [
+      'trigger rewrite',
+      `CREATE TRIGGER rewrite AFTER INSERT ON plants BEGIN UPDATE plants SET name = 'x'; END`,
+    ],
+    [
+      'table plants',
+      `ALTER TABLE plants RENAME TO other; CREATE TABLE plants
+       (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT, idempotency_key BLOB)`,
+    ],
+  ])('refuse a %s that is not the one of a store, as a start does', async (what, statements) => {
+    await run('backup copy.db');
+    execute(copy, statements);
+
+    const restored = await run('restore copy.db');
+    const checked = await run('check', copy);
+    const exported = await run('export', copy);
+
+    const why = `its ${what} is not one that this program makes`;
+    expect(restored).toEqual(failed(`^copy.db is not a store: ${why}.\n$`));
+    expect(checked.stdout).toContain(`FAILED  store: ${why}`);
+    expect(exported).toEqual(failed(`${copy} cannot be used: ${why}`));
+    expect(home.plants()).toHaveLength(1);
+  });
+
+  it.each([
+    ['PRAGMA user_version = -1', 'the database has schema version -1, but this program uses'],
+    ['DROP TABLE plants', 'it has no table plants'],
+    ['DELETE FROM plants_store', 'its table plants_store must have one row'],
+  ])('refuse a backup after %s', async (statement, why) => {
+    await run('backup copy.db');
+    execute(copy, statement);
+
+    expect(await run('restore copy.db')).toEqual(failed(`^copy.db is not a store: ${why}`));
+  });
+
+  it('keep indexes and further tables of the operator', async () => {
+    execute(home.file, 'CREATE INDEX by_name ON plants (name); CREATE TABLE notes (text)');
+    await run('backup copy.db');
+
+    expect(await run('restore copy.db')).toMatchObject({ code: 0 });
+    expect(await run('check')).toMatchObject({
+      stdout: expect.stringContaining('ok      store') as string,
+    });
+  });
+
+  it('refuse a pipe at once, as backup and as store', async () => {
+    const pipe = inFolder('pipe');
+    execFileSync('mkfifo', [pipe]);
+    await run('backup copy.db');
+
+    const outcomes = [await run('restore pipe'), await run('backup x.db', pipe)];
+    const others = [await run('restore copy.db', pipe), await run('export', pipe)];
+    const checked = await run('check', pipe);
+
+    for (const { code, stderr } of [...outcomes, ...others]) {
+      expect([code, stderr]).toEqual([1, expect.stringContaining('is not a regular file')]);
+    }
+    expect(checked.stdout).toContain('FAILED  store: it is not a regular file');
   });
 
   it('restore over a file that is no database, and keep that file and its log', async () => {

@@ -10,13 +10,14 @@ import { beforeInsert, SESSIONS, TABLE } from './postgres-statements';
 
 const KEY = hash('sha256', 'abc');
 
-/** The lock that instances of all versions take before they change the schema. */
+/** The lock that instances take before they create a store. */
 const LOCK = "SELECT pg_advisory_lock(x'706c616e7473'::bigint)";
 
-const VERSION_1 = `
+/** A store of another program, which has no identity. */
+const storeOf = (version: number) => `
   ${TABLE};
   CREATE TABLE plants_migrations (version integer PRIMARY KEY);
-  INSERT INTO plants_migrations VALUES (1)`;
+  INSERT INTO plants_migrations VALUES (${version})`;
 
 /** Those that wait for others. */
 const WAITING = `${SESSIONS} AND wait_event_type = 'Lock'`;
@@ -96,15 +97,8 @@ describe('PostgresPlantsRepository', () => {
   const ownSessions = () => execute(`${SESSIONS} AND application_name = 'plant-store'`);
 
   describe('when it starts', () => {
-    it.each([
-      ['an empty database', ''],
-      ['a database of version 1', VERSION_1],
-      [
-        'a database of version 2',
-        `${VERSION_1}, (2); ALTER TABLE plants ADD COLUMN idempotency_key bytea`,
-      ],
-    ])('migrates once when ten repositories open %s at the same time', async (_, statements) => {
-      const fresh = await makeDatabase(statements);
+    it('creates one store when ten repositories open an empty database at the same time', async () => {
+      const fresh = await makeDatabase();
       const logged = server.log.length;
       const locker = await connect(fresh);
       await locker.query(LOCK);
@@ -151,33 +145,32 @@ describe('PostgresPlantsRepository', () => {
       ]);
     });
 
-    it('does not keep others waiting behind a long read, and is ready after it', async () => {
-      const previous = await makeDatabase(VERSION_1);
-      const reader = await connect(previous);
-      await reader.query('BEGIN; SELECT count(*) FROM plants');
-
-      await reopen(previous);
-      for (let id = -1; id >= -50; id--) {
-        await server.execute(`INSERT INTO plants VALUES (${id}, 'Moss')`, nameOf(previous));
-      }
-
-      expect(repository.findFault()?.message).toContain('A long transaction');
-      await reader.end();
-      await until(() => repository.isReady());
-    });
-
     it.each([
-      ['has other columns', 'CREATE TABLE plants (id bigint)', ['plants']],
-      ['is missing beside its record', `${VERSION_1}; DROP TABLE plants`, ['plants_migrations']],
-      ['is newer than the program', `${VERSION_1}, (1000)`, ['plants', 'plants_migrations']],
-    ])('is not ready while the table %s, and changes nothing', async (_, statements, tables) => {
-      const damaged = await makeDatabase(statements);
+      ['has other columns', 'CREATE TABLE plants (id bigint)', ['plants'], 'must have the columns'],
+      [
+        'is missing beside its record',
+        `${storeOf(3)}; DROP TABLE plants`,
+        ['plants_migrations'],
+        'the store has lost its table plants',
+      ],
+      ...[1, 1000].map((version): [string, string, string[], string] => [
+        `has version ${version}`,
+        storeOf(version),
+        ['plants', 'plants_migrations'],
+        `the database has schema version ${version}, but this program uses version 3`,
+      ]),
+    ])(
+      'is not ready while the table %s, and changes nothing',
+      async (_, statements, tables, why) => {
+        const damaged = await makeDatabase(statements);
 
-      await reopen(damaged);
+        await reopen(damaged);
 
-      expect(repository.isReady()).toBe(false);
-      expect(await tablesOf(damaged)).toEqual(tables);
-    });
+        expect(repository.isReady()).toBe(false);
+        expect(repository.findFault()?.message).toContain(why);
+        expect(await tablesOf(damaged)).toEqual(tables);
+      },
+    );
 
     it.each([
       ['synchronous_commit', 'off'],

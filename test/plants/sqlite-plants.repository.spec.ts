@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -38,7 +39,7 @@ describe('SqlitePlantsRepository', () => {
     removeFolder(folder);
   });
 
-  /** Creates a file, or migrates one. */
+  /** Creates a file. */
   async function createStore(path: string): Promise<string> {
     await (await SqlitePlantsRepository.open(path)).onApplicationShutdown();
     return path;
@@ -406,53 +407,39 @@ describe('SqlitePlantsRepository', () => {
     expect([':memory:', 'file:', 'sqlite:', 'postgres:'].filter(fs.existsSync)).toEqual([]);
   });
 
-  it.each([0, 1, 2])(
-    'migrates a file of version %d once, when several repositories open it at the same time',
-    async (version) => {
-      const previous = join(folder, 'previous.db');
-      if (version > 0) {
-        execute(
-          previous,
-          `CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT;
-           INSERT INTO plants VALUES (1, 'Fern', 'shade'); PRAGMA user_version = ${version}`,
-        );
-      }
-      if (version === 2) execute(previous, 'ALTER TABLE plants ADD COLUMN idempotency_key BLOB');
-      const schema = (path: string): object[] =>
-        query(path, 'SELECT type, name, sql FROM sqlite_schema ORDER BY name');
+  it('creates one store when several repositories open a new file at the same time', async () => {
+    const fresh = join(folder, 'fresh.db');
 
-      const repositories = await Promise.all(
-        Array.from({ length: 4 }, () => SqlitePlantsRepository.open(previous)),
-      );
-      const insertions = await Promise.all(
-        repositories.map((each) => each.insert({ id: 2n, name: 'Moss' }, 'ab')),
-      );
-      await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
+    const repositories = await Promise.all(
+      Array.from({ length: 4 }, () => SqlitePlantsRepository.open(fresh)),
+    );
+    const insertions = await Promise.all(
+      repositories.map((each) => each.insert({ id: 2n, name: 'Moss' }, 'ab')),
+    );
+    await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
 
-      expect(insertions.toSorted()).toEqual(['created', 'replayed', 'replayed', 'replayed']);
-      expect(schema(previous)).toEqual(schema(file));
-      expect(query(previous, 'PRAGMA user_version')).toEqual([{ user_version: 3 }]);
-      expect(readPlants(previous)).toEqual([
-        ...(version === 0 ? [] : [{ id: 1n, name: 'Fern', tag: 'shade' }]),
-        { id: 2n, name: 'Moss' },
-      ]);
-    },
-  );
+    expect(insertions.toSorted()).toEqual(['created', 'replayed', 'replayed', 'replayed']);
+    expect(query(fresh, 'PRAGMA user_version')).toEqual([{ user_version: 3 }]);
+    expect(query(fresh, 'SELECT count(*) AS identities FROM plants_store')).toEqual([
+      { identities: 1 },
+    ]);
+  });
 
   const { mkdir, writeFile } = fs.promises;
   it.each<[string, string, (path: string) => unknown]>([
     ['a folder', 'it is a directory', (path) => mkdir(path)],
     ['no database', 'file is not a database', (path) => writeFile(path, 'x'.repeat(10_000))],
-    [
-      'of a newer version',
-      'the database has schema version 1000, but this program supports only up to 3: run a newer version of the program',
+    ['a pipe', 'it is not a regular file', (path) => execFileSync('mkfifo', [path])],
+    ...[-1, 2, 1000].map((version): [string, string, (path: string) => unknown] => [
+      `of version ${version}`,
+      `the database has schema version ${version}, but this program uses version 3: run the program that has made it`,
       (path) => {
-        execute(path, 'PRAGMA user_version = 1000');
+        execute(path, `PRAGMA user_version = ${version}`);
       },
-    ],
+    ]),
     [
       'a database of another program with a table of the same name',
-      'table plants already exists',
+      'the database has schema version 0, but this program uses version 3: run the program that has made it',
       (path) => {
         execute(path, 'CREATE TABLE plants (anything)');
       },

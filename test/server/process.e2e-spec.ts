@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
-import { Client } from 'pg';
 import { errorBodies } from '../support/error-bodies';
 import { listen } from '../support/listen';
 import { creation } from '../support/load';
@@ -11,7 +10,7 @@ import { plantStore } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { shell } from '../support/run';
 import { useServiceHome } from '../support/service-process';
-import { execute, lockDatabase } from '../support/sqlite';
+import { lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
 import { open, readAnswers } from '../support/wire';
 
@@ -19,13 +18,6 @@ import { open, readAnswers } from '../support/wire';
 const [HEAD = '', BODY = ''] = creation(1)
   .text.replace('Host: x', 'Host: x\r\nExpect: 100-continue')
   .split(/(?<=\r\n\r\n)/);
-
-const OLD_TABLE = 'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)';
-
-const UPGRADE =
-  'The schema of the store is being brought from version 1 to 3. An earlier version of the program cannot use the store afterwards.';
-
-const isUpgrade = ({ msg }: Record<string, unknown>) => String(msg).includes('schema');
 
 describe('the service as a process', () => {
   const home = useServiceHome();
@@ -101,36 +93,6 @@ describe('the service as a process', () => {
 
       expect(seen.size).toBe(4);
     });
-  });
-
-  it('logs one line before it changes the schema of a SQLite file of an earlier version', async () => {
-    const file = join(home.folder, 'old.db');
-    execute(file, `${OLD_TABLE}; PRAGMA user_version = 1`);
-
-    const { lines } = await home.start({ DATABASE_URL: `sqlite:${file}` });
-
-    expect(lines.filter(isUpgrade)).toMatchObject([{ msg: UPGRADE }]);
-  });
-
-  it('logs one line before it changes a PostgreSQL schema, however long that is locked', async () => {
-    const server = await PostgresServer.start();
-    await server.execute(
-      `${OLD_TABLE}; CREATE TABLE plants_migrations (version integer PRIMARY KEY);
-       INSERT INTO plants_migrations VALUES (1)`,
-    );
-    const reader = new Client(server.url());
-    await reader.connect();
-    await reader.query('BEGIN; LOCK TABLE plants IN ACCESS SHARE MODE');
-
-    const service = await home.start({ DATABASE_URL: server.url() });
-    await until(() => server.log.split('canceling statement due to lock timeout').length > 3);
-    await reader.end();
-    await service.untilReady();
-    // Readiness may arrive before a line of the log.
-    await service.end();
-
-    expect(service.lines.filter(isUpgrade)).toMatchObject([{ msg: UPGRADE }]);
-    await server.remove();
   });
 
   it('warns in the log of a variable that is nearly one of its own', async () => {

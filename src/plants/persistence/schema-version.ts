@@ -1,11 +1,10 @@
-export function describeUpgrade(from: number, to: number): string {
-  return `The schema of the store is being brought from version ${from} to ${to}. An earlier version of the program cannot use the store afterwards.`;
-}
+/** The version of the schema that this program makes and uses, in every store. */
+export const SCHEMA_VERSION = 3;
 
-/** @throws Error when a newer program has made the schema of a database */
-export function assertSupportedSchema(version: number, newest: number): void {
-  if (version <= newest) return;
+/** @throws Error when another program has made the schema of a database */
+export function assertSchemaVersion(version: number): void {
+  if (version === SCHEMA_VERSION) return;
   throw new Error(
-    `the database has schema version ${version}, but this program supports only up to ${newest}: run a newer version of the program`,
+    `the database has schema version ${version}, but this program uses version ${SCHEMA_VERSION}: run the program that has made it`,
   );
 }

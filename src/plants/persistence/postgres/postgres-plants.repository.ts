@@ -34,7 +34,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
   }
 
   /**
-   * Connects and migrates. A database that cannot be used is not an error: the repository is not ready
+   * Connects, and creates the store if it is missing. A database that cannot be used is not an error: the repository is not ready
    * then, and keeps trying.
    *
    * @param where a connection URL, or settings of the driver, whose `connectionString` may be one. They
@@ -59,7 +59,7 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
       await sessions.start();
       const { name, store, breaker } = sessions;
       if (breaker.fault) throw breaker.fault;
-      if (!store?.version) return `${name}, which has no table plants: the service will create it`;
+      if (!store?.hasTable) return `${name}, which has no table plants: the service will create it`;
       return `${name}, the store ${store.identity ?? 'without an identity'}`;
     } finally {
       await sessions.close();

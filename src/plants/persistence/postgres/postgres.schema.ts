@@ -1,29 +1,20 @@
 import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
-import { assertSupportedSchema, describeUpgrade } from '../schema-version';
+import { assertSchemaVersion, SCHEMA_VERSION } from '../schema-version';
 
 const logger = new Logger('PlantStore');
-
-const VERSION = 3;
 
 const TABLE =
   'CREATE TABLE IF NOT EXISTS plants (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)';
 
-/**
- * Creates a store, or adds columns to one. Each statement must see what others committed while this one
- * waited for the advisory lock. While it waits behind a long read, a dump for example, all others wait
- * behind it. So it gives up soon, and a later probe tries again.
- */
-const MIGRATION = `
+/** Each statement must see what others committed while this one waited for the advisory lock. */
+const CREATE_STORE = `
   BEGIN ISOLATION LEVEL READ COMMITTED;
   SELECT pg_advisory_xact_lock(x'706c616e7473'::bigint); -- "plants" in ASCII
-  SET LOCAL lock_timeout = '100ms';
   ${TABLE};
-  ALTER TABLE plants ADD COLUMN IF NOT EXISTS idempotency_key bytea;
   CREATE TABLE IF NOT EXISTS plants_migrations (version integer PRIMARY KEY, identity uuid);
-  ALTER TABLE plants_migrations ADD COLUMN IF NOT EXISTS identity uuid;
-  INSERT INTO plants_migrations (version, identity) SELECT ${VERSION}, gen_random_uuid()
-    WHERE NOT EXISTS (SELECT FROM plants_migrations WHERE version >= ${VERSION});
+  INSERT INTO plants_migrations (version, identity) SELECT ${SCHEMA_VERSION}, gen_random_uuid()
+    WHERE NOT EXISTS (SELECT FROM plants_migrations);
   COMMIT`;
 
 const COLUMNS = `
@@ -32,9 +23,9 @@ const COLUMNS = `
   WHERE relname IN ('plants', 'plants_migrations') AND pg_table_is_visible(attrelid)
     AND NOT attisdropped`;
 
-/** By way of JSON, since version 1 and 2 have no column for the identity. */
-const MIGRATED = `
-  SELECT coalesce(max(version), 1)::text AS version, max(to_json(migration) ->> 'identity') AS identity
+/** By way of JSON, since a store of another version may have no column for the identity. */
+const VERSION = `
+  SELECT coalesce(max(version), 0)::text AS version, max(to_json(migration) ->> 'identity') AS identity
   FROM plants_migrations AS migration`;
 
 /**
@@ -68,8 +59,7 @@ const SHARE_MIGRATIONS = `
 
 /** What a database has of a store. */
 export interface Schema {
-  /** 0 without a table `plants`; the newest for a table that the operator has prepared. */
-  readonly version: number;
+  readonly hasTable: boolean;
   /** A table of the operator may have no column for them. */
   readonly hasKeys: boolean;
   /** Undefined for a table that the operator has prepared. */
@@ -80,13 +70,13 @@ export interface Schema {
  * Checks a new session.
  *
  * @param store the one in use; undefined at first
- * @param mayMigrate whether the store is created or migrated then; if not, it is used as it is found
+ * @param mayCreate whether the store is created then, if it is missing; if not, it is used as it is found
  * @throws Error when plants could be refused or lost in this session, or when it is in another store
  */
 export async function enterStore(
   client: ClientBase,
   store: Schema | undefined,
-  mayMigrate: boolean,
+  mayCreate: boolean,
 ): Promise<Schema> {
   const [session] = await query<{ fault: string | null; is_citus: string }>(client, SESSION);
   if (session?.fault) throw new Error(session.fault);
@@ -95,29 +85,27 @@ export async function enterStore(
   if (isCitus) await client.query('SET client_min_messages = debug1');
   const found = await readSchema(client);
   if (store) assertSameStore(store, found);
-  return store ?? (mayMigrate ? migrate(client, found.version, isCitus) : found);
+  return store ?? (mayCreate ? create(client, found, isCitus) : found);
 }
 
 function assertSameStore(store: Schema, found: Schema): void {
-  if (found.version > 0 && found.identity === store.identity) return;
+  if (found.hasTable && found.identity === store.identity) return;
   const [expected, other] = [store, found].map(({ identity }) => identity ?? 'without an identity');
-  const difference =
-    found.version > 0
-      ? `expected was the store ${expected}, found is the store ${other}`
-      : 'it has no table plants';
+  const difference = found.hasTable
+    ? `expected was the store ${expected}, found is the store ${other}`
+    : 'it has no table plants';
   throw new Error(
     `this is not the store that was in use before (${difference}). Restore that store, or restart the service to use this one`,
   );
 }
 
 /**
- * Creates a store, or brings one to the newest version. Any number of instances may do so at once. A
- * table `plants` without a table `plants_migrations` was prepared by the operator (partitioned,
- * distributed) and is not changed.
+ * Creates a store unless there is one. Any number of instances may do so at once. A table `plants` without
+ * a table `plants_migrations` was prepared by the operator (partitioned, distributed) and is not changed.
  *
  * @throws Error when a table that it makes would be on one node of a cluster alone
  */
-async function migrate(client: ClientBase, version: number, isCitus: boolean): Promise<Schema> {
+async function create(client: ClientBase, { hasTable }: Schema, isCitus: boolean): Promise<Schema> {
   const [cluster] = isCitus
     ? await query<{ workers: string; is_shared: string | null }>(client, CLUSTER)
     : [];
@@ -126,8 +114,7 @@ async function migrate(client: ClientBase, version: number, isCitus: boolean): P
       `this is a Citus cluster, and its table plants is not distributed. Run on the coordinator: ${TABLE}; SELECT create_distributed_table('plants', 'id', shard_count => ${cluster.workers})`,
     );
   }
-  if (version < VERSION) await client.query(MIGRATION);
-  if (version > 0 && version < VERSION) logger.log(describeUpgrade(version, VERSION));
+  if (!hasTable) await client.query(CREATE_STORE);
   if (cluster) await client.query(SHARE_MIGRATIONS);
   const store = await readSchema(client);
   if (!store.hasKeys) {
@@ -138,24 +125,24 @@ async function migrate(client: ClientBase, version: number, isCitus: boolean): P
   return store;
 }
 
-/** @throws Error when the database has a part of a store, or one of a newer program */
+/** @throws Error when the database has a part of a store, or one of another program */
 async function readSchema(client: ClientBase): Promise<Schema> {
   const columns = await query<{ column: string }>(client, COLUMNS);
   const has = (start: string): boolean => columns.some(({ column }) => column.startsWith(start));
   const hasMigrations = has('plants_migrations.');
   if (!has('plants.')) {
     if (hasMigrations) throw new Error('the store has lost its table plants: restore it');
-    return { version: 0, hasKeys: false };
+    return { hasTable: false, hasKeys: false };
   }
+  const [found] = hasMigrations
+    ? await query<{ version: string; identity: string | null }>(client, VERSION)
+    : [];
+  if (found) assertSchemaVersion(Number(found.version));
   const hasKeys = has('plants.idempotency_key bytea');
   await client.query(
     `SELECT id, name, tag${hasKeys ? ', idempotency_key' : ''} FROM plants LIMIT 0`,
   );
-  if (!hasMigrations) return { version: VERSION, hasKeys };
-  const [found] = await query<{ version: string; identity: string | null }>(client, MIGRATED);
-  const version = Number(found?.version);
-  assertSupportedSchema(version, VERSION);
-  return { version, hasKeys, identity: found?.identity ?? undefined };
+  return { hasTable: true, hasKeys, identity: found?.identity ?? undefined };
 }
 
 async function query<Row extends object>(client: ClientBase, text: string): Promise<Row[]> {

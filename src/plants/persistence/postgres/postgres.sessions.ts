@@ -11,8 +11,8 @@ import { readSettings } from './postgres.settings';
 
 /** Milliseconds that the check of a new session may take. */
 const CHECK_TIMEOUT = 2000;
-/** Milliseconds that the first one may take, which creates or migrates the store. */
-const MIGRATION_TIMEOUT = 30_000;
+/** Milliseconds that the first one may take, which creates the store. */
+const CREATION_TIMEOUT = 30_000;
 /** Milliseconds that closing waits for sessions in use. */
 const CLOSE_TIMEOUT = 1000;
 
@@ -34,12 +34,12 @@ export class PostgresSessions {
 
   /**
    * @param where a connection URL, or settings of the driver; read again for each pool
-   * @param mayMigrate whether the store is created or migrated; if not, it is used as it is found
+   * @param mayCreate whether the store is created if it is missing
    * @throws StoreOpenError when it is invalid
    */
   constructor(
     private readonly where: string | ClientConfig,
-    private readonly mayMigrate = true,
+    private readonly mayCreate = true,
   ) {
     try {
       // The driver fills in its defaults and the PG* variables. A `stream` may be one that connects.
@@ -50,7 +50,7 @@ export class PostgresSessions {
     }
   }
 
-  /** Connects, and migrates the store. Goes on after this if that takes long. */
+  /** Connects, and creates the store. Goes on after this if that takes long. */
   start(): Promise<void> {
     new Logger('PlantStore').log(`Plants are stored in ${this.name}`);
     return this.breaker.start();
@@ -136,8 +136,8 @@ export class PostgresSessions {
     const session = await pool.connect();
     if (this.checked.has(session)) return session;
     try {
-      const limit = this.store ? CHECK_TIMEOUT : MIGRATION_TIMEOUT;
-      const entry = enterStore(session, this.store, this.mayMigrate);
+      const limit = this.store ? CHECK_TIMEOUT : CREATION_TIMEOUT;
+      const entry = enterStore(session, this.store, this.mayCreate);
       this.store = await withTimeout(entry, limit, signal);
     } catch (error) {
       session.release(true);

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { Logger, type OnApplicationShutdown } from '@nestjs/common';
+import type { OnApplicationShutdown } from '@nestjs/common';
 import { OutcomeUnknownError, UnavailableError } from '../../errors/errors';
 import { INT64_MAX, INT64_MIN } from '../../int64';
 import type { Plant } from '../../plant';
@@ -47,7 +47,6 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     const file = resolve(path);
     try {
       const thread = await SqliteThread.start({ path: file, identity: undefined });
-      if (thread.upgrade) new Logger('PlantStore').log(thread.upgrade);
       return new SqlitePlantsRepository(file, thread);
     } catch (cause) {
       throw new StoreOpenError('sqlite', `The database file ${file} cannot be used`, cause);

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /** SQLite's primary result codes, https://sqlite.org/rescode.html. */
@@ -42,7 +42,6 @@ export function describeError(error: unknown, path: string): string {
   const code = resultCodeOf(error);
   if (code === SQLITE_CORRUPT) return `${message}: ${DAMAGE_ADVICE}`;
   if (code !== SQLITE_CANTOPEN && code !== SQLITE_READONLY) return message;
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return 'it is a directory';
   try {
     accessSync(existsSync(path) ? path : dirname(path), constants.R_OK | constants.W_OK);
     return message;

@@ -52,12 +52,17 @@ function idOf(stats: Stats | undefined): string | undefined {
 }
 
 /**
- * Beside each name of a file SQLite keeps another log, so two names of one file are two stores that
- * overwrite each other. And a file that is mounted alone has its log on another file system.
+ * Opening a pipe would wait for whoever writes to it. Beside each name of a file SQLite keeps another
+ * log, so two names of one file are two stores that overwrite each other. And a file that is mounted
+ * alone has its log on another file system.
+ *
+ * @throws Error saying why a path cannot be that of a store
  */
-export function assertOneName(path: string): void {
+export function assertUsableFile(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (!stats?.isFile()) return;
+  if (!stats) return;
+  if (stats.isDirectory()) throw new Error('it is a directory');
+  if (!stats.isFile()) throw new Error('it is not a regular file');
   if (stats.nlink > 1) {
     throw new Error(
       `it has ${stats.nlink} names (hard links), and under each of them plants would be lost: remove the others. A symbolic link may lead to it`,

@@ -8,11 +8,7 @@ import {
   SQLITE_NOTADB,
 } from './sqlite.errors';
 import type { StoreFiles } from './sqlite.files';
-import { readSchemaVersion } from './sqlite.schema';
-
-export function readIdentity(database: DatabaseSync): string {
-  return String(database.prepare('SELECT identity FROM plants_store').get()?.identity);
-}
+import { readIdentity, readSchemaVersion } from './sqlite.schema';
 
 /** @throws Error when the database is not the store that was in use before */
 export function assertSameStore(database: DatabaseSync, identity: string, files: StoreFiles): void {

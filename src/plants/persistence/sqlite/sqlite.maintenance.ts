@@ -5,8 +5,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { OperatorError } from '../../errors/operator.error';
+import { SCHEMA_VERSION } from '../schema-version';
 import { isBusy } from './sqlite.errors';
-import { readSchemaVersion, SCHEMA_VERSION } from './sqlite.schema';
+import { assertUsableFile } from './sqlite.files';
+import { hasSchema, readIdentity } from './sqlite.schema';
 
 /**
  * What is at a path, and what the service will do with it.
@@ -15,10 +17,8 @@ import { readSchemaVersion, SCHEMA_VERSION } from './sqlite.schema';
  */
 export function describeSqlite(file: string): string {
   if (!existsSync(file)) return `SQLite file ${file}, which the service will create`;
-  const version = readVersion(file);
-  const isOld = version < SCHEMA_VERSION;
-  const plan = isOld ? `, which the service will migrate to ${SCHEMA_VERSION}` : '';
-  return `SQLite file ${file}, schema version ${version}${plan}`;
+  if (isStore(file)) return `SQLite file ${file}, schema version ${SCHEMA_VERSION}`;
+  return `SQLite file ${file}, in which the service will make its tables`;
 }
 
 /**
@@ -39,20 +39,25 @@ export function copySqlite(from: string, to: string, signal: AbortSignal): Promi
  */
 export async function checkSqlite(file: string, signal: AbortSignal, name = file): Promise<void> {
   try {
-    if (readVersion(file) === 0) throw new Error('it has no table plants');
+    if (!isStore(file)) throw new Error('it has no table plants');
   } catch (cause) {
     throw new OperatorError(`${name} is not a store: ${(cause as Error).message}.`, { cause });
   }
   await runTask(['check', file], `${name} is damaged`, signal);
 }
 
-/** Reads the version of the schema; 0 for a file that no store was made of yet. */
-function readVersion(file: string): number {
+/**
+ * Whether a file is a store; not if none was made of it yet.
+ *
+ * @throws Error when the service could not use it
+ */
+function isStore(file: string): boolean {
+  assertUsableFile(file);
   const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
   try {
-    const version = readSchemaVersion(database);
-    if (version > 0) database.prepare('SELECT id, name, tag FROM plants');
-    return version;
+    if (!hasSchema(database)) return false;
+    readIdentity(database);
+    return true;
   } finally {
     database.close();
   }
@@ -80,6 +85,9 @@ async function runTask(args: string[], what: string, signal: AbortSignal): Promi
  */
 export async function replaceSqlite(draft: string, file: string, former: string): Promise<void> {
   const log = `${file}-wal`;
+  if (existsSync(file) && !statSync(file).isFile()) {
+    throw new OperatorError(`${file} is not a regular file.`);
+  }
   const replace = (): void => {
     linkSync(file, former);
     renameSync(draft, file);

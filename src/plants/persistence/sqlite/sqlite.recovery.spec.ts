@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { useFolder } from '../../../../test/support/folder';
 import { query } from '../../../../test/support/sqlite';
 import { closeAndKeepLog, emptyLog, makeLogDurable, openLogKeeper } from './sqlite.recovery';
-import { migrateFile } from './sqlite.schema';
+import { createSchema } from './sqlite.schema';
 
 /** Prints how another process finds the file: 1 for a log that it cannot empty, and its failure to get exclusive use. */
 const OTHER_PROCESS = `
@@ -29,7 +29,7 @@ describe('the recovery from a failure', () => {
   beforeEach(() => {
     database = new DatabaseSync(file, { timeout: 1000 });
     database.exec('PRAGMA journal_mode = WAL');
-    migrateFile(database);
+    createSchema(database);
     database.exec("INSERT INTO plants (id, name) VALUES (1, 'Fern')");
     other = new DatabaseSync(file, { timeout: 0 });
   });

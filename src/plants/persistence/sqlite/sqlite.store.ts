@@ -3,16 +3,16 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { ForeignLogError } from './sqlite.errors';
 import {
-  assertOneName,
   assertOpenable,
+  assertUsableFile,
   type FormerStore,
   logPath,
   readFiles,
   type StoreFiles,
 } from './sqlite.files';
-import { assertOwnFile, assertSameStore, assertWritable, readIdentity } from './sqlite.integrity';
+import { assertOwnFile, assertSameStore, assertWritable } from './sqlite.integrity';
 import { makeLogDurable, openLogKeeper } from './sqlite.recovery';
-import { migrateFile } from './sqlite.schema';
+import { createSchema, readIdentity } from './sqlite.schema';
 import { prepareStatements, type Statements } from './sqlite.statements';
 import { assertSafeSqlite } from './sqlite.version';
 
@@ -28,8 +28,6 @@ export const LOG_LIMIT = 2 ** 25;
 export interface Store extends Statements {
   readonly path: string;
   readonly identity: string;
-  /** A line for the log if opening has migrated the store. */
-  readonly upgrade: string | undefined;
   readonly database: DatabaseSync;
   readonly logKeeper: DatabaseSync;
   readonly log: string;
@@ -39,14 +37,14 @@ export interface Store extends Statements {
 }
 
 /**
- * @param former the store that it must be; if undefined, a missing store is created, an old one migrated
+ * @param former the store that it must be; if undefined, a missing store is created
  * @throws Error when the database cannot be used, or is not that store
  */
 export function openDatabase(path: string, former: FormerStore | undefined): Store {
   const log = logPath(path);
   const found = readFiles(path, log);
   assertOpenable(found, log, former);
-  assertOneName(path);
+  assertUsableFile(path);
   if (former) assertOwnFile(path, former.identity, found);
   const location = pathToFileURL(path);
   location.searchParams.set('mode', former ? 'rw' : 'rwc');
@@ -58,12 +56,12 @@ export function openDatabase(path: string, former: FormerStore | undefined): Sto
     assertSafeSqlite(database);
     if (former) assertSameStore(database, former.identity, found);
     useDurableLog(database);
-    const upgrade = former ? undefined : migrateFile(database);
+    if (!former) createSchema(database);
     assertWritable(database, former?.damagedAt);
     makeLogDurable(database, log);
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT}`);
     return {
-      ...{ path, log, database, upgrade, phase: 'before' },
+      ...{ path, log, database, phase: 'before' },
       ...prepareStatements(database),
       identity: readIdentity(database),
       logKeeper: openLogKeeper(path),

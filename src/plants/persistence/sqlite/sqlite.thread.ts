@@ -4,12 +4,11 @@ import { Worker } from 'node:worker_threads';
 import type { Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
 import type { KeyedPlant } from '../plant-batches';
-import type { Store } from './sqlite.store';
 
 export interface SqliteWorkerData {
   /** The database file, absolute. */
   readonly path: string;
-  /** Of the store in use. At the start undefined: a missing store is created, an old one migrated. */
+  /** Of the store in use. At the start undefined: a missing store is created. */
   readonly identity: string | undefined;
 }
 
@@ -40,8 +39,6 @@ export class RefusedError extends Error {}
 export class SqliteThread {
   /** Of the store that the thread has opened. */
   identity = '';
-  /** A line for the log if opening has migrated the store. */
-  upgrade: string | undefined;
   /** Resolves to the reason once the thread has ended. */
   readonly ended: Promise<Error>;
   private readonly pending: PromiseWithResolvers<never>[] = [];
@@ -76,8 +73,8 @@ export class SqliteThread {
     const worker = new Worker(file, { workerData: data, name: 'sqlite' });
     const thread = new SqliteThread(worker);
     try {
-      const { identity, upgrade } = await thread.nextReply<Store>();
-      return Object.assign(thread, { identity, upgrade });
+      thread.identity = await thread.nextReply();
+      return thread;
     } catch (cause) {
       await thread.worker.terminate();
       throw new RefusedError((cause as Error).message, { cause });

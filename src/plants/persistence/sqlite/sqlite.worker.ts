@@ -43,8 +43,7 @@ const quiet = setTimeout(() => {
 
 reply(() => {
   if (!former) makeDirectory(dirname(path));
-  const opened = open();
-  return { identity: opened.identity, upgrade: opened.upgrade };
+  return open().identity;
 });
 
 parentPort?.on('message', (request: SqliteRequest) => {
