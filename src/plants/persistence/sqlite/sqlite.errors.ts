@@ -10,17 +10,15 @@ export const SQLITE_FULL = 13;
 export const SQLITE_CANTOPEN = 14;
 export const SQLITE_NOTADB = 26;
 
-const RESTORE_ADVICE = 'stop the service and run `plant-store restore BACKUP`';
+export const RESTORE_ADVICE = 'stop the service and run `plant-store restore BACKUP`';
 const DAMAGE_ADVICE = `run \`plant-store check --deep\`; to repair it, ${RESTORE_ADVICE}`;
 
-/** The write-ahead log does not belong to what the database file has now, and would damage it. */
-export class ForeignLogError extends Error {
-  /** @param log device and inode number of the log */
-  constructor(
-    what: string,
-    readonly log: string | undefined,
-  ) {
-    super(`${what}, and its write-ahead log belongs to what it was: ${RESTORE_ADVICE}`);
+/** The database file became shorter. Its write-ahead log would damage what is left of it. */
+export class CutFileError extends Error {
+  constructor() {
+    super(
+      `the database file was truncated, and its write-ahead log belongs to what it was: ${RESTORE_ADVICE}`,
+    );
   }
 }
 

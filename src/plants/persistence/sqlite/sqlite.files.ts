@@ -10,7 +10,7 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { ForeignLogError } from './sqlite.errors';
+import { CutFileError } from './sqlite.errors';
 
 /** The files of a store. Files are known by device and inode number; undefined when they do not exist. */
 export interface StoreFiles {
@@ -23,12 +23,12 @@ export interface StoreFiles {
 /** What is known of a store that was open before. */
 export interface FormerStore {
   readonly identity: string;
-  /** Its files when it was last in order; undefined if another thread had them open. */
-  files?: StoreFiles;
-  /** The id at which the table turned out to be damaged. The store is usable once it can be inserted. */
-  damagedAt?: bigint | undefined;
-  /** Found beside a file that was overwritten. While this log is there, the file is not opened. */
-  foreignLog?: ForeignLogError;
+  /** `unseen`: another thread had it open. `cut`: its database file became shorter than it may be. */
+  readonly state: 'unseen' | 'whole' | 'cut';
+  /** Its files when it was last in order, unless it is unseen. */
+  readonly files?: StoreFiles;
+  /** The plant that was inserted last: where the table may be damaged. */
+  readonly lastId?: bigint | undefined;
 }
 
 /** The write-ahead log of a database. SQLite puts it beside the file that symbolic links lead to. */
@@ -99,28 +99,24 @@ export function assertOpenable(
   former: FormerStore | undefined,
 ): void {
   const what = files.database === undefined ? 'missing' : 'empty';
-  const isSameFile = files.database === former?.files?.database;
   if (files.logSize === 0) {
     if (files.databaseSize > 0 || !former) return;
     throw new Error(
       `the file is ${what}: restore the database file, or restart the service to create a new one`,
     );
   }
-  const { foreignLog } = former ?? {};
-  if (foreignLog && foreignLog.log === files.log) throw foreignLog;
   if (files.databaseSize === 0) {
-    if (what === 'empty' && isSameFile) {
-      throw new ForeignLogError('the database file was emptied', files.log);
-    }
     throw new Error(
       `the file is ${what}, but its write-ahead log ${log} has content: put the file back, or move the log away and run \`plant-store restore BACKUP\``,
     );
   }
-  if (files.log === former?.files?.log && !isSameFile) {
+  if (files.log !== former?.files?.log) return;
+  if (files.database !== former?.files?.database) {
     throw new Error(
       `the file was replaced, but ${log} still belongs to the previous file: put the previous file back, or move the log away`,
     );
   }
+  if (former?.state === 'cut') throw new CutFileError();
 }
 
 /**

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import {
-  ForeignLogError,
+  RESTORE_ADVICE,
   resultCodeOf,
   SQLITE_CORRUPT,
   SQLITE_ERROR,
@@ -21,8 +21,11 @@ export function assertSameStore(database: DatabaseSync, identity: string, files:
     difference = (error as Error).message;
   }
   const what = `this is not the store that was in use before (${difference})`;
-  if (files.logSize > 0) throw new ForeignLogError(what, files.log);
-  throw new Error(`${what}: restore that store, or restart the service to use this one`);
+  const advice =
+    files.logSize > 0
+      ? `its write-ahead log may belong to that store, so ${RESTORE_ADVICE}`
+      : 'restore that store, or restart the service to use this one';
+  throw new Error(`${what}: ${advice}`);
 }
 
 /**
@@ -48,7 +51,7 @@ export function assertOwnFile(path: string, identity: string, files: StoreFiles)
 /**
  * Takes a plant into the table and out again, then commits a write that changes nothing.
  *
- * @param id of that plant: where the table turned out to be damaged, if it did
+ * @param id of that plant: where the table may be damaged
  */
 export function assertWritable(database: DatabaseSync, id = 0n): void {
   database.exec('BEGIN IMMEDIATE');

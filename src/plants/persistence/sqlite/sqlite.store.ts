@@ -1,7 +1,7 @@
 import { chmodSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { ForeignLogError } from './sqlite.errors';
+import { CutFileError } from './sqlite.errors';
 import {
   assertOpenable,
   assertUsableFile,
@@ -34,6 +34,8 @@ export interface Store extends Statements {
   files: StoreFiles;
   /** How far the commit of the present batch is. */
   phase: 'before' | 'during' | 'after';
+  /** The plant that was inserted last. */
+  lastId?: bigint;
 }
 
 /**
@@ -57,7 +59,7 @@ export function openDatabase(path: string, former: FormerStore | undefined): Sto
     if (former) assertSameStore(database, former.identity, found);
     useDurableLog(database);
     if (!former) createSchema(database);
-    assertWritable(database, former?.damagedAt);
+    assertWritable(database, former?.lastId);
     makeLogDurable(database, log);
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT}`);
     return {
@@ -83,6 +85,7 @@ function useDurableLog(database: DatabaseSync): void {
 
 /**
  * SQLite keeps writing to files that were deleted, replaced or emptied, and those plants would be lost.
+ * What others write into the file itself is not noticed here.
  * Other processes may make the database file shorter by VACUUM, and empty the log by a checkpoint.
  *
  * @throws Error when the files were moved, replaced, deleted or cut since the last look
@@ -95,18 +98,8 @@ export function checkFiles(store: Store): void {
   if (now.databaseSize < store.files.databaseSize) {
     const sql = 'SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size';
     if (now.databaseSize < Number(store.database.prepare(sql).get()?.size)) {
-      throw new ForeignLogError('the database file was truncated', now.log);
+      throw new CutFileError();
     }
   }
   store.files = now;
-}
-
-/**
- * Like {@link checkFiles}, but also reads the database file, which the log may hide from the connection.
- *
- * @throws Error when the file is not the store any more
- */
-export function checkOwnFile(store: Store): void {
-  checkFiles(store);
-  assertOwnFile(store.path, store.identity, store.files);
 }

@@ -3,19 +3,12 @@ import { dirname } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Insertion } from '../../plants.repository';
 import type { KeyedPlant } from '../plant-batches';
-import {
-  describeError,
-  ForeignLogError,
-  isBusy,
-  resultCodeOf,
-  SQLITE_CORRUPT,
-  SQLITE_FULL,
-} from './sqlite.errors';
+import { CutFileError, describeError, isBusy, resultCodeOf, SQLITE_FULL } from './sqlite.errors';
 import { type FormerStore, makeDirectory } from './sqlite.files';
-import { assertSameStore, assertWritable, withoutWaiting } from './sqlite.integrity';
+import { assertWritable, withoutWaiting } from './sqlite.integrity';
 import { closeAndKeepLog, emptyLog } from './sqlite.recovery';
 import { insertPlant, readPlants } from './sqlite.statements';
-import { checkFiles, checkOwnFile, LOG_LIMIT, openDatabase, type Store } from './sqlite.store';
+import { checkFiles, LOG_LIMIT, openDatabase, type Store } from './sqlite.store';
 import type { SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.thread';
 
 /** Milliseconds without a request before a log above this limit is emptied, and between two attempts. */
@@ -26,17 +19,18 @@ const { path, identity } = workerData as SqliteWorkerData;
 /** Undefined after a failure. The next request opens it again. */
 let store: Store | undefined;
 /** Undefined until the store was open for the first time. */
-let former: FormerStore | undefined = identity === undefined ? undefined : { identity };
+let former: FormerStore | undefined =
+  identity === undefined ? undefined : { identity, state: 'unseen' };
 
 /** Empties a long log. Otherwise the next creation would wait for this. */
 const quiet = setTimeout(() => {
   if (store === undefined || store.files.logSize <= LOG_LIMIT) return;
   try {
-    checkOwnFile(store);
+    checkFiles(store);
     emptyLog(store.database);
     checkFiles(store);
-  } catch {
-    discardStore();
+  } catch (error) {
+    discardStore(error);
   }
   quiet.refresh();
 }, QUIET).unref();
@@ -58,7 +52,6 @@ parentPort?.on('message', (request: SqliteRequest) => {
 
 function open(): Store {
   store = openDatabase(path, former);
-  former = { identity: store.identity };
   return store;
 }
 
@@ -84,9 +77,8 @@ function reply(request: () => unknown): void {
 
 function recover(error: unknown): 'refused' | 'unknown' {
   const { phase, database } = store ?? { phase: 'before' };
-  if (former && error instanceof ForeignLogError) former.foreignLog = error;
   // Nothing is wrong with the store where another process holds a lock.
-  if (phase !== 'before' || !isBusy(error) || database?.isTransaction) discardStore();
+  if (phase !== 'before' || !isBusy(error) || database?.isTransaction) discardStore(error);
   // On a full disk the commit record itself could not be written. Any other failed COMMIT may have
   // written it: after a failed sync that is unknown.
   const isFull = resultCodeOf(error) === SQLITE_FULL;
@@ -95,33 +87,25 @@ function recover(error: unknown): 'refused' | 'unknown' {
 
 function commit(current: Store, batch: readonly KeyedPlant[]): Insertion[] {
   const { database } = current;
-  let lastId: bigint | undefined;
-  try {
-    checkFiles(current);
-    // Pages in memory would hide that the file was overwritten.
-    database.exec('PRAGMA shrink_memory; BEGIN IMMEDIATE');
-    assertSameStore(database, current.identity, current.files);
-    const insertions = batch.map((plant) => {
-      lastId = plant.id;
-      return insertPlant(current, plant);
-    });
-    current.phase = 'during';
-    database.exec('COMMIT');
-    current.phase = 'after';
-    checkFiles(current);
-    current.phase = 'before';
-    return insertions;
-  } catch (error) {
-    if (former && resultCodeOf(error) === SQLITE_CORRUPT) former.damagedAt = lastId;
-    throw error;
-  }
+  checkFiles(current);
+  database.exec('BEGIN IMMEDIATE');
+  const insertions = batch.map((plant) => {
+    current.lastId = plant.id;
+    return insertPlant(current, plant);
+  });
+  current.phase = 'during';
+  database.exec('COMMIT');
+  current.phase = 'after';
+  checkFiles(current);
+  current.phase = 'before';
+  return insertions;
 }
 
 /** Closing moves the log into the database file, if that is still the store. */
 function closeStore(): void {
   try {
     if (store) {
-      checkOwnFile(store);
+      checkFiles(store);
       store.logKeeper.close();
     }
   } catch {
@@ -131,9 +115,10 @@ function closeStore(): void {
 }
 
 /** Leaves file and log as they are: the file may be another one. */
-function discardStore(): void {
+function discardStore(error?: unknown): void {
   if (!store) return;
-  if (former) former.files = store.files;
+  const { identity, files, lastId } = store;
+  former = { identity, state: error instanceof CutFileError ? 'cut' : 'whole', files, lastId };
   closeAndKeepLog(store.database, store.logKeeper);
   store = undefined;
 }
