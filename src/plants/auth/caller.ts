@@ -6,6 +6,11 @@ export interface Caller {
   readonly name: string;
   /** The issuer of the JWT; absent when the token is in a list of the operator. */
   readonly issuer?: string;
+  /**
+   * The SHA-256 digest of the token, for a caller without a name of its own: "token 1" may be another
+   * token tomorrow. It identifies that caller, and belongs in no log.
+   */
+  readonly tokenDigest?: string;
 }
 
 /** A request whose caller our guard or one of the host may have found out. */
@@ -30,22 +35,10 @@ export interface Grant {
   readonly missing: Readonly<Partial<Record<Scope, string>>>;
 }
 
-const digests = new WeakMap<Caller, string>();
-
-/**
- * Marks a caller as one without a name of its own: "token 1" may be another token tomorrow. The digest
- * stays out of the caller, which hosts may log.
- */
-export function identifyByToken(caller: Caller, tokenDigest: string): Caller {
-  digests.set(caller, tokenDigest);
-  return caller;
-}
-
 /**
  * What identifies a caller over time and across instances: issuer and name, or the digest of a token
  * without a name. No two callers have the same.
  */
-export function identityOf(caller: Caller): readonly (string | null)[] {
-  const digest = digests.get(caller);
-  return digest === undefined ? ['name', caller.issuer ?? null, caller.name] : ['token', digest];
+export function identityOf({ name, issuer, tokenDigest }: Caller): readonly (string | null)[] {
+  return tokenDigest === undefined ? ['name', issuer ?? null, name] : ['token', tokenDigest];
 }

@@ -26,8 +26,8 @@ export class IssuerKeys {
   private readonly logger = new Logger('IssuerKeys');
   private readonly closing = new AbortController();
   private remote?: RemoteKeySet;
-  /** What jose has fetched last. */
-  private readonly cache: { jwks?: jose.JSONWebKeySet } = {};
+  /** What jose has fetched last, or is about to use. */
+  private fetched?: jose.JSONWebKeySet;
   private failure?: { readonly error: UnavailableError; readonly fault: string } | undefined;
   /** Until when a failed fetch is not repeated, by the monotonic clock. */
   private pausedUntil = -Infinity;
@@ -49,20 +49,22 @@ export class IssuerKeys {
     clearTimeout(this.timer);
   }
 
-  /** The last keys, unless they are over an hour old; another object after each fetch. */
+  /**
+   * The last keys, unless they are over an hour old; another object after each fetch. Undefined during a
+   * fetch: jose may still use the keys before.
+   */
   get current(): jose.JSONWebKeySet | undefined {
-    return this.remote?.fresh ? this.cache.jwks : undefined;
+    return this.remote?.fresh && !this.remote.reloading ? this.fetched : undefined;
   }
 
   /** jose's key set, which throws an UnavailableError when it cannot fetch the keys. */
   async open(): Promise<RemoteKeySet> {
-    const { createRemoteJWKSet, customFetch, jwksCache } = await loadJose();
+    const { createRemoteJWKSet, customFetch } = await loadJose();
     // The URL is only a name: discovery may find another at each fetch.
     return (this.remote ??= createRemoteJWKSet(new URL(this.issuer), {
       timeoutDuration: TIMEOUT,
       cooldownDuration: COOLDOWN,
       cacheMaxAge: GRACE_PERIOD,
-      [jwksCache]: this.cache as jose.JWKSCacheInput,
       [customFetch]: this.fetch,
     }));
   }
@@ -87,8 +89,9 @@ export class IssuerKeys {
       const url = this.jwksUrl ?? (await this.discover(signal));
       const jwks = this.withoutWeakKeys((await fetchJson(url, signal)) as jose.JSONWebKeySet);
       (await loadJose()).createLocalJWKSet(jwks);
-      if (this.failure || !this.cache.jwks) this.logger.log(`Fetched the keys of ${this.issuer}.`);
+      if (this.failure || !this.fetched) this.logger.log(`Fetched the keys of ${this.issuer}.`);
       this.failure = undefined;
+      this.fetched = jwks;
       return Response.json(jwks);
     } catch (error) {
       throw this.fail(findRootMessage(error));

@@ -3,7 +3,7 @@ import { LruMap } from 'toad-cache';
 import { InvalidTokenError, PlantStoreError } from '../errors/errors';
 import type { ServiceAuthOptions } from './auth.options';
 import type { BearerToken } from './bearer-token';
-import { type Grant, identifyByToken } from './caller';
+import type { Grant } from './caller';
 import { IssuerKeys, type Jose, loadJose } from './issuer-keys';
 
 export type JwtOptions = ServiceAuthOptions &
@@ -75,8 +75,10 @@ export class JwtVerifier {
 
       // RFC 9068 section 2.2 requires both; `sub` identifies the client when there is no user.
       const name = [payload.sub, payload.client_id].find((value) => typeof value === 'string');
-      const caller = { name: name ?? 'unnamed', issuer };
-      if (name === undefined) identifyByToken(caller, token.digest);
+      const caller =
+        name === undefined
+          ? { name: 'unnamed', issuer, tokenDigest: token.digest }
+          : { name, issuer };
       const expires = ((payload.exp ?? 0) + CLOCK_TOLERANCE) * 1000;
       const verified = { caller, expires, keys, missing: this.findMissing(payload) };
       this.accepted.set(token.digest, verified);

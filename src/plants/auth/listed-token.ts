@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { LruMap } from 'toad-cache';
 import { InvalidTokenError } from '../errors/errors';
 import { type BearerToken, hashToken } from './bearer-token';
-import { type Grant, identifyByToken, type Scope, scopes as allScopes } from './caller';
+import { type Grant, type Scope, scopes as allScopes } from './caller';
 
 /** An accepted token, as the operator lists it. */
 export interface ListedToken {
@@ -143,7 +143,7 @@ export class TokenList {
     this.size = tokens.length;
     this.byDigest = new Map(
       tokens.map(({ digest, place, name, expires = Infinity, scopes = allScopes }) => {
-        const caller = name === undefined ? identifyByToken({ name: place }, digest) : { name };
+        const caller = name === undefined ? { name: place, tokenDigest: digest } : { name };
         const lacks = allScopes.filter((scope) => !scopes.includes(scope));
         return [
           digest,
