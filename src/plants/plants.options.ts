@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
 import { type AuthOptions, isAuthConfigured, validateAuthOptions } from './auth/auth.options';
+import { describeFault } from './errors/operator.error';
 import { findNearMatch } from './near-match';
 import type { PlantsRepository } from './plants.repository';
 
@@ -167,7 +168,10 @@ function checkAuth(auth: AuthOptions): void {
     );
   }
   const faults = validateAuthOptions(auth);
-  if (faults.length > 0) throw new TypeError(`PlantsModule: ${faults.join('; ')}.`);
+  if (faults.length > 0) {
+    const sentences = faults.map((fault) => describeFault(fault));
+    throw new TypeError(`PlantsModule: ${sentences.join('; ')}.`);
+  }
 }
 
 /** @throws TypeError when two options say the same in different ways: one would have no effect */

@@ -52,7 +52,7 @@ function makeTrialToken(): string {
   return token;
 }
 
-/** @throws TokenFileError when the token file cannot be used */
+/** @throws OptionError when the token file cannot be used */
 export function createVerifier({ auth = {} }: ResolvedOptions): TokenVerifier {
   return new TokenVerifier(auth);
 }

@@ -93,11 +93,11 @@ describe('the command line', () => {
   it.each([
     [
       { AUTH_TOKENS_FILE: '/nope/tokens.txt' },
-      'The token file /nope/tokens.txt cannot be used: it does not exist; "plant-store token create" makes it (AUTH_TOKENS_FILE).',
+      'AUTH_TOKENS_FILE names the file /nope/tokens.txt, which cannot be used: it does not exist; "plant-store token create" makes it.',
     ],
     [
       { CORS_ORIGINS: 'https://a.example, https://b.example/' },
-      'CORS_ORIGINS: "https://b.example/" does not belong in a list of origins such as https://app.example.org, without path, slash at the end and wildcards',
+      'CORS_ORIGINS is invalid: "https://b.example/" does not belong in a list of origins such as https://app.example.org, without path, slash at the end and wildcards',
     ],
     [
       { DATABASE_URL: `sqlite:${__filename}/plants.db` },

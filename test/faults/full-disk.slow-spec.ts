@@ -102,7 +102,7 @@ describe('a full disk', () => {
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(
-      /^The database file \S+ cannot be used: database or disk is full.* \(DATABASE_URL\)\.\n$/,
+      /^DATABASE_URL names the file \S+, which cannot be used: database or disk is full.*\.\n$/,
     );
     disk.release();
     await start();

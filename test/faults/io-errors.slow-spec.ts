@@ -41,7 +41,7 @@ describe('a disk that fails for a while', () => {
 
     expect((await service.ended).code).toBe(1);
     expect(service.stderr).toMatch(
-      /^The database file \S+ cannot be used: disk I\/O error \(DATABASE_URL\)\.\n$/,
+      /^DATABASE_URL names the file \S+, which cannot be used: disk I\/O error\.\n$/,
     );
   });
 });

@@ -21,7 +21,7 @@ describe('a database file that is mounted alone', () => {
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(
-      /^The database file .*\.db cannot be used: it is mounted alone, .*: mount its directory \(DATABASE_URL\)\.\n$/,
+      /^DATABASE_URL names the file .*\.db, which cannot be used: it is mounted alone, .*: mount its directory\.\n$/,
     );
   });
 });

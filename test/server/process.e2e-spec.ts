@@ -127,7 +127,7 @@ describe('the service as a process', () => {
     const wrapper = process.getuid?.() === 0 ? ['setpriv', '--bounding-set', '-dac_override'] : [];
 
     expect(await failure({ DATABASE_URL: `sqlite:${file}` }, wrapper)).toMatch(
-      /^The database file \S+ cannot be used: EACCES: permission denied, .* \(DATABASE_URL\)\.\n$/,
+      /^DATABASE_URL names the file \S+, which cannot be used: EACCES: permission denied, .*\.\n$/,
     );
   });
 

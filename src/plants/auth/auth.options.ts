@@ -1,3 +1,4 @@
+import type { OptionFault } from '../errors/operator.error';
 import { parseTokenList } from './listed-token';
 
 /** Which bearer tokens are accepted. The sources can be combined. */
@@ -31,45 +32,40 @@ export interface ServiceAuthOptions extends AuthOptions {
 /** RFC 6749 section 3.3 */
 const SCOPE = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
 
-/**
- * @param names how the messages call the options; by default, as they are called here
- * @returns one message for each fault
- */
-export function validateAuthOptions(
-  options: ServiceAuthOptions,
-  names: Partial<Record<keyof ServiceAuthOptions, string>> = {},
-): string[] {
+/** A clause about a URL that is not trustworthy. */
+const NO_URL = 'must be an https: URL (http: only to a loopback address)';
+
+/** Finds each fault. No clause shows a token. */
+export function validateAuthOptions(options: ServiceAuthOptions): OptionFault[] {
   const { tokens = [], issuer, audience, jwksUrl } = options;
-  const nameOf = (option: keyof ServiceAuthOptions): string => names[option] ?? option;
-  const url = 'an https: URL (http: only to a loopback address)';
-  const faults: string[] = [];
+  const faults: OptionFault[] = [];
+  const add = (option: keyof ServiceAuthOptions, clause: string, other?: 'issuer' | 'audience') => {
+    faults.push({ option: `auth.${option}`, clause, ...(other && { other: `auth.${other}` }) });
+  };
   try {
     parseTokenList(tokens);
   } catch (error) {
-    faults.push(`${nameOf('tokens')}: ${(error as Error).message}`);
+    add('tokens', `is invalid: ${(error as Error).message}`);
   }
   if (issuer === undefined) {
     for (const option of ['audience', 'jwksUrl', 'scope', 'metricsScope'] as const) {
-      if (options[option] === undefined) continue;
-      faults.push(`${nameOf(option)} requires ${nameOf('issuer')}`);
+      if (options[option] !== undefined) add(option, 'requires', 'issuer');
     }
   } else {
     if (!isTrustworthyUrl(issuer) || /[?#]/.test(issuer)) {
-      faults.push(`${nameOf('issuer')} must be ${url} without query and fragment`);
+      add('issuer', `${NO_URL} without query and fragment`);
     }
     const audiences: readonly unknown[] = [audience ?? []].flat();
     if (audiences.length === 0) {
-      faults.push(`${nameOf('issuer')} requires ${nameOf('audience')}`);
+      add('issuer', 'requires', 'audience');
     } else if (audiences.some((each) => typeof each !== 'string' || each === '')) {
-      faults.push(`${nameOf('audience')} must be a text or a list of texts`);
+      add('audience', 'must be a text or a list of texts');
     }
   }
-  if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) {
-    faults.push(`${nameOf('jwksUrl')} must be ${url}`);
-  }
+  if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) add('jwksUrl', NO_URL);
   for (const option of ['scope', 'metricsScope'] as const) {
     if (SCOPE.test(options[option] ?? 'x')) continue;
-    faults.push(`${nameOf(option)} must be scope tokens of RFC 6749, separated by single spaces`);
+    add(option, 'must be scope tokens of RFC 6749, separated by single spaces');
   }
   return faults;
 }

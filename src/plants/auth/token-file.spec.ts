@@ -95,7 +95,7 @@ describe('a token file', () => {
     ])('for %s', (_what, line, fault) => {
       writeFileSync(file, `a\n${line}\n`);
 
-      const message = `The token file ${file} cannot be used: ${fault} (option "auth.tokensFile").`;
+      const message = `PlantsModule: "auth.tokensFile" names the file ${file}, which cannot be used: ${fault}.`;
       expect(() => new TokenFile(file)).toThrow(new Error(message));
     });
 
@@ -104,10 +104,12 @@ describe('a token file', () => {
       execFileSync('mkfifo', [pipe]);
       writeFileSync(binary, Buffer.from([0x61, 0xff]));
 
-      expect(() => new TokenFile(file)).toThrow(/ cannot be used: it does not exist/);
-      expect(() => new TokenFile(binary)).toThrow(/ cannot be used: it is not UTF-8/);
+      expect(() => new TokenFile(file)).toThrow(/, which cannot be used: it does not exist/);
+      expect(() => new TokenFile(binary)).toThrow(/, which cannot be used: it is not UTF-8/);
       for (const path of [folder, pipe]) {
-        expect(() => new TokenFile(path)).toThrow(/ cannot be used: it is not a regular file/);
+        expect(() => new TokenFile(path)).toThrow(
+          /, which cannot be used: it is not a regular file/,
+        );
       }
     });
   });

@@ -14,15 +14,6 @@ import {
   TokenList,
 } from './listed-token';
 
-/** A token file cannot be used. The message is one sentence and never shows a token. */
-export class TokenFileError extends OptionError {
-  override readonly name = 'TokenFileError';
-
-  constructor(sentence: string) {
-    super(sentence, 'auth.tokensFile');
-  }
-}
-
 /**
  * Accepts the tokens of a file, and follows its changes. While the file cannot be read or is invalid,
  * the last valid list stays in use.
@@ -32,7 +23,7 @@ export class TokenFile {
   private readonly path: string;
   private readonly file: FileFollower<TokenList>;
 
-  /** @throws TokenFileError when the file cannot be used */
+  /** @throws OptionError when the file cannot be used; it never shows a token */
   constructor(path: string) {
     this.path = resolve(path);
     try {
@@ -42,7 +33,9 @@ export class TokenFile {
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       const advice = 'it does not exist; "plant-store token create" makes it';
-      throw new TokenFileError(this.sentence(code === 'ENOENT' ? advice : message));
+      const reason = code === 'ENOENT' ? advice : message;
+      const clause = `names the file ${this.path}, which cannot be used: ${reason}`;
+      throw new OptionError('auth.tokensFile', clause);
     }
   }
 
@@ -57,17 +50,15 @@ export class TokenFile {
         this.logger.log(`Read the changed token file ${this.path}. Number of tokens: ${size}.`);
       },
       failed: (message) => {
-        this.logger.error(`${this.sentence(message)} The last valid tokens stay in use.`);
+        this.logger.error(
+          `The token file ${this.path} cannot be used: ${message}. The last valid tokens stay in use.`,
+        );
       },
     });
   }
 
   stop(): void {
     this.file.stop();
-  }
-
-  private sentence(message: string): string {
-    return `The token file ${this.path} cannot be used: ${message}.`;
   }
 }
 

@@ -1,6 +1,6 @@
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import { InvalidTokenError } from '../errors/errors';
-import { type ServiceAuthOptions, validateAuthOptions } from './auth.options';
+import type { ServiceAuthOptions } from './auth.options';
 import type { BearerToken } from './bearer-token';
 import type { Grant } from './caller';
 import { IssuerKeys } from './issuer-keys';
@@ -23,12 +23,10 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
   private readonly jwt?: JwtVerifier;
 
   /**
-   * @throws TypeError when the options are invalid; the message never shows a token
-   * @throws TokenFileError when the token file cannot be used
+   * @param options that `validateAuthOptions` finds no fault in
+   * @throws OptionError when the token file cannot be used
    */
   constructor(options: ServiceAuthOptions) {
-    const faults = validateAuthOptions(options);
-    if (faults.length > 0) throw new TypeError(faults.join('; '));
     const { tokens = [], tokensFile, issuer, audience, ...others } = options;
     this.list = new TokenList(parseTokenList(tokens));
     if (tokensFile !== undefined) this.file = new TokenFile(tokensFile);

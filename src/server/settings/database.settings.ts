@@ -39,14 +39,18 @@ export function readDatabase(environment: NodeJS.ProcessEnv): DatabaseSettings {
 
 /** @throws OperatorError when the URL is invalid; the message begins with the name of the variable */
 function parseDatabaseUrl(text: string, variable: string): DatabaseUrl {
-  const [, path] = /^sqlite:(?!.*\0)(.*)$/s.exec(text) ?? [];
-  const fault = path === undefined ? findUrlFault(text) : describeUnusablePath(path);
-  if (fault !== undefined) {
-    const clause = fault.replace(/^must be (?=postgres)/, '$&sqlite:PATH, or ');
-    throw new OperatorError(`${variable} ${clause}`);
+  const [, scheme, path = ''] = /^(sqlite|postgres|postgresql):(?!.*\0)(.*)$/s.exec(text) ?? [];
+  const fault = findFault(text, scheme, path);
+  if (fault !== undefined) throw new OperatorError(`${variable} ${fault}`);
+  return scheme === 'sqlite' ? { sqlite: path } : { postgres: text };
+}
+
+/** @returns a clause that continues the name of the variable; undefined when nothing is wrong */
+function findFault(text: string, scheme: string | undefined, path: string): string | undefined {
+  if (scheme === undefined) {
+    return 'must be sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE';
   }
-  if (path?.includes('?')) {
-    throw new OperatorError(`${variable} must not have parameters after sqlite:PATH`);
-  }
-  return path === undefined ? { postgres: text } : { sqlite: path };
+  if (scheme !== 'sqlite') return findUrlFault(text);
+  const fault = describeUnusablePath(path);
+  return fault ?? (path.includes('?') ? 'must not have parameters after sqlite:PATH' : undefined);
 }

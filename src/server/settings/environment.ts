@@ -1,4 +1,5 @@
 import {
+  describeFault,
   isAuthConfigured,
   OperatorError,
   OptionError,
@@ -38,8 +39,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const { certificate, key, nodeEnv } = readVariables(OTHERS, environment, faults);
   const tls = certificate && key ? { certificate, key } : undefined;
   const warnings = findMisspelled(environment, faults);
-  const authNames = Object.entries(AUTH).map(([option, { name }]) => [option, name] as const);
-  faults.push(...validateAuthOptions(auth, Object.fromEntries(authNames)));
+  faults.push(...validateAuthOptions(auth).map((fault) => describeFault(fault, variableOf)));
   if (tls === undefined && (certificate ?? key)) {
     faults.push('TLS_CERT and TLS_KEY must both be set, or neither');
   }
@@ -61,17 +61,19 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
 }
 
 /** The variables that set options of the module. */
-const VARIABLE_OF: Partial<Record<string, string>> = {
-  sqlite: 'DATABASE_URL',
-  postgres: 'DATABASE_URL',
-  'auth.tokensFile': 'AUTH_TOKENS_FILE',
+const VARIABLES: Readonly<Record<string, string>> = {
+  sqlite: OTHERS.databaseUrl.name,
+  postgres: OTHERS.databaseUrl.name,
+  ...Object.fromEntries(Object.entries(AUTH).map(([key, { name }]) => [`auth.${key}`, name])),
 };
+
+function variableOf(option: string): string {
+  return VARIABLES[option] ?? option;
+}
 
 /** What an operator is shown of an error: a sentence, or all of an error of the program. */
 export function describeForOperator(error: unknown): unknown {
-  if (error instanceof OptionError) {
-    return error.sentence.replace(/\.$/, ` (${VARIABLE_OF[error.option] ?? error.option}).`);
-  }
+  if (error instanceof OptionError) return `${describeFault(error, variableOf)}.`;
   if (error instanceof OperatorError) return error.message;
   // An error of the operating system or of SQLite says enough by itself.
   const isOutside = error instanceof Error && ('syscall' in error || 'errcode' in error);

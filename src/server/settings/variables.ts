@@ -87,7 +87,7 @@ export function readVariables<T extends Table>(
       if (value !== undefined) return [setting, value];
       faults.push(`${name} must be ${parser.expected}`);
     } catch (error) {
-      faults.push(`${name}: ${(error as Error).message}`);
+      faults.push(`${name} is invalid: ${(error as Error).message}`);
     }
     return [setting, fallback];
   });
