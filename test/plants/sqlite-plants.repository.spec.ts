@@ -367,7 +367,7 @@ describe('SqlitePlantsRepository', () => {
     const error: unknown = await SqlitePlantsRepository.open(path).catch((each: unknown) => each);
 
     expect(error).toBeInstanceOf(StoreOpenError);
-    const expected = `The database file cannot be used: its path must ${why}`;
+    const expected = `PlantsModule: "sqlite" must ${why}`;
     expect((error as Error).message.slice(0, expected.length)).toBe(expected);
     expect(String(error)).not.toContain('secret');
     expect([':memory:', 'file:', 'sqlite:', 'postgres:'].filter(fs.existsSync)).toEqual([]);
@@ -418,7 +418,7 @@ describe('SqlitePlantsRepository', () => {
 
     await expect(opening).rejects.toThrow(StoreOpenError);
     await expect(opening).rejects.toThrow(
-      `The database file ${path} cannot be used: ${why} (option "sqlite").`,
+      `PlantsModule: "sqlite" names the file ${path}, which cannot be used: ${why}.`,
     );
   });
 });

@@ -46,7 +46,8 @@ export class PostgresSessions {
       const { host, port, database } = new Client({ ...readSettings(where), stream: undefined });
       this.name = `PostgreSQL at ${host}:${port}/${database ?? ''}`;
     } catch (cause) {
-      throw new StoreOpenError('postgres', 'The PostgreSQL settings cannot be used', cause);
+      const clause = `cannot be used: ${(cause as Error).message}`;
+      throw new StoreOpenError('postgres', clause, { cause });
     }
   }
 

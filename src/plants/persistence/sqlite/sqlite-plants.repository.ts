@@ -42,14 +42,15 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
   static async open(path: string): Promise<SqlitePlantsRepository> {
     const fault = describeUnusablePath(path);
     // Without the path, which may be a URL with a password.
-    if (fault)
-      throw new StoreOpenError('sqlite', 'The database file cannot be used', `its path ${fault}`);
+    if (fault) throw new StoreOpenError('sqlite', fault);
     const file = resolve(path);
     try {
       const thread = await SqliteThread.start({ path: file, identity: undefined });
       return new SqlitePlantsRepository(file, thread);
     } catch (cause) {
-      throw new StoreOpenError('sqlite', `The database file ${file} cannot be used`, cause);
+      const { message } = cause as Error;
+      const clause = `names the file ${file}, which cannot be used: ${message}`;
+      throw new StoreOpenError('sqlite', clause, { cause });
     }
   }
 

@@ -125,7 +125,7 @@ export function describeUnusablePath(path: string): string | undefined {
   }
   // One letter is a drive of Windows.
   if (/^[a-z][a-z\d+.-]+:/i.test(path)) {
-    return 'must be the path of a file, such as data/plants.db, without a scheme before it. The URL of a PostgreSQL database goes in the option `postgres`, or alone in DATABASE_URL. Write ./ before a file name with a colon';
+    return 'must be the path of a file, such as data/plants.db, without a scheme before it, and not the URL of a PostgreSQL database. Write ./ before a file name with a colon';
   }
   let folder = dirname(resolvePath(path));
   while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
