@@ -60,6 +60,6 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   app.get(Metrics).measure(instance);
   if (settings.accessLog) logAccess(instance, logger, settings.trustedProxies);
   serveHealth(instance, app.get(Readiness));
-  if (settings.docs) serveDocument(app);
+  if (settings.docs) serveDocument(app, settings.host);
   return app;
 }

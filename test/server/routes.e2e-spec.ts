@@ -37,6 +37,18 @@ describe('paths and methods', () => {
     expect([status, headers.get('location'), headers.get('vary')]).toEqual(expected);
   });
 
+  it.each([
+    ...['GET /docs/../metrics', 'GET /docs/%00', 'GET /docs//x', 'GET /docs/package.json'],
+    ...['GET /docs/swagger-initializer.js', 'GET /docs/swagger-ui.css.map', 'POST /docs/nothing'],
+  ])('answers 404 to %s, where Swagger UI has nothing', async (line) => {
+    const request = `${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
+
+    const [answer] = await exchange(application.url, request);
+
+    expect(answer).toMatchObject({ status: 404, body: errorBodies.notFound });
+    expect(answer?.headers).not.toHaveProperty('allow');
+  });
+
   it.each(['*/*', 'application/json'])('answers 404 at / to others: %s', async (accept) => {
     const response = await fetch(application.url, { headers: { accept } });
 

@@ -93,14 +93,33 @@ describe('Swagger UI in Chromium', () => {
     proxy.close();
   });
 
-  it('forgets the token with the page', async () => {
+  it('remembers the token on this machine, and has another id each time it is loaded', async () => {
     await authorize();
+    expect((await execute()).status).toBe('200');
     await open();
 
-    expect((await execute()).status).toBe('401');
+    expect((await execute()).status).toBe('200');
 
-    const storage = await page.evaluate('({ ...localStorage, ...sessionStorage })');
-    expect([storage, await page.context().cookies()]).toEqual([{}, []]);
+    expect(application.store.plants()).toHaveLength(2);
+  });
+
+  it('is as wide as a phone', async () => {
+    await page.setViewportSize({ width: 375, height: 800 });
+    await open();
+
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(375);
+    const viewport = page.locator('meta[name="viewport"]');
+    expect(await viewport.getAttribute('content')).toBe('width=device-width');
+  });
+});
+
+describe('Swagger UI at an address that others reach', () => {
+  const application = TestApplication.use({ HOST: '0.0.0.0' });
+
+  it('is not told to remember the token', async () => {
+    const { body } = await application.app.inject('/docs/swagger-ui-init.js');
+
+    expect(body).toContain('"persistAuthorization": false');
   });
 });
 

@@ -16,7 +16,7 @@ export function createDocument(app: INestApplication): OpenAPIObject {
     .setDescription(description())
     .setVersion('1.0.0')
     .setLicense('MIT', 'https://opensource.org/license/mit')
-    .addServer('.', 'Where this document is served')
+    .addServer('.', 'This service')
     .addTag('Plants', 'Creating plants')
     .addSecurity('bearerAuth', { type: 'http', scheme: 'bearer', description: TOKEN })
     .addSecurityRequirements('bearerAuth')

@@ -86,9 +86,11 @@ function explainNoRoute({ url }: FastifyRequest, instance: FastifyInstance): Pla
   // There is nothing at the root, although it leads a browser to the documentation.
   if (pathOf(url) === '/') return new NotFoundError();
   // Not hasRoute(), which would read the client's path as a route pattern.
-  const allowed = instance.supportedMethods.filter((method) =>
-    Boolean(instance.findRoute({ method, url })),
-  );
+  const allowed = instance.supportedMethods.filter((method) => {
+    const route = instance.findRoute({ method, url }) as { readonly params: object } | null;
+    // A route for all paths of a folder does not say that there is something at this one.
+    return route !== null && !('*' in route.params);
+  });
   if (allowed.length === 0) return new NotFoundError();
   const headers = { Allow: allowed.join(', ') };
   return new PlantStoreError('methodNotAllowed', undefined, { headers });
