@@ -10,13 +10,7 @@ import process from 'node:process';
 const SCRIPTS = {
   build: {
     result: 'dist/cli/plant-store.js',
-    sources: [
-      'src',
-      'package.json',
-      'tsconfig.json',
-      'tsconfig.build.json',
-      'nest-cli.json',
-    ],
+    sources: ['src', 'package.json', 'tsconfig.json', 'tsconfig.build.json', 'nest-cli.json'],
   },
   'test:install': {
     result: 'test/node_modules/.package-lock.json',

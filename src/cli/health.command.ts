@@ -1,9 +1,6 @@
 import { once } from 'node:events';
-import { get as getHttp, type IncomingMessage } from 'node:http';
-import { get as getHttps } from 'node:https';
+import type { IncomingMessage } from 'node:http';
 import type { Command } from 'commander';
-import { OperatorError } from '../plants/program';
-import { readEnvironment } from '../server/settings/environment';
 
 /** The addresses that a service listens on everywhere, and where it is reached from its own machine. */
 const LOOPBACK: Partial<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
@@ -19,11 +16,12 @@ export function addHealth(program: Command): void {
     .action(({ ready }: { ready?: true }) => askHealth(ready ? 'ready' : 'live'));
 }
 
+/** It imports nothing of the service, whose start costs many times the processor time and memory. */
 async function askHealth(word: 'live' | 'ready'): Promise<void> {
-  const settings = readEnvironment({ ...process.env, NODE_ENV: undefined });
-  const { host, tls, healthPort: port = settings.port } = settings;
-  const get: typeof getHttps = tls ? getHttps : getHttp;
-  const request = get({
+  const host = read('HOST')?.replace(/^\[(.*)\]$/, '$1') ?? '127.0.0.1';
+  const port = read('HEALTH_PORT') ?? read('PORT') ?? 3000;
+  const { get } = read('TLS_CERT') ? await import('node:https') : await import('node:http');
+  const options = {
     host: LOOPBACK[host] ?? host,
     port,
     path: `/health/${word}`,
@@ -31,15 +29,26 @@ async function askHealth(word: 'live' | 'ready'): Promise<void> {
     signal: AbortSignal.timeout(5000),
     // The certificate need not name this address. Nothing secret is sent.
     rejectUnauthorized: false,
-  });
-  const [{ statusCode }] = (await once(request, 'response').catch((cause: unknown) => {
-    const { code, message } = cause as NodeJS.ErrnoException;
-    const reason = `The service at ${host} port ${port} does not answer: ${code ?? message}.`;
-    throw new OperatorError(reason, { cause });
-  })) as [IncomingMessage];
-  request.destroy();
-  if (statusCode !== 200) {
-    throw new OperatorError(`The service is not ${word}: it answered with status ${statusCode}.`);
+  };
+  try {
+    const request = get(options);
+    const [{ statusCode }] = (await once(request, 'response')) as [IncomingMessage];
+    request.destroy();
+    if (statusCode === 200) console.log(word);
+    else fail(`The service is not ${word}: it answered with status ${statusCode}.`);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    fail(`The service at ${host} port ${port} does not answer: ${code ?? message}.`);
   }
-  console.log(word);
+}
+
+/** As the settings have it: an empty variable counts as not set. */
+function read(name: string): string | undefined {
+  const text = process.env[name]?.trim();
+  return text === '' ? undefined : text;
+}
+
+function fail(reason: string): void {
+  console.error(reason);
+  process.exitCode = 1;
 }

@@ -1,16 +1,7 @@
 #!/usr/bin/env node
 import { packageVersion } from '../server/settings/versions';
 import { Command, CommanderError } from 'commander';
-import { UsageError } from '../plants/program';
-import { describeForOperator } from '../server/settings/environment';
-import { addBackup } from './backup.command';
-import { addCheck } from './check.command';
-import { addExport } from './export.command';
 import { addHealth } from './health.command';
-import { addImport } from './import.command';
-import { addRestore } from './restore.command';
-import { addServe } from './serve.command';
-import { addTokenCreate } from './token-create.command';
 
 /** The command line of the Plant Store. Ends with 0, with 1 when a command failed, 2 when it was misused. */
 async function main([...args]: readonly string[]): Promise<void> {
@@ -18,24 +9,27 @@ async function main([...args]: readonly string[]): Promise<void> {
   // Not commander's default command, which would take the name of an unknown one for an argument.
   if (/^--(?!help$|version$)/.test(first)) args.unshift('serve');
   try {
-    await createProgram().parseAsync(args, { from: 'user' });
+    // A container asks for its health again and again: that command loads nothing of the others.
+    const add = first === 'health' ? addHealth : (await import('./commands.js')).addCommands;
+    await createProgram(add).parseAsync(args, { from: 'user' });
   } catch (error) {
     // A statement that was interrupted may still be waiting for its answer.
-    process.exit(report(error));
+    process.exit(await report(error));
   }
 }
 
 /** Prints why a command ended, and returns the exit code for it. */
-function report(error: unknown): number {
+async function report(error: unknown): Promise<number> {
   // The parser has printed its message. Help and the version are no errors.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   // The reader of the output has closed the pipe.
   if ((error as { code?: unknown }).code === 'EPIPE') return 1;
+  const { describeForOperator, UsageError } = await import('./commands.js');
   console.error(describeForOperator(error));
   return error instanceof UsageError ? 2 : 1;
 }
 
-function createProgram(): Command {
+function createProgram(add: (program: Command) => void): Command {
   const program = new Command('plant-store')
     .description('Takes plant records over HTTP and stores them exactly and durably.')
     .version(packageVersion(), '-v, --version', 'print the version')
@@ -43,14 +37,7 @@ function createProgram(): Command {
     .helpCommand('help [command]', 'print the help of a command')
     .exitOverride()
     .showHelpAfterError('(use --help to see the valid commands and options)');
-  addServe(program);
-  addExport(program);
-  addImport(program);
-  addBackup(program);
-  addRestore(program);
-  addCheck(program);
-  addHealth(program);
-  addTokenCreate(program);
+  add(program);
   program.commands.flatMap((each) => [each, ...each.commands]).forEach(refuseRepeatedOptions);
   return program;
 }
