@@ -1,15 +1,11 @@
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
-import type { Plant, PlantsRepository } from '../plants/program';
+import { pagesOf, type Plant } from '../plants/program';
 import { withInterrupts } from './interrupt';
 import { writeNewFile } from './new-file';
 import { Progress } from './progress';
 import { withRepository } from './store';
-
-/** A page has at most this many plants, and fewer if the previous page had more text than this. */
-const PAGE_LENGTH = 1000;
-const PAGE_TEXT = 2 ** 20;
 
 export function addExport(program: Command): void {
   program
@@ -44,19 +40,6 @@ async function exportTo(file = '-', signal: AbortSignal): Promise<void> {
   if (file === '-') await write(process.stdout);
   else await writeNewFile(file, (draft) => write(createWriteStream(draft)));
   console.error(`Exported ${count} ${count === 1 ? 'plant' : 'plants'}.`);
-}
-
-/** All plants in the order of their ids. A plant that is created meanwhile may be among them. */
-async function* pagesOf(repository: PlantsRepository): AsyncGenerator<readonly Plant[]> {
-  let last: bigint | undefined;
-  for (let limit = 1; ;) {
-    const plants = await repository.page(last, limit);
-    if (plants.length === 0) return;
-    yield plants;
-    last = plants.at(-1)?.id;
-    const text = plants.reduce((sum, { name, tag = '' }) => sum + name.length + tag.length, 1);
-    limit = Math.min(2 * limit, Math.ceil((PAGE_TEXT * plants.length) / text), PAGE_LENGTH);
-  }
 }
 
 /** An id beyond 2^53 is no number of JavaScript. */

@@ -33,7 +33,7 @@ export abstract class PlantsRepository {
   abstract find(id: bigint): Promise<Plant | undefined>;
 
   /**
-   * A page of plants in id order.
+   * A page of plants in id order. To bound memory, it should end early when texts are long.
    *
    * @param after the id before the first; undefined begins with the smallest
    * @param limit how many at most, 1 or more; a page may be shorter, but is empty only at the end
@@ -59,5 +59,19 @@ export abstract class PlantsRepository {
   /** Whether a plant inserted now would be refused because too many are waiting. */
   isFull(): boolean {
     return false;
+  }
+}
+
+/** How many plants a page has at most. Our stores end it after a mebibyte of text too. */
+const PAGE_LENGTH = 1000;
+
+/** All plants in id order, page by page. A plant that is created meanwhile may be among them. */
+export async function* pagesOf(plants: PlantsRepository): AsyncGenerator<readonly Plant[], void> {
+  let last: bigint | undefined;
+  for (;;) {
+    const page = await plants.page(last, PAGE_LENGTH);
+    if (page.length === 0) return;
+    yield page;
+    last = page.at(-1)?.id;
   }
 }

@@ -5,7 +5,7 @@ import { IdempotencyKeyReusedError, IdTakenError } from './errors/errors';
 import { digestIdempotencyKey } from './idempotency-key';
 import { toNewPlant } from './new-plant';
 import { CreatedPlant, type Plant, StoredPlant } from './plant';
-import { PlantsRepository } from './plants.repository';
+import { pagesOf, PlantsRepository } from './plants.repository';
 
 /** What may be said about a creation. */
 export interface CreationOptions {
@@ -74,12 +74,8 @@ export class PlantsService {
    * @throws UnavailableError when the store does not answer
    */
   async *all(): AsyncGenerator<StoredPlant, void, undefined> {
-    let last: bigint | undefined;
-    for (;;) {
-      const page = await this.plants.page(last, 200);
-      if (page.length === 0) return;
-      yield* page.map((plant) => new StoredPlant(plant));
-      last = page.at(-1)?.id;
+    for await (const page of pagesOf(this.plants)) {
+      for (const plant of page) yield new StoredPlant(plant);
     }
   }
 }

@@ -41,6 +41,7 @@ export { formatListedToken, isTokenName, makeToken, parseTokenList } from './aut
 export { createToken, parseTokenFile } from './auth/token-file';
 export { parseCandidate, toNewPlant } from './new-plant';
 export { hasSameContent } from './plant';
+export { pagesOf } from './plants.repository';
 
 // Commands use the store as the service does, and maintain SQLite files.
 export { openRepository } from './persistence/open-repository';

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { TOKEN } from '../support/application';
 import { creation, putLoad } from '../support/load';
 import { plantStore } from '../support/plant-store';
+import { run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { SmallMemory } from '../support/small-memory';
 import { stores } from '../support/stores';
@@ -79,11 +80,41 @@ it.each(stores)(
     memory = SmallMemory.make(160 * MIB);
     const store = await startStore();
     const lines = Array.from({ length: 200_000 }, (_, id) => `{"id":${id},"name":"Fern ${id}"}\n`);
-    const run = (command: string, input = '') =>
+    const runCommand = (command: string, input = '') =>
       plantStore([command], { DATABASE_URL: store.url }, { wrapper: memory.wrapper, input });
 
-    expect(await run('import', lines.join(''))).toMatchObject({ code: 0 });
-    expect((await run('export')).stdout).toBe(lines.join(''));
+    expect(await runCommand('import', lines.join(''))).toMatchObject({ code: 0 });
+    expect((await runCommand('export')).stdout).toBe(lines.join(''));
+    await store.remove();
+  },
+);
+
+/** Counts the plants of a store by `PlantsService.all()`, as a host does. */
+const COUNT = `
+  const { openRepository, PlantsService } = require('./dist/plants/program.js');
+  const [sqlite, postgres] = process.argv.slice(1);
+  openRepository(sqlite, postgres).then(async (repository) => {
+    let count = 0;
+    for await (const plant of new PlantsService(repository).all()) count++;
+    await repository.onApplicationShutdown();
+    console.log(count);
+  });`;
+
+it.each(stores)(
+  'a memory of 320 MiB is enough to read 300 plants of a mebibyte from %s',
+  async (_name, startStore) => {
+    memory = SmallMemory.make(320 * MIB);
+    const store = await startStore();
+    const name = 'x'.repeat(MIB - 64);
+    const lines = Array.from({ length: 300 }, (_, id) => `{"id":${id},"name":"${name}"}\n`);
+    await plantStore(['import'], { DATABASE_URL: store.url }, { input: lines.join('') });
+    const [program = '', ...wrapper] = memory.wrapper;
+    const { pathname } = new URL(store.url);
+    const where = store.url.startsWith('sqlite:') ? [pathname] : ['', store.url];
+
+    const counted = await run(program, [...wrapper, process.execPath, '-e', COUNT, ...where]);
+
+    expect(counted).toMatchObject({ code: 0, stdout: expect.stringMatching(/^300$/m) as string });
     await store.remove();
   },
 );

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { describeRepository } from './repository.contract';
+import { describeRepository, describeShortPages } from './repository.contract';
 import { PostgresServer } from '../support/postgres';
 import { openPostgresStore } from '../support/stores';
 import { TABLE } from './postgres-statements';
@@ -42,7 +42,7 @@ describe.each([
   ['a table of its own', start],
   ['a table sharded by id over two servers', startSharded],
 ])('on %s', (_table, startServer) => {
-  describeRepository('PostgresPlantsRepository', async () =>
-    openPostgresStore((await startServer()).url()),
-  );
+  const open = async () => openPostgresStore((await startServer()).url());
+  describeRepository('PostgresPlantsRepository', open);
+  describeShortPages('PostgresPlantsRepository', open);
 });

@@ -6,14 +6,14 @@ import { UnavailableError } from '../../src/plants';
 import { SqlitePlantsRepository } from '../../src/plants/persistence/sqlite/sqlite-plants.repository';
 import { SqliteThread } from '../../src/plants/persistence/sqlite/sqlite.thread';
 import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
-import { describeRepository } from './repository.contract';
+import { describeRepository, describeShortPages, type StoreUnderTest } from './repository.contract';
 import { makeFolder, removeFolder } from '../support/folder';
 import { useLog } from '../support/log';
 import { execute, lockDatabase, query, readPlants } from '../support/sqlite';
 import { SqliteStore } from '../support/stores';
 import { until } from '../support/until';
 
-describeRepository('SqlitePlantsRepository', async () => {
+async function openStore(): Promise<StoreUnderTest> {
   const store = new SqliteStore();
   const repository = await SqlitePlantsRepository.open(store.file);
   const second = await SqlitePlantsRepository.open(store.file);
@@ -22,7 +22,10 @@ describeRepository('SqlitePlantsRepository', async () => {
     store.remove();
   };
   return Object.assign(store, { repository, second, close });
-});
+}
+
+describeRepository('SqlitePlantsRepository', openStore);
+describeShortPages('SqlitePlantsRepository', openStore);
 
 describe('SqlitePlantsRepository', () => {
   let folder: string;
@@ -347,13 +350,6 @@ describe('SqlitePlantsRepository', () => {
       await expectRefused(51n);
       expect(repository.isReady()).toBe(false);
     });
-  });
-
-  it('ends a page early when texts are long, to bound its memory', async () => {
-    const name = 'x'.repeat(2 ** 19);
-    for (let id = 0n; id < 10n; id++) await repository.insert({ id, name });
-
-    expect(await repository.page(undefined, 10)).toHaveLength(3);
   });
 
   it.each([

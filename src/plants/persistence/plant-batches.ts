@@ -17,6 +17,9 @@ export function repetitionOutcome(stored: KeyedPlant | undefined, plant: KeyedPl
   return hasSameContent(stored, plant) ? 'replayed' : 'keyReused';
 }
 
+/** Characters or bytes of text after which a page ends early, to bound its memory. */
+export const PAGE_TEXT_LIMIT = 2 ** 20;
+
 /** How plants share commits, in every store. */
 export const plantBatches = {
   /** 1, and 1 more for each full 4096 characters of text. */

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { ClientBase, DatabaseError, QueryConfig } from 'pg';
 import type { Plant } from '../../plant';
-import type { KeyedPlant } from '../plant-batches';
+import { type KeyedPlant, PAGE_TEXT_LIMIT } from '../plant-batches';
 import { isCancelledWait } from './postgres.errors';
 
 const INSERT = insertStatement('', '');
@@ -25,6 +25,21 @@ const FIND_KEYED = `
   SELECT id::text, name, tag, encode(idempotency_key, 'hex') AS digest,
          current_setting('synchronous_standby_names', true) AS standbys
   FROM plants WHERE id = ANY ($1) AND idempotency_key = ANY ($2)`;
+
+/**
+ * The plants after an id, up to the one whose text exceeds the limit. Measuring reads no long text, which
+ * PostgreSQL keeps beside the row.
+ */
+const READ_PAGE = `
+  SELECT id::text, name, tag FROM plants
+  WHERE ($1::bigint IS NULL OR id > $1) AND id <= (
+    SELECT max(id) FROM (
+      SELECT id, sum(size) OVER (ORDER BY id) - size AS text_before FROM (
+        SELECT id, octet_length(name) + coalesce(octet_length(tag), 0) AS size FROM plants
+        WHERE $1::bigint IS NULL OR id > $1 ORDER BY id LIMIT $2
+      ) AS sizes
+    ) AS page WHERE text_before <= ${PAGE_TEXT_LIMIT})
+  ORDER BY plants.id LIMIT $2`;
 
 interface PlantRow {
   readonly id: string;
@@ -85,9 +100,7 @@ export async function readPlants(
   after: bigint | undefined,
   limit: number,
 ): Promise<Plant[]> {
-  const text = `SELECT id::text, name, tag FROM plants
-    WHERE $1::bigint IS NULL OR id > $1 ORDER BY plants.id LIMIT $2`;
-  const { rows } = await client.query<PlantRow>(text, [after, limit]);
+  const { rows } = await client.query<PlantRow>(READ_PAGE, [after, limit]);
   return rows.map(toPlant);
 }
 

@@ -1,11 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
-import { type KeyedPlant, repetitionOutcome } from '../plant-batches';
+import { type KeyedPlant, PAGE_TEXT_LIMIT, repetitionOutcome } from '../plant-batches';
 import type { SqliteQuery } from './sqlite.thread';
-
-/** Characters of text after which a page ends early, to bound its memory. */
-const PAGE_TEXT_LIMIT = 2 ** 20;
 
 /** The prepared statements of a connection. */
 export interface Statements {
