@@ -182,14 +182,20 @@ function refuseOption(name: string, expected: string, value: unknown): CreationE
   return new CreationError({ message, outcome: 'not stored' });
 }
 
-function noAnswer(cause: unknown): Failure {
-  return { message: `No answer: ${innermostMessage(cause)}`, outcome: 'unknown', cause };
+/**
+ * The cause keeps only code and message of what failed: the parser's error of Node.js holds the bytes
+ * of the answer, which may repeat the token.
+ */
+function noAnswer(error: unknown): Failure {
+  const { code, message } = innermostError(error);
+  const cause = Object.assign(new Error(message), code !== undefined && { code });
+  return { message: `No answer: ${message || (code ?? 'unknown')}`, outcome: 'unknown', cause };
 }
 
 /** Node.js says `fetch failed`. Only a cause says why, by a message or by a code. */
-function innermostMessage(error: unknown): string {
-  const { cause, message, code } = error as Error & { readonly code?: string };
-  return cause ? innermostMessage(cause) : message || (code ?? String(error));
+function innermostError(error: unknown): { readonly message: string; readonly code?: string } {
+  const { cause } = error as Error;
+  return cause ? innermostError(cause) : (error as Error);
 }
 
 /** The text of an answer; its beginning, which is no JSON, if it is longer than `limit` characters. */

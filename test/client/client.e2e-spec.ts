@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe } from 'node:diagnostics_channel';
 import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import {
@@ -13,6 +14,7 @@ import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies as bodies } from '../support/error-bodies';
 import { useFolder } from '../support/folder';
 import { freePort } from '../support/free-port';
+import { listen } from '../support/listen';
 import { type Fault, makeUnreliable, type UnreliableProxy } from '../support/unreliable-proxy';
 import { until } from '../support/until';
 
@@ -154,6 +156,24 @@ describe('PlantStoreClient', () => {
       }
     },
   );
+
+  it('shows its token to nobody who logs its error when a broken answer repeats the request', async () => {
+    jest.spyOn(Math, 'random').mockReturnValue(1e6);
+    const server = createServer((socket) => {
+      socket.once('data', (bytes) => socket.end(`HTTP/1.1 200 OK\r\n broken ${bytes.toString()}`));
+    });
+    const { port } = await listen(server);
+    proxy = await makeUnreliable(application.url.origin);
+    const failure = await fail(
+      new PlantStoreClient({ url: `http://127.0.0.1:${port}`, token: TOKEN }),
+    );
+    server.close();
+
+    const { cause, outcome } = failure as CreationError;
+    expect(outcome).toBe('unknown');
+    expect(String(cause)).toMatch(/^Error: Response does not match the HTTP\/1\.1 protocol/);
+    expect(inspect(failure, { showHidden: true, depth: null })).not.toContain(TOKEN);
+  });
 
   it('says why nothing answers', async () => {
     // So long a pause that there is no second attempt.
