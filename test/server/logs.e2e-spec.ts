@@ -183,6 +183,19 @@ describe('the log', () => {
       expect(service.lines.map(({ level }) => level)).not.toContain(60);
     });
 
+    it('has no control character, no address that is none, and three decimals of a millisecond', async () => {
+      await start({ TRUSTED_PROXIES: '127.0.0.0/8' });
+      const origin = 'Origin: https://\u009b2J.example\r\nAccess-Control-Request-Method: POST';
+      const head = `OPTIONS /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${origin}\r\nX-Forwarded-For: \u009b2J\r\n\r\n`;
+      await exchange(await service.url(), Buffer.from(head, 'latin1'));
+
+      const [line] = (await requests('ip', 'ms')) as { ip?: string; ms: number }[];
+      expect(line?.ip).toBeUndefined();
+      expect(String(line?.ms)).toMatch(/^\d+(\.\d{1,3})?$/);
+      expect(service.stdout).toContain('\\u009b2J.example');
+      expect(service.stdout).not.toMatch(/[\x7f-\x9f]/);
+    });
+
     it('names the client of a trusted proxy, and its caller although it is refused', async () => {
       await start({ TRUSTED_PROXIES: '127.0.0.0/8 192.0.2.0/24' });
       const forwarded = '203.0.113.9, 198.51.100.4, 192.0.2.1';

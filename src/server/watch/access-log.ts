@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
 import proxyAddress from '@fastify/proxy-addr';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
@@ -26,8 +27,10 @@ export function logAccess(
   });
   const answered = (request: AnsweredRequest): void => {
     const { raw, caller, plantId, outcome, status, ms } = request;
+    const address = addresses.get(raw) ?? proxyAddress(raw, isTrusted);
     const fields = {
-      ip: addresses.get(raw) ?? proxyAddress(raw, isTrusted),
+      // A trusted proxy may pass on any text.
+      ip: isIP(address) ? address : undefined,
       method: raw.method,
       path: pathOf(raw.url ?? ''),
       caller: caller?.name,
@@ -36,7 +39,8 @@ export function logAccess(
       id: plantId?.toString(),
       outcome,
       status,
-      ms,
+      // To the microsecond.
+      ms: Math.round(ms * 1000) / 1000,
     };
     logger.info({ ...requestFields(request), ...fields }, 'request');
   };

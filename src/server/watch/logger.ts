@@ -20,6 +20,17 @@ export function createLogger(
   return pino({ level }, { write });
 }
 
+/**
+ * Escapes the control characters that JSON allows in a text, U+007F to U+009F: U+009B begins a command
+ * of a terminal that shows the log.
+ */
+function escapeControls(json: string): string {
+  return json.replace(
+    /[\x7f-\x9f]/g,
+    (character) => `\\u00${character.charCodeAt(0).toString(16)}`,
+  );
+}
+
 const format = prettyFactory({
   translateTime: 'HH:MM:ss',
   ignore: 'pid,hostname,context',
@@ -68,7 +79,7 @@ function standardOutput(): DestinationStream {
   output.on('drain', () => (waitingSince = Infinity));
   const write = (line: string): void => {
     if (waitingSince === Infinity) waitingSince = performance.now();
-    output.write(line);
+    output.write(escapeControls(line));
   };
   // pino calls it after a line of level `fatal`, too.
   const flushSync = (): void => {
