@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 
 export interface FollowerEvents<T> {
   changed(value: T): void;
@@ -59,7 +59,7 @@ export class FileFollower<T> {
 
   private async read(events: FollowerEvents<T>): Promise<void> {
     try {
-      const contents = await Promise.all(this.paths.map((path) => readFile(path)));
+      const contents = await Promise.all(this.paths.map(readRegularFile));
       const found = fingerprint(contents);
       const isSettled = found === this.seen;
       this.seen = found;
@@ -75,6 +75,12 @@ export class FileFollower<T> {
       this.fault = message;
     }
   }
+}
+
+/** @throws Error when the file is a pipe by now, whose reading might never end */
+async function readRegularFile(path: string): Promise<Buffer> {
+  if (!(await stat(path)).isFile()) throw new Error('it is not a regular file');
+  return readFile(path);
 }
 
 function fingerprint(contents: readonly Buffer[]): string {

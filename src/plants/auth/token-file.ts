@@ -1,5 +1,13 @@
 import { isUtf8 } from 'node:buffer';
-import { closeSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { OperatorError, OptionError } from '../errors/operator.error';
@@ -94,6 +102,10 @@ export function createToken(file: string, { name, expires, scopes }: Partial<Lis
   // Not replaced by another file: it may be a symbolic link, or mounted into a container.
   const descriptor = openSync(file, 'a+', 0o600);
   try {
+    // Reading a pipe might never end.
+    if (!fstatSync(descriptor).isFile()) {
+      throw new OperatorError(`The token file ${file} is not a regular file.`);
+    }
     const content = readFileSync(descriptor);
     try {
       parseTokenFile(content);

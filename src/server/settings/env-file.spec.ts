@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../../../test/support/folder';
@@ -28,6 +29,14 @@ describe('addEnvFile', () => {
     expect(() => {
       addEnvFile(file, {});
     }).toThrow(new OperatorError(`--env-file ${file}: line ${number} must be NAME=VALUE`));
+  });
+
+  it('refuses a pipe, without waiting for a writer', () => {
+    execFileSync('mkfifo', [file]);
+
+    expect(() => {
+      addEnvFile(file, {});
+    }).toThrow(new OperatorError(`--env-file ${file} cannot be read: it is not a regular file`));
   });
 
   it('refuses a file that cannot be read, with the reason', () => {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { getSystemErrorMessage, parseEnv } from 'node:util';
 import { OperatorError } from '../../plants/program';
 
@@ -34,6 +34,8 @@ export function addEnvFile(file: string, environment: NodeJS.ProcessEnv): void {
  */
 export function readSettingFile(path: string, setting: string): string {
   try {
+    // Reading a pipe without a writer would never end, and no signal could end it.
+    if (!statSync(path).isFile()) throw new Error('it is not a regular file');
     return readFileSync(path, 'utf8');
   } catch (error) {
     const { errno, message } = error as NodeJS.ErrnoException;
