@@ -256,6 +256,22 @@ describe('readEnvironment', () => {
     ]);
   });
 
+  it.each([
+    ['short', 1],
+    ['a-token-of-16-ch,short scope=create', 1],
+    [`a-token-of-16-ch scope=create sha256:${DIGEST}`, 0],
+  ])('warns of a token that can be guessed, in %j', (AUTH_TOKENS, number) => {
+    const { warnings } = readEnvironment({ AUTH_TOKENS });
+
+    expect(warnings.filter((each) => each.includes('fewer than 16'))).toHaveLength(number);
+  });
+
+  it('refuses audiences that commas separate, and says that spaces do', () => {
+    expect(errorOf({ ...ISSUER, AUTH_AUDIENCE: 'plants,other' })).toContain(
+      'AUTH_AUDIENCE must be audiences, separated by spaces and not by commas',
+    );
+  });
+
   it('names all invalid variables, one per line', () => {
     expect(errorOf({ PORT: 'x', DOCS: 'x', BODY_LIMIT: 'x' }).split('\n')).toEqual([
       'PORT must be a port from 0 to 65535',
@@ -266,7 +282,10 @@ describe('readEnvironment', () => {
 
   it.each<[NodeJS.ProcessEnv, string]>([
     [{}, 'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production'],
-    [{ AUTH_TOKENS: 'bäd' }, expect.stringMatching(/^AUTH_TOKENS is invalid: token 1 must .*$/) as string],
+    [
+      { AUTH_TOKENS: 'bäd' },
+      expect.stringMatching(/^AUTH_TOKENS is invalid: token 1 must .*$/) as string,
+    ],
     [{ AUTH_TOKENS: 'abc' }, ''],
     [{ AUTH_TOKENS_FILE: 'tokens.txt' }, ''],
     [ISSUER, ''],

@@ -8,6 +8,7 @@ import {
 } from '../../plants/program';
 import { DEFAULT_DATABASE, type DatabaseSettings, readDatabase } from './database.settings';
 import type { TlsFiles } from '../edge/tls';
+import { hasShortToken } from './variable-parsers';
 import { AUTH, findMisspelled, OTHERS, readVariables, SETTINGS, type Values } from './variables';
 
 /** The settings of the standalone service. */
@@ -39,6 +40,11 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const { certificate, key, nodeEnv } = readVariables(OTHERS, environment, faults);
   const tls = certificate && key ? { certificate, key } : undefined;
   const warnings = findMisspelled(environment, faults);
+  if (hasShortToken(environment.AUTH_TOKENS ?? '')) {
+    warnings.push(
+      'AUTH_TOKENS has a token of fewer than 16 characters, which can be guessed: "plant-store token create" makes a long one',
+    );
+  }
   faults.push(...validateAuthOptions(auth).map((fault) => describeFault(fault, variableOf)));
   if (tls === undefined && (certificate ?? key)) {
     faults.push('TLS_CERT and TLS_KEY must both be set, or neither');

@@ -17,9 +17,9 @@ export interface Parser<T> {
 /** Some text, which is judged together with other variables. */
 export const anyText: Parser<string> = { expected: 'a text', parse: (text) => text };
 
-export const words: Parser<readonly string[]> = {
-  expected: 'words',
-  parse: (text) => text.split(/\s+/),
+export const audiences: Parser<readonly string[]> = {
+  expected: 'audiences, separated by spaces and not by commas',
+  parse: (text) => (text.includes(',') ? undefined : text.split(/\s+/)),
 };
 
 export const flag: Parser<boolean> = {
@@ -124,6 +124,11 @@ export const origins = list(
   'origins such as https://app.example.org, without path, slash at the end and wildcards',
   (member) => /^https?:[^*]+$/.test(member) && URL.parse(member)?.origin === member,
 );
+
+/** Whether a list of tokens has one that is short enough to guess. A digest tells nothing of its length. */
+export function hasShortToken(text: string): boolean {
+  return membersOf(text).some((member) => member.length < 16 && !member.startsWith('scope='));
+}
 
 /** The tokens as `sha256:HEX`, so that the settings hold no secret, with their scopes. */
 export const tokens: Parser<readonly string[]> = {

@@ -50,7 +50,7 @@ export const AUTH = {
   tokens: variable('AUTH_TOKENS', parsers.tokens, []),
   tokensFile: variable('AUTH_TOKENS_FILE', parsers.anyText),
   issuer: variable('AUTH_ISSUER', parsers.anyText),
-  audience: variable('AUTH_AUDIENCE', parsers.words),
+  audience: variable('AUTH_AUDIENCE', parsers.audiences),
   jwksUrl: variable('AUTH_JWKS_URL', parsers.anyText),
   scope: variable('AUTH_SCOPE', parsers.anyText),
   metricsScope: variable('AUTH_SCOPE_METRICS', parsers.anyText),
