@@ -2,11 +2,10 @@ import {
   type ConfigurableModuleAsyncOptions,
   ConfigurableModuleBuilder,
   type DynamicModule,
-  Inject,
   Module,
-  Optional,
   type Provider,
 } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
 import { BearerGuard } from './auth/bearer.guard';
 import { TokenVerifier } from './auth/token-verifier';
 import { BodyMemory } from './host/body-memory';
@@ -38,14 +37,18 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOp
   .setClassMethodName('forRoot')
   .setExtras<PlantsModuleExtras>(DEFAULT_EXTRAS, (definition, extras) => ({
     ...definition,
+    global: extras.isGlobal,
     imports: [...(definition.imports ?? []), ...extras.imports],
     controllers: [PlantsController],
     providers: [
       ...(definition.providers ?? []),
       {
         provide: PLANTS_OPTIONS,
-        inject: [GIVEN_OPTIONS],
-        useFactory: (options: unknown) => resolveOptions(options, extras),
+        inject: [GIVEN_OPTIONS, HttpAdapterHost],
+        useFactory: (options: unknown, host: HttpAdapterHost) => {
+          assertMountedOnce(host);
+          return resolveOptions(options, extras);
+        },
       },
       {
         provide: BODY_LIMIT,
@@ -55,11 +58,29 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOp
       BodyMemory,
       ...guardOf(extras),
       storeOf(extras),
-      PlantsService,
     ],
-    exports: [PlantsService, PlantsRepository],
+    exports: [PlantsRepository],
   }))
   .build();
+
+/** The applications that have mounted the module: each has one host of its adapter, also without HTTP. */
+const applications = new WeakSet<HttpAdapterHost>();
+
+/** @throws TypeError when the application imports the module from two calls, which would open two stores */
+function assertMountedOnce(host: HttpAdapterHost): void {
+  if (applications.has(host))
+    throw new TypeError(`PlantsModule: it is mounted twice. ${MOUNT_ONCE}`);
+  applications.add(host);
+}
+
+const MOUNT_ONCE =
+  'Write "export const plants = PlantsModule.forRoot({ … })" in one file, and "imports: [plants]" in each module that needs it.';
+
+/** @throws TypeError when the host has imported the class alone, which has no store */
+function createService(plants?: PlantsRepository): PlantsService {
+  if (plants) return new PlantsService(plants);
+  throw new TypeError(`PlantsModule: there are no options. ${MOUNT_ONCE}`);
+}
 
 /** What decides who may create plants: bearer tokens, a guard of the host, or nothing here. */
 function guardOf({ guard }: PlantsModuleExtras): Provider[] {
@@ -78,8 +99,9 @@ function storeOf({ repository }: PlantsModuleExtras): Provider {
 }
 
 /**
- * The feature that a host mounts: `POST /plants` and all it needs. Nothing in it is global; guard,
- * filter and pipe apply to its own route alone.
+ * The feature that a host mounts, once: `POST /plants` and all it needs. Guard, filter and pipe apply to
+ * its own route alone. Modules that need {@link PlantsService} import what the one call returned, or
+ * nothing with `isGlobal`.
  *
  * @example
  * ```ts
@@ -87,17 +109,17 @@ function storeOf({ repository }: PlantsModuleExtras): Provider {
  * export class AppModule {}
  * ```
  */
-@Module({})
+@Module({
+  providers: [
+    {
+      provide: PlantsService,
+      inject: [{ token: PlantsRepository, optional: true }],
+      useFactory: createService,
+    },
+  ],
+  exports: [PlantsService],
+})
 export class PlantsModule extends ConfigurableModuleClass {
-  /** @throws TypeError when the host has imported the class alone, without options */
-  constructor(@Optional() @Inject(PLANTS_OPTIONS) options?: ResolvedOptions) {
-    super();
-    if (options !== undefined) return;
-    throw new TypeError(
-      'PlantsModule: there are no options. Import PlantsModule.forRoot(), not PlantsModule alone.',
-    );
-  }
-
   /**
    * Mounts the module. Outside production every option has a default.
    *
@@ -111,7 +133,7 @@ export class PlantsModule extends ConfigurableModuleClass {
 
   /**
    * Mounts the module with options that a factory makes, for example of the host's configuration.
-   * `guard`, `repository` and `imports` stand beside the factory.
+   * `guard`, `repository`, `imports` and `isGlobal` stand beside the factory.
    *
    * @example
    * ```ts

@@ -31,7 +31,7 @@ export interface PlantsModuleOptions {
    *
    * Connecting takes at most `connectionTimeoutMillis`, by default 2000. A creation that outlasts
    * `statement_timeout` or `lock_timeout` is answered 50300, one that outlasts `query_timeout`, by
-   * default and at most 8000, is answered 50400. `types` and `pipeline` have no effect.
+   * default and at most 8000, is answered 50400.
    *
    * @default none, which means SQLite
    */
@@ -92,16 +92,46 @@ export interface PlantsModuleExtras {
   repository: Type<PlantsRepository> | undefined;
   /** Modules that export what `guard` and `repository` inject. */
   imports: NonNullable<ModuleMetadata['imports']>;
+  /**
+   * Whether every module of the host may inject `PlantsService` and `PlantsRepository` without an import.
+   * @default false
+   */
+  isGlobal: boolean;
 }
 
 export const DEFAULT_EXTRAS: PlantsModuleExtras = {
   guard: undefined,
   repository: undefined,
   imports: [],
+  isGlobal: false,
 };
 
 const OPTIONS = ['sqlite', 'postgres', 'auth', 'bodyLimit'];
 const EXTRAS = Object.keys(DEFAULT_EXTRAS);
+/** Each member of {@link PostgresOptions}. */
+const POSTGRES: Record<keyof PostgresOptions, true> = {
+  connectionString: true,
+  host: true,
+  port: true,
+  database: true,
+  user: true,
+  password: true,
+  ssl: true,
+  sslnegotiation: true,
+  enableChannelBinding: true,
+  stream: true,
+  keepAlive: true,
+  keepAliveInitialDelayMillis: true,
+  connectionTimeoutMillis: true,
+  statement_timeout: true,
+  query_timeout: true,
+  lock_timeout: true,
+  idle_in_transaction_session_timeout: true,
+  application_name: true,
+  fallback_application_name: true,
+  client_encoding: true,
+  options: true,
+};
 const AUTH = ['tokens', 'tokensFile', 'issuer', 'audience', 'jwksUrl', 'scope'];
 
 /** @throws TypeError when the argument of forRoot() is no object, or an option is undefined or unknown */
@@ -113,6 +143,7 @@ export function checkForRoot<T extends object>(options: T): T {
     );
   }
   assertNames(options, [...OPTIONS, ...EXTRAS]);
+  checkExtras(options);
   return options;
 }
 
@@ -120,10 +151,29 @@ export function checkForRoot<T extends object>(options: T): T {
 export function checkForRootAsync<T extends object>(options: T): T {
   const factories = ['useFactory', 'useClass', 'useExisting'];
   assertNames(options, [...factories, 'inject', 'provideInjectionTokensFrom', ...EXTRAS]);
+  checkExtras(options);
   if (factories.some((name) => name in options)) return options;
   throw new TypeError(
     'PlantsModule: forRootAsync() needs "useFactory", a function that returns the options.',
   );
+}
+
+/** Hosts in JavaScript have no compiler that would say so. */
+function checkExtras(options: object): void {
+  const given: { readonly [name in keyof PlantsModuleExtras]?: unknown } = options;
+  const { guard = false, repository, imports = [], isGlobal = false } = given;
+  if (guard !== false && typeof guard !== 'function') {
+    throw new TypeError('PlantsModule: "guard" must be the class of a guard, or false.');
+  }
+  if (repository !== undefined && typeof repository !== 'function') {
+    throw new TypeError('PlantsModule: "repository" must be the class of a repository.');
+  }
+  if (!Array.isArray(imports)) {
+    throw new TypeError('PlantsModule: "imports" must be an array of modules.');
+  }
+  if (typeof isGlobal !== 'boolean') {
+    throw new TypeError('PlantsModule: "isGlobal" must be true or false.');
+  }
 }
 
 /** @throws TypeError saying which of the host's options is wrong */
@@ -144,7 +194,12 @@ export function checkOptions(
   const options: PlantsModuleOptions = given;
   const { sqlite, postgres, auth, bodyLimit = 1 } = options;
   if (auth !== undefined) checkAuth(auth);
-  if (typeof postgres === 'object') assertDefined(postgres, 'postgres.');
+  assertText(sqlite, 'sqlite');
+  if (typeof postgres === 'object') {
+    assertNames(postgres, Object.keys(POSTGRES), 'postgres.');
+  } else if (postgres !== undefined && typeof postgres !== 'string') {
+    throw new TypeError('PlantsModule: "postgres" must be a URL, or an object of settings.');
+  }
   assertAtMostOne({ sqlite, postgres, repository });
   assertAtMostOne({ auth, guard });
   if (!Number.isSafeInteger(bodyLimit) || bodyLimit < 1) {
@@ -162,6 +217,8 @@ function checkAuth(auth: AuthOptions): void {
   if (!Array.isArray(tokens) || !tokens.every((token) => typeof token === 'string')) {
     throw new TypeError('PlantsModule: "auth.tokens" must be an array of strings.');
   }
+  assertText(auth.tokensFile, 'auth.tokensFile');
+  assertText(auth.scope, 'auth.scope');
   if (!isAuthConfigured(auth)) {
     throw new TypeError(
       'PlantsModule: "auth" accepts no token: it needs "tokens", "tokensFile" or "issuer".',
@@ -172,6 +229,11 @@ function checkAuth(auth: AuthOptions): void {
     const sentences = faults.map((fault) => describeFault(fault));
     throw new TypeError(`PlantsModule: ${sentences.join('; ')}.`);
   }
+}
+
+function assertText(value: unknown, name: string): void {
+  if (value === undefined || (typeof value === 'string' && value !== '')) return;
+  throw new TypeError(`PlantsModule: "${name}" must be a string, and not empty.`);
 }
 
 /** @throws TypeError when two options say the same in different ways: one would have no effect */

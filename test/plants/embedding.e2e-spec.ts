@@ -130,6 +130,28 @@ class OtherModule {}
 /** Another module of the host, with providers of its own. */
 const withProviders = (...providers: Provider[]) => ({ module: OtherModule, providers });
 
+/** What counts the plants in the feature modules of a host. */
+const COUNTERS = ['a', 'b'] as const;
+
+/** A feature module of the host that injects the service. */
+function counting(
+  name: (typeof COUNTERS)[number],
+  imports: NonNullable<DynamicModule['imports']> = [],
+): DynamicModule {
+  @Module({})
+  class FeatureModule {}
+  const useFactory = (plants: PlantsService) => async () => {
+    let count = 0;
+    for await (const plant of plants.all()) count += Number(plant.id > 0n);
+    return count;
+  };
+  const counter = { provide: name, inject: [PlantsService], useFactory };
+  return { module: FeatureModule, imports, providers: [counter] };
+}
+
+const countAll = () =>
+  Promise.all(COUNTERS.map((name) => app.get<() => Promise<number>>(name, { strict: false })()));
+
 class AsyncOptions {
   create(): PlantsModuleOptions {
     return { sqlite: file, auth: { tokens: [TOKEN] } };
@@ -213,6 +235,45 @@ describe.each(names)('in a host on %s', (adapter) => {
 
     const answer = await post(new URL(await app.getUrl()), LARGE_ID, {}, '/plants');
     expect(answer).toMatchObject({ status: 200 });
+  });
+
+  it('is one store for the modules of the host that import the same constant', async () => {
+    const plants = withToken();
+    const url = await start(adapter, [plants, counting('a', [plants]), counting('b', [plants])]);
+
+    expect(await post(url, FERN)).toMatchObject({ status: 200 });
+
+    expect(await countAll()).toEqual([1, 1]);
+  });
+
+  it('is there for modules of the host that import nothing, when it is global', async () => {
+    const plants = PlantsModule.forRoot({ sqlite: file, guard: false, isGlobal: true });
+    const url = await start(adapter, [plants, counting('a'), counting('b')]);
+
+    expect(await post(url, FERN)).toMatchObject({ status: 200 });
+
+    expect(await countAll()).toEqual([1, 1]);
+  });
+
+  it('does not start when two modules of the host mount it', async () => {
+    for (const mount of Object.values(mountings)) {
+      for (const other of [withToken(), PlantsModule]) {
+        const starting = startHost(adapter, [counting('a', [mount()]), counting('b', [other])]);
+
+        await expect(starting).rejects.toThrow(
+          'Write "export const plants = PlantsModule.forRoot(',
+        );
+      }
+    }
+  });
+
+  it('has a store for each application of the process', async () => {
+    const plants = withToken();
+    const urls = [await start(adapter, [plants]), await start(adapter, [plants])];
+
+    const answers = [await post(urls[0] as URL, FERN), await post(urls[1] as URL, FERN)];
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 400]);
   });
 
   // test/package/hosts sends more.
@@ -445,7 +506,16 @@ describe('with options that do not say all', () => {
     ['must return an object of options', byFactory, undefined],
     ['"auth" must be an object', byFactory, { auth: 'abc' }],
     ['Promise', mount, Promise.resolve({})],
-    ['Import PlantsModule.forRoot(), not PlantsModule alone', () => PlantsModule, {}],
+    ['"imports: [plants]" in each module', () => PlantsModule, {}],
+    ['"sqlite" must be a string', byFactory, { sqlite: 5 }],
+    ['"guard" must be the class of a guard, or false', mount, { guard: new KeyGuard() }],
+    ['"guard" must be the class of a guard, or false', mountByFactory, { guard: true }],
+    ['"repository" must be the class of a repository', mount, { repository: 'x' }],
+    ['"imports" must be an array', mountByFactory, { imports: KeyGuard }],
+    ['"isGlobal" must be true or false', mount, { isGlobal: 'yes' }],
+    ['"postgres" must be a URL, or an object', byFactory, { postgres: 5 }],
+    ['Did you mean "password"?', byFactory, { postgres: { pasword: 'x' } }],
+    ['"auth.tokensFile" must be a string', mount, { auth: { tokensFile: 5 } }],
   ])('does not start when %s', async (message, by, options) => {
     const starting = async () => startHost('Fastify', [by(options)]);
 
