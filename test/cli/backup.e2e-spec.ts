@@ -127,7 +127,7 @@ describe('backup and restore', () => {
     const why = `its ${what} is not one that this program makes`;
     expect(restored).toEqual(failed(`^copy.db is not a store: ${why}.\n$`));
     expect(checked.stdout).toContain(`FAILED  store: ${why}`);
-    expect(exported).toEqual(failed(`${copy} cannot be used: ${why}`));
+    expect(exported).toEqual(failed(`${copy}, which cannot be used: ${why}`));
     expect(home.plants()).toHaveLength(1);
   });
 
