@@ -154,7 +154,7 @@ async function makeBaseImages(): Promise<void> {
     join(context, 'Dockerfile'),
     `FROM debian:trixie-slim\nRUN ${install}\nCOPY usr /usr\nCOPY etc* /etc/\n`,
   );
-  await docker(`docker build -t node:26-slim ${context}`);
+  await docker(`docker build -t node:26.10.0-trixie-slim ${context}`);
 }
 
 /** Runs a line in the project, and gives back its output. */
