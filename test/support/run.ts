@@ -32,9 +32,3 @@ export function shell(
   const path = [process.env.PATH, join(__dirname, 'bin')].join(delimiter);
   return run('sh', ['-c', lines], { ...options, env: { ...env, PATH: path } });
 }
-
-/** Runs a Python program on the CPython that comes from npm. */
-export function python(file: string, env: NodeJS.ProcessEnv): Promise<Run> {
-  const args = ['--disable-warning=ExperimentalWarning', join(__dirname, 'python.mjs'), file];
-  return run(process.execPath, args, { env: { ...process.env, ...env } });
-}

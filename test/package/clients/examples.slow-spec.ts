@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { TestApplication, TOKEN } from '../../support/application';
-import { python, type Run, shell } from '../../support/run';
+import { type Run, run, shell } from '../../support/run';
 import { makeUnreliable } from '../../support/unreliable-proxy';
 import { ClientProject, example } from './client-project';
 
@@ -63,7 +63,7 @@ describe('docs/clients.md', () => {
   const curl: Program = (env) => shell(example('curl', 'sh'), { env });
   const curlThatRepeats: Program = (env) => shell(example('curl', 'sh retry'), { env });
   const runPython: Program = (env) =>
-    python(project.write('program.py', example('Python', 'python')), env);
+    run('python3', [project.write('program.py', example('Python', 'python'))], { env });
   const client: Program = (env) => project.run('client.js', env);
   const generated: Program = (env) => project.run('generated.js', env);
   const success = { code: 0, stdout: expect.stringContaining('Fern') as string };
