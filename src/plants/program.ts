@@ -33,8 +33,8 @@ export { SCHEMA_PREFIX } from './swagger-decorators';
 // Settings of the server are options of the module, with other names.
 export { FileFollower } from './auth/file-follower';
 export { findNearMatch } from './near-match';
-export { findUrlFault } from './persistence/postgres-url';
-export { describeUnusablePath } from './persistence/sqlite/sqlite.thread';
+export { findUrlFault } from './persistence/postgres/postgres.url';
+export { describeUnusablePath } from './persistence/sqlite/sqlite.settings';
 
 // Commands write token files, and read plants by the rules of the route.
 export { formatListedToken, isTokenName, makeToken, parseTokenList } from './auth/listed-token';

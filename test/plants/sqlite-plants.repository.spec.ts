@@ -105,9 +105,11 @@ describe('SqlitePlantsRepository', () => {
 
     await expectRefused(2n);
     expect(repository.isReady()).toBe(false);
+    expect(repository.findFault()?.message).toBe(`${file}: database is locked.`);
 
     writer.close();
     await until(() => repository.isReady());
+    expect(repository.findFault()).toBeUndefined();
     expect(await insert(2n)).toBe('created');
   });
 

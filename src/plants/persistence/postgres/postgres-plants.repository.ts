@@ -1,11 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
-import type { OnApplicationShutdown } from '@nestjs/common';
 import type { ClientBase, ClientConfig } from 'pg';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
 import type { Plant } from '../../plant';
-import { type Insertion, PlantsRepository } from '../../plants.repository';
-import { GroupCommit } from '../group-commit';
-import { type KeyedPlant, plantBatches, repetitionOutcome } from '../plant-batches';
+import type { Insertion } from '../../plants.repository';
+import type { CircuitBreaker } from '../circuit-breaker';
+import { CommittingPlantsRepository } from '../committing-plants.repository';
+import { type KeyedPlant, repetitionOutcome } from '../plant-batches';
 import type { Verdict } from './postgres.errors';
 import { PostgresSessions } from './postgres.sessions';
 import { commitEmpty, findKeyed, findPlant, insertPlants, readPlants } from './postgres.statements';
@@ -20,17 +20,14 @@ type RowOutcomes = Map<bigint, 'created' | 'taken' | PlantStoreError>;
  * Stores plants in PostgreSQL, or in a database that speaks its protocol. Each batch is one
  * statement, which is one transaction.
  */
-export class PostgresPlantsRepository extends PlantsRepository implements OnApplicationShutdown {
-  private readonly commits = new GroupCommit<KeyedPlant, Insertion>({
-    ...plantBatches,
-    commit: (batch) => this.commit(batch),
-    probe: () => this.sessions.read(commitEmpty),
-  });
+export class PostgresPlantsRepository extends CommittingPlantsRepository {
+  protected readonly breaker: CircuitBreaker;
   /** Prepared statements save the server a quarter of its time. Some proxies do not support them. */
   private usesPreparedStatement = true;
 
   private constructor(private readonly sessions: PostgresSessions) {
     super();
+    this.breaker = sessions.breaker;
   }
 
   /**
@@ -66,29 +63,12 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     }
   }
 
-  override isReady(): boolean {
-    return !this.commits.isLate && this.findFault() === undefined;
-  }
-
-  override findFault(): Error | undefined {
-    return this.sessions.breaker.fault;
-  }
-
-  override queueLength(): number {
-    return this.commits.queueLength;
-  }
-
-  override isFull(): boolean {
-    return this.commits.isFull;
-  }
-
-  async insert({ id, name, tag }: Plant, keyDigest?: string): Promise<Insertion> {
+  override insert(plant: Plant, keyDigest?: string): Promise<Insertion> {
     const cause = this.findFault();
     // The server may have fallen silent. Then further creations would only wait too.
-    if (cause || this.commits.hasLateItem) throw new UnavailableError({ cause });
+    if (cause || this.commits.hasLateItem) return Promise.reject(new UnavailableError({ cause }));
     // A table of the operator may have no column for keys.
-    const digest = this.sessions.store?.hasKeys ? keyDigest : undefined;
-    return this.commits.submit({ id, name, tag, keyDigest: digest });
+    return super.insert(plant, this.sessions.store?.hasKeys ? keyDigest : undefined);
   }
 
   async find(id: bigint): Promise<Plant | undefined> {
@@ -99,14 +79,16 @@ export class PostgresPlantsRepository extends PlantsRepository implements OnAppl
     return this.sessions.read((session) => readPlants(session, after, limit));
   }
 
-  /** Commits the plants accepted so far, then closes all sessions. Nest calls it once HTTP has stopped. */
-  async onApplicationShutdown(): Promise<void> {
-    await this.commits.close();
-    await this.sessions.close();
+  protected probe(): Promise<void> {
+    return this.sessions.read(commitEmpty);
+  }
+
+  protected close(): Promise<void> {
+    return this.sessions.close();
   }
 
   /** Inserts the first plant of each id, finds the repetitions of stored ones, and compares. */
-  private async commit(batch: readonly KeyedPlant[]): Promise<(Insertion | PlantStoreError)[]> {
+  protected async commit(batch: readonly KeyedPlant[]): Promise<(Insertion | PlantStoreError)[]> {
     const cause = this.sessions.breaker.pauseReason;
     if (cause) throw new UnavailableError({ cause });
     const session = await this.sessions.connect();

@@ -1,6 +1,6 @@
 import type { ClientConfig, CustomTypesConfig, PoolConfig } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
-import { findUrlFault, SEVERAL_HOSTS } from '../postgres-url';
+import { findUrlFault, SEVERAL_HOSTS } from './postgres.url';
 
 /** Milliseconds to open a session. */
 const CONNECT_TIMEOUT = 2000;

@@ -1,28 +1,23 @@
 import { resolve } from 'node:path';
-import type { OnApplicationShutdown } from '@nestjs/common';
 import { OutcomeUnknownError, UnavailableError } from '../../errors/errors';
 import { INT64_MAX, INT64_MIN } from '../../int64';
 import type { Plant } from '../../plant';
-import { type Insertion, PlantsRepository } from '../../plants.repository';
+import type { Insertion } from '../../plants.repository';
 import { CircuitBreaker, PROBE_INTERVAL } from '../circuit-breaker';
-import { GroupCommit } from '../group-commit';
-import { type KeyedPlant, plantBatches } from '../plant-batches';
+import { CommittingPlantsRepository } from '../committing-plants.repository';
+import type { KeyedPlant } from '../plant-batches';
 import { StoreOpenError } from '../store-open.error';
-import { describeUnusablePath, RefusedError, SqliteThread } from './sqlite.thread';
+import { describeUnusablePath } from './sqlite.settings';
+import { RefusedError, SqliteThread } from './sqlite.thread';
 
 /**
  * Stores plants in a SQLite file, with `node:sqlite` in a worker thread. Each batch is one
  * transaction, synced to the disk before it is acknowledged.
  * After a failed batch or when the thread ends, the store is not ready until a probe succeeds.
  */
-export class SqlitePlantsRepository extends PlantsRepository implements OnApplicationShutdown {
-  private readonly commits = new GroupCommit<KeyedPlant, Insertion>({
-    ...plantBatches,
-    commit: (batch) => this.write(this.thread.commit(batch)),
-    probe: () => this.write(this.thread.probe()),
-  });
+export class SqlitePlantsRepository extends CommittingPlantsRepository {
   private thread: SqliteThread;
-  private readonly breaker = new CircuitBreaker(
+  protected readonly breaker = new CircuitBreaker(
     (signal) => this.recover(signal),
     () => this.path,
   );
@@ -54,10 +49,6 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     }
   }
 
-  insert({ id, name, tag }: Plant, keyDigest?: string): Promise<Insertion> {
-    return this.commits.submit({ id, name, tag, keyDigest });
-  }
-
   async find(id: bigint): Promise<Plant | undefined> {
     const [plant] = await this.read(id, id, 1);
     return plant;
@@ -68,23 +59,16 @@ export class SqlitePlantsRepository extends PlantsRepository implements OnApplic
     return this.read(after === undefined ? INT64_MIN : after + 1n, INT64_MAX, limit);
   }
 
-  override isReady(): boolean {
-    return this.breaker.fault === undefined && !this.commits.isLate;
+  protected commit(batch: readonly KeyedPlant[]): Promise<Insertion[]> {
+    return this.write(this.thread.commit(batch));
   }
 
-  override queueLength(): number {
-    return this.commits.queueLength;
+  protected probe(): Promise<void> {
+    return this.write(this.thread.probe());
   }
 
-  override isFull(): boolean {
-    return this.commits.isFull;
-  }
-
-  /** Commits the plants accepted so far, then closes the file. Nest calls it once HTTP has stopped. */
-  async onApplicationShutdown(): Promise<void> {
-    await this.commits.close();
-    this.breaker.stop();
-    await this.thread.close();
+  protected close(): Promise<void> {
+    return this.thread.close();
   }
 
   private async write<Result>(reply: Promise<Result>): Promise<Result> {

@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
 import { type KeyedPlant, PAGE_TEXT_LIMIT, repetitionOutcome } from '../plant-batches';
-import type { SqliteQuery } from './sqlite.thread';
+import type { SqliteQuery } from './sqlite.messages';
 
 /** The prepared statements of a connection. */
 export interface Statements {

@@ -1,32 +1,8 @@
-import { existsSync, statSync } from 'node:fs';
-import { dirname, resolve as resolvePath } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
 import type { KeyedPlant } from '../plant-batches';
-
-export interface SqliteWorkerData {
-  /** The database file, absolute. */
-  readonly path: string;
-  /** Of the store in use. At the start undefined: a missing store is created. */
-  readonly identity: string | undefined;
-}
-
-export interface SqliteQuery {
-  /** Both inclusive. The reply is in id order. */
-  readonly from: bigint;
-  readonly to: bigint;
-  readonly limit: number;
-}
-
-/** Plants are inserted in one transaction. A probe writes to the database, and changes nothing. */
-export type SqliteRequest = readonly KeyedPlant[] | SqliteQuery | 'probe' | 'close';
-
-/** The worker's first message is one too, with the identity of the store that it has opened. */
-export type SqliteReply =
-  | { readonly result: 'done'; readonly value: unknown }
-  /** `refused`: nothing is stored or will be. `unknown`: a batch may be stored, perhaps after a crash. */
-  | { readonly result: 'refused' | 'unknown'; readonly reason: string };
+import type { SqliteQuery, SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.messages';
 
 /** Nothing of a request is stored, nor will be. */
 export class RefusedError extends Error {}
@@ -115,20 +91,4 @@ export class SqliteThread {
     this.pending.push(reply);
     return reply.promise;
   }
-}
-
-/** Why a path cannot name the file of a store, although SQLite would accept it; undefined if it can. */
-export function describeUnusablePath(path: string): string | undefined {
-  if (path === '') return 'must name a file, such as data/plants.db';
-  if (path.startsWith(':memory:') || /^file:.*[?&]mode=memory/s.test(path)) {
-    return 'must name a file: a database in memory loses all plants when the service stops';
-  }
-  // One letter is a drive of Windows.
-  if (/^[a-z][a-z\d+.-]+:/i.test(path)) {
-    return 'must be the path of a file, such as data/plants.db, without a scheme before it, and not the URL of a PostgreSQL database. Write ./ before a file name with a colon';
-  }
-  let folder = dirname(resolvePath(path));
-  while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== false) return undefined;
-  return `must not name a file below ${folder}, which is not a directory`;
 }

@@ -9,7 +9,7 @@ import { assertWritable, withoutWaiting } from './sqlite.integrity';
 import { closeAndKeepLog, emptyLog } from './sqlite.recovery';
 import { insertPlant, readPlants } from './sqlite.statements';
 import { checkFiles, LOG_LIMIT, openDatabase, type Store } from './sqlite.store';
-import type { SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.thread';
+import type { SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.messages';
 
 /** Milliseconds without a request before a log above this limit is emptied, and between two attempts. */
 const QUIET = 1000;

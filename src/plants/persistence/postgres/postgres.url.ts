@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import { findNearMatch } from '../near-match';
+import { findNearMatch } from '../../near-match';
 
 /**
  * The values supported: of libpq's modes those without "allow" and "prefer", which may silently fall back
