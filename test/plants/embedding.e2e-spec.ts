@@ -269,9 +269,9 @@ describe.each(names)('in a host on %s', (adapter) => {
 
   it('has a store for each application of the process', async () => {
     const plants = withToken();
-    const urls = [await start(adapter, [plants]), await start(adapter, [plants])];
+    const [one, other] = [await start(adapter, [plants]), await start(adapter, [plants])];
 
-    const answers = [await post(urls[0] as URL, FERN), await post(urls[1] as URL, FERN)];
+    const answers = [await post(one, FERN), await post(other, FERN)];
 
     expect(answers.map(({ status }) => status)).toEqual([200, 400]);
   });

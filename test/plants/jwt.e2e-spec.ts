@@ -349,7 +349,11 @@ describe('the keys of an issuer', () => {
     expect(await statusOf(token)).toBe(200);
     const { kid, alg } = weak;
     await expectRefusal(sign({ ...HEADER, kid, alg }, decodeJwt(token), privateKey));
-    expect(warn.mock.calls.flat().join()).toMatch(warning);
+    // The token of the tests is short, which has a warning of its own.
+    const warnings = warn.mock.calls
+      .flat()
+      .filter((line) => !String(line).startsWith('AUTH_TOKENS '));
+    expect(warnings.join()).toMatch(warning);
   });
 
   it.each([
