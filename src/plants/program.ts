@@ -25,6 +25,7 @@ export {
 export * from './errors/operator.error';
 export { ErrorFilter, securityHeaders } from './http/error.filter';
 export { LogThrottle, requestFields } from './http/failure-log';
+export { isLoopback } from './http/loopback';
 export { fieldValues, type HostRequest, pathOf } from './http/request';
 export { IDEMPOTENT_REPLAYED } from './idempotency-key';
 export { type BatchEvent, batchChannel } from './plants.channels';

@@ -11,7 +11,7 @@ import { until } from '../support/until';
 
 describe('PostgresPlantsRepository, over TLS', () => {
   const folder = useFolder();
-  const { errors } = useLog();
+  const { lines, errors } = useLog();
   let server: PostgresServer;
   beforeAll(async () => {
     server = await PostgresServer.make({ fsync: 'off', ssl_ca_file: 'server.crt' });
@@ -25,6 +25,16 @@ describe('PostgresPlantsRepository, over TLS', () => {
     await (await PostgresPlantsRepository.open(server.url())).onApplicationShutdown();
   });
   afterAll(() => server.remove());
+
+  it('is asked for at the start, once, when the URL of another machine does not speak of it', async () => {
+    for (const parameters of ['', '?sslmode=disable']) {
+      const url = `postgres://db.invalid/plants${parameters}`;
+      await (await PostgresPlantsRepository.open(url)).onApplicationShutdown();
+    }
+
+    const warnings = lines.filter((line) => line.startsWith('warn'));
+    expect(warnings).toEqual([expect.stringContaining('sslmode=verify-full')]);
+  });
 
   /** Inserts a plant and says whether that succeeded, and whether the session was encrypted. */
   async function insertBy(where: string | ClientConfig) {

@@ -178,7 +178,7 @@ describe('compose.yaml', () => {
     async (name) => {
       const text = read('compose.yaml')
         .replaceAll(/\$\{AUTH_TOKENS:\?.*\}$/gm, TOKEN)
-        .replaceAll(/postgres:.*@database\/plants$/gm, postgres.url());
+        .replaceAll(/postgres:.*@database\/plants\S*$/gm, postgres.url());
       const compose = load(text, { schema: CORE_SCHEMA.withTags(mergeTag) }) as Compose;
       const { environment = {}, stop_grace_period = '', image: tag } = compose.services[name] ?? {};
       expect(tag).toBe(`plant-store:${version}`);

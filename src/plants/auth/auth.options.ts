@@ -1,3 +1,4 @@
+import { isLoopback } from '../http/loopback';
 import type { OptionFault } from '../errors/operator.error';
 import { parseTokenList } from './listed-token';
 
@@ -78,11 +79,6 @@ export function isTrustworthyUrl(text: string): boolean {
   const url = URL.parse(text);
   if (url?.username !== '' || url.password !== '') return false;
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname));
-}
-
-/** RFC 6761 section 6.3, RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3. */
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '[::1]' || /^127(?:\.\d+){3}$/.test(host);
 }
 
 export function isAuthConfigured({ tokens = [], tokensFile, issuer }: AuthOptions): boolean {

@@ -1,7 +1,7 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
-import { NotFoundError, pathOf } from '../../plants/program';
+import { isLoopback, NotFoundError, pathOf } from '../../plants/program';
 import { createDocument } from './document';
 
 /**
@@ -40,8 +40,6 @@ const CSS =
 const VIEWPORT =
   "document.head.append(Object.assign(document.createElement('meta'), { name: 'viewport', content: 'width=device-width' }));";
 
-const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|::1)$/;
-
 /**
  * Serves the document at `/openapi.json` and `/openapi.yaml`, and Swagger UI at `/docs`, where `/`
  * leads a browser. All are public: guards of Nest do not apply to these routes.
@@ -75,7 +73,7 @@ export function serveDocument(app: NestFastifyApplication, host: string): void {
     swaggerOptions: {
       docExpansion: 'full',
       tryItOutEnabled: true,
-      persistAuthorization: LOOPBACK.test(host),
+      persistAuthorization: isLoopback(host),
       // The schemas are shown with the body and the answers.
       defaultModelsExpandDepth: -1,
       // The badge of the validator would come from another origin.

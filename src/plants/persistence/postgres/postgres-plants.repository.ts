@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
 import type { ClientBase, ClientConfig } from 'pg';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
 import type { Plant } from '../../plant';
@@ -8,7 +9,11 @@ import { CommittingPlantsRepository } from '../committing-plants.repository';
 import { type KeyedPlant, repetitionOutcome } from '../plant-batches';
 import type { Verdict } from './postgres.errors';
 import { PostgresSessions } from './postgres.sessions';
+import { lacksTls } from './postgres.settings';
 import { commitEmpty, findKeyed, findPlant, insertPlants, readPlants } from './postgres.statements';
+
+const NO_TLS =
+  'The connection to PostgreSQL on another machine is not encrypted: add sslmode=verify-full to its URL, or sslmode=disable to say that this is meant.';
 
 /** How often a batch is tried if other transactions cause its rollback. */
 const MAX_ATTEMPTS = 10;
@@ -40,6 +45,7 @@ export class PostgresPlantsRepository extends CommittingPlantsRepository {
    */
   static async open(where: string | ClientConfig): Promise<PostgresPlantsRepository> {
     const sessions = new PostgresSessions(where);
+    if (lacksTls(where)) new Logger('PlantStore').warn(NO_TLS);
     await sessions.start();
     return new PostgresPlantsRepository(sessions);
   }

@@ -1,5 +1,6 @@
 import type { ClientConfig, CustomTypesConfig, PoolConfig } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
+import { isLoopback } from '../../http/loopback';
 import { findUrlFault, SEVERAL_HOSTS } from './postgres.url';
 
 /** Milliseconds to open a session. */
@@ -50,4 +51,21 @@ export function readSettings(where: string | ClientConfig): PoolConfig {
     // An idle session reports at once that the server has gone.
     idleTimeoutMillis: 0,
   };
+}
+
+/**
+ * Whether sessions cross the network in plain text, and nobody has said that this is meant: the server
+ * is another machine, and neither the URL nor the settings nor `PGSSLMODE` speak of TLS.
+ */
+export function lacksTls(where: string | ClientConfig): boolean {
+  const { connectionString, host, ssl } =
+    typeof where === 'string' ? { connectionString: where } : where;
+  const url = URL.parse(connectionString ?? '');
+  const parameters = url?.searchParams ?? new URLSearchParams();
+  const isDecided = parameters.has('sslmode') || parameters.has('ssl');
+  if (ssl !== undefined || isDecided || process.env.PGSSLMODE !== undefined) return false;
+  const hosts = [host, parameters.get('host'), url?.hostname, process.env.PGHOST];
+  const server = hosts.find(Boolean) ?? 'localhost';
+  // A path is that of a Unix socket.
+  return !isLoopback(server) && !decodeURIComponent(server).startsWith('/');
 }
