@@ -24,8 +24,7 @@ export class NestLogger implements LoggerService {
    */
   private writer(level: Level): (message: unknown, ...rest: unknown[]) => void {
     return (message, ...rest) => {
-      // A bundler may put `_` before the name of a class that refers to itself.
-      const context = (rest.pop() as string | undefined)?.replace(/^_/, '');
+      const context = rest.pop() as string | undefined;
       const isOfStart = START_LOGGERS.includes(context ?? '');
       // Whoever catches the error reports it.
       if (isOfStart && level === 'error') return;
