@@ -5,11 +5,11 @@ import type { Command } from 'commander';
 import {
   assertKeysOfIssuer,
   checkSqlite,
+  describePostgres,
   describeSqlite,
   TokenVerifier,
   OperatorError,
   parseTokenFile,
-  PostgresPlantsRepository,
 } from '../plants/program';
 import {
   describeForOperator,
@@ -40,7 +40,7 @@ async function check(isDeep = false, signal: AbortSignal): Promise<void> {
     settings: () => 'all variables are valid',
     store: () =>
       'postgres' in database
-        ? PostgresPlantsRepository.look(database.postgres)
+        ? describePostgres(database.postgres)
         : describeSqlite(resolve(database.sqlite)),
     plants: isDeep && (() => checkPlants(signal)),
     tokens: () => describeTokens(auth),

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import type { AuthOptions } from './auth/auth.options';
 import { makeToken } from './auth/listed-token';
@@ -58,11 +57,6 @@ export function createVerifier({ auth = {} }: ResolvedOptions): TokenVerifier {
 }
 
 /** @throws StoreOpenError when the store cannot be used */
-export async function openStore({ sqlite, postgres }: ResolvedOptions): Promise<PlantsRepository> {
-  const repository = await openRepository(sqlite, postgres);
-  if (postgres === undefined) {
-    // For PostgreSQL its sessions say so, which know the address.
-    new Logger('PlantStore').log(`Plants are stored in the SQLite file ${resolve(sqlite)}`);
-  }
-  return repository;
+export function openStore({ sqlite, postgres }: ResolvedOptions): Promise<PlantsRepository> {
+  return openRepository(sqlite, postgres);
 }

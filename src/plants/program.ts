@@ -46,6 +46,6 @@ export { pagesOf } from './plants.repository';
 
 // Commands use the store as the service does, and maintain SQLite files.
 export { openRepository } from './persistence/open-repository';
-export { PostgresPlantsRepository } from './persistence/postgres/postgres-plants.repository';
+export { describePostgres } from './persistence/postgres/postgres.maintenance';
 export { makeDirectory, syncDirectory } from './persistence/sqlite/sqlite.files';
 export * from './persistence/sqlite/sqlite.maintenance';

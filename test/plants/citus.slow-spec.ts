@@ -1,7 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { Client } from 'pg';
-import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
+import { openRepository } from '../../src/plants/persistence/open-repository';
 import { readPostgresPlants } from '../support/postgres';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { openPostgresStore } from '../support/stores';
@@ -106,21 +107,21 @@ async function loseWorker(): Promise<() => Promise<void>> {
   return () => move('1', port ?? '');
 }
 
-describeRepository('PostgresPlantsRepository', async () => {
+describeRepository('The repository on PostgreSQL', async () => {
   await makeSchema();
   await distribute();
   return openPostgresStore(urlOf(), urlOf(workers[0]));
 });
 
 describe('a store on a Citus cluster', () => {
-  const opened: PostgresPlantsRepository[] = [];
+  const opened: CommittingPlantsRepository[] = [];
   beforeEach(makeSchema);
   afterEach(async () => {
     for (const each of opened.splice(0)) await each.onApplicationShutdown();
   });
 
-  async function open(url = urlOf()): Promise<PostgresPlantsRepository> {
-    const repository = await PostgresPlantsRepository.open(url);
+  async function open(url = urlOf()): Promise<CommittingPlantsRepository> {
+    const repository = await openRepository('', url);
     opened.push(repository);
     return repository;
   }

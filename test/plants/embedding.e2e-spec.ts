@@ -456,7 +456,7 @@ describe('with options that do not say all', () => {
     expect(await post(url, FERN, { authorization })).toMatchObject({ status: 200 });
     const stored = join(process.cwd(), 'data/plants.db');
     expect(readPlants(stored)).toHaveLength(1);
-    const line = `Plants are stored in the SQLite file ${stored}`;
+    const line = `Plants are stored in ${stored}`;
     expect(logger.log).toHaveBeenCalledWith(line, 'PlantStore');
   });
 

@@ -1,26 +1,27 @@
 import { Client } from 'pg';
 import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
-import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
+import { openRepository } from '../../src/plants/persistence/open-repository';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { Proxy } from '../support/proxy';
 import { until } from '../support/until';
 import { TABLE } from './postgres-statements';
 
-describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
+describe('The repository on PostgreSQL, at an address that leads elsewhere', () => {
   let server: PostgresServer;
   let other: PostgresServer;
   let primary: PostgresServer | undefined;
   let standby: PostgresServer;
   let proxy: Proxy;
-  let repository: PostgresPlantsRepository;
+  let repository: CommittingPlantsRepository;
   const { errors } = useLog();
   beforeAll(async () => {
     [server, other] = [await PostgresServer.start(), await PostgresServer.start()];
   });
   beforeEach(async () => {
     proxy = await Proxy.start(server.port);
-    repository = await PostgresPlantsRepository.open(proxy.url);
+    repository = await openRepository('', proxy.url);
   });
   afterEach(async () => {
     await repository.onApplicationShutdown();
@@ -50,7 +51,7 @@ describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
     standby = await primary.startStandby();
     await repository.onApplicationShutdown();
     proxy.lead(primary.port);
-    repository = await PostgresPlantsRepository.open(proxy.url);
+    repository = await openRepository('', proxy.url);
     await insert(1n);
   }
 
@@ -71,7 +72,7 @@ describe('PostgresPlantsRepository, at an address that leads elsewhere', () => {
 
   it('never uses another store, and logs once which one was expected and found', async () => {
     await insert(1n);
-    await (await PostgresPlantsRepository.open(other.url())).onApplicationShutdown();
+    await (await openRepository('', other.url())).onApplicationShutdown();
     proxy.lead(other.port);
     proxy.cut();
 

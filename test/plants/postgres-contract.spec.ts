@@ -43,6 +43,6 @@ describe.each([
   ['a table sharded by id over two servers', startSharded],
 ])('on %s', (_table, startServer) => {
   const open = async () => openPostgresStore((await startServer()).url());
-  describeRepository('PostgresPlantsRepository', open);
-  describeShortPages('PostgresPlantsRepository', open);
+  describeRepository('The repository on PostgreSQL', open);
+  describeShortPages('The repository on PostgreSQL', open);
 });

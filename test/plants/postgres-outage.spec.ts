@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
-import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
+import { openRepository } from '../../src/plants/persistence/open-repository';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { until } from '../support/until';
@@ -9,15 +10,15 @@ import { beforeInsert, NOT_BEFORE_INSERT, SESSIONS, TABLE } from './postgres-sta
 
 const HELD = `${SESSIONS} AND wait_event = 'PgSleep'`;
 
-describe('PostgresPlantsRepository, when the database fails', () => {
+describe('The repository on PostgreSQL, when the database fails', () => {
   let server: PostgresServer;
-  let repository: PostgresPlantsRepository;
+  let repository: CommittingPlantsRepository;
   const { lines: log, errors } = useLog();
   beforeAll(async () => {
     server = await PostgresServer.start();
   });
   beforeEach(async () => {
-    repository = await PostgresPlantsRepository.open(server.url());
+    repository = await openRepository('', server.url());
     await server.execute('TRUNCATE plants');
   });
   afterEach(() => repository.onApplicationShutdown());
@@ -28,7 +29,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
 
   async function reopen(url: string): Promise<void> {
     await repository.onApplicationShutdown();
-    repository = await PostgresPlantsRepository.open(url);
+    repository = await openRepository('', url);
   }
 
   const endSessions = () =>
@@ -55,7 +56,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
     await repository.onApplicationShutdown();
     log.length = 0;
     await server.stop();
-    repository = await PostgresPlantsRepository.open(server.url());
+    repository = await openRepository('', server.url());
 
     expect(repository.isReady()).toBe(false);
     await expect(insert(1n)).rejects.toThrow(UnavailableError);
@@ -226,7 +227,7 @@ describe('PostgresPlantsRepository, when the database fails', () => {
       await server.execute(`CREATE ROLE clerk LOGIN PASSWORD 'good-password' IN ROLE ${roles}`);
       await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
       await server.execute('CREATE DATABASE orchard');
-      await (await PostgresPlantsRepository.open(server.url('orchard'))).onApplicationShutdown();
+      await (await openRepository('', server.url('orchard'))).onApplicationShutdown();
       url = server.url('orchard').replace('postgres@', 'clerk:good-password@');
     });
 

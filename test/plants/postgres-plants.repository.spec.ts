@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto';
 import { Client, type ClientConfig } from 'pg';
 import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
-import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
+import { openRepository } from '../../src/plants/persistence/open-repository';
 import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
@@ -54,12 +55,12 @@ function nameOf(url: string): string {
   return new URL(url).pathname.slice(1);
 }
 
-describe('PostgresPlantsRepository', () => {
+describe('The repository on PostgreSQL', () => {
   let url: string;
-  let repository: PostgresPlantsRepository;
+  let repository: CommittingPlantsRepository;
   beforeEach(async () => {
     url = await makeDatabase();
-    repository = await PostgresPlantsRepository.open(url);
+    repository = await openRepository('', url);
   });
   afterEach(async () => {
     jest.restoreAllMocks();
@@ -72,7 +73,7 @@ describe('PostgresPlantsRepository', () => {
 
   async function reopen(where: string | ClientConfig): Promise<void> {
     await repository.onApplicationShutdown();
-    repository = await PostgresPlantsRepository.open(where);
+    repository = await openRepository('', where);
   }
 
   /** Opens another session with a transaction that has inserted plants. */
@@ -103,7 +104,7 @@ describe('PostgresPlantsRepository', () => {
       const locker = await connect(fresh);
       await locker.query(LOCK);
 
-      const opening = Array.from({ length: 10 }, () => PostgresPlantsRepository.open(fresh));
+      const opening = Array.from({ length: 10 }, () => openRepository('', fresh));
       await untilWaiting(10, fresh);
       await locker.end();
       const repositories = await Promise.all(opening);
@@ -426,7 +427,7 @@ describe('PostgresPlantsRepository', () => {
       { host: 'one,two' },
       { sslnegotiation: 'direct', ssl: false },
     ])('refuses to start with %j', async (invalid) => {
-      await expect(PostgresPlantsRepository.open(invalid)).rejects.toThrow(StoreOpenError);
+      await expect(openRepository('', invalid)).rejects.toThrow(StoreOpenError);
     });
 
     it.each([

@@ -3,7 +3,8 @@ import fs from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { UnavailableError } from '../../src/plants';
-import { SqlitePlantsRepository } from '../../src/plants/persistence/sqlite/sqlite-plants.repository';
+import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
+import { openRepository } from '../../src/plants/persistence/open-repository';
 import { SqliteThread } from '../../src/plants/persistence/sqlite/sqlite.thread';
 import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
 import { describeRepository, describeShortPages, type StoreUnderTest } from './repository.contract';
@@ -15,8 +16,8 @@ import { until } from '../support/until';
 
 async function openStore(): Promise<StoreUnderTest> {
   const store = new SqliteStore();
-  const repository = await SqlitePlantsRepository.open(store.file);
-  const second = await SqlitePlantsRepository.open(store.file);
+  const repository = await openRepository(store.file);
+  const second = await openRepository(store.file);
   const close = async () => {
     for (const each of [repository, second]) await each.onApplicationShutdown();
     store.remove();
@@ -24,18 +25,18 @@ async function openStore(): Promise<StoreUnderTest> {
   return Object.assign(store, { repository, second, close });
 }
 
-describeRepository('SqlitePlantsRepository', openStore);
-describeShortPages('SqlitePlantsRepository', openStore);
+describeRepository('The repository on SQLite', openStore);
+describeShortPages('The repository on SQLite', openStore);
 
-describe('SqlitePlantsRepository', () => {
+describe('The repository on SQLite', () => {
   let folder: string;
   let file: string;
-  let repository: SqlitePlantsRepository;
+  let repository: CommittingPlantsRepository;
   const { lines: logged, errors } = useLog();
   beforeEach(async () => {
     folder = makeFolder();
     file = join(folder, 'deep', 'er', 'plants ?#%.db');
-    repository = await SqlitePlantsRepository.open(file);
+    repository = await openRepository(file);
   });
   afterEach(async () => {
     await repository.onApplicationShutdown();
@@ -44,7 +45,7 @@ describe('SqlitePlantsRepository', () => {
 
   /** Creates a file. */
   async function createStore(path: string): Promise<string> {
-    await (await SqlitePlantsRepository.open(path)).onApplicationShutdown();
+    await (await openRepository(path)).onApplicationShutdown();
     return path;
   }
 
@@ -96,7 +97,7 @@ describe('SqlitePlantsRepository', () => {
     await closing;
     expect(await Promise.all(inserts)).toEqual(Array(100).fill('created'));
     expect(readPlants(file)).toHaveLength(100);
-    expect(logged).toEqual([]);
+    expect(errors()).toEqual([]);
   });
 
   it('is not ready while another process writes, and recovers without traffic', async () => {
@@ -233,7 +234,7 @@ describe('SqlitePlantsRepository', () => {
     const link = join(folder, 'link.db');
     fs.linkSync(file, link);
 
-    await expect(SqlitePlantsRepository.open(link)).rejects.toThrow(
+    await expect(openRepository(link)).rejects.toThrow(
       /it has 2 names \(hard links\), and under each of them plants would be lost: remove the others/,
     );
   });
@@ -241,7 +242,7 @@ describe('SqlitePlantsRepository', () => {
   it('is one store with the file that a symbolic link leads to, and with its log', async () => {
     const link = join(folder, 'link.db');
     fs.symlinkSync(file, link);
-    const second = await SqlitePlantsRepository.open(link);
+    const second = await openRepository(link);
     const insertBySecond = (id: bigint) => second.insert({ id, name: 'Moss' });
 
     expect([await insert(1n), await insertBySecond(1n)]).toEqual(['created', 'taken']);
@@ -271,13 +272,13 @@ describe('SqlitePlantsRepository', () => {
     fs.rmSync(file);
     fs.writeFileSync(`${file}-wal`, log);
 
-    await expect(SqlitePlantsRepository.open(file)).rejects.toThrow(
+    await expect(openRepository(file)).rejects.toThrow(
       /the file is missing, but its write-ahead log .*-wal has content/,
     );
 
     expect(fs.readFileSync(`${file}-wal`).equals(log)).toBe(true);
     fs.rmSync(`${file}-wal`);
-    repository = await SqlitePlantsRepository.open(file);
+    repository = await openRepository(file);
   });
 
   it('accepts plants if another process has shrunk the database', async () => {
@@ -339,14 +340,14 @@ describe('SqlitePlantsRepository', () => {
       await repository.onApplicationShutdown();
       damage(rootPage());
 
-      await expect(SqlitePlantsRepository.open(file)).rejects.toThrow(advice);
+      await expect(openRepository(file)).rejects.toThrow(advice);
     });
 
     it('starts if another page is damaged, and is ready until a plant needs the page', async () => {
       await repository.onApplicationShutdown();
       damage(lastPage());
 
-      repository = await SqlitePlantsRepository.open(file);
+      repository = await openRepository(file);
 
       expect(await insert(0n)).toBe('created');
       await expectRefused(51n);
@@ -362,7 +363,7 @@ describe('SqlitePlantsRepository', () => {
     ['postgres://plants:secret@db.example.org/plants', 'be the path of a file'],
     ['package.json/plants.db', 'not name a file below'],
   ])('refuses the path %j, says why, and does not repeat it', async (path, why) => {
-    const error: unknown = await SqlitePlantsRepository.open(path).catch((each: unknown) => each);
+    const error: unknown = await openRepository(path).catch((each: unknown) => each);
 
     expect(error).toBeInstanceOf(StoreOpenError);
     const expected = `PlantsModule: "sqlite" must ${why}`;
@@ -374,9 +375,7 @@ describe('SqlitePlantsRepository', () => {
   it('creates one store when several repositories open a new file at the same time', async () => {
     const fresh = join(folder, 'fresh.db');
 
-    const repositories = await Promise.all(
-      Array.from({ length: 4 }, () => SqlitePlantsRepository.open(fresh)),
-    );
+    const repositories = await Promise.all(Array.from({ length: 4 }, () => openRepository(fresh)));
     const insertions = await Promise.all(
       repositories.map((each) => each.insert({ id: 2n, name: 'Moss' }, 'ab')),
     );
@@ -412,7 +411,7 @@ describe('SqlitePlantsRepository', () => {
     const path = join(folder, 'other');
     await make(path);
 
-    const opening = SqlitePlantsRepository.open(path);
+    const opening = openRepository(path);
 
     await expect(opening).rejects.toThrow(StoreOpenError);
     await expect(opening).rejects.toThrow(

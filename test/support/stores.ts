@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Client, Pool } from 'pg';
 import type { Plant } from '../../src/plants';
-import { PostgresPlantsRepository } from '../../src/plants/persistence/postgres/postgres-plants.repository';
+import { openRepository } from '../../src/plants/persistence/open-repository';
 import type { StoreUnderTest } from '../plants/repository.contract';
 import { makeFolder, removeFolder } from './folder';
 import { PostgresServer, readPostgresPlants } from './postgres';
@@ -71,8 +71,8 @@ export const stores: [string, () => TestStore | Promise<TestStore>][] = [
 
 /** @param secondUrl where the second repository enters the same store */
 export async function openPostgresStore(url: string, secondUrl = url): Promise<StoreUnderTest> {
-  const repository = await PostgresPlantsRepository.open(url);
-  const second = await PostgresPlantsRepository.open(secondUrl);
+  const repository = await openRepository('', url);
+  const second = await openRepository('', secondUrl);
   const other = new Client(url);
   await other.connect();
   return {

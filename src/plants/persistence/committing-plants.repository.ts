@@ -1,33 +1,66 @@
 import type { OnApplicationShutdown } from '@nestjs/common';
-import type { PlantStoreError } from '../errors/errors';
+import { PlantStoreError, UnavailableError } from '../errors/errors';
+import { INT64_MAX, INT64_MIN } from '../int64';
 import type { Plant } from '../plant';
 import { type Insertion, PlantsRepository } from '../plants.repository';
-import type { CircuitBreaker } from './circuit-breaker';
 import { GroupCommit } from './group-commit';
-import { type KeyedPlant, plantBatches } from './plant-batches';
+import type { KeyedPlant } from './keyed-plant';
+import type { PlantRange, StoreDriver } from './store-driver';
+import { StoreHealth } from './store-health';
 
-/** A repository whose plants share commits. It is ready while its store works and answers in time. */
-export abstract class CommittingPlantsRepository
-  extends PlantsRepository
-  implements OnApplicationShutdown
-{
-  protected readonly commits = new GroupCommit<KeyedPlant, Insertion>({
-    ...plantBatches,
-    commit: (batch) => this.commit(batch),
-    probe: () => this.probe(),
-  });
-  protected abstract readonly breaker: CircuitBreaker;
+/** Stores plants in a database, in commits that they share, and only while the database works. */
+export class CommittingPlantsRepository extends PlantsRepository implements OnApplicationShutdown {
+  private readonly driver: StoreDriver;
+  private readonly commits = new GroupCommit(
+    (batch) => this.commit(batch),
+    (time) => {
+      this.health.answer(time);
+    },
+  );
+  private readonly health = new StoreHealth(
+    () => this.driver,
+    () => this.commits.waitingSince,
+  );
+
+  /** @param makeDriver makes the driver, which tells the health about faults */
+  constructor(makeDriver: (health: StoreHealth) => StoreDriver) {
+    super();
+    this.driver = makeDriver(this.health);
+  }
+
+  /** The database, for an operator. */
+  get name(): string {
+    return this.driver.name;
+  }
+
+  /** @throws StoreOpenError when the store can never be opened */
+  start(): Promise<void> {
+    return this.health.start();
+  }
 
   insert({ id, name, tag }: Plant, keyDigest?: string): Promise<Insertion> {
+    // The store may have fallen silent. Then further creations would only wait too.
+    if (this.health.isSilent) return Promise.reject(new UnavailableError());
     return this.commits.submit({ id, name, tag, keyDigest });
   }
 
+  async find(id: bigint): Promise<Plant | undefined> {
+    const [plant] = await this.read({ from: id, to: id, limit: 1 });
+    return plant;
+  }
+
+  async page(after: bigint | undefined, limit: number): Promise<readonly Plant[]> {
+    if (after === INT64_MAX) return [];
+    const from = after === undefined ? INT64_MIN : after + 1n;
+    return this.read({ from, to: INT64_MAX, limit });
+  }
+
   override isReady(): boolean {
-    return this.findFault() === undefined && !this.commits.isLate;
+    return this.health.isReady;
   }
 
   override findFault(): Error | undefined {
-    return this.breaker.fault;
+    return this.health.fault;
   }
 
   override queueLength(): number {
@@ -41,17 +74,23 @@ export abstract class CommittingPlantsRepository
   /** Commits the plants accepted so far, then closes the store. Nest calls it once HTTP has stopped. */
   async onApplicationShutdown(): Promise<void> {
     await this.commits.close();
-    this.breaker.stop();
-    await this.close();
+    this.health.stop();
+    await this.driver.close();
   }
 
-  /** Commits a batch, as {@link GroupCommit} expects it. */
-  protected abstract commit(
+  private async read(range: PlantRange): Promise<readonly Plant[]> {
+    const cause = this.health.fault;
+    if (cause) throw new UnavailableError({ cause });
+    return this.driver.read(range);
+  }
+
+  private async commit(
     batch: readonly KeyedPlant[],
-  ): Promise<readonly (Insertion | PlantStoreError)[]>;
-
-  /** Takes as long as a commit, and stores nothing. */
-  protected abstract probe(): Promise<void>;
-
-  protected abstract close(): Promise<void>;
+  ): Promise<readonly (Insertion | PlantStoreError)[]> {
+    const cause = this.health.refusal;
+    if (cause) throw new UnavailableError({ cause });
+    const outcomes = await this.driver.commit(batch);
+    if (outcomes.some((outcome) => !(outcome instanceof PlantStoreError))) this.health.confirm();
+    return outcomes;
+  }
 }

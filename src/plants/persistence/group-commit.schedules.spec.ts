@@ -1,14 +1,18 @@
 import fc from 'fast-check';
 import { pass, releaseClock, stopClock } from '../../../test/support/clock';
-import { DEADLINE, turn } from '../../../test/support/group-commit';
+import {
+  BATCH_WEIGHT,
+  DEADLINE,
+  plantOf,
+  QUEUE_WEIGHT,
+  turn,
+} from '../../../test/support/group-commit';
 import { OutcomeUnknownError, UnavailableError } from '../errors/errors';
+import type { Insertion } from '../plants.repository';
 import { GroupCommit } from './group-commit';
 
 /** All times are multiples of this many milliseconds, so that no timer is due between two steps. */
 const STEP = 250;
-const LATE = 2000;
-const BATCH_WEIGHT = 4;
-const QUEUE_WEIGHT = 8;
 
 type End = 'success' | 'refusal' | 'failure';
 type Fate = 'stored' | 'refused' | 'unknown';
@@ -40,18 +44,13 @@ class Trial {
   /** Milliseconds that passed while the event loop made no turn. */
   delay = 0;
   readonly faults: string[] = [];
-  readonly commits = new GroupCommit<Item, 'stored'>({
-    commit: (items) => {
-      if (items.length === 0) this.faults.push('an empty batch');
-      return this.begin(items);
+  readonly commits = new GroupCommit(
+    (plants) => this.begin(plants.map(({ id }) => this.items[Number(id)] as Item)),
+    (time) => {
+      const ended = this.batches.findLast(({ endedAt }) => endedAt < Infinity);
+      if (ended?.items[0]?.since !== performance.now() - time) this.faults.push('a wrong wait');
     },
-    probe: () => this.begin([]).then(() => undefined),
-    weigh: ({ weight }) => weight,
-    batchWeight: BATCH_WEIGHT,
-    queueWeight: QUEUE_WEIGHT,
-    queueTime: Infinity,
-    deadline: DEADLINE,
-  });
+  );
 
   submit(weight: number): void {
     const isWelcome = !this.isClosing && !this.commits.isFull;
@@ -60,7 +59,11 @@ class Trial {
     const settle = (fate: Fate): void => {
       item.settled.push({ fate, at: performance.now(), wasStuck: this.isStuck });
     };
-    this.commits.submit(item).then(settle, (error: unknown) => {
+    const plant = plantOf(this.items.length - 1, weight);
+    const store = (): void => {
+      settle('stored');
+    };
+    this.commits.submit(plant).then(store, (error: unknown) => {
       if (error instanceof UnavailableError) settle('refused');
       else if (error instanceof OutcomeUnknownError) settle('unknown');
       else this.faults.push(String(error));
@@ -79,16 +82,16 @@ class Trial {
     for (let passed = 0; passed < time; passed += STEP) {
       pass(STEP);
       if (!isLoopLate) await turn();
-      this.checkLateness();
+      this.checkWait();
     }
   }
 
-  private checkLateness(): void {
-    const isLate = this.items.some(
-      ({ isWelcome, settled, since }) =>
-        isWelcome && settled.length === 0 && performance.now() - since >= LATE,
+  private checkWait(): void {
+    const waiting = this.items.filter(
+      ({ isWelcome, settled }) => isWelcome && settled.length === 0,
     );
-    if (isLate && !this.commits.isLate) this.faults.push('late, but ready');
+    const since = waiting[0]?.since ?? Infinity;
+    if ((this.commits.waitingSince ?? Infinity) > since) this.faults.push('forgot who waits');
   }
 
   close(): void {
@@ -108,8 +111,9 @@ class Trial {
     return this.batches.filter(({ endedAt }) => endedAt === Infinity);
   }
 
-  private begin(items: readonly Item[]): Promise<'stored'[]> {
+  private begin(items: readonly Item[]): Promise<Insertion[]> {
     const now = performance.now();
+    if (items.length === 0) this.faults.push('an empty batch');
     if (this.isClosed) this.faults.push('a batch after the end');
     if (this.open.length > 0) this.faults.push('two batches at once');
     const last = items.at(-1)?.weight ?? 0;
@@ -118,7 +122,7 @@ class Trial {
     const isFull = weight >= BATCH_WEIGHT;
     if (!isFull && this.commits.queueLength > 0) this.faults.push('a batch that is not full');
 
-    const { promise, resolve, reject } = Promise.withResolvers<'stored'[]>();
+    const { promise, resolve, reject } = Promise.withResolvers<Insertion[]>();
     const batch: Batch = {
       items,
       since: now,
@@ -127,7 +131,7 @@ class Trial {
       end: (how) => {
         batch.endedAt = performance.now();
         if (batch.endedAt - now < DEADLINE) batch.fate = FATES[how];
-        if (how === 'success') resolve(items.map(() => 'stored'));
+        if (how === 'success') resolve(items.map(() => 'created'));
         else reject(how === 'refusal' ? new UnavailableError() : new Error('broken'));
       },
     };
@@ -158,10 +162,11 @@ function faultOf({ since, isWelcome, batch, settled }: Item, delay: number): str
   return isWelcome ? `refused after ${waited} ms` : undefined;
 }
 
+const weight = fc.constantFrom(1, 1, 256, 512, BATCH_WEIGHT, QUEUE_WEIGHT / 2);
 const how = fc.constantFrom<End>('success', 'success', 'refusal', 'failure');
 const steps = fc.constantFrom(1, 4, 20, 39, 40, 41);
 const step = fc.oneof(
-  { weight: 5, arbitrary: fc.record({ submit: fc.integer({ min: 1, max: 6 }) }) },
+  { weight: 5, arbitrary: fc.record({ submit: weight }) },
   { weight: 3, arbitrary: fc.record({ end: fc.nat(3), how }) },
   { weight: 3, arbitrary: fc.record({ steps, isLoopLate: fc.boolean() }) },
   { weight: 4, arbitrary: fc.constant('turn' as const) },

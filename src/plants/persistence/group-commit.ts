@@ -1,84 +1,75 @@
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
 import { batchChannel, type CommitEvent, commitChannel } from '../plants.channels';
+import type { Insertion } from '../plants.repository';
+import type { KeyedPlant } from './keyed-plant';
 
-export interface GroupCommitOptions<Item, Outcome> {
-  /**
-   * Commits a batch and resolves to one outcome or error per item, in order. It rejects with
-   * {@link UnavailableError} when nothing of the batch was stored. Any other rejection means that the
-   * outcome is unknown.
-   */
-  readonly commit: (batch: readonly Item[]) => Promise<readonly (Outcome | PlantStoreError)[]>;
-  /** The weight of an item, in the unit of the two limits below; at least 1. */
-  readonly weigh: (item: Item) => number;
-  /** The weight at which a batch is full. */
-  readonly batchWeight: number;
-  /** Items are refused while the queue weighs this much. */
-  readonly queueWeight: number;
-  /** Items are refused while the queue would take this many milliseconds, at the recent pace. */
-  readonly queueTime: number;
-  /**
-   * Milliseconds after which a batch has timed out, and after which an item that waits for its batch is
-   * refused. So each item has its outcome within twice this time.
-   */
-  readonly deadline: number;
-  /**
-   * Takes as long as a commit, and stores nothing. It shows that a store is in time again, when no
-   * items come that would show it.
-   */
-  readonly probe: () => Promise<void>;
-}
+/** The weight at which a batch is full. */
+const BATCH_WEIGHT = 1024;
+/** Plants are refused while the queue weighs this much. */
+const QUEUE_WEIGHT = 16_384;
+/** Milliseconds. Plants are refused while the queue would take this long, at the recent pace. */
+const QUEUE_TIME = 1000;
+/**
+ * Milliseconds after which a batch has timed out, and after which a plant that waits for its batch is
+ * refused. So each plant has its outcome within twice this time.
+ */
+const DEADLINE = 10_000;
 
-/** Milliseconds without an answer after which an item is late. */
-const LATE = 2000;
-/** Milliseconds from a late answer to a probe. */
-const PROBE_DELAY = 500;
-
-interface QueuedItem<Item, Outcome> {
-  readonly item: Item;
+interface QueuedPlant {
+  readonly plant: KeyedPlant;
   readonly since: number;
   readonly weight: number;
-  readonly resolve: (outcome: Outcome) => void;
+  readonly resolve: (outcome: Insertion) => void;
   readonly reject: (reason: PlantStoreError) => void;
   readonly event: CommitEvent;
 }
 
 /**
- * Lets concurrent writes share commits: while one batch commits, the next one gathers. An idle store
- * commits a single item at once. A failed batch fails its items and nothing else. The items of a batch
+ * Lets concurrent creations share commits: while one batch commits, the next one gathers. An idle store
+ * commits a single plant at once. A failed batch fails its plants and nothing else. The plants of a batch
  * that times out fail with "outcome unknown". The batch is not cancelled, and no other starts beside it.
  */
-export class GroupCommit<Item, Outcome> {
-  private queue: QueuedItem<Item, Outcome>[] = [];
+export class GroupCommit {
+  private queue: QueuedPlant[] = [];
   private totalQueueWeight = 0;
-  /** Since when the oldest item of the batch under way has waited; undefined without a batch. */
+  /** Since when the oldest plant of the batch under way has waited; undefined without a batch. */
   private busySince: number | undefined;
   /** Whether the batch under way has timed out. */
   private isStuck = false;
-  /** Whether the latest batch was answered late. */
-  private wasLate = false;
   /** Milliseconds: a moving average, of which the latest batch makes up a quarter. */
   private averageDuration = 0;
   private isClosing = false;
   private onIdle: (() => void) | undefined;
 
-  constructor(private readonly options: GroupCommitOptions<Item, Outcome>) {}
+  /**
+   * @param commit commits a batch and resolves to one outcome or error per plant, in order. It rejects
+   *   with {@link UnavailableError} when nothing of the batch was stored. Any other rejection means that
+   *   the outcome is unknown.
+   * @param onEnd is told at the end of each batch how many milliseconds its oldest plant has waited
+   */
+  constructor(
+    private readonly commit: (
+      batch: readonly KeyedPlant[],
+    ) => Promise<readonly (Insertion | PlantStoreError)[]>,
+    private readonly onEnd: (time: number) => void,
+  ) {}
 
   /**
-   * Resolves to the item's outcome once its batch is committed.
+   * Resolves to the plant's outcome once its batch is committed.
    *
    * @throws UnavailableError when it was refused before anything was stored
    * @throws OutcomeUnknownError when its batch timed out, or failed and may be stored
    */
-  submit(item: Item): Promise<Outcome> {
+  submit(plant: KeyedPlant): Promise<Insertion> {
     const event: CommitEvent = {};
     return commitChannel.tracePromise(() => {
       if (this.isClosing || this.isFull) return Promise.reject(new UnavailableError());
-      // At the end of this turn of the event loop, so that the batch has all items of the turn.
+      // At the end of this turn of the event loop, so that the batch has all plants of the turn.
       if (this.isIdle) setImmediate(() => void this.commitBatch());
-      const weight = this.options.weigh(item);
+      const weight = weigh(plant);
       this.totalQueueWeight += weight;
       return new Promise((resolve, reject) => {
-        this.queue.push({ item, since: performance.now(), weight, resolve, reject, event });
+        this.queue.push({ plant, since: performance.now(), weight, resolve, reject, event });
       });
     }, event);
   }
@@ -87,66 +78,45 @@ export class GroupCommit<Item, Outcome> {
     return this.queue.length;
   }
 
-  /** Whether an item submitted now would be refused because of those before it. */
+  /** Whether a plant submitted now would be refused because of those before it. */
   get isFull(): boolean {
-    const { queueWeight, queueTime, batchWeight } = this.options;
-    const time = (this.totalQueueWeight / batchWeight) * this.averageDuration;
-    return this.isStuck || this.totalQueueWeight >= queueWeight || time >= queueTime;
+    const time = (this.totalQueueWeight / BATCH_WEIGHT) * this.averageDuration;
+    return this.isStuck || this.totalQueueWeight >= QUEUE_WEIGHT || time >= QUEUE_TIME;
   }
 
-  /**
-   * Whether items are answered late: for readiness probes. Once late, it stays so until an item or a
-   * probe is answered in time.
-   */
-  get isLate(): boolean {
-    return this.hasLateItem || this.wasLate;
+  /** Since when the oldest plant without an answer has waited; undefined without one. */
+  get waitingSince(): number | undefined {
+    return this.busySince ?? this.queue[0]?.since;
   }
 
-  /** Whether an item has waited long for its answer by now. */
-  get hasLateItem(): boolean {
-    const now = performance.now();
-    return now - (this.busySince ?? this.queue[0]?.since ?? now) >= LATE;
-  }
-
-  /** Refuses new items, and resolves once all earlier ones are settled. */
+  /** Refuses new plants, and resolves once all earlier ones are settled. */
   async close(): Promise<void> {
     this.isClosing = true;
     if (!this.isIdle) await new Promise<void>((resolve) => (this.onIdle = resolve));
   }
 
   private get isIdle(): boolean {
-    return this.busySince === undefined && this.queue.length === 0;
+    return this.waitingSince === undefined;
   }
 
-  private commitBatch(): Promise<void> {
+  private async commitBatch(): Promise<void> {
     const batch = this.takeBatch();
     for (const { event } of batch) event.batchSize = batch.length;
-    return this.run(batch, async () => {
-      const outcomes = await this.options.commit(batch.map(({ item }) => item));
-      batch.forEach(({ resolve, reject }, at) => {
-        const outcome = outcomes[at] as Outcome | PlantStoreError;
-        if (outcome instanceof PlantStoreError) reject(outcome);
-        else resolve(outcome);
-      });
-    });
-  }
-
-  /** @param batch is under way meanwhile; empty for a probe */
-  private async run(
-    batch: readonly QueuedItem<Item, Outcome>[],
-    work: () => Promise<void>,
-  ): Promise<void> {
-    const { deadline, probe } = this.options;
     const start = performance.now();
     const since = (this.busySince = batch[0]?.since ?? start);
     const timer = setTimeout(() => {
       this.isStuck = true;
       fail(batch, new OutcomeUnknownError());
       fail(this.take(Infinity), new UnavailableError());
-    }, deadline);
+    }, DEADLINE);
 
     try {
-      await work();
+      const outcomes = await this.commit(batch.map(({ plant }) => plant));
+      batch.forEach(({ resolve, reject }, at) => {
+        const outcome = outcomes[at] as Insertion | PlantStoreError;
+        if (outcome instanceof PlantStoreError) reject(outcome);
+        else resolve(outcome);
+      });
     } catch (cause) {
       fail(batch, cause instanceof PlantStoreError ? cause : new OutcomeUnknownError({ cause }));
     }
@@ -155,45 +125,42 @@ export class GroupCommit<Item, Outcome> {
     const now = performance.now();
     const duration = now - start;
     this.averageDuration += (duration - this.averageDuration) / 4;
-    if (batch.length > 0) batchChannel.publish({ items: batch.length, duration });
+    batchChannel.publish({ items: batch.length, duration });
     this.busySince = undefined;
     this.isStuck = false;
-    this.wasLate = now - since >= LATE;
+    this.onEnd(now - since);
     this.refuseOverdue();
     // At once: under a flood of requests, a turn of the event loop may take seconds.
     if (this.queue.length > 0) void this.commitBatch();
     else this.onIdle?.();
-    if (!this.wasLate) return;
-    setTimeout(() => {
-      if (this.isIdle && !this.isClosing) void this.run([], probe);
-    }, PROBE_DELAY).unref();
   }
 
   private refuseOverdue(): void {
-    const earliest = performance.now() - this.options.deadline;
+    const earliest = performance.now() - DEADLINE;
     const overdue = this.take(this.queue.filter(({ since }) => since < earliest).length);
     if (overdue.length === 0) return;
     const cause = new Error('overloaded: the plant has waited too long for its batch');
     fail(overdue, new UnavailableError({ cause }));
   }
 
-  private takeBatch(): QueuedItem<Item, Outcome>[] {
-    const { batchWeight } = this.options;
+  private takeBatch(): QueuedPlant[] {
     let weight = 0;
-    const last = this.queue.findIndex((item) => (weight += item.weight) >= batchWeight);
+    const last = this.queue.findIndex((queued) => (weight += queued.weight) >= BATCH_WEIGHT);
     return this.take(last < 0 ? this.queue.length : last + 1);
   }
 
-  private take(count: number): QueuedItem<Item, Outcome>[] {
-    const items = this.queue.splice(0, count);
-    for (const { weight } of items) this.totalQueueWeight -= weight;
-    return items;
+  private take(count: number): QueuedPlant[] {
+    const plants = this.queue.splice(0, count);
+    for (const { weight } of plants) this.totalQueueWeight -= weight;
+    return plants;
   }
 }
 
-function fail(
-  batch: readonly Pick<QueuedItem<never, never>, 'reject'>[],
-  reason: PlantStoreError,
-): void {
+/** 1, and 1 more for each full 4096 characters of text. */
+function weigh({ name, tag = '' }: KeyedPlant): number {
+  return 1 + Math.floor((name.length + tag.length) / 4096);
+}
+
+function fail(batch: readonly QueuedPlant[], reason: PlantStoreError): void {
   for (const { reject } of batch) reject(reason);
 }

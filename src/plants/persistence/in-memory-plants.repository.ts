@@ -1,6 +1,6 @@
 import { type Plant, StoredPlant } from '../plant';
 import { type Insertion, PlantsRepository } from '../plants.repository';
-import { type KeyedPlant, repetitionOutcome } from './plant-batches';
+import { type KeyedPlant, repetitionOutcome } from './keyed-plant';
 
 /** Keeps plants as long as the process lives: for the tests of a host. */
 export class InMemoryPlantsRepository extends PlantsRepository {

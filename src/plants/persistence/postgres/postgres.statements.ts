@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto';
 import type { ClientBase, DatabaseError, QueryConfig } from 'pg';
 import type { Plant } from '../../plant';
-import { type KeyedPlant, PAGE_TEXT_LIMIT } from '../plant-batches';
+import type { KeyedPlant } from '../keyed-plant';
+import { PAGE_TEXT_LIMIT, type PlantRange } from '../store-driver';
 import { isCancelledWait } from './postgres.errors';
 
 const INSERT = insertStatement('', '');
@@ -27,19 +28,22 @@ const FIND_KEYED = `
   FROM plants WHERE id = ANY ($1) AND idempotency_key = ANY ($2)`;
 
 /**
- * The plants after an id, up to the one whose text exceeds the limit. Measuring reads no long text, which
+ * The plants of a range, up to the one whose text exceeds the limit. Measuring reads no long text, which
  * PostgreSQL keeps beside the row.
  */
 const READ_PAGE = `
   SELECT id::text, name, tag FROM plants
-  WHERE ($1::bigint IS NULL OR id > $1) AND id <= (
+  WHERE id BETWEEN $1 AND (
     SELECT max(id) FROM (
       SELECT id, sum(size) OVER (ORDER BY id) - size AS text_before FROM (
         SELECT id, octet_length(name) + coalesce(octet_length(tag), 0) AS size FROM plants
-        WHERE $1::bigint IS NULL OR id > $1 ORDER BY id LIMIT $2
+        WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT $3
       ) AS sizes
     ) AS page WHERE text_before <= ${PAGE_TEXT_LIMIT})
-  ORDER BY plants.id LIMIT $2`;
+  ORDER BY plants.id LIMIT $3`;
+
+/** Equal to an id, so that a cluster asks one shard. */
+const READ_ONE = 'SELECT id::text, name, tag FROM plants WHERE id = $1';
 
 interface PlantRow {
   readonly id: string;
@@ -88,19 +92,14 @@ export async function findKeyed(
   return new Map(rows.map((row) => [BigInt(row.id), { ...toPlant(row), keyDigest: row.digest }]));
 }
 
-export async function findPlant(client: ClientBase, id: bigint): Promise<Plant | undefined> {
-  const text = 'SELECT id::text, name, tag FROM plants WHERE id = $1';
-  const { rows } = await client.query<PlantRow>(text, [id]);
-  return rows.map(toPlant)[0];
-}
-
-/** @param after the id before the first; undefined for the smallest */
 export async function readPlants(
   client: ClientBase,
-  after: bigint | undefined,
-  limit: number,
+  { from, to, limit }: PlantRange,
 ): Promise<Plant[]> {
-  const { rows } = await client.query<PlantRow>(READ_PAGE, [after, limit]);
+  const { rows } =
+    from === to
+      ? await client.query<PlantRow>(READ_ONE, [from])
+      : await client.query<PlantRow>(READ_PAGE, [from, to, limit]);
   return rows.map(toPlant);
 }
 

@@ -1,4 +1,5 @@
-import type { KeyedPlant } from '../plant-batches';
+import type { KeyedPlant } from '../keyed-plant';
+import type { PlantRange } from '../store-driver';
 
 export interface SqliteWorkerData {
   /** The database file, absolute. */
@@ -7,15 +8,8 @@ export interface SqliteWorkerData {
   readonly identity: string | undefined;
 }
 
-export interface SqliteQuery {
-  /** Both inclusive. The reply is in id order. */
-  readonly from: bigint;
-  readonly to: bigint;
-  readonly limit: number;
-}
-
 /** Plants are inserted in one transaction. A probe writes to the database, and changes nothing. */
-export type SqliteRequest = readonly KeyedPlant[] | SqliteQuery | 'probe' | 'close';
+export type SqliteRequest = readonly KeyedPlant[] | PlantRange | 'probe' | 'close';
 
 /** The worker's first message is one too, with the identity of the store that it has opened. */
 export type SqliteReply =

@@ -1,8 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
-import { type KeyedPlant, PAGE_TEXT_LIMIT, repetitionOutcome } from '../plant-batches';
-import type { SqliteQuery } from './sqlite.messages';
+import { type KeyedPlant, repetitionOutcome } from '../keyed-plant';
+import { PAGE_TEXT_LIMIT, type PlantRange } from '../store-driver';
 
 /** The prepared statements of a connection. */
 export interface Statements {
@@ -39,7 +39,7 @@ export function insertPlant({ insert, selectKeyed }: Statements, plant: KeyedPla
   return repetitionOutcome(row ? { ...toPlant(row), keyDigest } : undefined, plant);
 }
 
-export function readPlants({ select }: Statements, { from, to, limit }: SqliteQuery): Plant[] {
+export function readPlants({ select }: Statements, { from, to, limit }: PlantRange): Plant[] {
   const plants: Plant[] = [];
   let text = 0;
   for (const row of select.iterate(from, to, limit)) {

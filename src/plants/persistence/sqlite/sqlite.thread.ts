@@ -1,8 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import type { Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
-import type { KeyedPlant } from '../plant-batches';
-import type { SqliteQuery, SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.messages';
+import type { KeyedPlant } from '../keyed-plant';
+import type { PlantRange } from '../store-driver';
+import type { SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.messages';
 
 /** Nothing of a request is stored, nor will be. */
 export class RefusedError extends Error {}
@@ -66,8 +67,8 @@ export class SqliteThread {
     return this.request(plants);
   }
 
-  read(query: SqliteQuery): Promise<Plant[]> {
-    return this.request(query);
+  read(range: PlantRange): Promise<Plant[]> {
+    return this.request(range);
   }
 
   /** Rejects when the database cannot be written to. */

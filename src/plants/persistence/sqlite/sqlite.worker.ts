@@ -2,7 +2,7 @@
 import { dirname } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Insertion } from '../../plants.repository';
-import type { KeyedPlant } from '../plant-batches';
+import type { KeyedPlant } from '../keyed-plant';
 import { CutFileError, describeError, isBusy, resultCodeOf, SQLITE_FULL } from './sqlite.errors';
 import { type FormerStore, makeDirectory } from './sqlite.files';
 import { assertWritable, withoutWaiting } from './sqlite.integrity';

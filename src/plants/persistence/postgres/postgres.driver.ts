@@ -4,13 +4,13 @@ import type { ClientBase, ClientConfig } from 'pg';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
 import type { Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
-import type { CircuitBreaker } from '../circuit-breaker';
-import { CommittingPlantsRepository } from '../committing-plants.repository';
-import { type KeyedPlant, repetitionOutcome } from '../plant-batches';
-import type { Verdict } from './postgres.errors';
+import { type KeyedPlant, repetitionOutcome } from '../keyed-plant';
+import type { PlantRange, StoreDriver } from '../store-driver';
+import { PAUSE, type StoreHealth } from '../store-health';
+import { judge, toOperatorError, type Verdict } from './postgres.errors';
 import { PostgresSessions } from './postgres.sessions';
 import { lacksTls } from './postgres.settings';
-import { commitEmpty, findKeyed, findPlant, insertPlants, readPlants } from './postgres.statements';
+import { commitEmpty, findKeyed, insertPlants, readPlants } from './postgres.statements';
 
 const NO_TLS =
   'The connection to PostgreSQL on another machine is not encrypted: add sslmode=verify-full to its URL, or sslmode=disable to say that this is meant.';
@@ -22,82 +22,53 @@ const MAX_ATTEMPTS = 10;
 type RowOutcomes = Map<bigint, 'created' | 'taken' | PlantStoreError>;
 
 /**
- * Stores plants in PostgreSQL, or in a database that speaks its protocol. Each batch is one
- * statement, which is one transaction.
+ * PostgreSQL, or a database that speaks its protocol. Each batch is one statement, which is one
+ * transaction.
  */
-export class PostgresPlantsRepository extends CommittingPlantsRepository {
-  protected readonly breaker: CircuitBreaker;
+export class PostgresDriver implements StoreDriver {
+  readonly name: string;
+  readonly startTimeout = 5000;
+  private readonly sessions: PostgresSessions;
   /** Prepared statements save the server a quarter of its time. Some proxies do not support them. */
   private usesPreparedStatement = true;
 
-  private constructor(private readonly sessions: PostgresSessions) {
-    super();
-    this.breaker = sessions.breaker;
-  }
-
   /**
-   * Connects, and creates the store if it is missing. A database that cannot be used is not an error: the repository is not ready
-   * then, and keeps trying.
-   *
    * @param where a connection URL, or settings of the driver, whose `connectionString` may be one. They
    *   are read again after each fault.
    * @throws StoreOpenError when the URL or the settings are invalid
    */
-  static async open(where: string | ClientConfig): Promise<PostgresPlantsRepository> {
-    const sessions = new PostgresSessions(where);
+  constructor(
+    where: string | ClientConfig,
+    private readonly health: StoreHealth,
+  ) {
+    this.sessions = new PostgresSessions(where, (fault) => {
+      health.fail(fault);
+    });
+    this.name = this.sessions.name;
     if (lacksTls(where)) new Logger('PlantStore').warn(NO_TLS);
-    await sessions.start();
-    return new PostgresPlantsRepository(sessions);
   }
 
-  /**
-   * Says for an operator what a start would find, and changes nothing.
-   *
-   * @throws StoreOpenError when the URL or the settings are invalid
-   * @throws Error saying why the database cannot be used
-   */
-  static async look(where: string | ClientConfig): Promise<string> {
-    const sessions = new PostgresSessions(where, false);
-    try {
-      await sessions.start();
-      const { name, store, breaker } = sessions;
-      if (breaker.fault) throw breaker.fault;
-      if (!store?.hasTable) return `${name}, which has no table plants: the service will create it`;
-      return `${name}, the store ${store.identity ?? 'without an identity'}`;
-    } finally {
-      await sessions.close();
-    }
+  open(signal: AbortSignal): Promise<void> {
+    return this.sessions.open(signal);
   }
 
-  override insert(plant: Plant, keyDigest?: string): Promise<Insertion> {
-    const cause = this.findFault();
-    // The server may have fallen silent. Then further creations would only wait too.
-    if (cause || this.commits.hasLateItem) return Promise.reject(new UnavailableError({ cause }));
-    // A table of the operator may have no column for keys.
-    return super.insert(plant, this.sessions.store?.hasKeys ? keyDigest : undefined);
+  read(range: PlantRange): Promise<Plant[]> {
+    return this.sessions.run((session) => readPlants(session, range));
   }
 
-  async find(id: bigint): Promise<Plant | undefined> {
-    return this.sessions.read((session) => findPlant(session, id));
+  probe(): Promise<void> {
+    return this.sessions.run(commitEmpty);
   }
 
-  async page(after: bigint | undefined, limit: number): Promise<Plant[]> {
-    return this.sessions.read((session) => readPlants(session, after, limit));
-  }
-
-  protected probe(): Promise<void> {
-    return this.sessions.read(commitEmpty);
-  }
-
-  protected close(): Promise<void> {
+  close(): Promise<void> {
     return this.sessions.close();
   }
 
   /** Inserts the first plant of each id, finds the repetitions of stored ones, and compares. */
-  protected async commit(batch: readonly KeyedPlant[]): Promise<(Insertion | PlantStoreError)[]> {
-    const cause = this.sessions.breaker.pauseReason;
-    if (cause) throw new UnavailableError({ cause });
+  async commit(plants: readonly KeyedPlant[]): Promise<(Insertion | PlantStoreError)[]> {
     const session = await this.sessions.connect();
+    // A table of the operator may have no column for keys.
+    const batch = this.sessions.schema?.hasKeys ? plants : plants.map(withoutKey);
     // A Map keeps the last of equal keys.
     const firsts = new Map(batch.toReversed().map((plant) => [plant.id, plant]));
     // Sorted, so that instances cannot deadlock.
@@ -134,11 +105,10 @@ export class PostgresPlantsRepository extends CommittingPlantsRepository {
   ): Promise<boolean> {
     try {
       const inserted = await insertPlants(session, rows, this.usesPreparedStatement);
-      this.sessions.breaker.confirm();
       for (const { id } of rows) outcomes.set(id, inserted.has(id) ? 'created' : 'taken');
       return true;
     } catch (error) {
-      const { verdict, fault } = await this.sessions.report(error, session);
+      const { verdict, fault } = await this.report(error, session);
       if (verdict === 'unprepared') this.usesPreparedStatement = false;
       if (['again', 'unprepared'].includes(verdict) && attempt < MAX_ATTEMPTS) {
         await setTimeout(Math.random() * 2 ** attempt);
@@ -154,6 +124,21 @@ export class PostgresPlantsRepository extends CommittingPlantsRepository {
     }
   }
 
+  /** Judges the error of a statement, which may take the store out of use. */
+  private async report(
+    error: unknown,
+    session: ClientBase,
+  ): Promise<{ verdict: Verdict; fault: Error }> {
+    const fault = toOperatorError(this.name, error);
+    const verdict = await judge(error, session);
+    if (verdict === 'lost') this.health.fail(fault);
+    // The server may work, and only miss another server.
+    if (verdict === 'unknown') this.health.pause(fault);
+    // An attempt does not detect a full disk.
+    if (verdict === 'unusable') this.health.fail(fault, { isProvable: false, delay: PAUSE });
+    return { verdict, fault };
+  }
+
   /** A statement of its own, so that it sees plants whose commit the insert has waited for. */
   private async findStored(
     session: ClientBase,
@@ -163,9 +148,13 @@ export class PostgresPlantsRepository extends CommittingPlantsRepository {
     try {
       return await findKeyed(session, plants);
     } catch (error) {
-      return new UnavailableError({ cause: (await this.sessions.report(error, session)).fault });
+      return new UnavailableError({ cause: (await this.report(error, session)).fault });
     }
   }
+}
+
+function withoutKey({ id, name, tag }: Plant): KeyedPlant {
+  return { id, name, tag };
 }
 
 function toPlantStoreError(verdict: Verdict, cause: Error): PlantStoreError {

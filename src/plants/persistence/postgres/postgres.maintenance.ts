@@ -1,0 +1,21 @@
+import type { ClientConfig } from 'pg';
+import { PostgresSessions } from './postgres.sessions';
+
+/**
+ * What is at an address, and what the service will do with it. Changes nothing.
+ *
+ * @param where a connection URL, or settings of the driver
+ * @throws StoreOpenError when the URL or the settings are invalid
+ * @throws Error saying why the service cannot use it
+ */
+export async function describePostgres(where: string | ClientConfig): Promise<string> {
+  const sessions = new PostgresSessions(where, () => undefined, false);
+  try {
+    await sessions.open();
+    const { name, schema } = sessions;
+    if (!schema?.hasTable) return `${name}, which has no table plants: the service will create it`;
+    return `${name}, the store ${schema.identity ?? 'without an identity'}`;
+  } finally {
+    await sessions.close();
+  }
+}

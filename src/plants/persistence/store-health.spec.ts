@@ -1,0 +1,397 @@
+import fc from 'fast-check';
+import { pass, releaseClock, stopClock } from '../../../test/support/clock';
+import { turn } from '../../../test/support/group-commit';
+import { useLog } from '../../../test/support/log';
+import type { StoreDriver } from './store-driver';
+import { StoreHealth } from './store-health';
+import { StoreOpenError } from './store-open.error';
+
+/** Milliseconds, each as the documentation of the states says. */
+const LATE = 2000;
+const PAUSE = 1000;
+const STEADY = 10_000;
+const ATTEMPT_INTERVAL = 500;
+
+/** A store whose attempts and probes the test ends. */
+class ManualStore {
+  readonly attempts: PromiseWithResolvers<void>[] = [];
+  readonly probes: PromiseWithResolvers<void>[] = [];
+  signal: AbortSignal | undefined;
+  waitingSince: number | undefined;
+  readonly health: StoreHealth;
+
+  constructor(startTimeout?: number) {
+    const begin = (calls: PromiseWithResolvers<void>[]): Promise<void> => {
+      const call = Promise.withResolvers<void>();
+      calls.push(call);
+      return call.promise;
+    };
+    const driver: Partial<StoreDriver> = {
+      name: 'the store',
+      ...(startTimeout !== undefined && { startTimeout }),
+      open: (signal) => {
+        this.signal = signal;
+        return begin(this.attempts);
+      },
+      probe: () => begin(this.probes),
+    };
+    this.health = new StoreHealth(
+      () => driver as StoreDriver,
+      () => this.waitingSince,
+    );
+  }
+
+  async endAttempt(fault?: Error): Promise<void> {
+    const attempt = this.attempts.at(-1);
+    if (fault) attempt?.reject(fault);
+    else attempt?.resolve();
+    await turn();
+  }
+
+  async endProbe(fault?: Error): Promise<void> {
+    const probe = this.probes.at(-1);
+    if (fault) probe?.reject(fault);
+    else probe?.resolve();
+    await turn();
+  }
+
+  /** What the repository asks: whether it is ready, and why it refuses. */
+  get view(): { isReady: boolean; fault: string | undefined; refusal: string | undefined } {
+    const { isReady, fault, refusal } = this.health;
+    return { isReady, fault: fault?.message, refusal: refusal?.message };
+  }
+}
+
+const working = { isReady: true, fault: undefined, refusal: undefined };
+const late = { ...working, isReady: false };
+const failing = (why: string) => ({ isReady: false, fault: why, refusal: why });
+const pausing = (why: string) => ({ ...working, refusal: why });
+
+describe('StoreHealth', () => {
+  const { lines } = useLog();
+  const broken = new Error('broken');
+  let store: ManualStore;
+  beforeEach(() => {
+    stopClock();
+    // The longest time between two attempts.
+    jest.spyOn(Math, 'random').mockReturnValue(1);
+    store = new ManualStore();
+  });
+  afterEach(() => {
+    store.health.stop();
+    jest.restoreAllMocks();
+    releaseClock();
+  });
+
+  /** Brings the store into each of its states. */
+  const ways = {
+    working: () => undefined,
+    late: () => {
+      store.health.answer(LATE);
+    },
+    failing: () => {
+      store.health.fail(broken);
+    },
+    pausing: () => {
+      store.health.pause(broken);
+    },
+    confirming: () => {
+      store.health.pause(broken);
+      pass(PAUSE);
+    },
+  };
+
+  it.each([
+    ['working', working],
+    ['late', late],
+    ['failing', failing('broken')],
+    ['pausing', pausing('broken')],
+    ['confirming', working],
+  ] as const)('%s: says whether plants are taken, and why not', (state, view) => {
+    ways[state]();
+
+    expect(store.view).toEqual(view);
+  });
+
+  it.each(['working', 'late', 'pausing', 'confirming'] as const)(
+    'fails from %s, and is opened at once',
+    async (state) => {
+      ways[state]();
+
+      store.health.fail(new Error('gone'));
+      pass(0);
+
+      expect(store.view).toEqual(failing('gone'));
+      expect(store.attempts).toHaveLength(1);
+      await store.endAttempt();
+      expect(store.view).toEqual(working);
+    },
+  );
+
+  it.each(['working', 'late', 'pausing', 'confirming'] as const)(
+    'pauses from %s after a fault of a part, for a second',
+    (state) => {
+      ways[state]();
+
+      store.health.pause(new Error('a part is gone'));
+
+      pass(PAUSE - 1);
+      expect(store.view).toEqual(pausing('a part is gone'));
+      pass(1);
+      expect(store.view).toEqual(working);
+      expect(store.attempts).toEqual([]);
+    },
+  );
+
+  it('keeps the first fault until an attempt, and then the fault of that', async () => {
+    store.health.fail(broken);
+    store.health.fail(new Error('second'));
+    store.health.pause(new Error('third'));
+    store.health.answer(LATE);
+    store.health.confirm();
+    expect(store.view).toEqual(failing('broken'));
+
+    pass(0);
+    await store.endAttempt(new Error('still broken'));
+
+    expect(store.view).toEqual(failing('still broken'));
+    expect(lines).toEqual(['error broken', 'error still broken']);
+  });
+
+  it('is opened again half a second after an attempt that has failed, and not beside another', async () => {
+    store.health.fail(broken, { delay: 100 });
+    pass(99);
+    expect(store.attempts).toHaveLength(0);
+    pass(1);
+    pass(STEADY);
+    expect(store.attempts).toHaveLength(1);
+
+    await store.endAttempt(broken);
+    pass(ATTEMPT_INTERVAL - 1);
+    expect(store.attempts).toHaveLength(1);
+    pass(1);
+    expect(store.attempts).toHaveLength(2);
+  });
+
+  it('names each fault once, and the recovery', async () => {
+    store.health.fail(broken);
+    pass(0);
+    await store.endAttempt(new Error('broken'));
+    pass(ATTEMPT_INTERVAL);
+    await store.endAttempt();
+    store.health.confirm();
+
+    expect(lines).toEqual(['error broken', 'log the store: in use again.']);
+  });
+
+  it('takes plants after an attempt, and works once one is committed, if an attempt proves nothing', async () => {
+    store.health.fail(broken, { isProvable: false });
+    pass(0);
+    await store.endAttempt();
+    expect(store.view).toEqual(working);
+    expect(lines).toEqual(['error broken']);
+
+    store.health.confirm();
+
+    expect(lines).toEqual(['error broken', 'log the store: in use again.']);
+  });
+
+  it('takes a fault that an attempt has found for gone when an attempt succeeds', async () => {
+    store.health.fail(broken, { isProvable: false });
+    pass(0);
+    await store.endAttempt(new Error('another'));
+    pass(ATTEMPT_INTERVAL);
+    await store.endAttempt();
+
+    expect(lines.at(-1)).toBe('log the store: in use again.');
+  });
+
+  it('works ten seconds after the fault of a part, because a commit may be one of other parts', () => {
+    store.health.pause(broken);
+    pass(STEADY - 1);
+    store.health.confirm();
+    expect(lines).toEqual(['error broken']);
+
+    pass(1);
+    store.health.confirm();
+
+    expect(lines).toEqual(['error broken', 'log the store: in use again.']);
+  });
+
+  describe('is late', () => {
+    it('while a plant has waited for two seconds', () => {
+      store.waitingSince = performance.now();
+      pass(LATE - 1);
+      expect([store.health.isSilent, store.health.isReady]).toEqual([false, true]);
+      pass(1);
+      expect([store.health.isSilent, store.health.isReady]).toEqual([true, false]);
+    });
+
+    it.each(['working', 'confirming'] as const)(
+      'from %s after an answer of two seconds, until one in time, and is then what it was',
+      (state) => {
+        ways[state]();
+        store.health.answer(LATE - 1);
+        expect(store.view).toEqual(working);
+        store.health.answer(LATE);
+        store.health.answer(LATE);
+        store.health.confirm();
+        expect(store.view).toEqual(late);
+
+        store.health.answer(LATE - 1);
+        expect(store.view).toEqual(working);
+        pass(STEADY);
+        store.health.confirm();
+
+        expect(lines).toEqual(
+          state === 'working' ? [] : ['error broken', 'log the store: in use again.'],
+        );
+      },
+    );
+
+    it.each(['failing', 'pausing'] as const)('never while it is %s', (state) => {
+      ways[state]();
+      const { view } = store;
+
+      store.health.answer(LATE);
+      store.health.answer(0);
+
+      expect(store.view).toEqual(view);
+    });
+
+    it('until a probe is answered in time, each half a second after the one before', async () => {
+      ways.late();
+      pass(ATTEMPT_INTERVAL - 1);
+      expect(store.probes).toHaveLength(0);
+      pass(1);
+      pass(LATE);
+      await store.endProbe();
+      expect(store.view).toEqual(late);
+      pass(ATTEMPT_INTERVAL);
+      await store.endProbe(new Error('unexpected'));
+      expect(store.view).toEqual(late);
+      pass(ATTEMPT_INTERVAL);
+      pass(LATE - 1);
+      expect(store.probes).toHaveLength(3);
+
+      await store.endProbe();
+
+      expect(store.view).toEqual(working);
+      pass(STEADY);
+      expect(store.probes).toHaveLength(3);
+    });
+
+    it('without a probe while a plant waits', () => {
+      ways.late();
+      store.waitingSince = performance.now();
+      pass(ATTEMPT_INTERVAL);
+      expect(store.probes).toHaveLength(0);
+
+      store.waitingSince = undefined;
+      pass(ATTEMPT_INTERVAL);
+
+      expect(store.probes).toHaveLength(1);
+    });
+
+    it('no longer once it fails, whatever a probe finds', async () => {
+      ways.late();
+      pass(ATTEMPT_INTERVAL);
+      ways.failing();
+
+      await store.endProbe();
+
+      expect(store.view).toEqual(failing('broken'));
+    });
+  });
+
+  describe('at the start', () => {
+    it('waits for a store that must be there, and passes on why it is not', async () => {
+      const start = store.health.start();
+      pass(STEADY);
+      expect(store.view).toEqual(working);
+      void store.endAttempt(new StoreOpenError('sqlite', 'is gone'));
+
+      await expect(start).rejects.toThrow(StoreOpenError);
+    });
+
+    it('waits for a moment for another, says so, and goes on', async () => {
+      store = new ManualStore(20);
+      releaseClock();
+      const why = 'The database has not answered yet. The service keeps trying to connect.';
+
+      await store.health.start();
+
+      expect(store.view).toEqual(failing(why));
+      expect(lines).toEqual([`error ${why}`]);
+      await store.endAttempt();
+      expect(store.view).toEqual(working);
+      expect(lines).toEqual([`error ${why}`, 'log the store: in use again.']);
+    });
+
+    it('says nothing about a store that is there', async () => {
+      store = new ManualStore(STEADY);
+      const start = store.health.start();
+      await store.endAttempt();
+      await start;
+
+      expect(store.view).toEqual(working);
+      expect(lines).toEqual([]);
+    });
+  });
+
+  it('ends its attempts when it stops, and says no more', async () => {
+    store.health.fail(broken);
+    pass(0);
+    store.health.stop();
+    expect(store.signal?.aborted).toBe(true);
+
+    await store.endAttempt(new Error('aborted'));
+    pass(STEADY);
+
+    expect(store.attempts).toHaveLength(1);
+    expect(lines).toEqual(['error broken']);
+  });
+
+  it('does not begin an attempt when it stops before', () => {
+    store.health.fail(broken);
+    store.health.stop();
+    pass(STEADY);
+
+    expect(store.attempts).toEqual([]);
+  });
+
+  it('ends up working on any schedule, once its attempts and answers are good', async () => {
+    const event = fc.oneof(
+      fc.record({ pass: fc.constantFrom(0, 1, ATTEMPT_INTERVAL, PAUSE, LATE, STEADY) }),
+      fc.record({ answer: fc.constantFrom(0, LATE) }),
+      fc.record({ fail: fc.boolean() }),
+      fc.constantFrom('pause', 'confirm', 'attempt', 'failed attempt', 'probe', 'failed probe'),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { maxLength: 20 }), async (events) => {
+        store = new ManualStore();
+        for (const each of events) {
+          if (each === 'pause') store.health.pause(broken);
+          else if (each === 'confirm') store.health.confirm();
+          else if (each === 'attempt') await store.endAttempt();
+          else if (each === 'failed attempt') await store.endAttempt(broken);
+          else if (each === 'probe') await store.endProbe();
+          else if (each === 'failed probe') await store.endProbe(broken);
+          else if (typeof each === 'object' && 'pass' in each) pass(each.pass);
+          else if (typeof each === 'object' && 'answer' in each) store.health.answer(each.answer);
+          else if (typeof each === 'object') store.health.fail(broken, { isProvable: each.fail });
+          const { isReady, fault, refusal } = store.health;
+          // What fails is not ready, and all that fails is refused.
+          expect(fault !== undefined && (isReady || refusal !== fault)).toBe(false);
+        }
+        for (let round = 0; round < 3; round++) {
+          pass(STEADY);
+          await store.endAttempt();
+          store.health.answer(0);
+        }
+        expect(store.view).toEqual(working);
+      }),
+      { numRuns: 300, verbose: true },
+    );
+  });
+});
