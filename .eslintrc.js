@@ -52,7 +52,7 @@ module.exports = defineConfig(
         {
           allow: [
             '^@nestjs/swagger$',
-            '^\\./(?:postgres|sqlite)/(?:postgres|sqlite)-plants\\.repository$',
+            '^\\./postgres/postgres\\.driver$',
             '^(?:\\.\\./)+package\\.json$',
           ],
         },

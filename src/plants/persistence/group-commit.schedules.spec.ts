@@ -45,7 +45,7 @@ class Trial {
   delay = 0;
   readonly faults: string[] = [];
   readonly commits = new GroupCommit(
-    (plants) => this.begin(plants.map(({ id }) => this.items[Number(id)] as Item)),
+    (plants) => this.begin(plants.flatMap(({ id }) => this.items[Number(id)] ?? [])),
     (time) => {
       const ended = this.batches.findLast(({ endedAt }) => endedAt < Infinity);
       if (ended?.items[0]?.since !== performance.now() - time) this.faults.push('a wrong wait');

@@ -113,7 +113,7 @@ export class GroupCommit {
     try {
       const outcomes = await this.commit(batch.map(({ plant }) => plant));
       batch.forEach(({ resolve, reject }, at) => {
-        const outcome = outcomes[at] as Insertion | PlantStoreError;
+        const outcome = outcomes[at] ?? new OutcomeUnknownError();
         if (outcome instanceof PlantStoreError) reject(outcome);
         else resolve(outcome);
       });

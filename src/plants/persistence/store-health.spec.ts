@@ -14,15 +14,15 @@ const ATTEMPT_INTERVAL = 500;
 
 /** A store whose attempts and probes the test ends. */
 class ManualStore {
-  readonly attempts: PromiseWithResolvers<void>[] = [];
-  readonly probes: PromiseWithResolvers<void>[] = [];
+  readonly attempts: PromiseWithResolvers<undefined>[] = [];
+  readonly probes: PromiseWithResolvers<undefined>[] = [];
   signal: AbortSignal | undefined;
   waitingSince: number | undefined;
   readonly health: StoreHealth;
 
   constructor(startTimeout?: number) {
-    const begin = (calls: PromiseWithResolvers<void>[]): Promise<void> => {
-      const call = Promise.withResolvers<void>();
+    const begin = (calls: PromiseWithResolvers<undefined>[]): Promise<undefined> => {
+      const call = Promise.withResolvers<undefined>();
       calls.push(call);
       return call.promise;
     };
@@ -44,14 +44,14 @@ class ManualStore {
   async endAttempt(fault?: Error): Promise<void> {
     const attempt = this.attempts.at(-1);
     if (fault) attempt?.reject(fault);
-    else attempt?.resolve();
+    else attempt?.resolve(undefined);
     await turn();
   }
 
   async endProbe(fault?: Error): Promise<void> {
     const probe = this.probes.at(-1);
     if (fault) probe?.reject(fault);
-    else probe?.resolve();
+    else probe?.resolve(undefined);
     await turn();
   }
 

@@ -14,12 +14,11 @@ export class RefusedError extends Error {}
  * when the thread ends before it replies.
  */
 export class SqliteThread {
-  /** Of the store that the thread has opened. */
-  identity = '';
   /** Resolves to the reason once the thread has ended. */
   readonly ended: Promise<Error>;
   private readonly pending: PromiseWithResolvers<never>[] = [];
   private endedBy: Error | undefined;
+  private openedIdentity: string | undefined;
 
   private constructor(private readonly worker: Worker) {
     this.ended = new Promise((resolve) => {
@@ -50,12 +49,17 @@ export class SqliteThread {
     const worker = new Worker(file, { workerData: data, name: 'sqlite' });
     const thread = new SqliteThread(worker);
     try {
-      thread.identity = await thread.nextReply();
+      thread.openedIdentity = await thread.nextReply();
       return thread;
     } catch (cause) {
       await thread.worker.terminate();
       throw new RefusedError((cause as Error).message, { cause });
     }
+  }
+
+  /** Of the store that the thread has opened. */
+  get identity(): string | undefined {
+    return this.openedIdentity;
   }
 
   get hasEnded(): boolean {
