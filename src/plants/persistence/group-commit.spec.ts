@@ -45,11 +45,24 @@ describe('GroupCommit', () => {
 
   it('takes plants into a batch up to its weight, the last of them whole', async () => {
     const { batches, submit } = makeGroupCommit();
-    for (const weight of [BATCH_WEIGHT - 1, BATCH_WEIGHT, 1]) void submit(batches.length, weight);
+    [BATCH_WEIGHT - 1, BATCH_WEIGHT, 1].forEach((weight, id) => void submit(id, weight));
 
     await turn();
 
-    expect(batches[0]?.ids).toHaveLength(2);
+    expect(batches[0]?.ids).toEqual([0, 1]);
+  });
+
+  it('weighs name and tag together, and 4095 characters nothing', async () => {
+    const { commits, batches } = makeGroupCommit();
+    const half = 'x'.repeat(2048);
+    for (let id = 0n; id < BATCH_WEIGHT; id++) {
+      void commits.submit({ id, name: half, tag: id % 2n === 0n ? half : half.slice(1) });
+    }
+
+    await turn();
+
+    // 2 and 1 by turns.
+    expect(batches[0]?.ids).toHaveLength(Math.ceil((BATCH_WEIGHT * 2) / 3));
   });
 
   it('refuses plants at once while the queue is full, and accepts plants afterwards', async () => {

@@ -10,7 +10,9 @@ import { StoreOpenError } from './store-open.error';
 const LATE = 2000;
 const PAUSE = 1000;
 const STEADY = 10_000;
-const ATTEMPT_INTERVAL = 500;
+const PROBE_DELAY = 500;
+/** At the least. */
+const ATTEMPT_INTERVAL = 250;
 
 /** A store whose attempts and probes the test ends. */
 class ManualStore {
@@ -73,8 +75,8 @@ describe('StoreHealth', () => {
   let store: ManualStore;
   beforeEach(() => {
     stopClock();
-    // The longest time between two attempts.
-    jest.spyOn(Math, 'random').mockReturnValue(1);
+    // The shortest time between two attempts.
+    jest.spyOn(Math, 'random').mockReturnValue(0);
     store = new ManualStore();
   });
   afterEach(() => {
@@ -158,7 +160,7 @@ describe('StoreHealth', () => {
     expect(lines).toEqual(['error broken', 'error still broken']);
   });
 
-  it('is opened again half a second after an attempt that has failed, and not beside another', async () => {
+  it('is opened again a quarter to half a second after an attempt that has failed, and not beside it', async () => {
     store.health.fail(broken, { delay: 100 });
     pass(99);
     expect(store.attempts).toHaveLength(0);
@@ -179,9 +181,10 @@ describe('StoreHealth', () => {
     await store.endAttempt(new Error('broken'));
     pass(ATTEMPT_INTERVAL);
     await store.endAttempt();
-    store.health.confirm();
 
     expect(lines).toEqual(['error broken', 'log the store: in use again.']);
+    ways.late();
+    expect(store.view).toEqual(late);
   });
 
   it('takes plants after an attempt, and works once one is committed, if an attempt proves nothing', async () => {
@@ -220,6 +223,7 @@ describe('StoreHealth', () => {
 
   describe('is late', () => {
     it('while a plant has waited for two seconds', () => {
+      pass(1);
       store.waitingSince = performance.now();
       pass(LATE - 1);
       expect([store.health.isSilent, store.health.isReady]).toEqual([false, true]);
@@ -261,16 +265,16 @@ describe('StoreHealth', () => {
 
     it('until a probe is answered in time, each half a second after the one before', async () => {
       ways.late();
-      pass(ATTEMPT_INTERVAL - 1);
+      pass(PROBE_DELAY - 1);
       expect(store.probes).toHaveLength(0);
       pass(1);
       pass(LATE);
       await store.endProbe();
       expect(store.view).toEqual(late);
-      pass(ATTEMPT_INTERVAL);
+      pass(PROBE_DELAY);
       await store.endProbe(new Error('unexpected'));
       expect(store.view).toEqual(late);
-      pass(ATTEMPT_INTERVAL);
+      pass(PROBE_DELAY);
       pass(LATE - 1);
       expect(store.probes).toHaveLength(3);
 
@@ -284,23 +288,34 @@ describe('StoreHealth', () => {
     it('without a probe while a plant waits', () => {
       ways.late();
       store.waitingSince = performance.now();
-      pass(ATTEMPT_INTERVAL);
+      pass(PROBE_DELAY);
       expect(store.probes).toHaveLength(0);
 
       store.waitingSince = undefined;
-      pass(ATTEMPT_INTERVAL);
+      pass(PROBE_DELAY);
 
       expect(store.probes).toHaveLength(1);
     });
 
-    it('no longer once it fails, whatever a probe finds', async () => {
+    it('no longer once it fails, and is not probed then', () => {
       ways.late();
-      pass(ATTEMPT_INTERVAL);
       ways.failing();
+
+      pass(PROBE_DELAY);
+
+      expect(store.probes).toHaveLength(0);
+      expect(store.view).toEqual(failing('broken'));
+    });
+
+    it('no longer after an answer in time, whatever a probe under way finds', async () => {
+      ways.late();
+      pass(PROBE_DELAY);
+      store.health.answer(0);
+      pass(LATE);
 
       await store.endProbe();
 
-      expect(store.view).toEqual(failing('broken'));
+      expect(store.view).toEqual(working);
     });
   });
 
@@ -362,7 +377,7 @@ describe('StoreHealth', () => {
 
   it('ends up working on any schedule, once its attempts and answers are good', async () => {
     const event = fc.oneof(
-      fc.record({ pass: fc.constantFrom(0, 1, ATTEMPT_INTERVAL, PAUSE, LATE, STEADY) }),
+      fc.record({ pass: fc.constantFrom(0, 1, PROBE_DELAY, PAUSE, LATE, STEADY) }),
       fc.record({ answer: fc.constantFrom(0, LATE) }),
       fc.record({ fail: fc.boolean() }),
       fc.constantFrom('pause', 'confirm', 'attempt', 'failed attempt', 'probe', 'failed probe'),

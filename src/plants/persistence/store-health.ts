@@ -22,8 +22,6 @@ interface Confirming {
 interface Failing {
   readonly name: 'failing';
   readonly fault: Error;
-  /** Whether a successful attempt shows that the fault is gone. */
-  readonly isProvable: boolean;
 }
 interface Late {
   readonly name: 'late';
@@ -92,7 +90,7 @@ export class StoreHealth {
 
   /** Why the store takes no plants now, although it may be usable; undefined while it takes them. */
   get refusal(): Error | undefined {
-    return this.state.name === 'pausing' ? this.state.fault : this.fault;
+    return 'fault' in this.state ? this.state.fault : undefined;
   }
 
   /**
@@ -106,7 +104,7 @@ export class StoreHealth {
     const fault = new Error(
       'The database has not answered yet. The service keeps trying to connect.',
     );
-    this.state = { name: 'failing', fault, isProvable: true };
+    this.enter({ name: 'failing', fault });
     await Promise.race([this.attempt(), wait(startTimeout, undefined, { ref: false })]);
     if (this.fault) this.report(this.fault);
   }
@@ -118,7 +116,7 @@ export class StoreHealth {
   fail(fault: Error, { isProvable = true, delay = 0 } = {}): void {
     if (this.fault) return;
     this.report(fault);
-    this.enter({ name: 'failing', fault, isProvable }, delay, () => this.attempt());
+    this.enter({ name: 'failing', fault }, delay, () => this.attempt(isProvable));
   }
 
   /** Refuses plants for a moment after a fault of a part of the store. */
@@ -157,8 +155,8 @@ export class StoreHealth {
     if (next && !this.stopping.signal.aborted) this.timer = setTimeout(next, delay);
   }
 
-  private async attempt(): Promise<void> {
-    const isProvable = this.state.name === 'failing' && this.state.isProvable;
+  /** @param isProvable whether success shows that the fault is gone */
+  private async attempt(isProvable = true): Promise<void> {
     try {
       await this.driver().open(this.stopping.signal);
     } catch (error) {
@@ -166,7 +164,7 @@ export class StoreHealth {
       this.report(fault);
       // Random, so that instances do not try in step after a common outage.
       const delay = ATTEMPT_INTERVAL * (0.5 + Math.random() / 2);
-      this.enter({ name: 'failing', fault, isProvable: true }, delay, () => this.attempt());
+      this.enter({ name: 'failing', fault }, delay, () => this.attempt());
       return;
     }
     if (isProvable) this.recover();
@@ -191,8 +189,7 @@ export class StoreHealth {
             () => true,
             () => false,
           ));
-      if (this.state !== late) return;
-      if (isAnswered) this.answer(performance.now() - start);
+      if (isAnswered && this.state === late) this.answer(performance.now() - start);
       if (this.state === late) this.probeLater(late);
     });
   }
