@@ -1,11 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PlantsRepository } from '../../src/plants';
 import { type Headers, TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
 import { useFolder } from '../support/folder';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
 import { lockDatabase } from '../support/sqlite';
 import { stores, type TestStore } from '../support/stores';
+import { until } from '../support/until';
 
 const FERN = '{"id":1,"name":"Fern","tag":"shade"}';
 const MOSS = '{"id":1,"name":"Moss"}';
@@ -174,6 +176,7 @@ describe('Idempotency-Key', () => {
 
     expect(await create(application, 'abc')).toBe(50300);
     lock.close();
+    await until(() => application.app.get(PlantsRepository).isReady());
 
     expect(await create(application, 'abc')).toBe('created');
     expect(await create(application, 'abc')).toBe('replayed');

@@ -5,7 +5,7 @@ import type { Insertion } from '../../plants.repository';
 import type { KeyedPlant } from '../keyed-plant';
 import { CutFileError, describeError, isBusy, resultCodeOf, SQLITE_FULL } from './sqlite.errors';
 import { type FormerStore, makeDirectory } from './sqlite.files';
-import { assertWritable, withoutWaiting } from './sqlite.integrity';
+import { assertWritable } from './sqlite.integrity';
 import { closeAndKeepLog, emptyLog } from './sqlite.recovery';
 import { insertPlant, readPlants } from './sqlite.statements';
 import { checkFiles, LOG_LIMIT, openDatabase, type Store } from './sqlite.store';
@@ -60,8 +60,7 @@ function perform(current: Store, request: Exclude<SqliteRequest, 'close'>): unkn
     return 'from' in request ? readPlants(current, request) : commit(current, request);
   }
   checkFiles(current);
-  // A creation behind the probe would have to wait twice for the same lock.
-  withoutWaiting(current.database, assertWritable);
+  assertWritable(current.database);
   return undefined;
 }
 
