@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { IncomingMessage } from 'node:http';
+import { get as getPlain, type IncomingMessage } from 'node:http';
 import type { Command } from 'commander';
 
 /** The addresses that a service listens on everywhere, and where it is reached from its own machine. */
@@ -16,11 +16,11 @@ export function addHealth(program: Command): void {
     .action(({ ready }: { ready?: true }) => askHealth(ready ? 'ready' : 'live'));
 }
 
-/** It imports nothing of the service, whose start costs many times the processor time and memory. */
-async function askHealth(word: 'live' | 'ready'): Promise<void> {
+/** Imports nothing of the service, whose start costs many times the processor time and memory. */
+export async function askHealth(word: 'live' | 'ready'): Promise<void> {
   const host = read('HOST')?.replace(/^\[(.*)\]$/, '$1') ?? '127.0.0.1';
   const port = read('HEALTH_PORT') ?? read('PORT') ?? 3000;
-  const { get } = read('TLS_CERT') ? await import('node:https') : await import('node:http');
+  const get = read('TLS_CERT') ? (await import('node:https')).get : getPlain;
   const options = {
     host: LOOPBACK[host] ?? host,
     port,
