@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { useFolder } from '../support/folder';
-import { shell } from '../support/run';
+import { describeWith, shell } from '../support/run';
 import { TestProcess } from '../support/test-process';
 import { PROJECT, run } from './packed';
 
@@ -10,8 +10,8 @@ import { PROJECT, run } from './packed';
 
 const folder = useFolder();
 
-describe('npm ci && npm start', () => {
-  it('stores a plant, from at most 500 MB', async () => {
+describeWith('curl', () => {
+  it('npm ci && npm start store a plant, from at most 500 MB', async () => {
     const files = execFileSync('git', ['ls-files', '-z'], { cwd: PROJECT, encoding: 'utf8' });
     for (const file of files.split('\0').filter((name) => name !== '')) {
       cpSync(join(PROJECT, file), join(folder, file));

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { engines } from '../../package.json';
 import { useFolder } from '../support/folder';
-import { run, shell } from '../support/run';
+import { describeWith, run, shell } from '../support/run';
 import { TestProcess } from '../support/test-process';
 import { nodeOf, PROJECT } from './packed';
 
@@ -12,16 +12,21 @@ const MAIN = join(PROJECT, 'dist/main.js');
 const home = useFolder();
 
 describe('the service', () => {
-  it.each(engines.node.match(/[\d.]+/g) ?? [])('stores a plant on Node.js %s', async (version) => {
-    const env = { PATH: process.env.PATH, PORT: '0' };
-    const service = new TestProcess([nodeOf(version), MAIN], { cwd: home, env });
-    try {
-      const [curl] = await service.says(/^curl .*$/m, 'stderr');
+  describeWith('curl', () => {
+    it.each(engines.node.match(/[\d.]+/g) ?? [])(
+      'stores a plant on Node.js %s',
+      async (version) => {
+        const env = { PATH: process.env.PATH, PORT: '0' };
+        const service = new TestProcess([nodeOf(version), MAIN], { cwd: home, env });
+        try {
+          const [curl] = await service.says(/^curl .*$/m, 'stderr');
 
-      expect((await shell(curl)).stdout).toMatch(/\r\n\r\n{"name":"Fern","tag":"shade"}$/);
-    } finally {
-      await service.end();
-    }
+          expect((await shell(curl)).stdout).toMatch(/\r\n\r\n{"name":"Fern","tag":"shade"}$/);
+        } finally {
+          await service.end();
+        }
+      },
+    );
   });
 
   it.each(['20.19.0', '22.23.0', '24.16.0', '25.9.0', '26.3.0'])(

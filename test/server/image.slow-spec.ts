@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { version } from '../../package.json';
 import { makeFolder, removeFolder } from '../support/folder';
 import { freePort } from '../support/free-port';
-import { run, type Run } from '../support/run';
+import { isOnPath, run, type Run } from '../support/run';
 import { until } from '../support/until';
 
 /**
@@ -101,10 +101,6 @@ describe('the image', () => {
     expect(existsSync(join(volume.trim(), 'plants.db'))).toBe(true);
   });
 });
-
-function isOnPath(program: string): boolean {
-  return (process.env.PATH ?? '').split(':').some((part) => existsSync(join(part, program)));
-}
 
 /** A store for Podman, and a `docker` that uses it, in the network of the machine. */
 function makeStore(): void {

@@ -8,7 +8,7 @@ import { creation } from '../support/load';
 import { readMetric } from '../support/metrics';
 import { plantStore } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
-import { shell } from '../support/run';
+import { describeWith, shell } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
@@ -31,27 +31,29 @@ describe('the service as a process', () => {
   }
 
   describe('without AUTH_TOKENS', () => {
-    it.each([
-      // All of 127.0.0.0/8 is the loopback interface.
-      ['127.0.0.2', '127.0.0.2'],
-      ['0.0.0.0', '127.0.0.1'],
-      ['[::]', '[::1]'],
-    ])('with HOST=%s listens there alone, and prints a curl line', async (HOST, to) => {
-      const service = home.begin({ HOST });
-      const [line] = await service.says(/^curl .*$/m, 'stderr');
-      const { port } = await service.url();
+    describeWith('curl', () => {
+      it.each([
+        // All of 127.0.0.0/8 is the loopback interface.
+        ['127.0.0.2', '127.0.0.2'],
+        ['0.0.0.0', '127.0.0.1'],
+        ['[::]', '[::1]'],
+      ])('with HOST=%s listens there alone, and prints a curl line', async (HOST, to) => {
+        const service = home.begin({ HOST });
+        const [line] = await service.says(/^curl .*$/m, 'stderr');
+        const { port } = await service.url();
 
-      const { stdout } = await shell(line);
+        const { stdout } = await shell(line);
 
-      // Each line of the standard output is JSON.
-      expect(service.lines.map(({ msg }) => msg).slice(-2)).toEqual([
-        `Listening on http://${HOST}:${port}`,
-        `Swagger UI is at http://${to}:${port}/docs`,
-      ]);
-      expect(line).toContain(` http://${to}:${port}/plants `);
-      expect(stdout).toMatch(/^HTTP\/1.1 200 OK[^]*{"name":"Fern","tag":"shade"}$/);
-      expect(home.plants()).toHaveLength(1);
-      expect(await isListening(`http://127.0.0.1:${port}`)).toBe(HOST !== '127.0.0.2');
+        // Each line of the standard output is JSON.
+        expect(service.lines.map(({ msg }) => msg).slice(-2)).toEqual([
+          `Listening on http://${HOST}:${port}`,
+          `Swagger UI is at http://${to}:${port}/docs`,
+        ]);
+        expect(line).toContain(` http://${to}:${port}/plants `);
+        expect(stdout).toMatch(/^HTTP\/1.1 200 OK[^]*{"name":"Fern","tag":"shade"}$/);
+        expect(home.plants()).toHaveLength(1);
+        expect(await isListening(`http://127.0.0.1:${port}`)).toBe(HOST !== '127.0.0.2');
+      });
     });
 
     it.each([
@@ -76,8 +78,8 @@ describe('the service as a process', () => {
 
       if (!isUp) await server.start();
       await server.execute("CREATE ROLE clerk LOGIN SUPERUSER PASSWORD 'secret'");
-      const [line] = await service.says(/^curl .*$/m, 'stderr');
-      expect((await shell(line)).stdout).toContain('HTTP/1.1 200 OK');
+      const [, authorization = ''] = await service.says(/^curl .*(Bearer \S+)'/m, 'stderr');
+      expect((await service.post('{"id":1,"name":"Fern"}', { authorization })).status).toBe(200);
       await service.end();
       await server.remove();
     });

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 export interface Run {
@@ -21,14 +22,20 @@ export function run(
   });
 }
 
-/**
- * Runs lines that a person would paste into a shell. A machine without curl gets the little that the
- * documentation uses of it.
- */
+/** Runs lines that a person would paste into a shell. */
 export function shell(
   lines: string,
-  { env = process.env, ...options }: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
+  { env, ...options }: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
 ): Promise<Run> {
-  const path = [process.env.PATH, join(__dirname, 'bin')].join(delimiter);
-  return run('sh', ['-c', lines], { ...options, env: { ...env, PATH: path } });
+  return run('sh', ['-c', lines], { ...options, env: { PATH: process.env.PATH, ...env } });
+}
+
+export function isOnPath(program: string): boolean {
+  return (process.env.PATH ?? '').split(delimiter).some((part) => existsSync(join(part, program)));
+}
+
+/** Tests that run a program of the machine. Where it is missing they are skipped, under a name that says so. */
+export function describeWith(program: string, tests: () => void): void {
+  if (isOnPath(program)) describe(`with ${program}`, tests);
+  else describe.skip(`without ${program}, which this machine lacks`, tests);
 }

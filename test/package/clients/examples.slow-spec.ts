@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { TestApplication, TOKEN } from '../../support/application';
-import { type Run, run, shell } from '../../support/run';
+import { describeWith, type Run, run, shell } from '../../support/run';
 import { makeUnreliable } from '../../support/unreliable-proxy';
 import { ClientProject, example } from './client-project';
 
@@ -60,51 +60,62 @@ describe('docs/clients.md', () => {
   });
 
   type Program = (env: NodeJS.ProcessEnv) => Promise<Run>;
-  const curl: Program = (env) => shell(example('curl', 'sh'), { env });
-  const curlThatRepeats: Program = (env) => shell(example('curl', 'sh retry'), { env });
-  const runPython: Program = (env) =>
-    run('python3', [project.write('program.py', example('Python', 'python'))], { env });
-  const client: Program = (env) => project.run('client.js', env);
-  const generated: Program = (env) => project.run('generated.js', env);
   const success = { code: 0, stdout: expect.stringContaining('Fern') as string };
   const fern = { name: 'Fern', tag: 'shade' };
 
-  it('has programs that create plants, in a store that has seen those of the others', async () => {
-    const programs = [client, curl, curlThatRepeats, generated, runPython];
+  /** @param repeat the program that sends a creation again, if there is one */
+  const testProgram = (create: Program, repeat?: Program): void => {
+    it('creates a plant, in a store that has seen those of the others', async () => {
+      const others = application.store.plants().length;
 
-    for (const create of programs) expect(await create(env)).toMatchObject(success);
+      expect(await create(env)).toMatchObject(success);
 
-    expect(application.store.plants()).toMatchObject(programs.map(() => fern));
+      expect(application.store.plants()).toMatchObject(Array(others + 1).fill(fern));
+    });
+
+    it('tells why it failed', async () => {
+      const { code, stdout, stderr } = await create({ ...env, TOKEN: 'bad' });
+
+      expect(code).not.toBe(0);
+      expect(stdout + stderr).toMatch(
+        /Invalid bearer token[^]*40101|40101[^]*Invalid bearer token/,
+      );
+    });
+
+    if (repeat === undefined) return;
+    it('repeats a creation until it succeeds', async () => {
+      application.store.removePlants();
+      const proxy = await makeUnreliable(application.url.origin);
+
+      expect(await repeat({ ...env, PLANT_STORE: proxy.origin })).toMatchObject(success);
+
+      expect(proxy.seen.map(({ what }) => what)).toEqual([503, 'answer lost', 200]);
+      expect(new Set(proxy.seen.map(({ headers }) => headers['idempotency-key'])).size).toBe(1);
+      // Retry-After said two seconds.
+      expect(proxy.pauseAfterRefusal).toBeGreaterThan(1900);
+      expect(application.store.plants()).toMatchObject([fern]);
+      await proxy.stop();
+    });
+  };
+  const client: Program = (env) => project.run('client.js', env);
+  const curl = (language: string): Program => {
+    const lines = example('curl', language);
+    return (env) => shell(lines, { env });
+  };
+  const python: Program = (env) =>
+    run('python3', [project.write('program.py', example('Python', 'python'))], { env });
+
+  describe('the client', () => {
+    testProgram(client, client);
   });
-
-  it.each([
-    ['curl', curl],
-    ['Python', runPython],
-    ['the client', client],
-    ['a generated client', generated],
-  ])('has a program that tells why it failed: %s', async (_name, create) => {
-    const { code, stdout, stderr } = await create({ ...env, TOKEN: 'bad' });
-
-    expect(code).not.toBe(0);
-    expect(stdout + stderr).toMatch(/Invalid bearer token[^]*40101|40101[^]*Invalid bearer token/);
+  describe('the generated client', () => {
+    testProgram((env) => project.run('generated.js', env));
   });
-
-  it.each([
-    ['curl', curlThatRepeats],
-    ['Python', runPython],
-    ['the client', client],
-  ])('has a program that repeats a creation until it succeeds: %s', async (_name, create) => {
-    application.store.removePlants();
-    const proxy = await makeUnreliable(application.url.origin);
-
-    expect(await create({ ...env, PLANT_STORE: proxy.origin })).toMatchObject(success);
-
-    expect(proxy.seen.map(({ what }) => what)).toEqual([503, 'answer lost', 200]);
-    expect(new Set(proxy.seen.map(({ headers }) => headers['idempotency-key'])).size).toBe(1);
-    // Retry-After said two seconds.
-    expect(proxy.pauseAfterRefusal).toBeGreaterThan(1900);
-    expect(application.store.plants()).toMatchObject([fern]);
-    await proxy.stop();
+  describeWith('curl', () => {
+    testProgram(curl('sh'), curl('sh retry'));
+  });
+  describeWith('python3', () => {
+    testProgram(python, python);
   });
 
   it('has a generated client that compiles, and accepts only a NewPlant', () => {
