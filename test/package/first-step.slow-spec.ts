@@ -32,6 +32,8 @@ describeWith('curl', () => {
 
       expect(answer.stdout).toMatch(/^HTTP\/1.1 200 [^]*\r\n\r\n{"name":"Fern","tag":"shade"}$/);
       expect(Number(size)).toBeLessThanOrEqual(500);
+      // npm lists packages whose scripts nobody has decided about.
+      expect(npm.stdout).not.toContain('install scripts');
     } finally {
       if (npm.child.pid !== undefined && npm.child.exitCode === null) process.kill(-npm.child.pid);
       await npm.end();
