@@ -34,7 +34,10 @@ export class CreationError extends Error {
   readonly error?: number | undefined;
   /** The HTTP status of the last answer; undefined if the last attempt got none. */
   readonly status?: number | undefined;
-  /** `not stored` if the service refused each attempt, `unknown` if an attempt may have succeeded. */
+  /**
+   * `not stored` if the service refused each attempt, `unknown` if an attempt may have succeeded: then
+   * repeat the creation with the same key. If there is a `status` without an `error`, check the URL first.
+   */
   readonly outcome: 'not stored' | 'unknown';
 
   constructor({ message, cause, error, status, outcome }: Problem) {
@@ -214,7 +217,7 @@ async function readText({ body }: Response, limit: number): Promise<string> {
 
 /** What an answer means for a plant that was sent. */
 function read(
-  { status, headers, type }: Response,
+  { status, headers, type, url }: Response,
   text: string,
   sent: Record<string, unknown>,
 ): CreatedPlant | Failure {
@@ -233,10 +236,10 @@ function read(
   // The service's numbers begin with the status; those in the JSON of a proxy do not.
   if (status < 400 || typeof message !== 'string' || Math.floor(number / 100) !== status) {
     const what = type === 'opaqueredirect' ? 'A redirect' : `Answer ${status}`;
-    const content = headers.get('Location') ?? text;
+    const content = headers.get('Location') ?? (/^\s*</.test(text) ? 'a page' : text);
     return {
       ...failure,
-      message: `${what} is not from a plant store: ${content}`,
+      message: `Is ${url} the URL of a plant store? ${what} is not from one: ${content}`,
       outcome: 'unknown',
     };
   }
