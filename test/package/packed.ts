@@ -52,6 +52,15 @@ export function recipes(): [name: string, code: string][] {
   return [...blocks].map(([, name = '', code = '']) => [name, code]);
 }
 
+/** The example of docs/clients.md in a language, under a heading. */
+export function example(heading: string, language: string): string {
+  const page = readFileSync(join(PROJECT, 'docs/clients.md'), 'utf8');
+  const section = page.split(/^## /m).find((text) => text.startsWith(heading));
+  const [, code] = new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 's').exec(section ?? '') ?? [];
+  if (code === undefined) throw new Error(`No ${language} under "${heading}".`);
+  return code;
+}
+
 /** Configures TypeScript as hosts have it, with further options of the compiler. */
 export function configure(home: string, options: object): void {
   const compilerOptions = {
