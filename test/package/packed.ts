@@ -45,11 +45,17 @@ export function nodeOf(version: string): string {
   return run(PROJECT, 'npm', 'exec', '--yes', `--package=node@${version}`, '--', ...print).trim();
 }
 
+const GUIDE = readFileSync(join(PROJECT, 'docs/embedding.md'), 'utf8');
+
 /** The programs of docs/embedding.md, by their names. */
 export function recipes(): [name: string, code: string][] {
-  const guide = readFileSync(join(PROJECT, 'docs/embedding.md'), 'utf8');
-  const blocks = guide.matchAll(/```ts file=(\S+)\n(.*?)```/gs);
+  const blocks = GUIDE.matchAll(/```ts file=(\S+)\n(.*?)```/gs);
   return [...blocks].map(([, name = '', code = '']) => [name, code]);
+}
+
+/** The lines of docs/embedding.md that install the module and what its programs need. */
+export function installLines(): string {
+  return [...GUIDE.matchAll(/```sh\n(.*?)```/gs)].map(([, lines = '']) => lines).join('');
 }
 
 /** The example of docs/clients.md in a language, under a heading. */

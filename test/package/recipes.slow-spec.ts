@@ -35,7 +35,7 @@ describe.each([
     writeFileSync(join(home, 'package.json'), JSON.stringify(manifest(type, platform, others)));
     configure(home, { rootDir: 'src', outDir: 'dist' });
     for (const [name, code] of recipes()) {
-      // The tests of a host run in its runners: hosts/runners.slow-spec.ts.
+      // The tests of a host run in its runners: hosts/new-projects.slow-spec.ts.
       if (name.includes('spec')) continue;
       writeFileSync(join(home, 'src', name), platform === FASTIFY ? onFastify(code) : code);
     }
@@ -51,6 +51,15 @@ describe.each([
 
     expect(await postWithPrintedToken(url)).toBe('200 {"name":"Fern"}');
     expect(await post(new URL('/plants', url), {})).toMatch(/^401 {"error":40100/);
+  });
+
+  it('finds a plant by the recipe with a controller', async () => {
+    const url = await start(home, 'stored-plants');
+    await postWithPrintedToken(url);
+    const find = async (id: string) => (await fetch(new URL(`/stored-plants/${id}`, url))).text();
+
+    expect(await find('9007199254740993')).toBe('{"id":"9007199254740993","name":"Fern"}');
+    expect(JSON.parse(await find('abc'))).toMatchObject({ statusCode: 404 });
   });
 
   it('creates a plant by the recipe with a guard and PostgreSQL', async () => {
