@@ -46,7 +46,10 @@ export abstract class PlantsRepository {
     return true;
   }
 
-  /** Why the store takes no plants, for the operator; undefined while it does, or when that is not known. */
+  /**
+   * Why the store takes no plants, for the operator; undefined while it does, or when that is not known.
+   * The store logs it: lines about requests that it refuses for this reason do not repeat it.
+   */
   findFault(): Error | undefined {
     return undefined;
   }

@@ -297,12 +297,17 @@ describe.each(names)('in a host on %s', (adapter) => {
     expect(countListeners()).toEqual(listeners);
   });
 
-  it('keeps the routes of the host going while the store fails', async () => {
-    const url = await start(adapter, [withToken()]);
-    removeFolder(folder);
+  it('keeps the routes of the host going while the store fails, and logs the fault once', async () => {
+    const logger = recordingLogger();
+    const postgres = 'postgres://plants@127.0.0.1:1/plants';
+    const url = await start(adapter, [withToken({ postgres })], { logger });
 
-    expect(await post(url, FERN)).toEqual({ status: 503, body: errorBodies.unavailable });
+    const refused = { status: 503, body: errorBodies.unavailable };
+    expect([await post(url, FERN), await post(url, FERN)]).toEqual([refused, refused]);
     expect(await send(url, '/api/v1/trees', json('{}'))).toMatchObject({ status: 201 });
+    const lines = logger.error.mock.calls.map(String);
+    expect(lines.filter((line) => line.includes('ECONNREFUSED'))).toHaveLength(1);
+    expect(lines.filter((line) => line.startsWith('50300 '))).toHaveLength(2);
   });
 
   it.each([

@@ -25,10 +25,11 @@ describe('the log', () => {
   }
 
   it('has one line for a 5xx, with its number, its cause, the request id and the trace', async () => {
-    service = await home.start();
-    const lock = lockDatabase(home.file);
-    await service.post(FERN, { 'x-request-id': 'abc', traceparent: TRACEPARENT });
-    lock.close();
+    const AUTH_ISSUER = 'http://127.0.0.1:9';
+    service = await home.start({ AUTH_ISSUER, AUTH_AUDIENCE: AUDIENCE });
+    const header = Buffer.from('{"alg":"ES256","typ":"at+jwt"}').toString('base64url');
+    const authorization = `Bearer ${header}.e30.AA`;
+    await service.post(FERN, { authorization, 'x-request-id': 'abc', traceparent: TRACEPARENT });
 
     expect(await failures()).toMatchObject([
       {
@@ -37,9 +38,20 @@ describe('the log', () => {
         traceparent: TRACEPARENT,
         trace_id: TRACEPARENT.slice(3, 35),
         msg: expect.stringMatching(/^50300 /) as string,
-        err: { message: expect.stringMatching(/plants\.db: .*database is locked/) as string },
+        err: { message: expect.stringMatching(/not available/) as string },
       },
     ]);
+  });
+
+  it('names a fault of the store once, and the requests that are refused for it', async () => {
+    service = await home.start();
+    const lock = lockDatabase(home.file);
+    for (const id of ['a', 'b']) await service.post(FERN, { 'x-request-id': id });
+    lock.close();
+
+    const lines = await failures();
+    expect(lines.map(({ requestId }) => requestId)).toEqual(['a', 'b']);
+    expect(service.stdout.match(/plants\.db: [^"]*database is locked/g)).toHaveLength(1);
   });
 
   it('counts the lines of an error number beyond ten a second', async () => {

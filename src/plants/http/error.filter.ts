@@ -8,6 +8,7 @@ import {
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { errorCatalogue, type ErrorKind, PlantStoreError } from '../errors/errors';
+import { PlantsRepository } from '../plants.repository';
 import { FailureLog } from './failure-log';
 import { type HostRequest, nodeRequest } from './request';
 
@@ -45,9 +46,14 @@ const kindOfStatus: Partial<Record<number, ErrorKind>> = {
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
-  private readonly failures = new FailureLog();
+  private readonly failures: FailureLog;
 
-  constructor(private readonly adapterHost: HttpAdapterHost) {}
+  constructor(
+    private readonly adapterHost: HttpAdapterHost,
+    plants: PlantsRepository,
+  ) {
+    this.failures = new FailureLog(plants);
+  }
 
   onApplicationShutdown(): void {
     this.failures.flush();

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { PlantStoreError } from '../errors/errors';
+import type { PlantsRepository } from '../plants.repository';
 import { type HostRequest, nodeRequest } from './request';
 
 /** W3C Trace Context section 3.2: version 00, with neither id all zeros. */
@@ -19,8 +20,9 @@ export function requestFields(request: HostRequest): Record<string, unknown> {
 }
 
 /**
- * Logs the errors that are answered with 5xx: one line each, with its cause, and at most ten a second
- * of each number, because an unavailable store can fail thousands of requests.
+ * Logs the errors that are answered with 5xx: one line each, and at most ten a second of each number,
+ * because an unavailable store can fail thousands of requests. The line has the cause, unless that is
+ * the present fault of the store, which the store has logged, once.
  */
 export class FailureLog {
   private readonly logger = new Logger('Errors');
@@ -28,10 +30,19 @@ export class FailureLog {
     this.logger.error(`Error ${error} occurred ${count} more times within a second.`);
   });
 
+  constructor(private readonly plants: PlantsRepository) {}
+
   write(failure: PlantStoreError, request: HostRequest): void {
     const { error, message, cause = failure } = failure;
     if (!this.throttle.admit(error)) return;
-    this.logger.error(cause, `${error} ${message}`, requestFields(request));
+    const fields = requestFields(request);
+    const fault = this.plants.findFault();
+    // Each attempt to use the store makes a new error of the same fault.
+    if (fault && cause instanceof Error && cause.message === fault.message) {
+      this.logger.error(`${error} The store does not work, as was logged before.`, fields);
+    } else {
+      this.logger.error(cause, `${error} ${message}`, fields);
+    }
   }
 
   flush(): void {
