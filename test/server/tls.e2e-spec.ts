@@ -24,7 +24,7 @@ describe('HTTPS', () => {
   let url: URL;
   beforeEach(async () => {
     await writePair('first');
-    service = await home.start({ ...FILES, ...TIMES });
+    service = await home.start({ ...FILES, ...TIMES, HEALTH_PORT: '0' });
     url = await service.url();
   });
 
@@ -97,10 +97,13 @@ describe('HTTPS', () => {
     },
   );
 
-  it('is what `health` speaks', async () => {
-    const health = await plantStore(['health'], { PORT: url.port, ...FILES }, { cwd: home.folder });
+  it('is what `health` speaks, at both ports', async () => {
+    const [, HEALTH_PORT] = await service.says(/also at https:.*:(\d+)/);
+    for (const port of [{ PORT: url.port }, { HEALTH_PORT }]) {
+      const health = await plantStore(['health'], { ...port, ...FILES }, { cwd: home.folder });
 
-    expect(health).toEqual({ code: 0, stdout: 'live\n', stderr: '' });
+      expect(health).toEqual({ code: 0, stdout: 'live\n', stderr: '' });
+    }
   });
 
   it('closes a connection without a handshake, and does not count it as a request', async () => {

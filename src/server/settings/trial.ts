@@ -15,16 +15,19 @@ export function withTrialToken(settings: Settings): { settings: Settings; trialT
   return { settings: { ...settings, auth: { tokens: [trialToken] } }, trialToken };
 }
 
-/** Prints a line to paste into a POSIX shell that creates a plant, once the service is ready for it. */
+/**
+ * Prints a line to paste into a POSIX shell that creates a plant, once the service is ready for it. The
+ * standard output is for the log.
+ */
 export async function printTrial(app: NestFastifyApplication, token: string): Promise<void> {
   // A service that is not ready would refuse the creation.
   while (!app.get(Readiness).isReady()) await sleep(500, undefined, { ref: false });
   // The id comes from the clock, so that each start prints a new one.
   const body = JSON.stringify({ id: Date.now(), name: 'Fern', tag: 'shade' });
-  // Off a terminal, the standard output is for log lines.
-  const print = process.stdout.isTTY ? console.log : console.error;
-  print(`\nNo AUTH_* variable is set. This token is valid until the service stops. Try it:\n`);
-  print(
+  console.error(
+    `\nNo AUTH_* variable is set. This token is valid until the service stops. Try it:\n`,
+  );
+  console.error(
     `curl -i ${await app.getUrl()}/plants -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '${body}'\n`,
   );
 }
