@@ -18,7 +18,9 @@ import {
 } from '../server/settings/environment';
 import { readTls } from '../server/edge/tls';
 import { withInterrupts } from './interrupt';
-import { sqliteFile } from './store';
+
+const DEEP_FOR_POSTGRES =
+  '--deep is for SQLite files. To look for damage in PostgreSQL, run as a superuser:\n  pg_amcheck --install-missing --table=plants "$DATABASE_URL"';
 
 export function addCheck(program: Command): void {
   program
@@ -42,7 +44,7 @@ async function check(isDeep = false, signal: AbortSignal): Promise<void> {
       'postgres' in database
         ? describePostgres(database.postgres)
         : describeSqlite(resolve(database.sqlite)),
-    plants: isDeep && (() => checkPlants(signal)),
+    plants: isDeep && 'sqlite' in database && (() => checkPlants(resolve(database.sqlite), signal)),
     tokens: () => describeTokens(auth),
     issuer:
       issuer !== undefined &&
@@ -68,15 +70,13 @@ async function check(isDeep = false, signal: AbortSignal): Promise<void> {
       console.log(`FAILED  ${what}: ${shown instanceof Error ? shown.message : String(shown)}`);
     }
   }
+  if (isDeep && 'postgres' in database) console.error(DEEP_FOR_POSTGRES);
   if (failures > 0) {
     throw new OperatorError(failures === 1 ? 'One check failed.' : `${failures} checks failed.`);
   }
 }
 
-async function checkPlants(signal: AbortSignal): Promise<string> {
-  const file = sqliteFile(
-    'pg_amcheck --install-missing --table=plants "$DATABASE_URL"  # as a superuser',
-  );
+async function checkPlants(file: string, signal: AbortSignal): Promise<string> {
   if (!existsSync(file)) return 'there are none';
   await checkSqlite(file, signal);
   return 'the integrity check found no fault';

@@ -34,11 +34,12 @@ describe('check', () => {
     const empty = await plantStore(['check'], environment);
     const tables = await server.execute("SELECT FROM pg_class WHERE relname LIKE 'plants%'");
     await plantStore(['import'], environment);
-    const made = await plantStore(['check'], environment);
+    const made = await plantStore(['check', '--deep'], environment);
     await server.remove();
 
     expect(empty.stdout).toContain('which has no table plants: the service will create it');
     expect(tables).toEqual([]);
+    expect([made.code, made.stderr]).toEqual([0, expect.stringMatching(/ {2}pg_amcheck .*\n$/)]);
     expect(made.stdout).toMatch(/^ok {6}store: PostgreSQL at .*, the store [-0-9a-f]{36}$/m);
   });
 });
