@@ -22,8 +22,8 @@ export function withTrialToken(settings: Settings): { settings: Settings; trialT
 export async function printTrial(app: NestFastifyApplication, token: string): Promise<void> {
   // A service that is not ready would refuse the creation.
   while (!app.get(Readiness).isReady()) await sleep(500, undefined, { ref: false });
-  // The id comes from the clock, so that each start prints a new one.
-  const body = JSON.stringify({ id: Date.now(), name: 'Fern', tag: 'shade' });
+  // The shell takes the id from the clock, so that the line can be pasted again.
+  const body = `{"id":'$(date +%s)',"name":"Fern","tag":"shade"}`;
   console.error(
     `\nNo AUTH_* variable is set. This token is valid until the service stops. Try it:\n`,
   );
