@@ -2,17 +2,20 @@ import './server/settings/versions';
 import { setFlagsFromString } from 'node:v8';
 import { Logger } from '@nestjs/common';
 import { createApplication } from './app.module';
+import { withTrialToken } from './plants/program';
 import { describeForOperator, readEnvironment } from './server/settings/environment';
 import { listen } from './server/edge/listen';
 import { closeOnSignal } from './server/edge/shutdown';
-import { printTrial, withTrialToken } from './server/settings/trial';
+import { printTrial } from './server/settings/trial';
 
 /** Runs the service as the environment configures it. */
 async function main(): Promise<void> {
   // Without it, V8 puts what each request needs into the old generation in some starts (pretenuring):
   // seen in 5 of 13 starts on Node.js 26.10, with a quarter more processor time and 65 MiB more memory.
   setFlagsFromString('--no-allocation-site-pretenuring');
-  const { settings, trialToken } = withTrialToken(readEnvironment(process.env));
+  const given = readEnvironment(process.env);
+  const { auth, trialToken } = withTrialToken(given.auth);
+  const settings = { ...given, auth };
   const app = await createApplication(settings);
   closeOnSignal(app, settings, fail);
   await listen(app, settings);

@@ -106,6 +106,14 @@ export const DEFAULT_EXTRAS: PlantsModuleExtras = {
   isGlobal: false,
 };
 
+/** The defaults of options that the service has too. */
+export const DEFAULTS = { sqlite: 'data/plants.db', bodyLimit: 2 ** 20 };
+
+/** Whether nothing important may have a default. */
+export function isProduction({ NODE_ENV }: NodeJS.ProcessEnv): boolean {
+  return NODE_ENV?.trim() === 'production';
+}
+
 const OPTIONS = ['sqlite', 'postgres', 'auth', 'bodyLimit'];
 const EXTRAS = Object.keys(DEFAULT_EXTRAS);
 /** Each member of {@link PostgresOptions}. */

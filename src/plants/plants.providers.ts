@@ -1,9 +1,14 @@
 import { Logger } from '@nestjs/common';
-import type { AuthOptions } from './auth/auth.options';
-import { makeToken } from './auth/listed-token';
+import { type AuthOptions, withTrialToken } from './auth/auth.options';
 import { TokenVerifier } from './auth/token-verifier';
 import { openRepository } from './persistence/open-repository';
-import { checkOptions, type PlantsModuleExtras, type PlantsModuleOptions } from './plants.options';
+import {
+  checkOptions,
+  DEFAULTS,
+  isProduction,
+  type PlantsModuleExtras,
+  type PlantsModuleOptions,
+} from './plants.options';
 import type { PlantsRepository } from './plants.repository';
 
 /** The options of the host, checked, with a default for each that is missing. */
@@ -23,32 +28,27 @@ export interface ResolvedOptions {
  * @throws Error in production when they name no store or accept no token
  */
 export function resolveOptions(given: unknown, extras: PlantsModuleExtras): ResolvedOptions {
-  const { sqlite, postgres, auth, bodyLimit = 2 ** 20 } = checkOptions(given, extras);
-  if (sqlite === undefined && postgres === undefined && extras.repository === undefined) {
+  const { auth, postgres, ...others } = checkOptions(given, extras);
+  if (others.sqlite === undefined && postgres === undefined && extras.repository === undefined) {
     refuseInProduction('"sqlite", "postgres" or "repository" to say where plants are stored');
   }
   const needsAuth = auth === undefined && extras.guard === undefined;
   if (needsAuth) refuseInProduction('"auth" or "guard" to say who may create plants');
-  return {
-    bodyLimit,
-    auth: needsAuth ? { tokens: [makeTrialToken()] } : auth,
-    sqlite: sqlite ?? 'data/plants.db',
-    postgres,
-  };
+  return { ...DEFAULTS, ...others, postgres, auth: needsAuth ? makeTrialAuth() : auth };
 }
 
 /** @throws Error in production, where nothing important has a default */
 function refuseInProduction(missing: string): void {
-  if (process.env.NODE_ENV !== 'production') return;
+  if (!isProduction(process.env)) return;
   throw new Error(`PlantsModule: in production (NODE_ENV), set ${missing}.`);
 }
 
-function makeTrialToken(): string {
-  const token = makeToken();
+function makeTrialAuth(): AuthOptions {
+  const { auth, trialToken } = withTrialToken({});
   new Logger('PlantsModule').warn(
-    `Neither "auth" nor "guard" is set. This token is valid until shutdown: Bearer ${token}`,
+    `Neither "auth" nor "guard" is set. This token is valid until shutdown: Bearer ${trialToken}`,
   );
-  return token;
+  return auth;
 }
 
 /** @throws OptionError when the token file cannot be used */

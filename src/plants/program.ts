@@ -9,6 +9,7 @@ export {
   isAuthConfigured,
   type ServiceAuthOptions,
   validateAuthOptions,
+  withTrialToken,
 } from './auth/auth.options';
 export { BearerGuard, RequiredScope } from './auth/bearer.guard';
 export { identityOf, type RequestWithCaller, scopes } from './auth/caller';
@@ -34,11 +35,12 @@ export { SCHEMA_PREFIX } from './swagger-decorators';
 // Settings of the server are options of the module, with other names.
 export { FileFollower } from './auth/file-follower';
 export { findNearMatch } from './near-match';
+export { DEFAULTS, isProduction } from './plants.options';
 export { findUrlFault } from './persistence/postgres/postgres.url';
 export { describeUnusablePath } from './persistence/sqlite/sqlite.settings';
 
 // Commands write token files, and read plants by the rules of the route.
-export { formatListedToken, isTokenName, makeToken, parseTokenList } from './auth/listed-token';
+export { formatListedToken, isTokenName, parseTokenList } from './auth/listed-token';
 export { createToken, parseTokenFile } from './auth/token-file';
 export { parseCandidate, toNewPlant } from './new-plant';
 export { hasSameContent } from './plant';

@@ -1,6 +1,6 @@
 import { isLoopback } from '../http/loopback';
 import type { OptionFault } from '../errors/operator.error';
-import { parseTokenList } from './listed-token';
+import { makeToken, parseTokenList } from './listed-token';
 
 /** Which bearer tokens are accepted. The sources can be combined. */
 export interface AuthOptions {
@@ -83,4 +83,15 @@ export function isTrustworthyUrl(text: string): boolean {
 
 export function isAuthConfigured({ tokens = [], tokensFile, issuer }: AuthOptions): boolean {
   return tokens.length > 0 || tokensFile !== undefined || issuer !== undefined;
+}
+
+/**
+ * Lets a service be tried out: its options, with a random token when they accept none.
+ *
+ * @returns that token too, which is valid until the service stops
+ */
+export function withTrialToken<T extends AuthOptions>(auth: T): { auth: T; trialToken?: string } {
+  if (isAuthConfigured(auth)) return { auth };
+  const trialToken = makeToken();
+  return { auth: { ...auth, tokens: [trialToken] }, trialToken };
 }

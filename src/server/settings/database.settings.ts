@@ -1,4 +1,4 @@
-import { OperatorError, describeUnusablePath, findUrlFault } from '../../plants/program';
+import { DEFAULTS, OperatorError, describeUnusablePath, findUrlFault } from '../../plants/program';
 import { readSettingFile } from './env-file';
 
 type DatabaseUrl = { readonly sqlite: string } | { readonly postgres: string };
@@ -10,7 +10,7 @@ type DatabaseUrl = { readonly sqlite: string } | { readonly postgres: string };
 export type DatabaseSettings =
   DatabaseUrl | { readonly postgres: { readonly connectionString: string } };
 
-export const DEFAULT_DATABASE: DatabaseUrl = { sqlite: 'data/plants.db' };
+export const DEFAULT_DATABASE: DatabaseUrl = { sqlite: DEFAULTS.sqlite };
 
 /**
  * Reads `DATABASE_URL` or `DATABASE_URL_FILE`, and nothing else of an environment.

@@ -1,6 +1,7 @@
 import {
   describeFault,
   isAuthConfigured,
+  isProduction,
   OperatorError,
   OptionError,
   type ServiceAuthOptions,
@@ -37,7 +38,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     faults.push((error as Error).message);
   }
   const auth = readVariables(AUTH, environment, faults);
-  const { certificate, key, nodeEnv } = readVariables(OTHERS, environment, faults);
+  const { certificate, key } = readVariables(OTHERS, environment, faults);
   const tls = certificate && key ? { certificate, key } : undefined;
   const warnings = findMisspelled(environment, faults);
   if (hasShortToken(environment.AUTH_TOKENS ?? '')) {
@@ -57,7 +58,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   }
   // An invalid AUTH_TOKENS has been reported already.
   const hasTokens = isAuthConfigured(auth) || environment.AUTH_TOKENS?.trim();
-  if (nodeEnv === 'production' && !hasTokens) {
+  if (isProduction(environment) && !hasTokens) {
     faults.push(
       'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production',
     );

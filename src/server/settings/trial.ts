@@ -1,19 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { isAuthConfigured, makeToken } from '../../plants/program';
-import type { Settings } from './environment';
 import { Readiness } from '../watch/health';
-
-/**
- * Adds a random token to settings that accept none, so that the service can be tried out.
- *
- * @returns the token too, if one was made
- */
-export function withTrialToken(settings: Settings): { settings: Settings; trialToken?: string } {
-  if (isAuthConfigured(settings.auth)) return { settings };
-  const trialToken = makeToken();
-  return { settings: { ...settings, auth: { tokens: [trialToken] } }, trialToken };
-}
 
 /**
  * Prints a line to paste into a POSIX shell that creates a plant, once the service is ready for it. The

@@ -1,4 +1,4 @@
-import { findNearMatch } from '../../plants/program';
+import { DEFAULTS, findNearMatch } from '../../plants/program';
 import type { Parser } from './variable-parsers';
 import * as parsers from './variable-parsers';
 
@@ -23,7 +23,7 @@ export const SETTINGS = {
   port: variable('PORT', parsers.port, 3000),
   /** For health and metrics too; undefined for no such port. */
   healthPort: variable('HEALTH_PORT', parsers.port),
-  bodyLimit: variable('BODY_LIMIT', parsers.size, 2 ** 20),
+  bodyLimit: variable('BODY_LIMIT', parsers.size, DEFAULTS.bodyLimit),
   /** Of the header section of a request, request line included. */
   headersLimit: variable('HEADERS_LIMIT', parsers.size, 2 ** 14),
   maxConnections: variable('MAX_CONNECTIONS', parsers.connections, 4096),
