@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { checkSqlite, copySqlite } from '../plants/program';
+import { databaseVariable } from '../server/settings/database.settings';
 import { withInterrupts } from './interrupt';
 import { sizeOf, writeNewFile } from './new-file';
 import { Progress } from './progress';
@@ -20,7 +21,7 @@ export function addBackup(program: Command): void {
 
 async function backUp(path: string, signal: AbortSignal): Promise<void> {
   const source = sqliteFile(`pg_dump --format=custom --file=${path} "$DATABASE_URL"`);
-  const size = sizeOf(source, 'Set DATABASE_URL to the store to copy.');
+  const size = sizeOf(source, `Set ${databaseVariable(process.env)} to the store to copy.`);
   await writeNewFile(path, async (draft) => {
     const progress = new Progress('MiB');
     const timer = setInterval(() => {

@@ -8,7 +8,7 @@ import {
   PlantStoreError,
   UsageError,
 } from '../plants/program';
-import { readDatabase } from '../server/settings/database.settings';
+import { databaseVariable, readDatabase } from '../server/settings/database.settings';
 import { sizeOf } from './new-file';
 
 /**
@@ -25,7 +25,7 @@ export async function withRepository(
   Logger.overrideLogger(false);
   const { sqlite, postgres } = { sqlite: '', postgres: undefined, ...readDatabase(process.env) };
   if (postgres === undefined && file === 'exists') {
-    sizeOf(resolve(sqlite), 'Set DATABASE_URL to a store that exists.');
+    sizeOf(resolve(sqlite), `Set ${databaseVariable(process.env)} to a store that exists.`);
   }
   const repository = await openRepository(sqlite, postgres);
   try {

@@ -1,16 +1,18 @@
-import { DEFAULTS, OperatorError, describeUnusablePath, findUrlFault } from '../../plants/program';
+import { OperatorError, describeUnusablePath, findUrlFault } from '../../plants/program';
 import { readSettingFile } from './env-file';
+import { OTHERS, readVariables } from './variables';
 
 type DatabaseUrl = { readonly sqlite: string } | { readonly postgres: string };
 
-/**
- * Where the plants are: a SQLite file, or the connection URL of a PostgreSQL database. A URL in a file is
- * read again whenever it is asked for, because it may have been replaced.
- */
+/** Where the plants are: a SQLite file, or the connection URL of a PostgreSQL database. */
 export type DatabaseSettings =
   DatabaseUrl | { readonly postgres: { readonly connectionString: string } };
 
-export const DEFAULT_DATABASE: DatabaseUrl = { sqlite: DEFAULTS.sqlite };
+/** The name of the variable that says where the plants are. */
+export function databaseVariable(environment: NodeJS.ProcessEnv): string {
+  const { databaseUrl, databaseUrlFile } = OTHERS;
+  return (environment[databaseUrlFile.name]?.trim() ? databaseUrlFile : databaseUrl).name;
+}
 
 /**
  * Reads `DATABASE_URL` or `DATABASE_URL_FILE`, and nothing else of an environment.
@@ -18,16 +20,19 @@ export const DEFAULT_DATABASE: DatabaseUrl = { sqlite: DEFAULTS.sqlite };
  * @throws OperatorError when it is invalid; the message never shows a secret
  */
 export function readDatabase(environment: NodeJS.ProcessEnv): DatabaseSettings {
-  const url = environment.DATABASE_URL?.trim();
-  const file = environment.DATABASE_URL_FILE?.trim();
-  if (!file) return url ? parseDatabaseUrl(url, 'DATABASE_URL') : DEFAULT_DATABASE;
-  if (url) throw new OperatorError('DATABASE_URL_FILE and DATABASE_URL must not both be set');
+  const { databaseUrl, databaseUrlFile: file } = readVariables(OTHERS, environment, []);
+  if (file === undefined) return parseDatabaseUrl(databaseUrl, 'DATABASE_URL');
+  if (environment.DATABASE_URL?.trim()) {
+    throw new OperatorError('DATABASE_URL_FILE and DATABASE_URL must not both be set');
+  }
   const readFile = (): DatabaseUrl =>
     parseDatabaseUrl(readSettingFile(file, 'DATABASE_URL_FILE').trim(), 'DATABASE_URL_FILE');
   const database = readFile();
   if ('sqlite' in database) return database;
   return {
     postgres: {
+      // A getter, because the settings are read again after each fault, and the file may have been
+      // replaced meanwhile. The driver takes a function for the password alone.
       get connectionString() {
         const present = readFile();
         if ('postgres' in present) return present.postgres;

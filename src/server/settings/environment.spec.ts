@@ -5,7 +5,7 @@ import { readEnvironment, type Settings } from './environment';
 import { OperatorError } from '../../plants/program';
 
 const ISSUER = { AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' };
-const AUTH = { tokens: [], issuer: ISSUER.AUTH_ISSUER, audience: ['plants'] };
+const AUTH = { issuer: ISSUER.AUTH_ISSUER, audience: ['plants'] };
 const DIGEST = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad';
 
 function errorOf(environment: NodeJS.ProcessEnv): string {
@@ -25,7 +25,7 @@ describe('readEnvironment', () => {
       port: 3000,
       healthPort: undefined,
       database: { sqlite: 'data/plants.db' },
-      auth: { tokens: [] },
+      auth: {},
       tls: undefined,
       bodyLimit: 1_048_576,
       headersLimit: 16_384,
@@ -89,7 +89,7 @@ describe('readEnvironment', () => {
     [{ LOG_LEVEL: 'Debug' }, { logLevel: 'debug' }],
     [{ ACCESS_LOG: 'TRUE' }, { accessLog: true }],
     [{ DOCS: 'false' }, { docs: false }],
-    [{ AUTH_TOKENS_FILE: 'tokens.txt' }, { auth: { tokens: [], tokensFile: 'tokens.txt' } }],
+    [{ AUTH_TOKENS_FILE: 'tokens.txt' }, { auth: { tokensFile: 'tokens.txt' } }],
     [{ ...ISSUER, AUTH_SCOPE: 'a b' }, { auth: { ...AUTH, scope: 'a b' } }],
     [{ ...ISSUER, AUTH_SCOPE_METRICS: 'c' }, { auth: { ...AUTH, metricsScope: 'c' } }],
     [{ ...ISSUER, AUTH_JWKS_URL: 'http://[::1]' }, { auth: { ...AUTH, jwksUrl: 'http://[::1]' } }],

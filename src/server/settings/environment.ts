@@ -7,7 +7,7 @@ import {
   type ServiceAuthOptions,
   validateAuthOptions,
 } from '../../plants/program';
-import { DEFAULT_DATABASE, type DatabaseSettings, readDatabase } from './database.settings';
+import { type DatabaseSettings, databaseVariable, readDatabase } from './database.settings';
 import type { TlsFiles } from '../edge/tls';
 import { hasShortToken } from './variable-parsers';
 import { AUTH, findMisspelled, OTHERS, readVariables, SETTINGS, type Values } from './variables';
@@ -31,7 +31,7 @@ export interface Settings extends Values<typeof SETTINGS> {
 export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const faults: string[] = [];
   const settings = readVariables(SETTINGS, environment, faults);
-  let database: DatabaseSettings = DEFAULT_DATABASE;
+  let database: DatabaseSettings | undefined;
   try {
     database = readDatabase(environment);
   } catch (error) {
@@ -63,19 +63,15 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
       'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production',
     );
   }
-  if (faults.length > 0) throw new OperatorError(faults.join('\n'));
+  if (faults.length > 0 || !database) throw new OperatorError(faults.join('\n'));
   return Object.freeze({ ...settings, database, auth, tls, warnings });
 }
 
-/** The variables that set options of the module. */
-const VARIABLES: Readonly<Record<string, string>> = {
-  sqlite: OTHERS.databaseUrl.name,
-  postgres: OTHERS.databaseUrl.name,
-  ...Object.fromEntries(Object.entries(AUTH).map(([key, { name }]) => [`auth.${key}`, name])),
-};
-
+/** The variable that sets an option of the module. */
 function variableOf(option: string): string {
-  return VARIABLES[option] ?? option;
+  const auth: Partial<Record<string, { readonly name: string }>> = AUTH;
+  // The other options that can be at fault say where the plants are.
+  return auth[option.replace('auth.', '')]?.name ?? databaseVariable(process.env);
 }
 
 /** What an operator is shown of an error: a sentence, or all of an error of the program. */

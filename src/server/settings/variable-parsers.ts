@@ -106,7 +106,7 @@ const list = (what: string, isValid: (member: string) => boolean): Parser<readon
     const members = membersOf(text);
     const invalid = members.find((member) => !isValid(member));
     if (invalid !== undefined) throw new Error(`"${invalid}" does not belong in a list of ${what}`);
-    return members.length > 0 ? members : undefined;
+    return members.length > 0 || text === '' ? members : undefined;
   },
 });
 
