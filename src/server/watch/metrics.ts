@@ -18,9 +18,6 @@ const DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
 /** The labels of requests that reached no route. A client must not choose a label. */
 const UNMATCHED = { method: 'any', route: 'none' };
 
-/** Default metrics whose names break Prometheus' own rules: gauges as totals, and types in a name. */
-const MISNAMED = /^nodejs_(active_\w+_total|eventloop_utilization_\w+)$/;
-
 /** The metrics of the service, for Prometheus. */
 @Injectable()
 export class Metrics {
@@ -59,11 +56,7 @@ export class Metrics {
   });
 
   constructor(plants: PlantsRepository) {
-    // Samples of the event loop's utilization serve only metrics that are removed below.
-    collectDefaultMetrics({ register: this.registry, eventLoopUtilizationTimeout: 3_600_000 });
-    for (const { name } of this.registry.getMetricsAsArray()) {
-      if (MISNAMED.test(name)) this.registry.removeSingleMetric(name);
-    }
+    collectDefaultMetrics({ register: this.registry });
     // A counter that begins at its first event has no increase from zero.
     for (const { error, outcome } of Object.values<CatalogueEntry>(errorCatalogue)) {
       this.errors.inc({ error }, 0);
