@@ -7,15 +7,11 @@ import { SonicBoom } from 'sonic-boom';
  * anything else.
  *
  * @param level a level of pino
- * @param output another one than the standard output, for a test
  */
-export function createLogger(
-  level: string,
-  output: DestinationStream & { readonly isTTY?: boolean } = process.stdout,
-): Logger {
-  if (!output.isTTY) return pino({ level }, output === process.stdout ? standardOutput() : output);
+export function createLogger(level: string): Logger {
+  if (!process.stdout.isTTY) return pino({ level }, standardOutput());
   const write = (line: string): void => {
-    output.write(formatForTerminal(line));
+    process.stdout.write(formatForTerminal(line));
   };
   return pino({ level }, { write });
 }
@@ -66,8 +62,9 @@ let shared: DestinationStream | undefined;
 /**
  * The standard output of the process, written asynchronously. The service goes on when it cannot be
  * written, because the disk is full or its reader does not read. Up to 16 MiB of lines wait, and later
- * ones are dropped. `pino.destination` would write what waits at the exit of the process, which then
- * never ends if the reader has stalled.
+ * ones are dropped. With `pino.destination` the process would never end: what waits is written at the
+ * exit, and tried again after each error. Its option `retryEAGAIN` decides about neither a full disk nor
+ * a pipe whose reader has stalled.
  */
 function standardOutput(): DestinationStream {
   if (shared !== undefined) return shared;
