@@ -1,10 +1,9 @@
-import { type Command, Option } from 'commander';
-import { UsageError } from '../plants/program';
+import type { Command } from 'commander';
 import { addEnvFile } from '../server/settings/env-file';
 
 /** `plant-store serve`, or `plant-store` alone: runs the service as the environment configures it. */
 export function addServe(program: Command): void {
-  const command = program
+  program
     .command('serve')
     .summary('run the service; this is the default command')
     .description('Runs the service as the environment configures it.')
@@ -16,10 +15,4 @@ export function addServe(program: Command): void {
       if (envFile !== undefined) addEnvFile(envFile, process.env);
       await import('../main.js');
     });
-  for (const name of ['PORT', 'HOST']) {
-    const option = new Option(`--${name.toLowerCase()} [value]`).hideHelp();
-    command.addOption(option).on(`option:${option.name()}`, () => {
-      throw new UsageError(`Set the environment variable ${name} instead.`);
-    });
-  }
 }

@@ -33,9 +33,7 @@ describe('the command line', () => {
   const expires = '--expires must be a number of hours or days, such as 12h or 90d.';
 
   it.each([
-    ['serve --port 1', 'Set the environment variable PORT instead.'],
-    ['serve --host', 'Set the environment variable HOST instead.'],
-    ['--port 1', 'Set the environment variable PORT instead.'],
+    ['--port 1', `error: unknown option '--port'\n${help}`],
     ['serve --level 1', `error: unknown option '--level'\n${help}`],
     ['sevre', `error: unknown command 'sevre'\n(Did you mean serve?)\n${help}`],
     ['frob', `error: unknown command 'frob'\n${help}`],
