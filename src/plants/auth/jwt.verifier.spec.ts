@@ -8,8 +8,7 @@ let provider: OpenIdProvider;
 let verifier: JwtVerifier;
 beforeAll(async () => {
   provider = await OpenIdProvider.start(makeKey('EdDSA'));
-  const cacheSize = 1;
-  verifier = new JwtVerifier({ issuer: provider.issuer, audience: AUDIENCE }, cacheSize);
+  verifier = new JwtVerifier({ issuer: provider.issuer, audience: AUDIENCE });
   await verifier.keys.start();
   // Nothing is cached before the keys are there.
   await verify(await provider.accessToken());
@@ -22,15 +21,11 @@ afterAll(async () => {
 /** With a new string each time, as in a request. What is cached gives the same object again. */
 const verify = (token: string) => verifier.verify(new BearerToken(Buffer.from(token).toString()));
 
-it('a JWT that was accepted is cached until another one is, and is not displaced by refused ones', async () => {
+it('a JWT that was accepted is cached, and one that was refused is not', async () => {
   const refused = await provider.accessToken({ redraft: ({ payload }) => (payload.aud = 'other') });
   const token = await provider.accessToken();
   const verified = await verify(token);
 
-  await expect(verify(refused)).rejects.toThrow();
-  await expect(verify(`${token.slice(0, -10)}${'A'.repeat(10)}`)).rejects.toThrow();
+  for (let count = 0; count < 2; count++) await expect(verify(refused)).rejects.toThrow();
   expect(await verify(token)).toBe(verified);
-
-  await verify(await provider.accessToken());
-  expect(await verify(token)).not.toBe(verified);
 });

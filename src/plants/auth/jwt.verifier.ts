@@ -23,6 +23,8 @@ const CLOCK_TOLERANCE = 10;
 const COMPACT_JWS = /^(?!77u_)[\w-]+\.(?!77u_)[\w-]+\.[\w-]+$/;
 /** Claims of ID tokens and logout tokens that access tokens do not have. */
 const NON_ACCESS_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'];
+/** How many accepted tokens are cached. The least recently used go first. */
+const REMEMBERED = 10_000;
 
 interface AcceptedToken extends Grant {
   /** In milliseconds since 1970. */
@@ -37,15 +39,10 @@ interface AcceptedToken extends Grant {
  */
 export class JwtVerifier {
   readonly keys: IssuerKeys;
-  private readonly accepted: LruMap<AcceptedToken>;
+  private readonly accepted = new LruMap<AcceptedToken>(REMEMBERED);
 
-  /** @param cacheSize how many accepted tokens are cached; the least recently used go first */
-  constructor(
-    private readonly options: JwtOptions,
-    cacheSize = 10_000,
-  ) {
+  constructor(private readonly options: JwtOptions) {
     this.keys = new IssuerKeys(options.issuer, options.jwksUrl);
-    this.accepted = new LruMap(cacheSize);
   }
 
   /**
