@@ -16,7 +16,7 @@ import { NewPlantDto, newPlantExamples, PlantDto, plantExamples } from './dto/pl
 import { ReadsBody } from './host/own-body';
 import { ErrorFilter } from './http/error.filter';
 import { HttpContext } from './http/request';
-import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IdempotencyKey } from './idempotency-key';
+import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IdempotencyKey, KEY_FIELD } from './idempotency-key';
 import { NewPlantPipe } from './new-plant.pipe';
 import { PlantsService } from './plants.service';
 import {
@@ -48,9 +48,6 @@ interface HostResponse {
   header(name: string, value: string): unknown;
 }
 
-/** What an {@link IdempotencyKey} may be: 1 to 255 characters as they are, or in quotation marks. */
-const KEY_PATTERN = '^(?:[!#-+\\--~]{1,255}|"(?:[!#-\\[\\]-~]|\\\\["\\\\]){1,255}")$';
-
 /** `POST /plants`: specification, "Create plant". */
 @Controller('plants')
 @UseGuards(PlantsGuard)
@@ -77,7 +74,7 @@ export class PlantsController {
     description:
       'Makes the creation safe to repeat: a repetition by the same caller, with the same key and the same plant, is answered like the first. Choose a new key for each plant, of 1 to 255 visible ASCII characters, as they are or as a quoted string of RFC 9651.',
     // Without an example, which Swagger UI would send with every request.
-    schema: { type: 'string', minLength: 1, maxLength: 512, pattern: KEY_PATTERN },
+    schema: { type: 'string', minLength: 1, maxLength: 512, pattern: KEY_FIELD.source },
   })
   @ApiOkResponse({
     description: 'Plant response',
