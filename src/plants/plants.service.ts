@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import type { Caller } from './auth/caller';
-import { NewPlantDto } from './dto/plant.dto';
 import { IdempotencyKeyReusedError, IdTakenError } from './errors/errors';
 import { digestIdempotencyKey } from './idempotency-key';
 import { toNewPlant } from './new-plant';
@@ -46,9 +45,9 @@ export class PlantsService {
     plant: Plant,
     { idempotencyKey, caller }: CreationOptions = {},
   ): Promise<CreatedPlant> {
-    // The pipe has validated a NewPlantDto. Anything else is a caller's own object, which may have
-    // an id of more than 64 bits, and may change before it is stored.
-    const newPlant = plant instanceof NewPlantDto ? plant : toNewPlant(plant);
+    // A copy that keeps the rules: a caller in process may give an id of more than 64 bits, or change
+    // its object before it is stored. For the route, whose pipe has judged the plant, that costs little.
+    const newPlant = toNewPlant(plant);
     const key =
       idempotencyKey === undefined ? undefined : digestIdempotencyKey(idempotencyKey, caller);
     const insertion = await this.plants.insert(newPlant, key);
