@@ -21,8 +21,6 @@ export function readBody(
   const source = bodyOf(message);
   removeMarks(message);
   return new Promise((resolve, reject) => {
-    // Not to wait for a body that its head announces as too large.
-    if (Number(message.headers['content-length'] ?? 0) > limit) throw new BodyTooLargeError(limit);
     const chunks: Buffer[] = [];
     let size = 0;
     const receive = (chunk: Buffer): void => {

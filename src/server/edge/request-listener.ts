@@ -43,6 +43,7 @@ function checkHead(request: IncomingMessage, bodyLimit: number): PlantStoreError
   request.url = target;
 
   const { headers } = request;
+  // Before a guard asks for the body with 100 Continue. What arrives of a body is counted later.
   if (isCreation(request) && Number(headers['content-length'] ?? 0) > bodyLimit) {
     return new BodyTooLargeError(bodyLimit);
   }
