@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Logger } from '@nestjs/common';
 import { errorCatalogue, PlantsRepository } from '../../src/plants';
 import { TestApplication } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
@@ -42,12 +41,15 @@ describe('a store that throws an unexpected error', () => {
     const failure = new Error('a secret of the inside');
     const store = application.app.get(PlantsRepository, { strict: false });
     jest.spyOn(store, 'insert').mockRejectedValue(failure);
-    const log = jest.spyOn(Logger.prototype, 'error').mockReturnValue();
+    const [other, error] = [jest.fn(), jest.fn()];
+    application.app.useLogger({ log: other, warn: other, error });
 
     const response = await application.post('{"id":1,"name":"Fern"}');
 
     expect(response.json()).toEqual(errorBodies.internal);
     const requestId: unknown = expect.any(String);
-    expect(log.mock.calls).toEqual([[failure, expect.stringMatching(/^50000 /), { requestId }]]);
+    expect(error.mock.calls).toEqual([
+      [failure, expect.stringMatching(/^50000 /), { requestId }, 'Errors'],
+    ]);
   });
 });

@@ -108,36 +108,29 @@ describe('the guard, on the wire,', () => {
     expect(seen.refused).toBeGreaterThan(100);
   });
 
-  it.each<[number, number, string[]]>([
-    [401, 40100, ['POST /plants', 'POST /%70lants', 'POST /%70%6C%61%6e%74%73', 'POST /plants?']],
-    [401, 40100, ['POST http://localhost/plants', 'POST http://elsewhere/plants']],
-    [401, 40100, [`POST /plants?access_token=${TOKEN}`]],
-    [401, 40100, [`POST /plants?authorization=Bearer%20${TOKEN}`]],
-    [404, 40400, ['POST ///plants', 'POST /plants//', 'POST /%2fplants', 'POST /%2570lants']],
-    [404, 40400, ['POST /./plants', 'POST /health/../plants', 'POST /health/%2e%2e/plants']],
-    [404, 40400, ['POST /health/..;/plants', 'POST /plants/.', 'POST /plants%00']],
-    [404, 40400, ['POST /plants%20', 'POST /plants.json']],
-  ])('answers %i %s without a token by any of %j', async (status, error, lines) => {
-    for (const line of lines) {
-      expect([line, ...(await answerTo(line, []))]).toEqual([line, status, error]);
-    }
+  // routes.e2e-spec.ts has paths that lead nowhere.
+  it.each([
+    ...['/plants', '/%70lants', '/%70%6C%61%6e%74%73', '/plants?', 'http://elsewhere/plants'],
+    ...[`/plants?access_token=${TOKEN}`, `/plants?authorization=Bearer%20${TOKEN}`],
+  ])('answers 401 without a token by POST %s', async (target) => {
+    expect(await answerTo(`POST ${target}`, [])).toEqual([401, 40100]);
   });
 
-  it.each([
-    ...['X-HTTP-Method-Override: POST', 'X-HTTP-Method: POST', 'X-Method-Override: POST'],
-    ...['X-Original-URL: /plants', 'X-Rewrite-URL: /plants', 'X-Forwarded-Prefix: /plants'],
-  ])('reads neither method nor path from %s', async (field) => {
-    expect(await answerTo('GET /plants', [field])).toEqual([405, 40500]);
-    expect(await answerTo('POST /docs', [field])).toEqual([405, 40500]);
+  it('reads neither method nor path from other fields', async () => {
+    const fields = ['X-HTTP-Method-Override: POST', 'X-Original-URL: /plants'];
+
+    expect(await answerTo('GET /plants', fields)).toEqual([405, 40500]);
+    expect(await answerTo('POST /docs', fields)).toEqual([405, 40500]);
   });
 
-  it.each([
-    ...[`X-Access-Token: ${TOKEN}`, `X-Auth-Token: ${TOKEN}`, `X-Api-Key: ${TOKEN}`],
-    ...[`Cookie: access_token=${TOKEN}; Authorization=Bearer ${TOKEN}`, 'X-Forwarded-User: admin'],
-    ...[`Proxy-Authorization: Bearer ${TOKEN}`, `X-Forwarded-Authorization: Bearer ${TOKEN}`],
-    `Sec-WebSocket-Protocol: Bearer, ${TOKEN}`,
-  ])('reads no token and no caller from %s', async (field) => {
-    expect(await answerTo('POST /plants', [field])).toEqual([401, 40100]);
+  it('reads no token and no caller from other fields', async () => {
+    const fields = [
+      ...[`X-Access-Token: ${TOKEN}`, `X-Auth-Token: ${TOKEN}`, `X-Api-Key: ${TOKEN}`],
+      ...[`Proxy-Authorization: Bearer ${TOKEN}`, `X-Forwarded-Authorization: Bearer ${TOKEN}`],
+      ...[`Cookie: access_token=${TOKEN}`, 'X-Forwarded-User: admin'],
+    ];
+
+    expect(await answerTo('POST /plants', fields)).toEqual([401, 40100]);
   });
 
   it('reads no token from a trailer', async () => {
@@ -166,9 +159,7 @@ describe('the bearer token of a request', () => {
     ['has a digest with another last digit', 'Bearer guess', errorBodies.invalidToken],
     ['is the digest itself', `Bearer ${hashToken(TOKEN)}`, errorBodies.invalidToken],
     ['is empty', 'Bearer', errorBodies.malformedCredentials],
-    ['is in a list', `Bearer ${TOKEN}, Bearer ${TOKEN}`, errorBodies.malformedCredentials],
     ['is sent twice', [`Bearer ${TOKEN}`, `Bearer ${TOKEN}`], errorBodies.malformedCredentials],
-    ['is one of two', ['Basic YTpi', `Bearer ${TOKEN}`], errorBodies.malformedCredentials],
   ])('is refused when it %s', async (_when, authorization, expected) => {
     const response = await application.post(FERN, { authorization });
 
@@ -181,10 +172,10 @@ describe('the bearer token of a request', () => {
   it.each([
     ['not JSON', '{', 'application/json'],
     ['of a malformed media type', '{}', '@@@'],
-    ['a plant', `{"id":0,"name":"Fern","access_token":"${TOKEN}"}`, 'application/json'],
     ['a form', `access_token=${TOKEN}`, 'application/x-www-form-urlencoded'],
-  ])('is checked before a body that is %s', async (_what, body, type) => {
-    const headers = { authorization: undefined, 'content-type': type };
+  ])('is checked before the key, and before a body that is %s', async (_what, body, type) => {
+    const fields = { 'content-type': type, 'idempotency-key': 'a b' };
+    const headers = { authorization: undefined, ...fields };
     const response = await application.post(body, headers);
 
     expect(response.json()).toEqual(errorBodies.missingCredentials);
