@@ -11,8 +11,6 @@ import { TABLE } from './postgres-statements';
 describe('The repository on PostgreSQL, at an address that leads elsewhere', () => {
   let server: PostgresServer;
   let other: PostgresServer;
-  let primary: PostgresServer | undefined;
-  let standby: PostgresServer;
   let proxy: Proxy;
   let repository: CommittingPlantsRepository;
   const { errors } = useLog();
@@ -26,8 +24,6 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
   afterEach(async () => {
     await repository.onApplicationShutdown();
     await proxy.stop();
-    if (primary) await Promise.all([primary.remove(), standby.remove()]);
-    primary = undefined;
     for (const each of [server, other]) {
       await each.execute('DROP TABLE IF EXISTS plants, plants_migrations');
     }
@@ -43,16 +39,6 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
   async function identityOf(each: PostgresServer): Promise<string> {
     const [row] = await each.execute('SELECT identity FROM plants_migrations');
     return String(row?.identity);
-  }
-
-  /** Opens the store, with one plant, on a primary that has a standby. */
-  async function openOnPair(): Promise<void> {
-    primary = await PostgresServer.make();
-    standby = await primary.startStandby();
-    await repository.onApplicationShutdown();
-    proxy.lead(primary.port);
-    repository = await openRepository('', proxy.url);
-    await insert(1n);
   }
 
   async function expectRefusal(reason: string): Promise<void> {
@@ -98,18 +84,6 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
     await expectRecovery();
   });
 
-  it('does not use a standby, and uses it once it is promoted', async () => {
-    await openOnPair();
-    proxy.lead(standby.port);
-    proxy.cut();
-
-    await expectRefusal('the server is a standby, or read-only: name the primary');
-    await standby.execute('SELECT pg_promote()');
-    await until(() => repository.isReady());
-
-    expect([await insert(1n), await insert(2n)]).toEqual(['taken', 'created']);
-  });
-
   it('notices by a new session, though the present ones are in the store', async () => {
     await insert(1n);
     const lock = new Client(server.url());
@@ -126,48 +100,50 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
     await expectRecovery();
   });
 
-  describe('of a server that falls silent', () => {
+  it('answers all creations in time when the server falls silent, and is ready when it answers again', async () => {
     const outcomes = new Map<bigint, unknown>();
-    beforeEach(async () => {
-      await openOnPair();
-      outcomes.clear();
-      proxy.silence();
-    });
-
-    function begin(id: bigint): void {
+    const begin = (id: bigint): void => {
       void outcomeOf(id).then((outcome) => outcomes.set(id, outcome));
-    }
+    };
+    proxy.silence();
 
-    it('answers all creations in time, and is ready when that server answers again', async () => {
-      begin(2n);
-      // Its batch has begun, so the next one waits behind it.
-      await new Promise(setImmediate);
-      begin(3n);
-      await until(() => !repository.isReady());
-      begin(4n);
+    begin(2n);
+    // Its batch has begun, so the next one waits behind it.
+    await new Promise(setImmediate);
+    begin(3n);
+    await until(() => !repository.isReady());
+    begin(4n);
 
-      await until(() => outcomes.size === 1);
-      expect(outcomes.get(4n)).toBeInstanceOf(UnavailableError);
-      await until(() => outcomes.size === 3);
-      expect(outcomes.get(2n)).toBeInstanceOf(OutcomeUnknownError);
-      expect(outcomes.get(3n)).toBeInstanceOf(UnavailableError);
-      expect(errors()[0]).toContain('the server did not answer a statement within the time limit');
+    await until(() => outcomes.size === 1);
+    expect(outcomes.get(4n)).toBeInstanceOf(UnavailableError);
+    await until(() => outcomes.size === 3);
+    expect(outcomes.get(2n)).toBeInstanceOf(OutcomeUnknownError);
+    expect(outcomes.get(3n)).toBeInstanceOf(UnavailableError);
+    expect(errors()[0]).toContain('the server did not answer a statement within the time limit');
 
-      proxy.resume();
-      await until(() => repository.isReady());
-      expect(await insert(5n)).toBe('created');
-    });
+    proxy.resume();
+    await until(() => repository.isReady());
+    expect(await insert(5n)).toBe('created');
+  });
 
-    it('is not ready though a single creation waits, and uses the server that takes over', async () => {
-      begin(2n);
-      await until(() => !repository.isReady());
-      await standby.execute('SELECT pg_promote()');
-      proxy.lead(standby.port);
+  it('does not use a standby in the place of a server that falls silent, until it is promoted', async () => {
+    const primary = await PostgresServer.make();
+    const standby = await primary.startStandby();
+    await repository.onApplicationShutdown();
+    proxy.lead(primary.port);
+    repository = await openRepository('', proxy.url);
+    await insert(1n);
+    proxy.silence();
+    const outcome = outcomeOf(2n);
+    await until(() => !repository.isReady());
+    proxy.lead(standby.port);
 
-      await until(() => repository.isReady());
+    await expectRefusal('the server is a standby, or read-only: name the primary');
+    expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
+    await standby.execute('SELECT pg_promote()');
+    await until(() => repository.isReady());
 
-      expect(outcomes.get(2n)).toBeInstanceOf(OutcomeUnknownError);
-      expect([await insert(1n), await insert(2n)]).toEqual(['taken', 'created']);
-    });
+    expect([await insert(1n), await insert(2n)]).toEqual(['taken', 'created']);
+    await Promise.all([primary.remove(), standby.remove()]);
   });
 });
