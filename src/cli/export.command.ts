@@ -1,7 +1,7 @@
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
-import { pagesOf, type Plant } from '../plants/program';
+import { contentOf, pagesOf, type Plant } from '../plants/program';
 import { withInterrupts } from './interrupt';
 import { writeNewFile } from './new-file';
 import { Progress } from './progress';
@@ -43,6 +43,6 @@ async function exportTo(file = '-', signal: AbortSignal): Promise<void> {
 }
 
 /** An id beyond 2^53 is no number of JavaScript. */
-function toLine({ id, name, tag }: Plant): string {
-  return `{"id":${id},${JSON.stringify({ name, tag }).slice(1)}\n`;
+function toLine(plant: Plant): string {
+  return `{"id":${plant.id},${JSON.stringify(contentOf(plant)).slice(1)}\n`;
 }

@@ -85,9 +85,10 @@ function readBytes(bytes: Buffer): NewPlantCandidate {
 /** Reads a body that the host's parser has already parsed, so that ids above 2^53 may be rounded. */
 function readParsed(value: unknown, { headers }: IncomingMessage): NewPlantCandidate {
   if (headers['content-length'] === '0') throw new NotJsonError('The body is empty.');
-  const { id, name, tag } = candidateOf(value);
-  if (typeof id !== 'number' || !Number.isInteger(id)) return { id, name, tag };
-  if (Number.isSafeInteger(id)) return { id: BigInt(id), name, tag };
+  const candidate = candidateOf(value);
+  const { id } = candidate;
+  if (typeof id !== 'number' || !Number.isInteger(id)) return candidate;
+  if (Number.isSafeInteger(id)) return { ...candidate, id: BigInt(id) };
   throw new InvalidPlantError(
     'Not a NewPlant: id must be from -(2^53 - 1) to 2^53 - 1, because this server rounds larger numbers.',
   );

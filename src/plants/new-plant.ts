@@ -1,6 +1,6 @@
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
-import { compileRules } from './dto/compile-rules';
+import { compileRules, membersOf } from './dto/compile-rules';
 import { NewPlantDto } from './dto/plant.dto';
 import { InvalidPlantError, NotJsonError } from './errors/errors';
 import { exactId } from './json';
@@ -10,15 +10,15 @@ import type { Plant } from './plant';
 export type NewPlantCandidate = { readonly [Member in keyof Plant]?: unknown };
 
 /**
- * Reads a JSON text as a candidate, with its id exactly. Members that the contract does not name are
- * left out; of a member given twice the last one counts.
+ * Reads a JSON text as a candidate, with its id exactly. Of a member given twice the last one counts.
  *
  * @throws NotJsonError when the text is not JSON
  * @throws InvalidPlantError when it is not an object
  */
 export function parseCandidate(text: string): NewPlantCandidate {
-  const { id, name, tag } = candidateOf(parseJson(text));
-  return { id: typeof id === 'number' ? exactId(id, text) : id, name, tag };
+  const candidate = candidateOf(parseJson(text));
+  const { id } = candidate;
+  return typeof id === 'number' ? Object.assign(candidate, { id: exactId(id, text) }) : candidate;
 }
 
 /** @throws InvalidPlantError when the value is not an object */
@@ -30,20 +30,25 @@ export function candidateOf(value: unknown): NewPlantCandidate {
 }
 
 /**
- * Copies the three members of a candidate that keeps the rules of {@link NewPlantDto}. class-validator
- * explains a refusal, in the words of the decorators.
+ * Copies the members of a candidate that keeps the rules of {@link NewPlantDto}, and leaves out those
+ * that it does not name. class-validator explains a refusal, in the words of the decorators.
  *
  * @throws InvalidPlantError naming each member at fault and why
  */
-export function toNewPlant({ id, name, tag }: NewPlantCandidate): NewPlantDto {
-  // What is checked is what is copied: members may be accessors.
-  const candidate = tag === undefined ? { id, name } : { id, name, tag };
-  if (keepsRules(candidate)) return Object.assign(new NewPlantDto(), candidate);
-  const errors = validateSync(plainToInstance(NewPlantDto, withoutDepth(candidate)));
+export function toNewPlant(candidate: NewPlantCandidate): NewPlantDto {
+  const plant: { -readonly [Member in keyof Plant]?: unknown } = new NewPlantDto();
+  for (const name of members) {
+    // What is checked is what is copied: members may be accessors.
+    const value = candidate[name];
+    if (value !== undefined) plant[name] = value;
+  }
+  if (keepsRules(plant)) return plant as NewPlantDto;
+  const errors = validateSync(plainToInstance(NewPlantDto, withoutDepth(plant)));
   const reasons = errors.flatMap(({ constraints = {} }) => Object.values(constraints));
   throw new InvalidPlantError(`Not a NewPlant: ${reasons.join('; ')}.`);
 }
 
+const members = membersOf(NewPlantDto);
 const keepsRules = compileRules(NewPlantDto);
 
 /** Replaces objects by empty ones: class-transformer would follow them to any depth. */

@@ -1,19 +1,21 @@
-/** A plant as it is stored. */
-export interface Plant {
-  /** Identification number, -2^63 to 2^63 - 1. */
-  readonly id: bigint;
+/** All of a plant but its id. */
+export interface PlantContent {
   /** The name, stored to the character; it may be empty. */
   readonly name: string;
   /** The type of the plant, stored to the character; absent when the plant has none. */
   readonly tag?: string | undefined;
 }
 
+/** A plant as it is stored. */
+export interface Plant extends PlantContent {
+  /** Identification number, -2^63 to 2^63 - 1. */
+  readonly id: bigint;
+}
+
 /** A plant in JSON, outside the contract's own operation. */
-export interface PlantJson {
+export interface PlantJson extends PlantContent {
   /** The id in decimal digits; `BigInt(id)` reads it. */
   readonly id: string;
-  readonly name: string;
-  readonly tag?: string | undefined;
 }
 
 /** A plant as the service returns it, which a controller or an RPC handler may return in its turn. */
@@ -30,8 +32,7 @@ export class StoredPlant implements Plant {
 
   /** What `JSON.stringify` uses. Most readers would round a number, so the id is a string. */
   toJSON(): PlantJson {
-    const { name, tag } = this;
-    return { id: String(this.id), name, ...(tag === undefined ? {} : { tag }) };
+    return { id: String(this.id), ...contentOf(this) };
   }
 }
 
@@ -44,6 +45,11 @@ export class CreatedPlant extends StoredPlant {
   ) {
     super(plant);
   }
+}
+
+/** A member that the plant does not have is undefined. */
+export function contentOf({ name, tag }: Plant): PlantContent {
+  return { name, tag };
 }
 
 /** Whether two plants are the same but for their ids. */

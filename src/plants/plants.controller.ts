@@ -18,6 +18,7 @@ import { ErrorFilter } from './http/error.filter';
 import { HttpContext } from './http/request';
 import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IdempotencyKey, KEY_FIELD } from './idempotency-key';
 import { NewPlantPipe } from './new-plant.pipe';
+import { contentOf } from './plant';
 import { PlantsService } from './plants.service';
 import {
   ApiBearerAuth,
@@ -95,8 +96,8 @@ export class PlantsController {
     @CallerOfRequest() caller: Caller | undefined,
     @Res({ passthrough: true }) response: HostResponse,
   ): Promise<PlantDto> {
-    const { name, tag, isReplay } = await this.plants.create(newPlant, { idempotencyKey, caller });
-    if (isReplay) response.header(IDEMPOTENT_REPLAYED, 'true');
-    return { name, tag };
+    const plant = await this.plants.create(newPlant, { idempotencyKey, caller });
+    if (plant.isReplay) response.header(IDEMPOTENT_REPLAYED, 'true');
+    return contentOf(plant);
   }
 }

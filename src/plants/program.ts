@@ -43,7 +43,7 @@ export { describeUnusablePath } from './persistence/sqlite/sqlite.settings';
 export { formatListedToken, isTokenName, parseTokenList } from './auth/listed-token';
 export { createToken, parseTokenFile } from './auth/token-file';
 export { parseCandidate, toNewPlant } from './new-plant';
-export { hasSameContent } from './plant';
+export { contentOf, hasSameContent } from './plant';
 export { pagesOf } from './plants.repository';
 
 // Commands use the store as the service does, and maintain SQLite files.

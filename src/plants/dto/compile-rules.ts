@@ -16,9 +16,7 @@ type Metadata = ReturnType<
  *   one for `each` member of a list. The message names it
  */
 export function compileRules(type: Type): (candidate: object) => boolean {
-  const storage = getMetadataStorage();
-  const metadata = storage.getTargetValidationMetadatas(type, '', false, false);
-  const members = Object.entries(storage.groupByPropertyName(metadata)).map(([name, ofMember]) => {
+  const members = Object.entries(metadataOf(type)).map(([name, ofMember]) => {
     const isConditional = (each: Metadata): boolean =>
       each.type === ValidationTypes.CONDITIONAL_VALIDATION;
     return {
@@ -33,6 +31,16 @@ export function compileRules(type: Type): (candidate: object) => boolean {
       const keeps = (rule: Rule): boolean => rule(candidate, value);
       return !conditions.every(keeps) || rules.every(keeps);
     });
+}
+
+/** The members of a class that have a decorator of class-validator. */
+export function membersOf<Class>(type: Type<Class>): (keyof Class)[] {
+  return Object.keys(metadataOf(type)) as (keyof Class)[];
+}
+
+function metadataOf(type: Type): Record<string, Metadata[]> {
+  const storage = getMetadataStorage();
+  return storage.groupByPropertyName(storage.getTargetValidationMetadatas(type, '', false, false));
 }
 
 /** `@ValidateIf` and `@IsOptional`: unless all hold, the other decorators of the member do not count. */
