@@ -52,6 +52,11 @@ export function contentOf({ name, tag }: Plant): PlantContent {
   return { name, tag };
 }
 
+/** How many characters the texts of a plant have. */
+export function textLength({ name, tag = '' }: PlantContent): number {
+  return name.length + tag.length;
+}
+
 /** Whether two plants are the same but for their ids. */
 export function hasSameContent(one: Plant, other: Plant): boolean {
   return one.name === other.name && one.tag === other.tag;

@@ -1,7 +1,7 @@
 import type { OnApplicationShutdown } from '@nestjs/common';
 import { PlantStoreError, UnavailableError } from '../errors/errors';
 import { INT64_MAX, INT64_MIN } from '../int64';
-import type { Plant } from '../plant';
+import { contentOf, type Plant } from '../plant';
 import { type Insertion, PlantsRepository } from '../plants.repository';
 import { GroupCommit } from './group-commit';
 import type { KeyedPlant } from './keyed-plant';
@@ -38,10 +38,10 @@ export class CommittingPlantsRepository extends PlantsRepository implements OnAp
     return this.health.start();
   }
 
-  insert({ id, name, tag }: Plant, keyDigest?: string): Promise<Insertion> {
+  insert(plant: Plant, keyDigest?: string): Promise<Insertion> {
     // The store may have fallen silent. Then further creations would only wait too.
     if (this.health.isSilent) return Promise.reject(new UnavailableError());
-    return this.commits.submit({ id, name, tag, keyDigest });
+    return this.commits.submit({ id: plant.id, ...contentOf(plant), keyDigest });
   }
 
   async find(id: bigint): Promise<Plant | undefined> {

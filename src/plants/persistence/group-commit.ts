@@ -1,5 +1,6 @@
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
 import { batchChannel, type CommitEvent, commitChannel } from '../plants.channels';
+import { textLength } from '../plant';
 import type { Insertion } from '../plants.repository';
 import type { KeyedPlant } from './keyed-plant';
 
@@ -157,8 +158,8 @@ export class GroupCommit {
 }
 
 /** 1, and 1 more for each full 4096 characters of text. */
-function weigh({ name, tag = '' }: KeyedPlant): number {
-  return 1 + Math.floor((name.length + tag.length) / 4096);
+function weigh(plant: KeyedPlant): number {
+  return 1 + Math.floor(textLength(plant) / 4096);
 }
 
 function fail(batch: readonly QueuedPlant[], reason: PlantStoreError): void {

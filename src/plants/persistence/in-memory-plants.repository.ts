@@ -1,4 +1,4 @@
-import { type Plant, StoredPlant } from '../plant';
+import { contentOf, type Plant, StoredPlant } from '../plant';
 import { type Insertion, PlantsRepository } from '../plants.repository';
 import { type KeyedPlant, repetitionOutcome } from './keyed-plant';
 
@@ -6,11 +6,11 @@ import { type KeyedPlant, repetitionOutcome } from './keyed-plant';
 export class InMemoryPlantsRepository extends PlantsRepository {
   private readonly rows = new Map<bigint, KeyedPlant>();
 
-  override insert({ id, name, tag }: Plant, keyDigest?: string): Promise<Insertion> {
-    const plant = { id, name, tag, keyDigest };
-    const stored = this.rows.get(id);
+  override insert(given: Plant, keyDigest?: string): Promise<Insertion> {
+    const plant = { id: given.id, ...contentOf(given), keyDigest };
+    const stored = this.rows.get(plant.id);
     if (stored) return Promise.resolve(repetitionOutcome(stored, plant));
-    this.rows.set(id, plant);
+    this.rows.set(plant.id, plant);
     return Promise.resolve('created');
   }
 

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type { ClientBase, ClientConfig } from 'pg';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
-import type { Plant } from '../../plant';
+import { contentOf, type Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
 import { type KeyedPlant, repetitionOutcome } from '../keyed-plant';
 import type { PlantRange, StoreDriver } from '../store-driver';
@@ -153,8 +153,8 @@ export class PostgresDriver implements StoreDriver {
   }
 }
 
-function withoutKey({ id, name, tag }: Plant): KeyedPlant {
-  return { id, name, tag };
+function withoutKey(plant: Plant): KeyedPlant {
+  return { id: plant.id, ...contentOf(plant) };
 }
 
 function toPlantStoreError(verdict: Verdict, cause: Error): PlantStoreError {

@@ -1,4 +1,5 @@
 import { type ClientBase, DatabaseError } from 'pg';
+import { TABLE } from './postgres.schema';
 
 /*
  * Beyond SQLSTATE this file depends on four texts: "timeout exceeded when trying to connect" and "Query
@@ -76,8 +77,8 @@ const ADVICE: Partial<Record<string, string>> = {
   '3D000': 'Create the database, or correct its name.',
   '42501':
     'Grant the user SELECT and INSERT on plants. If the service is to create that table, grant CREATE on the schema too.',
-  '42703': 'The table plants must have the columns id bigint, name text and tag text.',
-  '42P01': 'Create the table plants (id bigint primary key, name text not null, tag text).',
+  '42703': `The table plants must have the columns of this statement: ${TABLE}`,
+  '42P01': `Run: ${TABLE}`,
   '53100': 'Free disk space on the database server.',
   '53300': 'Raise max_connections of the server, or run fewer instances.',
   '55P03':

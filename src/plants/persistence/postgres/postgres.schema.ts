@@ -4,7 +4,8 @@ import { assertSchemaVersion, SCHEMA_VERSION } from '../schema-version';
 
 const logger = new Logger('PlantStore');
 
-const TABLE =
+/** Makes the table. */
+export const TABLE =
   'CREATE TABLE IF NOT EXISTS plants (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)';
 
 /** Each statement must see what others committed while this one waited for the advisory lock. */

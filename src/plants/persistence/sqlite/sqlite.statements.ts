@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Plant } from '../../plant';
+import { type Plant, textLength } from '../../plant';
 import type { Insertion } from '../../plants.repository';
 import { type KeyedPlant, repetitionOutcome } from '../keyed-plant';
 import { PAGE_TEXT_LIMIT, type PlantRange } from '../store-driver';
@@ -45,7 +45,7 @@ export function readPlants({ select }: Statements, { from, to, limit }: PlantRan
   for (const row of select.iterate(from, to, limit)) {
     const plant = toPlant(row as unknown as Row);
     plants.push(plant);
-    text += plant.name.length + (plant.tag?.length ?? 0);
+    text += textLength(plant);
     if (text > PAGE_TEXT_LIMIT) break;
   }
   return plants;
