@@ -52,7 +52,8 @@ describe('a page of another origin in Chromium', () => {
       return { message, outcome };
     })()`);
 
-    const message = 'A redirect is not from a plant store: ';
+    const question = `Is ${origin}/moved/plants the URL of a plant store?`;
+    const message = `${question} A redirect is not from one: `;
     expect(failure).toEqual({ message, outcome: 'unknown' });
   });
 });
