@@ -15,6 +15,9 @@ const PAGE_HEADERS = {
   'Referrer-Policy': 'no-referrer',
 };
 
+/** Where the document is, in JSON and in YAML. The page has one of its own. */
+const DOCUMENTS = ['openapi.json', 'openapi.yaml'];
+
 /** Where the page is too. Only from `/docs` do the relative URLs of the document lead to the service. */
 const ALIASES = ['/docs/', '/docs/index.html'];
 
@@ -61,15 +64,15 @@ export function serveDocument(app: NestFastifyApplication, host: string): void {
   );
   // The document is made at the first request.
   SwaggerModule.setup('docs', app, () => createDocument(app), {
-    jsonDocumentUrl: 'openapi.json',
-    yamlDocumentUrl: 'openapi.yaml',
+    jsonDocumentUrl: DOCUMENTS[0],
+    yamlDocumentUrl: DOCUMENTS[1],
     customSiteTitle: 'Plant Store',
     customCss: CSS,
     customJs: './docs/viewport.js',
     patchDocumentOnRequest: (request, _response, document) =>
-      pathOf((request as FastifyRequest).url) === '/docs/swagger-ui-init.js'
-        ? withFreshIds(document)
-        : document,
+      DOCUMENTS.includes(pathOf((request as FastifyRequest).url).slice(1))
+        ? document
+        : withFreshIds(document),
     swaggerOptions: {
       docExpansion: 'full',
       tryItOutEnabled: true,
