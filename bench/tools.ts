@@ -118,10 +118,11 @@ export function dataCommands(plants: number, folder: string, postgres: PostgresS
       make(
         'sqlite3 .import',
         'sqlite3',
+        // prettier-ignore
         [
           other,
           `CREATE TABLE other (id INTEGER PRIMARY KEY, ${columns}) STRICT`,
-          ...['BEGIN', '.mode csv', `.import ${csv} other`, 'COMMIT'],
+          'BEGIN', '.mode csv', `.import ${csv} other`, 'COMMIT',
         ],
         {},
         emptyFiles(other),

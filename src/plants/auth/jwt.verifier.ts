@@ -10,9 +10,10 @@ export type JwtOptions = ServiceAuthOptions &
   Required<Pick<ServiceAuthOptions, 'issuer' | 'audience'>>;
 
 /** Asymmetric signature algorithms only, RFC 8725 sections 3.1 and 3.2. */
+// prettier-ignore
 const ALGORITHMS = [
-  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
-  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+  'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512',
+  'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519',
 ];
 /** How far the clocks of issuer and service may differ, in seconds. */
 const CLOCK_TOLERANCE = 10;

@@ -15,9 +15,10 @@ const NO_PAIR =
   'TLS_CERT must begin with a certificate in PEM, and TLS_KEY must be its private key in PEM, without a passphrase';
 
 /** Forward secrecy and authenticated encryption only, RFC 9325 section 4. Node.js also offers others. */
+// prettier-ignore
 const CIPHERS = [
-  ...['TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256'],
-  ...['ECDHE+AESGCM', 'ECDHE+CHACHA20'],
+  'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256',
+  'ECDHE+AESGCM', 'ECDHE+CHACHA20',
 ].join(':');
 
 /** @throws OperatorError when a file cannot be read, is not PEM, or the two do not belong together */

@@ -5,8 +5,9 @@ import type { Level, Logger } from 'pino';
  * The loggers of Nest that tell each step of the start, and its errors, which are thrown too. Nest has no
  * option that sets them apart. Under another name they would only log more.
  */
+// prettier-ignore
 const START_LOGGERS = [
-  ...['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer', 'NestApplication'],
+  'NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer', 'NestApplication',
   'ExceptionHandler',
 ];
 

@@ -11,12 +11,13 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   target_session_attrs: ['any', 'read-write'],
 };
 /** The parameters that the driver or the store reads. The driver silently ignores any other. */
+// prettier-ignore
 const PARAMETERS = [
   ...Object.keys(VALUES),
-  ...['sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation'],
-  ...['host', 'port', 'user', 'password', 'max', 'options', 'client_encoding', 'binary'],
-  ...['application_name', 'fallback_application_name', 'connect_timeout'],
-  ...['statement_timeout', 'lock_timeout', 'query_timeout', 'idle_in_transaction_session_timeout'],
+  'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation',
+  'host', 'port', 'user', 'password', 'max', 'options', 'client_encoding', 'binary',
+  'application_name', 'fallback_application_name', 'connect_timeout',
+  'statement_timeout', 'lock_timeout', 'query_timeout', 'idle_in_transaction_session_timeout',
 ];
 
 const FORM =
