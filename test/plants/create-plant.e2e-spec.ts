@@ -143,9 +143,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
 
   // media-type.spec.ts tries all that is like these.
   it.each([
-    ...['Application/JSON', 'application/json;charset="UTF-8" ; a=b'].map((type) => ({
-      'content-type': type,
-    })),
+    { 'content-type': 'Application/JSON;charset="UTF-8" ; a=b' },
     ...['Identity', 'identity, identity', ' ,'].map((coding) => ({ 'content-encoding': coding })),
   ])('takes a body with %j', async (headers) => {
     expect((await application.post(FERN, headers)).statusCode).toBe(200);

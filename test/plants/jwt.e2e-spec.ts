@@ -22,7 +22,6 @@ const MINUTE = 60 * SECOND;
 /** The minimum time between two fetches of keys. */
 const COOLDOWN = 10 * SECOND;
 const HEADER = { alg: 'ES256', typ: 'at+jwt' };
-const HMAC = { alg: 'HS256' };
 
 let application: TestApplication;
 let nextId = 1;
@@ -133,18 +132,11 @@ describe('a JWT', () => {
 
   const publicKey = crypto.createPublicKey({ key, format: 'jwk' });
   const pem = publicKey.export({ format: 'pem', type: 'spki' });
-  const der = publicKey.export({ format: 'der', type: 'spki' });
-  const jwk = JSON.stringify(publicPart(key));
   it.each<[string, object, SigningKey | KeyObject]>([
     ['the algorithm none', { alg: 'none' }, key],
-    ['the algorithm NONE', { alg: 'NONE' }, key],
-    ['the empty algorithm', { alg: '' }, key],
-    ['an HMAC by the key in PEM', HMAC, crypto.createSecretKey(pem, 'utf8')],
-    ['an HMAC by the key in DER', HMAC, crypto.createSecretKey(der)],
-    ['an HMAC by the key as a JWK', HMAC, crypto.createSecretKey(jwk, 'utf8')],
+    ['an HMAC by the public key', { alg: 'HS256' }, crypto.createSecretKey(pem, 'utf8')],
     ["another issuer's signature", {}, makeKey('ES256')],
     ["another issuer's signature without a kid", { kid: undefined }, makeKey('ES256')],
-    ['the critical extension exp', { crit: ['exp'], exp: 1 }, key],
     ['the critical extension b64', { crit: ['b64'], b64: true }, key],
     ['an unknown critical extension', { crit: ['urn:x'], 'urn:x': 1 }, key],
   ])('is invalid with %s, and without a signature', async (_what, header, signer) => {

@@ -342,17 +342,6 @@ describe('The repository on SQLite', () => {
 
       await expect(openRepository(file)).rejects.toThrow(advice);
     });
-
-    it('starts if another page is damaged, and is ready until a plant needs the page', async () => {
-      await repository.onApplicationShutdown();
-      damage(lastPage());
-
-      repository = await openRepository(file);
-
-      expect(await insert(0n)).toBe('created');
-      await expectRefused(51n);
-      expect(repository.isReady()).toBe(false);
-    });
   });
 
   it.each([
@@ -370,22 +359,6 @@ describe('The repository on SQLite', () => {
     expect((error as Error).message.slice(0, expected.length)).toBe(expected);
     expect(String(error)).not.toContain('secret');
     expect([':memory:', 'file:', 'sqlite:', 'postgres:'].filter(fs.existsSync)).toEqual([]);
-  });
-
-  it('creates one store when several repositories open a new file at the same time', async () => {
-    const fresh = join(folder, 'fresh.db');
-
-    const repositories = await Promise.all(Array.from({ length: 4 }, () => openRepository(fresh)));
-    const insertions = await Promise.all(
-      repositories.map((each) => each.insert({ id: 2n, name: 'Moss' }, 'ab')),
-    );
-    await Promise.all(repositories.map((each) => each.onApplicationShutdown()));
-
-    expect(insertions.toSorted()).toEqual(['created', 'replayed', 'replayed', 'replayed']);
-    expect(query(fresh, 'PRAGMA user_version')).toEqual([{ user_version: 3 }]);
-    expect(query(fresh, 'SELECT count(*) AS identities FROM plants_store')).toEqual([
-      { identities: 1 },
-    ]);
   });
 
   const { mkdir, writeFile } = fs.promises;
