@@ -12,8 +12,7 @@ import {
 import { PostgresServer } from '../support/postgres';
 import { type Run, shell } from '../support/run';
 import { ServiceProcess } from '../support/service-process';
-import { lockDatabase } from '../support/sqlite';
-import { SqliteStore, stores, type TestStore } from '../support/stores';
+import { stores, type TestStore } from '../support/stores';
 import { until } from '../support/until';
 import { expectKept, Writers } from '../support/writers';
 
@@ -142,23 +141,6 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
     expect(output).toContain('\u001b[2K');
     expect(output.endsWith(counts(60_000).replace('\n', '\r\n'))).toBe(true);
   });
-});
-
-it('import says why a SQLite file takes no plants, and goes on when it does', async () => {
-  const store = new SqliteStore();
-  const environment = { DATABASE_URL: store.url };
-  await plantStore(['import'], environment);
-  const command = new CommandProcess(['import'], environment);
-  command.child.stdin?.write(manyLines(2000));
-  await until(() => store.plants().length > 0);
-  const lock = lockDatabase(store.file);
-  command.child.stdin?.end(manyLines(2000, 2001));
-  await until(() => command.stderr.includes(`${store.file}: database is locked.`));
-  lock.close();
-
-  expect(await command.ended).toMatchObject({ code: 0 });
-  expect(store.plants()).toHaveLength(4000);
-  store.remove();
 });
 
 it('import goes on when PostgreSQL is back, and ends with what it says when that is refused', async () => {

@@ -3,9 +3,6 @@ import { PlantStoreClient } from '../../src/client/index.mjs';
 import { TOKEN } from '../support/application';
 import { freePort } from '../support/free-port';
 import { useServiceHome } from '../support/service-process';
-import { lockDatabase } from '../support/sqlite';
-import { makeUnreliable } from '../support/unreliable-proxy';
-import { until } from '../support/until';
 
 const CALLERS = 32;
 /** `npm run test:faults` takes more. */
@@ -38,26 +35,5 @@ describe('PlantStoreClient', () => {
     await service.end();
 
     expect(home.plants()).toEqual(answered.sort((one, other) => Number(one.id - other.id)));
-  });
-
-  it('creates a plant with the next process when one answers 503 while it ends', async () => {
-    const PORT = String(await freePort());
-    const first = await home.start({ PORT });
-    const proxy = await makeUnreliable((await first.url()).origin, []);
-    const client = new PlantStoreClient({ url: proxy.origin, token: TOKEN });
-    // An open connection, on which the service still reads after the signal.
-    await fetch(new URL('/health/live', proxy.origin));
-    const lock = lockDatabase(home.file);
-
-    const creation = client.create({ id: 1, name: 'Fern' });
-    await until(() => proxy.seen.length > 1);
-    await first.end();
-    lock.close();
-    await home.start({ PORT });
-
-    expect(await creation).toEqual({ name: 'Fern', isReplay: false });
-    expect(proxy.seen[1]?.what).toBe(503);
-    expect(home.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
-    await proxy.stop();
   });
 });

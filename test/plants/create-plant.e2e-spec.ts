@@ -172,12 +172,4 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     expect(response.json()).toEqual(errorBodies.idTaken);
     expect(await store.plants()).toEqual([{ id: EXACT, name: 'Fern' }]);
   });
-
-  it('stores exactly one of 100 identical creations at once', async () => {
-    const creations = Array.from({ length: 100 }, () => application.post(FERN));
-    const answers = (await Promise.all(creations)).map((response) => response.body);
-
-    const refusals = Array<string>(99).fill(JSON.stringify(errorBodies.idTaken));
-    expect(answers.toSorted()).toEqual([...refusals, '{"name":"Fern"}']);
-  });
 });

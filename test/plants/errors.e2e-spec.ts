@@ -19,15 +19,9 @@ describe('the error catalogue', () => {
   };
   const expected = lines.map(({ error, meaning }) => [String(error), meaning]);
 
-  it('is the same as the table of its page', () => {
+  it('is the same as the table of its page, of which the README shows rows', () => {
     expect(rowsOf('docs/errors.md')).toEqual(expected);
-  });
-
-  it('has the ten rows that the README shows', () => {
-    const rows = rowsOf('README.md');
-
-    expect(rows).toHaveLength(10);
-    expect(expected).toEqual(expect.arrayContaining(rows));
+    expect(expected).toEqual(expect.arrayContaining(rowsOf('README.md')));
   });
 });
 

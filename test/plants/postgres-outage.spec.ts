@@ -6,7 +6,7 @@ import { openRepository } from '../../src/plants/persistence/open-repository';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { until } from '../support/until';
-import { beforeInsert, NOT_BEFORE_INSERT, SESSIONS, TABLE } from './postgres-statements';
+import { beforeInsert, NOT_BEFORE_INSERT, SESSIONS } from './postgres-statements';
 
 const HELD = `${SESSIONS} AND wait_event = 'PgSleep'`;
 
@@ -78,18 +78,6 @@ describe('The repository on PostgreSQL, when the database fails', () => {
     await server.start();
 
     await expectRecovery();
-  });
-
-  it('reports an unknown outcome for a plant in flight when the server ends its sessions', async () => {
-    const { outcome } = await startSlowInsert();
-
-    await server.stop('SIGINT');
-
-    expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
-    await expect(insert(2n)).rejects.toThrow(UnavailableError);
-    await server.start();
-    await expectRecovery();
-    await server.execute(NOT_BEFORE_INSERT);
   });
 
   it('abandons a statement without an answer, closes its session, and does not cancel it', async () => {
@@ -256,27 +244,5 @@ describe('The repository on PostgreSQL, when the database fails', () => {
       await expectRecovery();
       await server.execute('TRUNCATE plants', 'orchard');
     });
-  });
-
-  it('waits while a table that the operator has prepared is gone, creates none, and uses it again', async () => {
-    const prepare = () => server.execute(TABLE, 'grove');
-    await server.execute('CREATE DATABASE grove');
-    await prepare();
-    await reopen(server.url('grove'));
-    expect(await insert(1n)).toBe('created');
-
-    await server.execute('DROP TABLE plants', 'grove');
-    await expect(insert(2n)).rejects.toThrow(UnavailableError);
-    const fault =
-      'this is not the store that was in use before (it has no table plants). Restore that store, or restart the service to use this one.';
-    await until(() => errors().some((line) => line.endsWith(fault)));
-    await expect(insert(2n)).rejects.toThrow(UnavailableError);
-    expect(repository.isReady()).toBe(false);
-    expect(errors().filter((line) => line.endsWith(fault))).toHaveLength(1);
-    await prepare();
-
-    await expectRecovery();
-    const tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'";
-    expect(await server.execute(tables, 'grove')).toEqual([{ tablename: 'plants' }]);
   });
 });

@@ -217,12 +217,6 @@ describe('The repository on PostgreSQL', () => {
     const raise = (code: string, condition: string) =>
       execute(beforeInsert(`IF ${condition} THEN RAISE 'no' USING ERRCODE = ${code}; END IF`));
 
-    it('uses one session, however many plants there are', async () => {
-      await Promise.all(Array.from({ length: 5000 }, (_, at) => insert(BigInt(at))));
-
-      expect(await ownSessions()).toHaveLength(1);
-    });
-
     it('has each id once, in order, so that instances cannot deadlock', async () => {
       await execute('CREATE TABLE attempts (id bigint)');
       await execute(beforeInsert('INSERT INTO attempts VALUES (NEW.id)'));

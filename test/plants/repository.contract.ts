@@ -106,17 +106,6 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
       expect(found).toEqual([ids.slice(0, 4), ids.slice(4), []]);
     });
 
-    it('stores texts of a mebibyte beside short ones', async () => {
-      const plants = Array.from({ length: 20 }, (_, at) => ({
-        id: BigInt(at),
-        name: at % 2 ? 'Fern' : '🌿'.repeat(2 ** 18),
-      }));
-
-      await Promise.all(plants.map((each) => store.repository.insert(each)));
-
-      expect(await store.plants()).toEqual(plants);
-    });
-
     describe('with a key', () => {
       it('replays only the content that was stored, of two at the same time', async () => {
         const names = Array.from({ length: 10 }, (_, at) => `Fern ${at % 2}`);

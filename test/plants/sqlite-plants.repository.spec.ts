@@ -10,7 +10,7 @@ import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
 import { describeRepository, describeShortPages, type StoreUnderTest } from './repository.contract';
 import { makeFolder, removeFolder } from '../support/folder';
 import { useLog } from '../support/log';
-import { execute, lockDatabase, query, readPlants } from '../support/sqlite';
+import { execute, lockDatabase, query } from '../support/sqlite';
 import { SqliteStore } from '../support/stores';
 import { until } from '../support/until';
 
@@ -58,13 +58,6 @@ describe('The repository on SQLite', () => {
   const contents = () =>
     [file, `${file}-wal`].map((each) => fs.existsSync(each) && fs.readFileSync(each, 'latin1'));
 
-  /** Moves the files of the store away, or back. */
-  function moveStore(from: string, to: string): void {
-    for (const suffix of suffixes) {
-      if (fs.existsSync(from + suffix)) fs.renameSync(from + suffix, to + suffix);
-    }
-  }
-
   async function waitForProbes(count: number): Promise<void> {
     const probe = jest.spyOn(SqliteThread.prototype, 'probe');
     await until(() => probe.mock.calls.length >= count);
@@ -87,18 +80,6 @@ describe('The repository on SQLite', () => {
     fs.renameSync(backup, file);
     await until(() => repository.isReady());
   }
-
-  it('commits the accepted plants before it closes, and accepts no more', async () => {
-    const inserts = Array.from({ length: 100 }, (_, at) => insert(BigInt(at)));
-
-    const closing = repository.onApplicationShutdown();
-
-    await expectRefused(100n);
-    await closing;
-    expect(await Promise.all(inserts)).toEqual(Array(100).fill('created'));
-    expect(readPlants(file)).toHaveLength(100);
-    expect(errors()).toEqual([]);
-  });
 
   it('is not ready while another process writes, and recovers without traffic', async () => {
     const writer = lockDatabase(file);
@@ -139,23 +120,12 @@ describe('The repository on SQLite', () => {
     });
   });
 
-  it('is not ready while the file is missing, and creates no other', async () => {
-    await insert(1n);
-    moveStore(file, `${file}.away`);
-
-    await expectRefused(2n);
-    await expectRefused(2n);
-    await waitForProbes(1);
-    expect(repository.isReady()).toBe(false);
-    expect(fs.existsSync(file)).toBe(false);
-
-    moveStore(`${file}.away`, file);
-    await until(() => repository.isReady());
-    expect(await insert(2n)).toBe('created');
-    expect(readPlants(file).map(({ id }) => id)).toEqual([1n, 2n]);
-  });
-
   it.each<[string, RegExp, () => void | Promise<void>]>([
+    [
+      'missing',
+      /the file is missing: restore the database file, or restart the service/,
+      removeStore,
+    ],
     [
       'replaced by an empty file beside its log',
       /the file is empty, but its write-ahead log .*-wal has content: put the file back/,
