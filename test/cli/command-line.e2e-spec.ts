@@ -22,7 +22,6 @@ describe('the command line', () => {
   });
 
   const help = '(use --help to see the valid commands and options)';
-  const expires = '--expires must be a number of hours or days, such as 12h or 90d.';
 
   it.each([
     ['--port 1', `error: unknown option '--port'\n${help}`],
@@ -33,8 +32,10 @@ describe('the command line', () => {
     ['check --deep --deep', `error: option '--deep' is given twice\n${help}`],
     ['token create', 'Name the file with --file, or set AUTH_TOKENS_FILE.'],
     ['token create --name=2027', '--name must be a letter, then up to 63 letters, digits or _.@-'],
-    ['token create --expires=90', expires],
-    ['token create --expires=', expires],
+    [
+      'token create --expires=90',
+      '--expires must be a number of hours or days, such as 12h or 90d.',
+    ],
     [
       'token create --expire 90d',
       `error: unknown option '--expire'\n(Did you mean --expires?)\n${help}`,
@@ -44,10 +45,6 @@ describe('the command line', () => {
       `error: too many arguments for 'create'. Expected 0 arguments but got 1: ci.\n${help}`,
     ],
     ['token create --file=f --file f', `error: option '--file <path>' is given twice\n${help}`],
-    [
-      'token create --scope=read',
-      `error: option '--scope <scope...>' argument 'read' is invalid. Allowed choices are create, metrics.\n${help}`,
-    ],
   ])('ends with 2 and a sentence when it is called as %j', async (line, sentence) => {
     const outcome = await plantStore(line.split(' '), {}, { cwd: folder });
 

@@ -20,6 +20,9 @@ const storeOf = (version: number) => `
   CREATE TABLE plants_migrations (version integer PRIMARY KEY);
   INSERT INTO plants_migrations VALUES (${version})`;
 
+/** Those of the repositories. */
+const OWN = `${SESSIONS} AND application_name = 'plant-store'`;
+
 /** Those that wait for others. */
 const WAITING = `${SESSIONS} AND wait_event_type = 'Lock'`;
 
@@ -95,7 +98,7 @@ describe('The repository on PostgreSQL', () => {
     await until(async () => (await server.execute(WAITING, nameOf(where))).length === sessions);
   }
 
-  const ownSessions = () => execute(`${SESSIONS} AND application_name = 'plant-store'`);
+  const ownSessions = () => execute(OWN);
 
   describe('when it starts', () => {
     it('creates one store when ten repositories open an empty database at the same time', async () => {
@@ -114,11 +117,6 @@ describe('The repository on PostgreSQL', () => {
 
       expect(insertions.toSorted()).toEqual(['created', ...Array<string>(9).fill('replayed')]);
       expect(server.log.slice(logged)).not.toContain('ERROR');
-      const schema = `SELECT
-        (SELECT string_agg(concat_ws(' ', column_name, data_type, is_nullable), ', ' ORDER BY 1)
-         FROM information_schema.columns WHERE table_name = 'plants') AS plants,
-        (SELECT count(identity)::int FROM plants_migrations) AS identities`;
-      expect(await server.execute(schema, nameOf(fresh))).toEqual(await execute(schema));
     });
 
     it("uses an operator's table as it is, with SELECT and INSERT alone", async () => {
@@ -132,7 +130,9 @@ describe('The repository on PostgreSQL', () => {
       await reopen(prepared.replace('postgres@', 'clerk@'));
 
       expect(await repository.insert(fern, KEY)).toBe('created');
-      expect(await repository.insert(fern, KEY)).toBe('replayed');
+      // A new session finds the same store.
+      await server.execute(OWN.replace('pid', 'pg_terminate_backend(pid)'), nameOf(prepared));
+      await until(async () => (await repository.insert(fern, KEY).catch(String)) === 'replayed');
       expect(await tablesOf(prepared)).toEqual(['plants']);
     });
 
@@ -154,12 +154,12 @@ describe('The repository on PostgreSQL', () => {
         ['plants_migrations'],
         'the store has lost its table plants',
       ],
-      ...[1, 1000].map((version): [string, string, string[], string] => [
-        `has version ${version}`,
-        storeOf(version),
+      [
+        'has another version',
+        storeOf(1000),
         ['plants', 'plants_migrations'],
-        `the database has schema version ${version}, but this program uses version 3`,
-      ]),
+        'the database has schema version 1000, but this program uses version 3',
+      ],
     ])(
       'is not ready while the table %s, and changes nothing',
       async (_, statements, tables, why) => {
