@@ -91,24 +91,6 @@ describe('The repository on PostgreSQL, when the database fails', () => {
     await server.execute(NOT_BEFORE_INSERT);
   });
 
-  it('refuses plants while the server is read-only, like a demoted primary', async () => {
-    await server.reconfigure('SET default_transaction_read_only = on');
-    await until(async () => (await outcomeOf(BigInt(Date.now()))) instanceof UnavailableError);
-
-    // The probe checks the existing sessions again.
-    await until(() => errors().length === 2);
-    expect(repository.isReady()).toBe(false);
-    expect(errors()).toEqual([
-      expect.stringContaining('cannot execute INSERT in a read-only transaction (25006).'),
-      expect.stringContaining(
-        'the server is a standby, or read-only: name the primary, or a proxy that finds it.',
-      ),
-    ]);
-    await server.reconfigure('RESET default_transaction_read_only');
-
-    await expectRecovery();
-  });
-
   it('stays ready and tries one batch a second while the server lacks another one', async () => {
     const message = "E'no answer\\n of a shard'";
     await server.execute(beforeInsert(`RAISE connection_failure USING MESSAGE = ${message}`));
