@@ -1,8 +1,7 @@
-import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../support/folder';
-import { shell } from '../support/run';
+import { describeWith, shell } from '../support/run';
 import { ServiceProcess } from '../support/service-process';
 
 const PAGE = readFileSync(join(__dirname, '../../docs/data.md'), 'utf8');
@@ -18,8 +17,6 @@ const examples = [...PAGE.matchAll(/```sh\n([^`]*)```\n\n```\n([^`]*)```/g)].map
   ([, commands = '', output = '']): Example => ({ commands, output }),
 );
 const needsSqlite3 = ({ commands }: Example) => commands.includes('sqlite3');
-/** SQLite's own command line, which `npm ci` does not install. */
-const hasSqlite3 = spawnSync('sqlite3', ['-version']).status === 0;
 
 describe('docs/data.md', () => {
   const folder = useFolder();
@@ -62,8 +59,10 @@ describe('docs/data.md', () => {
     await expectOutput(shown);
   });
 
-  (hasSqlite3 ? it : it.skip)('shows what the commands print that need sqlite3', async () => {
-    // The first example makes the plants that they show.
-    await expectOutput([...examples.slice(0, 1), ...examples.filter(needsSqlite3)]);
+  describeWith('sqlite3', () => {
+    it('shows what the commands print that need it', async () => {
+      // The first example makes the plants that they show.
+      await expectOutput([...examples.slice(0, 1), ...examples.filter(needsSqlite3)]);
+    });
   });
 });
