@@ -33,7 +33,7 @@ export const SETTINGS = {
   requestTimeout: variable('REQUEST_TIMEOUT', parsers.duration, '30s', 'the time to receive the whole request (40800).'),
   keepAliveTimeout: variable('KEEP_ALIVE_TIMEOUT', parsers.duration, '65s', 'the time that a connection may be idle between requests.'),
   maxConnections: variable('MAX_CONNECTIONS', parsers.connections, '4096', 'the number of open connections. The service closes others.'),
-  rateLimit: variable('RATE_LIMIT', parsers.rate, undefined, 'the rate of each caller (42900), such as `100/s`, `600/m` or `1000/h`. Without it, no rate is limited.'),
+  rateLimit: variable('RATE_LIMIT', parsers.rate, undefined, 'the rate of each caller (42900), such as `100/s`, `600/m` or `1000/h`. Each process counts for itself, not across instances. Without it, no rate is limited.'),
   shutdownGrace: variable('SHUTDOWN_GRACE', parsers.durationOrZero, '0', 'how long the service goes on serving while it is not ready. Shorter than `SHUTDOWN_TIMEOUT`.'),
   shutdownTimeout: variable('SHUTDOWN_TIMEOUT', parsers.duration, '10s', 'how long ending may take, including the grace.'),
   logLevel: variable('LOG_LEVEL', parsers.logLevel, 'info', '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`.'),
