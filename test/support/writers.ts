@@ -22,11 +22,14 @@ export class Writers {
   /**
    * @param instances where the instances listen; each client sticks to one
    * @param round has ids and names of its own
+   * @param isPersistent whether each creation is repeated, with its key, until it is answered and not
+   *   with 5xx; each has an id of its own then
    */
   constructor(
     instances: readonly URL[],
     count: number,
     private readonly round = 0,
+    private readonly isPersistent = false,
   ) {
     const writers = Array.from({ length: count }, (_, writer) => {
       const url = new URL('/plants', instances[writer % instances.length]);
@@ -53,11 +56,12 @@ export class Writers {
   private async write(url: URL, writer: number): Promise<void> {
     for (let count = 0; !this.isStopped; count++) {
       // Every third id is one that the other writers want too.
-      const id = this.round * 1e9 + (count % 3 === 0 ? count : 1e6 * (writer + 1) + count);
+      const isShared = count % 3 === 0 && !this.isPersistent;
+      const id = this.round * 1e9 + (isShared ? count : 1e6 * (writer + 1) + count);
       const name = `${this.round}-${writer}-${count}`;
       const creation: Creation = { id, name, outcome: 'unknown', answeredAt: 0 };
       this.creations.push(creation);
-      const error = await create(url, id, name);
+      const error = await (this.isPersistent ? persist : create)(url, id, name);
       if (error === undefined || error === 50400) continue;
       creation.outcome = error === 0 ? 'acknowledged' : 'refused';
       creation.answeredAt = Date.now();
@@ -83,6 +87,15 @@ export async function create(
     return error;
   } catch {
     return undefined;
+  }
+}
+
+/** Asks for a plant again and again, until the answer is final. */
+async function persist(url: URL, id: number, name: string): Promise<number> {
+  for (;;) {
+    const error = await create(url, id, name, { 'idempotency-key': name });
+    if (error !== undefined && error < 50000) return error;
+    await setTimeout(20);
   }
 }
 

@@ -1,6 +1,10 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, removeFolder } from '../../support/folder';
+import { freePort } from '../../support/free-port';
+import { PostgresServer } from '../../support/postgres';
+import { TestProcess } from '../../support/test-process';
+import { until } from '../../support/until';
 import { installLines, PROJECT, recipes, run } from '../packed';
 
 /** The code of docs/embedding.md, pasted into new projects of Nest, as they are made today. */
@@ -16,6 +20,8 @@ describe.each([
 ])('a new project of Nest %d with the answer %s: %s', (nest, type, _what) => {
   const folder = makeFolder();
   const home = join(folder, 'app');
+  let host: TestProcess | undefined;
+  let url: URL;
   beforeAll(() => {
     // The page has a clone beside the application.
     mkdirSync(join(folder, 'plant-store'));
@@ -24,16 +30,67 @@ describe.each([
     run(home, 'npm', 'install', '--prefer-offline', '--no-audit', '--no-fund');
     run(home, 'sh', '-ec', installLines());
     for (const [name, code] of recipes()) writeFileSync(join(home, 'src', name), code);
+    run(home, 'npm', 'run', 'build');
   }, 600_000);
+  afterEach(() => host?.end());
   afterAll(() => {
     removeFolder(folder);
   });
 
-  it('accepts the types of all programs', () => {
-    expect(run(home, 'npx', 'tsc', '--noEmit')).toBe('');
+  /** Starts a program of the page, and waits until it answers. */
+  async function start(program: string, environment: NodeJS.ProcessEnv = {}): Promise<void> {
+    url = new URL(`http://127.0.0.1:${await freePort()}`);
+    const env = { PATH: process.env.PATH, PORT: url.port, NO_COLOR: '1', ...environment };
+    const started = new TestProcess([process.execPath, `dist/${program}.js`], { cwd: home, env });
+    host = started;
+    await until(() => {
+      if (started.child.exitCode !== null) throw new Error(started.stdout + started.stderr);
+      return fetch(url).then(Boolean, () => false);
+    });
+  }
+
+  async function post(path: string, headers: Record<string, string>): Promise<string> {
+    const response = await fetch(new URL(path, url), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: '{"id":9007199254740993,"name":"Fern"}',
+    });
+    return `${response.status} ${await response.text()}`;
+  }
+
+  it('accepts the types of all programs, declarations included', () => {
+    expect(run(home, 'npx', 'tsc', '--noEmit', '--skipLibCheck', 'false')).toBe('');
   });
 
   it('passes the test of the page, among its own', () => {
     expect(run(home, 'sh', '-c', 'npm test 2>&1')).toContain('plants.spec.ts');
+  });
+
+  it('creates a plant by the default, which the program with a controller finds', async () => {
+    await start('default');
+    const [, token = ''] = (await host?.says(/Bearer ([\w-]+)/)) ?? [];
+    expect(await post('/plants', { authorization: `Bearer ${token}` })).toBe('200 {"name":"Fern"}');
+    expect(await post('/plants', {})).toMatch(/^401 {"error":40100/);
+    await host?.end();
+
+    await start('stored-plants');
+
+    const find = async (id: string) => (await fetch(new URL(`/stored-plants/${id}`, url))).json();
+    expect(await find('9007199254740993')).toEqual({ id: '9007199254740993', name: 'Fern' });
+    expect(await find('abc')).toMatchObject({ statusCode: 404 });
+  });
+
+  it('creates a plant by the program with a guard and PostgreSQL', async () => {
+    const postgres = await PostgresServer.start();
+    await start('guard', { DATABASE_URL: postgres.url(), GARDENER: 'ada' });
+
+    expect(await (await fetch(new URL('/health', url))).text()).toBe('ready');
+    expect(await post('/greenhouse/plants', { 'x-gardener': 'ada' })).toBe('200 {"name":"Fern"}');
+    expect(await post('/greenhouse/plants', { 'x-gardener': 'eve' })).toMatch(
+      /^403 {"error":40300/,
+    );
+    expect(await postgres.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
+    await host?.end();
+    await postgres.remove();
   });
 });
