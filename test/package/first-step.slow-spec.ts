@@ -38,5 +38,5 @@ describeWith('curl', () => {
       if (npm.child.pid !== undefined && npm.child.exitCode === null) process.kill(-npm.child.pid);
       await npm.end();
     }
-  }, 900_000);
+  });
 });

@@ -61,7 +61,7 @@ beforeAll(async () => {
   await until(async () => (await shell(health)).code === 0);
   const inspect = `docker image inspect ${BASE} plant-store:${version}`;
   [base, image] = JSON.parse(await docker(inspect)) as [Image, Image];
-}, 1_200_000);
+});
 
 afterAll(async () => {
   // Without it, `docker` would be another one, which has other containers.

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { splitAnswers } from './wire';
 
 /** Milliseconds without a byte after which a connection counts as hanging. */
-const HANG = 240_000;
+const HANG = 60_000;
 
 /**
  * How a client leaves: it reads its answers and then ends its side, or it ends its side or resets the

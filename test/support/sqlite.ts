@@ -5,7 +5,7 @@ import type { Plant } from '../../src/plants';
  * How long a connection waits for a lock, in milliseconds: a command that opens a file holds it alone
  * for a moment, to learn whether a service is using it.
  */
-const TIMEOUT = 120_000;
+const TIMEOUT = 60_000;
 
 /** All plants of a SQLite file, in id order, read by a connection of its own. */
 export function readPlants(file: string): Plant[] {
