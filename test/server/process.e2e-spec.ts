@@ -45,10 +45,9 @@ describe('the service as a process', () => {
         const { stdout } = await shell(line);
 
         // Each line of the standard output is JSON.
-        expect(service.lines.map(({ msg }) => msg).slice(-2)).toEqual([
-          `Listening on http://${HOST}:${port}`,
-          `Swagger UI is at http://${to}:${port}/docs`,
-        ]);
+        const messages = service.lines.map(({ msg }) => msg);
+        expect(messages).toContain(`Listening on http://${HOST}:${port}`);
+        expect(messages).toContain(`Swagger UI is at http://${to}:${port}/docs`);
         expect(line).toContain(` http://${to}:${port}/plants `);
         // Pasted again, it has another id.
         expect(line).toContain(`"id":'$(date +%s)'`);
@@ -61,7 +60,7 @@ describe('the service as a process', () => {
     it.each([
       ['cannot be reached', 'ECONNREFUSED'],
       ['refuses the password', '28P01'],
-    ])('says at last that it is not ready because PostgreSQL %s', async (_what, code) => {
+    ])('says that it is not ready because PostgreSQL %s', async (_what, code) => {
       const server = await PostgresServer.make();
       const isUp = code === '28P01';
       if (isUp) {
@@ -70,11 +69,10 @@ describe('the service as a process', () => {
       }
       const DATABASE_URL = server.url().replace('//postgres@', '//clerk:secret@');
       const service = home.begin({ DATABASE_URL, LOG_LEVEL: 'trace' });
-      await service.says(/Not ready.*\n$/);
-
-      expect(service.lines.at(-1)?.msg).toMatch(
-        RegExp(`^Not ready, every creation is answered with 503: PostgreSQL at .*${code}.*\\.$`),
+      await service.says(
+        RegExp(`"Not ready, every creation is answered with 503: PostgreSQL at .*${code}.*\\."`),
       );
+
       expect(service.stdout).not.toContain('secret');
       expect(service.stderr).toBe('');
 
@@ -158,10 +156,8 @@ describe('the service as a process', () => {
         { status: 200, headers: { connection: 'close' }, body: { name: 'Fern' } },
       ]);
       expect(await service.ended).toEqual({ code: 0, signal: null });
-      expect(service.lines.slice(-2)).toMatchObject([
-        { level: 30, msg: `Stopping, because the process received ${signal}.` },
-        { level: 30, msg: 'Stopped.' },
-      ]);
+      expect(service.stdout).toContain(`"Stopping, because the process received ${signal}."`);
+      expect(service.stdout).toContain('"Stopped."');
       expect(readdirSync(dirname(home.file))).toEqual(['plants.db']);
       expect(home.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
       idle.destroy();
@@ -199,31 +195,21 @@ describe('the service as a process', () => {
     lock.close();
   });
 
-  it.each([
-    ['64 files', ['sh', '-c', 'ulimit -n 64 && exec "$0" "$@"'], 200],
-    ['1,000 connections', [], 1200],
-  ])('with room for %s closes others, counts them, and answers at HEALTH_PORT', async (...room) => {
-    const [, wrapper, clients] = room;
-    const settings = { HEALTH_PORT: '0', MAX_CONNECTIONS: '1000' };
-    const service = await home.start(settings, wrapper);
+  it('closes connections beyond MAX_CONNECTIONS, counts them, and answers at HEALTH_PORT', async () => {
+    const service = await home.start({ HEALTH_PORT: '0', MAX_CONNECTIONS: '10' });
     const url = await service.url();
     const [, health = ''] = await service.says(/Health and metrics are also at ([^"]+)/);
-    const told = /accepts only \d+ connections instead of 1000, .*ulimit -n/.exec(service.stdout);
-    expect(told === null).toBe(wrapper.length === 0);
 
-    const sockets = Array.from({ length: clients }, () => open(url).resume());
+    const sockets = Array.from({ length: 50 }, () => open(url).resume());
     let dropped = 0;
     for (const socket of sockets) socket.on('close', () => dropped++);
-    const lines = () => [
-      ...service.stdout.matchAll(/Closed (\d+) new connections within a second: \d+ are open/g),
-    ];
-    const logged = () => lines().reduce((sum, [, count]) => sum + Number(count), 0);
-    await until(() => dropped > 100 && logged() === dropped);
+    await until(() => dropped === 40);
 
-    expect(lines().length).toBeLessThan(dropped);
+    await service.says(/Closed \d+ new connections within a second: 10 are open/);
+    expect(service.stdout.split('Closed').length).toBeLessThan(20);
     expect((await fetch(new URL('/health/ready', health))).status).toBe(200);
     expect((await fetch(new URL('/plants', health))).status).toBe(404);
-    expect(await readMetric(new URL(health), 'http_dropped_connections_total')).toBe(dropped);
+    expect(await readMetric(new URL(health), 'http_dropped_connections_total')).toBe(40);
     const ports = { PORT: url.port, HEALTH_PORT: new URL(health).port };
     expect(await plantStore(['health', '--ready'], ports)).toMatchObject({ code: 0 });
     sockets.forEach((socket) => socket.destroy());
@@ -232,6 +218,22 @@ describe('the service as a process', () => {
     await once(idle, 'connect');
     expect(await service.end()).toEqual({ code: 0, signal: null });
     idle.destroy();
+  });
+
+  it('accepts no more connections than it may open files', async () => {
+    const wrapper = ['sh', '-c', 'ulimit -n 64 && exec "$0" "$@"'];
+    const service = await home.start({ HEALTH_PORT: '0' }, wrapper);
+    const [, health = ''] = await service.says(/Health and metrics are also at ([^"]+)/);
+    const [, limit] = await service.says(
+      /accepts only (\d+) connections instead of 4096, .*ulimit/,
+    );
+
+    const url = await service.url();
+    const sockets = Array.from({ length: 64 }, () => open(url).resume());
+
+    await service.says(RegExp(`Closed \\d+ new connections within a second: ${limit} are open`));
+    expect((await fetch(new URL('/health/ready', health))).status).toBe(200);
+    sockets.forEach((socket) => socket.destroy());
   });
 });
 
