@@ -31,7 +31,7 @@ describe.each([
     run(home, 'sh', '-ec', installLines());
     for (const [name, code] of recipes()) writeFileSync(join(home, 'src', name), code);
     run(home, 'npm', 'run', 'build');
-  }, 600_000);
+  });
   afterEach(() => host?.end());
   afterAll(() => {
     removeFolder(folder);
