@@ -56,18 +56,4 @@ describe('a creation that waits for 100 Continue', () => {
       { status: 200, headers: { connection: 'close' } },
     ]);
   });
-
-  it('closes the connection when it has an Upgrade, and nothing behind it is processed', async () => {
-    const socket = open(url);
-    socket.write(head(`${GOOD}Connection: Upgrade\r\nUpgrade: h2c\r\n`, BODY.length));
-    await once(socket, 'readable');
-    const next = BODY.replace('1', '2');
-    socket.write(BODY.replace('1', '3') + head(GOOD, next.length).replace('Expect', 'X') + next);
-
-    expect(await readAnswers(socket)).toMatchObject([
-      { status: 100 },
-      { status: 200, headers: { connection: 'close' } },
-    ]);
-    expect(application.store.plants()).not.toContainEqual({ id: 2n, name: 'Fern' });
-  });
 });

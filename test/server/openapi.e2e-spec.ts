@@ -103,27 +103,6 @@ describe('the OpenAPI document', () => {
       },
     );
 
-    it('has an optional header, and lists the statuses that a caller must distinguish', () => {
-      const headers = Object.entries(createPlant.responses).map(([status, response]) => [
-        status,
-        Object.keys(response.headers ?? {}),
-      ]);
-
-      expect(createPlant.parameters).toMatchObject([
-        { name: 'Idempotency-Key', in: 'header', required: false },
-      ]);
-      expect(Object.fromEntries(headers)).toEqual({
-        200: ['Idempotent-Replayed'],
-        400: [],
-        401: ['WWW-Authenticate'],
-        403: ['WWW-Authenticate'],
-        429: ['Retry-After'],
-        503: ['Retry-After'],
-        504: [],
-        default: [],
-      });
-    });
-
     it('takes an Idempotency-Key by its schema exactly when the service does', async () => {
       const isValid = validatorOf({ $ref: '#/paths/~1plants/post/parameters/0/schema' });
       // Often what is near the rules: quotation marks, backslashes, commas and spaces.
