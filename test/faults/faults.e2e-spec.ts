@@ -1,32 +1,9 @@
 import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expectAsDeclared } from '../support/contract';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 
 const home = useServiceHome();
-
-describe('a full disk', () => {
-  it('is answered 503 or 504, keeps every acknowledged plant, and does not end the process', async () => {
-    const service = await home.start({}, ['sh', '-c', 'ulimit -f 400; exec "$@"', 'sh']);
-    const acknowledged: bigint[] = [];
-    const failures: number[] = [];
-    for (let id = 1; id <= 100; id++) {
-      const response = await service.post(JSON.stringify({ id, name: 'x'.repeat(10_000) }));
-      const body = (await response.json()) as { error?: number };
-      const headers = Object.fromEntries(response.headers);
-      expectAsDeclared({ status: response.status, headers, body });
-      if (response.ok) acknowledged.push(BigInt(id));
-      else failures.push(body.error ?? 0);
-    }
-
-    expect(acknowledged.length).toBeGreaterThan(0);
-    expect(failures.length).toBeGreaterThan(0);
-    expect(failures.filter((error) => error !== 50300 && error !== 50400)).toEqual([]);
-    expect(await service.end()).toEqual({ code: 0, signal: null });
-    expect(home.plants().map(({ id }) => id)).toEqual(expect.arrayContaining(acknowledged));
-  });
-});
 
 describe('a SQLite that may lose plants', () => {
   it('is refused at the start', async () => {

@@ -74,6 +74,35 @@ it.each(['', 'Authorization: Bearer wrong\r\n'])(
   },
 );
 
+const REFUSED = 'PUT /nothing HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n';
+
+it.each([
+  [1163, '15,900 fields', `POST /plants HTTP/1.1\r\nHost: x\r\n${'a:\r\n'.repeat(15_900)}`],
+  [2000, 'a field of 15.9 kB', `POST /plants HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(15_900)}`],
+  [1000, 'trailers of 15,900 fields', REFUSED + 'a:\r\n'.repeat(15_900)],
+])(
+  'a memory of 320 MiB is enough for creations beside %d strangers who send %s without the end',
+  async (count, _what, text) => {
+    memory = SmallMemory.make(320 * MIB);
+    const settings = { HEADERS_TIMEOUT: '30s', REQUEST_TIMEOUT: '60s' };
+    const service = await home.start(settings, memory.wrapper);
+    const url = await service.url();
+
+    const strangers = Array.from({ length: count }, () => open(url).on('error', () => undefined));
+    await Promise.all(strangers.map((socket) => once(socket, 'connect')));
+    await Promise.all(
+      strangers.map((socket) => new Promise((resolve) => socket.write(text, resolve))),
+    );
+
+    for (let id = 1; id <= 20; id++) {
+      expect((await service.post(`{"id":${id},"name":"Fern"}`)).status).toBe(200);
+    }
+    expect(strangers.filter((socket) => !socket.closed).length).toBeGreaterThan(count / 2);
+    for (const socket of strangers) socket.destroy();
+    expect(await service.end()).toEqual({ code: 0, signal: null });
+  },
+);
+
 it.each(stores)(
   'a memory of 160 MiB is enough to move 200,000 plants into %s, and out again',
   async (_name, startStore) => {
