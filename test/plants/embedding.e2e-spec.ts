@@ -21,7 +21,14 @@ import {
   UnauthorizedException,
   ValidationPipe,
 } from '@nestjs/common';
-import { APP_GUARD, APP_INTERCEPTOR, APP_PIPE, HttpAdapterHost, NestFactory } from '@nestjs/core';
+import {
+  APP_GUARD,
+  APP_INTERCEPTOR,
+  APP_PIPE,
+  HttpAdapterHost,
+  NestFactory,
+  RouterModule,
+} from '@nestjs/core';
 import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
 import {
@@ -140,12 +147,14 @@ function counting(
 ): DynamicModule {
   @Module({})
   class FeatureModule {}
-  const useFactory = (plants: PlantsService) => async () => {
-    let count = 0;
+  const useFactory = (plants: PlantsService, store?: PlantsRepository) => async () => {
+    let count = store?.isReady() ? 0 : NaN;
     for await (const plant of plants.all()) count += Number(plant.id > 0n);
     return count;
   };
-  const counter = { provide: name, inject: [PlantsService], useFactory };
+  // Missing beside a PlantsModule without options, which has its own sentence for that.
+  const repository = { token: PlantsRepository, optional: true };
+  const counter = { provide: name, inject: [PlantsService, repository], useFactory };
   return { module: FeatureModule, imports, providers: [counter] };
 }
 
@@ -186,6 +195,14 @@ describe.each(names)('in a host on %s', (adapter) => {
       expect(readPlants(file)).toEqual([{ id: 9_007_199_254_740_993n, name: ' Fern ' }]);
     },
   );
+
+  it('is below a path that RouterModule gives it', async () => {
+    const router = RouterModule.register([{ path: 'greenhouse', module: PlantsModule }]);
+    const url = await start(adapter, [withToken(), router]);
+
+    const answer = await post(url, FERN, {}, '/api/v1/greenhouse/plants');
+    expect(answer).toMatchObject({ status: 200 });
+  });
 
   const instanceDecorator = (instance: unknown) =>
     instance instanceof Object ? new Proxy(instance, {}) : instance;
