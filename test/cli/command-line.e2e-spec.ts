@@ -11,9 +11,10 @@ describe('the command line', () => {
 
     const commands = stdout.match(/(?<=^ {2})\w.*?(?= {2})/gm);
     expect(code).toBe(0);
+    // prettier-ignore
     expect(commands).toEqual([
-      ...['serve [options]', 'export [file]', 'import [file]', 'backup <file>', 'restore <file>'],
-      ...['check [options]', 'health [options]', 'token', 'help [command]'],
+      'serve [options]', 'export [file]', 'import [file]', 'backup <file>', 'restore <file>',
+      'check [options]', 'health [options]', 'token', 'help [command]',
     ]);
   });
 

@@ -75,9 +75,10 @@ describe('PlantStoreClient', () => {
     return client.create(FERN, options).catch((error: unknown) => error);
   }
 
+  // prettier-ignore
   it.each([
-    ...[-(2n ** 63n), 2n ** 63n - 1n, FERN.id, 0n, 10n],
-    ...[Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, -0],
+    -(2n ** 63n), 2n ** 63n - 1n, FERN.id, 0n, 10n,
+    Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, -0,
   ])('stores the id %s and strings exactly', async (id) => {
     const plant = { name: ' "Fern\\ \n\u2028🌿', tag: '' };
 

@@ -94,9 +94,10 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
   it.each<[ErrorBody, Body[]]>([
     [
       errorBodies.idNotInt64,
+      // prettier-ignore
       [
-        ...['9223372036854775808', '-9223372036854775809', '1.5', '1.000000000000000005'],
-        ...['1E-999', '1E400', '1E999999999999999999999', '1,"id":1.000000000000000005'],
+        '9223372036854775808', '-9223372036854775809', '1.5', '1.000000000000000005',
+        '1E-999', '1E400', '1E999999999999999999999', '1,"id":1.000000000000000005',
       ].map(withId),
     ],
     [errorBodies.idNotNumber, ['"7"', 'true', 'null', '[1]', '{"id":1}'].map(withId)],
@@ -153,9 +154,10 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     [
       'content-type',
       errorBodies.mediaType,
+      // prettier-ignore
       [
-        ...[undefined, 'text/plain', 'application/x-www-form-urlencoded', 'application/json; a="b'],
-        ...['multipart/form-data; boundary=x', 'application/json; charset=utf-16', '/json', '@@@'],
+        undefined, 'text/plain', 'application/x-www-form-urlencoded', 'application/json; a="b',
+        'multipart/form-data; boundary=x', 'application/json; charset=utf-16', '/json', '@@@',
       ],
     ],
     ['content-encoding', errorBodies.contentEncoding, ['gzip', 'identity, gzip', 'x']],

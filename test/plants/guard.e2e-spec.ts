@@ -22,9 +22,10 @@ const application = TestApplication.use({
 describe('the guard, on the wire,', () => {
   /** What a request is answered that has a line and fields as given, byte for byte. */
   async function answerTo(line: string, fields: string[]): Promise<[number, number | undefined]> {
+    // prettier-ignore
     const head = [
-      ...[`${line} HTTP/1.1`, 'Host: localhost', 'Connection: close'],
-      ...['Content-Type: application/json', `Content-Length: ${BODY.length}`, ...fields],
+      `${line} HTTP/1.1`, 'Host: localhost', 'Connection: close',
+      'Content-Type: application/json', `Content-Length: ${BODY.length}`, ...fields,
     ];
     const [answer] = await exchange(
       application.url,
@@ -109,9 +110,10 @@ describe('the guard, on the wire,', () => {
   });
 
   // routes.e2e-spec.ts has paths that lead nowhere.
+  // prettier-ignore
   it.each([
-    ...['/plants', '/%70lants', '/%70%6C%61%6e%74%73', '/plants?', 'http://elsewhere/plants'],
-    ...[`/plants?access_token=${TOKEN}`, `/plants?authorization=Bearer%20${TOKEN}`],
+    '/plants', '/%70lants', '/%70%6C%61%6e%74%73', '/plants?', 'http://elsewhere/plants',
+    `/plants?access_token=${TOKEN}`, `/plants?authorization=Bearer%20${TOKEN}`,
   ])('answers 401 without a token by POST %s', async (target) => {
     expect(await answerTo(`POST ${target}`, [])).toEqual([401, 40100]);
   });
@@ -124,20 +126,22 @@ describe('the guard, on the wire,', () => {
   });
 
   it('reads no token and no caller from other fields', async () => {
+    // prettier-ignore
     const fields = [
-      ...[`X-Access-Token: ${TOKEN}`, `X-Auth-Token: ${TOKEN}`, `X-Api-Key: ${TOKEN}`],
-      ...[`Proxy-Authorization: Bearer ${TOKEN}`, `X-Forwarded-Authorization: Bearer ${TOKEN}`],
-      ...[`Cookie: access_token=${TOKEN}`, 'X-Forwarded-User: admin'],
+      `X-Access-Token: ${TOKEN}`, `X-Auth-Token: ${TOKEN}`, `X-Api-Key: ${TOKEN}`,
+      `Proxy-Authorization: Bearer ${TOKEN}`, `X-Forwarded-Authorization: Bearer ${TOKEN}`,
+      `Cookie: access_token=${TOKEN}`, 'X-Forwarded-User: admin',
     ];
 
     expect(await answerTo('POST /plants', fields)).toEqual([401, 40100]);
   });
 
   it('reads no token from a trailer', async () => {
+    // prettier-ignore
     const request = [
-      ...['POST /plants HTTP/1.1', 'Host: localhost', 'Connection: close'],
-      ...['Transfer-Encoding: chunked', 'Trailer: Authorization', ''],
-      ...['1', BODY, '0', `Authorization: Bearer ${TOKEN}`, '', ''],
+      'POST /plants HTTP/1.1', 'Host: localhost', 'Connection: close',
+      'Transfer-Encoding: chunked', 'Trailer: Authorization', '',
+      '1', BODY, '0', `Authorization: Bearer ${TOKEN}`, '', '',
     ];
 
     expect(await exchange(application.url, request.join('\r\n'))).toMatchObject([{ status: 401 }]);

@@ -253,14 +253,16 @@ describe('The repository on PostgreSQL', () => {
       await execute("ALTER TABLE plants ADD CHECK (name <> 'Weed')");
       const once = (id: bigint, name: string) => repository.insert({ id, name }, KEY);
 
+      // prettier-ignore
       const settled = await Promise.allSettled([
-        ...[once(1n, 'Fern'), once(2n, 'Weed'), once(1n, 'Fern')],
-        ...[once(2n, 'Weed'), once(2n, 'Fern'), once(3n, 'Fern')],
+        once(1n, 'Fern'), once(2n, 'Weed'), once(1n, 'Fern'),
+        once(2n, 'Weed'), once(2n, 'Fern'), once(3n, 'Fern'),
       ]);
 
+      // prettier-ignore
       expect(settled).toMatchObject([
-        ...[{ value: 'created' }, { reason: { error: 50000 } }, { value: 'replayed' }],
-        ...[{ reason: { error: 50300 } }, { reason: { error: 50300 } }, { value: 'created' }],
+        { value: 'created' }, { reason: { error: 50000 } }, { value: 'replayed' },
+        { reason: { error: 50300 } }, { reason: { error: 50300 } }, { value: 'created' },
       ]);
       expect(await once(2n, 'Fern')).toBe('created');
     });

@@ -21,16 +21,18 @@ const parameters = fc
   .map((each) => each.join(''));
 
 describe('isJsonMediaType', () => {
+  // prettier-ignore
   it.each([
-    ...['text/json', 'application/jsonp', 'application/merge-patch+json'],
+    'text/json', 'application/jsonp', 'application/merge-patch+json',
     'application/json charset=utf-8',
   ])('refuses %s', (type) => {
     expect(isJsonMediaType(type)).toBe(false);
   });
 
   it('accepts any well-formed parameters around the charset utf-8', () => {
+    // prettier-ignore
     const charset = fc.constantFrom(
-      ...['', ';charset=utf-8', '; Charset="UTF-8"', ';charset="\\utf\\-8"'],
+      '', ';charset=utf-8', '; Charset="UTF-8"', ';charset="\\utf\\-8"',
     );
     fc.assert(
       fc.property(parameters, charset, parameters, (before, middle, after) => {
@@ -40,10 +42,11 @@ describe('isJsonMediaType', () => {
   });
 
   it('refuses one malformed parameter, or another charset, wherever it stands', () => {
+    // prettier-ignore
     const fault = fc.constantFrom(
-      ...[';charset=latin1', ', text/plain', ';CHARSET="utf-16"', ';charset=""', ';charset=utf-8x'],
-      ...[';a', ';a=', ';=b', ';a="b', ';a="b"c', ';a=b c', ';a =b', ';a= b', ';é=b', ',', '"'],
-      ...[';charset', '\u00a0'],
+      ';charset=latin1', ', text/plain', ';CHARSET="utf-16"', ';charset=""', ';charset=utf-8x',
+      ';a', ';a=', ';=b', ';a="b', ';a="b"c', ';a=b c', ';a =b', ';a= b', ';é=b', ',', '"',
+      ';charset', '\u00a0',
     );
 
     fc.assert(
