@@ -49,13 +49,6 @@ describe('paths and methods', () => {
     expect(answer?.headers).not.toHaveProperty('allow');
   });
 
-  it.each(['*/*', 'application/json'])('answers 404 at / to others: %s', async (accept) => {
-    const response = await fetch(application.url, { headers: { accept } });
-
-    expect(response.status).toBe(404);
-    expect(await response.json()).toEqual(errorBodies.notFound);
-  });
-
   it.each([
     ...['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'].map((each) => `${each} /plants?x=1`),
     ...['GET http://x/plants', 'GET /pl%61nts'],
