@@ -20,20 +20,14 @@ const cases = (expected: number | object, bodies: (string | Buffer)[]): Contract
   bodies.map((body) => ({ body, expected }));
 
 const ids = [
-  ...cases(FERN, ['0', '-1', '12.50e1', '1E6', '9007199254740992', '9007199254740993'].map(plant)),
-  ...cases(FERN, ['9223372036854775807', '-9223372036854775808'].map(plant)),
-  ...cases(40003, ['-0', '0E999999999', '1000000', '9007199254740993.0'].map(plant)),
-  ...cases(40002, ['9223372036854775808', '-9223372036854775809', '1.5', '1E400'].map(plant)),
-  ...cases(40002, ['1.000000000000000005', '1E-999', '"7"', 'true', 'null', '[1]'].map(plant)),
+  ...cases(FERN, ['-1', '1E6', '9007199254740993', '9223372036854775807'].map(plant)),
+  ...cases(40003, ['1000000', '9007199254740993.0'].map(plant)),
+  ...cases(40002, ['9223372036854775808', '1.5', '"7"', 'null'].map(plant)),
 ];
 
 const bodies = [
-  ...cases(40001, ['', ' ', '{', "{'id':700}", '{"id":0700,"name":"Fern"}', `${plant(700)}}`]),
-  ...cases(40001, ['{"id":700,"name":"a\tb"}', '{"id":700,"name":"Fern",}', `\ufeff${plant(700)}`]),
-  ...cases(40001, [Buffer.from(plant(701), 'utf16le'), Buffer.from([0x7b, 0xff, 0x7d])]),
-  ...cases(40002, ['[]', '"x"', '7', 'null', '{}', '{"id":702}', '{"name":"Fern"}']),
-  ...cases(40002, ['{"id":702,"name":"Fern","tag":null}', '{"id":702,"name":["a"]}']),
-  ...cases(40002, ['{"id":702,"name":"\\ud800"}', '{"id":702,"name":"\\u0000"}']),
+  ...cases(40001, ['', ' ', '{', `\ufeff${plant(700)}`, Buffer.from([0x7b, 0xff, 0x7d])]),
+  ...cases(40002, ['[]', '"x"', '7', 'null', '{}', '{"id":702,"name":"Fern","tag":null}']),
   ...cases({ name: ' Fern\t ', tag: '' }, ['{"id":800,"name":" Fern\\t ","tag":""}']),
   ...cases({ name: '🌿', tag: 'e\u0301' }, ['{"id":801,"name":"🌿","tag":"e\u0301"}']),
   ...cases(FERN, [
@@ -79,7 +73,6 @@ export const contractCases: readonly ContractCase[] = [...ids, ...bodies, ...fie
 
 /** The ids that are stored after all cases, in order. */
 export const storedIds: readonly bigint[] = [
-  ...[-9_223_372_036_854_775_808n, -1n, 0n, 125n],
-  ...[800n, 801n, 802n, 803n, 804n, 805n, 806n, 901n, 904n, 905n, 907n, 1_000_000n],
-  ...[9_007_199_254_740_992n, 9_007_199_254_740_993n, 9_223_372_036_854_775_807n],
+  ...[-1n, 800n, 801n, 802n, 803n, 804n, 805n, 806n, 901n, 904n, 905n, 907n, 1_000_000n],
+  ...[9_007_199_254_740_993n, 9_223_372_036_854_775_807n],
 ];
