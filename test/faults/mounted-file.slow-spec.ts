@@ -4,9 +4,10 @@ import { useServiceHome } from '../support/service-process';
 import { execute } from '../support/sqlite';
 
 /** Runs a program where the file of its first argument is a mount point. Linux with user namespaces only. */
+// prettier-ignore
 const mounted = (file: string): string[] => [
-  ...['unshare', '-rm', 'sh', '-c'],
-  ...['mount --bind "$0" "$0" && exec "$@"', file],
+  'unshare', '-rm', 'sh', '-c',
+  'mount --bind "$0" "$0" && exec "$@"', file,
 ];
 
 describe('a database file that is mounted alone', () => {

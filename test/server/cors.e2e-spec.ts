@@ -70,8 +70,9 @@ describe('CORS', () => {
     const headers = { vary: 'Origin', 'access-control-allow-origin': ORIGIN };
     expect(answer).toMatchObject({ status, headers });
     expect(answer?.headers['access-control-expose-headers']?.split(', ')).toEqual(
+      // prettier-ignore
       expect.arrayContaining([
-        ...['Retry-After', 'WWW-Authenticate', 'X-Request-Id', 'Idempotent-Replayed'],
+        'Retry-After', 'WWW-Authenticate', 'X-Request-Id', 'Idempotent-Replayed',
       ]),
     );
   });

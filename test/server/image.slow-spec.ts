@@ -126,10 +126,11 @@ async function makeBaseImage(): Promise<void> {
   const excluded = ['doc', 'info', 'locale', 'man'].map((name) => `/usr/share/${name}/*`);
   execFileSync(
     'mmdebstrap',
+    // prettier-ignore
     [
-      ...['--quiet', '--variant=minbase', 'trixie'],
+      '--quiet', '--variant=minbase', 'trixie',
       ...excluded.map((path) => `--dpkgopt=path-exclude=${path}`),
-      ...[debian, 'http://deb.debian.org/debian'],
+      debian, 'http://deb.debian.org/debian',
     ],
     { stdio: 'inherit' },
   );

@@ -1,7 +1,8 @@
 /** What of Jest's fake timers stays real: all but the clocks and the timers of the code under test. */
+// prettier-ignore
 const REAL = [
-  ...['hrtime', 'nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate'],
-  ...['setInterval', 'clearInterval'],
+  'hrtime', 'nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate',
+  'setInterval', 'clearInterval',
 ] as const;
 
 /** Stops the clocks, so that a test can say what the time is. */

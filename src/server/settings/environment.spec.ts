@@ -116,10 +116,11 @@ describe('readEnvironment', () => {
     ...each('HOST', 'http://localhost', '[::1', '[localhost]'),
     ...each('DATABASE_URL', 'plants.db', 'mysql://localhost', 'postgres:plants'),
     ...each('DATABASE_URL', 'postgres://a:secret@localhost:port/p', 'postgres://one:70000/p'),
+    // prettier-ignore
     ...[
-      ...['?sslmode=prefer', '?sslmode=verify_full', '?sslmode=verify-full&sslmode=disable'],
-      ...['?sslmode=verify-full&ssl=false', '?ssl=require', '?ssl=TRUE', '?requiressl=1'],
-      ...['?target_session_attrs=standby', '?constructor=x', '#sslmode=require'],
+      '?sslmode=prefer', '?sslmode=verify_full', '?sslmode=verify-full&sslmode=disable',
+      '?sslmode=verify-full&ssl=false', '?ssl=require', '?ssl=TRUE', '?requiressl=1',
+      '?target_session_attrs=standby', '?constructor=x', '#sslmode=require',
     ].map((end) => ({ DATABASE_URL: `postgres://localhost/plants${end}` })),
     { DATABASE_URL_FILE: 'postgres://a:secret@b:port/c' },
     ...each('BODY_LIMIT', '0', '1GB', '999999999 MiB'),
@@ -136,9 +137,10 @@ describe('readEnvironment', () => {
     ...each('AUTH_TOKENS', 'abc,abc scope=metrics', 'abc scope=create,metrics'),
     ...alone({ AUTH_AUDIENCE: 'plants', AUTH_SCOPE: 'plants', AUTH_SCOPE_METRICS: 'plants' }),
     ...alone({ AUTH_ISSUER: 'https://id.org', AUTH_JWKS_URL: 'https://id.org/keys' }),
+    // prettier-ignore
     ...[
-      ...['id.example.org', 'http://id.example.org', 'https://user:secret@id.example.org'],
-      ...['http://127.0.0.1.example.org', 'ftp://127.0.0.1', 'https://id.example.org/?tenant=1'],
+      'id.example.org', 'http://id.example.org', 'https://user:secret@id.example.org',
+      'http://127.0.0.1.example.org', 'ftp://127.0.0.1', 'https://id.example.org/?tenant=1',
     ].map((url) => ({ AUTH_ISSUER: url, AUTH_AUDIENCE: 'plants' })),
     { AUTH_JWKS_URL: 'http://id.example.org/keys', ...ISSUER },
     { AUTH_SCOPE: 'a"b', ...ISSUER },
@@ -231,9 +233,10 @@ describe('readEnvironment', () => {
     ]);
   });
 
+  // prettier-ignore
   it.each([
-    ...['AUTH_SERVICE_HOST', 'AUTH_SERVICE_PORT', 'AUTH_SERVICE_PORT_HTTP', 'AUTH_PORT'],
-    ...['AUTH_PORT_80_TCP', 'AUTH_PORT_80_TCP_ADDR', 'AUTH_DB_SERVICE_HOST'],
+    'AUTH_SERVICE_HOST', 'AUTH_SERVICE_PORT', 'AUTH_SERVICE_PORT_HTTP', 'AUTH_PORT',
+    'AUTH_PORT_80_TCP', 'AUTH_PORT_80_TCP_ADDR', 'AUTH_DB_SERVICE_HOST',
   ])('ignores %s, which Kubernetes sets for a Service named auth', (name) => {
     expect(readEnvironment({ [name]: 'tcp://10.0.0.1:80' })).toEqual(readEnvironment({}));
   });

@@ -30,11 +30,12 @@ const bodies = [
   ...cases(40002, ['[]', '"x"', '7', 'null', '{}', '{"id":702,"name":"Fern","tag":null}']),
   ...cases({ name: ' Fern\t ', tag: '' }, ['{"id":800,"name":" Fern\\t ","tag":""}']),
   ...cases({ name: '🌿', tag: 'e\u0301' }, ['{"id":801,"name":"🌿","tag":"e\u0301"}']),
+  // prettier-ignore
   ...cases(FERN, [
     '{"id":1,"id":802,"name":"Moss","name":"Fern"}',
     '{"__proto__":{"tag":"x"},"id":803,"name":"Fern","more":[{"id":1}]}',
     `{"id":804,"more":${'['.repeat(5000)}${']'.repeat(5000)},"name":"Fern"}`,
-    ...[padded(805, 1000), padded(806, LIMIT)],
+    padded(805, 1000), padded(806, LIMIT),
   ]),
   ...cases(40005, [padded(900, LIMIT + 1), padded(900, 5 * LIMIT)]),
   { body: padded(900, LIMIT + 1), isChunked: true, expected: 40005 },
@@ -72,7 +73,8 @@ const fields = (
 export const contractCases: readonly ContractCase[] = [...ids, ...bodies, ...fields];
 
 /** The ids that are stored after all cases, in order. */
+// prettier-ignore
 export const storedIds: readonly bigint[] = [
-  ...[-1n, 800n, 801n, 802n, 803n, 804n, 805n, 806n, 901n, 904n, 905n, 907n, 1_000_000n],
-  ...[9_007_199_254_740_993n, 9_223_372_036_854_775_807n],
+  -1n, 800n, 801n, 802n, 803n, 804n, 805n, 806n, 901n, 904n, 905n, 907n, 1_000_000n,
+  9_007_199_254_740_993n, 9_223_372_036_854_775_807n,
 ];
