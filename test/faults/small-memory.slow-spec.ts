@@ -13,6 +13,8 @@ const MIB = 1024 * KIB;
 
 /** Milliseconds. */
 const DURATION = 15_000;
+/** A slow machine should not answer 408. */
+const PATIENT = { HEADERS_TIMEOUT: '30s', REQUEST_TIMEOUT: '60s' };
 
 const home = useServiceHome();
 let memory: SmallMemory;
@@ -28,7 +30,7 @@ it.each([
   'a memory of $limit MiB is enough to answer $statuses to $connections callers with bodies of $size bytes',
   async ({ limit, connections, size, statuses }) => {
     memory = SmallMemory.make(limit * MIB);
-    const service = await home.start({}, memory.wrapper);
+    const service = await home.start(PATIENT, memory.wrapper);
     const url = await service.url();
     const name = 'x'.repeat(size - 64);
     let id = 0;
@@ -84,8 +86,7 @@ it.each([
   'a memory of 320 MiB is enough for creations beside %d strangers who send %s without the end',
   async (count, _what, text) => {
     memory = SmallMemory.make(320 * MIB);
-    const settings = { HEADERS_TIMEOUT: '30s', REQUEST_TIMEOUT: '60s' };
-    const service = await home.start(settings, memory.wrapper);
+    const service = await home.start(PATIENT, memory.wrapper);
     const url = await service.url();
 
     const strangers = Array.from({ length: count }, () => open(url).on('error', () => undefined));
