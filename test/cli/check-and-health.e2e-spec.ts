@@ -1,7 +1,8 @@
+import { basename } from 'node:path';
 import { TOKEN } from '../support/application';
-import { plantStore } from '../support/plant-store';
+import { plantStore, PROGRAM } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
-import type { Run } from '../support/run';
+import { type Run, run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 
@@ -45,6 +46,25 @@ describe('check', () => {
 });
 
 describe('health', () => {
+  it('loads nothing of the service, because containers run it again and again', async () => {
+    const script = `process.argv.push(${JSON.stringify(PROGRAM)}, 'health');
+      require(process.argv[1]);
+      process.on('exit', () => console.log(Object.keys(require.cache).join()));`;
+
+    const { stdout } = await run(process.execPath, ['-e', script], { env: { PORT: '1' } });
+
+    const loaded = stdout
+      .trim()
+      .split(',')
+      .map((file) => basename(file));
+    expect(loaded.toSorted()).toEqual([
+      'health.command.js',
+      'package.json',
+      'plant-store.js',
+      'versions.js',
+    ]);
+  });
+
   it('says whether the service is live and ready', async () => {
     const service = await home.start();
     const { port } = await service.url();

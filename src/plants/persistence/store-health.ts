@@ -36,7 +36,7 @@ type State = Working | Late | Failing | Pausing | Confirming;
 /**
  * Whether a store works. Its states:
  *
- * - `working`
+ * - `working`: it takes plants, and answers in time.
  * - `late`: a plant was answered after two seconds or more. The store takes plants, but is not ready. While
  *   none come, it is probed.
  * - `failing`: it takes no plants, and is opened again and again until that succeeds, without traffic too.
@@ -178,20 +178,21 @@ export class StoreHealth {
   }
 
   private probeLater(late: Late): void {
-    this.enter(late, ATTEMPT_INTERVAL, async () => {
+    this.enter(late, ATTEMPT_INTERVAL, () => this.probe(late));
+  }
+
+  private async probe(late: Late): Promise<void> {
+    // What waits will show whether the store is in time.
+    if (this.waitingSince() === undefined) {
       const start = performance.now();
-      const isIdle = this.waitingSince() === undefined;
-      const isAnswered =
-        isIdle &&
-        (await this.driver()
-          .probe()
-          .then(
-            () => true,
-            () => false,
-          ));
-      if (isAnswered && this.state === late) this.answer(performance.now() - start);
-      if (this.state === late) this.probeLater(late);
-    });
+      try {
+        await this.driver().probe();
+        if (this.state === late) this.answer(performance.now() - start);
+      } catch {
+        // The driver has reported a fault, or the next probe shows more.
+      }
+    }
+    if (this.state === late) this.probeLater(late);
   }
 
   private report(fault: Error): void {

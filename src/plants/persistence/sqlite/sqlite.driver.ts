@@ -89,6 +89,7 @@ export class SqliteDriver implements StoreDriver {
   }
 
   private fail(fault: Error): void {
+    // Not at once: on a full disk an attempt may succeed while larger writes fail again and again.
     this.health.fail(fault, { delay: ATTEMPT_INTERVAL });
   }
 
