@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { expectKept, Load } from '../support/load';
 import { CommandProcess, plantStore } from '../support/plant-store';
 import type { Run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { execute, integrity, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
-import { expectKept, Writers } from '../support/writers';
 
 const ADVICE = 'Name a file that "plant-store backup" has made.';
 
@@ -33,12 +33,12 @@ describe('backup and restore', () => {
 
   it('copy the store of a busy service, and give it back', async () => {
     const service = await home.start();
-    const writers = new Writers([await service.url()], 16);
-    await until(() => writers.those('acknowledged').length > 500);
-    const before = [...writers.those('acknowledged')];
+    const load = Load.compete([await service.url()], 16);
+    await until(() => load.withOutcome(200).length > 500);
+    const before = load.withOutcome(200);
     const backup = await run('backup copy.db');
     const inUse = await run('restore copy.db');
-    await writers.stop();
+    await load.stop();
     await service.end();
     const last = home.plants();
     const restored = await run('restore copy.db');

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../support/folder';
+import { expectKept, Load } from '../support/load';
 import {
   CommandProcess,
   plantStore,
@@ -14,7 +15,6 @@ import { type Run, shell } from '../support/run';
 import { ServiceProcess } from '../support/service-process';
 import { stores, type TestStore } from '../support/stores';
 import { until } from '../support/until';
-import { expectKept, Writers } from '../support/writers';
 
 const TEXTS = ['', '\\', '"', '\\N', '\t', '\r\n', '\v', '\x01', '\x7f', '\u2028', '🌿'];
 const LINES = [
@@ -119,14 +119,14 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
 
   it('make a service refuse no creation while they import', async () => {
     const service = await ServiceProcess.start(folder, environment);
-    const writers = new Writers([await service.url()], 16);
+    const load = Load.compete([await service.url()], 16);
     const outcome = await run('import', manyLines(40_000, -40_000));
-    await writers.stop();
+    await load.stop();
     await service.end();
 
     expect(outcome).toEqual(done(counts(40_000)));
-    expect(writers.those('unknown')).toEqual([]);
-    expectKept(writers.creations, await store.plants());
+    expect(Object.keys(load.counts)).toEqual(['200', '40003']);
+    expectKept(load.creations, await store.plants());
     expect(service.stdout).not.toMatch(/locked|"level":[56]0/);
   });
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
-import { creation, putLoad } from '../support/load';
+import { type Creation, creation, expectKept, Load } from '../support/load';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 import { open } from '../support/wire';
@@ -12,7 +12,7 @@ describe(`${ROUNDS} times SIGTERM under load`, () => {
   const home = useServiceHome();
 
   it('answer all that was sent, keep all that was acknowledged, and end with 0', async () => {
-    const acknowledged: bigint[] = [];
+    const creations: Creation[] = [];
 
     for (let round = 0; round < ROUNDS; round++) {
       const service = await home.start({ SHUTDOWN_TIMEOUT: '3s' });
@@ -24,27 +24,24 @@ describe(`${ROUNDS} times SIGTERM under load`, () => {
       keptAlive.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
       await once(keptAlive, 'data');
 
-      let [sent, answered] = [0, 0];
-      const load = putLoad({
-        url,
+      let id = round * 1_000_000;
+      const load = new Load({
+        urls: [url],
         connections: CONNECTIONS,
-        next: () => creation(round * 1_000_000 + ++sent),
-        onAnswer: (id, { status }) => {
-          answered++;
-          if (status === 200) acknowledged.push(BigInt(id));
-        },
+        next: () => creation(++id),
       });
       await setTimeout(150 + 10 * round);
       // Each connection has been accepted by then: one still in the kernel's queue is reset.
-      const before = answered;
-      await until(() => answered - before > 10 * CONNECTIONS);
+      const before = load.creations.length;
+      await until(() => load.creations.length - before > 11 * CONNECTIONS);
 
       expect(await service.end()).toEqual({ code: 0, signal: null });
-      expect(await load).toEqual({ 200: answered });
+      await load.done;
+      expect(Object.keys(load.counts)).toEqual(['200']);
       for (const socket of others) socket.destroy();
+      creations.push(...load.creations);
     }
 
-    const stored = new Set(home.plants().map(({ id }) => id));
-    expect(acknowledged.filter((id) => !stored.has(id))).toEqual([]);
+    expectKept(creations, home.plants());
   });
 });

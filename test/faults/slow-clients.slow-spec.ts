@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { creation, putLoad } from '../support/load';
+import { creation, Load } from '../support/load';
 import { readMetric } from '../support/metrics';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
@@ -31,7 +31,7 @@ it('1,000 slow clients are cut by the time-outs, and others are served meanwhile
   const cut = Promise.all([until(areCut), ...slow]).finally(() => (isOver = true));
   let id = 1000;
   const next = () => (isOver ? undefined : creation(++id));
-  const counts = await putLoad({ url, connections: 16, next });
+  const { counts } = await Load.put({ urls: [url], connections: 16, next });
   await cut;
 
   expect(counts).toEqual({ 200: expect.any(Number) as number });

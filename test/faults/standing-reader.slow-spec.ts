@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { DiskModel } from '../support/disk-model';
-import { creation, putLoad } from '../support/load';
-import { Outcomes } from '../support/outcomes';
+import { type Creation, creation, expectKept, Load } from '../support/load';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { integrity, readPlants } from '../support/sqlite';
 import { strace, tracee } from '../support/strace';
 
 describe('beside a process that reads all the time', () => {
@@ -12,9 +12,9 @@ describe('beside a process that reads all the time', () => {
   let reader: DatabaseSync;
   let service: ServiceProcess;
   let nextId = 1;
-  const outcomes = new Outcomes();
+  let creations: Creation[];
   beforeEach(() => {
-    outcomes.clear();
+    creations = [];
   });
 
   /** Opens a connection that stays in the middle of a read. */
@@ -26,16 +26,16 @@ describe('beside a process that reads all the time', () => {
 
   /** Creates plants until the condition holds. */
   async function create(isDone: () => boolean): Promise<void> {
-    await putLoad({
-      url: await service.url(),
+    await Load.put({
+      urls: [await service.url()],
       connections: 4,
       backOff: 20,
       next: () => (isDone() ? undefined : creation(nextId++, 'x'.repeat(1000))),
-      onAnswer: (id, answer) => outcomes.note(id, answer),
+      creations,
     });
   }
 
-  const count = (outcome: number) => outcomes.idsWith(outcome).length;
+  const count = (outcome: number) => creations.filter((each) => each.outcome === outcome).length;
 
   async function kill(): Promise<void> {
     process.kill(tracee(service.pid), 'SIGKILL');
@@ -47,7 +47,8 @@ describe('beside a process that reads all the time', () => {
     const copy = join(home.folder, 'copy.db');
     model.copyDisk(home.file, copy);
     reader.close();
-    outcomes.expectKept(copy);
+    expectKept(creations, readPlants(copy));
+    expect(integrity(copy)).toBe('ok');
     expect(model.lost).toBe(0);
   }
 

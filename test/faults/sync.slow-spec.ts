@@ -3,8 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Plant } from '../../src/plants';
-import { creation, putLoad } from '../support/load';
-import { Outcomes } from '../support/outcomes';
+import { type Creation, creation, expectKept, Load } from '../support/load';
 import { PostgresServer } from '../support/postgres';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { strace, tracee } from '../support/strace';
@@ -30,8 +29,8 @@ describe('each acknowledged creation', () => {
     const wrapper = strace('-y', '-s', '8192', '-e', `trace=${CALLS}`, '-o', trace);
     const service = await home.start({}, wrapper);
     let count = 0;
-    const counts = await putLoad({
-      url: await service.url(),
+    const { counts } = await Load.put({
+      urls: [await service.url()],
       connections: 8,
       next: () => {
         const name = `plant-${String(count + 1).padStart(6, '0')}`;
@@ -57,41 +56,36 @@ describe('each acknowledged creation', () => {
 
 describe('commits that take six or eight seconds', () => {
   const home = useServiceHome();
-  const outcomes = new Outcomes();
   let service: ServiceProcess;
+  let creations: readonly Creation[];
   let longest = 0;
 
   async function start(url?: string): Promise<void> {
     service = await home.start({ MAX_CONNECTIONS: '4000', DATABASE_URL: url });
     // Alone, because a new log is synced twice.
     await service.post('{"id":0,"name":"Fern"}');
-    outcomes.clear();
-    outcomes.set(0, 200);
   }
 
   /** Creates as many plants at once as fill two batches and a bit. */
   async function createMany(): Promise<void> {
     let nextId = 1;
     const begin = performance.now();
-    const load = putLoad({
-      url: await service.url(),
+    const load = new Load({
+      urls: [await service.url()],
       connections: 2600,
       next: () => (nextId <= 2600 ? creation(nextId++) : undefined),
-      onAnswer: (id, answer) => {
-        longest = performance.now() - begin;
-        outcomes.note(id, answer);
-      },
+      onAnswer: () => (longest = performance.now() - begin),
     });
     await until(async () => (await service.statusOf('/health/ready')) === 503);
-    await load;
+    await load.done;
+    ({ creations } = load);
   }
 
   function expectPromisesHeld(plants: readonly Plant[]): void {
     // The promise is 20 seconds. Without it, the last is answered after 32.
     expect(longest).toBeLessThan(23_000);
-    expect(new Set(outcomes.values())).toEqual(new Set([200, 50300]));
-    const stored = plants.map(({ id }) => Number(id));
-    expect(stored).toEqual(outcomes.idsWith(200).sort((one, other) => one - other));
+    expect(new Set(creations.map(({ outcome }) => outcome))).toEqual(new Set([200, 50300]));
+    expectKept(creations, plants);
   }
 
   it('let no creation on SQLite wait for longer than the limits, and the service is not ready meanwhile', async () => {

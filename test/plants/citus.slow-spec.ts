@@ -3,11 +3,11 @@ import { Logger } from '@nestjs/common';
 import { Client } from 'pg';
 import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
 import { openRepository } from '../../src/plants/persistence/open-repository';
+import { expectKept, Load } from '../support/load';
 import { readPostgresPlants } from '../support/postgres';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { openPostgresStore } from '../support/stores';
 import { until } from '../support/until';
-import { expectKept, Writers } from '../support/writers';
 import { describeRepository } from './repository.contract';
 
 const { CITUS_URL = '' } = process.env;
@@ -208,22 +208,22 @@ describe('a store on a Citus cluster', () => {
   describe('with two instances under load, on two nodes,', () => {
     const home = useServiceHome();
     let services: ServiceProcess[];
-    let writers: Writers;
+    let load: Load;
     beforeEach(async () => {
       await distribute();
       services = await Promise.all(
         urlsOfBoth().map((DATABASE_URL) => home.start({ DATABASE_URL })),
       );
-      writers = new Writers(await Promise.all(services.map((service) => service.url())), 32);
-      await until(() => writers.those('acknowledged').length > 200);
+      load = Load.compete(await Promise.all(services.map((service) => service.url())), 32);
+      await until(() => load.withOutcome(200).length > 200);
     });
-    afterEach(() => writers.stop());
+    afterEach(() => load.stop());
 
     /** Waits until creations succeed again, and compares what is stored with what was answered. */
     async function expectPromises(): Promise<void> {
       const back = Date.now();
-      await until(() => writers.hasSucceededSince(back));
-      await writers.stop();
+      await until(() => load.hasSucceededSince(back));
+      await load.stop();
       // Sessions keep connections to workers, some of which may have been terminated.
       await disconnectAll();
       await connectAll();
@@ -231,12 +231,12 @@ describe('a store on a Citus cluster', () => {
       for (const node of [coordinator, worker]) {
         await node.query('SELECT recover_prepared_transactions()');
       }
-      expectKept(writers.creations, await readPostgresPlants(coordinator));
+      expectKept(load.creations, await readPostgresPlants(coordinator));
     }
 
     it('stays ready and refuses most creations at once while a worker is lost', async () => {
-      const count = (outcome: 'unknown' | 'refused') => writers.those(outcome).length;
-      const [unknown, refused] = [count('unknown'), count('refused')];
+      const count = (outcome: number) => load.withOutcome(outcome).length;
+      const [unknown, refused] = [count(50400), count(50300)];
       const findWorker = await loseWorker();
       const readiness = new Set<number>();
       for (let sample = 0; sample < 50; sample++) {
@@ -246,7 +246,7 @@ describe('a store on a Citus cluster', () => {
       await findWorker();
 
       expect([...readiness]).toEqual([200]);
-      expect(count('refused') - refused).toBeGreaterThan(5 * (count('unknown') - unknown));
+      expect(count(50300) - refused).toBeGreaterThan(5 * (count(50400) - unknown));
       await expectPromises();
     });
 

@@ -1,7 +1,7 @@
+import { expectKept, Load } from '../support/load';
 import { PostgresServer } from '../support/postgres';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
-import { expectKept, Writers } from '../support/writers';
 
 describe('the service, when its PostgreSQL server is killed', () => {
   const home = useServiceHome();
@@ -9,17 +9,17 @@ describe('the service, when its PostgreSQL server is killed', () => {
   it('loses no acknowledged plant at a kill -9 under load, and serves again once the server is back', async () => {
     const server = await PostgresServer.start();
     const service = await home.start({ DATABASE_URL: server.url() });
-    const writers = new Writers([await service.url()], 32);
-    await until(() => writers.those('acknowledged').length > 500);
+    const load = Load.compete([await service.url()], 32);
+    await until(() => load.withOutcome(200).length > 500);
 
     await server.stop('SIGKILL');
-    await until(() => writers.those('refused').length > 100);
+    await until(() => load.withOutcome(50300).length > 100);
     await server.start();
     const back = Date.now();
 
-    await until(() => writers.hasSucceededSince(back));
-    await writers.stop();
-    expectKept(writers.creations, await server.plants());
+    await until(() => load.hasSucceededSince(back));
+    await load.stop();
+    expectKept(load.creations, await server.plants());
     expect(await service.end()).toEqual({ code: 0, signal: null });
     await server.remove();
   });
