@@ -5,21 +5,20 @@ import { CORE_SCHEMA, load, loadAll, mergeTag } from 'js-yaml';
 import type { StatefulSetSpec } from 'kubernetes-types/apps/v1';
 import type { Container, EnvVar, ServiceSpec } from 'kubernetes-types/core/v1';
 import { version } from '../../package.json';
-import { readEnvironment } from '../../src/server/settings/environment';
+import { readEnvironment, type Settings } from '../../src/server/settings/environment';
 import { TOKEN } from '../support/application';
-import { plantStore } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
-import { run } from '../support/run';
-import { type ServiceProcess, useServiceHome } from '../support/service-process';
-import { until } from '../support/until';
+import { run, shell } from '../support/run';
+import { useServiceHome } from '../support/service-process';
 
 /**
  * Starts the program as the Kubernetes manifests and the Compose file would: in the environment of the
- * Dockerfile and theirs, asked by their probes and ended by their signal. The user that they name and a
- * read-only root file system are what `npm run test:image` has.
+ * Dockerfile and theirs, ended by their signal. The user that they name and a read-only root file system
+ * are what `npm run test:image` has.
  */
 
 const ROOT = join(__dirname, '../..');
+const MANIFESTS = ['docs/deploy/kubernetes.yaml', 'docs/deploy/kubernetes-postgresql.yaml'];
 
 interface Document {
   readonly apiVersion: string;
@@ -27,27 +26,25 @@ interface Document {
   readonly spec: unknown;
 }
 
-/** An object of Kubernetes, for reading what a manifest has: any member may be absent. */
-type Whole<T> = T extends object ? { [Key in keyof T]-?: Whole<NonNullable<T[Key]>> } : T;
-
 interface Compose {
   readonly services: Readonly<
-    Record<string, { image?: string; environment?: NodeJS.ProcessEnv; stop_grace_period?: string }>
+    Record<
+      'plants' | 'plants-a' | 'plants-b',
+      { environment: NodeJS.ProcessEnv; stop_grace_period: string }
+    >
   >;
 }
 
+/** A part of a manifest, for reading what it has: any member may be absent. */
+type Whole<T> = T extends object ? { [Key in keyof T]-?: Whole<NonNullable<T[Key]>> } : T;
+
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
+const documentsOf = (file: string) => loadAll(read(file)) as Document[];
 const dockerfile = read('Dockerfile');
 const page = read('docs/deploy/README.md');
 /** The variables of the image. */
 const image = parseEnv((/^ENV (.*)$/m.exec(dockerfile)?.[1] ?? '').replaceAll(' ', '\n'));
-const [, imageUser, imageGroup] = /^USER (\d+):(\d+)$/m.exec(dockerfile) ?? [];
-
-const documentsOf = (file: string) => loadAll(read(file)) as Document[];
-const specOf = (file: string, ...kinds: string[]) =>
-  documentsOf(file).find(({ kind }) => kinds.includes(kind))?.spec;
-
-const MANIFESTS = ['docs/deploy/kubernetes.yaml', 'docs/deploy/kubernetes-postgresql.yaml'];
+const [user, group] = /^USER (.*)$/m.exec(dockerfile)?.[1]?.split(':').map(Number) ?? [];
 
 const home = useServiceHome();
 let postgres: PostgresServer;
@@ -57,22 +54,22 @@ beforeAll(async () => {
 });
 afterAll(() => postgres.remove());
 
-/** Starts the program in an environment, but for what the tests cannot have: port and path. */
-async function start(env: NodeJS.ProcessEnv): Promise<ServiceProcess> {
+/** Runs the program in an environment, but for what the tests cannot have: port and path. */
+async function expectToServe(environment: NodeJS.ProcessEnv): Promise<Settings> {
   mkdirSync(join(home.folder, 'data'));
-  const settings: NodeJS.ProcessEnv = { ...image, ...env, HOST: '127.0.0.1', PORT: '0' };
-  settings.DATABASE_URL = settings.DATABASE_URL?.replace('sqlite:/', `sqlite:${home.folder}/`);
-  const service = await home.start(settings);
-  await service.untilReady();
-  expect(await create(service)).toBe(200);
-  // The token of the tests is short.
-  const lines = service.lines.filter(({ msg }) => !String(msg).startsWith('AUTH_TOKENS'));
-  expect(Math.max(...lines.map(({ level }) => Number(level)))).toBeLessThan(40);
-  return service;
-}
+  const env: NodeJS.ProcessEnv = { ...image, ...environment, HOST: '127.0.0.1', PORT: '0' };
+  env.DATABASE_URL = env.DATABASE_URL?.replace('sqlite:/', `sqlite:${home.folder}/`);
 
-const create = async (service: ServiceProcess) =>
-  (await service.post(`{"id":${nextId++},"name":"Fern"}`)).status;
+  const service = await home.start(env);
+
+  await service.untilReady();
+  expect((await service.post(`{"id":${nextId++},"name":"Fern"}`)).status).toBe(200);
+  expect(await service.end()).toEqual({ code: 0, signal: null });
+  // The token of the tests is short.
+  const warnings = service.lines.filter(({ level }) => Number(level) >= 40);
+  expect(warnings).toMatchObject([{ msg: expect.stringMatching(/^AUTH_TOKENS/) as string }]);
+  return readEnvironment(env);
+}
 
 it('have the types that the Kubernetes API has, and no other fields', async () => {
   const types = join(ROOT, 'test/node_modules/kubernetes-types');
@@ -92,125 +89,111 @@ it('have the types that the Kubernetes API has, and no other fields', async () =
   expect(compiled).toEqual({ code: 0, stdout: '', stderr: '' });
 });
 
+it('name the version of the program, as the page does', () => {
+  const texts = [...MANIFESTS, 'compose.yaml'].map(read).concat(page);
+
+  for (const text of texts) expect(text).toContain(`plant-store:${version}\n`);
+  expect(new Set(texts.join().match(/plant-store:\d\S*/g)).size).toBe(1);
+});
+
 describe.each(MANIFESTS)('%s', (file) => {
-  const isSqlite = file === 'docs/deploy/kubernetes.yaml';
-  const { selector, ports } = specOf(file, 'Service') as Whole<ServiceSpec>;
-  const workload = specOf(file, 'StatefulSet', 'Deployment') as Whole<StatefulSetSpec>;
-  const { spec: pod, metadata } = workload.template;
+  const specs = Object.fromEntries(documentsOf(file).map(({ kind, spec }) => [kind, spec]));
+  const workload = (specs.StatefulSet ?? specs.Deployment) as Whole<StatefulSetSpec>;
+  const { metadata, spec: pod } = workload.template;
   const [container] = pod.containers as [Whole<Container>];
   const variables: EnvVar[] = container.env;
-  const environment = (): NodeJS.ProcessEnv => {
-    const secrets: NodeJS.ProcessEnv = { tokens: TOKEN, 'database-url': postgres.url() };
-    const valueOf = ({ value, valueFrom }: EnvVar) =>
-      value ?? secrets[valueFrom?.secretKeyRef?.key ?? ''];
-    return Object.fromEntries(variables.map((each) => [each.name, valueOf(each)]));
-  };
 
-  it('names what the image has', () => {
-    const [port] = container.ports;
+  it('names the pods, the port, the probes and the secrets that there are', () => {
     const { labels } = metadata;
+    const { selector } = specs.Service as Whole<ServiceSpec>;
+    const port = { name: 'http', containerPort: Number(image.PORT) };
+    const probe = (path: string) => ({ httpGet: { path, port: port.name } });
 
-    expect(container.image).toBe(`registry.example/plant-store:${version}`);
-    expect(new Set(page.match(/plant-store:\d\S*/g))).toEqual(new Set([`plant-store:${version}`]));
+    expect(dockerfile).toContain(`\nEXPOSE ${port.containerPort}\n`);
+    expect([selector, workload.selector.matchLabels]).toEqual([labels, labels]);
+    const ingress = [{ ports: [{ port: port.name }] }];
+    expect(specs).toMatchObject({
+      Service: { ports: [{ targetPort: port.name }] },
+      NetworkPolicy: { podSelector: { matchLabels: labels }, ingress },
+    });
+    expect(container).toMatchObject({
+      ports: [port],
+      startupProbe: probe('/health/live'),
+      livenessProbe: probe('/health/live'),
+      readinessProbe: probe('/health/ready'),
+    });
     for (const { name, key } of variables.flatMap((each) => each.valueFrom?.secretKeyRef ?? [])) {
       expect(page).toMatch(new RegExp(`create secret generic ${name} .*--from-literal=${key}=`));
     }
-    expect(String(port?.containerPort)).toBe(image.PORT);
-    expect(dockerfile).toContain(`\nEXPOSE ${image.PORT}\n`);
-    expect(ports.map(({ targetPort }) => targetPort)).toEqual([port?.name]);
-    expect([selector, workload.selector.matchLabels]).toEqual([labels, labels]);
-    const { runAsUser, runAsGroup, fsGroup } = pod.securityContext;
-    expect([runAsUser, runAsGroup].map(String)).toEqual([imageUser, imageGroup]);
-    expect(fsGroup).toBe(isSqlite ? runAsGroup : undefined);
-    const { volumeMounts: mounts } = container;
-    expect({ mounts, claims: workload.volumeClaimTemplates }).toMatchObject({
-      mounts: isSqlite ? [{ name: 'data', mountPath: '/data' }] : undefined,
-      claims: isSqlite ? [{ metadata: { name: 'data' } }] : undefined,
-    });
   });
 
-  it('meets the restricted Pod Security Standard, and admits callers to its port', () => {
-    const seccompProfile = { type: 'RuntimeDefault' };
-    expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile });
+  it('has the user of the image, and meets the restricted Pod Security Standard', () => {
+    expect(pod.securityContext).toMatchObject({
+      runAsNonRoot: true,
+      runAsUser: user,
+      runAsGroup: group,
+      seccompProfile: { type: 'RuntimeDefault' },
+    });
     expect(container.securityContext).toMatchObject({
       allowPrivilegeEscalation: false,
       readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] },
     });
-    const ingress = [{ ports: [{ port: container.ports[0]?.name }] }];
-    const policy = { podSelector: { matchLabels: selector }, ingress };
-    expect(specOf(file, 'NetworkPolicy')).toMatchObject(policy);
   });
 
-  it('leaves the program the time to end', () => {
-    const { shutdownTimeout, shutdownGrace } = readEnvironment({ ...image, ...environment() });
+  it('starts a program that serves on until it is not ready, and has the time to end', async () => {
+    const secrets: NodeJS.ProcessEnv = { tokens: TOKEN, 'database-url': postgres.url() };
+    const valueOf = ({ value, valueFrom }: EnvVar) =>
+      value ?? secrets[valueFrom?.secretKeyRef?.key ?? ''];
+    const environment = Object.fromEntries(variables.map((each) => [each.name, valueOf(each)]));
 
-    expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThan(shutdownTimeout);
+    const { shutdownTimeout, shutdownGrace } = await expectToServe(environment);
+
     const { periodSeconds, failureThreshold } = container.readinessProbe;
     expect(shutdownGrace).toBeGreaterThan(periodSeconds * failureThreshold * 1000);
-  });
-
-  it('starts a program that its probes find, and that serves on until it is not ready', async () => {
-    const service = await start(environment());
-
-    const probes = [container.startupProbe, container.livenessProbe, container.readinessProbe];
-    const names = container.ports.map(({ name }) => name);
-    for (const { httpGet } of probes) {
-      expect(await service.statusOf(httpGet.path)).toBe(200);
-      expect(names).toContain(httpGet.port);
-    }
-    const { port } = await service.url();
-    const health = await plantStore(['health', '--ready'], { ...image, PORT: port });
-    expect(health).toMatchObject({ code: 0 });
-
-    service.kill('SIGTERM');
-    const { path } = container.readinessProbe.httpGet;
-    await until(async () => (await service.statusOf(path)) !== 200);
-    expect(await service.statusOf(container.livenessProbe.httpGet.path)).toBe(200);
-    expect(await create(service)).toBe(200);
-    expect(await service.ended).toEqual({ code: 0, signal: null });
+    expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThan(shutdownTimeout);
   });
 });
 
-describe('compose.yaml', () => {
-  it.each(['plants', 'plants-a', 'plants-b'])(
-    'starts the service %s, which ends in time',
-    async (name) => {
-      const text = read('compose.yaml')
-        .replaceAll(/\$\{AUTH_TOKENS:\?.*\}$/gm, TOKEN)
-        .replaceAll(/postgres:.*@database\/plants\S*$/gm, postgres.url());
-      const compose = load(text, { schema: CORE_SCHEMA.withTags(mergeTag) }) as Compose;
-      const { environment = {}, stop_grace_period = '', image: tag } = compose.services[name] ?? {};
-      expect(tag).toBe(`plant-store:${version}`);
+it('kubernetes.yaml has a volume where the image has its data, for its group', () => {
+  const [{ spec }] = documentsOf('docs/deploy/kubernetes.yaml') as [Document];
 
-      const service = await start(environment);
-
-      expect(await service.end()).toEqual({ code: 0, signal: null });
-      expect(parseFloat(stop_grace_period) * 1000).toBeGreaterThan(
-        readEnvironment({ ...image, ...environment }).shutdownTimeout,
-      );
-    },
-  );
+  const volumeMounts = [{ name: 'data', mountPath: '/data' }];
+  const pod = { securityContext: { fsGroup: group }, containers: [{ volumeMounts }] };
+  const volumeClaimTemplates = [{ metadata: { name: 'data' } }];
+  expect(spec).toMatchObject({ template: { spec: pod }, volumeClaimTemplates });
 });
 
-describe('plant-store.service', () => {
-  it('starts what the page copies', async () => {
-    const lines = page.match(/(?<=^sudo )(mkdir|cp) .*\/opt\/.*$/gm) ?? [];
-    const [, command = ''] =
-      /^ExecStart=(.*)$/m.exec(read('docs/deploy/plant-store.service')) ?? [];
-    const script = [
-      // Links stand for what is large: the packages, and Node's own release.
-      ...lines.map((line) => line.replace(' node_modules ', ' ')),
-      `ln -s ${ROOT}/node_modules /opt/plant-store/`,
-      `ln -s ${process.execPath} /opt/plant-store/bin/node`,
-      `NODE_ENV=production ${command}`,
-    ].join(' && ');
-    const inFolder = script.replaceAll(/ (?=\/(opt|etc)\/)/g, ` ${home.folder}`);
+it.each(['plants', 'plants-a', 'plants-b'] as const)(
+  'compose.yaml starts the service %s, which ends in time',
+  async (name) => {
+    const text = read('compose.yaml')
+      .replaceAll(/\$\{AUTH_TOKENS:\?.*\}$/gm, TOKEN)
+      .replaceAll(/postgres:.*@database\/plants\S*$/gm, postgres.url());
+    const compose = load(text, { schema: CORE_SCHEMA.withTags(mergeTag) }) as Compose;
+    const { environment, stop_grace_period } = compose.services[name];
 
-    const result = await run('sh', ['-c', inFolder], { cwd: ROOT });
+    const { shutdownTimeout } = await expectToServe(environment);
 
-    expect(lines).toHaveLength(2);
-    const { stderr } = result;
-    expect(stderr).toMatch(/^AUTH_TOKENS, .* must be set when NODE_ENV is production\n$/);
+    expect(parseFloat(stop_grace_period) * 1000).toBeGreaterThan(shutdownTimeout);
+  },
+);
+
+it('plant-store.service starts what the page copies', async () => {
+  const copies = page.match(/(?<=^sudo )(mkdir|cp) .*\/opt\/.*$/gm) ?? [];
+  const [start = ''] = /(?<=^ExecStart=).*$/m.exec(read('docs/deploy/plant-store.service')) ?? [];
+  const script = [
+    // Links stand for what is large: the packages, and Node's own release.
+    ...copies.map((line) => line.replace(' node_modules ', ' ')),
+    `ln -s ${ROOT}/node_modules /opt/plant-store/`,
+    `ln -s ${process.execPath} /opt/plant-store/bin/node`,
+    `NODE_ENV=production ${start}`,
+  ].join(' && ');
+
+  const { stderr } = await shell(script.replaceAll(/ (?=\/(opt|etc)\/)/g, ` ${home.folder}`), {
+    cwd: ROOT,
   });
+
+  expect(copies).toHaveLength(2);
+  expect(stderr).toMatch(/^AUTH_TOKENS, .* must be set when NODE_ENV is production\n$/);
 });
