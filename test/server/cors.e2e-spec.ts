@@ -77,17 +77,16 @@ describe('CORS', () => {
     );
   });
 
-  it.each([
-    ['/plants', 405, errorBodies.methodNotAllowed],
-    ['/nothing', 404, errorBodies.notFound],
-  ])('refuses OPTIONS %s that is no preflight', async (url, status, body) => {
-    for (const headers of [{}, { origin: ORIGIN }, { 'access-control-request-method': 'POST' }]) {
+  it.each([{}, { origin: ORIGIN }, { 'access-control-request-method': 'POST' }])(
+    'refuses OPTIONS with %j, which is no preflight',
+    async (headers) => {
+      const url = '/plants';
       const response = await application.app.inject({ method: 'OPTIONS', url, headers });
 
-      expect(response.statusCode).toBe(status);
-      expect(response.json()).toEqual(body);
-    }
-  });
+      expect(response.statusCode).toBe(405);
+      expect(response.json()).toEqual(errorBodies.methodNotAllowed);
+    },
+  );
 
   it('keeps the redirect at / apart by origin too', async () => {
     const response = await application.app.inject({ url: '/', headers: { accept: 'text/html' } });
