@@ -6,7 +6,7 @@ import { testHosts } from './hosts/expect-host';
 const [oldest22, oldest24, oldest26] = engines.node.match(/[\d.]+/g) ?? [];
 
 testHosts([
-  { nest: 11, platform: 'express', modules: 'cjs', node: oldest22 },
-  { nest: 12, platform: 'fastify', modules: 'mjs', node: oldest24 },
-  { nest: 12, platform: 'express', modules: 'cjs', node: oldest26 },
+  { nest: 11, platform: 'express', build: 'cjs', node: oldest22 },
+  { nest: 12, platform: 'fastify', build: 'mjs', node: oldest24 },
+  { nest: 12, platform: 'express', build: 'cjs', node: oldest26 },
 ]);

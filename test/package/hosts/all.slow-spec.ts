@@ -8,11 +8,17 @@ const OLDER = engines.node.match(/[\d.]+/g) ?? [];
 /** Every host of the list in docs/support.md. */
 const current = ([11, 12] as const).flatMap((nest) =>
   (['express', 'fastify'] as const).flatMap((platform) =>
-    (['cjs', 'mjs'] as const).map((modules): HostKind => ({ nest, platform, modules })),
+    (['cjs', 'mjs'] as const).map((build): HostKind => ({ nest, platform, build })),
   ),
 );
 const older = current
-  .filter(({ nest, modules }) => modules === (nest === 11 ? 'cjs' : 'mjs'))
+  .filter(({ nest, build }) => build === (nest === 11 ? 'cjs' : 'mjs'))
   .flatMap((kind) => OLDER.map((node) => ({ ...kind, node })));
 
-testHosts([...current, ...older]);
+const bundled = ([11, 12] as const).map((nest): HostKind => ({
+  nest,
+  platform: 'express',
+  build: 'rspack',
+}));
+
+testHosts([...current, ...older, ...bundled]);

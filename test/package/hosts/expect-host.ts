@@ -1,29 +1,23 @@
+import { join } from 'node:path';
+import type { ErrorBody, PlantsModuleOptions } from '../../../src/plants';
+import { errorBodies } from '../../support/error-bodies';
+import { makeFolder } from '../../support/folder';
 import { readPlants } from '../../support/sqlite';
 import { usePackages } from '../packed';
-import { storedIds } from './contract-cases';
-import {
-  answerOwn,
-  expectContract,
-  Host,
-  type HostKind,
-  installHost,
-  type Installation,
-} from './hosts';
+import { dependenciesOf, Host, type HostKind, installHost, type Installation } from './hosts';
+import { contractCases, otherTargets, treeCases } from './requests';
 
-type Options = Parameters<typeof Host.start>[2];
+const JSON_TYPE = { 'content-type': 'application/json' };
 
 /** Declares the tests of hosts: the same for each. */
 export function testHosts(kinds: readonly HostKind[]): void {
   const packed = usePackages();
-  const installations = new Map<HostKind['nest'], Installation>();
+  const installations = new Map<string, Installation>();
   beforeAll(() => {
-    for (const nest of new Set(kinds.map((kind) => kind.nest))) {
-      installations.set(nest, installHost(`nest${nest}`, packed));
+    for (const dependencies of new Set(kinds.map(dependenciesOf))) {
+      installations.set(dependencies, installHost(dependencies, packed));
     }
   });
-
-  const start = (kind: HostKind, options?: Options) =>
-    Host.start(installations.get(kind.nest)?.home ?? '', kind, options);
 
   it('add at most 10 MB and 3 packages by it', () => {
     for (const { packages, kib } of installations.values()) {
@@ -32,54 +26,81 @@ export function testHosts(kinds: readonly HostKind[]): void {
     }
   });
 
-  // Neither is installed: no host has asked for them yet.
-  it('end with a sentence that names the package to install for PostgreSQL or an issuer', async () => {
-    const auth = { issuer: 'https://issuer.example.org', audience: 'plants' };
-    for (const kind of kinds) {
-      await expect(start(kind, { postgres: 'postgres://127.0.0.1/plants' })).rejects.toThrow(
-        'The PostgreSQL driver is not installed. Run: npm install pg',
-      );
-      await expect(start(kind, { auth })).rejects.toThrow(
-        'An issuer of JWTs needs a library: npm install jose',
-      );
-    }
-  });
-
   describe.each(kinds.map((kind) => ({ ...kind, version: kind.node ?? process.versions.node })))(
-    'a host on Nest $nest, $platform, $modules, Node.js $version',
+    'a host on Nest $nest, $platform, $build, Node.js $version',
     (kind) => {
+      const start = (options?: PlantsModuleOptions) =>
+        Host.start(installations.get(dependenciesOf(kind))?.home ?? '', kind, options);
       let alone: Host;
       let host: Host;
+      let file: string;
       beforeAll(async () => {
-        alone = await start(kind);
-        host = await start(kind, { auth: { tokens: ['host-token'] } });
+        file = join(makeFolder(packed.folder), 'plants.db');
+        alone = await start();
+        host = await start({ sqlite: file, auth: { tokens: ['host-token'] } });
       });
       afterAll(() => Promise.all([alone.end(), host.end()]));
 
       it("answers as the contract says at the module's route", async () => {
-        await expectContract(host, (data) => ({ data }));
+        for (const [body, answer, headers] of contractCases) {
+          const all = { authorization: 'Bearer host-token', ...JSON_TYPE, ...headers };
+          const sent = { body: String(body).slice(0, 60), headers };
+          const { status, body: received } = await host.send('POST /api/v1/plants', all, body);
 
-        expect(readPlants(host.database).map(({ id }) => id)).toEqual(storedIds);
+          const { error } = answer as Partial<ErrorBody>;
+          const expected = error ? [Math.floor(error / 100), answer] : [200, { data: answer }];
+          expect([sent, status, JSON.parse(received)]).toEqual([sent, ...expected]);
+        }
+
+        // prettier-ignore
+        const ids = [
+          -1n, 800n, 801n, 802n, 803n, 804n, 805n, 806n, 901n, 904n, 905n, 907n, 1_000_000n,
+          9_007_199_254_740_993n, 9_223_372_036_854_775_807n,
+        ];
+        expect(readPlants(file).map(({ id }) => id)).toEqual(ids);
         // What Node.js 22 says of its SQLite.
-        const lines = host.stderr
-          .split('\n')
-          .filter((line) => !/ExperimentalW|--trace-w/.test(line));
-        expect(lines).toEqual(['']);
+        expect(host.stderr.replaceAll(/^.*(ExperimentalW|--trace-w).*\n/gm, '')).toBe('');
       });
 
       it('refuses with the Error body what its global guard refuses', async () => {
-        const answer = await host.send('POST', '/api/v1/plants', { 'x-robot': 'yes' }, '{}');
+        const answer = await host.send('POST /api/v1/plants', { 'x-robot': 'yes' }, '{}');
 
-        expect(answer.status).toBe(403);
-        expect(JSON.parse(answer.body)).toMatchObject({ error: 40300 });
+        expect(answer).toMatchObject({ status: 403, body: JSON.stringify(errorBodies.forbidden) });
       });
 
       it('answers at its own routes as without the module', async () => {
-        const expected = await answerOwn(alone);
+        const answersOf = async (each: Host) => {
+          const answers = [];
+          for (const [body, headers] of treeCases) {
+            answers.push(await each.send('POST /api/v1/trees', { ...JSON_TYPE, ...headers }, body));
+          }
+          for (const target of otherTargets) answers.push(await each.send(target));
+          return answers;
+        };
+        const expected = await answersOf(alone);
 
-        expect(await answerOwn(host)).toEqual(expected);
+        expect(await answersOf(host)).toEqual(expected);
         expect(new Set(expected.map(({ status }) => status)).size).toBeGreaterThan(4);
       });
+
+      // Neither is installed: no host has asked for them yet.
+      it.each<[string, PlantsModuleOptions, string]>([
+        [
+          'PostgreSQL',
+          { postgres: 'postgres://127.0.0.1/plants' },
+          'The PostgreSQL driver is not installed. Run: npm install pg',
+        ],
+        [
+          'an issuer',
+          { auth: { issuer: 'https://issuer.example.org', audience: 'plants' } },
+          'An issuer of JWTs needs a library: npm install jose',
+        ],
+      ])(
+        'ends with a sentence that names the package to install for %s',
+        async (_what, options, sentence) => {
+          await expect(start(options)).rejects.toThrow(sentence);
+        },
+      );
     },
   );
 }

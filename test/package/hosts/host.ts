@@ -1,0 +1,101 @@
+import 'reflect-metadata';
+import type { IncomingMessage } from 'node:http';
+import {
+  Body,
+  Controller,
+  Get,
+  HttpException,
+  Module,
+  Param,
+  Post,
+  UseGuards,
+  ValidationPipe,
+  VersioningType,
+} from '@nestjs/common';
+import { type AbstractHttpAdapter, HttpAdapterHost, NestFactory } from '@nestjs/core';
+import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
+import { map } from 'rxjs';
+import { PlantsModule, type PlantsModuleOptions } from '../../../src/plants';
+
+/**
+ * A host with everything global: parsers with small limits, a guard, a strict ValidationPipe, a filter,
+ * an interceptor that wraps answers, a prefix and versions; and with no flag for the module.
+ */
+
+const { PLATFORM, PLANTS } = process.env;
+
+/** Bytes that the host's own routes take. */
+const BODY_LIMIT = 300;
+
+@Controller('trees')
+class TreesController {
+  @Post()
+  plant(@Body() body: unknown): object {
+    return { received: body ?? null };
+  }
+
+  @Get('number/:id')
+  echo(@Param('id') id: string): string {
+    return `tree ${id}`;
+  }
+
+  @Get('guarded')
+  @UseGuards({ canActivate: () => false })
+  guarded(): string {
+    return 'in';
+  }
+
+  @Get('broken')
+  broken(): never {
+    throw new Error('of the host');
+  }
+}
+
+const useFactory = () => JSON.parse(PLANTS ?? '') as PlantsModuleOptions;
+
+@Module({
+  imports: PLANTS === undefined ? [] : [PlantsModule.forRootAsync({ useFactory })],
+  controllers: [TreesController],
+})
+class AppModule {}
+
+async function createAdapter(): Promise<AbstractHttpAdapter> {
+  if (PLATFORM === 'express') return new ExpressAdapter();
+  // A bundle has Express alone.
+  const { FastifyAdapter } = await import(/* webpackIgnore: true */ '@nestjs/platform-fastify');
+  return new FastifyAdapter({ bodyLimit: BODY_LIMIT });
+}
+
+async function start(): Promise<void> {
+  const app = await NestFactory.create<NestExpressApplication>(AppModule, await createAdapter(), {
+    logger: ['error', 'warn'],
+    abortOnError: false,
+  });
+  app.setGlobalPrefix('api');
+  app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
+  app.useGlobalFilters({
+    catch(exception: Error, host) {
+      const status = exception instanceof HttpException ? exception.getStatus() : 500;
+      const { httpAdapter } = app.get(HttpAdapterHost);
+      httpAdapter.reply(host.switchToHttp().getResponse(), { orchard: exception.message }, status);
+    },
+  });
+  app.useGlobalGuards({
+    canActivate: (context) =>
+      context.switchToHttp().getRequest<IncomingMessage>().headers['x-robot'] === undefined,
+  });
+  app.useGlobalPipes(
+    new ValidationPipe({ whitelist: true, transform: true, forbidNonWhitelisted: true }),
+  );
+  app.useGlobalInterceptors({
+    intercept: (_context, next) => next.handle().pipe(map((data: unknown) => ({ data }))),
+  });
+  if (PLATFORM === 'express') {
+    app.useBodyParser('json', { limit: BODY_LIMIT, type: ['json', 'text/json'] });
+    app.useBodyParser('text', { limit: BODY_LIMIT });
+  }
+  await app.listen(0, '127.0.0.1');
+  process.stdout.write(`Listening on ${await app.getUrl()}\n`);
+}
+
+void start();
