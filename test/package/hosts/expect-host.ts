@@ -52,11 +52,7 @@ export function testHosts(kinds: readonly HostKind[]): void {
           expect([sent, status, JSON.parse(received)]).toEqual([sent, ...expected]);
         }
 
-        // prettier-ignore
-        const ids = [
-          -1n, 800n, 801n, 802n, 803n, 804n, 805n, 806n, 901n, 904n, 905n, 907n, 1_000_000n,
-          9_007_199_254_740_993n, 9_223_372_036_854_775_807n,
-        ];
+        const ids = [1n, 2n, 3n, 4n, 5n, 6n, 9_007_199_254_740_992n, 9_007_199_254_740_993n];
         expect(readPlants(file).map(({ id }) => id)).toEqual(ids);
         // What Node.js 22 says of its SQLite.
         expect(host.stderr.replaceAll(/^.*(ExperimentalW|--trace-w).*\n/gm, '')).toBe('');

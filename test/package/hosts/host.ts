@@ -12,7 +12,7 @@ import {
   ValidationPipe,
   VersioningType,
 } from '@nestjs/common';
-import { type AbstractHttpAdapter, HttpAdapterHost, NestFactory } from '@nestjs/core';
+import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { map } from 'rxjs';
 import { PlantsModule, type PlantsModuleOptions } from '../../../src/plants';
@@ -76,8 +76,8 @@ async function start(): Promise<void> {
   app.useGlobalFilters({
     catch(exception: Error, host) {
       const status = exception instanceof HttpException ? exception.getStatus() : 500;
-      const { httpAdapter } = app.get(HttpAdapterHost);
-      httpAdapter.reply(host.switchToHttp().getResponse(), { orchard: exception.message }, status);
+      const response: unknown = host.switchToHttp().getResponse();
+      app.getHttpAdapter().reply(response, { orchard: exception.message }, status);
     },
   });
   app.useGlobalGuards({
