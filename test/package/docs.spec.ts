@@ -5,26 +5,26 @@ import { VARIABLES } from '../../src/server/settings/variables';
 
 const ROOT = join(__dirname, '../..');
 
-/** The pages that people read, by their path in the repository. */
+const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+
+/** The pages that people read, without code, by their path in the repository. */
 const pages = new Map(
   globSync(['*.md', 'docs/**/*.md'], { cwd: ROOT }).map((path) => [
     path,
-    readFileSync(join(ROOT, path), 'utf8'),
+    read(path).replaceAll(/^```[^]*?^```/gm, ''),
   ]),
 );
 
 /** The relative links of a page, with their anchors. */
 function linksOf(text: string): string[] {
-  const prose = text.replaceAll(/^```[^]*?^```/gm, '');
-  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
+  return [...text.matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, target = '']) => target)
     .filter((target) => !/^[a-z]+:/.test(target));
 }
 
 /** The anchors that GitHub gives the headings of a page. */
 function anchorsOf(text: string): string[] {
-  const prose = text.replaceAll(/^```[^]*?^```/gm, '');
-  return [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()
       .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
@@ -58,7 +58,6 @@ describe('the documentation', () => {
   });
 
   it('comes with each package, whose version and licence are those of the service', () => {
-    const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
     for (const folder of ['src/plants', 'src/client']) {
       expect(JSON.parse(read(`${folder}/package.json`))).toMatchObject({ version });
       expect(read(`${folder}/LICENSE`)).toBe(read('LICENSE'));
