@@ -1,17 +1,40 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TestApplication, TOKEN } from '../support/application';
-import { makeFolder, removeFolder } from '../support/folder';
 import { describeWith, type Run, run, shell } from '../support/run';
 import { makeUnreliable } from '../support/unreliable-proxy';
-import { compile, configure, example, PROJECT } from './packed';
+import {
+  compile,
+  configure,
+  example,
+  nodeOf,
+  PROJECT,
+  run as runSync,
+  usePackages,
+} from './packed';
 
-/** The programs of docs/clients.md. They need languages of others, so not in npm test. */
+/** The programs of docs/clients.md, and the package of the client. They need the registry and other languages, so not in npm test. */
+
+/** What the types of the client accept, and what not. */
+const CONSUMER = `import { CreationError, PlantStoreClient } from '@plant-store/client';
+const client = new PlantStoreClient({ url: new URL('https://x.example.org'), token: async () => 'x' });
+const { name, tag, isReplay } = await client.create({ id: 1n, name: 'Fern' }, { timeout: 1 });
+const types: [string, string | undefined, boolean] = [name, tag, isReplay];
+const { error, status, outcome } = types as unknown as CreationError;
+const failure: [number | undefined, number | undefined, 'not stored' | 'unknown'] = [error, status, outcome];
+// @ts-expect-error an id is no string
+await client.create({ id: '1', name: failure.join() });
+// @ts-expect-error a name is required
+await client.create({ id: 1 });
+// @ts-expect-error a tag is no null
+await client.create({ id: 1, name: 'Fern', tag: null });
+`;
 
 describe('docs/clients.md', () => {
   const application = TestApplication.use();
-  /** An ES module with the client of the package. */
-  const home = makeFolder();
+  const packed = usePackages();
+  /** An ES module with the client installed. */
+  const home = join(packed.folder, 'client');
   const write = (name: string, content: string): string => {
     const file = join(home, name);
     writeFileSync(file, content);
@@ -20,19 +43,16 @@ describe('docs/clients.md', () => {
   let env: NodeJS.ProcessEnv;
   beforeAll(() => {
     env = { ...process.env, PLANT_STORE: application.url.origin, TOKEN };
-    mkdirSync(join(home, 'node_modules/@plant-store'), { recursive: true });
-    symlinkSync(join(PROJECT, 'dist/client'), join(home, 'node_modules/@plant-store/client'));
+    mkdirSync(home);
     write('package.json', '{"type":"module"}');
+    runSync(home, 'npm', 'install', '--prefer-offline', '--no-audit', packed.client);
     write('client.ts', example('The client', 'ts'));
     configure(home, { typeRoots: [join(PROJECT, 'node_modules/@types')] });
     compile(home);
   });
-  afterAll(() => {
-    removeFolder(home);
-  });
 
   type Program = (env: NodeJS.ProcessEnv) => Promise<Run>;
-  const client: Program = (env) => run(process.execPath, [join(home, 'client.js')], { env });
+  const client: Program = (env) => run(nodeOf('20.0.0'), [join(home, 'client.js')], { env });
   const curl = (language: string): Program => {
     const lines = example('curl', language);
     return (env) => shell(lines, { env });
@@ -75,8 +95,26 @@ describe('docs/clients.md', () => {
       await proxy.stop();
     });
   };
-  describe('the client', () => {
+  describe('the client on Node.js 20', () => {
     testProgram(client, client);
+
+    it('comes without other packages', () => {
+      const installed = readdirSync(join(home, 'node_modules'));
+
+      expect(installed).toEqual(['.package-lock.json', '@plant-store']);
+    });
+
+    // attw tries newer ones.
+    it('has types, also for what TypeScript 6 still has of Node.js 10', () => {
+      const folder = join(home, 'types');
+      mkdirSync(folder);
+      write('types/consumer.ts', CONSUMER);
+      const resolution = { moduleResolution: 'node', ignoreDeprecations: '6.0' };
+      const lib = ['es2022', 'dom'];
+      configure(folder, { types: [], lib, noEmit: true, module: 'es2022', ...resolution });
+
+      expect(compile(folder)).toBe('');
+    });
   });
   describeWith('curl', () => {
     testProgram(curl('sh'), curl('sh retry'));

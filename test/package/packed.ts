@@ -26,17 +26,9 @@ export function usePackages(): Packed {
 }
 
 /** Packs a folder of `dist`, as docs/releasing.md says, and gives back the file. */
-export function pack(name: 'plants' | 'client', folder: string): string {
-  const file = run(
-    PROJECT,
-    'npm',
-    'pack',
-    '--silent',
-    `./dist/${name}`,
-    '--pack-destination',
-    folder,
-  );
-  return join(folder, file.trim());
+function pack(name: 'plants' | 'client', folder: string): string {
+  const to = ['--pack-destination', folder];
+  return join(folder, run(PROJECT, 'npm', 'pack', '--silent', `./dist/${name}`, ...to).trim());
 }
 
 /** The program of a version of Node.js, from npm. */
