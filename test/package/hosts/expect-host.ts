@@ -4,7 +4,7 @@ import { errorBodies } from '../../support/error-bodies';
 import { makeFolder } from '../../support/folder';
 import { readPlants } from '../../support/sqlite';
 import { usePackages } from '../packed';
-import { dependenciesOf, Host, type HostKind, installHost, type Installation } from './hosts';
+import { dependenciesOf, Host, type HostKind, installHost } from './hosts';
 import { contractCases, otherTargets, treeCases } from './requests';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -12,15 +12,14 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 /** Declares the tests of hosts: the same for each. */
 export function testHosts(kinds: readonly HostKind[]): void {
   const packed = usePackages();
-  const installations = new Map<string, Installation>();
+  let additions: ReturnType<typeof installHost>[];
   beforeAll(() => {
-    for (const dependencies of new Set(kinds.map(dependenciesOf))) {
-      installations.set(dependencies, installHost(dependencies, packed));
-    }
+    const dependencies = new Set(kinds.map(dependenciesOf));
+    additions = [...dependencies].map((each) => installHost(each, packed));
   });
 
   it('add at most 10 MB and 3 packages by it', () => {
-    for (const { packages, kib } of installations.values()) {
+    for (const { packages, kib } of additions) {
       expect(packages).toBeLessThanOrEqual(3);
       expect(kib).toBeLessThanOrEqual(10 * 1024);
     }
@@ -29,8 +28,7 @@ export function testHosts(kinds: readonly HostKind[]): void {
   describe.each(kinds.map((kind) => ({ ...kind, version: kind.node ?? process.versions.node })))(
     'a host on Nest $nest, $platform, $build, Node.js $version',
     (kind) => {
-      const start = (options?: PlantsModuleOptions) =>
-        Host.start(installations.get(dependenciesOf(kind))?.home ?? '', kind, options);
+      const start = (options?: PlantsModuleOptions) => Host.start(packed.folder, kind, options);
       let alone: Host;
       let host: Host;
       let file: string;

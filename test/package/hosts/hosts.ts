@@ -21,19 +21,19 @@ export interface HostKind {
 /** What TypeScript makes of the program as CommonJS and as an ES module, and what Nest's build makes with Rspack. */
 const PROGRAMS = { cjs: 'main.cjs', mjs: 'main.mjs', rspack: 'main.js' };
 
-/** The folder here that has what a host depends on. */
+/** The folder here that has the dependencies of a host. */
 export const dependenciesOf = ({ nest, build }: HostKind): string =>
   `${build === 'rspack' ? 'rspack' : 'nest'}${nest}`;
 
-/** An installed host, and what the package added to it. */
-export interface Installation {
-  readonly home: string;
-  readonly packages: number;
-  readonly kib: number;
-}
-
-/** Installs dependencies, and the package in them, as a user would, and builds the host. */
-export function installHost(dependencies: string, { folder, module }: Packed): Installation {
+/**
+ * Installs dependencies, and the package in them, as a user would, and builds the host.
+ *
+ * @returns what the package added
+ */
+export function installHost(
+  dependencies: string,
+  { folder, module }: Packed,
+): { packages: number; kib: number } {
   const home = join(folder, dependencies);
   cpSync(join(__dirname, dependencies), home, { recursive: true });
   const quietly = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'];
@@ -44,46 +44,36 @@ export function installHost(dependencies: string, { folder, module }: Packed): I
 
   mkdirSync(join(home, 'src'));
   const source = readFileSync(join(__dirname, 'host.ts'), 'utf8');
+  const program = source.replace('../../../src/plants', '@plant-store/nestjs');
   for (const name of ['main.cts', 'main.mts', 'main.ts']) {
-    writeFileSync(
-      join(home, 'src', name),
-      source.replace('../../../src/plants', '@plant-store/nestjs'),
-    );
+    writeFileSync(join(home, 'src', name), program);
   }
   const typeRoots = [join(PROJECT, 'node_modules/@types')];
   configure(home, { skipLibCheck: true, typeRoots, rootDir: 'src', outDir: 'dist' });
   if (dependencies.startsWith('rspack')) run(home, 'npx', 'nest', 'build', '--builder', 'rspack');
   else compile(home);
-  return { home, packages: after.packages - before.packages, kib: after.kib - before.kib };
+  return { packages: after.packages - before.packages, kib: after.kib - before.kib };
 }
 
-function measure(home: string): { packages: number; kib: number } {
+function measure(home: string) {
   const lock = readFileSync(join(home, 'node_modules/.package-lock.json'), 'utf8');
   const { packages } = JSON.parse(lock) as { packages: object };
   const [kib] = run(home, 'du', '-sk', 'node_modules').split('\t');
   return { packages: Object.keys(packages).length, kib: Number(kib) };
 }
 
-interface Answer {
-  readonly status: number | undefined;
-  readonly headers: Readonly<Record<string, unknown>>;
-  readonly body: string;
-}
-
 export class Host extends TestProcess {
   url!: URL;
 
   /**
-   * Starts a host, with the module if there are options for it.
+   * Starts an installed host, with the module if there are options for it.
    *
    * @throws Error with all that it printed, when it ends
    */
-  static async start(
-    home: string,
-    { platform, build, node }: HostKind,
-    options?: PlantsModuleOptions,
-  ): Promise<Host> {
-    const command = [node ? nodeOf(node) : process.execPath, join(home, 'dist', PROGRAMS[build])];
+  static async start(folder: string, kind: HostKind, options?: PlantsModuleOptions): Promise<Host> {
+    const { platform, build, node } = kind;
+    const home = join(folder, dependenciesOf(kind));
+    const command = [node ? nodeOf(node) : process.execPath, join('dist', PROGRAMS[build])];
     const { PATH } = process.env;
     const env = { PATH, NO_COLOR: '1', PLATFORM: platform, PLANTS: JSON.stringify(options) };
     const host = new Host(command, { cwd: home, env });
@@ -92,7 +82,11 @@ export class Host extends TestProcess {
   }
 
   /** Sends a request and reads the answer. Each has a connection of its own. */
-  async send(target: string, headers: Headers = {}, body: string | Buffer = ''): Promise<Answer> {
+  async send(
+    target: string,
+    headers: Headers = {},
+    body: string | Buffer = '',
+  ): Promise<{ status: number | undefined; headers: object; body: string }> {
     const [method, path = ''] = target.split(' ');
     const agent = new Agent({ keepAlive: true });
     const outgoing = request(new URL(path, this.url), { method, agent });
