@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { useFolder } from '../support/folder';
 import { expectKept, Load } from '../support/load';
 import {
   CommandProcess,
@@ -12,7 +11,7 @@ import {
 } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { type Run, shell } from '../support/run';
-import { ServiceProcess } from '../support/service-process';
+import { useServiceHome } from '../support/service-process';
 import { stores, type TestStore } from '../support/stores';
 import { until } from '../support/until';
 
@@ -33,7 +32,7 @@ const done = (stderr: string): Run => ({ code: 0, stdout: '', stderr });
 const failed = (stderr: string): Run => ({ code: 1, stdout: '', stderr });
 
 describe.each(stores)('export and import, on %s', (_name, startStore) => {
-  const folder = useFolder();
+  const home = useServiceHome();
   let store: TestStore;
   let environment: NodeJS.ProcessEnv;
   /** Runs a command, given as one line, on the store. */
@@ -50,7 +49,7 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
   it('give back every byte, in the order of the ids', async () => {
     const imported = await run('import', LINES.toReversed().join(''));
     const exported = await run('export');
-    const file = join(folder, 'plants.ndjson');
+    const file = join(home.folder, 'plants.ndjson');
     const written = await run(`export ${file}`);
 
     expect(imported).toEqual(done(counts(13)));
@@ -118,7 +117,7 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
   });
 
   it('make a service refuse no creation while they import', async () => {
-    const service = await ServiceProcess.start(folder, environment);
+    const service = await home.start(environment);
     const load = Load.compete([await service.url()], 16);
     const outcome = await run('import', manyLines(40_000, -40_000));
     await load.stop();
@@ -131,7 +130,7 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
   });
 
   it('show how far they are on a terminal', async () => {
-    const file = join(folder, 'many.ndjson');
+    const file = join(home.folder, 'many.ndjson');
     writeFileSync(file, manyLines(60_000));
 
     const { code, output } = await plantStoreOnTerminal(['import', file], environment);

@@ -1,29 +1,23 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { useFolder } from '../support/folder';
+import { PROGRAM } from '../support/plant-store';
 import { describeWith, shell } from '../support/run';
-import { ServiceProcess } from '../support/service-process';
+import { useServiceHome } from '../support/service-process';
 
 const PAGE = readFileSync(join(__dirname, '../../docs/data.md'), 'utf8');
-const PROGRAM = join(__dirname, '../../dist/cli/plant-store.js');
-
-interface Example {
-  readonly commands: string;
-  readonly output: string;
-}
 
 /** The commands that docs/data.md shows with their output, in order. */
 const examples = [...PAGE.matchAll(/```sh\n([^`]*)```\n\n```\n([^`]*)```/g)].map(
-  ([, commands = '', output = '']): Example => ({ commands, output }),
+  ([, commands = '', output = '']) => ({ commands, output }),
 );
+type Example = (typeof examples)[number];
 const needsSqlite3 = ({ commands }: Example) => commands.includes('sqlite3');
 
 describe('docs/data.md', () => {
-  const folder = useFolder();
-  let service: ServiceProcess | undefined;
-  afterEach(() => service?.end('SIGKILL'));
+  const home = useServiceHome();
 
   async function expectOutput(shown: readonly Example[]): Promise<void> {
+    const { folder } = home;
     const bin = join(folder, 'bin');
     mkdirSync(bin);
     const script = `#!/bin/sh\nexec "${process.execPath}" "${PROGRAM}" "$@"\n`;
@@ -33,7 +27,7 @@ describe('docs/data.md', () => {
     const printed: string[] = [];
     for (const { commands } of shown) {
       if (commands.includes('health')) {
-        service = await ServiceProcess.start(folder, environment);
+        const service = await home.start(environment);
         environment.PORT = (await service.url()).port;
       }
       const lines = `cd '${folder}'\nPATH='${bin}':$PATH\nexec 2>&1\n${commands}`;

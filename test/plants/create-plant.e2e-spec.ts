@@ -55,10 +55,6 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
 
   // int64.spec.ts tries all numbers.
   it.each([
-    ['-0', 0n],
-    ['12.50e1', 125n],
-    ['0E999999999', 0n],
-    ['9007199254740993', EXACT],
     ['9.223372036854775807e18', 9_223_372_036_854_775_807n],
     ['-9223372036854775808', -9_223_372_036_854_775_808n],
   ])('stores the id %s as %s', (literal, id) => expectCreation(withId(literal), { id }));
@@ -66,10 +62,8 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
   it.each([
     ['the empty string', '""', ''],
     ['white space, untrimmed', '" Fern\\t "', ' Fern\t '],
-    ['escapes', '"\\u0046\\"\\\\\\/\\n"', 'F"\\/\n'],
     ['a supplementary character as an escaped pair', '"\\ud83c\\udf3f"', '🌿'],
     ['a decomposed character, unnormalised', '"e\u0301"', 'e\u0301'],
-    ['a noncharacter and a byte order mark', '"\uffff\ufeff"', '\uffff\ufeff'],
   ])('stores %s as name or tag', async (_what, literal, text) => {
     await expectCreation(`{"id":1,"name":${literal},"tag":${literal}}`, { name: text, tag: text });
   });
@@ -77,29 +71,20 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
   it.each([
     ['unknown ones', '{"colour":"green","id":1,"name":"Fern","size":{"cm":40}}'],
     ['__proto__', '{"__proto__":{"tag":"shade"},"id":1,"name":"Fern"}'],
-    ['constructor', '{"constructor":{"prototype":{"tag":"shade"}},"id":1,"name":"Fern"}'],
     ['ill-formed strings in unknown ones', '{"x":"\\ud800\\u0000","id":1,"name":"Fern"}'],
-    ['unknown ones whose keys look alike', '{"ID":2,"\\"id\\"":3,"id ":4,"id":1,"name":"Fern"}'],
     ['400,000 arrays', `{"x":${'['.repeat(4e5)}${']'.repeat(4e5)},"id":1,"name":"Fern"}`],
   ])('ignores members: %s', (_what, body) => expectCreation(body));
 
-  it.each([
-    ['{"id":"2","name":"Moss","id":1,"name":"Fern"}', 1n],
-    ['{"id":2,"name":"Fern","\\u0069d":9007199254740993}', EXACT],
-    ['{"id":9007199254740993,"x":{"id":5},"name":"Fern"}', EXACT],
-  ])('takes members as last given: %s', (body, id) => expectCreation(body, { id }));
+  // json.spec.ts tries all objects.
+  it('takes members as last given', () =>
+    expectCreation('{"id":"2","name":"Moss","\\u0069d":9007199254740993,"name":"Fern"}', {
+      id: EXACT,
+    }));
 
   it('takes a body that is as large as the limit', () => expectCreation(FERN.padEnd(LIMIT)));
 
   it.each<[ErrorBody, Body[]]>([
-    [
-      errorBodies.idNotInt64,
-      // prettier-ignore
-      [
-        '9223372036854775808', '-9223372036854775809', '1.5', '1.000000000000000005',
-        '1E-999', '1E400', '1E999999999999999999999', '1,"id":1.000000000000000005',
-      ].map(withId),
-    ],
+    [errorBodies.idNotInt64, ['9223372036854775808', '1.000000000000000005', '1E400'].map(withId)],
     [errorBodies.idNotNumber, ['"7"', 'true', 'null', '[1]', '{"id":1}'].map(withId)],
     [errorBodies.idMissing, ['{"plant":{"id":1,"name":"Fern"},"name":"Fern"}']],
     [errorBodies.nameMissing, ['{"id":1}', '{"__proto__":{"id":1,"name":"Fern"},"id":1}']],
@@ -128,10 +113,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
 
   it.each([
     ['an unfinished object', '{"id":1,"name":"Fern"'],
-    ['a trailing comma', '{"id":1,"name":"Fern",}'],
     ['two values', '{"id":1,"name":"Fern"}{}'],
-    ['a comment', '{"id":1,/**/"name":"Fern"}'],
-    ['a control character in a string', '{"id":1,"name":"Fe\nrn"}'],
     ['a byte order mark', `\ufeff${FERN}`],
     ['white space only', '  '],
     ['a character of two surrogates', '{"id":🌿}'],
@@ -151,15 +133,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
   });
 
   it.each<[string, ErrorBody, (string | undefined)[]]>([
-    [
-      'content-type',
-      errorBodies.mediaType,
-      // prettier-ignore
-      [
-        undefined, 'text/plain', 'application/x-www-form-urlencoded', 'application/json; a="b',
-        'multipart/form-data; boundary=x', 'application/json; charset=utf-16', '/json', '@@@',
-      ],
-    ],
+    ['content-type', errorBodies.mediaType, [undefined, 'text/plain', '@@@']],
     ['content-encoding', errorBodies.contentEncoding, ['gzip', 'identity, gzip', 'x']],
   ])('refuses a body by its %s', async (field, expected, values) => {
     for (const value of values) await expectRefusal(FERN, expected, { [field]: value });

@@ -34,18 +34,15 @@ describe('the guard, on the wire,', () => {
     return [answer?.status ?? 0, (answer?.body as ErrorBody | null)?.error];
   }
 
-  it.each(['', 'Authorization: Bearer wrong\r\n'])(
-    'answers a request with "%s" while its body has not come',
-    async (credentials) => {
-      const socket = open(application.url);
-      socket.write(`POST /plants HTTP/1.1\r\nHost: x\r\n${credentials}Content-Length: 100\r\n\r\n`);
+  it('answers a request while its body has not come', async () => {
+    const socket = open(application.url);
+    socket.write('POST /plants HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n');
 
-      const [chunk] = (await once(socket, 'data')) as [Buffer];
+    const [chunk] = (await once(socket, 'data')) as [Buffer];
 
-      expect(chunk.toString()).toMatch(/^HTTP\/1.1 401 /);
-      socket.destroy();
-    },
-  );
+    expect(chunk.toString()).toMatch(/^HTTP\/1.1 401 /);
+    socket.destroy();
+  });
 
   /** RFC 6750 section 2.1, after the white space around a field's value is gone, RFC 9112 section 5.1. */
   const isCredential = (value: string): boolean =>
@@ -173,14 +170,11 @@ describe('the bearer token of a request', () => {
     expect(response.headers['www-authenticate']).toBe(`Bearer realm="plants"${reason}`);
   });
 
-  it.each([
-    ['not JSON', '{', 'application/json'],
-    ['of a malformed media type', '{}', '@@@'],
-    ['a form', `access_token=${TOKEN}`, 'application/x-www-form-urlencoded'],
-  ])('is checked before the key, and before a body that is %s', async (_what, body, type) => {
-    const fields = { 'content-type': type, 'idempotency-key': 'a b' };
-    const headers = { authorization: undefined, ...fields };
-    const response = await application.post(body, headers);
+  it('is checked before the key, the media type and the body, which may be a form with it', async () => {
+    const type = 'application/x-www-form-urlencoded';
+    const headers = { authorization: undefined, 'content-type': type, 'idempotency-key': 'a b' };
+
+    const response = await application.post(`access_token=${TOKEN}`, headers);
 
     expect(response.json()).toEqual(errorBodies.missingCredentials);
   });

@@ -21,7 +21,6 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
   app!: NestFastifyApplication;
   /** Where it listens. */
   url!: URL;
-  private isStarted = false;
 
   private constructor(readonly store: Store) {}
 
@@ -76,7 +75,7 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
   }
 
   async stop(): Promise<void> {
-    if (this.isStarted) await this.app.close();
+    await (this.app as NestFastifyApplication | undefined)?.close();
     await this.store.remove();
   }
 
@@ -90,7 +89,6 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
         ...environment,
       }),
     );
-    this.isStarted = true;
     await this.app.init();
     await this.app.getHttpAdapter().getInstance().ready();
   }

@@ -44,7 +44,6 @@ export class OpenIdProvider {
   /** How often somebody has asked for the keys. */
   fetches = 0;
   private server?: Server | undefined;
-  private provider?: Provider;
   private alg = '';
   private redraft: (draft: Draft) => void = () => undefined;
 
@@ -63,8 +62,8 @@ export class OpenIdProvider {
   /** Comes up, and signs with the first of the keys. */
   async start(...keys: SigningKey[]): Promise<void> {
     this.alg = keys[0]?.alg ?? '';
-    this.provider = await makeProvider(this.issuer, this.configuration(keys));
-    const answer = this.provider.callback();
+    const provider = await makeProvider(this.issuer, this.configuration(keys));
+    const answer = provider.callback();
     this.server = createServer((request, response) => {
       if (request.url === '/jwks') {
         this.fetches++;
@@ -102,16 +101,6 @@ export class OpenIdProvider {
     return token;
   }
 
-  /** An ID token whose audience, the client, happens to be {@link AUDIENCE}. */
-  async idToken(): Promise<string> {
-    if (this.provider === undefined) throw new Error('not started');
-    const client = await this.provider.Client.find(AUDIENCE);
-    const token = new this.provider.IdToken({ sub: 'somebody' }, { client });
-    token.set('nonce', 'n-0S6_WzA2Mj');
-    token.set('sub', 'somebody');
-    return token.issue({ use: 'idtoken' });
-  }
-
   private configuration(keys: SigningKey[]): Configuration {
     return {
       jwks: { keys },
@@ -127,7 +116,7 @@ export class OpenIdProvider {
         },
       ],
       scopes: SCOPES,
-      ttl: { ClientCredentials: DAY, IdToken: DAY },
+      ttl: { ClientCredentials: DAY },
       features: {
         devInteractions: { enabled: false },
         clientCredentials: { enabled: true },

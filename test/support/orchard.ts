@@ -2,21 +2,15 @@ import {
   type ArgumentMetadata,
   type ArgumentsHost,
   Body,
-  type CallHandler,
-  type CanActivate,
   Catch,
   Controller,
   type ExceptionFilter,
-  type ExecutionContext,
-  ForbiddenException,
   Get,
   HttpException,
-  Injectable,
   type INestApplication,
   Module,
   type ModuleMetadata,
   type NestApplicationOptions,
-  type NestInterceptor,
   type PipeTransform,
   Post,
   VersioningType,
@@ -31,18 +25,6 @@ import {
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { map, type Observable } from 'rxjs';
-import { fieldValues, type HostRequest, nodeRequest } from '../../src/plants/http/request';
-
-/** A guard of the host: it knows who calls by a key. */
-@Injectable()
-export class KeyGuard implements CanActivate {
-  canActivate(context: ExecutionContext): boolean {
-    const request = nodeRequest(context.switchToHttp().getRequest<HostRequest>());
-    if (fieldValues(request, 'x-key')[0] !== 'good') throw new ForbiddenException('no key');
-    return true;
-  }
-}
 
 /** A schema of the host that has the name of one of ours. */
 @ApiSchema({ name: 'Plant' })
@@ -75,20 +57,12 @@ class OrchardFilter implements ExceptionFilter {
   }
 }
 
+/** Changes the body of a route, as a host may. */
 class TrimPipe implements PipeTransform {
-  transform(value: unknown, { type }: Pick<ArgumentMetadata, 'type'>): unknown {
-    if (type === 'custom') return value;
-    if (typeof value === 'string') return value.trim();
-    if (typeof value !== 'object' || value === null) return value;
-    return Object.fromEntries(
-      Object.entries(value).map(([key, member]) => [key, this.transform(member, { type })]),
-    );
-  }
-}
-
-export class WrapInterceptor implements NestInterceptor {
-  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    return next.handle().pipe(map((data: unknown) => ({ data })));
+  transform(value: object, { type }: ArgumentMetadata): object {
+    if (type !== 'body') return value;
+    const trim = (member: unknown) => (typeof member === 'string' ? member.trim() : member);
+    return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, trim(member)]));
   }
 }
 

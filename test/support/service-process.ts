@@ -18,13 +18,6 @@ export class ServiceProcess extends ProgramProcess {
     super(['serve'], { PORT: '0', ...environment }, { cwd: folder, wrapper });
   }
 
-  /** Starts the service with {@link TOKEN} and waits until it listens. */
-  static async start(folder: string, environment: NodeJS.ProcessEnv = {}): Promise<ServiceProcess> {
-    const service = new ServiceProcess(folder, { AUTH_TOKENS: TOKEN, ...environment });
-    await service.url();
-    return service;
-  }
-
   /** Where it listens, once it does. */
   async url(): Promise<URL> {
     const [, url = ''] = await this.says(/Listening on (https?:[^"\s]+)/);
@@ -74,7 +67,7 @@ class ServiceHome {
     return join(this.folder, 'data/plants.db');
   }
 
-  /** Starts a service as {@link ServiceProcess.start} does. */
+  /** Starts a service with {@link TOKEN}, and waits until it listens. */
   async start(environment?: NodeJS.ProcessEnv, wrapper?: string[]): Promise<ServiceProcess> {
     const service = this.begin({ AUTH_TOKENS: TOKEN, ...environment }, wrapper);
     await service.url();

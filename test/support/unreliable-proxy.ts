@@ -16,16 +16,11 @@ export type Fault =
   | 'answer lost'
   | 'no answer';
 
-interface Seen {
-  /** The fault, or the status that was passed back. */
-  what?: string | number | undefined;
-  readonly headers: IncomingHttpHeaders;
-}
-
 /** A proxy before the service that fails a few times. */
 export interface UnreliableProxy {
   readonly origin: string;
-  readonly seen: readonly Seen[];
+  /** Of each request the fault, or the status that was passed back, and when it came. */
+  readonly seen: { what: unknown; headers: IncomingHttpHeaders; at: number }[];
   /** Milliseconds from the refusal to the next request. */
   readonly pauseAfterRefusal: number;
   stop(): Promise<void>;
@@ -51,14 +46,16 @@ export async function makeUnreliable(
   target: string,
   faults: readonly Fault[] = FAULTS,
 ): Promise<UnreliableProxy> {
-  const seen: Seen[] = [];
-  const times: number[] = [];
+  const seen: UnreliableProxy['seen'] = [];
 
   const server = createServer((incoming, outgoing) => {
-    times.push(performance.now());
     const fault = faults[seen.length];
     const what = typeof fault === 'object' ? fault.status : fault;
-    const record: Seen = { what, headers: incoming.headers };
+    const record: (typeof seen)[number] = {
+      what,
+      headers: incoming.headers,
+      at: performance.now(),
+    };
     seen.push(record);
     if (fault === 'no answer') return;
     if (typeof fault === 'object') {
@@ -88,7 +85,8 @@ export async function makeUnreliable(
     origin,
     seen,
     get pauseAfterRefusal() {
-      return (times[1] ?? NaN) - (times[0] ?? NaN);
+      const [refusal = NaN, next = NaN] = seen.map(({ at }) => at);
+      return next - refusal;
     },
     async stop() {
       server.closeAllConnections();

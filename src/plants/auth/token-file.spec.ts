@@ -82,10 +82,8 @@ describe('a token file', () => {
       ['a day that the month does not have', 'secret ci 2027-02-30T12:00:00Z', badRest],
       ['a twenty-fifth hour', 'secret ci 2027-01-01T24:00:00Z', badRest],
       ['time and name in the wrong order', 'secret 2027-01-31T12:00:00Z ci', badRest],
-      ['a fourth field', 'secret ci 2027-01-31T12:00:00Z secret', badRest],
       ['a scope in the place of the token', 'scope= ci', badToken],
       ['an unknown scope', 'secret scope=secret', `line 2 has an unknown scope: ${scopes}`],
-      ['a list of scopes', 'secret scope=create,metrics', `line 2 has an unknown scope: ${scopes}`],
       [
         'the name of a scope',
         'Metrics ci',
