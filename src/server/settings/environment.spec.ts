@@ -55,7 +55,6 @@ describe('readEnvironment', () => {
     [{ HOST: '[::1]' }, { host: '::1' }],
     [{ DATABASE_URL: 'sqlite:/var/lib/plants.db' }, { database: { sqlite: '/var/lib/plants.db' } }],
     ...[
-      'postgres://localhost/plants',
       'postgresql://plants:p%40ss@db.example.org:5433/plants?sslmode=verify-full',
       'postgres://plants@[::1]:5433/plants?target_session_attrs=read-write',
       'postgres://plants@%2Fvar%2Frun%2Fpostgresql/plants',
@@ -64,18 +63,17 @@ describe('readEnvironment', () => {
       { DATABASE_URL: url },
       { database: { postgres: url } },
     ]),
-    [{ BODY_LIMIT: '2048' }, { bodyLimit: 2048 }],
     [{ BODY_LIMIT: '64 KiB' }, { bodyLimit: 65_536 }],
     [{ TLS_CERT: 'a.pem', TLS_KEY: 'b.pem' }, { tls: { certificate: 'a.pem', key: 'b.pem' } }],
-    [{ HEADERS_LIMIT: '8KiB' }, { headersLimit: 8192 }],
+    [{ HEADERS_LIMIT: '2048' }, { headersLimit: 2048 }],
     [{ MAX_CONNECTIONS: '500' }, { maxConnections: 500 }],
     [{ CORS_ORIGINS: 'http://localhost:5173' }, { corsOrigins: ['http://localhost:5173'] }],
-    [{ TRUSTED_PROXIES: '10.0.0.0/8, ::1' }, { trustedProxies: ['10.0.0.0/8', '::1'] }],
-    [{ TRUSTED_PROXIES: '192.0.2.1 fd00::/8' }, { trustedProxies: ['192.0.2.1', 'fd00::/8'] }],
+    [
+      { TRUSTED_PROXIES: '10.0.0.0/8, ::1 fd00::/8' },
+      { trustedProxies: ['10.0.0.0/8', '::1', 'fd00::/8'] },
+    ],
     [{ RATE_LIMIT: '100/s' }, { rateLimit: { quota: 100, window: 1 } }],
     [{ RATE_LIMIT: '6 / m' }, { rateLimit: { quota: 6, window: 60 } }],
-    [{ RATE_LIMIT: '1/h' }, { rateLimit: { quota: 1, window: 3600 } }],
-    [{ REQUEST_TIMEOUT: '60' }, { requestTimeout: 60_000 }],
     [{ REQUEST_TIMEOUT: '2m' }, { requestTimeout: 120_000 }],
     [{ HEADERS_TIMEOUT: '1.5 s' }, { headersTimeout: 1500 }],
     [{ KEEP_ALIVE_TIMEOUT: '250ms' }, { keepAliveTimeout: 250 }],
@@ -111,8 +109,7 @@ describe('readEnvironment', () => {
     Object.entries(variables).flatMap(([name, value]) => each(name, value));
 
   it.each<NodeJS.ProcessEnv>([
-    ...each('PORT', '65536', '-1', '3000x', '1e3'),
-    ...each('HEALTH_PORT', 'true', '65536'),
+    ...each('PORT', '65536', '-1', '3000x'),
     ...each('HOST', 'http://localhost', '[::1', '[localhost]'),
     ...each('DATABASE_URL', 'plants.db', 'mysql://localhost', 'postgres:plants'),
     ...each('DATABASE_URL', 'postgres://a:secret@localhost:port/p', 'postgres://one:70000/p'),
@@ -124,7 +121,7 @@ describe('readEnvironment', () => {
     ].map((end) => ({ DATABASE_URL: `postgres://localhost/plants${end}` })),
     { DATABASE_URL_FILE: 'postgres://a:secret@b:port/c' },
     ...each('BODY_LIMIT', '0', '1GB', '999999999 MiB'),
-    ...alone({ TLS_CERT: 'a.pem', TLS_KEY: 'b.pem', MAX_CONNECTIONS: '0', HEADERS_LIMIT: '-1' }),
+    ...alone({ TLS_CERT: 'a.pem', TLS_KEY: 'b.pem', MAX_CONNECTIONS: '0' }),
     ...each('CORS_ORIGINS', '*', 'null', 'app.example.org', 'https://app.example.org/'),
     ...each('CORS_ORIGINS', 'https://App.example.org', 'https://app.example.org:443'),
     ...each('CORS_ORIGINS', 'https://*.example.org/a', 'https://*.example.org', 'ftp://a.org'),
@@ -158,24 +155,22 @@ describe('readEnvironment', () => {
     'must name a file: a database in memory loses all plants when the service stops';
   const ONE_HOST =
     'must name one host: put a proxy such as HAProxy in front of several, as docs/postgresql.md shows';
-  const BRACKETS = 'must have brackets around an IPv6 address, for example [::1]:5432';
 
   it.each([
     ['postgres://a/b?sslmod=x', 'has the unknown parameter sslmod: did you mean sslmode?'],
-    ['postgres://a/b?SSLMODE=x', 'has the unknown parameter SSLMODE: did you mean sslmode?'],
     [
       'postgres://a/b?sslmode=require&lsmode=x',
       'has the unknown parameter lsmode: known parameters are sslmode, ssl, ',
     ],
     ['postgres://a/b?pass@word', 'has an unknown parameter'],
-    ['postgres://a:b@::1/p', BRACKETS],
-    ['postgres://a:b@::1:5432/p', BRACKETS],
-    ['postgres://one,two/plants', ONE_HOST],
+    [
+      'postgres://a:b@::1:5432/p',
+      'must have brackets around an IPv6 address, for example [::1]:5432',
+    ],
     ['postgres://one:5432,[::1]:5433/plants', ONE_HOST],
     ['postgres://one/plants?host=two&host=three', ONE_HOST],
     ['postgres:///plants?host=one,two', ONE_HOST],
     ['sqlite::memory:', IN_MEMORY],
-    ['sqlite::memory:?cache=shared', IN_MEMORY],
     ['sqlite:file::memory:?cache=shared&mode=memory', IN_MEMORY],
     ['sqlite:file:p.db', 'must be the path of a file, such as data/plants.db, without a scheme'],
     ['sqlite:plants.db?mode=ro', 'must not have parameters after sqlite:PATH'],
@@ -210,7 +205,6 @@ describe('readEnvironment', () => {
 
     it.each([
       ['postgres://a:secret@b:port/c', /^DATABASE_URL_FILE must be postgres:/],
-      ['postgres://a:secret@b/c?sslmod=x', /^DATABASE_URL_FILE has the unknown parameter sslmod:/],
       ['', /^DATABASE_URL_FILE must be sqlite:PATH/],
       [undefined, /^DATABASE_URL_FILE cannot be read: no such file or directory$/],
     ])('is refused when the file has %j', (content, fault) => {
@@ -263,17 +257,14 @@ describe('readEnvironment', () => {
     expect(warnings.filter((each) => each.includes('fewer than 16'))).toHaveLength(number);
   });
 
-  it('refuses audiences that commas separate, and says that spaces do', () => {
-    expect(errorOf({ ...ISSUER, AUTH_AUDIENCE: 'plants,other' })).toContain(
-      'AUTH_AUDIENCE must be audiences, separated by spaces and not by commas',
-    );
-  });
+  it('names all invalid variables, one per line, and says what each must be', () => {
+    const invalid = { PORT: 'x', DOCS: 'x', BODY_LIMIT: 'x', AUTH_AUDIENCE: 'plants,other' };
 
-  it('names all invalid variables, one per line', () => {
-    expect(errorOf({ PORT: 'x', DOCS: 'x', BODY_LIMIT: 'x' }).split('\n')).toEqual([
+    expect(errorOf(invalid).split('\n')).toEqual([
       'PORT must be a port from 0 to 65535',
       'BODY_LIMIT must be a size above zero and up to 256 MiB: bytes, or a number with the unit KiB or MiB',
       'DOCS must be true or false',
+      'AUTH_AUDIENCE must be audiences, separated by spaces and not by commas',
     ]);
   });
 
