@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises';
+
 /** What of Jest's fake timers stays real: all but the clocks and the timers of the code under test. */
 // prettier-ignore
 const REAL = [
@@ -17,4 +19,10 @@ export function pass(time: number): void {
 
 export function releaseClock(): void {
   jest.useRealTimers();
+}
+
+/** Waits for the end of a turn of the event loop, which no stopped clock holds up. */
+export async function turn(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
 }

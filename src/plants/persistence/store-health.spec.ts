@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import { pass, releaseClock, stopClock } from '../../../test/support/clock';
-import { turn } from '../../../test/support/group-commit';
+import { pass, releaseClock, stopClock, turn } from '../../../test/support/clock';
 import { useLog } from '../../../test/support/log';
 import type { StoreDriver } from './store-driver';
 import { StoreHealth } from './store-health';
