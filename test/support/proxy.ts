@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { listen } from './listen';
 
 /** Forwards connections to a server, which it can keep silent, cut, or replace by another one. */
 export class Proxy {
@@ -30,7 +31,7 @@ export class Proxy {
   /** @param target the port of the server, on the loopback interface */
   static async start(target: number): Promise<Proxy> {
     const proxy = new Proxy(target);
-    await once(proxy.server.listen(0, '127.0.0.1'), 'listening');
+    await listen(proxy.server);
     return proxy;
   }
 

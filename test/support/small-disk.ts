@@ -1,7 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { closeSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { TestProcess } from './test-process';
 
 /**
  * A file system of its own size over a folder, a tmpfs in a mount namespace of its own, so that no
@@ -9,7 +8,7 @@ import { join } from 'node:path';
  */
 export class SmallDisk {
   private constructor(
-    private readonly holder: ChildProcess,
+    private readonly holder: TestProcess,
     private readonly folder: string,
   ) {}
 
@@ -20,25 +19,23 @@ export class SmallDisk {
    */
   static async mount(folder: string, size: number): Promise<SmallDisk> {
     const script = 'mount -t tmpfs -o size="$1" none "$2" && echo mounted && exec sleep 3600';
-    const holder = spawn('unshare', ['-rm', 'sh', '-c', script, 'sh', String(size), folder], {
-      stdio: ['ignore', 'pipe', 'inherit'],
+    const command = ['unshare', '-rm', 'sh', '-c', script, 'sh', String(size), folder];
+    const holder = new TestProcess(command, { env: process.env });
+    await holder.says(/mounted/).catch((cause: unknown) => {
+      const needed = 'a small disk needs Linux, unshare (util-linux) and user namespaces';
+      throw new Error(needed, { cause });
     });
-    const output = once(holder.stdout, 'data').then(([text]) => String(text));
-    const failure = once(holder, 'close').then(() => '');
-    if (!(await Promise.race([output, failure])).includes('mounted')) {
-      throw new Error('a small disk needs Linux, unshare (util-linux) and user namespaces');
-    }
     return new SmallDisk(holder, folder);
   }
 
   /** The folder as a process outside the namespace reaches it. */
   get path(): string {
-    return `/proc/${String(this.holder.pid)}/root${this.folder}`;
+    return `/proc/${String(this.holder.child.pid)}/root${this.folder}`;
   }
 
   /** Runs a program where the disk is mounted: a wrapper for a service process. */
   get wrapper(): string[] {
-    return ['nsenter', '-t', String(this.holder.pid), '-U', '-m', '--preserve-credentials'];
+    return ['nsenter', '-t', String(this.holder.child.pid), '-U', '-m', '--preserve-credentials'];
   }
 
   /** Leaves at most so many bytes free. */
@@ -60,7 +57,6 @@ export class SmallDisk {
   }
 
   async unmount(): Promise<void> {
-    this.holder.kill('SIGKILL');
-    await once(this.holder, 'close');
+    await this.holder.end('SIGKILL');
   }
 }

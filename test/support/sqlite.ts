@@ -7,11 +7,21 @@ import type { Plant } from '../../src/plants';
  */
 const TIMEOUT = 60_000;
 
-/** All plants of a SQLite file, in id order, read by a connection of its own. */
-export function readPlants(file: string): Plant[] {
-  const database = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: TIMEOUT });
-  const rows = database.prepare('SELECT id, name, tag FROM plants ORDER BY id').all();
+/** The rows that a query of a SQLite file gives, on a connection of its own. */
+export function query(
+  file: string,
+  statement: string,
+  readBigInts = false,
+): Record<string, unknown>[] {
+  const database = new DatabaseSync(file, { readOnly: true, readBigInts, timeout: TIMEOUT });
+  const rows = database.prepare(statement).all();
   database.close();
+  return rows.map((row) => ({ ...row }));
+}
+
+/** All plants of a SQLite file, in id order. */
+export function readPlants(file: string): Plant[] {
+  const rows = query(file, 'SELECT id, name, tag FROM plants ORDER BY id', true);
   return rows.map(({ id, name, tag }) => ({ id, name, ...(tag === null ? {} : { tag }) }) as Plant);
 }
 
@@ -20,14 +30,6 @@ export function execute(file: string, statement: string): void {
   const database = new DatabaseSync(file, { timeout: TIMEOUT });
   database.exec(statement);
   database.close();
-}
-
-/** The rows that a query of a SQLite file gives, on a connection of its own. */
-export function query(file: string, statement: string): object[] {
-  const database = new DatabaseSync(file, { readOnly: true, timeout: TIMEOUT });
-  const rows = database.prepare(statement).all();
-  database.close();
-  return rows.map((row) => ({ ...row }));
 }
 
 /** Takes the lock of who writes to a SQLite file, and holds it until the connection is closed. */
@@ -39,6 +41,5 @@ export function lockDatabase(file: string): DatabaseSync {
 
 /** What SQLite's integrity check says of a file: "ok" when it is sound. */
 export function integrity(file: string): unknown {
-  const [row] = query(file, 'PRAGMA integrity_check');
-  return (row as { integrity_check?: unknown } | undefined)?.integrity_check;
+  return query(file, 'PRAGMA integrity_check')[0]?.integrity_check;
 }

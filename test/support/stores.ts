@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { Client, Pool } from 'pg';
+import { Client } from 'pg';
 import type { Plant } from '../../src/plants';
 import { openRepository } from '../../src/plants/persistence/open-repository';
 import type { StoreUnderTest } from '../plants/repository.contract';
@@ -36,37 +36,22 @@ export class SqliteStore implements TestStore {
   }
 }
 
-export class PostgresStore implements TestStore {
-  private readonly pool: Pool;
-  readonly url: string;
-
-  private constructor(private readonly server: PostgresServer) {
-    this.url = server.url();
-    this.pool = new Pool({ connectionString: this.url, max: 1 });
-  }
-
-  static async start(): Promise<PostgresStore> {
-    return new PostgresStore(await PostgresServer.start());
-  }
-
-  plants(): Promise<Plant[]> {
-    return readPostgresPlants(this.pool);
-  }
-
-  async removePlants(): Promise<void> {
-    await this.pool.query('TRUNCATE plants');
-  }
-
-  async remove(): Promise<void> {
-    await this.pool.end();
-    await this.server.remove();
-  }
+async function startPostgres(): Promise<TestStore> {
+  const server = await PostgresServer.start();
+  return {
+    url: server.url(),
+    plants: () => server.plants(),
+    removePlants: async () => {
+      await server.execute('TRUNCATE plants');
+    },
+    remove: () => server.remove(),
+  };
 }
 
 /** Every kind of store, for `describe.each`: its name, and how to start one. */
 export const stores: [string, () => TestStore | Promise<TestStore>][] = [
   ['SQLite', (): TestStore => new SqliteStore()],
-  ['PostgreSQL', (): Promise<TestStore> => PostgresStore.start()],
+  ['PostgreSQL', startPostgres],
 ];
 
 /** @param secondUrl where the second repository enters the same store */
