@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { recordProcess } from './run-folder';
 
 /** How a process ended. */
@@ -25,6 +26,8 @@ export class TestProcess {
     child.stdout.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
     child.stderr.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
     child.stdin.on('error', () => undefined);
+    // A test that fails may leave it running, and Jest ends nevertheless.
+    for (const handle of [child, ...child.stdio]) (handle as Socket | null)?.unref();
     this.child = child;
     this.closed = new Promise((resolve) => {
       child.once('close', (code, signal) => {
