@@ -6,7 +6,7 @@ import { databaseVariable } from '../server/settings/database.settings';
 import { withInterrupts } from './interrupt';
 import { sizeOf, writeNewFile } from './new-file';
 import { Progress } from './progress';
-import { sqliteFile } from './store';
+import { sqliteFile, urlInShell } from './store';
 
 export function addBackup(program: Command): void {
   program
@@ -20,7 +20,7 @@ export function addBackup(program: Command): void {
 }
 
 async function backUp(path: string, signal: AbortSignal): Promise<void> {
-  const source = sqliteFile(`pg_dump --format=custom --file=${path} "$DATABASE_URL"`);
+  const source = sqliteFile(`pg_dump --format=custom --file=${path} ${urlInShell()}`);
   const size = sizeOf(source, `Set ${databaseVariable(process.env)} to the store to copy.`);
   await writeNewFile(path, async (draft) => {
     const progress = new Progress('MiB');

@@ -18,9 +18,10 @@ import {
 } from '../server/settings/environment';
 import { readTls } from '../server/edge/tls';
 import { withInterrupts } from './interrupt';
+import { urlInShell } from './store';
 
 const DEEP_FOR_POSTGRES =
-  '--deep is for SQLite files. To look for damage in PostgreSQL, run as a superuser:\n  pg_amcheck --install-missing --table=plants "$DATABASE_URL"';
+  '--deep is for SQLite files. To look for damage in PostgreSQL, run as a superuser:\n  pg_amcheck --install-missing --table=plants ';
 
 export function addCheck(program: Command): void {
   program
@@ -70,7 +71,7 @@ async function check(isDeep = false, signal: AbortSignal): Promise<void> {
       console.log(`FAILED  ${what}: ${shown instanceof Error ? shown.message : String(shown)}`);
     }
   }
-  if (isDeep && 'postgres' in database) console.error(DEEP_FOR_POSTGRES);
+  if (isDeep && 'postgres' in database) console.error(DEEP_FOR_POSTGRES + urlInShell());
   if (failures > 0) {
     throw new OperatorError(failures === 1 ? 'One check failed.' : `${failures} checks failed.`);
   }

@@ -11,7 +11,7 @@ import {
 } from '../plants/program';
 import { withInterrupts } from './interrupt';
 import { sizeOf, writeDraft } from './new-file';
-import { sqliteFile } from './store';
+import { sqliteFile, urlInShell } from './store';
 
 const BACKUP_ADVICE = 'Name a file that "plant-store backup" has made.';
 
@@ -28,7 +28,7 @@ export function addRestore(program: Command): void {
 
 async function restore(path: string, signal: AbortSignal): Promise<void> {
   const file = sqliteFile(
-    `pg_restore --clean --if-exists --single-transaction --dbname="$DATABASE_URL" ${path}`,
+    `pg_restore --clean --if-exists --single-transaction --dbname=${urlInShell()} ${path}`,
   );
   sizeOf(path, BACKUP_ADVICE);
   if (realpathSync(path) === file) {

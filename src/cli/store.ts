@@ -40,6 +40,13 @@ export async function withRepository(
   }
 }
 
+/** The URL of the database in a line for a shell, which shows no password. */
+export function urlInShell(): string {
+  return databaseVariable(process.env) === 'DATABASE_URL'
+    ? '"$DATABASE_URL"'
+    : '"$(cat "$DATABASE_URL_FILE")"';
+}
+
 /**
  * Finds the SQLite file that `DATABASE_URL` names.
  *

@@ -199,18 +199,25 @@ describe('backup and restore', () => {
   });
 
   it.each([
-    ['backup', 'pg_dump --format=custom --file=FILE "$DATABASE_URL"'],
-    [
-      'restore',
-      'pg_restore --clean --if-exists --single-transaction --dbname="$DATABASE_URL" FILE',
-    ],
-  ])('%s names the program for PostgreSQL', async (command, line) => {
-    const { code, stdout, stderr } = await plantStore([command, 'FILE'], {
-      DATABASE_URL: 'postgres://user:secret@127.0.0.1:9/plants',
-    });
+    ['backup', 'pg_dump --format=custom --file=FILE URL'],
+    ['restore', 'pg_restore --clean --if-exists --single-transaction --dbname=URL FILE'],
+  ])(
+    '%s names the program for PostgreSQL, and the variable with its URL',
+    async (command, line) => {
+      const url = 'postgres://user:secret@127.0.0.1:9/plants';
+      writeFileSync(inFolder('url'), url);
 
-    expect([code, stdout]).toEqual([2, '']);
-    expect(stderr).toContain(`:\n  ${line}\n`);
-    expect(stderr).not.toContain('secret');
-  });
+      const byVariable = await plantStore([command, 'FILE'], { DATABASE_URL: url });
+      const byFile = await plantStore([command, 'FILE'], { DATABASE_URL_FILE: inFolder('url') });
+
+      const advice = `This command is for SQLite files. For PostgreSQL, run:\n  ${line}\n`;
+      const usage = (shown: string) => ({
+        code: 2,
+        stdout: '',
+        stderr: advice.replace('URL', shown),
+      });
+      expect(byVariable).toEqual(usage('"$DATABASE_URL"'));
+      expect(byFile).toEqual(usage('"$(cat "$DATABASE_URL_FILE")"'));
+    },
+  );
 });
