@@ -255,12 +255,11 @@ class Trial {
     const isWelcome = !this.isClosing && !this.commits.isFull;
     const item: Item = { weight, since: performance.now(), isWelcome };
     this.items.push(item);
-    const submitted = this.commits.submit(plantOf(this.items.length - 1, weight));
-    void submitted
-      .then(() => 'stored', fateOf)
-      .then((fate) => {
-        item.settled = { fate, at: performance.now(), wasStuck: this.isStuck };
-      });
+    const settle = (outcome: unknown): void => {
+      const fate = fateOf(outcome);
+      item.settled = { fate, at: performance.now(), wasStuck: this.isStuck };
+    };
+    this.commits.submit(plantOf(this.items.length - 1, weight)).then(settle, settle);
   }
 
   async end(how: End): Promise<void> {
@@ -343,9 +342,10 @@ class Trial {
   }
 }
 
-function fateOf(error: unknown): string {
-  if (error instanceof UnavailableError) return 'refused';
-  return error instanceof OutcomeUnknownError ? 'unknown' : String(error);
+function fateOf(outcome: unknown): string {
+  if (outcome === 'created') return 'stored';
+  if (outcome instanceof UnavailableError) return 'refused';
+  return outcome instanceof OutcomeUnknownError ? 'unknown' : String(outcome);
 }
 
 /** Why the way an item was settled is wrong; undefined if it is right. */

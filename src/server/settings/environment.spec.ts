@@ -109,7 +109,7 @@ describe('readEnvironment', () => {
     Object.entries(variables).flatMap(([name, value]) => each(name, value));
 
   it.each<NodeJS.ProcessEnv>([
-    ...each('PORT', '65536', '-1', '3000x'),
+    ...each('PORT', '65536', '-1', '3000x', '1e3'),
     ...each('HOST', 'http://localhost', '[::1', '[localhost]'),
     ...each('DATABASE_URL', 'plants.db', 'mysql://localhost', 'postgres:plants'),
     ...each('DATABASE_URL', 'postgres://a:secret@localhost:port/p', 'postgres://one:70000/p'),
