@@ -27,6 +27,7 @@ describe('the command line', () => {
   it.each([
     ['--port 1', `error: unknown option '--port'\n${help}`],
     ['sevre', `error: unknown command 'sevre'\n(Did you mean serve?)\n${help}`],
+    ['check --deep --deep', `error: option '--deep' is given twice\n${help}`],
     ['token create', 'Name the file with --file, or set AUTH_TOKENS_FILE.'],
     ['token create --name=2027', '--name must be a letter, then up to 63 letters, digits or _.@-'],
     [
