@@ -50,14 +50,9 @@ class Routes {
   }
 }
 
-/** A route of the host that takes every path, and comes before the others. */
+/** A route of the host that takes every path below, and comes before ours. */
 @Controller()
 class CatchAll {
-  @Post('all/:rest')
-  all(@Body() body: object): object {
-    return { body };
-  }
-
   @All('any/*rest')
   any(@Body() body: object): object {
     return { body };
@@ -66,7 +61,7 @@ class CatchAll {
 
 @Controller()
 class Hidden {
-  @Post(['all/own', 'any/own'])
+  @Post('any/own')
   @ReadsBody()
   own(): string {
     return 'hidden';
@@ -106,14 +101,9 @@ describe('a host on Express', () => {
     expect(await post('/shared', '2')).toEqual([201, { body: { id: 1 } }]);
   });
 
-  it.each(['/all/own', '/any/own'])(
-    'parses the body for a route of the host in front: %s',
-    async (path) => {
-      const [, answer] = await post(path);
-
-      expect(answer).toEqual({ body: { id: 1 } });
-    },
-  );
+  it('parses the body for a route of the host in front, which takes every path', async () => {
+    expect(await post('/any/own')).toEqual([200, { body: { id: 1 } }]);
+  });
 
   it('answers a path with a malformed escape itself', async () => {
     const response = await fetch(`${await app.getUrl()}/own/%zz`, { method: 'POST' });
