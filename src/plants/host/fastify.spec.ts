@@ -40,6 +40,8 @@ describe('a host on Fastify', () => {
   });
   afterEach(() => app.close());
 
+  const instance = () => app.getHttpAdapter().getInstance();
+
   const post = async (type: string) => {
     const headers = { 'content-type': type };
     const payload = '{"id": 1.0}';
@@ -56,27 +58,21 @@ describe('a host on Fastify', () => {
   );
 
   it('leaves it unread although a hook has looked at the media type, which Fastify remembers', async () => {
-    app
-      .getHttpAdapter()
-      .getInstance()
-      .addHook('onRequest', (request, _reply, done) => {
-        expect(request.mediaType).toBe('application/json');
-        done();
-      });
+    instance().addHook('onRequest', (request, _reply, done) => {
+      expect(request.mediaType).toBe('application/json');
+      done();
+    });
     await app.init();
 
     expect(await post('application/json')).toMatchObject({ text: '{"id": 1.0}' });
   });
 
   it('leaves what its hooks have put in the place of the body', async () => {
-    app
-      .getHttpAdapter()
-      .getInstance()
-      .addHook('preParsing', (_request, _reply, payload, done) => {
-        const other = new PassThrough();
-        payload.resume().on('end', () => other.end('other'));
-        done(null, other);
-      });
+    instance().addHook('preParsing', (_request, _reply, payload, done) => {
+      const other = new PassThrough();
+      payload.resume().on('end', () => other.end('other'));
+      done(null, other);
+    });
     await app.init();
 
     expect(await post('application/json')).toMatchObject({ text: 'other' });
