@@ -89,9 +89,6 @@ describe('StoreHealth', () => {
     late: () => {
       store.health.answer(LATE);
     },
-    failing: () => {
-      store.health.fail(broken);
-    },
     pausing: () => {
       store.health.pause(broken);
     },
@@ -102,7 +99,7 @@ describe('StoreHealth', () => {
   };
 
   it.each(['working', 'late', 'pausing', 'confirming'] as const)(
-    'fails from %s, and is opened at once',
+    'fails from %s, and is opened at once, not probed',
     async (state) => {
       ways[state]();
 
@@ -111,6 +108,8 @@ describe('StoreHealth', () => {
 
       expect(store.view).toEqual(failing('gone'));
       expect(store.attempts).toHaveLength(1);
+      pass(PROBE_DELAY);
+      expect(store.probes).toHaveLength(0);
       await store.endAttempt();
       expect(store.view).toEqual(working);
       expect(lines.at(-1)).toBe('log the store: in use again.');
@@ -160,18 +159,6 @@ describe('StoreHealth', () => {
     expect(store.attempts).toHaveLength(1);
     pass(1);
     expect(store.attempts).toHaveLength(2);
-  });
-
-  it('names each fault once, and the recovery', async () => {
-    store.health.fail(broken);
-    pass(0);
-    await store.endAttempt(new Error('broken'));
-    pass(ATTEMPT_INTERVAL);
-    await store.endAttempt();
-
-    expect(lines).toEqual(['error broken', 'log the store: in use again.']);
-    ways.late();
-    expect(store.view).toEqual(late);
   });
 
   it('takes plants after an attempt, and works once one is committed, if an attempt proves nothing', async () => {
@@ -279,16 +266,6 @@ describe('StoreHealth', () => {
       expect(store.probes).toHaveLength(1);
     });
 
-    it('no longer once it fails, and is not probed then', () => {
-      ways.late();
-      ways.failing();
-
-      pass(PROBE_DELAY);
-
-      expect(store.probes).toHaveLength(0);
-      expect(store.view).toEqual(failing('broken'));
-    });
-
     it('no longer after an answer in time, whatever a probe under way finds', async () => {
       ways.late();
       pass(PROBE_DELAY);
@@ -315,15 +292,6 @@ describe('StoreHealth', () => {
       expect(store.view).toEqual(working);
       expect(lines).toEqual([`error ${why}`, 'log the store: in use again.']);
     });
-
-    it('says nothing about a store that is there', async () => {
-      const start = store.health.start();
-      await store.endAttempt();
-      await start;
-
-      expect(store.view).toEqual(working);
-      expect(lines).toEqual([]);
-    });
   });
 
   it('ends its attempts when it stops, and says no more', async () => {
@@ -348,25 +316,26 @@ describe('StoreHealth', () => {
   });
 
   it('ends up working on any schedule, once its attempts and answers are good', async () => {
-    const event = fc.oneof(
-      fc.record({ pass: fc.constantFrom(0, 1, PROBE_DELAY, PAUSE, LATE, STEADY) }),
-      fc.record({ answer: fc.constantFrom(0, LATE) }),
-      fc.record({ fail: fc.boolean() }),
-      fc.constantFrom('pause', 'confirm', 'attempt', 'failed attempt', 'probe', 'failed probe'),
+    const event = fc.constantFrom(
+      ...[0, 1, PROBE_DELAY, PAUSE, LATE, STEADY],
+      ...(['answer', 'late answer', 'fault', 'unprovable fault', 'pause', 'confirm'] as const),
+      ...(['attempt', 'failed attempt', 'probe', 'failed probe'] as const),
     );
     await fc.assert(
       fc.asyncProperty(fc.array(event, { maxLength: 20 }), async (events) => {
         store = new ManualStore();
         for (const each of events) {
-          if (each === 'pause') store.health.pause(broken);
+          if (typeof each === 'number') pass(each);
+          else if (each === 'answer') store.health.answer(0);
+          else if (each === 'late answer') store.health.answer(LATE);
+          else if (each === 'fault') store.health.fail(broken);
+          else if (each === 'unprovable fault') store.health.fail(broken, { isProvable: false });
+          else if (each === 'pause') store.health.pause(broken);
           else if (each === 'confirm') store.health.confirm();
           else if (each === 'attempt') await store.endAttempt();
           else if (each === 'failed attempt') await store.endAttempt(broken);
           else if (each === 'probe') await store.endProbe();
-          else if (each === 'failed probe') await store.endProbe(broken);
-          else if (typeof each === 'object' && 'pass' in each) pass(each.pass);
-          else if (typeof each === 'object' && 'answer' in each) store.health.answer(each.answer);
-          else if (typeof each === 'object') store.health.fail(broken, { isProvable: each.fail });
+          else await store.endProbe(broken);
           const { isReady, fault, refusal } = store.health;
           // What fails is not ready, and all that fails is refused.
           expect(fault !== undefined && (isReady || refusal !== fault)).toBe(false);
