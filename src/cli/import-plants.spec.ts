@@ -21,35 +21,12 @@ async function imported(
 }
 
 it.each([
-  ['an id beyond 2^53', '{"id":9007199254740993,"name":""}', { id: 9007199254740993n, name: '' }],
-  ['other members', '{"name":"x","id":1E2,"tag":"","y":[{}]}', { id: 100n, name: 'x', tag: '' }],
-  [
-    'a member 100,000 levels deep',
-    `{"id":1,"name":"x","y":${'['.repeat(1e5)}${']'.repeat(1e5)}}`,
-    { id: 1n, name: 'x' },
-  ],
-])('a line with %s is stored exactly', async (_what, line, expected) => {
-  const repository = new InMemoryPlantsRepository();
-
-  await imported(line, repository);
-
-  expect(await repository.page(undefined, 9)).toEqual([expected]);
-});
-
-it.each([
-  ['two faults', '{"id":"7"}', /a NewPlant: id must be a JSON number, .*; name is required\.$/],
-  ['one byte', '7', 'a NewPlant: it must be a JSON object.'],
-  ['a space', ' ', 'JSON: Unexpected end of JSON input'],
-  ['NUL', '{"id":1,\0"name":"x"}', 'JSON: '],
-  ['a byte order mark in the middle', '\uFEFF{"id":1,"name":"x"}', 'JSON: '],
+  ['a byte order mark in the middle', Buffer.from('\uFEFF{"id":1,"name":"x"}'), 'JSON: '],
   ['other bytes than UTF-8', Buffer.from([0x22, 0xff, 0x22]), 'JSON: it is not UTF-8.'],
-  ['100,000 levels that do not end', '['.repeat(1e5), 'JSON: '],
 ])('a line with %s is refused, and the next is stored', async (_what, line, reason) => {
   const next = Buffer.from('\r\n{"id":2,"name":"y"}');
 
-  const [counts, report] = await imported(
-    Buffer.concat([Buffer.from('\n'), Buffer.from(line), next]),
-  );
+  const [counts, report] = await imported(Buffer.concat([Buffer.from('\n'), line, next]));
 
   expect(counts).toEqual([1, 0, 0, 1]);
   expect(report).toEqual([expect.stringMatching(/^Line 2: Not /)]);
