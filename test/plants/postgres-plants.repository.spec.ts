@@ -70,18 +70,10 @@ describe('The repository on PostgreSQL', () => {
     repository = await openRepository('', where);
   }
 
-  /** Opens another session with a transaction that has inserted plants. */
-  async function openTransaction(...ids: bigint[]): Promise<Client> {
+  /** Opens another session with a transaction, and some statements in it. */
+  async function openTransaction(statements: string): Promise<Client> {
     const other = await server.connect(database);
-    await other.query('BEGIN');
-    for (const id of ids) await other.query("INSERT INTO plants VALUES ($1, 'Moss')", [id]);
-    return other;
-  }
-
-  /** Opens another session that keeps all others from the table. */
-  async function lockTable(): Promise<Client> {
-    const other = await openTransaction();
-    await other.query('LOCK TABLE plants');
+    await other.query(`BEGIN; ${statements}`);
     return other;
   }
 
@@ -192,7 +184,7 @@ describe('The repository on PostgreSQL', () => {
 
   it('stays ready while all sessions are in use by readers', async () => {
     await reopen(`${url}?max=1&connect_timeout=1`);
-    const other = await lockTable();
+    const other = await openTransaction('LOCK TABLE plants');
     const reading = repository.find(1n);
     await untilWaiting();
 
@@ -229,8 +221,9 @@ describe('The repository on PostgreSQL', () => {
     });
 
     it('replays what another instance stores while the insert waits for it', async () => {
-      const other = await openTransaction();
-      await other.query(`INSERT INTO plants VALUES (2, 'Fern', NULL, '\\x${KEY}')`);
+      const other = await openTransaction(
+        `INSERT INTO plants VALUES (2, 'Fern', NULL, '\\x${KEY}')`,
+      );
       const outcome = repository.insert({ id: 2n, name: 'Fern' }, KEY);
       await untilWaiting();
 
@@ -410,7 +403,7 @@ describe('The repository on PostgreSQL', () => {
     });
 
     it('has the server end a statement after the statement_timeout', async () => {
-      const other = await openTransaction(1n);
+      const other = await openTransaction("INSERT INTO plants VALUES (1, 'Moss')");
       await reopen({ connectionString: url, statement_timeout: 500 });
 
       await expect(insert(1n)).rejects.toThrow(UnavailableError);
