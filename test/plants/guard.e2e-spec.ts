@@ -1,9 +1,10 @@
+import { once } from 'node:events';
 import fc from 'fast-check';
 import { hashToken } from '../../src/plants/auth/bearer-token';
 import type { ErrorBody } from '../../src/plants';
 import { JSON_HEADERS, TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
-import { exchange } from '../support/wire';
+import { exchange, open } from '../support/wire';
 
 /** A digest that differs in its last digit. */
 const almost = (digest: string): string => digest.slice(0, 63) + (digest.endsWith('0') ? '1' : '0');
@@ -32,6 +33,16 @@ describe('the guard, on the wire,', () => {
     );
     return [answer?.status ?? 0, (answer?.body as ErrorBody | null)?.error];
   }
+
+  it('answers a request while its body has not come', async () => {
+    const socket = open(application.url);
+    socket.write('POST /plants HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n');
+
+    const [chunk] = (await once(socket, 'data')) as [Buffer];
+
+    expect(chunk.toString()).toMatch(/^HTTP\/1.1 401 /);
+    socket.destroy();
+  });
 
   /** RFC 6750 section 2.1, after the white space around a field's value is gone, RFC 9112 section 5.1. */
   const isCredential = (value: string): boolean =>
