@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 
 /**
  * A wrapper that runs the service under strace.
@@ -11,6 +11,12 @@ export function strace(...options: string[]): string[] {
     throw new Error('this test looks at system calls with strace: apt-get install strace');
   }
   return ['strace', '-f', '-qq', ...options];
+}
+
+/** The lines of what strace wrote with `-ff`: a file for each thread, so that each line is a whole call. */
+export function readTraces(trace: string): string[] {
+  const files = globSync(`${trace}.*`);
+  return files.flatMap((file) => readFileSync(file, 'latin1').trimEnd().split('\n'));
 }
 
 /** A wrapper under which calls of the service fail or are slow, as the option `inject` of strace says. */
