@@ -2,10 +2,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
-import { Logger } from '@nestjs/common';
 import { PlantsRepository } from '../../src/plants';
-import { listen } from '../../src/server/edge/listen';
-import { readEnvironment } from '../../src/server/settings/environment';
 import { AUTHORIZED, TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
 import { useFolder } from '../support/folder';
@@ -144,27 +141,6 @@ describe('a service with other limits', () => {
     lock.close();
 
     expect(await answers).toMatchObject([{ status: 200 }]);
-  });
-
-  it('says when it begins to listen that its file takes no plants, and why', async () => {
-    application = await TestApplication.start();
-    const { app, store } = application;
-    const lock = lockDatabase(store.file);
-    expect((await application.post('{"id":1,"name":"Fern"}')).statusCode).toBe(503);
-
-    const warnings: string[] = [];
-    const quiet = () => undefined;
-    Logger.overrideLogger({
-      log: quiet,
-      error: quiet,
-      warn: (text) => warnings.push(text as string),
-    });
-    await listen(app, readEnvironment({ HOST: '127.0.0.1', PORT: '0' }));
-
-    lock.close();
-    expect(warnings.at(-1)).toBe(
-      `Not ready, every creation is answered with 503: ${store.file}: database is locked.`,
-    );
   });
 
   it('cuts a request that never ends when it closes', async () => {
