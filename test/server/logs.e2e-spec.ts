@@ -169,27 +169,19 @@ describe('the log', () => {
       expect(service.stdout).not.toContain('secret');
     });
 
-    it('cannot be forged: text from a caller stays within its line', async () => {
-      await start();
-      await fetch(new URL('/x%0a{"level":60}\u2028"', await service.url()), {
-        headers: { 'x-request-id': '{"level":60}' },
-      });
-
-      expect(await requests()).toHaveLength(1);
-      expect(service.lines.map(({ level }) => level)).not.toContain(60);
-    });
-
-    it('has no control character, no address that is none, and three decimals of a millisecond', async () => {
+    it('cannot be forged, and has no control character, no address that is none, and three decimals of a millisecond', async () => {
       await start({ TRUSTED_PROXIES: '127.0.0.0/8' });
-      const origin = 'Origin: https://\u009b2J.example\r\nAccess-Control-Request-Method: POST';
-      const head = `OPTIONS /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${origin}\r\nX-Forwarded-For: \u009b2J\r\n\r\n`;
+      const forged = '{"level":60}\u009b2J';
+      const origin = `Origin: ${forged}\r\nAccess-Control-Request-Method: POST`;
+      const head = `OPTIONS /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${origin}\r\nX-Forwarded-For: ${forged}\r\n\r\n`;
       await exchange(await service.url(), Buffer.from(head, 'latin1'));
 
       const [line] = (await requests('ip', 'ms')) as { ip?: string; ms: number }[];
       expect(line?.ip).toBeUndefined();
       expect(String(line?.ms)).toMatch(/^\d+(\.\d{1,3})?$/);
-      expect(service.stdout).toContain('\\u009b2J.example');
+      expect(service.stdout).toContain('60}\\u009b2J');
       expect(service.stdout).not.toMatch(/[\x7f-\x9f]/);
+      expect(service.lines.map(({ level }) => level)).not.toContain(60);
     });
 
     it('names the client of a trusted proxy, and its caller although it is refused', async () => {
