@@ -1,10 +1,15 @@
 import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
+import { creation } from '../support/load';
 import { useServiceHome } from '../support/service-process';
 import { exchange } from '../support/wire';
 
 const ORIGIN = 'https://app.example.org';
 const OTHER = 'https://other.example.org';
+const CREATION = creation(1).text.replace(
+  'Host: x',
+  `Host: x\r\nOrigin: ${ORIGIN}\r\nConnection: close`,
+);
 
 describe('CORS', () => {
   const application = TestApplication.use({
@@ -55,17 +60,12 @@ describe('CORS', () => {
   );
 
   it.each([
-    ['a success', 200, '/plants', `Bearer ${TOKEN}`, '{"id":1,"name":"Fern"}'],
-    ['a refused body', 400, '/plants', `Bearer ${TOKEN}`, '{'],
-    ['a body beyond the limit', 400, '/plants', `Bearer ${TOKEN}`, 'x'.repeat(2 ** 20 + 1)],
-    ['a bad token', 401, '/plants', 'Bearer x', '{}'],
-    ['an unknown path', 404, '/plant', '', '{}'],
-    ['what no router sees', 400, '/plants?<>', '', '{}'],
-  ])('lets an allowed origin read the answer to %s', async (_what, status, path, token, body) => {
-    const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nOrigin: ${ORIGIN}\r\nAuthorization: ${token}\r\n`;
-    const fields = `Content-Type: application/json\r\nConnection: close\r\nContent-Length: ${body.length}`;
-
-    const [answer] = await exchange(application.url, `${head}${fields}\r\n\r\n${body}`);
+    ['a success', 200, CREATION],
+    ['a bad token', 401, CREATION.replace(TOKEN, 'x')],
+    ['an unknown path', 404, CREATION.replace('/plants', '/plant')],
+    ['what no router sees', 400, CREATION.replace('/plants', '/plants?<>')],
+  ])('lets an allowed origin read the answer to %s', async (_what, status, request) => {
+    const [answer] = await exchange(application.url, request);
 
     const headers = { vary: 'Origin', 'access-control-allow-origin': ORIGIN };
     expect(answer).toMatchObject({ status, headers });
