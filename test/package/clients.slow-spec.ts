@@ -53,10 +53,10 @@ describe('docs/clients.md', () => {
 
   type Program = (env: NodeJS.ProcessEnv) => Promise<Run>;
   const client: Program = (env) => run(nodeOf('20.0.0'), [join(home, 'client.js')], { env });
-  const curl = (language: string): Program => {
-    const lines = example('curl', language);
-    return (env) => shell(lines, { env });
-  };
+  const curl =
+    (language: string): Program =>
+    (env) =>
+      shell(example('curl', language), { env });
   const python: Program = (env) =>
     run('python3', [write('program.py', example('Python', 'python'))], { env });
   const success = { code: 0, stdout: expect.stringContaining('Fern') as string };

@@ -78,20 +78,18 @@ export function testHosts(kinds: readonly HostKind[]): void {
       });
 
       // Neither is installed: no host has asked for them yet.
-      it.each<[string, PlantsModuleOptions, string]>([
+      it.each<[string, PlantsModuleOptions]>([
         [
-          'PostgreSQL',
-          { postgres: 'postgres://127.0.0.1/plants' },
           'The PostgreSQL driver is not installed. Run: npm install pg',
+          { postgres: 'postgres://127.0.0.1/plants' },
         ],
         [
-          'an issuer',
-          { auth: { issuer: 'https://issuer.example.org', audience: 'plants' } },
           'An issuer of JWTs needs a library: npm install jose',
+          { auth: { issuer: 'https://issuer.example.org', audience: 'plants' } },
         ],
       ])(
-        'ends with a sentence that names the package to install for %s',
-        async (_what, options, sentence) => {
+        'ends with a sentence that names the package to install: %s',
+        async (sentence, options) => {
           await expect(start(options)).rejects.toThrow(sentence);
         },
       );
