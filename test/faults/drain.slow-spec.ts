@@ -25,11 +25,8 @@ describe(`${ROUNDS} times SIGTERM under load`, () => {
       await once(keptAlive, 'data');
 
       let id = round * 1_000_000;
-      const load = new Load({
-        urls: [url],
-        connections: CONNECTIONS,
-        next: () => creation(++id),
-      });
+      const next = () => creation(++id);
+      const load = new Load({ urls: [url], connections: CONNECTIONS, next });
       await setTimeout(150 + 10 * round);
       // Each connection has been accepted by then: one still in the kernel's queue is reset.
       const before = load.creations.length;

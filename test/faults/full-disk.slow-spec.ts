@@ -7,7 +7,6 @@ import { type Creation, creation, expectKept, Load } from '../support/load';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { SmallDisk } from '../support/small-disk';
 import { integrity, readPlants } from '../support/sqlite';
-import { until } from '../support/until';
 
 const SIZE = 2 ** 20;
 const ROUNDS = 20;
@@ -102,30 +101,6 @@ describe('a full disk', () => {
     expect(await service.end()).toEqual({ code: 0, signal: null });
     expectPromisesHeld();
     expect(creations).toHaveLength(plants);
-  });
-
-  it('refuses a creation, which is stored when it is sent again with its Idempotency-Key', async () => {
-    await start();
-    const create = async (id: number): Promise<number | string> => {
-      const body = JSON.stringify({ id, name: 'x'.repeat(10_000) });
-      const response = await service.post(body, { 'idempotency-key': `creation-${id}` });
-      if (!response.ok) return ((await response.json()) as { error: number }).error;
-      return response.headers.has('idempotent-replayed') ? 'replayed' : 'created';
-    };
-    const stored = nextId++;
-    expect(await create(stored)).toBe('created');
-
-    disk.fill();
-    // The log may have room for some more.
-    while ((await create(nextId)) === 'created') nextId++;
-    const refused = nextId++;
-    expect(await create(refused)).toBe(50300);
-    disk.release();
-    let outcome: number | string | undefined;
-    await until(async () => (outcome = await create(refused)) !== 50300);
-
-    expect(outcome).toBe('created');
-    expect([await create(refused), await create(stored)]).toEqual(['replayed', 'replayed']);
   });
 
   it(`never brings back, after kill -9, what it refused (SEED=${seed})`, async () => {

@@ -11,9 +11,7 @@ describe('a disk that fails for a while', () => {
     ['a file system that becomes read-only', 'pwrite64', 'EROFS', '200..260'],
   ])('with %s is got over without a restart', async (_what, calls, error, when) => {
     const service = await home.start({}, inject(calls, `error=${error}:when=${when}`));
-    let nextId = 1;
-    let after = 0;
-    let hasFailed = false;
+    let [nextId, after, hasFailed] = [1, 0, false];
     const { creations } = await Load.put({
       urls: [await service.url()],
       connections: 4,

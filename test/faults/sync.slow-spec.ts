@@ -2,10 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Plant } from '../../src/plants';
-import { type Creation, creation, expectKept, Load } from '../support/load';
-import { PostgresServer } from '../support/postgres';
-import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { creation, expectKept, Load } from '../support/load';
+import { useServiceHome } from '../support/service-process';
 import { readTraces, strace, tracee } from '../support/strace';
 import { until } from '../support/until';
 
@@ -47,21 +45,21 @@ describe('each acknowledged creation', () => {
   });
 });
 
-describe('commits that take six or eight seconds', () => {
+describe('commits that take eight seconds', () => {
   const home = useServiceHome();
-  let service: ServiceProcess;
-  let creations: readonly Creation[];
-  let longest = 0;
-
-  async function start(url?: string): Promise<void> {
-    service = await home.start({ MAX_CONNECTIONS: '4000', DATABASE_URL: url });
+  it('let no creation wait for longer than the limits, and the service is not ready meanwhile', async () => {
+    const service = await home.start({ MAX_CONNECTIONS: '4000' });
     // Alone, because a new log is synced twice.
     await service.post('{"id":0,"name":"Fern"}');
-  }
+    const trace = join(home.folder, 'trace');
+    const [program = '', ...options] = strace('-p', String(service.pid), '-o', trace);
+    const inject = 'inject=fsync,fdatasync:delay_exit=8000000';
+    const slow = spawn(program, [...options, '-e', 'trace=fsync,fdatasync', '-e', inject]);
+    const status = `/proc/${service.pid}/status`;
+    await until(() => /TracerPid:\t[1-9]/.test(readFileSync(status, 'utf8')));
 
-  /** Creates as many plants at once as fill two batches and a bit. */
-  async function createMany(): Promise<void> {
-    let nextId = 1;
+    // As many at once as fill two batches and a bit.
+    let [nextId, longest] = [1, 0];
     const begin = performance.now();
     const load = new Load({
       urls: [await service.url()],
@@ -71,28 +69,11 @@ describe('commits that take six or eight seconds', () => {
     });
     await until(async () => (await service.statusOf('/health/ready')) === 503);
     await load.done;
-    ({ creations } = load);
-  }
 
-  function expectPromisesHeld(plants: readonly Plant[]): void {
     // The promise is 20 seconds. Without it, the last is answered after 32.
     expect(longest).toBeLessThan(23_000);
-    expect(new Set(creations.map(({ outcome }) => outcome))).toEqual(new Set([200, 50300]));
-    expectKept(creations, plants);
-  }
-
-  it('let no creation on SQLite wait for longer than the limits, and the service is not ready meanwhile', async () => {
-    await start();
-    const trace = join(home.folder, 'trace');
-    const [program = '', ...options] = strace('-p', String(service.pid), '-o', trace);
-    const inject = 'inject=fsync,fdatasync:delay_exit=8000000';
-    const slow = spawn(program, [...options, '-e', 'trace=fsync,fdatasync', '-e', inject]);
-    const status = () => readFileSync(`/proc/${service.pid}/status`, 'utf8');
-    await until(() => /TracerPid:\t[1-9]/.test(status()));
-
-    await createMany();
-
-    expectPromisesHeld(home.plants());
+    expect(Object.keys(load.counts)).toEqual(['200', '50300']);
+    expectKept(load.creations, home.plants());
     const readiness = new Set<number>();
     const syncs = () => readFileSync(trace, 'latin1').split('\n').length;
     const enough = syncs() + 3;
@@ -104,23 +85,6 @@ describe('commits that take six or eight seconds', () => {
     slow.kill();
     await once(slow, 'close');
     await service.untilReady();
-  });
-
-  it('let no creation on PostgreSQL wait for longer than the limits', async () => {
-    const server = await PostgresServer.start();
-    await start(server.url());
-    await server.execute(
-      `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
-         $$ BEGIN PERFORM pg_sleep(6); RETURN NULL; END $$;
-       CREATE TRIGGER wait BEFORE INSERT ON plants EXECUTE FUNCTION wait()`,
-    );
-
-    await createMany();
-
-    expectPromisesHeld(await server.plants());
-    await service.untilReady();
-    await service.end('SIGKILL');
-    await server.remove();
   });
 });
 

@@ -1,6 +1,5 @@
-import { closeSync, copyFileSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
-import { strace } from './strace';
+import { closeSync, copyFileSync, openSync, writeSync } from 'node:fs';
+import { readTraces, strace } from './strace';
 
 /** What of a byte has reached the disk. */
 const [ON_DISK, WRITTEN, LOST] = [0, 1, 2];
@@ -20,15 +19,12 @@ export class DiskModel {
   /** A wrapper whose traces {@link follow} reads, one for each thread. */
   static wrapper(trace: string, ...options: string[]): string[] {
     const calls = 'trace=pwrite64,fsync,fdatasync,ftruncate';
-    return strace('-f', '-y', '-s', '0', '-e', calls, ...options, '-ff', '-o', trace);
+    return strace('-y', '-s', '0', '-e', calls, ...options, '-ff', '-o', trace);
   }
 
   /** Reads the traces of a process that has ended. */
   follow(trace: string): void {
-    const lines = readdirSync(dirname(trace))
-      .filter((name) => name.startsWith(`${basename(trace)}.`))
-      .flatMap((name) => readFileSync(join(dirname(trace), name), 'latin1').split('\n'))
-      .filter((line) => line.includes(`<${this.log}>`));
+    const lines = readTraces(trace).filter((line) => line.includes(`<${this.log}>`));
     for (const line of lines) {
       const [, call, numbers = '', result] = /^(\w+)\(\d+<[^>]*>(.*)\) += (-?\d+)/.exec(line) ?? [];
       const [first = 0, second = 0] = (numbers.match(/\d+/g) ?? []).map(Number);
