@@ -1,27 +1,16 @@
 import {
-  type ArgumentMetadata,
-  type ArgumentsHost,
   Body,
-  Catch,
   Controller,
-  type ExceptionFilter,
   Get,
   HttpException,
   type INestApplication,
   Module,
   type ModuleMetadata,
   type NestApplicationOptions,
-  type PipeTransform,
   Post,
   VersioningType,
 } from '@nestjs/common';
-import {
-  AbstractHttpAdapter,
-  APP_FILTER,
-  APP_PIPE,
-  HttpAdapterHost,
-  NestFactory,
-} from '@nestjs/core';
+import { AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
@@ -46,34 +35,8 @@ class TreesController {
   }
 }
 
-/** A filter that knows nothing of the Error body. */
-@Catch()
-class OrchardFilter implements ExceptionFilter {
-  constructor(private readonly adapterHost: HttpAdapterHost) {}
-  catch(exception: unknown, host: ArgumentsHost): void {
-    const status = exception instanceof HttpException ? exception.getStatus() : 500;
-    const response: unknown = host.switchToHttp().getResponse();
-    this.adapterHost.httpAdapter.reply(response, { orchard: String(exception) }, status);
-  }
-}
-
-/** Changes the body of a route, as a host may. */
-class TrimPipe implements PipeTransform {
-  transform(value: object, { type }: ArgumentMetadata): object {
-    if (type !== 'body') return value;
-    const trim = (member: unknown) => (typeof member === 'string' ? member.trim() : member);
-    return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, trim(member)]));
-  }
-}
-
-/** The host's own feature, and the host's global filter and pipe. */
-@Module({
-  controllers: [TreesController],
-  providers: [
-    { provide: APP_FILTER, useClass: OrchardFilter },
-    { provide: APP_PIPE, useClass: TrimPipe },
-  ],
-})
+/** The host's own feature. */
+@Module({ controllers: [TreesController] })
 class OrchardModule {}
 
 export const adapters = {
@@ -94,6 +57,14 @@ export async function startHost(
     logger: false,
     abortOnError: false,
     ...options,
+  });
+  // It knows nothing of the Error body.
+  app.useGlobalFilters({
+    catch(exception, host) {
+      const status = exception instanceof HttpException ? exception.getStatus() : 500;
+      const response: unknown = host.switchToHttp().getResponse();
+      app.getHttpAdapter().reply(response, { orchard: String(exception) }, status);
+    },
   });
   app.setGlobalPrefix('api');
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });

@@ -31,17 +31,18 @@ describe('addEnvFile', () => {
     }).toThrow(new OperatorError(`--env-file ${file}: line ${number} must be NAME=VALUE`));
   });
 
-  it('refuses a pipe, without waiting for a writer', () => {
-    execFileSync('mkfifo', [file]);
+  it.each([
+    [
+      'a pipe, without waiting for a writer',
+      'it is not a regular file',
+      () => execFileSync('mkfifo', [file]),
+    ],
+    ['a file that is missing', 'no such file or directory', () => undefined],
+  ])('refuses %s', (_what, reason, make) => {
+    make();
 
     expect(() => {
       addEnvFile(file, {});
-    }).toThrow(new OperatorError(`--env-file ${file} cannot be read: it is not a regular file`));
-  });
-
-  it('refuses a file that cannot be read, with the reason', () => {
-    expect(() => {
-      addEnvFile(file, {});
-    }).toThrow(new OperatorError(`--env-file ${file} cannot be read: no such file or directory`));
+    }).toThrow(new OperatorError(`--env-file ${file} cannot be read: ${reason}`));
   });
 });
