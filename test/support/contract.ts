@@ -16,10 +16,9 @@ interface Header {
 
 /** An operation, as this document has them. */
 interface Operation {
-  readonly parameters: readonly { readonly name: string; readonly in: string }[];
-  readonly requestBody: { readonly required: boolean; readonly content: Content };
+  readonly requestBody: { readonly content: Content };
   readonly responses: Readonly<
-    Record<string, { description: string; headers?: Record<string, Header>; content: Content }>
+    Record<string, { headers?: Record<string, Header>; content: Content }>
   >;
 }
 
