@@ -158,7 +158,10 @@ function startLoad(): () => Promise<number[]> {
   const create = async (): Promise<number> => {
     const body = `{"id":${statuses.length},"name":"Fern"}`;
     const init = { method: 'POST', headers: JSON_HEADERS, body };
-    return (await fetch(`http://127.0.0.1:${ports.proxy}/plants`, init)).status;
+    const response = await fetch(`http://127.0.0.1:${ports.proxy}/plants`, init);
+    // Read, so that the connection serves the next one.
+    await response.text();
+    return response.status;
   };
   const timer = setInterval(() => statuses.push(create().catch(() => NaN)), 1000 / RATE);
   return () => {
