@@ -78,7 +78,7 @@ export class Load {
   }
 
   /** The creations with an outcome. */
-  withOutcome(outcome: number | undefined): Creation[] {
+  withOutcome(outcome: number): Creation[] {
     return this.creations.filter((each) => each.outcome === outcome);
   }
 
