@@ -5,11 +5,6 @@ const jest = require('eslint-plugin-jest');
 const { defineConfig } = require('eslint/config');
 const tseslint = require('typescript-eslint');
 
-/** The doors of the package: one for hosts, one for the server and the commands. */
-const doors = {
-  regex: '^(?:\\.{1,2}/)+plants/(?!program$)',
-  message: 'Enter the package by its door, index.ts, or by program.ts.',
-};
 const outside = {
   regex: '^(?:\\.\\./)+(?:app\\.module|cli|client|main|server)(?:/|$)',
   message: 'The package imports nothing outside itself.',
@@ -62,8 +57,8 @@ module.exports = defineConfig(
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
     },
   },
-  restrictImports(['src/*.ts', 'src/server/**'], doors, client, commands),
-  restrictImports(['src/cli/**'], doors, client),
+  restrictImports(['src/*.ts', 'src/server/**'], client, commands),
+  restrictImports(['src/cli/**'], client),
   restrictImports(['src/plants/**'], outside),
   restrictImports(['src/client/**'], anything),
   {

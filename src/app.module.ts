@@ -1,7 +1,10 @@
 import { type DynamicModule, Logger, Module } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { BearerGuard, ErrorFilter, PlantsModule, TokenVerifier } from './plants/program';
+import { BearerGuard } from './plants/auth/bearer.guard';
+import { TokenVerifier } from './plants/auth/token-verifier';
+import { ErrorFilter } from './plants/http/error.filter';
+import { PlantsModule } from './plants/plants.module';
 import { ContinueGuard } from './server/admission/continue.guard';
 import { LoadSheddingGuard } from './server/admission/load-shedding.guard';
 import { RateLimitGuard } from './server/admission/rate-limit.guard';

@@ -2,7 +2,7 @@ import './server/settings/versions';
 import { setFlagsFromString } from 'node:v8';
 import { Logger } from '@nestjs/common';
 import { createApplication } from './app.module';
-import { withTrialToken } from './plants/program';
+import { withTrialToken } from './plants/auth/auth.options';
 import { describeForOperator, readEnvironment } from './server/settings/environment';
 import { listen } from './server/edge/listen';
 import { closeOnSignal } from './server/edge/shutdown';

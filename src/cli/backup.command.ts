@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { checkSqlite, copySqlite } from '../plants/program';
+import { checkSqlite, copySqlite } from './sqlite.maintenance';
 import { databaseVariable } from '../server/settings/database.settings';
 import { withInterrupts } from './interrupt';
 import { sizeOf, writeNewFile } from './new-file';

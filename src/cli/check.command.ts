@@ -2,15 +2,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import type { Command } from 'commander';
-import {
-  assertKeysOfIssuer,
-  checkSqlite,
-  describePostgres,
-  describeSqlite,
-  TokenVerifier,
-  OperatorError,
-  parseTokenFile,
-} from '../plants/program';
+import { parseTokenFile } from '../plants/auth/token-file';
+import { assertKeysOfIssuer, TokenVerifier } from '../plants/auth/token-verifier';
+import { OperatorError } from '../plants/errors/operator.error';
+import { checkSqlite, describeSqlite } from './sqlite.maintenance';
 import {
   describeForOperator,
   readEnvironment,
@@ -41,10 +36,12 @@ async function check(isDeep = false, signal: AbortSignal): Promise<void> {
   // Each says what it has found, or throws.
   const checks = {
     settings: () => 'all variables are valid',
-    store: () =>
-      'postgres' in database
-        ? describePostgres(database.postgres)
-        : describeSqlite(resolve(database.sqlite)),
+    store: async () => {
+      if ('sqlite' in database) return describeSqlite(resolve(database.sqlite));
+      // Loads the driver of PostgreSQL only where it is used.
+      const { describePostgres } = await import('./postgres.maintenance.js');
+      return describePostgres(database.postgres);
+    },
     plants: isDeep && 'sqlite' in database && (() => checkPlants(resolve(database.sqlite), signal)),
     tokens: () => describeTokens(auth),
     issuer:

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { UsageError } from '../plants/program';
+import { UsageError } from '../plants/errors/operator.error';
 import { describeForOperator } from '../server/settings/environment';
 import { packageVersion } from '../server/settings/versions';
 import { addBackup } from './backup.command';

@@ -1,7 +1,8 @@
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
-import { contentOf, pagesOf, type Plant } from '../plants/program';
+import { contentOf, type Plant } from '../plants/plant';
+import { pagesOf } from '../plants/plants.repository';
 import { withInterrupts } from './interrupt';
 import { writeNewFile } from './new-file';
 import { Progress } from './progress';

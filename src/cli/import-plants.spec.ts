@@ -1,12 +1,8 @@
 import { Readable } from 'node:stream';
 import { setTimeout } from 'node:timers/promises';
 import { PlantsImport } from './import-plants';
-import {
-  InMemoryPlantsRepository,
-  OutcomeUnknownError,
-  PlantStoreError,
-  UnavailableError,
-} from '../plants/program';
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../plants/errors/errors';
+import { InMemoryPlantsRepository } from '../plants/persistence/in-memory-plants.repository';
 
 /** Imports a file, and returns the counts, in their order, and what was reported. */
 async function imported(

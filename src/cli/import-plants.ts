@@ -1,16 +1,14 @@
 import { isUtf8 } from 'node:buffer';
 import { setTimeout } from 'node:timers/promises';
 import {
-  hasSameContent,
   NotJsonError,
   OutcomeUnknownError,
-  parseCandidate,
-  type Plant,
-  type PlantsRepository,
   PlantStoreError,
-  toNewPlant,
   UnavailableError,
-} from '../plants/program';
+} from '../plants/errors/errors';
+import { parseCandidate, toNewPlant } from '../plants/new-plant';
+import { hasSameContent, type Plant } from '../plants/plant';
+import type { PlantsRepository } from '../plants/plants.repository';
 import { type Line, readLines } from './lines';
 import { reasonOf } from './store';
 

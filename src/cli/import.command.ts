@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import type { Command } from 'commander';
-import { UsageError } from '../plants/program';
+import { UsageError } from '../plants/errors/operator.error';
 import { readEnvironment } from '../server/settings/environment';
 import { PlantsImport } from './import-plants';
 import { withInterrupts } from './interrupt';

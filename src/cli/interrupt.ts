@@ -1,4 +1,4 @@
-import { OperatorError } from '../plants/program';
+import { OperatorError } from '../plants/errors/operator.error';
 
 /**
  * Runs work that SIGINT and SIGTERM end cleanly, by aborting the signal given to it. A second SIGINT or

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, rmSync, statSync } from 'node:fs';
 import { link, open, rename } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { OperatorError, syncDirectory } from '../plants/program';
+import { OperatorError } from '../plants/errors/operator.error';
+import { syncDirectory } from '../plants/persistence/sqlite/sqlite.files';
 
 type Work = (draft: string) => Promise<void>;
 

@@ -2,13 +2,9 @@ import { constants, existsSync, lstatSync, realpathSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
-import {
-  checkSqlite,
-  makeDirectory,
-  OperatorError,
-  replaceSqlite,
-  UsageError,
-} from '../plants/program';
+import { OperatorError, UsageError } from '../plants/errors/operator.error';
+import { makeDirectory } from '../plants/persistence/sqlite/sqlite.files';
+import { checkSqlite, replaceSqlite } from './sqlite.maintenance';
 import { withInterrupts } from './interrupt';
 import { sizeOf, writeDraft } from './new-file';
 import { sqliteFile, urlInShell } from './store';

@@ -1,13 +1,10 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
-import {
-  openRepository,
-  OperatorError,
-  type PlantsRepository,
-  PlantStoreError,
-  UsageError,
-} from '../plants/program';
+import { PlantStoreError } from '../plants/errors/errors';
+import { OperatorError, UsageError } from '../plants/errors/operator.error';
+import { openRepository } from '../plants/persistence/open-repository';
+import type { PlantsRepository } from '../plants/plants.repository';
 import { databaseVariable, readDatabase } from '../server/settings/database.settings';
 import { sizeOf } from './new-file';
 

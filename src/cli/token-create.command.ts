@@ -1,5 +1,8 @@
 import { type Command, Option } from 'commander';
-import { createToken, isTokenName, scopes, UsageError } from '../plants/program';
+import { scopes } from '../plants/auth/caller';
+import { isTokenName } from '../plants/auth/listed-token';
+import { createToken } from '../plants/auth/token-file';
+import { UsageError } from '../plants/errors/operator.error';
 import { assertFolder } from './new-file';
 
 interface Options {

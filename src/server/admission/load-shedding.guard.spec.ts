@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { ExecutionContext } from '@nestjs/common';
-import { type PlantsRepository, UnavailableError } from '../../plants/program';
+import { UnavailableError } from '../../plants/errors/errors';
+import type { PlantsRepository } from '../../plants/plants.repository';
 import { LoadSheddingGuard } from './load-shedding.guard';
 
 /** How many creations may be in progress while the event loop is late. */

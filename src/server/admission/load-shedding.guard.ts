@@ -5,7 +5,8 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { PlantsRepository, UnavailableError } from '../../plants/program';
+import { UnavailableError } from '../../plants/errors/errors';
+import { PlantsRepository } from '../../plants/plants.repository';
 import { MetricsController } from '../watch/metrics.controller';
 
 /**

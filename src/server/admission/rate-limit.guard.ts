@@ -1,7 +1,8 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
-import { type Caller, identityOf, PlantStoreError } from '../../plants/program';
+import { type Caller, identityOf } from '../../plants/auth/caller';
+import { PlantStoreError } from '../../plants/errors/errors';
 import type { RateLimit } from '../settings/variable-parsers';
 import { MetricsController } from '../watch/metrics.controller';
 

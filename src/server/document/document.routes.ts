@@ -1,7 +1,9 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
-import { isLoopback, NotFoundError, pathOf } from '../../plants/program';
+import { NotFoundError } from '../../plants/errors/errors';
+import { isLoopback } from '../../plants/http/loopback';
+import { pathOf } from '../../plants/http/request';
 import { createDocument } from './document';
 
 /**

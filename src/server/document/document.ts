@@ -1,12 +1,9 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
-import {
-  type CatalogueEntry,
-  errorCatalogue,
-  errorResponses,
-  PlantsModule,
-  SCHEMA_PREFIX,
-} from '../../plants/program';
+import { errorResponses } from '../../plants/dto/error.dto';
+import { type CatalogueEntry, errorCatalogue } from '../../plants/errors/errors';
+import { PlantsModule } from '../../plants/plants.module';
+import { SCHEMA_PREFIX } from '../../plants/swagger-decorators';
 
 /** Creates the OpenAPI document of the contract from the decorators. */
 export function createDocument(app: INestApplication): OpenAPIObject {

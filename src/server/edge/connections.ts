@@ -1,7 +1,11 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MalformedRequestError, NotImplementedError, PlantStoreError } from '../../plants/program';
+import {
+  MalformedRequestError,
+  NotImplementedError,
+  PlantStoreError,
+} from '../../plants/errors/errors';
 import { endAndLinger } from './linger';
 import { rawErrorAnswer } from './refusal';
 import { closesConnection } from './request-rules';

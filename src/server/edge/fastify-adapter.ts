@@ -1,14 +1,9 @@
 import type { RequestListener } from 'node:http';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import {
-  BodyTooLargeError,
-  type HostRequest,
-  NotFoundError,
-  pathOf,
-  PlantStoreError,
-  securityHeaders,
-} from '../../plants/program';
+import { BodyTooLargeError, NotFoundError, PlantStoreError } from '../../plants/errors/errors';
+import { securityHeaders } from '../../plants/http/error.filter';
+import { type HostRequest, pathOf } from '../../plants/http/request';
 import { Connections } from './connections';
 import { corsFields, isPreflight, logRefusedOrigins, PREFLIGHT_FIELDS } from './cors';
 import type { Settings } from '../settings/environment';

@@ -5,7 +5,8 @@ import type { AddressInfo, Server } from 'node:net';
 import { getSystemErrorMessage } from 'node:util';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { OperatorError, PlantsRepository } from '../../plants/program';
+import { OperatorError } from '../../plants/errors/operator.error';
+import { PlantsRepository } from '../../plants/plants.repository';
 import type { Settings } from '../settings/environment';
 import { createHealthServer } from './http-server';
 

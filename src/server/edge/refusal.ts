@@ -1,6 +1,7 @@
 import { channel } from 'node:diagnostics_channel';
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
-import { type PlantStoreError, securityHeaders } from '../../plants/program';
+import type { PlantStoreError } from '../../plants/errors/errors';
+import { securityHeaders } from '../../plants/http/error.filter';
 import { corsFields } from './cors';
 import { endAndLinger } from './linger';
 import { requestId } from './request-id';

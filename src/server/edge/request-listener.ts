@@ -4,7 +4,7 @@ import {
   MalformedRequestError,
   NotFoundError,
   PlantStoreError,
-} from '../../plants/program';
+} from '../../plants/errors/errors';
 import type { Connections } from './connections';
 import type { Settings } from '../settings/environment';
 import { refuse } from './refusal';

@@ -2,12 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import {
-  fieldValues,
   MalformedRequestError,
   NotImplementedError,
-  pathOf,
   PlantStoreError,
-} from '../../plants/program';
+} from '../../plants/errors/errors';
+import { fieldValues, pathOf } from '../../plants/http/request';
 
 /** How many fields a head may have. Each takes memory beyond its bytes, which `HEADERS_LIMIT` bounds. */
 export const MAX_FIELDS = 256;

@@ -2,7 +2,8 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createServer, type Server } from 'node:https';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { Logger } from '@nestjs/common';
-import { FileFollower, OperatorError } from '../../plants/program';
+import { FileFollower } from '../../plants/auth/file-follower';
+import { OperatorError } from '../../plants/errors/operator.error';
 
 /** Paths of PEM files. */
 export interface TlsFiles {

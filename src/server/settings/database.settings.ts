@@ -1,4 +1,6 @@
-import { OperatorError, describeUnusablePath, findUrlFault } from '../../plants/program';
+import { OperatorError } from '../../plants/errors/operator.error';
+import { findUrlFault } from '../../plants/persistence/postgres/postgres.url';
+import { describeUnusablePath } from '../../plants/persistence/sqlite/sqlite.settings';
 import { readSettingFile } from './env-file';
 import { OTHERS, readVariables } from './variables';
 

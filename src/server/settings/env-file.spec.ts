@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../../../test/support/folder';
 import { addEnvFile } from './env-file';
-import { OperatorError } from '../../plants/program';
+import { OperatorError } from '../../plants/errors/operator.error';
 
 describe('addEnvFile', () => {
   const file = join(useFolder(), 'service.env');

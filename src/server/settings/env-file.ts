@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { getSystemErrorMessage, parseEnv } from 'node:util';
-import { OperatorError } from '../../plants/program';
+import { OperatorError } from '../../plants/errors/operator.error';
 
 /** The text between quotes, which may span lines. */
 const QUOTED_VALUE = /(?<==[ \t]*)(["'`])[^]*?\1/g;

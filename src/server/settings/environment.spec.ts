@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../../../test/support/folder';
 import { readEnvironment, type Settings } from './environment';
-import { OperatorError } from '../../plants/program';
+import { OperatorError } from '../../plants/errors/operator.error';
 
 const ISSUER = { AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' };
 const AUTH = { issuer: ISSUER.AUTH_ISSUER, audience: ['plants'] };

@@ -1,12 +1,10 @@
 import {
-  describeFault,
   isAuthConfigured,
-  isProduction,
-  OperatorError,
-  OptionError,
   type ServiceAuthOptions,
   validateAuthOptions,
-} from '../../plants/program';
+} from '../../plants/auth/auth.options';
+import { describeFault, OperatorError, OptionError } from '../../plants/errors/operator.error';
+import { isProduction } from '../../plants/plants.options';
 import { type DatabaseSettings, databaseVariable, readDatabase } from './database.settings';
 import type { TlsFiles } from '../edge/tls';
 import { hasShortToken } from './variable-parsers';

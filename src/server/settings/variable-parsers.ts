@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { pino } from 'pino';
-import { formatListedToken, parseTokenList } from '../../plants/program';
+import { formatListedToken, parseTokenList } from '../../plants/auth/listed-token';
 
 /** How the text of a variable is read. */
 export interface Parser<T> {

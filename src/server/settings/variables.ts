@@ -1,4 +1,5 @@
-import { DEFAULTS, findNearMatch } from '../../plants/program';
+import { findNearMatch } from '../../plants/near-match';
+import { DEFAULTS } from '../../plants/plants.options';
 import type { Parser } from './variable-parsers';
 import * as parsers from './variable-parsers';
 

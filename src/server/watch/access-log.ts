@@ -3,7 +3,8 @@ import { isIP } from 'node:net';
 import proxyAddress from '@fastify/proxy-addr';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { pathOf, requestFields } from '../../plants/program';
+import { requestFields } from '../../plants/http/failure-log';
+import { pathOf } from '../../plants/http/request';
 import { type AnsweredRequest, observeAnswers } from './answered-requests';
 
 /**

@@ -1,13 +1,10 @@
 import type { Channel } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import {
-  type Caller,
-  type HostRequest,
-  IDEMPOTENT_REPLAYED,
-  type PlantStoreError,
-  type RequestWithCaller,
-} from '../../plants/program';
+import type { Caller, RequestWithCaller } from '../../plants/auth/caller';
+import type { PlantStoreError } from '../../plants/errors/errors';
+import type { HostRequest } from '../../plants/http/request';
+import { IDEMPOTENT_REPLAYED } from '../../plants/idempotency-key';
 import { type Refusal, refusalChannel } from '../edge/refusal';
 
 export interface AnsweredRequest {

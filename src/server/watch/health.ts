@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
-import { PlantsRepository, UnavailableError } from '../../plants/program';
+import { UnavailableError } from '../../plants/errors/errors';
+import { PlantsRepository } from '../../plants/plants.repository';
 
 /** Tells load balancers whether the service is ready for traffic. */
 @Injectable()

@@ -2,13 +2,9 @@ import { promisify } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
-import {
-  batchChannel,
-  type BatchEvent,
-  type CatalogueEntry,
-  errorCatalogue,
-  PlantsRepository,
-} from '../../plants/program';
+import { type CatalogueEntry, errorCatalogue } from '../../plants/errors/errors';
+import { batchChannel, type BatchEvent } from '../../plants/plants.channels';
+import { PlantsRepository } from '../../plants/plants.repository';
 import { observeAnswers, subscribe } from './answered-requests';
 import { packageVersion } from '../settings/versions';
 

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { OperatorError } from '../../errors/operator.error';
-import { SCHEMA_VERSION } from '../schema-version';
-import { isBusy } from './sqlite.errors';
-import { assertUsableFile } from './sqlite.files';
-import { hasSchema, readIdentity } from './sqlite.schema';
+import { OperatorError } from '../plants/errors/operator.error';
+import { SCHEMA_VERSION } from '../plants/persistence/schema-version';
+import { isBusy } from '../plants/persistence/sqlite/sqlite.errors';
+import { assertUsableFile } from '../plants/persistence/sqlite/sqlite.files';
+import { hasSchema, readIdentity } from '../plants/persistence/sqlite/sqlite.schema';
 
 /**
  * What is at a path, and what the service will do with it.

@@ -1,5 +1,5 @@
 import type { ClientConfig } from 'pg';
-import { PostgresSessions } from './postgres.sessions';
+import { PostgresSessions } from '../plants/persistence/postgres/postgres.sessions';
 
 /**
  * What is at an address, and what the service will do with it. Changes nothing.
