@@ -16,6 +16,7 @@ import { Readiness, serveHealth } from './server/watch/health';
 import { createLogger } from './server/watch/logger';
 import { Metrics } from './server/watch/metrics';
 import { MetricsController } from './server/watch/metrics.controller';
+import { Responses } from './server/watch/responses';
 import { NestLogger } from './server/watch/nest-logger';
 
 /**
@@ -26,20 +27,24 @@ import { NestLogger } from './server/watch/nest-logger';
  */
 @Module({})
 export class AppModule {
-  static register({ database, bodyLimit, auth, rateLimit }: Settings): DynamicModule {
+  static register(
+    { database, bodyLimit, auth, rateLimit }: Settings,
+    responses = new Responses(),
+  ): DynamicModule {
     const useFactory = () => ({ ...database, bodyLimit });
     return {
       module: this,
       imports: [PlantsModule.forRootAsync({ guard: false, useFactory })],
       controllers: [MetricsController],
       providers: [
+        { provide: Responses, useValue: responses },
         Metrics,
         Readiness,
         { provide: TokenVerifier, useFactory: () => new TokenVerifier(auth) },
         { provide: APP_GUARD, useClass: LoadSheddingGuard },
         { provide: APP_GUARD, useClass: BearerGuard },
         ...(rateLimit ? [{ provide: APP_GUARD, useValue: new RateLimitGuard(rateLimit) }] : []),
-        { provide: APP_GUARD, useClass: ContinueGuard },
+        { provide: APP_GUARD, useValue: new ContinueGuard(bodyLimit) },
         { provide: APP_FILTER, useClass: ErrorFilter },
       ],
     };
@@ -53,15 +58,17 @@ export class AppModule {
  */
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
   const logger = createLogger(settings.logLevel);
+  const responses = new Responses();
   const app = await NestFactory.create<NestFastifyApplication>(
-    AppModule.register(settings),
-    createFastifyAdapter(settings),
+    AppModule.register(settings, responses),
+    createFastifyAdapter(settings, responses),
     { bodyParser: false, abortOnError: false, logger: new NestLogger(logger) },
   );
   for (const warning of settings.warnings) new Logger('Environment').warn(warning);
   const instance = app.getHttpAdapter().getInstance();
+  responses.observe(instance);
   app.get(Metrics).measure(instance);
-  if (settings.accessLog) logAccess(instance, logger, settings.trustedProxies);
+  if (settings.accessLog) logAccess(instance, responses, logger, settings.trustedProxies);
   serveHealth(instance, app.get(Readiness));
   if (settings.docs) serveDocument(app, settings.host);
   return app;

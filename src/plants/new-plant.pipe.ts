@@ -17,7 +17,6 @@ import { readBody } from './host/read-body';
 import { assertJsonContent } from './http/media-type';
 import { type HostRequest, type HostResponse, nodeRequest, nodeResponse } from './http/request';
 import { candidateOf, type NewPlantCandidate, parseCandidate, toNewPlant } from './new-plant';
-import { validationChannel } from './plants.channels';
 import { BODY_LIMIT } from './plants.options';
 
 /**
@@ -49,7 +48,7 @@ export class NewPlantPipe implements PipeTransform<ExecutionContext> {
     const message = nodeRequest(request);
     assertJsonContent(message);
     const content = await this.contentOf(request, http.getResponse<HostResponse>());
-    const newPlant = validationChannel.traceSync(() => validate(content, message), {});
+    const newPlant = validate(content, message);
     // For logs, as the caller is.
     request.plantId = newPlant.id;
     return newPlant;

@@ -6,6 +6,7 @@ import {
   Inject,
   Injectable,
   Post,
+  Req,
   Res,
   UseFilters,
   UseGuards,
@@ -15,7 +16,7 @@ import { ApiErrorResponses } from './dto/error.dto';
 import { NewPlantDto, newPlantExamples, PlantDto, plantExamples } from './dto/plant.dto';
 import { ReadsBody } from './host/own-body';
 import { ErrorFilter } from './http/error.filter';
-import { HttpContext } from './http/request';
+import { HttpContext, type HostRequest } from './http/request';
 import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IdempotencyKey, KEY_FIELD } from './idempotency-key';
 import { NewPlantPipe } from './new-plant.pipe';
 import { contentOf } from './plant';
@@ -49,8 +50,11 @@ interface HostResponse {
   header(name: string, value: string): unknown;
 }
 
+/** The path of the route, without the prefix that an application may set. */
+export const PLANTS_PATH = 'plants';
+
 /** `POST /plants`: specification, "Create plant". */
-@Controller('plants')
+@Controller(PLANTS_PATH)
 @UseGuards(PlantsGuard)
 @UseFilters(ErrorFilter)
 @ApiTags('Plants')
@@ -94,9 +98,11 @@ export class PlantsController {
     @HttpContext(NewPlantPipe) newPlant: NewPlantDto,
     @IdempotencyKey() idempotencyKey: string | undefined,
     @CallerOfRequest() caller: Caller | undefined,
+    @Req() request: Pick<HostRequest, 'outcome'>,
     @Res({ passthrough: true }) response: HostResponse,
   ): Promise<PlantDto> {
     const plant = await this.plants.create(newPlant, { idempotencyKey, caller });
+    request.outcome = plant.isReplay ? 'replayed' : 'created';
     if (plant.isReplay) response.header(IDEMPOTENT_REPLAYED, 'true');
     return contentOf(plant);
   }

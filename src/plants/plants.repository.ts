@@ -10,6 +10,13 @@ import type { Plant } from './plant';
  */
 export type Insertion = 'created' | 'replayed' | 'keyReused' | 'taken';
 
+/** A batch of plants whose commit has ended, whether it succeeded or not. */
+export interface EndedBatch {
+  readonly size: number;
+  /** How long the commit took, in milliseconds. */
+  readonly duration: number;
+}
+
 /** Stores plants: the port that every store implements, and its injection token. */
 export abstract class PlantsRepository {
   /**
@@ -57,6 +64,11 @@ export abstract class PlantsRepository {
   /** How many plants wait for their batch to begin; 0 for a store without a queue. */
   queueLength(): number {
     return 0;
+  }
+
+  /** Tells an observer about each batch that ends from now on; not for a store without batches. */
+  observeBatches(_observer: (batch: EndedBatch) => void): void {
+    // A store that commits one plant at a time has no batches.
   }
 
   /** Whether a plant inserted now would be refused because too many are waiting. */

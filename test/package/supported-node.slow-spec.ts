@@ -21,7 +21,7 @@ describe('the service', () => {
         try {
           const [curl] = await service.says(/^curl .*$/m, 'stderr');
 
-          expect((await shell(curl)).stdout).toMatch(/\r\n\r\n{"name":"Fern","tag":"shade"}$/);
+          expect((await shell(curl)).stdout).toMatch(/\r\n\r\n{"name":"Fern"}$/);
         } finally {
           await service.end();
         }

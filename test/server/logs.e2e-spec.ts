@@ -111,12 +111,12 @@ describe('the log', () => {
       expect(await requests('status', 'caller', 'id', 'outcome')).toEqual([
         { status: 200, caller: 'ci', id: BIG, outcome: 'created' },
         { status: 200, caller: 'ci', id: BIG, outcome: 'replayed' },
-        { status: 400, caller: 'token 1', id: BIG, outcome: 'taken' },
+        { status: 400, caller: 'token 1', id: BIG, outcome: 'conflict' },
         { status: 400, caller: 'ci', outcome: 'invalid' },
-        { status: 400, outcome: 'invalid' },
+        { status: 400, caller: 'ci', outcome: 'invalid' },
         { status: 401 },
         { status: 403, caller: 'prometheus' },
-        { status: 503, caller: 'ci', id: '-2', outcome: 'refused' },
+        { status: 503, caller: 'ci', id: '-2', outcome: 'unavailable' },
         { status: 204 },
       ]);
       expect(service.stdout + service.stderr).not.toMatch(new RegExp(`secret|${TOKEN}`));

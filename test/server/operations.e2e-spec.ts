@@ -43,9 +43,9 @@ describe.each(stores)('operations of a service with plants in %s', (_name, start
     expect(body.split('\n')).toEqual(
       expect.arrayContaining([
         'plant_store_creations_total{outcome="created"} 1',
-        'plant_store_creations_total{outcome="taken"} 1',
+        'plant_store_creations_total{outcome="conflict"} 1',
         'plant_store_creations_total{outcome="invalid"} 1',
-        'plant_store_creations_total{outcome="refused"} 0',
+        'plant_store_creations_total{outcome="unavailable"} 0',
         'plant_store_errors_total{error="40000"} 1',
         'plant_store_errors_total{error="40001"} 1',
         'plant_store_errors_total{error="40400"} 3',
@@ -58,6 +58,25 @@ describe.each(stores)('operations of a service with plants in %s', (_name, start
       ]),
     );
     expect(body).not.toContain('/plants/7');
+  });
+
+  it('keeps its metrics at zero when another application in the process creates plants', async () => {
+    const other = await TestApplication.start();
+    await other.post('{"id":1,"name":"Fern"}');
+    await other.post('{"id":2,"name":"Moss"}');
+    await exchange(await other.listen(), 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n');
+    const { body: otherBody } = await other.app.inject({ url: '/metrics', headers: AUTHORIZED });
+    await other.stop();
+
+    const { body } = await get('/metrics', AUTHORIZED);
+
+    const counts = (count: number) => [
+      `plant_store_batch_size_count ${count}`,
+      `plant_store_creations_total{outcome="created"} ${count}`,
+      `plant_store_errors_total{error="40000"} ${count / 2}`,
+    ];
+    expect(otherBody.split('\n')).toEqual(expect.arrayContaining(counts(2)));
+    expect(body.split('\n')).toEqual(expect.arrayContaining(counts(0)));
   });
 
   it('refuses a creation without reading its token or body while too many plants wait', async () => {

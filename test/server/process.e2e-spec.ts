@@ -51,7 +51,7 @@ describe('the service as a process', () => {
         expect(line).toContain(` http://${to}:${port}/plants `);
         // Pasted again, it has another id.
         expect(line).toContain(`"id":'$(date +%s)'`);
-        expect(stdout).toMatch(/^HTTP\/1.1 200 OK[^]*{"name":"Fern","tag":"shade"}$/);
+        expect(stdout).toMatch(/^HTTP\/1.1 200 OK[^]*{"name":"Fern"}$/);
         expect(home.plants()).toHaveLength(1);
         expect(await isListening(`http://127.0.0.1:${port}`)).toBe(HOST !== '127.0.0.2');
       });

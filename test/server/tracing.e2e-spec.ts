@@ -1,9 +1,8 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { TestApplication, TOKEN } from '../support/application';
+import { TOKEN } from '../support/application';
 import { listen } from '../support/listen';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
@@ -69,21 +68,5 @@ describe("a service with OpenTelemetry's agent", () => {
     const lines = service.lines.filter(({ requestId }) => requestId === 'abc');
     expect(lines).toMatchObject([{ trace_id: TRACE_ID, msg: 'request' }]);
     collector.close();
-  });
-});
-
-describe('the diagnostics channel plant-store:validation', () => {
-  const application = TestApplication.use();
-
-  it('has each validation with its error', async () => {
-    const errors: unknown[] = [];
-    const listener = (message: unknown) => errors.push((message as { error?: unknown }).error);
-    subscribe('tracing:plant-store:validation:end', listener);
-
-    await application.post('{"id":1,"name":"Fern"}');
-    await application.post('{"id":2}');
-
-    unsubscribe('tracing:plant-store:validation:end', listener);
-    expect(errors).toMatchObject([undefined, { error: 40002 }]);
   });
 });

@@ -111,7 +111,11 @@ describe('HTTP on the wire', () => {
   });
 
   it.each([
-    ['too long', `${POST}Content-Length: ${2 ** 24}\r\n\r\n`, errors.tooLarge],
+    [
+      'too long',
+      `${AUTHORIZED}Content-Type: application/json\r\nContent-Length: ${2 ** 24}\r\n\r\n`,
+      errors.tooLarge,
+    ],
     ['behind a broken chunk', `${POST}${CHUNKED}xyz\r\n`, errors.malformedRequest],
     ['to no path', `PUT /nope HTTP/1.0\r\nContent-Length: ${2 ** 22}\r\n\r\n`, errors.notFound],
   ])('lets a client that still sends a body %s read its answer', async (_what, head, answer) => {

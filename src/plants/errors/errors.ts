@@ -7,19 +7,30 @@ export interface CatalogueEntry {
   readonly status: number;
   /** When the error occurs, as a sentence. */
   readonly meaning: string;
-  /** What became of a creation that is answered with it; undefined for what refuses any request. */
-  readonly outcome: Outcome | undefined;
+  /** What became of a create request that gets it; undefined for errors that any request can get. */
+  readonly outcome: RequestOutcome | undefined;
   /** Header fields that every answer with it carries. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * What became of a creation that failed: its content was `invalid`, its id is `taken`, it was `refused`
- * before anything was stored, or it is `unknown` whether it is stored.
+ * What became of a create request, for metrics and logs:
+ *
+ * - `created`, `replayed`: the plant is stored, by this request or by an earlier one with the same key.
+ * - `invalid`: the content of the request was rejected.
+ * - `conflict`: another plant has the id.
+ * - `unavailable`: it was rejected before anything was stored.
+ * - `unknown`: the plant may or may not be stored.
  */
-export type Outcome = 'invalid' | 'taken' | 'refused' | 'unknown';
+export type RequestOutcome =
+  'created' | 'replayed' | 'invalid' | 'conflict' | 'unavailable' | 'unknown';
 
-function entry(error: number, meaning: string, outcome?: Outcome, headers = {}): CatalogueEntry {
+function entry(
+  error: number,
+  meaning: string,
+  outcome?: RequestOutcome,
+  headers = {},
+): CatalogueEntry {
   return { error, status: Math.floor(error / 100), meaning, outcome, headers };
 }
 
@@ -41,7 +52,7 @@ export const errorCatalogue = {
     'The body is JSON but not a NewPlant; the message says what is wrong with each field.',
     'invalid',
   ),
-  idTaken: entry(40003, 'A plant with this id exists already.', 'taken'),
+  idTaken: entry(40003, 'A plant with this id exists already.', 'conflict'),
   unsupportedMediaType: entry(
     40004,
     'The Content-Type is not application/json in UTF-8, or there is a Content-Encoding other than identity.',
@@ -56,7 +67,7 @@ export const errorCatalogue = {
   idempotencyKeyReused: entry(
     40007,
     'A plant with this id was created with the same Idempotency-Key but different content.',
-    'taken',
+    'conflict',
   ),
   missingCredentials: entry(
     40100,
@@ -89,7 +100,7 @@ export const errorCatalogue = {
   unavailable: entry(
     50300,
     "This request stored nothing: the service is overloaded or shutting down, or the store or the issuer's keys are unavailable. Send it again after Retry-After.",
-    'refused',
+    'unavailable',
     { 'Retry-After': '1' },
   ),
   outcomeUnknown: entry(
@@ -115,7 +126,7 @@ export class PlantStoreError extends HttpException {
   /** Header fields that the answer carries beside the body, for example `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>;
   /** {@link CatalogueEntry.outcome} */
-  readonly outcome: Outcome | undefined;
+  readonly outcome: RequestOutcome | undefined;
 
   constructor(
     kind: ErrorKind,

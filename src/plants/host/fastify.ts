@@ -16,7 +16,7 @@ import type { FastifyInstance, preParsingHookHandler, preValidationHookHandler }
  */
 export function skipParsers(instance: FastifyInstance): void {
   instance.addHook('onRoute', (route) => {
-    if (!(MARK in (route.config ?? {}))) return;
+    if (!readsOwnBody(route.config)) return;
     route.preParsing = [...[route.preParsing ?? []].flat(), hideBody];
     route.preValidation = [showBody, ...[route.preValidation ?? []].flat()];
   });
@@ -48,6 +48,11 @@ const showBody: preValidationHookHandler = (request, _reply, done) => {
 };
 
 const MARK = Symbol('plant-store:reads-body');
+
+/** Whether the route with this `config` reads the body itself: the one that creates plants. */
+export function readsOwnBody(config: object | undefined): boolean {
+  return MARK in (config ?? {});
+}
 
 /** Marks the method of a controller as one that reads the body itself. */
 export function markForFastify(method: object): void {

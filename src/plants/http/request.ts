@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createParamDecorator } from '@nestjs/common';
-import type { PlantStoreError } from '../errors/errors';
+import type { PlantStoreError, RequestOutcome } from '../errors/errors';
 
 /** A request as Nest hands it out: Fastify wraps Node's, Express extends it. */
 export type HostRequest = (IncomingMessage | { readonly raw: IncomingMessage }) & {
@@ -12,7 +12,9 @@ export type HostRequest = (IncomingMessage | { readonly raw: IncomingMessage }) 
   readonly id?: unknown;
   /** The id of the new plant, once its content is valid. */
   plantId?: bigint;
-  /** The error that it is answered with. */
+  /** What became of the plant. The controller sets it once the plant is stored. */
+  outcome?: RequestOutcome;
+  /** The error of the response. The exception filter sets it. */
   failure?: PlantStoreError;
 };
 

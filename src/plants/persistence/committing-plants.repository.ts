@@ -2,7 +2,7 @@ import type { OnApplicationShutdown } from '@nestjs/common';
 import { PlantStoreError, UnavailableError } from '../errors/errors';
 import { INT64_MAX, INT64_MIN } from '../int64';
 import { contentOf, type Plant } from '../plant';
-import { type Insertion, PlantsRepository } from '../plants.repository';
+import { type EndedBatch, type Insertion, PlantsRepository } from '../plants.repository';
 import { GroupCommit } from './group-commit';
 import type { KeyedPlant } from './keyed-plant';
 import type { PlantRange, StoreDriver } from './store-driver';
@@ -11,10 +11,12 @@ import { StoreHealth } from './store-health';
 /** Stores plants in a database, in commits that they share, and only while the database works. */
 export class CommittingPlantsRepository extends PlantsRepository implements OnApplicationShutdown {
   private readonly driver: StoreDriver;
+  private readonly observers: ((batch: EndedBatch) => void)[] = [];
   private readonly commits = new GroupCommit(
     (batch) => this.commit(batch),
-    (time) => {
-      this.health.answer(time);
+    (batch, waited) => {
+      for (const observe of this.observers) observe(batch);
+      this.health.answer(waited);
     },
   );
   private readonly health = new StoreHealth(
@@ -65,6 +67,10 @@ export class CommittingPlantsRepository extends PlantsRepository implements OnAp
 
   override queueLength(): number {
     return this.commits.queueLength;
+  }
+
+  override observeBatches(observer: (batch: EndedBatch) => void): void {
+    this.observers.push(observer);
   }
 
   override isFull(): boolean {

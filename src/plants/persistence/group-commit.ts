@@ -1,7 +1,6 @@
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
-import { batchChannel, type CommitEvent, commitChannel } from '../plants.channels';
 import { textLength } from '../plant';
-import type { Insertion } from '../plants.repository';
+import type { EndedBatch, Insertion } from '../plants.repository';
 import type { KeyedPlant } from './keyed-plant';
 
 /** The weight at which a batch is full. */
@@ -22,7 +21,6 @@ interface QueuedPlant {
   readonly weight: number;
   readonly resolve: (outcome: Insertion) => void;
   readonly reject: (reason: PlantStoreError) => void;
-  readonly event: CommitEvent;
 }
 
 /**
@@ -46,13 +44,13 @@ export class GroupCommit {
    * @param commit commits a batch and resolves to one outcome or error per plant, in order. It rejects
    *   with {@link UnavailableError} when nothing of the batch was stored. Any other rejection means that
    *   the outcome is unknown.
-   * @param onEnd is told at the end of each batch how many milliseconds its oldest plant has waited
+   * @param onEnd is called at the end of each batch, with how many milliseconds its oldest plant has waited
    */
   constructor(
     private readonly commit: (
       batch: readonly KeyedPlant[],
     ) => Promise<readonly (Insertion | PlantStoreError)[]>,
-    private readonly onEnd: (time: number) => void,
+    private readonly onEnd: (batch: EndedBatch, waited: number) => void,
   ) {}
 
   /**
@@ -62,17 +60,14 @@ export class GroupCommit {
    * @throws OutcomeUnknownError when its batch timed out, or failed and may be stored
    */
   submit(plant: KeyedPlant): Promise<Insertion> {
-    const event: CommitEvent = {};
-    return commitChannel.tracePromise(() => {
-      if (this.isClosing || this.isFull) return Promise.reject(new UnavailableError());
-      // At the end of this turn of the event loop, so that the batch has all plants of the turn.
-      if (this.isIdle) setImmediate(() => void this.commitBatch());
-      const weight = weigh(plant);
-      this.totalQueueWeight += weight;
-      return new Promise((resolve, reject) => {
-        this.queue.push({ plant, since: performance.now(), weight, resolve, reject, event });
-      });
-    }, event);
+    if (this.isClosing || this.isFull) return Promise.reject(new UnavailableError());
+    // At the end of this turn of the event loop, so that the batch has all plants of the turn.
+    if (this.isIdle) setImmediate(() => void this.commitBatch());
+    const weight = weigh(plant);
+    this.totalQueueWeight += weight;
+    return new Promise((resolve, reject) => {
+      this.queue.push({ plant, since: performance.now(), weight, resolve, reject });
+    });
   }
 
   get queueLength(): number {
@@ -102,7 +97,6 @@ export class GroupCommit {
 
   private async commitBatch(): Promise<void> {
     const batch = this.takeBatch();
-    for (const { event } of batch) event.batchSize = batch.length;
     const start = performance.now();
     const since = (this.busySince = batch[0]?.since ?? start);
     const timer = setTimeout(() => {
@@ -126,10 +120,9 @@ export class GroupCommit {
     const now = performance.now();
     const duration = now - start;
     this.averageDuration += (duration - this.averageDuration) / 4;
-    batchChannel.publish({ items: batch.length, duration });
     this.busySince = undefined;
     this.isStuck = false;
-    this.onEnd(now - since);
+    this.onEnd({ size: batch.length, duration }, now - since);
     this.refuseOverdue();
     // At once: under a flood of requests, a turn of the event loop may take seconds.
     if (this.queue.length > 0) void this.commitBatch();

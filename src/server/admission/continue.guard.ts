@@ -1,18 +1,24 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { assertLength } from '../../plants/host/read-body';
 
 /**
- * Asks a client that waits for `100 Continue` for its body, RFC 9110 section 10.1.1. It is the last
- * guard, so that no other answer follows it without the body.
+ * Sends `100 Continue` to a client that waits for it, RFC 9110 section 10.1.1. It is the last guard, so
+ * that no other response follows it without the body.
  */
 export class ContinueGuard implements CanActivate {
+  /** @param bodyLimit bytes */
+  constructor(private readonly bodyLimit: number) {}
+
+  /** @throws BodyTooLargeError when the client announces a larger body */
   canActivate(context: ExecutionContext): boolean {
     const http = context.switchToHttp();
-    const { headers } = http.getRequest<FastifyRequest>().raw;
-    if (headers.expect === undefined) return true;
+    const { raw } = http.getRequest<FastifyRequest>();
+    if (raw.headers.expect === undefined) return true;
+    assertLength(raw, this.bodyLimit);
     http.getResponse<FastifyReply>().raw.writeContinue();
     // The expectation is met.
-    delete headers.expect;
+    delete raw.headers.expect;
     return true;
   }
 }

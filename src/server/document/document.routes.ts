@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fast
 import { NotFoundError } from '../../plants/errors/errors';
 import { isLoopback } from '../../plants/http/loopback';
 import { pathOf } from '../../plants/http/request';
+import { PLANTS_PATH } from '../../plants/plants.controller';
 import { createDocument } from './document';
 
 /**
@@ -102,7 +103,7 @@ const checkPath: onRequestHookHandler = (request, reply, done) => {
 /** The document with example ids from the clock: the page sends them, and an id can be used once. */
 function withFreshIds(document: OpenAPIObject): OpenAPIObject {
   const fresh = structuredClone(document);
-  const body = fresh.paths['/plants']?.post?.requestBody;
+  const body = fresh.paths[`/${PLANTS_PATH}`]?.post?.requestBody;
   const examples =
     body && 'content' in body ? body.content['application/json']?.examples : undefined;
   const now = Date.now();

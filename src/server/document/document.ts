@@ -2,6 +2,7 @@ import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { errorResponses } from '../../plants/dto/error.dto';
 import { type CatalogueEntry, errorCatalogue } from '../../plants/errors/errors';
+import { PLANTS_PATH } from '../../plants/plants.controller';
 import { PlantsModule } from '../../plants/plants.module';
 import { SCHEMA_PREFIX } from '../../plants/swagger-decorators';
 
@@ -24,7 +25,7 @@ export function createDocument(app: INestApplication): OpenAPIObject {
   });
   // The server itself refuses requests too, with more errors than the route: all but the answers to
   // unknown paths and methods.
-  const operation = document.paths['/plants']?.post;
+  const operation = document.paths[`/${PLANTS_PATH}`]?.post;
   if (!operation) throw new Error('The document has no operation to create a plant.');
   Object.assign(
     operation.responses,

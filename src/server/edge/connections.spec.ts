@@ -4,7 +4,9 @@ import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { listen } from '../../../test/support/listen';
 import { open } from '../../../test/support/wire';
+import { Responses } from '../watch/responses';
 import { Connections } from './connections';
+import { Rejections } from './rejections';
 
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 
@@ -14,7 +16,7 @@ describe('the connections of a server', () => {
   let url: URL;
   beforeEach(async () => {
     server = createServer();
-    connections = new Connections(server);
+    connections = new Connections(server, new Rejections([], new Responses()));
     url = await listen(server);
   });
   afterEach(() => {

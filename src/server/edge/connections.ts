@@ -7,7 +7,7 @@ import {
   PlantStoreError,
 } from '../../plants/errors/errors';
 import { endAndLinger } from './linger';
-import { rawErrorAnswer } from './refusal';
+import type { Rejections } from './rejections';
 import { closesConnection } from './request-rules';
 
 /** How long an idle connection stays open while draining, in milliseconds. */
@@ -43,7 +43,10 @@ export class Connections {
   private readonly faults = new WeakMap<Socket, PlantStoreError>();
   private draining = false;
 
-  constructor(server: Server) {
+  constructor(
+    server: Server,
+    private readonly rejections: Rejections,
+  ) {
     for (const event of ['connection', 'secureConnection']) {
       server.on(event, (socket: Socket) => {
         this.sockets.add(socket);
@@ -149,7 +152,7 @@ export class Connections {
     const latest = this.latest.get(socket);
     // A request whose body is at fault may have been answered before.
     const isAnswered = latest?.req.complete === false && latest.headersSent;
-    if (!isAnswered) socket.write(rawErrorAnswer(fault));
+    if (!isAnswered) this.rejections.rejectBytes(socket, fault);
     endAndLinger(socket);
   }
 }

@@ -2,8 +2,10 @@ import type { RequestListener } from 'node:http';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { BodyTooLargeError, NotFoundError, PlantStoreError } from '../../plants/errors/errors';
+import { readsOwnBody } from '../../plants/host/fastify';
 import { securityHeaders } from '../../plants/http/error.filter';
 import { type HostRequest, pathOf } from '../../plants/http/request';
+import type { Responses } from '../watch/responses';
 import { Connections } from './connections';
 import { corsFields, isPreflight, logRefusedOrigins, PREFLIGHT_FIELDS } from './cors';
 import type { Settings } from '../settings/environment';
@@ -11,9 +13,9 @@ import { createServer, limitConnections } from './http-server';
 import { dropBody } from './linger';
 import { requestId } from './request-id';
 import { listenForRequests } from './request-listener';
-import { isCreation } from './request-rules';
+import { Rejections } from './rejections';
 
-type AnsweredRequest = FastifyRequest & Pick<HostRequest, 'failure'>;
+type FailedRequest = FastifyRequest & Pick<HostRequest, 'failure'>;
 
 /** The share of the shutdown time for connections; the rest is for closing the store. */
 const DRAIN_SHARE = 0.8;
@@ -23,15 +25,16 @@ const DRAIN_SHARE = 0.8;
  * it, refusals below Nest carry the Error body, and closing answers every accepted request. Use it with
  * Nest's `bodyParser: false`.
  */
-export function createFastifyAdapter(settings: Settings): FastifyAdapter {
+export function createFastifyAdapter(settings: Settings, responses: Responses): FastifyAdapter {
   const { corsOrigins, shutdownTimeout, shutdownGrace } = settings;
   const server = createServer(settings);
   limitConnections(server, settings.maxConnections);
-  const connections = new Connections(server);
+  const rejections = new Rejections(corsOrigins, responses);
+  const connections = new Connections(server, rejections);
   const adapter = new FastifyAdapter({
     genReqId: requestId,
     serverFactory: (handle: RequestListener) => {
-      listenForRequests(server, connections, settings, handle);
+      listenForRequests(server, connections, rejections, handle);
       return server;
     },
     // While closing, a request on an open connection is answered like any other.
@@ -55,14 +58,14 @@ export function createFastifyAdapter(settings: Settings): FastifyAdapter {
 function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
   instance.addHook('onRequest', (request, reply, done) => {
     void reply.headers({ 'X-Request-Id': request.id, ...corsFields(request.raw, origins) });
-    if (!isCreation(request.raw)) void reply.headers(securityHeaders);
+    if (!readsOwnBody(request.routeOptions.config)) void reply.headers(securityHeaders);
     if (origins.length > 0 && isPreflight(request)) {
       void reply.code(204).headers(PREFLIGHT_FIELDS).send();
     } else {
       done(request.is404 ? explainNoRoute(request, instance) : undefined);
     }
   });
-  instance.addHook('onSend', (request: AnsweredRequest, reply, _payload, done) => {
+  instance.addHook('onSend', (request: FailedRequest, reply, _payload, done) => {
     const { raw, failure } = request;
     // Nobody waits for the end of a body without one, RFC 9110 section 15.5.14. A client that was not
     // asked for its body may or may not send it.

@@ -7,9 +7,10 @@ import { NotFoundError } from '../../plants/errors/errors';
 import { LogThrottle } from '../../plants/http/failure-log';
 import type { Settings } from '../settings/environment';
 import { Connections } from './connections';
-import { refuse } from './refusal';
+import { Rejections } from './rejections';
 import { listenForRequests } from './request-listener';
 import { MAX_FIELDS } from './request-rules';
+import type { Responses } from '../watch/responses';
 import { createTlsServer } from './tls';
 
 /** How often Node looks for requests that have timed out, in milliseconds. */
@@ -48,17 +49,22 @@ const HEALTH_CONNECTIONS = 8;
  * Creates a server for health and metrics alone. It has connections of its own, for when all those of
  * the service are taken. It answers until the process ends, and does not delay the end.
  */
-export function createHealthServer(instance: FastifyInstance, settings: Settings): Server {
+export function createHealthServer(
+  instance: FastifyInstance,
+  settings: Settings,
+  responses: Responses,
+): Server {
   const server = createServer(settings);
   server.maxConnections = HEALTH_CONNECTIONS;
   server.on('connection', (socket) => socket.unref());
-  const connections = new Connections(server);
+  const rejections = new Rejections([], responses);
+  const connections = new Connections(server, rejections);
   server.on('clientError', (error, socket) => {
     connections.fail(error, socket as Socket);
   });
-  listenForRequests(server, connections, settings, (request, response) => {
+  listenForRequests(server, connections, rejections, (request, response) => {
     if (HEALTH_PATHS.includes(request.url ?? '')) instance.routing(request, response);
-    else refuse(request, response, new NotFoundError(), []);
+    else rejections.reject(request, response, new NotFoundError());
   });
   return server.unref();
 }

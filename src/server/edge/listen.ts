@@ -5,9 +5,11 @@ import type { AddressInfo, Server } from 'node:net';
 import { getSystemErrorMessage } from 'node:util';
 import { Logger } from '@nestjs/common';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { FastifyInstance } from 'fastify';
 import { OperatorError } from '../../plants/errors/operator.error';
 import { PlantsRepository } from '../../plants/plants.repository';
 import type { Settings } from '../settings/environment';
+import { Responses } from '../watch/responses';
 import { createHealthServer } from './http-server';
 
 /**
@@ -21,7 +23,8 @@ export async function listen(app: NestFastifyApplication, settings: Settings): P
   const logger = new Logger('PlantStore');
   logger.log(`Listening on ${urlOf(app.getHttpServer())}`);
   if (healthPort !== undefined) {
-    const server = createHealthServer(app.getHttpAdapter().getInstance(), settings);
+    const instance: FastifyInstance = app.getHttpAdapter().getInstance();
+    const server = createHealthServer(instance, settings, app.get(Responses));
     await listenOn('HEALTH_PORT', host, healthPort, (address) =>
       once(server.listen(healthPort, address), 'listening'),
     );

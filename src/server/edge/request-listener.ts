@@ -1,14 +1,8 @@
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
-import {
-  BodyTooLargeError,
-  MalformedRequestError,
-  NotFoundError,
-  PlantStoreError,
-} from '../../plants/errors/errors';
+import { MalformedRequestError, NotFoundError, PlantStoreError } from '../../plants/errors/errors';
 import type { Connections } from './connections';
-import type { Settings } from '../settings/environment';
-import { refuse } from './refusal';
-import { findHeadFault, isCreation, membersOf, normalizeTarget } from './request-rules';
+import type { Rejections } from './rejections';
+import { findHeadFault, membersOf, normalizeTarget } from './request-rules';
 
 /**
  * Handles the requests of a server before any router or hook sees them: checks the head of each, and
@@ -19,13 +13,13 @@ import { findHeadFault, isCreation, membersOf, normalizeTarget } from './request
 export function listenForRequests(
   server: Server,
   connections: Connections,
-  { bodyLimit, corsOrigins }: Settings,
+  rejections: Rejections,
   handOn: RequestListener,
 ): void {
   const receive: RequestListener = (request, response) => {
     connections.take(request, response, () => {
-      const fault = checkHead(request, bodyLimit);
-      if (fault) refuse(request, response, fault, corsOrigins);
+      const fault = checkHead(request);
+      if (fault) rejections.reject(request, response, fault);
       else handOn(request, response);
     });
   };
@@ -33,7 +27,7 @@ export function listenForRequests(
   server.on('request', receive).on('checkContinue', receive).on('checkExpectation', receive);
 }
 
-function checkHead(request: IncomingMessage, bodyLimit: number): PlantStoreError | undefined {
+function checkHead(request: IncomingMessage): PlantStoreError | undefined {
   const fault = findHeadFault(request);
   if (fault) return fault;
   // `OPTIONS *` asks about the server as a whole, for which there is no answer.
@@ -43,10 +37,6 @@ function checkHead(request: IncomingMessage, bodyLimit: number): PlantStoreError
   request.url = target;
 
   const { headers } = request;
-  // Before a guard asks for the body with 100 Continue. What arrives of a body is counted later.
-  if (isCreation(request) && Number(headers['content-length'] ?? 0) > bodyLimit) {
-    return new BodyTooLargeError(bodyLimit);
-  }
   const expectations = membersOf(headers.expect);
   if (request.httpVersionMinor === 0 || expectations.length === 0) delete headers.expect;
   else if (expectations.some((each) => each !== '100-continue')) {

@@ -112,13 +112,6 @@ export function closesConnection({ headers, httpVersionMinor }: IncomingMessage)
   return options.includes('close') || (httpVersionMinor === 0 && !options.includes('keep-alive'));
 }
 
-const CREATIONS = '/plants';
-
-/** Whether a request, with a target in origin form, is a creation: the contract's operation. */
-export function isCreation({ method, url = '' }: Pick<IncomingMessage, 'method' | 'url'>): boolean {
-  return method === 'POST' && (url === CREATIONS || url.startsWith(`${CREATIONS}?`));
-}
-
 /** The members of a list in a header field, RFC 9110 section 5.6.1, in lower case. */
 export function membersOf(list = ''): string[] {
   const members = list.toLowerCase().split(',').map(withoutBlanks);

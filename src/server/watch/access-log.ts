@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { requestFields } from '../../plants/http/failure-log';
 import { pathOf } from '../../plants/http/request';
-import { type AnsweredRequest, observeAnswers } from './answered-requests';
+import type { CompletedRequest, Responses } from './responses';
 
 /**
  * Writes one line a request, once it is answered. It says from which address the request came. That of
@@ -15,6 +15,7 @@ import { type AnsweredRequest, observeAnswers } from './answered-requests';
  */
 export function logAccess(
   instance: FastifyInstance,
+  responses: Responses,
   logger: Logger,
   trustedProxies: readonly string[],
 ): void {
@@ -26,7 +27,7 @@ export function logAccess(
     addresses.set(raw, proxyAddress(raw, isTrusted));
     done();
   });
-  const answered = (request: AnsweredRequest): void => {
+  responses.on('completed', (request: CompletedRequest) => {
     const { raw, caller, plantId, outcome, status, ms } = request;
     const address = addresses.get(raw) ?? proxyAddress(raw, isTrusted);
     const fields = {
@@ -44,6 +45,5 @@ export function logAccess(
       ms: Math.round(ms * 1000) / 1000,
     };
     logger.info({ ...requestFields(request), ...fields }, 'request');
-  };
-  observeAnswers(instance, { answered });
+  });
 }

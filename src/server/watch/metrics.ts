@@ -3,9 +3,8 @@ import { Injectable } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import { type CatalogueEntry, errorCatalogue } from '../../plants/errors/errors';
-import { batchChannel, type BatchEvent } from '../../plants/plants.channels';
 import { PlantsRepository } from '../../plants/plants.repository';
-import { observeAnswers, subscribe } from './answered-requests';
+import { Responses } from './responses';
 import { packageVersion } from '../settings/versions';
 
 /** Upper bounds of the buckets of durations, in seconds. */
@@ -51,7 +50,7 @@ export class Metrics {
     registers: this.registers,
   });
 
-  constructor(plants: PlantsRepository) {
+  constructor(plants: PlantsRepository, responses: Responses) {
     collectDefaultMetrics({ register: this.registry });
     // A counter that begins at its first event has no increase from zero.
     for (const { error, outcome } of Object.values<CatalogueEntry>(errorCatalogue)) {
@@ -59,6 +58,18 @@ export class Metrics {
       if (outcome !== undefined) this.creations.inc({ outcome }, 0);
     }
     for (const outcome of ['created', 'replayed']) this.creations.inc({ outcome }, 0);
+    plants.observeBatches(({ size, duration }) => {
+      this.batchSize.observe(size);
+      this.commitDuration.observe(duration / 1000);
+    });
+    responses.on('failed', ({ error }) => {
+      this.errors.inc({ error });
+    });
+    responses.on('completed', ({ raw: { method }, route, status, ms, outcome }) => {
+      const labels = route === undefined ? UNMATCHED : { method, route };
+      this.requestDuration.observe({ ...labels, status }, ms / 1000);
+      if (outcome !== undefined) this.creations.inc({ outcome });
+    });
     this.gauge('plant_store_queue_length', 'Plants that wait to be handed to the database.', () =>
       plants.queueLength(),
     );
@@ -73,23 +84,8 @@ export class Metrics {
     }).set({ version: packageVersion() }, 1);
   }
 
-  /** Measures every answered request, and counts connections. Call it before routes are added. */
+  /** Counts the connections of a server. */
   measure(instance: FastifyInstance): void {
-    observeAnswers(instance, {
-      answered: ({ raw: { method }, route, status, ms, outcome }) => {
-        const labels = route === undefined ? UNMATCHED : { method, route };
-        this.requestDuration.observe({ ...labels, status }, ms / 1000);
-        if (outcome !== undefined) this.creations.inc({ outcome });
-      },
-      failed: ({ error }) => {
-        this.errors.inc({ error });
-      },
-    });
-    subscribe(instance, batchChannel, (message) => {
-      const { items, duration } = message as BatchEvent;
-      this.batchSize.observe(items);
-      this.commitDuration.observe(duration / 1000);
-    });
     const connections = promisify(instance.server.getConnections.bind(instance.server));
     this.gauge('http_open_connections', 'Connections that are open.', connections);
     const dropped = new Counter({

@@ -1,0 +1,64 @@
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { PlantStoreError } from '../../plants/errors/errors';
+import { securityHeaders } from '../../plants/http/error.filter';
+import type { Responses } from '../watch/responses';
+import { corsFields } from './cors';
+import { endAndLinger } from './linger';
+import { requestId } from './request-id';
+
+/** Rejects what no router sees: requests that break the rules of HTTP, and bytes that are not a request. */
+export class Rejections {
+  /**
+   * @param origins whose pages may read the responses
+   * @param responses reports the rejections to metrics and access log
+   */
+  constructor(
+    private readonly origins: readonly string[],
+    private readonly responses: Responses,
+  ) {}
+
+  /** Rejects a request with the last response of its connection. A client that still sends can read it. */
+  reject(request: IncomingMessage, response: ServerResponse, error: PlantStoreError): void {
+    const { status, body, headers } = responseOf(error);
+    const id = requestId(request);
+    const cors = corsFields(request, this.origins);
+    response.writeHead(status, { ...headers, 'X-Request-Id': id, ...cors });
+    if (request.method === 'HEAD') {
+      // RFC 9110 section 9.3.2
+      response.end();
+    } else {
+      request.resume();
+      // When it is sent: the response may still wait for the socket.
+      response.write(body, () => {
+        endAndLinger(request.socket, Number(request.headers['content-length'] ?? 0));
+      });
+    }
+    this.responses.emit('failed', error);
+    this.responses.emit('completed', { id, raw: request, status, ms: 0 });
+  }
+
+  /** Writes an error response to a socket whose bytes the HTTP parser rejects. It must be the last. */
+  rejectBytes(socket: Socket, error: PlantStoreError): void {
+    const { status, body, headers } = responseOf(error);
+    // RFC 9110 section 6.6.1
+    const dated = { Date: new Date().toUTCString(), ...headers };
+    const lines = Object.entries(dated).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.write(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${body}`,
+    );
+    this.responses.emit('failed', error);
+  }
+}
+
+function responseOf(error: PlantStoreError) {
+  const body = JSON.stringify(error.body);
+  const headers: Record<string, string | number> = {
+    ...securityHeaders,
+    ...error.headers,
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
+    Connection: 'close',
+  };
+  return { status: error.getStatus(), body, headers };
+}
