@@ -6,7 +6,8 @@ import {
   PlantStoreError,
   UnavailableError,
 } from '../plants/errors/errors';
-import { parseCandidate, toNewPlant } from '../plants/new-plant';
+import { NewPlantDto } from '../plants/dto/plant.dto';
+import { parseJson } from '../plants/json';
 import { hasSameContent, type Plant } from '../plants/plant';
 import type { PlantsRepository } from '../plants/plants.repository';
 import { type Line, readLines } from './lines';
@@ -25,7 +26,7 @@ const REPORT_LENGTH = 20;
 
 /**
  * Stores the plants of a file of JSON Lines. A line that is not a plant, or whose id belongs to a plant
- * with another name or tag, is reported and left out.
+ * with other content, is reported and left out.
  */
 export class PlantsImport {
   readonly counts = { stored: 0, present: 0, conflicting: 0, invalid: 0 };
@@ -84,10 +85,10 @@ export class PlantsImport {
     try {
       if (!bytes) throw new NotJsonError(`It is longer than ${this.limit} bytes (BODY_LIMIT).`);
       if (!isUtf8(bytes)) throw new NotJsonError('Not JSON: it is not UTF-8.');
-      const outcome = await this.insert(toNewPlant(parseCandidate(bytes.toString())));
+      const outcome = await this.insert(NewPlantDto.from(parseJson(bytes.toString())));
       this.counts[outcome]++;
       if (outcome !== 'conflicting') return undefined;
-      return 'A plant with this id exists already, with another name or tag.';
+      return 'A plant with this id exists already, with other content.';
     } catch (error) {
       // The database may refuse a valid plant, for example by a rule of its operator.
       if (!(error instanceof PlantStoreError) || isPassing(error)) throw error;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { parseInt64 } from './int64';
-import { exactId, sourceOfMember } from './json';
+import { parseJson, sourceOfMember } from './json';
 
 const name = fc.constantFrom('id', '\\u0069d', 'i', '', '\\\\', 'id\\"', '{', ':', ',');
 const key = fc.oneof(
@@ -48,18 +48,24 @@ describe('sourceOfMember', () => {
   });
 });
 
-describe('exactId', () => {
+describe('parseJson', () => {
   it.each(['1', '-0', '1E3', '9007199254740993', '9223372036854775807', '10.0e-1'])(
-    'reads %s to the last digit',
+    'reads the id %s to the last digit',
     (literal) => {
-      expect(exactId(JSON.parse(literal) as number, `{"id":${literal}}`)).toBe(parseInt64(literal));
+      expect(parseJson(`{"id":${literal}}`)).toEqual({ id: parseInt64(literal) });
     },
   );
 
-  it.each(['1E-999', '0.5', '1E400', '1.0000000000000001', '9007199254740991.5'])(
-    'leaves %s a number',
+  it.each(['1E-999', '0.5', '1E400', '1.0000000000000001', '9007199254740991.5', '"1"', 'null'])(
+    'returns the id %s as JSON.parse does',
     (literal) => {
-      expect(exactId(JSON.parse(literal) as number, `{"id":${literal}}`)).toBe(JSON.parse(literal));
+      const text = `{"id":${literal}}`;
+
+      expect(parseJson(text)).toEqual(JSON.parse(text));
     },
   );
+
+  it('names a byte order mark', () => {
+    expect(() => parseJson('\uFEFF{}')).toThrow('Not JSON: it begins with a byte order mark.');
+  });
 });

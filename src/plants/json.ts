@@ -1,13 +1,30 @@
+import { NotJsonError } from './errors/errors';
 import { parseInt64 } from './int64';
 
 /**
- * The id of a JSON object, exactly, because `JSON.parse` rounds numbers to doubles.
+ * Parses a JSON text. The `id` of an object becomes a bigint, by its exact value, if it is written as an
+ * int64; `JSON.parse` rounds numbers to doubles. If a property occurs twice, the last one is used.
  *
- * @param id what `JSON.parse` made of it
- * @returns a bigint when the id is written as an int64; otherwise the number, which the rules refuse
+ * @throws NotJsonError when the text is not JSON
  */
-export function exactId(id: number, json: string): bigint | number {
-  return parseInt64(sourceOfMember(json, 'id') ?? '') ?? id;
+export function parseJson(text: string): unknown {
+  const value = parse(text);
+  if (typeof value !== 'object' || value === null || !('id' in value)) return value;
+  if (typeof value.id !== 'number') return value;
+  const id = parseInt64(sourceOfMember(text, 'id') ?? '');
+  return id === undefined ? value : Object.assign(value, { id });
+}
+
+function parse(text: string): unknown {
+  if (text.startsWith('\uFEFF'))
+    throw new NotJsonError('Not JSON: it begins with a byte order mark.');
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    // It may quote some characters of the text.
+    const reason = (error as Error).message.replaceAll(/[^ -~]/g, '?');
+    throw new NotJsonError(`Not JSON: ${reason}`);
+  }
 }
 
 /**

@@ -8,7 +8,7 @@ import {
   type PipeTransform,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import type { NewPlantDto } from './dto/plant.dto';
+import { NewPlantDto } from './dto/plant.dto';
 import { InvalidPlantError, NotJsonError } from './errors/errors';
 import { BodyMemory } from './host/body-memory';
 import { bodyOf } from './host/fastify';
@@ -16,7 +16,7 @@ import { keepParsersAway } from './host/own-body';
 import { readBody } from './host/read-body';
 import { assertJsonContent } from './http/media-type';
 import { type HostRequest, type HostResponse, nodeRequest, nodeResponse } from './http/request';
-import { candidateOf, type NewPlantCandidate, parseCandidate, toNewPlant } from './new-plant';
+import { parseJson } from './json';
 import { BODY_LIMIT } from './plants.options';
 
 /**
@@ -72,22 +72,24 @@ export class NewPlantPipe implements PipeTransform<ExecutionContext> {
 }
 
 function validate(content: unknown, message: IncomingMessage): NewPlantDto {
-  return toNewPlant(Buffer.isBuffer(content) ? readBytes(content) : readParsed(content, message));
+  return NewPlantDto.from(
+    Buffer.isBuffer(content) ? readBytes(content) : readParsed(content, message),
+  );
 }
 
-function readBytes(bytes: Buffer): NewPlantCandidate {
+function readBytes(bytes: Buffer): unknown {
   if (bytes.length === 0) throw new NotJsonError('The body is empty.');
   if (!isUtf8(bytes)) throw new NotJsonError('The body is not UTF-8.');
-  return parseCandidate(bytes.toString());
+  return parseJson(bytes.toString());
 }
 
 /** Reads a body that the host's parser has already parsed, so that ids above 2^53 may be rounded. */
-function readParsed(value: unknown, { headers }: IncomingMessage): NewPlantCandidate {
+function readParsed(value: unknown, { headers }: IncomingMessage): unknown {
   if (headers['content-length'] === '0') throw new NotJsonError('The body is empty.');
-  const candidate = candidateOf(value);
-  const { id } = candidate;
-  if (typeof id !== 'number' || !Number.isInteger(id)) return candidate;
-  if (Number.isSafeInteger(id)) return { ...candidate, id: BigInt(id) };
+  if (typeof value !== 'object' || value === null || !('id' in value)) return value;
+  const { id } = value;
+  if (typeof id !== 'number' || !Number.isInteger(id)) return value;
+  if (Number.isSafeInteger(id)) return { ...value, id: BigInt(id) };
   throw new InvalidPlantError(
     'Not a NewPlant: id must be from -(2^53 - 1) to 2^53 - 1, because this server rounds larger numbers.',
   );

@@ -6,6 +6,18 @@ export interface PlantContent {
   readonly tag?: string | undefined;
 }
 
+/**
+ * The properties of a plant besides its id, in the order of their columns. Statements, comparisons,
+ * export, import and the readers of the tests come from this list.
+ */
+export const CONTENT_PROPERTIES = Object.keys({
+  name: true,
+  tag: true,
+} satisfies Record<keyof PlantContent, true>) as (keyof PlantContent)[];
+
+/** The columns of a plant, which are named like its properties. */
+export const PLANT_COLUMNS = ['id', ...CONTENT_PROPERTIES] as const;
+
 /** A plant as it is stored. */
 export interface Plant extends PlantContent {
   /** Identification number, -2^63 to 2^63 - 1. */
@@ -18,16 +30,20 @@ export interface PlantJson extends PlantContent {
   readonly id: string;
 }
 
+/** A row of a database with the columns of a plant. */
+export type PlantRow = { readonly id: bigint | string } & {
+  readonly [Property in keyof PlantContent]-?: string | null;
+};
+
 /** A plant as the service returns it, which a controller or an RPC handler may return in its turn. */
 export class StoredPlant implements Plant {
   readonly id: bigint;
-  readonly name: string;
-  readonly tag?: string | undefined;
+  declare readonly name: string;
+  declare readonly tag?: string | undefined;
 
-  constructor({ id, name, tag }: Plant) {
-    this.id = id;
-    this.name = name;
-    if (tag !== undefined) this.tag = tag;
+  constructor(plant: Plant) {
+    this.id = plant.id;
+    Object.assign(this, contentOf(plant));
   }
 
   /** What `JSON.stringify` uses. Most readers would round a number, so the id is a string. */
@@ -38,7 +54,7 @@ export class StoredPlant implements Plant {
 
 /** A plant that the service has created, or had created before. */
 export class CreatedPlant extends StoredPlant {
-  /** @param isReplay whether an earlier creation with the same idempotency key had stored it */
+  /** @param isReplay whether an earlier call with the same idempotency key had stored it */
   constructor(
     plant: Plant,
     readonly isReplay: boolean,
@@ -47,17 +63,34 @@ export class CreatedPlant extends StoredPlant {
   }
 }
 
-/** A member that the plant does not have is undefined. */
-export function contentOf({ name, tag }: Plant): PlantContent {
-  return { name, tag };
+/** Copies the content of a plant, without the properties that it lacks. */
+export function contentOf(plant: PlantContent): PlantContent {
+  const content: Partial<Record<keyof PlantContent, string>> = {};
+  for (const property of CONTENT_PROPERTIES) {
+    const value = plant[property];
+    if (value !== undefined) content[property] = value;
+  }
+  return content as PlantContent;
 }
 
-/** How many characters the texts of a plant have. */
-export function textLength({ name, tag = '' }: PlantContent): number {
-  return name.length + tag.length;
+/** Reads a plant from a row, where null stands for a property that the plant lacks. */
+export function plantFromRow(row: PlantRow): Plant {
+  const plant: Partial<Record<keyof PlantContent, string>> & { id: bigint } = {
+    id: BigInt(row.id),
+  };
+  for (const property of CONTENT_PROPERTIES) {
+    const value = row[property];
+    if (value !== null) plant[property] = value;
+  }
+  return plant as Plant;
 }
 
-/** Whether two plants are the same but for their ids. */
-export function hasSameContent(one: Plant, other: Plant): boolean {
-  return one.name === other.name && one.tag === other.tag;
+/** The total length of the strings of a plant, in UTF-16 code units. */
+export function textLength(plant: PlantContent): number {
+  return CONTENT_PROPERTIES.reduce((sum, property) => sum + (plant[property]?.length ?? 0), 0);
+}
+
+/** Whether two plants are equal apart from their ids. */
+export function hasSameContent(one: PlantContent, other: PlantContent): boolean {
+  return CONTENT_PROPERTIES.every((property) => one[property] === other[property]);
 }

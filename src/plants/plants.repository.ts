@@ -4,8 +4,8 @@ import type { Plant } from './plant';
  * What became of a plant:
  *
  * - `created`: it is stored now.
- * - `replayed`: it was stored before, with this idempotency key, this name and this tag.
- * - `keyReused`: its id was stored before with this key, but with another name or tag.
+ * - `replayed`: it was stored before, with this idempotency key and the same content.
+ * - `keyReused`: its id was stored before with this key, but with other content.
  * - `taken`: its id was stored before, with another key or without one.
  */
 export type Insertion = 'created' | 'replayed' | 'keyReused' | 'taken';

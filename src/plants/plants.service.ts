@@ -3,7 +3,6 @@ import type { Caller } from './auth/caller';
 import { NewPlantDto } from './dto/plant.dto';
 import { IdempotencyKeyReusedError, IdTakenError } from './errors/errors';
 import { digestIdempotencyKey } from './idempotency-key';
-import { toNewPlant } from './new-plant';
 import { CreatedPlant, type Plant, StoredPlant } from './plant';
 import { pagesOf, PlantsRepository } from './plants.repository';
 
@@ -46,10 +45,7 @@ export class PlantsService {
     plant: Plant,
     { idempotencyKey, caller }: CreationOptions = {},
   ): Promise<CreatedPlant> {
-    // Only the pipe makes a NewPlantDto, which no host can import, of a plant that keeps the rules: a second
-    // look would cost a fiftieth of a creation. A caller in process may give an id of more than 64 bits, or
-    // change its object before it is stored.
-    const newPlant = plant instanceof NewPlantDto ? plant : toNewPlant(plant);
+    const newPlant = NewPlantDto.from(plant);
     const key =
       idempotencyKey === undefined ? undefined : digestIdempotencyKey(idempotencyKey, caller);
     const insertion = await this.plants.insert(newPlant, key);

@@ -14,13 +14,12 @@ export const ApiHeader = installed?.ApiHeader ?? none;
 export const ApiOkResponse = installed?.ApiOkResponse ?? none;
 export const ApiOperation = installed?.ApiOperation ?? none;
 export const ApiProperty = installed?.ApiProperty ?? none;
-export const ApiPropertyOptional = installed?.ApiPropertyOptional ?? none;
 export const ApiResponse = installed?.ApiResponse ?? none;
 export const ApiSchema = installed?.ApiSchema ?? none;
 export const ApiTags = installed?.ApiTags ?? none;
 
 /** A reference to the schema of a class, for use in one of the decorators. */
-export function schemaOf(type: new () => unknown): { readonly $ref: string } {
+export function schemaOf(type: NewableFunction): { readonly $ref: string } {
   return { $ref: installed?.getSchemaPath(type) ?? '' };
 }
 

@@ -68,11 +68,11 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
 
     expect(outcome).toEqual(
       failed(
-        'Line 2: A plant with this id exists already, with another name or tag.\n' +
+        'Line 2: A plant with this id exists already, with other content.\n' +
           'Line 3: Not a NewPlant: name is required.\n' +
           'Line 6: Not JSON: Unexpected token \'o\', "nonsense" is not valid JSON\n' +
           'Line 7: It is longer than 35 bytes (BODY_LIMIT).\n' +
-          'Line 8: A plant with this id exists already, with another name or tag.\n' +
+          'Line 8: A plant with this id exists already, with other content.\n' +
           counts(1, 1, 2, 3),
       ),
     );

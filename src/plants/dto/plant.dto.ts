@@ -1,28 +1,62 @@
-import { ValidateBy, ValidateIf } from 'class-validator';
-import { INT64_MAX, INT64_MIN, isInt64 } from '../int64';
-import type { Plant } from '../plant';
-import { ApiProperty, ApiPropertyOptional, ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
+import { validateSync } from 'class-validator';
+import { InvalidPlantError } from '../errors/errors';
+import { type Plant, PLANT_COLUMNS } from '../plant';
+import { ApiSchema, SCHEMA_PREFIX } from '../swagger-decorators';
+import { assertRulesApply } from './assert-rules-apply';
+import { Int64, Text } from './property.decorators';
 
-/** No U+0000, in a form that all dialects of regular expressions read alike. */
-const TEXT = '^[^\\x00]*$';
-
-/** The answer to a successful creation: specification, "Plant". */
+/** The body of the response to a create request: specification, "Plant". */
 @ApiSchema({ name: `${SCHEMA_PREFIX}Plant` })
 export class PlantDto {
-  @ApiProperty({ description: 'The name of the plant', pattern: TEXT, example: 'Fern' })
-  @IsExactText()
+  @Text({ description: 'The name of the plant', example: 'Fern' })
   readonly name!: string;
 
-  /** `null` is not absent. */
-  @ApiPropertyOptional({
-    type: String,
+  @Text({
     description: 'Tag that specifies the type of the plant',
-    pattern: TEXT,
     example: 'shade',
+    isOptional: true,
   })
-  @ValidateIf((plant: PlantDto) => plant.tag !== undefined)
-  @IsExactText()
   readonly tag?: string | undefined;
+}
+
+/**
+ * The body of a create request: specification, "NewPlant". Its decorators are the rules. Every instance
+ * is valid and cannot change, because {@link NewPlantDto.from} alone makes one.
+ */
+@ApiSchema({ name: `${SCHEMA_PREFIX}NewPlant` })
+export class NewPlantDto extends PlantDto implements Plant {
+  @Int64({ description: 'Identification number of the plant', example: 1 })
+  readonly id!: bigint;
+
+  private constructor() {
+    super();
+  }
+
+  /**
+   * Copies the properties of a candidate that the contract names, and ignores all others.
+   *
+   * @param candidate any value, for example what {@link parseJson} returns
+   * @throws InvalidPlantError naming each invalid property and why
+   */
+  static from(candidate: unknown): NewPlantDto {
+    if (candidate instanceof NewPlantDto) return candidate;
+    if (typeof candidate !== 'object' || candidate === null || Array.isArray(candidate)) {
+      throw new InvalidPlantError('Not a NewPlant: it must be a JSON object.');
+    }
+    const given: { readonly [Name in keyof Plant]?: unknown } = candidate;
+    const plant: { -readonly [Name in keyof Plant]?: unknown } = new NewPlantDto();
+    for (const name of PLANT_COLUMNS) {
+      // Read once: the property may be an accessor.
+      const value = given[name];
+      if (value !== undefined) plant[name] = value;
+    }
+    const errors = validateSync(plant, { stopAtFirstError: true });
+    if (errors.length > 0) {
+      const reasons = errors.flatMap(({ constraints = {} }) => Object.values(constraints));
+      throw new InvalidPlantError(`Not a NewPlant: ${reasons.join('; ')}.`);
+    }
+    return Object.freeze(plant) as NewPlantDto;
+  }
 }
 
 export const plantExamples = {
@@ -30,59 +64,12 @@ export const plantExamples = {
   untagged: { summary: 'A plant without a tag', value: { name: 'Moss' } },
 };
 
-/** The request body of a creation: specification, "NewPlant". Its decorators are the rules. */
-@ApiSchema({ name: `${SCHEMA_PREFIX}NewPlant` })
-export class NewPlantDto extends PlantDto implements Plant {
-  @ApiProperty({
-    type: 'integer',
-    format: 'int64',
-    description: 'Identification number of the plant',
-    example: 1,
-  })
-  @IsInt64()
-  readonly id!: bigint;
-}
-
 /** Example requests. Their ids are small, because documents and pages hold numbers as doubles. */
 export const newPlantExamples = {
   tagged: { summary: 'A plant with a tag', value: { id: 1, name: 'Fern', tag: 'shade' } },
   untagged: { summary: 'A plant without a tag', value: { id: 2, name: 'Moss' } },
 };
 
-function IsInt64(): PropertyDecorator {
-  return ValidateBy({
-    name: 'isInt64',
-    validator: {
-      validate: isInt64,
-      defaultMessage: (args) => {
-        const type = typeof args?.value;
-        if (type === 'undefined') return '$property is required';
-        const number = type === 'number' || type === 'bigint' ? '' : 'a JSON number, ';
-        return `$property must be ${number}an integer from ${String(INT64_MIN)} to ${String(INT64_MAX)}`;
-      },
-    },
-  });
-}
-
-function IsExactText(): PropertyDecorator {
-  return ValidateBy({
-    name: 'isExactText',
-    validator: {
-      validate: isExactText,
-      defaultMessage: (args) =>
-        args?.value === undefined
-          ? '$property is required'
-          : typeof args.value === 'string'
-            ? '$property must not contain U+0000 or an unpaired surrogate'
-            : '$property must be a string',
-    },
-  });
-}
-
-/**
- * Whether a value is a string that every store holds to the character. U+0000 excludes a string
- * (PostgreSQL cannot store it in a text), as does an unpaired surrogate (UTF-8 cannot encode it).
- */
-export function isExactText(value: unknown): value is string {
-  return typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
+for (const { value } of Object.values(newPlantExamples)) {
+  assertRulesApply(NewPlantDto, { ...value, id: BigInt(value.id) });
 }

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
+import { PLANT_COLUMNS } from '../../plant';
 import { assertSchemaVersion, SCHEMA_VERSION } from '../schema-version';
 
 const logger = new Logger('PlantStore');
@@ -141,7 +142,7 @@ async function readSchema(client: ClientBase): Promise<Schema> {
   if (found) assertSchemaVersion(Number(found.version));
   const hasKeys = has('plants.idempotency_key bytea');
   await client.query(
-    `SELECT id, name, tag${hasKeys ? ', idempotency_key' : ''} FROM plants LIMIT 0`,
+    `SELECT ${[...PLANT_COLUMNS, ...(hasKeys ? ['idempotency_key'] : [])].join(', ')} FROM plants LIMIT 0`,
   );
   return { hasTable: true, hasKeys, identity: found?.identity ?? undefined };
 }

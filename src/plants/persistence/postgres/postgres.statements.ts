@@ -1,21 +1,37 @@
 import { hash } from 'node:crypto';
 import type { ClientBase, DatabaseError, QueryConfig } from 'pg';
-import type { Plant } from '../../plant';
+import {
+  CONTENT_PROPERTIES,
+  type Plant,
+  PLANT_COLUMNS,
+  plantFromRow,
+  type PlantRow,
+} from '../../plant';
 import type { KeyedPlant } from '../keyed-plant';
 import { PAGE_TEXT_LIMIT, type PlantRange } from '../store-driver';
 import { isCancelledWait } from './postgres.errors';
 
-const INSERT = insertStatement('', '');
-const INSERT_KEYED = insertStatement(', idempotency_key', ', $4::bytea[]');
+/** Reads the columns, with the id as text, which keeps all its digits. */
+const SELECTED = ['id::text', ...CONTENT_PROPERTIES].join(', ');
+/** How many bytes the strings of a row have. */
+const SIZE = CONTENT_PROPERTIES.map((column) => `coalesce(octet_length(${column}), 0)`).join(' + ');
+
+const INSERT = insertStatement(false);
+const INSERT_KEYED = insertStatement(true);
 
 /**
  * No conflict target, so that a table may enforce unique ids in any way. Ids come back as text, since
  * `binary` in the URL or in the driver's process-wide defaults asks for binary results.
  */
-function insertStatement(keyColumn: string, keys: string): { name: string; text: string } {
+function insertStatement(isKeyed: boolean): { name: string; text: string } {
+  const columns = [
+    ['id', 'bigint'],
+    ...CONTENT_PROPERTIES.map((name) => [name, 'text']),
+    ...(isKeyed ? [['idempotency_key', 'bytea']] : []),
+  ];
   const text = `
-    INSERT INTO plants (id, name, tag${keyColumn})
-    SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[]${keys})
+    INSERT INTO plants (${columns.map(([name]) => name).join(', ')})
+    SELECT * FROM unnest(${columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(', ')})
     ON CONFLICT DO NOTHING RETURNING id::text`;
   // A session may have the statement of another version of the program.
   return { name: `plants-${hash('sha1', text)}`, text };
@@ -23,7 +39,7 @@ function insertStatement(keyColumn: string, keys: string): { name: string; text:
 
 /** Not prepared: a plan that was made while the table was small would read the whole table later. */
 const FIND_KEYED = `
-  SELECT id::text, name, tag, encode(idempotency_key, 'hex') AS digest,
+  SELECT ${SELECTED}, encode(idempotency_key, 'hex') AS digest,
          current_setting('synchronous_standby_names', true) AS standbys
   FROM plants WHERE id = ANY ($1) AND idempotency_key = ANY ($2)`;
 
@@ -32,24 +48,19 @@ const FIND_KEYED = `
  * PostgreSQL keeps beside the row.
  */
 const READ_PAGE = `
-  SELECT id::text, name, tag FROM plants
+  SELECT ${SELECTED} FROM plants
   WHERE id BETWEEN $1 AND (
     SELECT max(id) FROM (
       SELECT id, sum(size) OVER (ORDER BY id) - size AS text_before FROM (
-        SELECT id, octet_length(name) + coalesce(octet_length(tag), 0) AS size FROM plants
+        SELECT id, ${SIZE} AS size FROM plants
         WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT $3
       ) AS sizes
     ) AS page WHERE text_before <= ${PAGE_TEXT_LIMIT})
   ORDER BY plants.id LIMIT $3`;
 
 /** Equal to an id, so that a cluster asks one shard. */
-const READ_ONE = 'SELECT id::text, name, tag FROM plants WHERE id = $1';
+const READ_ONE = `SELECT ${SELECTED} FROM plants WHERE id = $1`;
 
-interface PlantRow {
-  readonly id: string;
-  readonly name: string;
-  readonly tag: string | null;
-}
 /** `standbys` is null where the server has no such setting. */
 type KeyedRow = PlantRow & { readonly digest: string; readonly standbys: string | null };
 
@@ -65,11 +76,7 @@ export async function insertPlants(
 ): Promise<Set<bigint>> {
   const isKeyed = plants.some(({ keyDigest }) => keyDigest !== undefined);
   const { name, text } = isKeyed ? INSERT_KEYED : INSERT;
-  const columns = [
-    plants.map((plant) => plant.id),
-    plants.map((plant) => plant.name),
-    plants.map((plant) => plant.tag),
-  ];
+  const columns = PLANT_COLUMNS.map((column) => plants.map((plant) => plant[column]));
   const values = isKeyed ? [...columns, toByteas(plants)] : columns;
   const rows = await commitOn(client, { ...(isPrepared && { name }), text, values });
   return new Set(rows.map(({ id }) => BigInt(id)));
@@ -89,7 +96,9 @@ export async function findKeyed(
   // A plant is visible once its commit has been replicated. But it is visible before, if the wait
   // for the standby was cancelled, or if the server has crashed in it and started again.
   if (rows.some(({ standbys }) => standbys)) await commitEmpty(client);
-  return new Map(rows.map((row) => [BigInt(row.id), { ...toPlant(row), keyDigest: row.digest }]));
+  return new Map(
+    rows.map((row) => [BigInt(row.id), { ...plantFromRow(row), keyDigest: row.digest }]),
+  );
 }
 
 export async function readPlants(
@@ -100,11 +109,7 @@ export async function readPlants(
     from === to
       ? await client.query<PlantRow>(READ_ONE, [from])
       : await client.query<PlantRow>(READ_PAGE, [from, to, limit]);
-  return rows.map(toPlant);
-}
-
-function toPlant({ id, name, tag }: PlantRow): Plant {
-  return { id: BigInt(id), name, ...(tag === null ? {} : { tag }) };
+  return rows.map(plantFromRow);
 }
 
 function toByteas(plants: readonly KeyedPlant[]): (string | undefined)[] {

@@ -1,0 +1,89 @@
+import fc from 'fast-check';
+import { InvalidPlantError } from '../errors/errors';
+import { NewPlantDto } from './plant.dto';
+
+const anyValue = fc.oneof(
+  fc.anything(),
+  fc.bigInt(),
+  fc.bigInt({ min: 2n ** 63n - 2n, max: 2n ** 63n + 2n }),
+  fc.bigInt({ min: -(2n ** 63n) - 2n, max: -(2n ** 63n) + 2n }),
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom(undefined, null, '', '\0', '\ud800', 'Fern\udc00', '🌿', 0, 1),
+);
+const validId = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
+const candidates = fc.record(
+  {
+    id: fc.oneof(validId, anyValue),
+    name: fc.oneof(fc.string(), anyValue),
+    tag: fc.oneof(fc.string(), anyValue),
+    other: fc.anything(),
+    ['__proto__']: fc.anything(),
+  },
+  { requiredKeys: [] },
+);
+
+/** The rules of the contract, written again: a string without U+0000 and unpaired surrogates. */
+const isText = (value: unknown): boolean =>
+  typeof value === 'string' &&
+  !Array.from(value).some((character) => /^[\0\ud800-\udfff]$/.test(character));
+const isInt64 = (value: unknown): boolean =>
+  typeof value === 'bigint' && BigInt.asIntN(64, value) === value;
+
+/** What the factory makes of a candidate: the plant, or the names of its invalid properties. */
+function verdictOf(candidate: unknown): unknown {
+  try {
+    return Object.assign({}, NewPlantDto.from(candidate));
+  } catch (error) {
+    if (!(error instanceof InvalidPlantError)) throw error;
+    // One sentence for each property.
+    const reasons = error.message.slice('Not a NewPlant: '.length).split('; ');
+    return reasons.map((reason) => reason.split(' ')[0]).toSorted();
+  }
+}
+
+describe('NewPlantDto.from', () => {
+  it('accepts exactly the candidates that the contract allows, and copies only their properties', () => {
+    let valid = 0;
+    fc.assert(
+      fc.property(candidates, (candidate) => {
+        const { id, name, tag } = candidate;
+        const invalid = [
+          ...(isInt64(id) ? [] : ['id']),
+          ...(isText(name) ? [] : ['name']),
+          ...(tag === undefined || isText(tag) ? [] : ['tag']),
+        ];
+        const plant = { id, name, ...(tag !== undefined && { tag }) };
+        if (invalid.length === 0) valid++;
+
+        expect(verdictOf(candidate)).toEqual(invalid.length > 0 ? invalid : plant);
+      }),
+      { numRuns: 10_000, verbose: true },
+    );
+
+    expect(valid).toBeGreaterThan(100);
+  });
+
+  it.each([null, undefined, 7, 'Fern', [{ id: 1n, name: 'Fern' }]])('rejects %j', (candidate) => {
+    expect(() => NewPlantDto.from(candidate)).toThrow('it must be a JSON object');
+  });
+
+  it('returns an instance that cannot be changed', () => {
+    const plant: { name: string } = NewPlantDto.from({ id: 1n, name: 'Fern' });
+
+    expect(() => {
+      plant.name = '\0';
+    }).toThrow(TypeError);
+  });
+
+  it('reads each property once, so that an accessor cannot return two values', () => {
+    let reads = 0;
+    const candidate = {
+      id: 1n,
+      get name() {
+        return reads++ === 0 ? 'Fern' : '\0';
+      },
+    };
+
+    expect(NewPlantDto.from(candidate)).toEqual({ id: 1n, name: 'Fern' });
+  });
+});

@@ -1,0 +1,78 @@
+import { applyDecorators } from '@nestjs/common';
+import { ValidateBy } from 'class-validator';
+import { INT64_MAX, INT64_MIN, isInt64 } from '../int64';
+import { ApiProperty } from '../swagger-decorators';
+
+/** How the OpenAPI document presents a property. */
+interface PropertyOptions {
+  readonly description: string;
+  readonly example: unknown;
+}
+
+interface TextOptions extends PropertyOptions {
+  /**
+   * Whether the property may be absent. `null` is not absent.
+   * @default false
+   */
+  readonly isOptional?: boolean;
+  /**
+   * The largest number of characters (Unicode code points), as JSON Schema counts them.
+   * @default none
+   */
+  readonly maxLength?: number;
+}
+
+/** No U+0000, in a form that all dialects of regular expressions read alike. */
+const TEXT_PATTERN = '^[^\\x00]*$';
+
+/**
+ * Declares a property as a string that every store keeps exactly: the rule and the OpenAPI schema.
+ * U+0000 is invalid (PostgreSQL cannot store it in a text), and so is an unpaired surrogate (UTF-8
+ * cannot encode it).
+ */
+export function Text({
+  isOptional = false,
+  maxLength,
+  ...options
+}: TextOptions): PropertyDecorator {
+  const findError = (value: unknown): string | undefined => {
+    if (value === undefined) return isOptional ? undefined : 'is required';
+    if (typeof value !== 'string') return 'must be a string';
+    if (!value.isWellFormed() || value.includes('\0')) {
+      return 'must not contain U+0000 or an unpaired surrogate';
+    }
+    if (maxLength === undefined || Array.from(value).length <= maxLength) return undefined;
+    return `must have at most ${maxLength} characters`;
+  };
+  const schema = { type: String, required: !isOptional, pattern: TEXT_PATTERN, maxLength };
+  return applyDecorators(ApiProperty({ ...schema, ...options }), Rule('text', findError));
+}
+
+/** Declares a property as a signed 64-bit integer, a bigint: the rule and the OpenAPI schema. */
+export function Int64(options: PropertyOptions): PropertyDecorator {
+  const findError = (value: unknown): string | undefined => {
+    if (isInt64(value)) return undefined;
+    if (value === undefined) return 'is required';
+    const isNumber = typeof value === 'number' || typeof value === 'bigint';
+    const kind = isNumber ? 'an integer' : 'a JSON number, an integer';
+    return `must be ${kind} from ${INT64_MIN} to ${INT64_MAX}`;
+  };
+  // Without bounds, which documents and pages would round.
+  const schema = { type: 'integer', format: 'int64' } as const;
+  return applyDecorators(ApiProperty({ ...schema, ...options }), Rule('int64', findError));
+}
+
+/**
+ * A rule of class-validator with one message for each kind of invalid value.
+ *
+ * @param findError what is wrong with a value, after the name of the property; undefined if nothing is
+ */
+function Rule(name: string, findError: (value: unknown) => string | undefined): PropertyDecorator {
+  return ValidateBy({
+    name,
+    validator: {
+      validate: (value) => findError(value) === undefined,
+      defaultMessage: (args) => `$property ${findError(args?.value) ?? 'is invalid'}`,
+    },
+  });
+}
