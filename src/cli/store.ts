@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { PlantStoreError } from '../plants/errors/errors';
 import { OperatorError, UsageError } from '../plants/errors/operator.error';
-import { openRepository } from '../plants/persistence/open-repository';
+import { openRepository } from '../plants/persistence/stores';
 import type { PlantsRepository } from '../plants/plants.repository';
 import { databaseVariable, readDatabase } from '../server/settings/database.settings';
 import { sizeOf } from './new-file';
@@ -20,11 +20,14 @@ export async function withRepository(
 ): Promise<void> {
   // Log lines would stand among the plants on the standard output. Errors say the same.
   Logger.overrideLogger(false);
-  const { sqlite, postgres } = { sqlite: '', postgres: undefined, ...readDatabase(process.env) };
-  if (postgres === undefined && file === 'exists') {
-    sizeOf(resolve(sqlite), `Set ${databaseVariable(process.env)} to a store that exists.`);
+  const location = readDatabase(process.env);
+  if ('sqlite' in location && file === 'exists') {
+    sizeOf(
+      resolve(location.sqlite),
+      `Set ${databaseVariable(process.env)} to a store that exists.`,
+    );
   }
-  const repository = await openRepository(sqlite, postgres);
+  const repository = await openRepository(location);
   try {
     const fault = repository.findFault();
     if (fault) throw new OperatorError(`The database cannot be used: ${fault.message}`);

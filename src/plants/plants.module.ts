@@ -45,7 +45,7 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOp
       {
         provide: PLANTS_OPTIONS,
         inject: [GIVEN_OPTIONS, HttpAdapterHost],
-        useFactory: (options: unknown, host: HttpAdapterHost) => {
+        useFactory: (options: PlantsModuleOptions, host: HttpAdapterHost) => {
           assertMountedOnce(host);
           return resolveOptions(options, extras);
         },

@@ -11,7 +11,10 @@ export const PLANTS_OPTIONS = Symbol('PlantsModule.options');
 /** The injection token of the largest body, in bytes. */
 export const BODY_LIMIT = Symbol('PlantsModule.bodyLimit');
 
-/** The options that a factory may provide. One that is undefined or unknown stops the start, as do two that exclude each other. */
+/**
+ * The options that a factory may provide. Startup fails if one is undefined or unknown, or if two exclude
+ * each other.
+ */
 export interface PlantsModuleOptions {
   /**
    * The file of the SQLite database, relative to the working directory. It and its directory are
@@ -114,10 +117,15 @@ export function isProduction({ NODE_ENV }: NodeJS.ProcessEnv): boolean {
   return NODE_ENV?.trim() === 'production';
 }
 
-const OPTIONS = ['sqlite', 'postgres', 'auth', 'bodyLimit'];
+/** The names of options, which the compiler compares with their types. */
+const OPTIONS = Object.keys({
+  sqlite: true,
+  postgres: true,
+  auth: true,
+  bodyLimit: true,
+} satisfies Record<keyof PlantsModuleOptions, true>);
 const EXTRAS = Object.keys(DEFAULT_EXTRAS);
-/** Each member of {@link PostgresOptions}. */
-const POSTGRES: Record<keyof PostgresOptions, true> = {
+const POSTGRES_OPTIONS = Object.keys({
   connectionString: true,
   host: true,
   port: true,
@@ -139,109 +147,66 @@ const POSTGRES: Record<keyof PostgresOptions, true> = {
   fallback_application_name: true,
   client_encoding: true,
   options: true,
-};
-const AUTH = ['tokens', 'tokensFile', 'issuer', 'audience', 'jwksUrl', 'scope'];
+} satisfies Record<keyof PostgresOptions, true>);
+const AUTH_OPTIONS = Object.keys({
+  tokens: true,
+  tokensFile: true,
+  issuer: true,
+  audience: true,
+  jwksUrl: true,
+  scope: true,
+} satisfies Record<keyof AuthOptions, true>);
+/** Those of Nest in `forRootAsync`. */
+const FACTORY_OPTIONS = [
+  ...['useFactory', 'useClass', 'useExisting'],
+  ...['inject', 'provideInjectionTokensFrom'],
+];
 
-/** @throws TypeError when the argument of forRoot() is no object, or an option is undefined or unknown */
+/** @throws TypeError when the options of `forRoot` are not an object, or one is undefined or unknown */
 export function checkForRoot<T extends object>(options: T): T {
-  const value: unknown = options;
-  if (typeof value !== 'object' || value === null || value instanceof Promise) {
-    throw new TypeError(
-      'PlantsModule: forRoot() takes an object of options. For a Promise of one, use forRootAsync({ useFactory }).',
-    );
-  }
   assertNames(options, [...OPTIONS, ...EXTRAS]);
-  checkExtras(options);
   return options;
 }
 
-/** @throws TypeError when the argument of forRootAsync() has no factory, or what stands beside it is undefined or unknown */
+/** @throws TypeError when an option of `forRootAsync` is undefined or unknown */
 export function checkForRootAsync<T extends object>(options: T): T {
-  const factories = ['useFactory', 'useClass', 'useExisting'];
-  assertNames(options, [...factories, 'inject', 'provideInjectionTokensFrom', ...EXTRAS]);
-  checkExtras(options);
-  if (factories.some((name) => name in options)) return options;
-  throw new TypeError(
-    'PlantsModule: forRootAsync() needs "useFactory", a function that returns the options.',
-  );
+  assertNames(options, [...FACTORY_OPTIONS, ...EXTRAS]);
+  return options;
 }
 
-/** Hosts in JavaScript have no compiler that would say so. */
-function checkExtras(options: object): void {
-  const given: { readonly [name in keyof PlantsModuleExtras]?: unknown } = options;
-  const { guard = false, repository, imports = [], isGlobal = false } = given;
-  if (guard !== false && typeof guard !== 'function') {
-    throw new TypeError('PlantsModule: "guard" must be the class of a guard, or false.');
-  }
-  if (repository !== undefined && typeof repository !== 'function') {
-    throw new TypeError('PlantsModule: "repository" must be the class of a repository.');
-  }
-  if (!Array.isArray(imports)) {
-    throw new TypeError('PlantsModule: "imports" must be an array of modules.');
-  }
-  if (typeof isGlobal !== 'boolean') {
-    throw new TypeError('PlantsModule: "isGlobal" must be true or false.');
-  }
-}
-
-/** @throws TypeError saying which of the host's options is wrong */
+/**
+ * Checks what TypeScript does not, and what would silently do something else.
+ *
+ * @throws TypeError saying which of the options is wrong
+ */
 export function checkOptions(
-  given: unknown,
+  options: PlantsModuleOptions,
   { repository, guard }: PlantsModuleExtras,
 ): PlantsModuleOptions {
-  if (typeof given !== 'object' || given === null) {
-    throw new TypeError('PlantsModule: a factory must return an object of options.');
-  }
-  const misplaced = EXTRAS.find((name) => name in given);
-  if (misplaced !== undefined) {
-    throw new TypeError(
-      `PlantsModule: "${misplaced}" is no option of the factory: put it beside "useFactory".`,
-    );
-  }
-  assertNames(given, OPTIONS);
-  const options: PlantsModuleOptions = given;
+  assertNames(options, OPTIONS);
   const { sqlite, postgres, auth, bodyLimit = 1 } = options;
   if (auth !== undefined) checkAuth(auth);
-  assertText(sqlite, 'sqlite');
-  if (typeof postgres === 'object') {
-    assertNames(postgres, Object.keys(POSTGRES), 'postgres.');
-  } else if (postgres !== undefined && typeof postgres !== 'string') {
-    throw new TypeError('PlantsModule: "postgres" must be a URL, or an object of settings.');
+  if (postgres !== undefined && typeof postgres !== 'string') {
+    assertNames(postgres, POSTGRES_OPTIONS, 'postgres.');
   }
   assertAtMostOne({ sqlite, postgres, repository });
   assertAtMostOne({ auth, guard });
   if (!Number.isSafeInteger(bodyLimit) || bodyLimit < 1) {
-    throw new TypeError('PlantsModule: bodyLimit must be a number of bytes, 1 or more.');
+    throw new TypeError('PlantsModule: "bodyLimit" must be a number of bytes, 1 or more.');
   }
   return options;
 }
 
 function checkAuth(auth: AuthOptions): void {
-  if (typeof auth !== 'object' || Array.isArray(auth)) {
-    throw new TypeError('PlantsModule: "auth" must be an object, such as { tokens: [TOKEN] }.');
-  }
-  assertNames(auth, AUTH, 'auth.');
-  const tokens: unknown = auth.tokens ?? [];
-  if (!Array.isArray(tokens) || !tokens.every((token) => typeof token === 'string')) {
-    throw new TypeError('PlantsModule: "auth.tokens" must be an array of strings.');
-  }
-  assertText(auth.tokensFile, 'auth.tokensFile');
-  assertText(auth.scope, 'auth.scope');
+  assertNames(auth, AUTH_OPTIONS, 'auth.');
   if (!isAuthConfigured(auth)) {
     throw new TypeError(
       'PlantsModule: "auth" accepts no token: it needs "tokens", "tokensFile" or "issuer".',
     );
   }
   const faults = validateAuthOptions(auth);
-  if (faults.length > 0) {
-    const sentences = faults.map((fault) => describeFault(fault));
-    throw new TypeError(`PlantsModule: ${sentences.join('; ')}.`);
-  }
-}
-
-function assertText(value: unknown, name: string): void {
-  if (value === undefined || (typeof value === 'string' && value !== '')) return;
-  throw new TypeError(`PlantsModule: "${name}" must be a string, and not empty.`);
+  if (faults.length === 0) return;
+  throw new TypeError(`PlantsModule: ${faults.map((fault) => describeFault(fault)).join('; ')}.`);
 }
 
 /** @throws TypeError when two options say the same in different ways: one would have no effect */
@@ -252,20 +217,29 @@ function assertAtMostOne(options: object): void {
   throw new TypeError(`PlantsModule: ${names} exclude each other: leave one out.`);
 }
 
-/** @throws TypeError when an option is undefined or unknown */
-function assertNames(options: object, names: readonly string[], prefix = ''): void {
-  assertDefined(options, prefix);
-  const name = Object.keys(options).find((each) => !names.includes(each));
-  if (name === undefined) return;
-  const near = findNearMatch(name, names);
-  const advice = near ? `Did you mean "${near}"?` : `The options are ${names.join(', ')}.`;
-  throw new TypeError(`PlantsModule: "${prefix}${name}" is no option here. ${advice}`);
-}
-
-/** A variable that is not set would otherwise mean a default: another store, or less protection. */
-function assertDefined(options: object, prefix: string): void {
-  const entries = Object.entries(options) as [string, unknown][];
-  const [name] = entries.find(([, value]) => value === undefined || value === null) ?? [];
-  if (name === undefined) return;
-  throw new TypeError(`PlantsModule: "${prefix}${name}" is undefined: set it, or leave it out.`);
+/**
+ * An undefined option would mean a default: another store, or less protection. So would a value without
+ * properties, such as a Promise.
+ *
+ * @throws TypeError when an option is undefined, null or unknown, or when there is no object of options
+ */
+function assertNames(options: unknown, names: readonly string[], prefix = ''): void {
+  if (typeof options !== 'object' || options === null || options instanceof Promise) {
+    const what = prefix === '' ? 'the options' : `"${prefix.slice(0, -1)}"`;
+    const found =
+      options instanceof Promise ? 'a Promise: use forRootAsync({ useFactory })' : typeof options;
+    throw new TypeError(`PlantsModule: ${what} must be an object (this is ${found}).`);
+  }
+  for (const [name, value] of Object.entries(options) as [string, unknown][]) {
+    if (!names.includes(name)) {
+      const near = findNearMatch(name, names);
+      const advice = near ? `Did you mean "${near}"?` : `The options are ${names.join(', ')}.`;
+      throw new TypeError(`PlantsModule: "${prefix}${name}" is not a known option. ${advice}`);
+    }
+    if (value === undefined || value === null) {
+      throw new TypeError(
+        `PlantsModule: "${prefix}${name}" is ${String(value)}: set it, or leave it out.`,
+      );
+    }
+  }
 }

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { type AuthOptions, withTrialToken } from './auth/auth.options';
 import { TokenVerifier } from './auth/token-verifier';
-import { openRepository } from './persistence/open-repository';
+import { openRepository, type StoreLocation } from './persistence/stores';
 import {
   checkOptions,
   DEFAULTS,
@@ -17,9 +17,8 @@ export interface ResolvedOptions {
   readonly bodyLimit: number;
   /** Undefined when a guard of the host decides. */
   readonly auth: AuthOptions | undefined;
-  /** The file to use unless there is a `postgres`. */
-  readonly sqlite: string;
-  readonly postgres: PlantsModuleOptions['postgres'];
+  /** Unused when the host has a repository of its own. */
+  readonly store: StoreLocation;
 }
 
 /**
@@ -27,14 +26,21 @@ export interface ResolvedOptions {
  * @throws TypeError saying which is wrong
  * @throws Error in production when they name no store or accept no token
  */
-export function resolveOptions(given: unknown, extras: PlantsModuleExtras): ResolvedOptions {
-  const { auth, postgres, ...others } = checkOptions(given, extras);
-  if (others.sqlite === undefined && postgres === undefined && extras.repository === undefined) {
+export function resolveOptions(
+  given: PlantsModuleOptions,
+  extras: PlantsModuleExtras,
+): ResolvedOptions {
+  const { sqlite, postgres, auth, bodyLimit } = checkOptions(given, extras);
+  if (sqlite === undefined && postgres === undefined && extras.repository === undefined) {
     refuseInProduction('"sqlite", "postgres" or "repository" to say where plants are stored');
   }
   const needsAuth = auth === undefined && extras.guard === undefined;
   if (needsAuth) refuseInProduction('"auth" or "guard" to say who may create plants');
-  return { ...DEFAULTS, ...others, postgres, auth: needsAuth ? makeTrialAuth() : auth };
+  return {
+    bodyLimit: bodyLimit ?? DEFAULTS.bodyLimit,
+    auth: needsAuth ? makeTrialAuth() : auth,
+    store: postgres === undefined ? { sqlite: sqlite ?? DEFAULTS.sqlite } : { postgres },
+  };
 }
 
 /** @throws Error in production, where nothing important has a default */
@@ -57,6 +63,6 @@ export function createVerifier({ auth = {} }: ResolvedOptions): TokenVerifier {
 }
 
 /** @throws StoreOpenError when the store cannot be used */
-export function openStore({ sqlite, postgres }: ResolvedOptions): Promise<PlantsRepository> {
-  return openRepository(sqlite, postgres);
+export function openStore({ store }: ResolvedOptions): Promise<PlantsRepository> {
+  return openRepository(store);
 }

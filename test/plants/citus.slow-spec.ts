@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { Client } from 'pg';
 import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
-import { openRepository } from '../../src/plants/persistence/open-repository';
+import { openRepository } from '../../src/plants/persistence/stores';
 import { expectKept, Load } from '../support/load';
 import { readPostgresPlants } from '../support/postgres';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
@@ -121,7 +121,7 @@ describe('a store on a Citus cluster', () => {
   });
 
   async function open(url = urlOf()): Promise<CommittingPlantsRepository> {
-    const repository = await openRepository('', url);
+    const repository = await openRepository({ postgres: url });
     opened.push(repository);
     return repository;
   }

@@ -1,6 +1,6 @@
 import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
 import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
-import { openRepository } from '../../src/plants/persistence/open-repository';
+import { openRepository } from '../../src/plants/persistence/stores';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { Proxy } from '../support/proxy';
@@ -20,7 +20,7 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
   });
   beforeEach(async () => {
     proxy = await Proxy.start(server.port);
-    repository = await openRepository('', proxy.url);
+    repository = await openRepository({ postgres: proxy.url });
   });
   afterEach(async () => {
     await repository.onApplicationShutdown();
@@ -59,7 +59,7 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
 
   it('never uses another store, and logs once which one was expected and found', async () => {
     await insert(1n);
-    await (await openRepository('', other.url())).onApplicationShutdown();
+    await (await openRepository({ postgres: other.url() })).onApplicationShutdown();
     proxy.lead(other.port);
     proxy.cut();
 
@@ -124,7 +124,7 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
     const standby = await primary.startStandby();
     await repository.onApplicationShutdown();
     proxy.lead(primary.port);
-    repository = await openRepository('', proxy.url);
+    repository = await openRepository({ postgres: proxy.url });
     await insert(1n);
     proxy.silence();
     const outcome = outcomeOf(2n);

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
 import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
-import { openRepository } from '../../src/plants/persistence/open-repository';
+import { openRepository } from '../../src/plants/persistence/stores';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { until } from '../support/until';
@@ -18,7 +18,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
     server = await PostgresServer.start();
   });
   beforeEach(async () => {
-    repository = await openRepository('', server.url());
+    repository = await openRepository({ postgres: server.url() });
     await server.execute('TRUNCATE plants');
   });
   afterEach(() => repository.onApplicationShutdown());
@@ -29,7 +29,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
 
   async function reopen(url: string): Promise<void> {
     await repository.onApplicationShutdown();
-    repository = await openRepository('', url);
+    repository = await openRepository({ postgres: url });
   }
 
   const endSessions = () =>
@@ -159,7 +159,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
       await server.execute(`CREATE ROLE clerk LOGIN PASSWORD 'good-password' IN ROLE ${roles}`);
       await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
       await server.execute('CREATE DATABASE orchard');
-      await (await openRepository('', server.url('orchard'))).onApplicationShutdown();
+      await (await openRepository({ postgres: server.url('orchard') })).onApplicationShutdown();
       url = server.url('orchard').replace('postgres@', 'clerk:good-password@');
     });
 

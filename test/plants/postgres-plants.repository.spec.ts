@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { Client, type ClientConfig } from 'pg';
 import { UnavailableError } from '../../src/plants';
 import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
-import { openRepository } from '../../src/plants/persistence/open-repository';
+import { openRepository } from '../../src/plants/persistence/stores';
 import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
@@ -54,7 +54,7 @@ describe('The repository on PostgreSQL', () => {
   beforeEach(async () => {
     database = await makeDatabase();
     url = server.url(database);
-    repository = await openRepository('', url);
+    repository = await openRepository({ postgres: url });
   });
   afterEach(async () => {
     jest.restoreAllMocks();
@@ -67,7 +67,7 @@ describe('The repository on PostgreSQL', () => {
 
   async function reopen(where: string | ClientConfig): Promise<void> {
     await repository.onApplicationShutdown();
-    repository = await openRepository('', where);
+    repository = await openRepository({ postgres: where });
   }
 
   /** Opens another session with a transaction, and some statements in it. */
@@ -90,7 +90,9 @@ describe('The repository on PostgreSQL', () => {
       const locker = await server.connect(fresh);
       await locker.query(LOCK);
 
-      const opening = Array.from({ length: 10 }, () => openRepository('', server.url(fresh)));
+      const opening = Array.from({ length: 10 }, () =>
+        openRepository({ postgres: server.url(fresh) }),
+      );
       await untilWaiting(10, fresh);
       await locker.end();
       const repositories = await Promise.all(opening);
@@ -399,7 +401,7 @@ describe('The repository on PostgreSQL', () => {
       { host: 'one,two' },
       { sslnegotiation: 'direct', ssl: false },
     ])('refuses to start with %j', async (invalid) => {
-      await expect(openRepository('', invalid)).rejects.toThrow(StoreOpenError);
+      await expect(openRepository({ postgres: invalid })).rejects.toThrow(StoreOpenError);
     });
 
     it('has the server end a statement after the statement_timeout', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { ClientConfig } from 'pg';
 import { generate } from 'selfsigned';
 import { readDatabase } from '../../src/server/settings/database.settings';
-import { openRepository } from '../../src/plants/persistence/open-repository';
+import { openRepository } from '../../src/plants/persistence/stores';
 import { useFolder } from '../support/folder';
 import { useLog } from '../support/log';
 import { CERTIFICATE, PostgresServer } from '../support/postgres';
@@ -22,14 +22,14 @@ describe('The repository on PostgreSQL, over TLS', () => {
     for (const role of ['clerk', 'localhost']) {
       await server.execute(`CREATE ROLE ${role} LOGIN IN ROLE pg_write_all_data, pg_read_all_data`);
     }
-    await (await openRepository('', server.url())).onApplicationShutdown();
+    await (await openRepository({ postgres: server.url() })).onApplicationShutdown();
   });
   afterAll(() => server.remove());
 
   it('is asked for at the start, once, when the URL of another machine does not speak of it', async () => {
     for (const parameters of ['', '?sslmode=disable']) {
       const url = `postgres://db.invalid/plants${parameters}`;
-      await (await openRepository('', url)).onApplicationShutdown();
+      await (await openRepository({ postgres: url })).onApplicationShutdown();
     }
 
     const warnings = lines.filter((line) => line.startsWith('warn'));
@@ -38,7 +38,7 @@ describe('The repository on PostgreSQL, over TLS', () => {
 
   /** Inserts a plant and says whether that succeeded, and whether the session was encrypted. */
   async function insertBy(where: string | ClientConfig) {
-    const repository = await openRepository('', where);
+    const repository = await openRepository({ postgres: where });
     const insertion = await repository
       .insert({ id: BigInt(Date.now()), name: 'Fern' })
       .catch(() => undefined);
@@ -104,7 +104,7 @@ describe('The repository on PostgreSQL, over TLS', () => {
     await server.admit('hostssl all keeper 127.0.0.1/32 scram-sha-256 clientcert=verify-ca');
     await server.execute(`CREATE ROLE keeper LOGIN PASSWORD 'old' IN ROLE clerk`);
     const database = readDatabase({ DATABASE_URL_FILE: inFolder('url') });
-    const repository = await openRepository('', 'postgres' in database ? database.postgres : '');
+    const repository = await openRepository(database);
     expect(await repository.insert({ id: 1n, name: 'Fern' })).toBe('created');
 
     const { cert, private: key } = await generate([{ name: 'commonName', value: 'localhost' }], {

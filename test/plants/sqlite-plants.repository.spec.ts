@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { UnavailableError } from '../../src/plants';
 import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
-import { openRepository } from '../../src/plants/persistence/open-repository';
+import { openRepository } from '../../src/plants/persistence/stores';
 import { SqliteThread } from '../../src/plants/persistence/sqlite/sqlite.thread';
 import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
 import { describeRepository, describeShortPages, type StoreUnderTest } from './repository.contract';
@@ -16,8 +16,8 @@ import { until } from '../support/until';
 
 async function openStore(): Promise<StoreUnderTest> {
   const store = new SqliteStore();
-  const repository = await openRepository(store.file);
-  const second = await openRepository(store.file);
+  const repository = await openRepository({ sqlite: store.file });
+  const second = await openRepository({ sqlite: store.file });
   const close = async () => {
     for (const each of [repository, second]) await each.onApplicationShutdown();
     store.remove();
@@ -36,7 +36,7 @@ describe('The repository on SQLite', () => {
   beforeEach(async () => {
     folder = makeFolder();
     file = join(folder, 'deep', 'er', 'plants ?#%.db');
-    repository = await openRepository(file);
+    repository = await openRepository({ sqlite: file });
   });
   afterEach(async () => {
     await repository.onApplicationShutdown();
@@ -45,7 +45,7 @@ describe('The repository on SQLite', () => {
 
   /** Creates a file. */
   async function createStore(path: string): Promise<string> {
-    await (await openRepository(path)).onApplicationShutdown();
+    await (await openRepository({ sqlite: path })).onApplicationShutdown();
     return path;
   }
 
@@ -203,7 +203,7 @@ describe('The repository on SQLite', () => {
   it('is one store with the file that a symbolic link leads to, and with its log', async () => {
     const link = join(folder, 'link.db');
     fs.symlinkSync(file, link);
-    const second = await openRepository(link);
+    const second = await openRepository({ sqlite: link });
     const insertBySecond = (id: bigint) => second.insert({ id, name: 'Moss' });
 
     expect([await insert(1n), await insertBySecond(1n)]).toEqual(['created', 'taken']);
@@ -233,13 +233,13 @@ describe('The repository on SQLite', () => {
     fs.rmSync(file);
     fs.writeFileSync(`${file}-wal`, log);
 
-    await expect(openRepository(file)).rejects.toThrow(
+    await expect(openRepository({ sqlite: file })).rejects.toThrow(
       /the file is missing, but its write-ahead log .*-wal has content/,
     );
 
     expect(fs.readFileSync(`${file}-wal`).equals(log)).toBe(true);
     fs.rmSync(`${file}-wal`);
-    repository = await openRepository(file);
+    repository = await openRepository({ sqlite: file });
   });
 
   it('accepts plants if another process has shrunk the database', async () => {
@@ -296,7 +296,7 @@ describe('The repository on SQLite', () => {
       await repository.onApplicationShutdown();
       damage(rootPage());
 
-      await expect(openRepository(file)).rejects.toThrow(advice);
+      await expect(openRepository({ sqlite: file })).rejects.toThrow(advice);
     });
   });
 
@@ -307,7 +307,7 @@ describe('The repository on SQLite', () => {
     ['postgres://plants:secret@db.example.org/plants', 'be the path of a file'],
     ['package.json/plants.db', 'not name a file below'],
   ])('refuses the path %j, says why, and does not repeat it', async (path, why) => {
-    const opening = openRepository(path);
+    const opening = openRepository({ sqlite: path });
 
     await expect(opening).rejects.toThrow(StoreOpenError);
     await expect(opening).rejects.toThrow(`PlantsModule: "sqlite" must ${why}`);
@@ -336,7 +336,7 @@ describe('The repository on SQLite', () => {
     const path = join(folder, 'other');
     await make(path);
 
-    const opening = openRepository(path);
+    const opening = openRepository({ sqlite: path });
 
     await expect(opening).rejects.toThrow(StoreOpenError);
     await expect(opening).rejects.toThrow(

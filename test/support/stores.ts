@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Client } from 'pg';
 import type { Plant } from '../../src/plants';
-import { openRepository } from '../../src/plants/persistence/open-repository';
+import { openRepository } from '../../src/plants/persistence/stores';
 import type { StoreUnderTest } from '../plants/repository.contract';
 import { makeFolder, removeFolder } from './folder';
 import { PostgresServer, readPostgresPlants } from './postgres';
@@ -56,8 +56,8 @@ export const stores: [string, () => TestStore | Promise<TestStore>][] = [
 
 /** @param secondUrl where the second repository enters the same store */
 export async function openPostgresStore(url: string, secondUrl = url): Promise<StoreUnderTest> {
-  const repository = await openRepository('', url);
-  const second = await openRepository('', secondUrl);
+  const repository = await openRepository({ postgres: url });
+  const second = await openRepository({ postgres: secondUrl });
   const other = new Client(url);
   await other.connect();
   return {

@@ -17,11 +17,11 @@ export class ErrorDto {
     type: 'integer',
     format: 'int32',
     description: 'Numeric error value',
-    example: 40003,
+    example: errorCatalogue.idTaken.error,
   })
   readonly error!: number;
 
-  @ApiProperty({ description: 'Error text', example: 'A plant with this id exists already.' })
+  @ApiProperty({ description: 'Error text', example: errorCatalogue.idTaken.meaning })
   readonly message!: string;
 }
 

@@ -5,14 +5,15 @@ import {
 } from '../../plants/auth/auth.options';
 import { describeFault, OperatorError, OptionError } from '../../plants/errors/operator.error';
 import { isProduction } from '../../plants/plants.options';
-import { type DatabaseSettings, databaseVariable, readDatabase } from './database.settings';
+import type { StoreLocation } from '../../plants/persistence/stores';
+import { databaseVariable, readDatabase } from './database.settings';
 import type { TlsFiles } from '../edge/tls';
 import { hasShortToken } from './variable-parsers';
 import { AUTH, findMisspelled, OTHERS, readVariables, SETTINGS, type Values } from './variables';
 
 /** The settings of the standalone service. */
 export interface Settings extends Values<typeof SETTINGS> {
-  readonly database: DatabaseSettings;
+  readonly database: StoreLocation;
   /** Its tokens are digests. */
   readonly auth: ServiceAuthOptions;
   /** Undefined for HTTP. */
@@ -29,7 +30,7 @@ export interface Settings extends Values<typeof SETTINGS> {
 export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const faults: string[] = [];
   const settings = readVariables(SETTINGS, environment, faults);
-  let database: DatabaseSettings | undefined;
+  let database: StoreLocation | undefined;
   try {
     database = readDatabase(environment);
   } catch (error) {

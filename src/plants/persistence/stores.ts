@@ -1,0 +1,74 @@
+import { Logger } from '@nestjs/common';
+import type { PostgresOptions } from '../plants.options';
+import { CommittingPlantsRepository } from './committing-plants.repository';
+import type * as postgresDriver from './postgres/postgres.driver';
+import { findUrlFault } from './postgres/postgres.url';
+import { SqliteDriver } from './sqlite/sqlite.driver';
+import { describeUnusablePath } from './sqlite/sqlite.settings';
+import type { StoreDriver } from './store-driver';
+import type { StoreHealth } from './store-health';
+
+/** Where plants are stored: the file of a SQLite database, or a PostgreSQL database. */
+export type StoreLocation =
+  { readonly sqlite: string } | { readonly postgres: string | PostgresOptions };
+
+/** A kind of store, as the settings, the commands and the module use it. */
+interface StoreKind<Where> {
+  /** The form of its URLs in `DATABASE_URL`, for messages. */
+  readonly form: string;
+  readonly schemes: readonly string[];
+  /** What is wrong with such a URL, as a clause after the name of a setting; undefined if nothing is. */
+  readonly findFault: (url: string) => string | undefined;
+  /** What a URL says about where the store is. */
+  readonly locate: (url: string) => StoreLocation;
+  /** @throws StoreOpenError when the location cannot be used */
+  readonly createDriver: (where: Where, health: StoreHealth) => StoreDriver;
+}
+
+const sqlite: StoreKind<string> = {
+  form: 'sqlite:PATH',
+  schemes: ['sqlite'],
+  findFault: (url) =>
+    describeUnusablePath(url.slice('sqlite:'.length)) ??
+    (url.includes('?') ? 'must not have parameters after sqlite:PATH' : undefined),
+  locate: (url) => ({ sqlite: url.slice('sqlite:'.length) }),
+  createDriver: (path, health) => new SqliteDriver(path, health),
+};
+
+const postgres: StoreKind<string | PostgresOptions> = {
+  form: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
+  schemes: ['postgres', 'postgresql'],
+  findFault: findUrlFault,
+  locate: (url) => ({ postgres: url }),
+  createDriver: (where, health) => new (loadPostgres().PostgresDriver)(where, health),
+};
+
+/** Every kind of store, by the name of its option. */
+export const STORES = { sqlite, postgres };
+
+/**
+ * Opens a store. If a PostgreSQL database cannot be used, the repository is not ready, and keeps trying.
+ *
+ * @throws StoreOpenError when the file or the settings cannot be used
+ * @throws Error when the driver of PostgreSQL is not installed
+ */
+export async function openRepository(location: StoreLocation): Promise<CommittingPlantsRepository> {
+  // Each kind has its own type of location.
+  const [kind, where] = Object.entries(location)[0] as ['sqlite', string];
+  const repository = new CommittingPlantsRepository((health) =>
+    STORES[kind].createDriver(where, health),
+  );
+  new Logger('PlantStore').log(`Plants are stored in ${repository.name}`);
+  await repository.start();
+  return repository;
+}
+
+/** Loads the driver. Hosts that use SQLite need not install it. */
+function loadPostgres(): typeof postgresDriver {
+  try {
+    return require('./postgres/postgres.driver') as typeof postgresDriver;
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw cause;
+    throw new Error('The PostgreSQL driver is not installed. Run: npm install pg', { cause });
+  }
+}
