@@ -1,4 +1,4 @@
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, execFileSync } from 'node:child_process';
 import { chmodSync, globSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,11 +12,17 @@ const MEMORY = '/dev/shm';
 const ROOM = 2 ** 31;
 
 /**
- * Gives a run a temporary folder of its own, before its first test (Jest's `globalSetup`). All that
+ * Builds what is outdated, and gives a run a temporary folder of its own, before its first test (Jest's `globalSetup`). All that
  * the run puts into the temporary folder of the system goes there. At the end of the process, be it
  * by a signal, the folder is removed and processes that the tests have left running end.
  */
-export default function makeRunFolder(): void {
+export default function prepareRun(): void {
+  // Some tests run what is built: the service as a process, and the thread of SQLite.
+  const tool = join(__dirname, '../../tools/if-stale.mjs');
+  execFileSync(process.execPath, [tool, 'build'], {
+    cwd: join(__dirname, '../..'),
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   const [folder, memory] = [tmpdir(), hasRoom(MEMORY) ? MEMORY : tmpdir()].map((parent) => {
     const made = mkdtempSync(join(parent, 'plant-store-run-'));
     // PostgreSQL, which does not run as root, has its data in it.
