@@ -1,4 +1,5 @@
 import type { ClientConfig } from 'pg';
+import { describeVersion } from '../plants/persistence/migrations';
 import { PostgresSessions } from '../plants/persistence/postgres/postgres.sessions';
 
 /**
@@ -14,7 +15,10 @@ export async function describePostgres(where: string | ClientConfig): Promise<st
     await sessions.open();
     const { name, schema } = sessions;
     if (!schema?.hasTable) return `${name}, which has no table plants: the service will create it`;
-    return `${name}, the store ${schema.identity ?? 'without an identity'}`;
+    const { identity, version } = schema;
+    return identity === undefined || version === undefined
+      ? `${name}, a table plants that was prepared by hand`
+      : `${name}, the store ${identity}, ${describeVersion(version)}`;
   } finally {
     await sessions.close();
   }

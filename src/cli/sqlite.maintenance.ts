@@ -5,10 +5,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { OperatorError } from '../plants/errors/operator.error';
-import { SCHEMA_VERSION } from '../plants/persistence/schema-version';
+import { describeVersion } from '../plants/persistence/migrations';
 import { isBusy } from '../plants/persistence/sqlite/sqlite.errors';
 import { assertUsableFile } from '../plants/persistence/sqlite/sqlite.files';
-import { hasSchema, readIdentity } from '../plants/persistence/sqlite/sqlite.schema';
+import { findVersion, readIdentity } from '../plants/persistence/sqlite/sqlite.schema';
 
 /**
  * What is at a path, and what the service will do with it.
@@ -17,8 +17,10 @@ import { hasSchema, readIdentity } from '../plants/persistence/sqlite/sqlite.sch
  */
 export function describeSqlite(file: string): string {
   if (!existsSync(file)) return `SQLite file ${file}, which the service will create`;
-  if (isStore(file)) return `SQLite file ${file}, schema version ${SCHEMA_VERSION}`;
-  return `SQLite file ${file}, in which the service will make its tables`;
+  const version = versionOf(file);
+  return version === 0
+    ? `SQLite file ${file}, in which the service will create its tables`
+    : `SQLite file ${file}, ${describeVersion(version)}`;
 }
 
 /**
@@ -39,7 +41,7 @@ export function copySqlite(from: string, to: string, signal: AbortSignal): Promi
  */
 export async function checkSqlite(file: string, signal: AbortSignal, name = file): Promise<void> {
   try {
-    if (!isStore(file)) throw new Error('it has no table plants');
+    if (versionOf(file) === 0) throw new Error('it has no table plants');
   } catch (cause) {
     throw new OperatorError(`${name} is not a store: ${(cause as Error).message}.`, { cause });
   }
@@ -47,17 +49,17 @@ export async function checkSqlite(file: string, signal: AbortSignal, name = file
 }
 
 /**
- * Whether a file is a store; not if none was made of it yet.
+ * The schema version of a file; 0 if it is not a store yet.
  *
  * @throws Error when the service could not use it
  */
-function isStore(file: string): boolean {
+function versionOf(file: string): number {
   assertUsableFile(file);
   const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
   try {
-    if (!hasSchema(database)) return false;
-    readIdentity(database);
-    return true;
+    const version = findVersion(database);
+    if (version > 0) readIdentity(database);
+    return version;
   } finally {
     database.close();
   }

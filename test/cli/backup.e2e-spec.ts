@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { expectKept, Load } from '../support/load';
 import { CommandProcess, plantStore } from '../support/plant-store';
 import type { Run } from '../support/run';
@@ -98,7 +99,7 @@ describe('backup and restore', () => {
     expect(readdirSync(inFolder('data')).filter((name) => /part|before/.test(name))).toEqual([]);
   });
 
-  const notOurs = 'is not one that this program makes';
+  const notOurs = `is not as schema version ${MIGRATIONS.length} has it`;
   it.each([
     [
       'a trigger',

@@ -1,4 +1,5 @@
 import { basename } from 'node:path';
+import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { TOKEN } from '../support/application';
 import { plantStore, PROGRAM } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
@@ -22,7 +23,7 @@ describe('check', () => {
     const issuer = 'The keys of http://127.0.0.1:9 are not available: ';
     expect(outcome.stdout.trim().split('\n')).toEqual([
       'ok      settings: all variables are valid',
-      `ok      store: SQLite file ${home.file}, schema version 3`,
+      `ok      store: SQLite file ${home.file}, schema version ${MIGRATIONS.length}`,
       'ok      tokens: 1 in AUTH_TOKENS',
       expect.stringMatching(`^FAILED  issuer: ${issuer}`) as string,
     ]);
@@ -41,7 +42,9 @@ describe('check', () => {
     expect(empty.stdout).toContain('which has no table plants: the service will create it');
     expect(tables).toEqual([]);
     expect([made.code, made.stderr]).toEqual([0, expect.stringMatching(/ {2}pg_amcheck .*\n$/)]);
-    expect(made.stdout).toMatch(/^ok {6}store: PostgreSQL at .*, the store [-0-9a-f]{36}$/m);
+    expect(made.stdout).toMatch(
+      /^ok {6}store: PostgreSQL at .*, the store [-0-9a-f]{36}, schema version \d+$/m,
+    );
   });
 });
 

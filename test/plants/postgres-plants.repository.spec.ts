@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { Client, type ClientConfig } from 'pg';
 import { UnavailableError } from '../../src/plants';
 import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
+import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { openRepository } from '../../src/plants/persistence/stores';
 import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
 import { useLog } from '../support/log';
@@ -17,7 +18,7 @@ const LOCK = "SELECT pg_advisory_lock(x'706c616e7473'::bigint)";
 /** A store of another program, which has no identity. */
 const storeOf = (version: number) => `
   ${TABLE};
-  CREATE TABLE plants_migrations (version integer PRIMARY KEY);
+  CREATE TABLE plants_migrations (version integer PRIMARY KEY, identity uuid);
   INSERT INTO plants_migrations VALUES (${version})`;
 
 /** Those of the repositories. */
@@ -135,7 +136,7 @@ describe('The repository on PostgreSQL', () => {
       ['has other columns', 'CREATE TABLE plants (id bigint)', ['plants'], 'must have the columns'],
       [
         'is missing beside its record',
-        `${storeOf(3)}; DROP TABLE plants`,
+        `${storeOf(MIGRATIONS.length)}; DROP TABLE plants`,
         ['plants_migrations'],
         'the store has lost its table plants',
       ],
@@ -143,7 +144,7 @@ describe('The repository on PostgreSQL', () => {
         'has another version',
         storeOf(1000),
         ['plants', 'plants_migrations'],
-        'the database has schema version 1000, but this program uses version 3',
+        `the database has schema version 1000, and this service knows versions up to ${MIGRATIONS.length}`,
       ],
     ])(
       'is not ready while the table %s, and changes nothing',

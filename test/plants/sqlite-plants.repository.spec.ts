@@ -327,7 +327,7 @@ describe('The repository on SQLite', () => {
     ],
     [
       'a database of another program with a table of the same name',
-      'the database has schema version 0, but this program uses version 3: run the program that has made it',
+      'its table plants is not as schema version 0 has it',
       (path) => {
         execute(path, 'CREATE TABLE plants (anything)');
       },

@@ -7,16 +7,24 @@ import { TestProcess } from './test-process';
 /** The built program. */
 export const PROGRAM = join(__dirname, '../../dist/cli/plant-store.js');
 
+interface ProgramOptions {
+  /** The working directory. */
+  readonly cwd?: string;
+  /** A program that runs the command, with its arguments. */
+  readonly wrapper?: readonly string[];
+  /** The built program, unless it is another build. */
+  readonly program?: string;
+}
+
 /** The built `plant-store` as a process. */
 export class ProgramProcess extends TestProcess {
-  /** @param options with `wrapper`, a program that runs the command, and its arguments */
   constructor(
     args: readonly string[],
     environment: NodeJS.ProcessEnv = {},
-    { cwd, wrapper = [] }: { cwd?: string; wrapper?: readonly string[] } = {},
+    { cwd, wrapper = [], program = PROGRAM }: ProgramOptions = {},
   ) {
     const env = { ...programEnvironment(), ...environment };
-    super([...wrapper, process.execPath, PROGRAM, ...args], { cwd, env });
+    super([...wrapper, process.execPath, program, ...args], { cwd, env });
   }
 }
 
@@ -34,7 +42,7 @@ export class CommandProcess extends ProgramProcess {
 export async function plantStore(
   args: readonly string[],
   environment: NodeJS.ProcessEnv = {},
-  { input = '', ...options }: { cwd?: string; wrapper?: string[]; input?: string | Buffer } = {},
+  { input = '', ...options }: ProgramOptions & { input?: string | Buffer } = {},
 ): Promise<Run> {
   const command = new CommandProcess(args, environment, options);
   command.child.stdin?.end(input);

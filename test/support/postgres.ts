@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Client } from 'pg';
-import type { Plant } from '../../src/plants';
+import { type Plant, PLANT_COLUMNS, plantFromRow, type PlantRow } from '../../src/plants/plant';
 import { makeFolder, removeFolder } from './folder';
 import { freePort } from './free-port';
 import { memoryFolder } from './run-folder';
@@ -88,8 +88,12 @@ export class PostgresServer {
     return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
   }
 
-  /** Starts the server and waits until it takes connections. */
-  async start(): Promise<void> {
+  /**
+   * Starts the server and waits until it takes connections.
+   *
+   * @param wrapper a program that runs the server, with its arguments
+   */
+  async start(wrapper: readonly string[] = []): Promise<void> {
     const settings = {
       listen_addresses: '127.0.0.1',
       unix_socket_directories: '',
@@ -98,7 +102,15 @@ export class PostgresServer {
       ...this.settings,
     };
     const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    const command = [programPath('postgres'), '-D', this.data, '-p', String(this.port), ...options];
+    const command = [
+      ...wrapper,
+      programPath('postgres'),
+      '-D',
+      this.data,
+      '-p',
+      String(this.port),
+      ...options,
+    ];
     this.process = new TestProcess(command, { ...USER, cwd: this.data, env: ENVIRONMENT });
     await this.process.says(/is ready to accept/, 'stderr');
   }
@@ -170,10 +182,10 @@ export class PostgresServer {
 }
 
 export async function readPostgresPlants(database: Client): Promise<Plant[]> {
-  const { rows } = await database.query<{ id: string; name: string; tag: string | null }>(
-    'SELECT id, name, tag FROM plants ORDER BY id',
+  const { rows } = await database.query<PlantRow>(
+    `SELECT ${PLANT_COLUMNS.join(', ')} FROM plants ORDER BY id`,
   );
-  return rows.map(({ id, name, tag }) => ({ id: BigInt(id), name, ...(tag !== null && { tag }) }));
+  return rows.map(plantFromRow);
 }
 
 /**

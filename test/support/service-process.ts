@@ -13,9 +13,15 @@ export class ServiceProcess extends ProgramProcess {
   /**
    * @param folder the working directory
    * @param wrapper a program, with its arguments, that runs the service
+   * @param program the built program, unless it is another build
    */
-  constructor(folder: string, environment: NodeJS.ProcessEnv = {}, wrapper: string[] = []) {
-    super(['serve'], { PORT: '0', ...environment }, { cwd: folder, wrapper });
+  constructor(
+    folder: string,
+    environment: NodeJS.ProcessEnv = {},
+    wrapper: string[] = [],
+    program?: string,
+  ) {
+    super(['serve'], { PORT: '0', ...environment }, { cwd: folder, wrapper, program });
   }
 
   /** Where it listens, once it does. */
@@ -68,15 +74,19 @@ class ServiceHome {
   }
 
   /** Starts a service with {@link TOKEN}, and waits until it listens. */
-  async start(environment?: NodeJS.ProcessEnv, wrapper?: string[]): Promise<ServiceProcess> {
-    const service = this.begin({ AUTH_TOKENS: TOKEN, ...environment }, wrapper);
+  async start(
+    environment?: NodeJS.ProcessEnv,
+    wrapper?: string[],
+    program?: string,
+  ): Promise<ServiceProcess> {
+    const service = this.begin({ AUTH_TOKENS: TOKEN, ...environment }, wrapper, program);
     await service.url();
     return service;
   }
 
   /** Starts a service without a token, and does not wait for it. */
-  begin(environment?: NodeJS.ProcessEnv, wrapper?: string[]): ServiceProcess {
-    const service = new ServiceProcess(this.folder, environment, wrapper);
+  begin(environment?: NodeJS.ProcessEnv, wrapper?: string[], program?: string): ServiceProcess {
+    const service = new ServiceProcess(this.folder, environment, wrapper, program);
     this.services.push(service);
     return service;
   }

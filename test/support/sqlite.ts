@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite';
-import type { Plant } from '../../src/plants';
+import { type Plant, PLANT_COLUMNS, plantFromRow, type PlantRow } from '../../src/plants/plant';
 
 /**
  * How long a connection waits for a lock, in milliseconds: a command that opens a file holds it alone
@@ -21,8 +21,8 @@ export function query(
 
 /** All plants of a SQLite file, in id order. */
 export function readPlants(file: string): Plant[] {
-  const rows = query(file, 'SELECT id, name, tag FROM plants ORDER BY id', true);
-  return rows.map(({ id, name, tag }) => ({ id, name, ...(tag === null ? {} : { tag }) }) as Plant);
+  const rows = query(file, `SELECT ${PLANT_COLUMNS.join(', ')} FROM plants ORDER BY id`, true);
+  return rows.map((row) => plantFromRow(row as unknown as PlantRow));
 }
 
 /** Runs a statement on a SQLite file, on a connection of its own. */

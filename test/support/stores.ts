@@ -5,7 +5,7 @@ import { openRepository } from '../../src/plants/persistence/stores';
 import type { StoreUnderTest } from '../plants/repository.contract';
 import { makeFolder, removeFolder } from './folder';
 import { PostgresServer, readPostgresPlants } from './postgres';
-import { execute, readPlants } from './sqlite';
+import { execute, query, readPlants } from './sqlite';
 
 /** A real database for the application, and a way to read it without the application. */
 export interface TestStore {
@@ -13,6 +13,8 @@ export interface TestStore {
   readonly url: string;
   plants(): Plant[] | Promise<Plant[]>;
   removePlants(): void | Promise<void>;
+  /** The rows that a statement gives, on a connection of its own. */
+  query(statement: string): Promise<Record<string, unknown>[]>;
   /** Removes the database for good. */
   remove(): void | Promise<void>;
 }
@@ -31,6 +33,10 @@ export class SqliteStore implements TestStore {
     execute(this.file, 'DELETE FROM plants');
   }
 
+  query(statement: string): Promise<Record<string, unknown>[]> {
+    return Promise.resolve(query(this.file, statement));
+  }
+
   remove(): void {
     removeFolder(this.folder);
   }
@@ -44,6 +50,7 @@ async function startPostgres(): Promise<TestStore> {
     removePlants: async () => {
       await server.execute('TRUNCATE plants');
     },
+    query: (statement) => server.execute(statement),
     remove: () => server.remove(),
   };
 }

@@ -77,7 +77,7 @@ const ADVICE: Partial<Record<string, string>> = {
   '3D000': 'Create the database, or correct its name.',
   '42501':
     'Grant the user SELECT and INSERT on plants. If the service is to create that table, grant CREATE on the schema too.',
-  '42703': `The table plants must have the columns of this statement: ${TABLE}`,
+  '42703': `The table plants must have the columns that these statements make: ${TABLE}`,
   '42P01': `Run: ${TABLE}`,
   '53100': 'Free disk space on the database server.',
   '53300': 'Raise max_connections of the server, or run fewer instances.',

@@ -1,23 +1,26 @@
 import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
 import { PLANT_COLUMNS } from '../../plant';
-import { assertSchemaVersion, SCHEMA_VERSION } from '../schema-version';
+import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
 
 const logger = new Logger('PlantStore');
 
-/** Makes the table. */
-export const TABLE =
-  'CREATE TABLE IF NOT EXISTS plants (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)';
+/** The statements that make the table, for an operator who prepares it. */
+export const TABLE = migrationsAfter(0, 'postgres').join('; ');
 
-/** Each statement must see what others committed while this one waited for the advisory lock. */
-const CREATE_STORE = `
+/**
+ * Begins a transaction that one instance at a time is in. Each statement of it must see what others
+ * committed while this one waited for the lock.
+ */
+const BEGIN_ALONE = `
   BEGIN ISOLATION LEVEL READ COMMITTED;
   SELECT pg_advisory_xact_lock(x'706c616e7473'::bigint); -- "plants" in ASCII
-  ${TABLE};
-  CREATE TABLE IF NOT EXISTS plants_migrations (version integer PRIMARY KEY, identity uuid);
-  INSERT INTO plants_migrations (version, identity) SELECT ${SCHEMA_VERSION}, gen_random_uuid()
-    WHERE NOT EXISTS (SELECT FROM plants_migrations);
-  COMMIT`;
+  CREATE TABLE IF NOT EXISTS plants_migrations (version integer PRIMARY KEY, identity uuid)`;
+
+/** Records a version. The first row has the identity of the store. */
+const RECORD_VERSION = `
+  INSERT INTO plants_migrations (version, identity)
+  SELECT $1::integer, CASE WHEN NOT EXISTS (SELECT FROM plants_migrations) THEN gen_random_uuid() END`;
 
 const COLUMNS = `
   SELECT relname || '.' || attname || ' ' || atttypid::regtype AS column
@@ -25,10 +28,9 @@ const COLUMNS = `
   WHERE relname IN ('plants', 'plants_migrations') AND pg_table_is_visible(attrelid)
     AND NOT attisdropped`;
 
-/** By way of JSON, since a store of another version may have no column for the identity. */
 const VERSION = `
-  SELECT coalesce(max(version), 0)::text AS version, max(to_json(migration) ->> 'identity') AS identity
-  FROM plants_migrations AS migration`;
+  SELECT coalesce(max(version), 0)::text AS version, max(identity::text) AS identity
+  FROM plants_migrations`;
 
 /**
  * Why plants of this session could be refused or lost (a role, a database and the URL have settings too),
@@ -62,6 +64,8 @@ const SHARE_MIGRATIONS = `
 /** What a database has of a store. */
 export interface Schema {
   readonly hasTable: boolean;
+  /** How many migrations made it; undefined for a table that the operator has prepared. */
+  readonly version?: number | undefined;
   /** A table of the operator may have no column for them. */
   readonly hasKeys: boolean;
   /** Undefined for a table that the operator has prepared. */
@@ -102,12 +106,13 @@ function assertSameStore(store: Schema, found: Schema): void {
 }
 
 /**
- * Creates a store unless there is one. Any number of instances may do so at once. A table `plants` without
- * a table `plants_migrations` was prepared by the operator (partitioned, distributed) and is not changed.
+ * Creates a store unless there is one, or upgrades one of an older version. Any number of instances may do
+ * so at once. A table `plants` that the operator has prepared (partitioned, distributed) is not changed:
+ * there is no table `plants_migrations`, or the database is a cluster.
  *
- * @throws Error when a table that it makes would be on one node of a cluster alone
+ * @throws Error saying what to run, when the operator has to create or upgrade the table
  */
-async function create(client: ClientBase, { hasTable }: Schema, isCitus: boolean): Promise<Schema> {
+async function create(client: ClientBase, found: Schema, isCitus: boolean): Promise<Schema> {
   const [cluster] = isCitus
     ? await query<{ workers: string; is_shared: string | null }>(client, CLUSTER)
     : [];
@@ -116,7 +121,14 @@ async function create(client: ClientBase, { hasTable }: Schema, isCitus: boolean
       `this is a Citus cluster, and its table plants is not distributed. Run on the coordinator: ${TABLE}; SELECT create_distributed_table('plants', 'id', shard_count => ${cluster.workers})`,
     );
   }
-  if (!hasTable) await client.query(CREATE_STORE);
+  const { version = MIGRATIONS.length } = found;
+  const isOutdated = version < MIGRATIONS.length;
+  if (cluster && isOutdated) {
+    throw new Error(
+      `the table plants has schema version ${version}, and this service needs version ${MIGRATIONS.length}. The table is distributed, so the service does not change it. Run on the coordinator: ${migrationsAfter(version, 'postgres').join('; ')}; INSERT INTO plants_migrations (version) VALUES (${MIGRATIONS.length})`,
+    );
+  }
+  if (!found.hasTable || isOutdated) await migrate(client);
   if (cluster) await client.query(SHARE_MIGRATIONS);
   const store = await readSchema(client);
   if (!store.hasKeys) {
@@ -127,7 +139,23 @@ async function create(client: ClientBase, { hasTable }: Schema, isCitus: boolean
   return store;
 }
 
-/** @throws Error when the database has a part of a store, or one of another program */
+/** Applies the migrations that the store lacks, in one transaction. */
+async function migrate(client: ClientBase): Promise<void> {
+  await client.query(BEGIN_ALONE);
+  const [found] = await query<{ version: string }>(client, VERSION);
+  const version = Number(found?.version);
+  assertKnownVersion(version);
+  for (const [at, statement] of migrationsAfter(version, 'postgres').entries()) {
+    await client.query(statement);
+    await client.query(RECORD_VERSION, [version + at + 1]);
+  }
+  await client.query('COMMIT');
+  if (version > 0 && version < MIGRATIONS.length) {
+    logger.log(`Upgraded the store from schema version ${version} to ${MIGRATIONS.length}.`);
+  }
+}
+
+/** @throws Error when the database has a part of a store, or one of a newer service */
 async function readSchema(client: ClientBase): Promise<Schema> {
   const columns = await query<{ column: string }>(client, COLUMNS);
   const has = (start: string): boolean => columns.some(({ column }) => column.startsWith(start));
@@ -139,12 +167,16 @@ async function readSchema(client: ClientBase): Promise<Schema> {
   const [found] = hasMigrations
     ? await query<{ version: string; identity: string | null }>(client, VERSION)
     : [];
-  if (found) assertSchemaVersion(Number(found.version));
+  const version = found && Number(found.version);
+  if (version !== undefined) assertKnownVersion(version);
   const hasKeys = has('plants.idempotency_key bytea');
-  await client.query(
-    `SELECT ${[...PLANT_COLUMNS, ...(hasKeys ? ['idempotency_key'] : [])].join(', ')} FROM plants LIMIT 0`,
-  );
-  return { hasTable: true, hasKeys, identity: found?.identity ?? undefined };
+  // An older version is upgraded before its columns are read.
+  if (version === undefined || version === MIGRATIONS.length) {
+    await client.query(
+      `SELECT ${[...PLANT_COLUMNS, ...(hasKeys ? ['idempotency_key'] : [])].join(', ')} FROM plants LIMIT 0`,
+    );
+  }
+  return { hasTable: true, hasKeys, version, identity: found?.identity ?? undefined };
 }
 
 async function query<Row extends object>(client: ClientBase, text: string): Promise<Row[]> {

@@ -5,7 +5,7 @@ import { useFolder } from '../../../../test/support/folder';
 import { run } from '../../../../test/support/run';
 import { query } from '../../../../test/support/sqlite';
 import { closeAndKeepLog, emptyLog, makeLogDurable, openLogKeeper } from './sqlite.recovery';
-import { createSchema } from './sqlite.schema';
+import { migrate } from './sqlite.schema';
 
 /** Prints 1 for a log that another process cannot empty, and fails when that gets no exclusive use of the file. */
 const OTHER_PROCESS = `
@@ -23,7 +23,7 @@ describe('the recovery from a failure', () => {
   beforeEach(() => {
     database = new DatabaseSync(file, { timeout: 1000 });
     database.exec('PRAGMA journal_mode = WAL');
-    createSchema(database);
+    migrate(database);
     database.exec("INSERT INTO plants (id, name) VALUES (1, 'Fern')");
     other = new DatabaseSync(file, { timeout: 0 });
   });

@@ -1,52 +1,61 @@
-import type { DatabaseSync } from 'node:sqlite';
-import { assertSchemaVersion, SCHEMA_VERSION } from '../schema-version';
+import { DatabaseSync } from 'node:sqlite';
+import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
 
-/** The tables of a store, by name. */
-const TABLES: Readonly<Record<string, string>> = {
-  /**
-   * `INTEGER PRIMARY KEY` is SQLite's bigint: 64 bits, and the row's own key instead of a second index.
-   * `STRICT` refuses a value of another type, which plain SQLite would convert.
-   */
-  plants:
-    'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT, idempotency_key BLOB) STRICT',
-  /** Has one row: the identity by which a running service recognises its store. */
-  plants_store: 'CREATE TABLE plants_store (identity TEXT NOT NULL) STRICT',
-};
+/** Has one row: the identity by which a running service recognises its store. */
+const IDENTITY_TABLE = 'CREATE TABLE plants_store (identity TEXT NOT NULL) STRICT';
 
 /** What has the name of one of the tables, and the triggers on them. Indexes belong to the operator. */
 const FIND_SCHEMA = `
   SELECT type, name, sql FROM sqlite_schema
   WHERE tbl_name COLLATE NOCASE IN ('plants', 'plants_store') AND type <> 'index'`;
 
-/** Makes the tables in a database without them, in one transaction that locks out other processes. */
-export function createSchema(database: DatabaseSync): void {
+/**
+ * Creates the tables in a database without them, or upgrades those of an older version, in one transaction
+ * that locks out other processes.
+ */
+export function migrate(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE');
-  if (!hasSchema(database)) {
-    database.exec(Object.values(TABLES).join(';'));
-    database.exec(`INSERT INTO plants_store VALUES (lower(hex(randomblob(16))));
-      PRAGMA user_version = ${SCHEMA_VERSION}`);
-  }
+  applyMigrations(database, findVersion(database));
   database.exec('COMMIT');
 }
 
+function applyMigrations(database: DatabaseSync, version: number, end = MIGRATIONS.length): void {
+  const statements = migrationsAfter(version, 'sqlite').slice(0, end - version);
+  if (version === 0) {
+    statements.push(IDENTITY_TABLE, 'INSERT INTO plants_store VALUES (lower(hex(randomblob(16))))');
+  }
+  database.exec([...statements, `PRAGMA user_version = ${end}`].join(';'));
+}
+
 /**
- * Whether a database has the tables of a store. One without a version and without them has none yet.
+ * Finds the version of the tables of a store; 0 if it has none yet.
  *
- * @throws Error when they are not exactly as {@link createSchema} makes them
+ * @throws Error when they are not exactly as the migrations make them, or a newer service made them
  */
-export function hasSchema(database: DatabaseSync): boolean {
+export function findVersion(database: DatabaseSync): number {
   const version = readSchemaVersion(database);
+  assertKnownVersion(version);
   const found = database.prepare(FIND_SCHEMA).all();
-  if (version === 0 && found.length === 0) return false;
-  assertSchemaVersion(version);
-  const foreign = found.find(({ name, sql }) => sql !== TABLES[String(name)]);
+  const expected = version === 0 ? [] : schemaOf(version);
+  const foreign = found.find(
+    ({ name, sql }) => sql !== expected.find((each) => each.name === name)?.sql,
+  );
   if (foreign) {
     const { type, name } = foreign as { type: string; name: string };
-    throw new Error(`its ${type} ${name} is not one that this program makes`);
+    throw new Error(`its ${type} ${name} is not as schema version ${version} has it`);
   }
-  const missing = Object.keys(TABLES).find((table) => !found.some(({ name }) => name === table));
-  if (missing !== undefined) throw new Error(`it has no table ${missing}`);
-  return true;
+  const missing = expected.find((each) => !found.some(({ name }) => name === each.name));
+  if (missing) throw new Error(`it has no table ${String(missing.name)}`);
+  return version;
+}
+
+/** What the migrations make of an empty database. */
+function schemaOf(version: number): Record<string, unknown>[] {
+  const database = new DatabaseSync(':memory:');
+  applyMigrations(database, 0, version);
+  const schema = database.prepare(FIND_SCHEMA).all();
+  database.close();
+  return schema;
 }
 
 export function readSchemaVersion(database: DatabaseSync): number {

@@ -12,7 +12,7 @@ import {
 } from './sqlite.files';
 import { assertOwnFile, assertSameStore, assertWritable } from './sqlite.integrity';
 import { makeLogDurable, openLogKeeper } from './sqlite.recovery';
-import { createSchema, readIdentity } from './sqlite.schema';
+import { migrate, readIdentity } from './sqlite.schema';
 import { prepareStatements, type Statements } from './sqlite.statements';
 import { assertSafeSqlite } from './sqlite.version';
 
@@ -58,7 +58,7 @@ export function openDatabase(path: string, former: FormerStore | undefined): Sto
     assertSafeSqlite(database);
     if (former) assertSameStore(database, former.identity, found);
     useDurableLog(database);
-    if (!former) createSchema(database);
+    if (!former) migrate(database);
     assertWritable(database, former?.lastId);
     makeLogDurable(database, log);
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT}`);

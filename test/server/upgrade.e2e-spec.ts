@@ -1,0 +1,187 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { MIGRATIONS } from '../../src/plants/persistence/migrations';
+import { TOKEN } from '../support/application';
+import { makeNewerBuild } from '../support/newer-build';
+import { plantStore } from '../support/plant-store';
+import { PostgresServer } from '../support/postgres';
+import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { SmallDisk } from '../support/small-disk';
+import { SqliteStore, stores, type TestStore } from '../support/stores';
+import { until } from '../support/until';
+
+const NEWER_VERSION = MIGRATIONS.length + 1;
+const ADD_NOTE = 'ALTER TABLE plants ADD COLUMN note TEXT';
+const FERN = '{"id":1,"name":"Fern"}';
+const KEY = { 'idempotency-key': 'abc' };
+
+/** A migration that does not end, and how to see that it has begun. */
+const HANGING = {
+  sqlite: `${ADD_NOTE}; CREATE TABLE many AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n WHERE x < 0`,
+  postgres: `${ADD_NOTE}; SELECT pg_sleep(3600)`,
+};
+const SLEEPING = "FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+const hasBegun: Record<string, (store: TestStore) => Promise<boolean>> = {
+  SQLite: (store) => Promise.resolve(isLocked((store as SqliteStore).file)),
+  PostgreSQL: async (store) => (await store.query(`SELECT pid ${SLEEPING}`)).length > 0,
+};
+
+/** Whether somebody writes to a SQLite file. */
+function isLocked(file: string): boolean {
+  const database = new DatabaseSync(file, { timeout: 0 });
+  try {
+    database.exec('BEGIN IMMEDIATE; ROLLBACK');
+    return false;
+  } catch {
+    return true;
+  } finally {
+    database.close();
+  }
+}
+
+const home = useServiceHome();
+const newer = () => makeNewerBuild({ sqlite: ADD_NOTE, postgres: ADD_NOTE });
+
+/** Creates a store of the present version with a plant and a key. */
+async function createStore(environment: NodeJS.ProcessEnv): Promise<void> {
+  const service = await home.start(environment);
+  await service.untilReady();
+  expect((await service.post(FERN, KEY)).status).toBe(200);
+  await service.end();
+}
+
+/** Whether a service still knows the plant and its key, and has upgraded the store. */
+async function expectUpgraded(service: ServiceProcess, store: TestStore): Promise<void> {
+  await service.untilReady();
+  expect((await service.post(FERN, KEY)).headers.get('idempotent-replayed')).toBe('true');
+  expect(await store.query('SELECT name, note FROM plants')).toEqual([
+    { name: 'Fern', note: null },
+  ]);
+}
+
+describe.each(stores)('the start of a newer service on a store in %s', (kind, startStore) => {
+  let store: TestStore;
+  let environment: NodeJS.ProcessEnv;
+  beforeEach(async () => {
+    store = await startStore();
+    environment = { DATABASE_URL: store.url };
+    await createStore(environment);
+  });
+  afterEach(() => store.remove());
+
+  it('upgrades the store and keeps plants and keys, and the older service refuses it then', async () => {
+    const service = await home.start(environment, [], newer());
+
+    await expectUpgraded(service, store);
+    await service.end();
+    const older = home.begin({ ...environment, AUTH_TOKENS: TOKEN });
+    const refusal = `schema version ${NEWER_VERSION}, and this service knows versions up to ${MIGRATIONS.length}`;
+    await until(() => (older.stdout + older.stderr).includes(refusal));
+  });
+
+  it('upgrades the store once when two instances start at the same time', async () => {
+    const program = newer();
+
+    const services = await Promise.all([
+      home.start(environment, [], program),
+      home.start(environment, [], program),
+    ]);
+
+    for (const service of services) await expectUpgraded(service, store);
+  });
+
+  it('leaves the store as it was when it is killed in the middle, and the next start upgrades it', async () => {
+    const service = home.begin({ ...environment, AUTH_TOKENS: TOKEN }, [], makeNewerBuild(HANGING));
+    await until(() => hasBegun[kind]?.(store) ?? false);
+
+    await service.end('SIGKILL');
+    // PostgreSQL notices the end of its client when the statement ends.
+    if (kind === 'PostgreSQL') await store.query(`SELECT pg_terminate_backend(pid) ${SLEEPING}`);
+
+    await expectUpgraded(await home.start(environment, [], newer()), store);
+  });
+});
+
+/** A migration that needs more room than there is. */
+const LARGE = {
+  sqlite: `${ADD_NOTE}; CREATE TABLE large AS SELECT zeroblob(8000000)`,
+  postgres: `${ADD_NOTE}; CREATE TABLE large AS SELECT repeat('x', 1000) FROM generate_series(1, 40000)`,
+};
+
+describe('the start of a newer service when the disk is full in the middle', () => {
+  it('leaves a SQLite file as it was, and says why', async () => {
+    const folder = join(home.folder, 'small');
+    mkdirSync(folder);
+    const disk = await SmallDisk.mount(folder, 4 * 2 ** 20);
+    const environment = { DATABASE_URL: `sqlite:${folder}/plants.db`, AUTH_TOKENS: TOKEN };
+    const service = await home.start(environment, disk.wrapper);
+    await service.post(FERN, KEY);
+    await service.end();
+
+    const full = home.begin(environment, disk.wrapper, makeNewerBuild(LARGE));
+
+    expect(await full.ended).toMatchObject({ code: 1 });
+    expect(full.stderr).toContain('database or disk is full');
+    const again = await home.start(environment, disk.wrapper);
+    expect((await again.post(FERN, KEY)).headers.get('idempotent-replayed')).toBe('true');
+    await again.end();
+    await disk.unmount();
+  });
+
+  it('leaves a PostgreSQL database as it was, and says why', async () => {
+    const server = await PostgresServer.start();
+    const environment = { DATABASE_URL: server.url(), AUTH_TOKENS: TOKEN };
+    await createStore(environment);
+    await server.stop();
+    // As on a full disk, no file grows beyond the size of a segment of the write-ahead log.
+    await server.start(['prlimit', `--fsize=${2 ** 24}`]);
+
+    const full = home.begin(environment, [], makeNewerBuild(LARGE));
+
+    await full.says(/could not extend file/);
+    await full.end();
+    const again = await home.start(environment);
+    await again.untilReady();
+    expect((await again.post(FERN, KEY)).headers.get('idempotent-replayed')).toBe('true');
+    await server.remove();
+  });
+});
+
+describe('the start of a newer service on a table that was prepared', () => {
+  it('does not change the table, says what to run, and is ready once that was run', async () => {
+    const server = await PostgresServer.start();
+    const [first] = MIGRATIONS;
+    await server.execute(`${first?.postgres} PARTITION BY HASH (id);
+      CREATE TABLE plants_0 PARTITION OF plants FOR VALUES WITH (MODULUS 1, REMAINDER 0)`);
+
+    const service = await home.start({ DATABASE_URL: server.url() }, [], newer());
+
+    await service.says(/must have the columns that these statements make: .*ADD COLUMN note/);
+    expect(await server.execute('SELECT * FROM plants_0')).toEqual([]);
+    await server.execute(ADD_NOTE);
+    await service.untilReady();
+    await server.remove();
+  });
+});
+
+describe('a backup of an older version', () => {
+  it('is restored by the newer service, whose start upgrades it', async () => {
+    const store = new SqliteStore();
+    const environment = { DATABASE_URL: store.url };
+    await createStore(environment);
+    const copy = join(store.folder, 'copy.db');
+    const program = newer();
+    expect(await plantStore(['backup', copy], environment)).toMatchObject({ code: 0 });
+
+    const restored = await plantStore(['restore', copy], environment, { program });
+
+    expect(restored).toMatchObject({ code: 0 });
+    const check = await plantStore(['check'], { ...environment, AUTH_TOKENS: TOKEN }, { program });
+    expect(check.stdout).toContain(
+      `schema version ${MIGRATIONS.length}, which the service will upgrade to ${NEWER_VERSION}`,
+    );
+    await expectUpgraded(await home.start(environment, [], program), store);
+    store.remove();
+  });
+});

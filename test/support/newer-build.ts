@@ -1,0 +1,27 @@
+import { appendFileSync, copyFileSync, cpSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Migration } from '../../src/plants/persistence/migrations';
+import { makeFolder } from './folder';
+
+const ROOT = join(__dirname, '../..');
+
+/**
+ * Copies the build, with the property `note` and one more migration: a service of the next version.
+ *
+ * @returns the program of the copy
+ */
+export function makeNewerBuild(migration: Migration): string {
+  const folder = makeFolder();
+  cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true });
+  copyFileSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  const append = (file: string, line: string): void => {
+    appendFileSync(join(folder, 'dist/plants', file), `\n${line}\n`);
+  };
+  append('persistence/migrations.js', `exports.MIGRATIONS.push(${JSON.stringify(migration)});`);
+  append(
+    'plant.js',
+    "for (const list of [exports.CONTENT_PROPERTIES, exports.PLANT_COLUMNS]) list.push('note');",
+  );
+  return join(folder, 'dist/cli/plant-store.js');
+}
