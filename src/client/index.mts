@@ -5,11 +5,15 @@ export interface PlantStoreClientOptions {
   readonly token: string | (() => string | Promise<string>);
 }
 
-export interface NewPlant {
-  /** From -2^63 to 2^63 - 1; a number only if it is a safe integer. */
-  readonly id: bigint | number;
+/** All of a plant but its id. */
+export interface PlantContent {
   readonly name: string;
   readonly tag?: string | undefined;
+}
+
+export interface NewPlant extends PlantContent {
+  /** From -2^63 to 2^63 - 1; a number only if it is a safe integer. */
+  readonly id: bigint | number;
 }
 
 export interface CreateOptions {
@@ -21,9 +25,7 @@ export interface CreateOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface CreatedPlant {
-  readonly name: string;
-  readonly tag?: string;
+export interface CreatedPlant extends PlantContent {
   /** Whether an earlier request with this key had stored the plant. */
   readonly isReplay: boolean;
 }
@@ -57,6 +59,12 @@ interface Failure extends Problem {
   /** Milliseconds. */
   readonly retryAfter?: number | undefined;
 }
+
+/** The properties of a plant that the service returns. */
+const CONTENT_PROPERTIES = Object.keys({
+  name: true,
+  tag: true,
+} satisfies Record<keyof PlantContent, true>) as (keyof PlantContent)[];
 
 /** Statuses that pass: the network was slow, or the service has too much to do, or starts anew. */
 const TRANSIENT = new Set([408, 429, 502, 503, 504]);
@@ -171,12 +179,20 @@ function checkToken(token: unknown): string {
 }
 
 /** @throws CreationError if the id is not an exact integer */
-function toJson({ id, name, tag }: NewPlant): string {
+function toJson(plant: NewPlant): string {
+  const { id } = plant;
   if (typeof id !== 'bigint' && !Number.isSafeInteger(id)) {
     throw refuseOption('id', 'a bigint or a safe integer', id);
   }
   // JSON.stringify does not write a bigint. The first 0 is the id.
-  return JSON.stringify({ id: 0, name, tag }).replace('0', String(id));
+  return JSON.stringify({ id: 0, ...contentOf(plant) }).replace('0', String(id));
+}
+
+function contentOf(plant: Partial<PlantContent>): PlantContent {
+  const entries = CONTENT_PROPERTIES.map((property) => [property, plant[property]] as const);
+  return Object.fromEntries(
+    entries.filter(([, value]) => value !== undefined),
+  ) as unknown as PlantContent;
 }
 
 function refuseOption(name: string, expected: string, value: unknown): CreationError {
@@ -221,11 +237,11 @@ function read(
   text: string,
   sent: Record<string, unknown>,
 ): CreatedPlant | Failure {
-  const { name, tag, error, message } = parse(text);
+  const { error, message, ...answer } = parse(text);
+  const isSame = CONTENT_PROPERTIES.every((property) => answer[property] === sent[property]);
   // A portal or a proxy may answer 200, too.
-  if (status === 200 && typeof name === 'string' && name === sent.name && tag === sent.tag) {
-    const isReplay = headers.get('Idempotent-Replayed') === 'true';
-    return { name, ...(typeof tag === 'string' && { tag }), isReplay };
+  if (status === 200 && typeof answer.name === 'string' && isSame) {
+    return { ...contentOf(sent), isReplay: headers.get('Idempotent-Replayed') === 'true' };
   }
   const field = headers.get('Retry-After') ?? '';
   const delay = /^\d+$/.test(field) ? Number(field) * 1000 : Date.parse(field) - Date.now();

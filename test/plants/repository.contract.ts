@@ -1,6 +1,8 @@
 import { hash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import type { Insertion, Plant, PlantsRepository } from '../../src/plants';
+import { CONTENT_PROPERTIES } from '../../src/plants/plant';
 
 /** A store under test: two repositories on it, and a way to read it without them. */
 export interface StoreUnderTest {
@@ -15,32 +17,37 @@ export interface StoreUnderTest {
 const id = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
 /** Any string that the contract accepts: no unpaired surrogate, no U+0000. */
 const text = fc.string({ unit: 'binary' }).map((string) => string.replaceAll('\0', ''));
-const plant: fc.Arbitrary<Plant> = fc.oneof(
-  fc.record({ id, name: text }),
-  fc.record({ id, name: text, tag: text }),
-);
+/** Any plant, with or without each property that may be absent. */
+const plant = fc.record(
+  { id, ...Object.fromEntries(CONTENT_PROPERTIES.map((property) => [property, text])) },
+  { requiredKeys: ['id', 'name'] as never[] },
+) as fc.Arbitrary<Plant>;
 
 const byId = (one: Plant, other: Plant): number => Number(one.id - other.id);
 
 /** The digest of a caller and a key, as the service makes it. */
 const keyOf = (number: number): string => hash('sha256', String(number));
 
+/** Compared property by property, without the list that the repositories use. */
+const hasSameContent = ({ id: _, ...one }: Plant, { id: __, ...other }: Plant): boolean =>
+  isDeepStrictEqual(one, other);
+
 /** What a repository is expected to do with keys: a Map, and twenty lines. */
 class Model {
-  private readonly stored = new Map<bigint, Plant & { key: string | undefined }>();
+  private readonly stored = new Map<bigint, { plant: Plant; key: string | undefined }>();
 
   insert(plant: Plant, key: string | undefined): Insertion {
     const other = this.stored.get(plant.id);
     if (other === undefined) {
-      this.stored.set(plant.id, { ...plant, key });
+      this.stored.set(plant.id, { plant, key });
       return 'created';
     }
     if (key === undefined || other.key !== key) return 'taken';
-    return other.name === plant.name && other.tag === plant.tag ? 'replayed' : 'keyReused';
+    return hasSameContent(other.plant, plant) ? 'replayed' : 'keyReused';
   }
 
   plants(): Plant[] {
-    return [...this.stored.values()].map(({ key: _key, ...stored }) => stored).toSorted(byId);
+    return [...this.stored.values()].map(({ plant: stored }) => stored).toSorted(byId);
   }
 }
 
