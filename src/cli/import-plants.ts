@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import { setTimeout } from 'node:timers/promises';
 import {
   NotJsonError,
   OutcomeUnknownError,
@@ -14,15 +13,18 @@ import { type Line, readLines } from './lines';
 import { reasonOf } from './store';
 
 /** A batch has at most this many lines, and fewer once they have this many bytes. */
-const BATCH_LENGTH = 500;
-const BATCH_SIZE = 2 ** 20;
+const MAX_BATCH_LINES = 1000;
+const MAX_BATCH_BYTES = 2 ** 20;
 
-/** If the store does not take a plant: milliseconds of trying again, and between two attempts. */
-const PATIENCE = 60_000;
-const RETRY_INTERVAL = 500;
+/** After a batch, store and processor are left to others for this part of the time that it took. */
+const PAUSE_SHARE = 0.25;
+
+/** How long to retry if the store does not accept a plant, and how often. */
+const RETRY_TIMEOUT_MS = 60_000;
+const RETRY_INTERVAL_MS = 500;
 
 /** How many lines that are not stored are reported one by one. */
-const REPORT_LENGTH = 20;
+const MAX_REPORTED_LINES = 20;
 
 /**
  * Stores the plants of a file of JSON Lines. A line that is not a plant, or whose id belongs to a plant
@@ -34,14 +36,14 @@ export class PlantsImport {
 
   /**
    * @param limit the most bytes of a line
-   * @param signal ends pauses
-   * @param report is told what the operator should know, as a sentence
+   * @param report gets what the operator should know, as a sentence
+   * @param sleep pauses for some milliseconds
    */
   constructor(
     private readonly repository: PlantsRepository,
     private readonly limit: number,
-    private readonly signal: AbortSignal,
     private readonly report: (sentence: string) => void,
+    private readonly sleep: (milliseconds: number) => Promise<unknown>,
   ) {}
 
   /**
@@ -55,13 +57,12 @@ export class PlantsImport {
     for await (const line of readLines(chunks, this.limit)) {
       batch.push(line);
       size += line.bytes?.length ?? 0;
-      if (batch.length < BATCH_LENGTH && size < BATCH_SIZE) continue;
+      if (batch.length < MAX_BATCH_LINES && size < MAX_BATCH_BYTES) continue;
       const start = performance.now();
       yield await this.store(batch);
       batch = [];
       size = 0;
-      // For as long as the batch took, store and processor are left to others.
-      await setTimeout(performance.now() - start, undefined, { signal: this.signal });
+      await this.sleep((performance.now() - start) * PAUSE_SHARE);
     }
     yield await this.store(batch);
   }
@@ -74,8 +75,8 @@ export class PlantsImport {
     const reasons = await Promise.all(batch.map((line) => this.storeLine(line)));
     for (const [at, reason] of reasons.entries()) {
       if (reason === undefined) continue;
-      if (reported < REPORT_LENGTH) this.report(`Line ${batch[at]?.number}: ${reason}`);
-      if (reported++ === REPORT_LENGTH) this.report('More lines were not stored.');
+      if (reported < MAX_REPORTED_LINES) this.report(`Line ${batch[at]?.number}: ${reason}`);
+      if (reported++ === MAX_REPORTED_LINES) this.report('More lines were not stored.');
     }
     return Object.values(counts).reduce((sum, count) => sum + count);
   }
@@ -99,7 +100,7 @@ export class PlantsImport {
 
   /** Tries again while the store does not take the plant. */
   private async insert(plant: Plant): Promise<'stored' | 'present' | 'conflicting'> {
-    const end = performance.now() + PATIENCE;
+    const end = performance.now() + RETRY_TIMEOUT_MS;
     for (;;) {
       try {
         if ((await this.repository.insert(plant)) === 'created') return 'stored';
@@ -111,7 +112,7 @@ export class PlantsImport {
           this.isTryingAgain = true;
           this.report(`Trying again for up to a minute: ${reasonOf(error)}`);
         }
-        await setTimeout(RETRY_INTERVAL, undefined, { signal: this.signal });
+        await this.sleep(RETRY_INTERVAL_MS);
       }
     }
   }

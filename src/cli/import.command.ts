@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
+import { setTimeout } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { UsageError } from '../plants/errors/operator.error';
 import { readEnvironment } from '../server/settings/environment';
@@ -32,7 +33,12 @@ async function importFile(file = '-', signal: AbortSignal): Promise<void> {
   const progress = new Progress('plants');
   await withRepository('create', async (repository) => {
     const input = addAbortSignal(signal, isPiped ? process.stdin : createReadStream(file));
-    const plants = new PlantsImport(repository, bodyLimit, signal, progress.print.bind(progress));
+    const plants = new PlantsImport(
+      repository,
+      bodyLimit,
+      progress.print.bind(progress),
+      (milliseconds) => setTimeout(milliseconds, undefined, { signal }),
+    );
     const { counts } = plants;
     try {
       for await (const done of plants.run(input)) {

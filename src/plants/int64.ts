@@ -4,6 +4,9 @@ export const INT64_MAX = 2n ** 63n - 1n;
 /** The number grammar of RFC 8259 section 6, in parts: integer, fraction, exponent. */
 const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
+/** An integer of at most 18 digits, which fits 64 bits. */
+const SHORT_INTEGER = /^-?\d{1,18}$/;
+
 export function isInt64(value: unknown): value is bigint {
   return typeof value === 'bigint' && value >= INT64_MIN && value <= INT64_MAX;
 }
@@ -16,6 +19,7 @@ export function isInt64(value: unknown): value is bigint {
  * @returns undefined when the value is not an integer or does not fit 64 bits
  */
 export function parseInt64(literal: string): bigint | undefined {
+  if (SHORT_INTEGER.test(literal)) return BigInt(literal);
   const [, integer = '', fraction = '', exponent = ''] = NUMBER.exec(literal) ?? [];
   // The value is digits × 10^scale, with no zero at either end of digits.
   const digits = withoutOuterZeros(integer + fraction);

@@ -80,13 +80,18 @@ export abstract class PlantsRepository {
 /** How many plants a page has at most. Our stores end it after a mebibyte of text too. */
 const PAGE_LENGTH = 1000;
 
-/** All plants in id order, page by page. A plant that is created meanwhile may be among them. */
+/**
+ * All plants in id order, page by page; the next page is read while the caller uses this one. A plant that
+ * is created meanwhile may be among them.
+ */
 export async function* pagesOf(plants: PlantsRepository): AsyncGenerator<readonly Plant[], void> {
-  let last: bigint | undefined;
+  let next = plants.page(undefined, PAGE_LENGTH);
   for (;;) {
-    const page = await plants.page(last, PAGE_LENGTH);
+    const page = await next;
     if (page.length === 0) return;
+    next = plants.page(page.at(-1)?.id, PAGE_LENGTH);
+    // If the caller stops here, nobody waits for the next page.
+    next.catch(() => undefined);
     yield page;
-    last = page.at(-1)?.id;
   }
 }

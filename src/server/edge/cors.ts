@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Logger } from '@nestjs/common';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 
 /** The fields of an answer that a page may read. */
 const EXPOSED_FIELDS =
@@ -43,23 +43,23 @@ export function isPreflight({ method, headers }: FastifyRequest): boolean {
   );
 }
 
-/** Milliseconds between two lines about refused origins. */
-const LINE_INTERVAL = 60_000;
+/** How often rejected origins are logged, at most. */
+const LOG_INTERVAL_MS = 60_000;
 
 /**
- * Logs the origin of a preflight unless it is listed, at most once a minute: the browser tells the
+ * Logs the origin of a preflight that is not in the list, at most once per minute: the browser tells the
  * developer of the page little.
  */
-export function logRefusedOrigins(instance: FastifyInstance, origins: readonly string[]): void {
-  const logger = new Logger('CORS');
-  let nextLine = 0;
-  instance.addHook('onRequest', (request, _reply, done) => {
-    const { origin = '' } = request.headers;
-    if (isPreflight(request) && !origins.includes(origin) && Date.now() >= nextLine) {
-      nextLine = Date.now() + LINE_INTERVAL;
-      const quoted = JSON.stringify(origin.slice(0, 200));
-      logger.warn(`Pages of ${quoted} may not use the service: CORS_ORIGINS does not list it.`);
-    }
-    done();
-  });
+export class OriginLog {
+  private readonly logger = new Logger('CORS');
+  private silentUntil = 0;
+
+  constructor(private readonly origins: readonly string[]) {}
+
+  check({ headers: { origin = '' } }: FastifyRequest): void {
+    if (this.origins.includes(origin) || Date.now() < this.silentUntil) return;
+    this.silentUntil = Date.now() + LOG_INTERVAL_MS;
+    const quoted = JSON.stringify(origin.slice(0, 200));
+    this.logger.warn(`Pages of ${quoted} may not use the service: CORS_ORIGINS does not list it.`);
+  }
 }

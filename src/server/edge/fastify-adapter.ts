@@ -7,7 +7,7 @@ import { securityHeaders } from '../../plants/http/error.filter';
 import { type HostRequest, pathOf } from '../../plants/http/request';
 import type { Responses } from '../watch/responses';
 import { Connections } from './connections';
-import { corsFields, isPreflight, logRefusedOrigins, PREFLIGHT_FIELDS } from './cors';
+import { corsFields, isPreflight, OriginLog, PREFLIGHT_FIELDS } from './cors';
 import type { Settings } from '../settings/environment';
 import { createServer, limitConnections } from './http-server';
 import { dropBody } from './linger';
@@ -47,7 +47,6 @@ export function createFastifyAdapter(settings: Settings, responses: Responses): 
   });
 
   const instance = adapter.getInstance<FastifyInstance>();
-  logRefusedOrigins(instance, corsOrigins);
   addHooks(instance, corsOrigins);
   instance.addHook('preClose', () =>
     connections.drain((shutdownTimeout - shutdownGrace) * DRAIN_SHARE),
@@ -56,10 +55,14 @@ export function createFastifyAdapter(settings: Settings, responses: Responses): 
 }
 
 function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
+  const originLog = new OriginLog(origins);
   instance.addHook('onRequest', (request, reply, done) => {
-    void reply.headers({ 'X-Request-Id': request.id, ...corsFields(request.raw, origins) });
+    void reply.header('X-Request-Id', request.id);
+    if (origins.length > 0) void reply.headers(corsFields(request.raw, origins));
     if (!readsOwnBody(request.routeOptions.config)) void reply.headers(securityHeaders);
-    if (origins.length > 0 && isPreflight(request)) {
+    const isCorsPreflight = isPreflight(request);
+    if (isCorsPreflight) originLog.check(request);
+    if (isCorsPreflight && origins.length > 0) {
       void reply.code(204).headers(PREFLIGHT_FIELDS).send();
     } else {
       done(request.is404 ? explainNoRoute(request, instance) : undefined);
