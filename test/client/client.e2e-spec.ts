@@ -9,7 +9,7 @@ import {
   CreationError,
 } from '../../src/client/index.mjs';
 import { TestApplication, TOKEN } from '../support/application';
-import { errorBodies as bodies } from '../support/error-bodies';
+import { errorBodies as bodies, errorNumbers } from '../support/error-bodies';
 import { useFolder } from '../support/folder';
 import { freePort } from '../support/free-port';
 import { listen } from '../support/listen';
@@ -34,7 +34,7 @@ const ENDLESS: Fault = { status: 200, body: '{"name":"Fern","tag":"shade"}', isE
 const taken = refuse(bodies.idTaken);
 /** Milliseconds that an attempt may take. */
 const ATTEMPT = 25_000;
-const NOT_STORED = { error: 50300, outcome: 'not stored' };
+const NOT_STORED = { error: errorNumbers.unavailable, outcome: 'not stored' };
 
 describe('PlantStoreClient', () => {
   const tokens = join(useFolder(), 'tokens.txt');
@@ -227,7 +227,10 @@ describe('PlantStoreClient', () => {
     expect(await client.create(FERN, options)).toEqual(STORED);
     expect(await client.create(FERN, options)).toEqual(REPLAYED);
     for (let repetition = 0; repetition < 2; repetition++) {
-      expect(await fail(client)).toMatchObject({ error: 40003, outcome: 'not stored' });
+      expect(await fail(client)).toMatchObject({
+        error: errorNumbers.idTaken,
+        outcome: 'not stored',
+      });
     }
     expect(new Set(all('idempotency-key')).size).toBe(3);
   });
@@ -245,7 +248,9 @@ describe('PlantStoreClient', () => {
     jest.spyOn(Math, 'random').mockReturnValue(part);
     const client = await connect([...Array<Fault>(8).fill(page(503)), taken]);
 
-    expect(await fail(client, { timeout: Infinity })).toMatchObject({ error: 40003 });
+    expect(await fail(client, { timeout: Infinity })).toMatchObject({
+      error: errorNumbers.idTaken,
+    });
     const pauses = timers.mock.calls.map(([, time = 0]) => time).filter((time) => time % 1 !== 0);
     const longest = [100, 200, 400, 800, 1600, 3200, 5000, 5000];
     expect(pauses).toEqual(longest.map((time) => time * part));
@@ -260,12 +265,24 @@ describe('PlantStoreClient', () => {
   });
 
   it.each<[string, Fault[], number | undefined, number, CreationError['outcome']]>([
-    ['a refusal', [refuse(bodies.forbidden)], 40300, 403, 'not stored'],
-    ['408 and a refusal', [refuse(bodies.requestTimeout), taken], 40003, 400, 'not stored'],
-    ['504 and a refusal', [refuse(bodies.outcomeUnknown), taken], 40003, 400, 'unknown'],
-    ['a lost answer and a refusal', ['answer lost', taken], 40003, 400, 'unknown'],
-    ['500', [refuse(bodies.internal)], 50000, 500, 'unknown'],
-    ["a proxy's 502 and a refusal", [page(502), taken], 40003, 400, 'unknown'],
+    ['a refusal', [refuse(bodies.forbidden)], errorNumbers.forbidden, 403, 'not stored'],
+    [
+      '408 and a refusal',
+      [refuse(bodies.requestTimeout), taken],
+      errorNumbers.idTaken,
+      400,
+      'not stored',
+    ],
+    [
+      '504 and a refusal',
+      [refuse(bodies.outcomeUnknown), taken],
+      errorNumbers.idTaken,
+      400,
+      'unknown',
+    ],
+    ['a lost answer and a refusal', ['answer lost', taken], errorNumbers.idTaken, 400, 'unknown'],
+    ['500', [refuse(bodies.internal)], errorNumbers.internal, 500, 'unknown'],
+    ["a proxy's 502 and a refusal", [page(502), taken], errorNumbers.idTaken, 400, 'unknown'],
     ["a proxy's 403", [page(403, '{"error":403,"message":"No"}')], undefined, 403, 'unknown'],
     ['another name', [page(200, '{"name":"Login","tag":"shade"}')], undefined, 200, 'unknown'],
     ['an endless answer', [ENDLESS], undefined, 200, 'unknown'],
@@ -288,7 +305,10 @@ describe('PlantStoreClient', () => {
     const creation = (await connect()).create({ id: 2n ** 63n, name: '\ud800' });
     const url = `${proxy.origin}/store/`;
 
-    await expect(creation).rejects.toMatchObject({ error: 40002, outcome: 'not stored' });
+    await expect(creation).rejects.toMatchObject({
+      error: errorNumbers.idMissing,
+      outcome: 'not stored',
+    });
     expect(await fail(new PlantStoreClient({ url, token: 'bad' }))).toMatchObject(bodies.notFound);
   });
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { errorNumbers } from '../support/error-bodies';
 import { DiskModel } from '../support/disk-model';
 import { type Creation, creation, expectKept, Load } from '../support/load';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
@@ -60,7 +61,12 @@ describe('beside a process that reads all the time', () => {
     openReader();
     let before = Infinity;
     await create(() => {
-      if (before === Infinity && count(50400) > 0 && count(50300) > 0) before = count(200);
+      if (
+        before === Infinity &&
+        count(errorNumbers.outcomeUnknown) > 0 &&
+        count(errorNumbers.unavailable) > 0
+      )
+        before = count(200);
       return count(200) > before + 100;
     });
     expect(await service.statusOf('/health/ready')).toBe(200);
@@ -75,7 +81,9 @@ describe('beside a process that reads all the time', () => {
     const model = new DiskModel(`${home.file}-wal`);
     const failure = 'inject=fsync,fdatasync:error=EIO:when=60+';
     service = await home.start({}, DiskModel.wrapper(first, '-e', failure));
-    await create(() => count(50400) > 0 && count(50300) > 0);
+    await create(
+      () => count(errorNumbers.outcomeUnknown) > 0 && count(errorNumbers.unavailable) > 0,
+    );
     await kill();
     model.follow(first);
     const lostBefore = model.lost;

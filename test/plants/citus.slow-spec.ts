@@ -3,6 +3,7 @@ import { Logger } from '@nestjs/common';
 import { Client } from 'pg';
 import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
 import { openRepository } from '../../src/plants/persistence/stores';
+import { errorNumbers } from '../support/error-bodies';
 import { expectKept, Load } from '../support/load';
 import { readPostgresPlants } from '../support/postgres';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
@@ -202,7 +203,7 @@ describe('a store on a Citus cluster', () => {
       return isAnswered;
     }).finally(() => reconfigure('RESET synchronous_standby_names'));
 
-    expect(await error).toMatchObject({ error: 50400 });
+    expect(await error).toMatchObject({ error: errorNumbers.outcomeUnknown });
   });
 
   describe('with two instances under load, on two nodes,', () => {
@@ -236,7 +237,10 @@ describe('a store on a Citus cluster', () => {
 
     it('stays ready and refuses most creations at once while a worker is lost', async () => {
       const count = (outcome: number) => load.withOutcome(outcome).length;
-      const [unknown, refused] = [count(50400), count(50300)];
+      const [unknown, refused] = [
+        count(errorNumbers.outcomeUnknown),
+        count(errorNumbers.unavailable),
+      ];
       const findWorker = await loseWorker();
       const readiness = new Set<number>();
       for (let sample = 0; sample < 50; sample++) {
@@ -246,7 +250,9 @@ describe('a store on a Citus cluster', () => {
       await findWorker();
 
       expect([...readiness]).toEqual([200]);
-      expect(count(50300) - refused).toBeGreaterThan(5 * (count(50400) - unknown));
+      expect(count(errorNumbers.unavailable) - refused).toBeGreaterThan(
+        5 * (count(errorNumbers.outcomeUnknown) - unknown),
+      );
       await expectPromises();
     });
 

@@ -1,6 +1,6 @@
 import type { ErrorBody, Plant } from '../../src/plants';
 import { TestApplication } from '../support/application';
-import { errorBodies } from '../support/error-bodies';
+import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { stores, type TestStore } from '../support/stores';
 
 type Body = string | Buffer | undefined;
@@ -105,7 +105,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
 
   it('names every field at fault at once', () =>
     expectRefusal('{"id":"7","name":null,"tag":0}', {
-      error: 40002,
+      error: errorNumbers.idMissing,
       message:
         'Not a NewPlant: id must be a JSON number, an integer from -9223372036854775808 to 9223372036854775807; ' +
         'name must be a string; tag must be a string.',
@@ -121,7 +121,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
   ])('refuses what is not JSON: %s', async (_what, body) => {
     const message = expect.stringMatching(/^Not JSON: [ -~]{1,100}$/) as string;
 
-    await expectRefusal(body, { error: 40001, message });
+    await expectRefusal(body, { error: errorNumbers.empty, message });
   });
 
   // media-type.spec.ts tries all that is like these.

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
+import { errorNumbers } from '../support/error-bodies';
 import { type Creation, expectKept, Load } from '../support/load';
 import { useServiceHome } from '../support/service-process';
 import { integrity } from '../support/sqlite';
@@ -30,6 +31,6 @@ describe(`${KILLS} times kill -9 under load`, () => {
     const count = (outcome: number) => creations.filter((each) => each.outcome === outcome).length;
     expect(integrity(home.file)).toBe('ok');
     expect(count(200)).toBeGreaterThan(200);
-    expect(count(40003)).toBeGreaterThan(10);
+    expect(count(errorNumbers.idTaken)).toBeGreaterThan(10);
   });
 });

@@ -45,7 +45,7 @@ import {
   PlantsService,
 } from '../../src/plants';
 import { map, throwError, timeout } from 'rxjs';
-import { errorBodies } from '../support/error-bodies';
+import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
 import { adapters, startHost } from '../support/orchard';
 import { lockDatabase, readPlants } from '../support/sqlite';
@@ -189,7 +189,10 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
     const url = await start(adapter, [withToken()], options);
 
     expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
-    expect(await post(url, '{"id":1')).toMatchObject({ status: 400, body: { error: 40001 } });
+    expect(await post(url, '{"id":1')).toMatchObject({
+      status: 400,
+      body: { error: errorNumbers.empty },
+    });
     expect(readPlants(file)).toEqual([{ id: 9_007_199_254_740_993n, name: ' Fern ' }]);
   });
 
@@ -212,7 +215,7 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
       await post(url, `{"id":1,"name":"${'x'.repeat(5 * 2 ** 20)}"}`),
       await post(url, FERN),
     ]).toEqual([
-      { status: 400, body: { error: 40005, message } },
+      { status: 400, body: { error: errorNumbers.tooLarge, message } },
       { status: 200, body: { name: 'Fern' } },
     ]);
   });

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { hashToken } from '../../src/plants/auth/bearer-token';
 import type { ErrorBody } from '../../src/plants';
 import { JSON_HEADERS, TestApplication, TOKEN } from '../support/application';
-import { errorBodies } from '../support/error-bodies';
+import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { exchange, open } from '../support/wire';
 
 /** A digest that differs in its last digit. */
@@ -13,7 +13,7 @@ const FERN = '{"id":1,"name":"Fern"}';
 
 /** Not JSON: who is told so has passed the guard. */
 const BODY = '{';
-const NOT_JSON = 40001;
+const NOT_JSON = errorNumbers.empty;
 
 const application = TestApplication.use({
   AUTH_TOKENS: `${TOKEN},sha256:${hashToken(OTHER_TOKEN)},sha256:${almost(hashToken('guess'))}`,
@@ -112,14 +112,14 @@ describe('the guard, on the wire,', () => {
     '/plants', '/%70lants', '/%70%6C%61%6e%74%73', '/plants?', 'http://elsewhere/plants',
     `/plants?access_token=${TOKEN}`, `/plants?authorization=Bearer%20${TOKEN}`,
   ])('answers 401 without a token by POST %s', async (target) => {
-    expect(await answerTo(`POST ${target}`, [])).toEqual([401, 40100]);
+    expect(await answerTo(`POST ${target}`, [])).toEqual([401, errorNumbers.missingCredentials]);
   });
 
   it('reads neither method nor path from other fields', async () => {
     const fields = ['X-HTTP-Method-Override: POST', 'X-Original-URL: /plants'];
 
-    expect(await answerTo('GET /plants', fields)).toEqual([405, 40500]);
-    expect(await answerTo('POST /docs', fields)).toEqual([405, 40500]);
+    expect(await answerTo('GET /plants', fields)).toEqual([405, errorNumbers.methodNotAllowed]);
+    expect(await answerTo('POST /docs', fields)).toEqual([405, errorNumbers.methodNotAllowed]);
   });
 
   it('reads no token and no caller from other fields', async () => {
@@ -130,7 +130,7 @@ describe('the guard, on the wire,', () => {
       `Cookie: access_token=${TOKEN}`, 'X-Forwarded-User: admin',
     ];
 
-    expect(await answerTo('POST /plants', fields)).toEqual([401, 40100]);
+    expect(await answerTo('POST /plants', fields)).toEqual([401, errorNumbers.missingCredentials]);
   });
 
   it('reads no token from a trailer', async () => {
@@ -166,7 +166,7 @@ describe('the bearer token of a request', () => {
 
     expect(response.statusCode).toBe(401);
     expect(response.json()).toEqual(expected);
-    const reason = expected.error === 40101 ? ', error="invalid_token"' : '';
+    const reason = expected.error === errorNumbers.invalidToken ? ', error="invalid_token"' : '';
     expect(response.headers['www-authenticate']).toBe(`Bearer realm="plants"${reason}`);
   });
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Headers, TestApplication, TOKEN } from '../support/application';
-import { errorBodies } from '../support/error-bodies';
+import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { useFolder } from '../support/folder';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
 
@@ -47,9 +47,9 @@ describe('a creation with Idempotency-Key', () => {
 
     expect(response.json()).toEqual(errorBodies.keyReused);
     for (const other of ['abcd', 'ABC', "'abc'", '"abc;"', undefined]) {
-      expect(await create(application, other)).toBe(40003);
+      expect(await create(application, other)).toBe(errorNumbers.idTaken);
     }
-    expect(await create(application, 'abc', '{"id":2,"name":"Fern"}')).toBe(40003);
+    expect(await create(application, 'abc', '{"id":2,"name":"Fern"}')).toBe(errorNumbers.idTaken);
     expect(application.store.plants()).toContainEqual({ id: 1n, name: 'Fern', tag: 'shade' });
   });
 
@@ -61,9 +61,9 @@ describe('a creation with Idempotency-Key', () => {
   });
 
   it('may be repeated after a refusal, until it is stored', async () => {
-    expect(await create(application, 'abc', '{"id":1}')).toBe(40002);
+    expect(await create(application, 'abc', '{"id":1}')).toBe(errorNumbers.idMissing);
     expect(await create(application, 'abc')).toBe('created');
-    expect(await create(application, 'abc', '{"id":1}')).toBe(40002);
+    expect(await create(application, 'abc', '{"id":1}')).toBe(errorNumbers.idMissing);
     expect(await create(application, 'abc')).toBe('replayed');
   });
 
@@ -108,11 +108,11 @@ describe('Idempotency-Key', () => {
     });
 
     expect(await as('old')).toBe('created');
-    expect(await as('of-bob')).toBe(40003);
-    expect(await as('unnamed')).toBe(40003);
-    expect(await as(TOKEN)).toBe(40003);
+    expect(await as('of-bob')).toBe(errorNumbers.idTaken);
+    expect(await as('unnamed')).toBe(errorNumbers.idTaken);
+    expect(await as(TOKEN)).toBe(errorNumbers.idTaken);
     // Its subject is the audience too.
-    expect(await as(await provider.accessToken())).toBe(40003);
+    expect(await as(await provider.accessToken())).toBe(errorNumbers.idTaken);
     expect(await as('new')).toBe('replayed');
     await provider.stop();
   });
@@ -125,7 +125,7 @@ describe('Idempotency-Key', () => {
     await application.app.close();
     application = await TestApplication.start({ AUTH_TOKENS: 'other-token,one-token' }, store);
 
-    expect(await as('other-token')).toBe(40003);
+    expect(await as('other-token')).toBe(errorNumbers.idTaken);
     expect(await as('one-token')).toBe('replayed');
   });
 });

@@ -6,7 +6,7 @@ import { decodeJwt } from 'jose';
 import type { ErrorBody } from '../../src/plants';
 import { TestApplication, TOKEN } from '../support/application';
 import { pass, releaseClock, stopClock } from '../support/clock';
-import { errorBodies } from '../support/error-bodies';
+import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { listen } from '../support/listen';
 import {
   AUDIENCE,
@@ -41,7 +41,7 @@ async function expectRefusal(token: string, expected: ErrorBody = errorBodies.in
 }
 
 const wrongClaim = (claim: string): ErrorBody => ({
-  error: 40101,
+  error: errorNumbers.invalidToken,
   message: `The token's claim ${claim} is missing or invalid.`,
 });
 
@@ -138,7 +138,7 @@ describe('a JWT', () => {
     const token = sign({ ...HEADER, kid: key.kid, ...header }, claims, signer);
 
     for (const each of [token, token.slice(0, token.lastIndexOf('.') + 1)]) {
-      expect((await post(each)).json()).toMatchObject({ error: 40101 });
+      expect((await post(each)).json()).toMatchObject({ error: errorNumbers.invalidToken });
     }
   });
 

@@ -5,6 +5,7 @@ import type { CommittingPlantsRepository } from '../../src/plants/persistence/co
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { openRepository } from '../../src/plants/persistence/stores';
 import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
+import { errorNumbers } from '../support/error-bodies';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { until } from '../support/until';
@@ -248,8 +249,8 @@ describe('The repository on PostgreSQL', () => {
 
       // prettier-ignore
       expect(settled).toMatchObject([
-        { value: 'created' }, { reason: { error: 50000 } }, { value: 'replayed' },
-        { reason: { error: 50300 } }, { reason: { error: 50300 } }, { value: 'created' },
+        { value: 'created' }, { reason: { error: errorNumbers.internal } }, { value: 'replayed' },
+        { reason: { error: errorNumbers.unavailable } }, { reason: { error: errorNumbers.unavailable } }, { value: 'created' },
       ]);
       expect(await once(2n, 'Fern')).toBe('created');
     });
@@ -266,7 +267,11 @@ describe('The repository on PostgreSQL', () => {
       expect(await repository.insert(fern, KEY)).toBe('replayed');
     });
 
-    const [row, refused, unknown] = [50000, 50300, 50400];
+    const [row, refused, unknown] = [
+      errorNumbers.internal,
+      errorNumbers.unavailable,
+      errorNumbers.outcomeUnknown,
+    ];
     const answers: [error: number, isReady: boolean, codes: string][] = [
       [row, true, '21000 22023 23514 44000 54000 09000 38000 39000 45000 P0001 UE001 70001'],
       [refused, true, '40002 55P03 57014 72000'],
@@ -305,7 +310,7 @@ describe('The repository on PostgreSQL', () => {
       await reopen(url.replace('postgres@', 'gardener@'));
 
       const settled = await Promise.allSettled([insert(1n), insert(2n, 'Weed'), insert(3n)]);
-      const refused = { reason: { error: 50000 } };
+      const refused = { reason: { error: errorNumbers.internal } };
       expect(settled).toMatchObject([{ value: 'created' }, refused, { value: 'created' }]);
     });
 
@@ -316,7 +321,12 @@ describe('The repository on PostgreSQL', () => {
       const names = ['Weed', 'Axe', 'Fern', 'Fern'];
       const settled = await Promise.allSettled(names.map((name, at) => insert(BigInt(at), name)));
 
-      const expected = [50000, 50400, 50300, 50300].map((error) => ({ reason: { error } }));
+      const expected = [
+        errorNumbers.internal,
+        errorNumbers.outcomeUnknown,
+        errorNumbers.unavailable,
+        errorNumbers.unavailable,
+      ].map((error) => ({ reason: { error } }));
       expect(settled).toMatchObject(expected);
     });
 
@@ -349,7 +359,7 @@ describe('The repository on PostgreSQL', () => {
       await execute(waiting.replace('pid', 'pg_cancel_backend(pid)'));
 
       expect(await failure).toMatchObject({
-        error: 50400,
+        error: errorNumbers.outcomeUnknown,
         cause: { message: expect.stringContaining('standby was cancelled') as string },
       });
     });

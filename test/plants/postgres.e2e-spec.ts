@@ -1,3 +1,4 @@
+import { errorNumbers } from '../support/error-bodies';
 import { expectKept, Load } from '../support/load';
 import { PostgresServer } from '../support/postgres';
 import { useServiceHome } from '../support/service-process';
@@ -13,7 +14,7 @@ describe('the service, when its PostgreSQL server is killed', () => {
     await until(() => load.withOutcome(200).length > 500);
 
     await server.stop('SIGKILL');
-    await until(() => load.withOutcome(50300).length > 100);
+    await until(() => load.withOutcome(errorNumbers.unavailable).length > 100);
     await server.start();
     const back = Date.now();
 

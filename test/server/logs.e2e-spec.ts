@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { errorNumbers } from '../support/error-bodies';
 import { TOKEN } from '../support/application';
 import { freePort } from '../support/free-port';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
@@ -35,7 +36,7 @@ describe('the log', () => {
         requestId: 'abc',
         traceparent: TRACEPARENT,
         trace_id: TRACEPARENT.slice(3, 35),
-        msg: expect.stringMatching(/^50300 /) as string,
+        msg: expect.stringMatching(`^${errorNumbers.unavailable} `) as string,
         err: { message: expect.stringMatching(/not available/) as string },
       },
     ]);

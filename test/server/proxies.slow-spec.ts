@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { PlantStoreClient } from '../../src/client/index.mjs';
+import { errorNumbers } from '../support/error-bodies';
 import { JSON_HEADERS, TOKEN } from '../support/application';
 import { freePort } from '../support/free-port';
 import { listen } from '../support/listen';
@@ -136,7 +137,7 @@ it('behind HAProxy, a primary is killed and its standby promoted: nothing acknow
 
   await primary.stop('SIGKILL');
   await until(async () => (await service.statusOf('/health/ready')) === 503);
-  await until(() => load.withOutcome(50300).length > 0);
+  await until(() => load.withOutcome(errorNumbers.unavailable).length > 0);
   await standby.execute('SELECT pg_promote()');
   const [promoted, before] = [Date.now(), created.length];
   await until(() => load.hasSucceededSince(promoted) && created.length > before + 32);

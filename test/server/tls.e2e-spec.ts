@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
 import { TOKEN } from '../support/application';
-import { errorBodies } from '../support/error-bodies';
+import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { creation } from '../support/load';
 import { plantStore } from '../support/plant-store';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
@@ -114,7 +114,9 @@ describe('HTTPS', () => {
 
     const socket = await open();
     socket.end(`GET /metrics HTTP/1.0\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`);
-    expect(await text(socket)).toContain('plant_store_errors_total{error="40000"} 0\n');
+    expect(await text(socket)).toContain(
+      `plant_store_errors_total{error="${errorNumbers.malformedRequest}"} 0\n`,
+    );
   });
 
   it('ends with 0 although connections are open, one of them before its handshake', async () => {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { ErrorBody } from '../../src/plants';
 import { TestApplication, TOKEN } from '../support/application';
-import { errorBodies as errors } from '../support/error-bodies';
+import { errorBodies as errors, errorNumbers } from '../support/error-bodies';
 import * as load from '../support/load';
 import { readMetric } from '../support/metrics';
 import { exchange, open, readAnswers } from '../support/wire';
@@ -155,7 +155,10 @@ describe('HTTP on the wire', () => {
     socket.resetAndDestroy();
     await once(request, 'error');
 
-    const failures = await readMetric(application.url, 'plant_store_errors_total{error="50000"}');
+    const failures = await readMetric(
+      application.url,
+      `plant_store_errors_total{error="${errorNumbers.internal}"}`,
+    );
     expect(failures).toBe(0);
   });
 });

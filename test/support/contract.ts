@@ -54,7 +54,10 @@ const DECLARED_ONLY = ['www-authenticate', 'retry-after', 'idempotent-replayed']
 export function expectAsDeclared({ status, headers, body }: Answer): void {
   const declared = createPlant.responses[status] ?? createPlant.responses.default;
   const content = declared?.content['application/json'];
-  if (!declared || !content) throw new Error(`The document has no answer with status ${status}.`);
+  if (!declared || !content)
+    throw new Error(
+      `openapi.json has no response with status ${status}: npm run openapi updates it`,
+    );
 
   expect(headers['content-type']).toBe('application/json; charset=utf-8');
   const validate = validatorOf(content.schema);

@@ -67,3 +67,8 @@ export const errorBodies = Object.fromEntries(
     return [name, { error: Number(text.slice(0, 5)), message: text.slice(6) }];
   }),
 ) as Record<keyof typeof texts, ErrorBody>;
+
+/** The number of each of these errors, for tests that do not look at the message. */
+export const errorNumbers = Object.fromEntries(
+  Object.entries(errorBodies).map(([name, { error }]) => [name, error]),
+) as Record<keyof typeof texts, number>;

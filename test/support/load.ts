@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import type { Plant } from '../../src/plants';
+import { errorNumbers } from './error-bodies';
 import { TOKEN } from './application';
 
 /** A creation, and what its caller was told. */
@@ -152,7 +153,10 @@ export function expectKept(creations: readonly Creation[], stored: readonly Plan
   const names = new Map(stored.map(({ id, name }) => [Number(id), name]));
   const isStored = ({ id, name }: Creation): boolean => names.get(id) === name;
   const acknowledged = creations.filter(({ outcome }) => outcome === 200);
-  const refused = creations.filter(({ outcome = 50400 }) => ![200, 50400].includes(outcome));
+  const refused = creations.filter(
+    ({ outcome = errorNumbers.outcomeUnknown }) =>
+      ![200, errorNumbers.outcomeUnknown].includes(outcome),
+  );
   const lastOfId = new Map(acknowledged.map((each) => [each.id, each]));
   expect({
     lost: acknowledged.filter((each) => !isStored(each)),
