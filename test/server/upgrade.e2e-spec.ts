@@ -12,14 +12,14 @@ import { SqliteStore, stores, type TestStore } from '../support/stores';
 import { until } from '../support/until';
 
 const NEWER_VERSION = MIGRATIONS.length + 1;
-const ADD_NOTE = 'ALTER TABLE plants ADD COLUMN note TEXT';
+const ADD_SOIL = 'ALTER TABLE plants ADD COLUMN soil TEXT';
 const FERN = '{"id":1,"name":"Fern"}';
 const KEY = { 'idempotency-key': 'abc' };
 
 /** A migration that does not end, and how to see that it has begun. */
 const HANGING = {
-  sqlite: `${ADD_NOTE}; CREATE TABLE many AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n WHERE x < 0`,
-  postgres: `${ADD_NOTE}; SELECT pg_sleep(3600)`,
+  sqlite: `${ADD_SOIL}; CREATE TABLE many AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n WHERE x < 0`,
+  postgres: `${ADD_SOIL}; SELECT pg_sleep(3600)`,
 };
 const SLEEPING = "FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
 const hasBegun: Record<string, (store: TestStore) => Promise<boolean>> = {
@@ -41,7 +41,7 @@ function isLocked(file: string): boolean {
 }
 
 const home = useServiceHome();
-const newer = () => makeNewerBuild({ sqlite: ADD_NOTE, postgres: ADD_NOTE });
+const newer = () => makeNewerBuild({ sqlite: ADD_SOIL, postgres: ADD_SOIL });
 
 /** Creates a store of the present version with a plant and a key. */
 async function createStore(environment: NodeJS.ProcessEnv): Promise<void> {
@@ -55,8 +55,8 @@ async function createStore(environment: NodeJS.ProcessEnv): Promise<void> {
 async function expectUpgraded(service: ServiceProcess, store: TestStore): Promise<void> {
   await service.untilReady();
   expect((await service.post(FERN, KEY)).headers.get('idempotent-replayed')).toBe('true');
-  expect(await store.query('SELECT name, note FROM plants')).toEqual([
-    { name: 'Fern', note: null },
+  expect(await store.query('SELECT name, soil FROM plants')).toEqual([
+    { name: 'Fern', soil: null },
   ]);
 }
 
@@ -105,8 +105,8 @@ describe.each(stores)('the start of a newer service on a store in %s', (kind, st
 
 /** A migration that needs more room than there is. */
 const LARGE = {
-  sqlite: `${ADD_NOTE}; CREATE TABLE large AS SELECT zeroblob(8000000)`,
-  postgres: `${ADD_NOTE}; CREATE TABLE large AS SELECT repeat('x', 1000) FROM generate_series(1, 40000)`,
+  sqlite: `${ADD_SOIL}; CREATE TABLE large AS SELECT zeroblob(8000000)`,
+  postgres: `${ADD_SOIL}; CREATE TABLE large AS SELECT repeat('x', 1000) FROM generate_series(1, 40000)`,
 };
 
 describe('the start of a newer service when the disk is full in the middle', () => {
@@ -157,9 +157,9 @@ describe('the start of a newer service on a table that was prepared', () => {
 
     const service = await home.start({ DATABASE_URL: server.url() }, [], newer());
 
-    await service.says(/must have the columns that these statements make: .*ADD COLUMN note/);
+    await service.says(/must have the columns that these statements make: .*ADD COLUMN soil/);
     expect(await server.execute('SELECT * FROM plants_0')).toEqual([]);
-    await server.execute(ADD_NOTE);
+    await server.execute(ADD_SOIL);
     await service.untilReady();
     await server.remove();
   });

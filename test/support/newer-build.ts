@@ -6,7 +6,7 @@ import { makeFolder } from './folder';
 const ROOT = join(__dirname, '../..');
 
 /**
- * Copies the build, with the property `note` and one more migration: a service of the next version.
+ * Copies the build, with the property `soil` and one more migration: a service of the next version.
  *
  * @returns the program of the copy
  */
@@ -21,7 +21,7 @@ export function makeNewerBuild(migration: Migration): string {
   append('persistence/migrations.js', `exports.MIGRATIONS.push(${JSON.stringify(migration)});`);
   append(
     'plant.js',
-    "for (const list of [exports.CONTENT_PROPERTIES, exports.PLANT_COLUMNS]) list.push('note');",
+    "for (const list of [exports.CONTENT_PROPERTIES, exports.PLANT_COLUMNS]) list.push('soil');",
   );
   return join(folder, 'dist/cli/plant-store.js');
 }
