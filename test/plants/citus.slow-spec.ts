@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { Client } from 'pg';
 import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
+import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { openRepository } from '../../src/plants/persistence/stores';
 import { errorNumbers } from '../support/error-bodies';
 import { expectKept, Load } from '../support/load';
@@ -16,11 +17,10 @@ if (CITUS_URL === '') {
   throw new Error('Set CITUS_URL to a coordinator with two workers or more, for tests alone.');
 }
 
-const TABLE =
-  'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text, idempotency_key bytea)';
-const MIGRATIONS = `CREATE TABLE plants_migrations (version integer PRIMARY KEY, identity uuid);
-  INSERT INTO plants_migrations VALUES (3, gen_random_uuid())`;
-const IDENTITY = 'SELECT identity::text FROM plants_migrations WHERE version = 3';
+const TABLE = MIGRATIONS.map(({ postgres }) => postgres).join('; ');
+const VERSIONS = `CREATE TABLE plants_migrations (version integer PRIMARY KEY, identity uuid);
+  INSERT INTO plants_migrations VALUES (${MIGRATIONS.length}, gen_random_uuid())`;
+const IDENTITY = 'SELECT identity::text FROM plants_migrations WHERE identity IS NOT NULL';
 const KEY = 'ab'.repeat(32);
 
 /** Addresses of the workers. The second instance enters at the first one. The last one is lost. */
@@ -153,7 +153,7 @@ describe('a store on a Citus cluster', () => {
     'whose version stands in %s is shown to all nodes by the coordinator',
     async (_table, isReference) => {
       await distribute();
-      await coordinator.query(MIGRATIONS);
+      await coordinator.query(VERSIONS);
       if (isReference) {
         await value(coordinator, "SELECT create_reference_table('plants_migrations')");
       }

@@ -1,5 +1,7 @@
+import { CONTENT_PROPERTIES } from '../../src/plants/plant';
+
 /** A table as an operator may prepare it, without a column for keys. */
-export const TABLE = 'CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text)';
+export const TABLE = `CREATE TABLE plants (id bigint PRIMARY KEY, ${CONTENT_PROPERTIES.map((column) => `${column} text`).join(', ')})`;
 
 /** The server processes of a database, to be narrowed by further conditions. */
 export const SESSIONS = 'SELECT pid FROM pg_stat_activity WHERE datname = current_database()';

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
+import { TABLE } from '../plants/postgres-statements';
 import { TOKEN } from '../support/application';
 import { makeNewerBuild } from '../support/newer-build';
 import { plantStore } from '../support/plant-store';
@@ -151,8 +152,8 @@ describe('the start of a newer service when the disk is full in the middle', () 
 describe('the start of a newer service on a table that was prepared', () => {
   it('does not change the table, says what to run, and is ready once that was run', async () => {
     const server = await PostgresServer.start();
-    const [first] = MIGRATIONS;
-    await server.execute(`${first?.postgres} PARTITION BY HASH (id);
+    // As an operator prepares a table of the present version.
+    await server.execute(`${TABLE} PARTITION BY HASH (id);
       CREATE TABLE plants_0 PARTITION OF plants FOR VALUES WITH (MODULUS 1, REMAINDER 0)`);
 
     const service = await home.start({ DATABASE_URL: server.url() }, [], newer());
