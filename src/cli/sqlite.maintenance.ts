@@ -8,10 +8,10 @@ import { OperatorError } from '../plants/errors/operator.error';
 import { describeVersion } from '../plants/persistence/migrations';
 import { isBusy } from '../plants/persistence/sqlite/sqlite.errors';
 import { assertUsableFile } from '../plants/persistence/sqlite/sqlite.files';
-import { findVersion, readIdentity } from '../plants/persistence/sqlite/sqlite.schema';
+import { findVersion } from '../plants/persistence/sqlite/sqlite.schema';
 
 /**
- * What is at a path, and what the service will do with it.
+ * Describes the file at a path and what the service would do with it.
  *
  * @throws Error saying why the service cannot use it
  */
@@ -19,13 +19,13 @@ export function describeSqlite(file: string): string {
   if (!existsSync(file)) return `SQLite file ${file}, which the service will create`;
   const version = versionOf(file);
   return version === 0
-    ? `SQLite file ${file}, in which the service will create its tables`
+    ? `SQLite file ${file}, in which the service will create its table`
     : `SQLite file ${file}, ${describeVersion(version)}`;
 }
 
 /**
- * Copies a database to a file that is missing or empty: all that was committed before, while others
- * read and write. The copy has no free pages. It is not synced.
+ * Copies a database to a file that is missing or empty, while other processes may read and write. The
+ * copy contains everything that was committed before, has no free pages, and is not synced.
  *
  * @throws OperatorError when that fails
  */
@@ -34,9 +34,9 @@ export function copySqlite(from: string, to: string, signal: AbortSignal): Promi
 }
 
 /**
- * Checks that a file is a database of plants, and reads all of it.
+ * Checks that a file is a store, and reads all of it.
  *
- * @param name of the file in messages
+ * @param name the file's name in messages
  * @throws OperatorError saying what is wrong
  */
 export async function checkSqlite(file: string, signal: AbortSignal, name = file): Promise<void> {
@@ -49,7 +49,7 @@ export async function checkSqlite(file: string, signal: AbortSignal, name = file
 }
 
 /**
- * The schema version of a file; 0 if it is not a store yet.
+ * Reads the schema version of a file; 0 if it is not a store yet.
  *
  * @throws Error when the service could not use it
  */
@@ -57,15 +57,13 @@ function versionOf(file: string): number {
   assertUsableFile(file);
   const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
   try {
-    const version = findVersion(database);
-    if (version > 0) readIdentity(database);
-    return version;
+    return findVersion(database);
   } finally {
     database.close();
   }
 }
 
-async function runTask(args: string[], what: string, signal: AbortSignal): Promise<void> {
+async function runTask(args: string[], failure: string, signal: AbortSignal): Promise<void> {
   const program = join(__dirname, 'sqlite.task.js');
   try {
     const options = { killSignal: 'SIGKILL', signal } as const;
@@ -73,20 +71,20 @@ async function runTask(args: string[], what: string, signal: AbortSignal): Promi
   } catch (error) {
     signal.throwIfAborted();
     const { stderr = '' } = error as { stderr?: string };
-    const reason = stderr === '' ? 'the process that did this was killed' : stderr;
-    throw new OperatorError(`${what}: ${reason}.`);
+    const reason = stderr === '' ? 'the child process was killed' : stderr;
+    throw new OperatorError(`${failure}: ${reason}.`);
   }
 }
 
 /**
- * Puts a database file in the place of another one, in one step.
+ * Replaces a database file by another one, in one step.
  *
- * @param draft the new file, synced, in the same folder
+ * @param draft the new file, synced, in the same directory
  * @param former the new name of the replaced file
- * @throws OperatorError when another connection has the file open; the file is unchanged then
+ * @throws OperatorError when another connection has the file open; then the file is unchanged
  */
 export async function replaceSqlite(draft: string, file: string, former: string): Promise<void> {
-  const log = `${file}-wal`;
+  const walPath = `${file}-wal`;
   if (existsSync(file) && !statSync(file).isFile()) {
     throw new OperatorError(`${file} is not a regular file.`);
   }
@@ -95,36 +93,40 @@ export async function replaceSqlite(draft: string, file: string, former: string)
     renameSync(draft, file);
   };
   if (!existsSync(file)) {
-    // SQLite would take it for the log of the new file.
-    if (existsSync(log)) {
-      throw new OperatorError(`${file} is missing, but its log ${log} exists: move the log away.`);
+    // SQLite would apply it to the new file.
+    if (existsSync(walPath)) {
+      throw new OperatorError(
+        `${file} is missing, but its write-ahead log ${walPath} exists: move the log away.`,
+      );
     }
     renameSync(draft, file);
   } else if (await isDatabase(file)) {
-    useAlone(file, log, replace);
+    useAlone(file, walPath, replace);
   } else {
-    // SQLite would refuse it and remove its log.
-    if (existsSync(log)) renameSync(log, `${former}-wal`);
+    // SQLite would reject the file and delete its WAL.
+    if (existsSync(walPath)) renameSync(walPath, `${former}-wal`);
     replace();
   }
 }
 
-/** Whether a file is empty or begins as SQLite's files do, https://sqlite.org/fileformat.html. */
+/** Whether a file is empty or starts with SQLite's header, https://sqlite.org/fileformat.html. */
 async function isDatabase(file: string): Promise<boolean> {
   const start = await text(createReadStream(file, { end: 15 }));
   return start === '' || start === 'SQLite format 3\0';
 }
 
-/** Does something while no other connection has a database open, and its log is empty. */
-function useAlone(file: string, log: string, perform: () => void): void {
+/** Runs a function while no other connection has the database open and its WAL is empty. */
+function useAlone(file: string, walPath: string, perform: () => void): void {
   const database = new DatabaseSync(file, { timeout: 1000 });
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE');
-    // This empties the log and removes it. It fails while a service has the file open.
+    // This empties and deletes the WAL. It fails while a service has the file open.
     database.exec('PRAGMA journal_mode = DELETE');
     database.exec('BEGIN EXCLUSIVE');
-    if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) > 0) {
-      throw new OperatorError(`${log} could not be emptied: close what uses the database.`);
+    if ((statSync(walPath, { throwIfNoEntry: false })?.size ?? 0) > 0) {
+      throw new OperatorError(
+        `${walPath} could not be emptied: close all programs that use the database.`,
+      );
     }
     perform();
   } catch (error) {

@@ -1,18 +1,18 @@
 import { DatabaseSync } from 'node:sqlite';
 
 /**
- * Long work on a database file, as a process of its own: SQLite does each of it in one call, which
- * nothing but the end of its process interrupts. Arguments: `copy SOURCE TARGET` or `check FILE`.
+ * Long-running tasks, run in a separate process: SQLite does each in one call, which only killing the
+ * process can interrupt. Arguments: `copy SOURCE TARGET` or `check FILE`.
  */
 const [task, file = '', target] = process.argv.slice(2);
 try {
   const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
   if (task === 'copy') {
-    // One read transaction: it is not disturbed by writers, nor are they by it.
+    // This is one read transaction: it neither blocks writers nor is blocked by them.
     database.prepare('VACUUM INTO ?').run(target ?? '');
   } else {
-    const { integrity_check: verdict } = database.prepare('PRAGMA integrity_check').get() ?? {};
-    if (verdict !== 'ok') throw new Error(`integrity check: ${String(verdict)}`);
+    const { integrity_check: result } = database.prepare('PRAGMA integrity_check').get() ?? {};
+    if (result !== 'ok') throw new Error(`integrity check: ${String(result)}`);
   }
   database.close();
 } catch (error) {

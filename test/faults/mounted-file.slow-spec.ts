@@ -10,10 +10,10 @@ const mounted = (file: string): string[] => [
   'mount --bind "$0" "$0" && exec "$@"', file,
 ];
 
-describe('a database file that is mounted alone', () => {
+describe('the service on a database file that is a mount point', () => {
   const home = useServiceHome();
 
-  it.each(['plants.db', 'my plants\\1.db'])('is refused (%s)', async (name) => {
+  it.each(['plants.db', 'my plants\\1.db'])('does not start (%s)', async (name) => {
     const file = `${dirname(home.file)}/${name}`;
     mkdirSync(dirname(file));
     execute(file, 'VACUUM');
@@ -22,7 +22,7 @@ describe('a database file that is mounted alone', () => {
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(
-      /^DATABASE_URL names the file .*\.db, which cannot be used: it is mounted alone, .*: mount its directory\.\n$/,
+      /^DATABASE_URL names the file .*\.db, which cannot be used: it is a mount point of its own, .*: mount the directory instead\.\n$/,
     );
   });
 });

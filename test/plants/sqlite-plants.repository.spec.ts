@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { UnavailableError } from '../../src/plants';
 import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
+import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { openRepository } from '../../src/plants/persistence/stores';
-import { SqliteThread } from '../../src/plants/persistence/sqlite/sqlite.thread';
 import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
 import { describeRepository, describeShortPages, type StoreUnderTest } from './repository.contract';
 import { makeFolder, removeFolder } from '../support/folder';
@@ -13,6 +13,9 @@ import { useLog } from '../support/log';
 import { execute, lockDatabase, query } from '../support/sqlite';
 import { SqliteStore } from '../support/stores';
 import { until } from '../support/until';
+
+const CHANGED =
+  'the database file or its write-ahead log was moved, replaced, deleted or truncated. A restart is needed: stop the service, put the files back or run `plant-store restore BACKUP`, and start it again';
 
 async function openStore(): Promise<StoreUnderTest> {
   const store = new SqliteStore();
@@ -32,7 +35,7 @@ describe('The repository on SQLite', () => {
   let folder: string;
   let file: string;
   let repository: CommittingPlantsRepository;
-  const { lines: logged, errors } = useLog();
+  const { errors } = useLog();
   beforeEach(async () => {
     folder = makeFolder();
     file = join(folder, 'deep', 'er', 'plants ?#%.db');
@@ -54,16 +57,9 @@ describe('The repository on SQLite', () => {
 
   const suffixes = ['', '-wal', '-shm'];
 
-  /** What the database file and its log have. */
+  /** Returns the content of the database file and of the WAL. */
   const contents = () =>
     [file, `${file}-wal`].map((each) => fs.existsSync(each) && fs.readFileSync(each, 'latin1'));
-
-  async function waitForProbes(count: number): Promise<void> {
-    const probe = jest.spyOn(SqliteThread.prototype, 'probe');
-    await until(() => probe.mock.calls.length >= count);
-    await Promise.allSettled(probe.mock.results.map(({ value }) => value as unknown));
-    probe.mockRestore();
-  }
 
   function makeBackup(): string {
     const backup = join(folder, 'backup.db');
@@ -73,12 +69,6 @@ describe('The repository on SQLite', () => {
 
   function removeStore(): void {
     for (const suffix of suffixes) fs.rmSync(file + suffix, { force: true });
-  }
-
-  async function restore(backup: string): Promise<void> {
-    removeStore();
-    fs.renameSync(backup, file);
-    await until(() => repository.isReady());
   }
 
   it('is not ready while another process writes, and recovers without traffic', async () => {
@@ -95,7 +85,7 @@ describe('The repository on SQLite', () => {
     expect(await insert(2n)).toBe('created');
   });
 
-  describe('when its log has grown beside a reader', () => {
+  describe('with a WAL that has grown during a long read', () => {
     const logSize = () => fs.statSync(`${file}-wal`).size;
     let nextId: bigint;
     beforeEach(async () => {
@@ -107,74 +97,40 @@ describe('The repository on SQLite', () => {
       reader.close();
     });
 
-    it('empties it once nobody reads and no plants come', async () => {
+    it('truncates the WAL while no plants come', async () => {
       await until(() => logSize() === 0);
 
       expect(await insert(nextId)).toBe('created');
     });
 
-    it('shortens it while plants come', async () => {
+    it('limits the size of the WAL while plants come', async () => {
       await until(async () => (await insert(nextId++)) === 'created' && logSize() <= 2 ** 25);
 
       expect(logSize()).toBeGreaterThan(0);
     });
   });
 
-  it.each<[string, RegExp, () => void | Promise<void>]>([
-    [
-      'missing',
-      /the file is missing: restore the database file, or restart the service/,
-      removeStore,
-    ],
-    [
-      'replaced by an empty file beside its log',
-      /the file is empty, but its write-ahead log .*-wal has content: put the file back/,
-      () => {
-        fs.rmSync(file);
-        fs.writeFileSync(file, '');
-      },
-    ],
-    [
-      'cut to its first page',
-      /the database file was truncated, and its .* belongs to what it was: stop the service and run `plant-store restore BACKUP`/,
-      () => fs.promises.truncate(file, 4096),
-    ],
-    [
-      'replaced by a database of another program',
-      /not the store that was in use before \(no such table: plants_store\)/,
-      () => {
-        removeStore();
-        execute(file, 'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT, tag TEXT)');
-      },
-    ],
-    [
-      'replaced by another store beside the log of the first',
-      /-wal still belongs to the previous file/,
-      async () => fs.promises.rename(await createStore(join(folder, 'other.db')), file),
-    ],
-  ])(
-    'is not ready, changes nothing and says why while its file is %s, until its store is back',
-    async (_what, fault, replace) => {
-      await insert(1n);
-      const backup = makeBackup();
-      await replace();
-      const found = contents();
+  it('is not ready until it is opened again, and logs once that a restart is needed, when its file is replaced', async () => {
+    await insert(1n);
+    const backup = makeBackup();
+    fs.renameSync(await createStore(join(folder, 'other.db')), file);
+    const found = contents();
 
-      await expectRefused(2n);
-      await expectRefused(2n);
-      await waitForProbes(2);
-      expect(repository.isReady()).toBe(false);
-      expect(contents()).toEqual(found);
-      expect(errors().filter((line) => fault.test(line))).toHaveLength(1);
+    await expectRefused(2n);
+    await expectRefused(3n);
+    expect(repository.isReady()).toBe(false);
+    expect(errors()).toEqual([`error ${file}: ${CHANGED}.`]);
+    await repository.onApplicationShutdown();
+    expect(contents()).toEqual(found);
 
-      await restore(backup);
-      expect(logged.at(-1)).toBe(`log ${file}: in use again.`);
-      expect(await insert(1n)).toBe('taken');
-      expect(await insert(2n)).toBe('created');
-    },
-  );
+    removeStore();
+    fs.renameSync(backup, file);
+    repository = await openRepository({ sqlite: file });
+    expect(await insert(1n)).toBe('taken');
+    expect(await insert(2n)).toBe('created');
+  });
 
-  it('does not write its log into a file that was put in the place of its own, when it closes', async () => {
+  it('does not checkpoint into a replaced file on close', async () => {
     await insert(1n);
     fs.renameSync(await createStore(join(folder, 'other.db')), file);
     const found = contents();
@@ -184,23 +140,7 @@ describe('The repository on SQLite', () => {
     expect(contents()).toEqual(found);
   });
 
-  it('does not use its own file again after that was cut, until its log is gone', async () => {
-    await insert(1n);
-    const backup = makeBackup();
-    fs.truncateSync(file, 4096);
-    await expectRefused(2n);
-    fs.copyFileSync(backup, file);
-
-    await waitForProbes(2);
-    expect(repository.isReady()).toBe(false);
-    expect(fs.readFileSync(file).equals(fs.readFileSync(backup))).toBe(true);
-
-    fs.rmSync(`${file}-wal`);
-    await until(() => repository.isReady());
-    expect(await insert(1n)).toBe('taken');
-  });
-
-  it('is one store with the file that a symbolic link leads to, and with its log', async () => {
+  it('follows a symbolic link to the database file and its WAL', async () => {
     const link = join(folder, 'link.db');
     fs.symlinkSync(file, link);
     const second = await openRepository({ sqlite: link });
@@ -214,7 +154,7 @@ describe('The repository on SQLite', () => {
     await second.onApplicationShutdown();
   });
 
-  it('makes folders and files with a log for its own user alone, and leaves a file as it is', async () => {
+  it('creates directories and files for its own user alone, and keeps the mode of a file that exists', async () => {
     const modeOf = (path: string) => fs.statSync(path).mode & 0o777;
     const existing = join(folder, 'existing.db');
     fs.writeFileSync(existing, '', { mode: 0o640 });
@@ -226,7 +166,7 @@ describe('The repository on SQLite', () => {
     expect(modeOf(existing)).toBe(0o640);
   });
 
-  it('does not begin a new database beside the log of one that is gone', async () => {
+  it('does not create a database next to the WAL of a missing one', async () => {
     await insert(1n);
     const log = fs.readFileSync(`${file}-wal`);
     await repository.onApplicationShutdown();
@@ -242,7 +182,7 @@ describe('The repository on SQLite', () => {
     repository = await openRepository({ sqlite: file });
   });
 
-  it('accepts plants if another process has shrunk the database', async () => {
+  it('accepts plants after another process has shrunk the database and emptied the WAL', async () => {
     const name = 'x'.repeat(100_000);
     for (let id = 1n; id <= 9n; id++) await repository.insert({ id, name });
     execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
@@ -277,22 +217,18 @@ describe('The repository on SQLite', () => {
       execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
     });
 
-    it('is not ready if a page is damaged, and says once what to do', async () => {
-      const backup = makeBackup();
+    it('rejects a plant and logs what to do if its page is damaged', async () => {
       damage(lastPage());
       // The repository has read the page. After this it reads all pages again.
-      execute(file, 'PRAGMA user_version = 3');
+      execute(file, `PRAGMA user_version = ${MIGRATIONS.length}`);
 
       await expectRefused(51n);
-      await waitForProbes(2);
+
       expect(repository.isReady()).toBe(false);
       expect(errors()).toEqual([expect.stringMatching(advice)]);
-
-      await restore(backup);
-      expect(await insert(51n)).toBe('created');
     });
 
-    it('does not start if the root page is damaged', async () => {
+    it('does not open a database whose root page is damaged', async () => {
       await repository.onApplicationShutdown();
       damage(rootPage());
 
@@ -306,7 +242,7 @@ describe('The repository on SQLite', () => {
     ['sqlite:data/plants.db', 'be the path of a file, such as data/plants.db, without a scheme'],
     ['postgres://plants:secret@db.example.org/plants', 'be the path of a file'],
     ['package.json/plants.db', 'not name a file below'],
-  ])('refuses the path %j, says why, and does not repeat it', async (path, why) => {
+  ])('rejects the path %j with the reason, and does not repeat it', async (path, why) => {
     const opening = openRepository({ sqlite: path });
 
     await expect(opening).rejects.toThrow(StoreOpenError);
@@ -322,7 +258,7 @@ describe('The repository on SQLite', () => {
     ['a pipe', 'it is not a regular file', (path) => execFileSync('mkfifo', [path])],
     [
       'one of two names of a file',
-      'it has 2 names (hard links), and under each of them plants would be lost: remove the others. A symbolic link may lead to it',
+      'it has 2 hard links. Opening it under more than one name loses plants: delete the other links (symbolic links are fine)',
       (path) => link(file, path),
     ],
     [

@@ -4,7 +4,7 @@ import { CommittingPlantsRepository } from './committing-plants.repository';
 import type * as postgresDriver from './postgres/postgres.driver';
 import { findUrlFault } from './postgres/postgres.url';
 import { SqliteDriver } from './sqlite/sqlite.driver';
-import { describeUnusablePath } from './sqlite/sqlite.settings';
+import { findPathError } from './sqlite/sqlite.settings';
 import type { StoreDriver } from './store-driver';
 import type { StoreHealth } from './store-health';
 
@@ -29,7 +29,7 @@ const sqlite: StoreKind<string> = {
   form: 'sqlite:PATH',
   schemes: ['sqlite'],
   findFault: (url) =>
-    describeUnusablePath(url.slice('sqlite:'.length)) ??
+    findPathError(url.slice('sqlite:'.length)) ??
     (url.includes('?') ? 'must not have parameters after sqlite:PATH' : undefined),
   locate: (url) => ({ sqlite: url.slice('sqlite:'.length) }),
   createDriver: (path, health) => new SqliteDriver(path, health),

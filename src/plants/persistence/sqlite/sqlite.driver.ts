@@ -6,94 +6,90 @@ import type { KeyedPlant } from '../keyed-plant';
 import type { PlantRange, StoreDriver } from '../store-driver';
 import { ATTEMPT_INTERVAL, type StoreHealth } from '../store-health';
 import { StoreOpenError } from '../store-open.error';
-import { describeUnusablePath } from './sqlite.settings';
-import { RefusedError, SqliteThread } from './sqlite.thread';
+import { findPathError } from './sqlite.settings';
+import { NotStoredError, type SqliteRequest, SqliteThread } from './sqlite.thread';
 
 /**
  * A SQLite file, opened by `node:sqlite` in a worker thread. Each batch is one transaction, synced to the
- * disk before it is acknowledged. A failed batch is a fault, and the end of the thread is one.
+ * disk before it is acknowledged. A failed batch and a terminated thread both count as store failures.
+ * If the file was moved, replaced, deleted or truncated, `open` fails until the process is restarted.
  */
 export class SqliteDriver implements StoreDriver {
   /** The file, absolute. */
   readonly name: string;
-  /** Undefined until the store was open for the first time. */
+  /** Undefined until the store has been opened once. */
   private thread: SqliteThread | undefined;
 
   /**
-   * @param path of the file, relative to the working directory; created when it is missing
-   * @throws StoreOpenError when it cannot be the path of a store
+   * @param path the file, relative to the working directory; created if it is missing
+   * @throws StoreOpenError when the path cannot be that of a store
    */
   constructor(
     path: string,
     private readonly health: StoreHealth,
   ) {
-    const fault = describeUnusablePath(path);
-    // Without the path, which may be a URL with a password.
-    if (fault) throw new StoreOpenError('sqlite', fault);
+    const error = findPathError(path);
+    // The message omits the path, because it may be a URL with a password.
+    if (error) throw new StoreOpenError('sqlite', error);
     this.name = resolve(path);
   }
 
   async open(signal: AbortSignal): Promise<void> {
     const { thread } = this;
     try {
-      if (thread && !thread.hasEnded) {
-        await thread.probe();
+      if (thread && !thread.endedBy) {
+        await thread.request('probe');
         return;
       }
-      this.thread = await SqliteThread.start({ path: this.name, identity: thread?.identity });
+      const data = { path: this.name, databaseId: thread?.databaseId };
+      this.thread = await SqliteThread.start(data, (reason) => this.fail(reason));
     } catch (error) {
-      if (thread) throw this.fault(error);
-      const clause = `names the file ${this.name}, which cannot be used: ${(error as Error).message}`;
-      throw new StoreOpenError('sqlite', clause, { cause: error });
+      if (thread) throw this.toError(error);
+      const message = `names the file ${this.name}, which cannot be used: ${(error as Error).message}`;
+      throw new StoreOpenError('sqlite', message, { cause: error });
     }
-    void this.thread.ended.then((reason) => {
-      this.fail(this.fault(reason));
-    });
-    // The repository has closed meanwhile.
-    if (signal.aborted) await this.thread.close();
+    // The repository has been closed in the meantime.
+    if (signal.aborted) await this.close();
   }
 
   commit(batch: readonly KeyedPlant[]): Promise<Insertion[]> {
-    return this.write((thread) => thread.commit(batch));
+    return this.request(batch);
   }
 
-  async read(range: PlantRange): Promise<Plant[]> {
-    try {
-      return await this.opened.read(range);
-    } catch (error) {
-      throw new UnavailableError({ cause: this.fault(error) });
-    }
+  read(range: PlantRange): Promise<Plant[]> {
+    return this.request(range, UnavailableError);
   }
 
   probe(): Promise<void> {
-    return this.write((thread) => thread.probe());
+    return this.request('probe');
   }
 
   async close(): Promise<void> {
-    await this.thread?.close();
+    await this.thread?.request('close').catch(() => undefined);
   }
 
-  private get opened(): SqliteThread {
-    if (!this.thread) throw new RefusedError('it was not opened');
-    return this.thread;
-  }
-
-  private async write<Result>(request: (thread: SqliteThread) => Promise<Result>): Promise<Result> {
+  /** @param LostReplyError what to throw when plants may be stored, or the thread ends before it replies */
+  private async request<Value>(
+    request: SqliteRequest,
+    LostReplyError: typeof UnavailableError | typeof OutcomeUnknownError = OutcomeUnknownError,
+  ): Promise<Value> {
     try {
-      return await request(this.opened);
+      if (!this.thread) throw new NotStoredError('the store is not open');
+      return await this.thread.request(request);
     } catch (error) {
-      const cause = this.fault(error);
-      this.fail(cause);
-      throw new (error instanceof RefusedError ? UnavailableError : OutcomeUnknownError)({ cause });
+      const cause = this.fail(error);
+      throw new (error instanceof NotStoredError ? UnavailableError : LostReplyError)({ cause });
     }
   }
 
-  private fail(fault: Error): void {
-    // Not at once: on a full disk an attempt may succeed while larger writes fail again and again.
-    this.health.fail(fault, { delay: ATTEMPT_INTERVAL });
+  private fail(reason: unknown): Error {
+    const error = this.toError(reason);
+    // Wait before reopening: on a full disk, reopening may succeed although larger writes keep failing.
+    this.health.fail(error, { delay: ATTEMPT_INTERVAL });
+    return error;
   }
 
-  private fault(error: unknown): Error {
+  private toError(error: unknown): Error {
     return new Error(`${this.name}: ${(error as Error).message}.`, { cause: error });
   }
 }

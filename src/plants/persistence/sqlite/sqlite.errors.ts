@@ -2,31 +2,22 @@ import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /** SQLite's primary result codes, https://sqlite.org/rescode.html. */
-export const SQLITE_ERROR = 1;
-export const SQLITE_BUSY = 5;
-export const SQLITE_READONLY = 8;
-export const SQLITE_CORRUPT = 11;
-export const SQLITE_FULL = 13;
-export const SQLITE_CANTOPEN = 14;
-export const SQLITE_NOTADB = 26;
+const SQLITE_BUSY = 5;
+const SQLITE_READONLY = 8;
+const SQLITE_CORRUPT = 11;
+const SQLITE_FULL = 13;
+const SQLITE_CANTOPEN = 14;
 
-export const RESTORE_ADVICE = 'stop the service and run `plant-store restore BACKUP`';
-const DAMAGE_ADVICE = `run \`plant-store check --deep\`; to repair it, ${RESTORE_ADVICE}`;
+const DAMAGE_ADVICE =
+  'run `plant-store check --deep`; to repair it, stop the service and run `plant-store restore BACKUP`';
 
-/** The database file became shorter. Its write-ahead log would damage what is left of it. */
-export class CutFileError extends Error {
+/** The files on the disk are not those that are open, so the store stays closed until a restart. */
+export class ChangedFilesError extends Error {
   constructor() {
     super(
-      `the database file was truncated, and its write-ahead log belongs to what it was: ${RESTORE_ADVICE}`,
+      'the database file or its write-ahead log was moved, replaced, deleted or truncated. A restart is needed: stop the service, put the files back or run `plant-store restore BACKUP`, and start it again',
     );
   }
-}
-
-/** The primary result code; undefined if the error is not SQLite's. */
-export function resultCodeOf(error: unknown): number | undefined {
-  const code = (error as { errcode?: number }).errcode;
-  // The lower byte of an extended result code is the primary one.
-  return code === undefined ? undefined : code & 0xff;
 }
 
 /** Whether a statement failed because another connection holds a lock. */
@@ -34,7 +25,12 @@ export function isBusy(error: unknown): boolean {
   return resultCodeOf(error) === SQLITE_BUSY;
 }
 
-/** An error in one line: with advice, or with why the operating system refused the file. */
+/** Whether a statement failed because the disk or the database is full. */
+export function isFull(error: unknown): boolean {
+  return resultCodeOf(error) === SQLITE_FULL;
+}
+
+/** Formats an error in one line, with advice or the operating system's reason. */
 export function describeError(error: unknown, path: string): string {
   const { message } = error as Error;
   const code = resultCodeOf(error);
@@ -43,7 +39,14 @@ export function describeError(error: unknown, path: string): string {
   try {
     accessSync(existsSync(path) ? path : dirname(path), constants.R_OK | constants.W_OK);
     return message;
-  } catch (refusal) {
-    return (refusal as Error).message;
+  } catch (reason) {
+    return (reason as Error).message;
   }
+}
+
+/** Returns the primary result code; undefined if the error is not SQLite's. */
+function resultCodeOf(error: unknown): number | undefined {
+  const code = (error as { errcode?: number }).errcode;
+  // The lower byte of an extended result code is the primary one.
+  return code === undefined ? undefined : code & 0xff;
 }

@@ -4,20 +4,25 @@ import { DatabaseSync } from 'node:sqlite';
 import { useFolder } from '../../../../test/support/folder';
 import { run } from '../../../../test/support/run';
 import { query } from '../../../../test/support/sqlite';
-import { closeAndKeepLog, emptyLog, makeLogDurable, openLogKeeper } from './sqlite.recovery';
+import {
+  closeWithoutCheckpoint,
+  makeWalDurable,
+  openCheckpointBlocker,
+  tryTruncateWal,
+} from './sqlite.recovery';
 import { migrate } from './sqlite.schema';
 
-/** Prints 1 for a log that another process cannot empty, and fails when that gets no exclusive use of the file. */
+/** Prints 1 if this process cannot truncate the WAL, and fails if it cannot lock the file exclusively. */
 const OTHER_PROCESS = `
   const { DatabaseSync } = require('node:sqlite');
   const database = new DatabaseSync(process.argv[1]);
   console.log(database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get().busy);
   database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');`;
 
-describe('the recovery from a failure', () => {
+describe('sqlite.recovery', () => {
   const folder = useFolder();
   const file = join(folder, 'plants.db');
-  const log = `${file}-wal`;
+  const walPath = `${file}-wal`;
   let database: DatabaseSync;
   let other: DatabaseSync;
   beforeEach(() => {
@@ -34,68 +39,68 @@ describe('the recovery from a failure', () => {
 
   const plants = [{ id: 1, name: 'Fern' }];
 
-  it('writes all of the log to the database file and empties the log', () => {
-    makeLogDurable(database, log);
+  it('makeWalDurable copies the WAL to the database file and truncates the WAL', () => {
+    makeWalDurable(database, walPath);
 
     const copy = join(folder, 'copy.db');
     copyFileSync(file, copy);
-    expect(statSync(log).size).toBe(0);
+    expect(statSync(walPath).size).toBe(0);
     expect(query(copy, 'SELECT id, name FROM plants')).toEqual(plants);
   });
 
-  it('writes the same log again while somebody reads', () => {
+  it('makeWalDurable rewrites the same WAL while another connection reads', () => {
     other.exec('BEGIN; SELECT * FROM plants');
-    const before = readFileSync(log);
-    utimesSync(log, 0, 0);
+    const before = readFileSync(walPath);
+    utimesSync(walPath, 0, 0);
 
-    makeLogDurable(database, log);
+    makeWalDurable(database, walPath);
 
-    expect(statSync(log).mtimeMs).toBeGreaterThan(0);
-    expect(readFileSync(log).equals(before)).toBe(true);
+    expect(statSync(walPath).mtimeMs).toBeGreaterThan(0);
+    expect(readFileSync(walPath).equals(before)).toBe(true);
     expect(database.prepare('PRAGMA busy_timeout').get()).toEqual({ timeout: 1000 });
     expect(query(file, 'SELECT id, name FROM plants')).toEqual(plants);
   });
 
-  it('drops no lock of its process by that', async () => {
+  it('makeWalDurable releases no locks when it rewrites the WAL', async () => {
     other.exec('BEGIN; SELECT * FROM plants');
 
-    makeLogDurable(database, log);
+    makeWalDurable(database, walPath);
 
     const { stdout, stderr } = await run(process.execPath, ['-e', OTHER_PROCESS, file]);
     expect(stdout).toBe('1\n');
     expect(stderr).toContain('Error: database is locked');
   });
 
-  it('is disturbed by no other connection once it has begun to write', () => {
-    const { size } = statSync(log);
+  it('BEGIN IMMEDIATE keeps other connections from changing the WAL', () => {
+    const { size } = statSync(walPath);
     database.exec('BEGIN IMMEDIATE');
 
     expect(other.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()).toMatchObject({ busy: 1 });
     expect(() => {
       other.exec("INSERT INTO plants (id, name) VALUES (2, 'Moss')");
     }).toThrow('database is locked');
-    expect(statSync(log).size).toBe(size);
+    expect(statSync(walPath).size).toBe(size);
   });
 
-  it('leaves file and log as they are when the last connection closes before its keeper', () => {
-    const keeper = openLogKeeper(file);
+  it('closeWithoutCheckpoint leaves the database file and the WAL unchanged', () => {
+    const blocker = openCheckpointBlocker(file);
     other.close();
-    const [fileBefore, logBefore] = [readFileSync(file), readFileSync(log)];
+    const [fileBefore, walBefore] = [readFileSync(file), readFileSync(walPath)];
 
-    closeAndKeepLog(database, keeper);
+    closeWithoutCheckpoint(database, blocker);
 
     expect(readFileSync(file).equals(fileBefore)).toBe(true);
-    expect(readFileSync(log).equals(logBefore)).toBe(true);
+    expect(readFileSync(walPath).equals(walBefore)).toBe(true);
     database = new DatabaseSync(file);
     expect(database.prepare('SELECT count(*) AS count FROM plants').get()).toEqual({ count: 1 });
     other = new DatabaseSync(file);
   });
 
-  it('keeps no other connection from emptying the log', () => {
-    const keeper = openLogKeeper(file);
+  it('tryTruncateWal works while the checkpoint blocker is open', () => {
+    const blocker = openCheckpointBlocker(file);
 
-    expect(emptyLog(database)).toBe(true);
+    expect(tryTruncateWal(database)).toBe(true);
 
-    keeper.close();
+    blocker.close();
   });
 });

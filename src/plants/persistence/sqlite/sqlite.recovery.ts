@@ -3,54 +3,61 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { syncDirectory } from './sqlite.files';
-import { withoutWaiting } from './sqlite.integrity';
 
 /**
- * What is done after a failure. It depends on behaviour that is not promised:
+ * Recovery after a failure. It relies on undocumented behaviour:
  *
- * - Linux takes pages that it could not write for clean, and later syncs pass them by. Writing the same
- *   bytes again makes the pages dirty.
- * - SQLite syncs whatever a checkpoint copies, and empties the log by `wal_checkpoint(TRUNCATE)` only
+ * - After a failed sync, Linux marks the unwritten pages as clean, and later syncs skip them. Writing the
+ *   same bytes again makes the pages dirty.
+ * - SQLite syncs whatever a checkpoint copies, and truncates the WAL by `wal_checkpoint(TRUNCATE)` only
  *   when all of it is copied and nobody reads.
- * - A connection that has begun to write keeps others from adding to the log and from emptying it.
- * - SQLite sets no POSIX lock on the log, so closing a descriptor of it drops none. Closing one of the
- *   database file or of its `-shm` would drop those of the whole process.
- * - The last connection that closes writes the log to the database file and removes the log, but not one
- *   that can only read. Every connection to a file with a log counts, once it has read.
+ * - A connection that has begun to write keeps others from adding to the WAL and from truncating it.
+ * - SQLite sets no POSIX lock on the WAL, so closing a descriptor of it releases none. Closing one of the
+ *   database file or of its `-shm` would release those of the whole process.
+ * - The last connection to close checkpoints and deletes the WAL, unless it is read-only. Any connection
+ *   that has read from a WAL database counts.
  *
- * Tried with SQLite 3.51.3 and 3.53.4 (Node.js 22.22.3, 24.15 and 26.10) on Linux 6.18.
+ * Tested with SQLite 3.51.3 and 3.53.4 (Node.js 22.22.3, 24.15 and 26.10) on Linux 6.18.
  * `sqlite.recovery.spec.ts` fails when SQLite changes.
  */
 
-const CHUNK = 2 ** 20;
+const CHUNK_BYTES = 2 ** 20;
 
 /**
- * Makes all that a database holds durable: by a checkpoint, or by writing the log again in place while
- * another process reads.
+ * Makes all committed data durable: by a checkpoint, or by writing the WAL again in place while another
+ * process reads.
  *
  * Frames of a failed commit are written again too. They may come back after a crash, as they might
- * have without this; their plants were answered "outcome unknown".
+ * have without this; the outcome of their plants was reported as unknown.
  */
-export function makeLogDurable(database: DatabaseSync, log: string): void {
-  if (emptyLog(database)) return;
-  // This lock keeps other processes from changing the log meanwhile.
+export function makeWalDurable(database: DatabaseSync, walPath: string): void {
+  if (tryTruncateWal(database)) return;
+  // This lock keeps other processes from changing the WAL in the meantime.
   database.exec('BEGIN IMMEDIATE');
-  rewrite(log);
-  syncDirectory(dirname(log));
+  rewrite(walPath);
+  syncDirectory(dirname(walPath));
   database.exec('ROLLBACK');
 }
 
-/** Empties the log unless somebody reads. It does not wait for that: writers would have to wait too. */
-export function emptyLog(database: DatabaseSync): boolean {
-  const checkpoint = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)');
-  return Number(withoutWaiting(database, () => checkpoint.get())?.busy) === 0;
+/**
+ * Truncates the WAL unless a reader is active. Does not wait for readers, because writers would have to
+ * wait too.
+ */
+export function tryTruncateWal(database: DatabaseSync): boolean {
+  const { timeout } = database.prepare('PRAGMA busy_timeout').get() ?? {};
+  database.exec('PRAGMA busy_timeout = 0');
+  try {
+    return Number(database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy) === 0;
+  } finally {
+    database.exec(`PRAGMA busy_timeout = ${Number(timeout)}`);
+  }
 }
 
 function rewrite(file: string): void {
   const descriptor = openSync(file, 'r+');
   try {
-    const chunk = Buffer.allocUnsafe(CHUNK);
-    for (let at = 0, length; (length = readSync(descriptor, chunk, 0, CHUNK, at)) > 0;) {
+    const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+    for (let at = 0, length; (length = readSync(descriptor, chunk, 0, CHUNK_BYTES, at)) > 0;) {
       at += writeSync(descriptor, chunk, 0, length, at);
     }
     fsyncSync(descriptor);
@@ -59,20 +66,20 @@ function rewrite(file: string): void {
   }
 }
 
-/** Opens a connection that keeps another one from writing the log to the database file when it closes. */
-export function openLogKeeper(path: string): DatabaseSync {
-  const keeper = new DatabaseSync(pathToFileURL(path), { readOnly: true });
-  keeper.prepare('SELECT name FROM sqlite_schema').get();
-  return keeper;
+/** Opens a second connection, so that closing the first one does not checkpoint and delete the WAL. */
+export function openCheckpointBlocker(path: string): DatabaseSync {
+  const blocker = new DatabaseSync(pathToFileURL(path), { readOnly: true });
+  blocker.prepare('SELECT name FROM sqlite_schema').get();
+  return blocker;
 }
 
-/** Closes a connection and its keeper, and leaves database file and log as they are. */
-export function closeAndKeepLog(database: DatabaseSync, keeper: DatabaseSync): void {
-  for (const each of [database, keeper]) {
+/** Closes a connection and its blocker, and leaves the database file and the WAL as they are. */
+export function closeWithoutCheckpoint(database: DatabaseSync, blocker: DatabaseSync): void {
+  for (const each of [database, blocker]) {
     try {
       each.close();
     } catch {
-      // A broken connection may fail to close. One that is in order has closed its keeper before.
+      // A broken connection may fail to close. A healthy one has already closed its blocker.
     }
   }
 }

@@ -1,8 +1,8 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, resolve as resolvePath } from 'node:path';
 
-/** Why a path cannot name the file of a store, although SQLite would accept it; undefined if it can. */
-export function describeUnusablePath(path: string): string | undefined {
+/** Explains why a path that SQLite would accept cannot be used for a store; undefined if it can. */
+export function findPathError(path: string): string | undefined {
   if (path === '') return 'must name a file, such as data/plants.db';
   if (path.startsWith(':memory:') || /^file:.*[?&]mode=memory/s.test(path)) {
     return 'must name a file: a database in memory loses all plants when the service stops';

@@ -12,11 +12,7 @@ import { type KeyedPlant, repetitionOutcome } from '../keyed-plant';
 import { PAGE_TEXT_LIMIT, type PlantRange } from '../store-driver';
 
 /** The prepared statements of a connection. */
-export interface Statements {
-  readonly insert: StatementSync;
-  readonly selectKeyed: StatementSync;
-  readonly select: StatementSync;
-}
+export type Statements = Readonly<Record<'insert' | 'selectKeyed' | 'select', StatementSync>>;
 
 const COLUMNS = PLANT_COLUMNS.join(', ');
 

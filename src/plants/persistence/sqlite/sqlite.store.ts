@@ -1,73 +1,65 @@
-import { chmodSync } from 'node:fs';
+import { chmodSync, existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { CutFileError } from './sqlite.errors';
-import {
-  assertOpenable,
-  assertUsableFile,
-  type FormerStore,
-  logPath,
-  readFiles,
-  type StoreFiles,
-} from './sqlite.files';
-import { assertOwnFile, assertSameStore, assertWritable } from './sqlite.integrity';
-import { makeLogDurable, openLogKeeper } from './sqlite.recovery';
-import { migrate, readIdentity } from './sqlite.schema';
+import { ChangedFilesError } from './sqlite.errors';
+import { assertUsableFile, makeDirectory, readFiles, walPathOf } from './sqlite.files';
+import { makeWalDurable, openCheckpointBlocker } from './sqlite.recovery';
+import { migrate, readSchemaVersion } from './sqlite.schema';
 import { prepareStatements, type Statements } from './sqlite.statements';
 import { assertSafeSqlite } from './sqlite.version';
 
-/** Milliseconds to wait for another process's lock, before a batch is refused. */
-const BUSY_TIMEOUT = 1000;
-/** The same at the start, when others may create the file too. */
-const OPEN_TIMEOUT = 30_000;
+/** How long a batch waits for another process's lock. */
+const BUSY_TIMEOUT_MS = 1000;
+/** The same at startup, when other processes may create the file too. */
+const OPEN_BUSY_TIMEOUT_MS = 30_000;
 
-/** Bytes to which SQLite shortens a log that it begins anew. The log grows beside a long reader. */
-export const LOG_LIMIT = 2 ** 25;
+/** Size to which SQLite truncates the WAL when it restarts it. The WAL grows while a long read is running. */
+export const WAL_LIMIT_BYTES = 2 ** 25;
+
+/** https://sqlite.org/fileformat2.html#the_write_ahead_log */
+const WAL_HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
 
 /** A store that is open. */
 export interface Store extends Statements {
   readonly path: string;
-  readonly identity: string;
+  readonly walPath: string;
   readonly database: DatabaseSync;
-  readonly logKeeper: DatabaseSync;
-  readonly log: string;
-  files: StoreFiles;
-  /** How far the commit of the present batch is. */
-  phase: 'before' | 'during' | 'after';
-  /** The plant that was inserted last. */
-  lastId?: bigint;
+  readonly checkpointBlocker: DatabaseSync;
+  /** The files at the last check. */
+  files: ReturnType<typeof readFiles>;
 }
 
 /**
- * @param former the store that it must be; if undefined, a missing store is created
- * @throws Error when the database cannot be used, or is not that store
+ * @param databaseId the file that was open before; if undefined, a missing store is created
+ * @throws ChangedFilesError when another file is there, or none
+ * @throws Error when the database cannot be used
  */
-export function openDatabase(path: string, former: FormerStore | undefined): Store {
-  const log = logPath(path);
-  const found = readFiles(path, log);
-  assertOpenable(found, log, former);
-  assertUsableFile(path);
-  if (former) assertOwnFile(path, former.identity, found);
+export function openStore(path: string, databaseId: string | undefined): Store {
+  const isFirst = databaseId === undefined;
+  if (isFirst) makeDirectory(dirname(path));
+  const walPath = walPathOf(path);
+  assertUsableFile(path, databaseId);
+  const isMissing = !existsSync(path);
   const location = pathToFileURL(path);
-  location.searchParams.set('mode', former ? 'rw' : 'rwc');
-  const timeout = former ? BUSY_TIMEOUT : OPEN_TIMEOUT;
+  location.searchParams.set('mode', isFirst ? 'rwc' : 'rw');
+  const timeout = isFirst ? OPEN_BUSY_TIMEOUT_MS : BUSY_TIMEOUT_MS;
   const database = new DatabaseSync(location, { timeout, readBigInts: true });
   try {
-    // SQLite gives the log the same permissions.
-    if (found.database === undefined) chmodSync(path, 0o600);
+    // SQLite creates the WAL with the permissions of the database file.
+    if (isMissing) chmodSync(path, 0o600);
     assertSafeSqlite(database);
-    if (former) assertSameStore(database, former.identity, found);
-    useDurableLog(database);
-    if (!former) migrate(database);
-    assertWritable(database, former?.lastId);
-    makeLogDurable(database, log);
-    database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT}`);
+    enableDurableWal(database);
+    if (isFirst) migrate(database);
+    assertWritable(database);
+    makeWalDurable(database, walPath);
+    database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     return {
-      ...{ path, log, database, phase: 'before' },
+      ...{ path, walPath, database },
       ...prepareStatements(database),
-      identity: readIdentity(database),
-      logKeeper: openLogKeeper(path),
-      files: readFiles(path, log),
+      checkpointBlocker: openCheckpointBlocker(path),
+      files: readFiles(path, walPath),
     };
   } catch (error) {
     database.close();
@@ -75,31 +67,55 @@ export function openDatabase(path: string, former: FormerStore | undefined): Sto
   }
 }
 
-function useDurableLog(database: DatabaseSync): void {
+function enableDurableWal(database: DatabaseSync): void {
   const { journal_mode: mode } = database.prepare('PRAGMA journal_mode = WAL').get() ?? {};
   if (mode !== 'wal') throw new Error('the file system does not support a write-ahead log');
-  // FULL syncs the log at every commit. fullfsync asks macOS for a sync that reaches the disk.
+  // FULL syncs the WAL at every commit. fullfsync asks macOS for a sync that reaches the disk.
   database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON');
-  database.exec(`PRAGMA checkpoint_fullfsync = ON; PRAGMA journal_size_limit = ${LOG_LIMIT}`);
+  database.exec(`PRAGMA checkpoint_fullfsync = ON; PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`);
+}
+
+/** Inserts a plant, rolls it back, then commits a write that changes nothing. */
+export function assertWritable(database: DatabaseSync): void {
+  database.exec('BEGIN IMMEDIATE');
+  const version = readSchemaVersion(database);
+  database.exec(`SAVEPOINT probe;
+    INSERT INTO plants (id, name, idempotency_key) VALUES (0, '', NULL) ON CONFLICT DO NOTHING;
+    ROLLBACK TO probe`);
+  // SQLite writes the version even if it is unchanged.
+  database.exec(`PRAGMA user_version = ${version}; COMMIT`);
 }
 
 /**
- * SQLite keeps writing to files that were deleted, replaced or emptied, and those plants would be lost.
- * What others write into the file itself is not noticed here.
- * Other processes may make the database file shorter by VACUUM, and empty the log by a checkpoint.
+ * Checks that the files on the disk are those that are open. SQLite keeps writing to files that were
+ * moved, replaced, deleted or truncated, and those plants would be lost. Changes that other programs
+ * write into the files are not detected.
  *
- * @throws Error when the files were moved, replaced, deleted or cut since the last look
+ * @throws ChangedFilesError when they are not
  */
-export function checkFiles(store: Store): void {
-  const now = readFiles(store.path, store.log);
-  if (now.database !== store.files.database || now.log !== store.files.log) {
-    throw new Error('the database file was moved, replaced or deleted');
-  }
-  if (now.databaseSize < store.files.databaseSize) {
-    const sql = 'SELECT page_count * page_size AS size FROM pragma_page_count, pragma_page_size';
-    if (now.databaseSize < Number(store.database.prepare(sql).get()?.size)) {
-      throw new CutFileError();
-    }
+export function assertSameFiles(store: Store): void {
+  const { database, wal } = store.files;
+  const now = readFiles(store.path, store.walPath);
+  const isSame = now.database.id === database.id && now.wal.id === wal.id;
+  const hasShrunk = now.database.bytes < database.bytes || now.wal.bytes < wal.bytes;
+  // Another process may change both between SQLite's count and the sizes: only a second look is proof.
+  if (!isSame || (hasShrunk && isTruncated(store) && isTruncated(store))) {
+    throw new ChangedFilesError();
   }
   store.files = now;
+}
+
+/**
+ * Whether a file has less than SQLite counts. That tells a truncated file from one that another process
+ * has shrunk with VACUUM, and a truncated WAL from one that a checkpoint has emptied.
+ */
+function isTruncated({ database, path, walPath }: Store): boolean {
+  // Before 3.51, SQLite does a passive checkpoint here, and counts the same.
+  const frames = Number(database.prepare('PRAGMA wal_checkpoint(NOOP)').get()?.log);
+  const pageBytes = Number(database.prepare('PRAGMA page_size').get()?.page_size);
+  const { database: file, wal } = readFiles(path, walPath);
+  if (frames > 0 && wal.bytes < WAL_HEADER_BYTES + frames * (FRAME_HEADER_BYTES + pageBytes)) {
+    return true;
+  }
+  return file.bytes < Number(database.prepare('PRAGMA page_count').get()?.page_count) * pageBytes;
 }

@@ -1,97 +1,87 @@
 import { Worker } from 'node:worker_threads';
-import type { Plant } from '../../plant';
-import type { Insertion } from '../../plants.repository';
 import type { KeyedPlant } from '../keyed-plant';
 import type { PlantRange } from '../store-driver';
-import type { SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.messages';
 
-/** Nothing of a request is stored, nor will be. */
-export class RefusedError extends Error {}
+export interface SqliteWorkerData {
+  /** The database file, absolute. */
+  readonly path: string;
+  /** The file that was open before. Undefined at startup, when a missing store may be created. */
+  readonly databaseId: string | undefined;
+}
 
-/**
- * The worker thread that owns a SQLite connection, and replies in order. A request that fails is
- * rejected, with a {@link RefusedError} when nothing is stored. Otherwise the outcome is unknown, as
- * when the thread ends before it replies.
- */
+/** Plants are inserted in one transaction. A probe writes to the database, and changes nothing. */
+export type SqliteRequest = readonly KeyedPlant[] | PlantRange | 'probe' | 'close';
+
+/** The worker also sends one as its first message, with the id of the file that it has opened. */
+export type SqliteReply =
+  | { readonly value: unknown }
+  /** A batch that may be stored may also come back after a crash. */
+  | { readonly error: string; readonly mayBeStored: boolean };
+
+/** The request stored nothing and will store nothing. */
+export class NotStoredError extends Error {}
+
+/** The worker thread that owns a SQLite connection, and replies in order. */
 export class SqliteThread {
-  /** Resolves to the reason once the thread has ended. */
-  readonly ended: Promise<Error>;
+  /** Id of the database file that the thread has opened. */
+  databaseId: string | undefined;
+  /** Why the thread has ended; undefined while it runs. */
+  endedBy: Error | undefined;
   private readonly pending: PromiseWithResolvers<never>[] = [];
-  private endedBy: Error | undefined;
-  private openedIdentity: string | undefined;
 
-  private constructor(private readonly worker: Worker) {
-    this.ended = new Promise((resolve) => {
-      const end = (reason: Error): void => {
-        this.endedBy ??= reason;
-        for (const { reject } of this.pending.splice(0)) reject(this.endedBy);
-        resolve(this.endedBy);
-      };
-      worker.on('error', end);
-      worker.on('exit', (code) => {
-        end(new Error(`the SQLite thread ended with code ${code}`));
-      });
+  private constructor(
+    private readonly worker: Worker,
+    onEnd: (reason: Error) => unknown,
+  ) {
+    const end = (reason: Error): void => {
+      if (this.endedBy) return;
+      this.endedBy = reason;
+      for (const { reject } of this.pending.splice(0)) reject(reason);
+      if (this.databaseId !== undefined) onEnd(reason);
+    };
+    worker.on('error', end);
+    worker.on('exit', (code) => {
+      end(new Error(`the SQLite thread ended with code ${code}`));
     });
     worker.on('message', (reply: SqliteReply) => {
       const request = this.pending.shift();
-      if (reply.result === 'done') request?.resolve(reply.value as never);
-      else if (reply.result === 'refused') request?.reject(new RefusedError(reply.reason));
-      else request?.reject(new Error(reply.reason));
+      if ('value' in reply) request?.resolve(reply.value as never);
+      else request?.reject(new (reply.mayBeStored ? Error : NotStoredError)(reply.error));
       // Pending requests keep the process alive. An idle store does not.
       if (this.pending.length === 0) worker.unref();
     });
   }
 
-  /** @throws RefusedError when the thread cannot open the database */
-  static async start(data: SqliteWorkerData): Promise<SqliteThread> {
-    // Jest finds the built file: a thread runs no TypeScript.
+  /**
+   * @param onEnd gets the reason if the thread ends after it has opened the database
+   * @throws Error when the thread cannot open the database
+   */
+  static async start(
+    workerData: SqliteWorkerData,
+    onEnd: (reason: Error) => unknown,
+  ): Promise<SqliteThread> {
+    // In Jest this resolves to the built file, because worker threads cannot run TypeScript.
     const file = require.resolve('./sqlite.worker.js');
-    const worker = new Worker(file, { workerData: data, name: 'sqlite' });
-    const thread = new SqliteThread(worker);
-    try {
-      thread.openedIdentity = await thread.nextReply();
-      return thread;
-    } catch (cause) {
-      await thread.worker.terminate();
-      throw new RefusedError((cause as Error).message, { cause });
-    }
+    const thread = new SqliteThread(new Worker(file, { workerData, name: 'sqlite' }), onEnd);
+    thread.databaseId = await thread.nextReply();
+    return thread;
   }
 
-  /** Of the store that the thread has opened. */
-  get identity(): string | undefined {
-    return this.openedIdentity;
-  }
-
-  get hasEnded(): boolean {
-    return this.endedBy !== undefined;
-  }
-
-  /** Resolves once the plants are committed and synced. */
-  commit(plants: readonly KeyedPlant[]): Promise<Insertion[]> {
-    return this.request(plants);
-  }
-
-  read(range: PlantRange): Promise<Plant[]> {
-    return this.request(range);
-  }
-
-  /** Rejects when the database cannot be written to. */
-  probe(): Promise<void> {
-    return this.request('probe');
-  }
-
-  async close(): Promise<void> {
-    await this.request('close').catch(() => undefined);
-  }
-
-  private request<Value>(request: SqliteRequest): Promise<Value> {
+  /**
+   * Resolves to the outcomes of a batch that is committed and synced, to the plants of a range, or to
+   * undefined.
+   *
+   * @throws NotStoredError when nothing is stored
+   * @throws Error when plants may be stored, as when the thread ends before it replies
+   */
+  request<Value>(request: SqliteRequest): Promise<Value> {
     this.worker.ref();
     this.worker.postMessage(request);
     return this.nextReply();
   }
 
   private nextReply<Value>(): Promise<Value> {
-    if (this.endedBy) return Promise.reject(new RefusedError(this.endedBy.message));
+    if (this.endedBy) return Promise.reject(new NotStoredError(this.endedBy.message));
     const reply = Promise.withResolvers<never>();
     this.pending.push(reply);
     return reply.promise;

@@ -13,7 +13,7 @@ function hasWalResetFix(version: string): boolean {
 }
 
 /**
- * Asks the connection itself: a distribution's Node.js is linked to the SQLite of the system.
+ * Reads the version from the connection, because a distribution's Node.js uses the system's SQLite.
  *
  * @throws Error when its SQLite may lose plants
  */

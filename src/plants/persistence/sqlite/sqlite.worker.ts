@@ -1,123 +1,108 @@
 /** The thread that owns the SQLite connection, because a sync blocks: requests in, replies out, in order. */
-import { dirname } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Insertion } from '../../plants.repository';
 import type { KeyedPlant } from '../keyed-plant';
-import { CutFileError, describeError, isBusy, resultCodeOf, SQLITE_FULL } from './sqlite.errors';
-import { type FormerStore, makeDirectory } from './sqlite.files';
-import { assertWritable } from './sqlite.integrity';
-import { closeAndKeepLog, emptyLog } from './sqlite.recovery';
+import { ChangedFilesError, describeError, isBusy, isFull } from './sqlite.errors';
+import { closeWithoutCheckpoint, tryTruncateWal } from './sqlite.recovery';
 import { insertPlant, readPlants } from './sqlite.statements';
-import { checkFiles, LOG_LIMIT, openDatabase, type Store } from './sqlite.store';
-import type { SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.messages';
+import {
+  assertSameFiles,
+  assertWritable,
+  openStore,
+  type Store,
+  WAL_LIMIT_BYTES,
+} from './sqlite.store';
+import type { SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.thread';
 
-/** Milliseconds without a request before a log above this limit is emptied, and between two attempts. */
-const QUIET = 1000;
+/** Idle time before a WAL above the limit is truncated, and the interval between attempts. */
+const IDLE_TRUNCATE_DELAY_MS = 1000;
 
-const { path, identity } = workerData as SqliteWorkerData;
-
+const { path, ...data } = workerData as SqliteWorkerData;
+/** The file that was opened first, and that alone is opened again. */
+let { databaseId } = data;
 /** Undefined after a failure. The next request opens it again. */
 let store: Store | undefined;
-/** Undefined until the store was open for the first time. */
-let former: FormerStore | undefined =
-  identity === undefined ? undefined : { identity, state: 'unseen' };
+/** Set once the files were changed: the store is not opened again. */
+let changed: ChangedFilesError | undefined;
+/** Whether the plants of the present batch may be stored. */
+let mayBeStored = false;
 
-/** Empties a long log. Otherwise the next creation would wait for this. */
-const quiet = setTimeout(() => {
-  if (store === undefined || store.files.logSize <= LOG_LIMIT) return;
+/** Truncates a long WAL while idle, so that the next commit does not have to. */
+const idleTimer = setTimeout(() => {
+  if (store === undefined || store.files.wal.bytes <= WAL_LIMIT_BYTES) return;
   try {
-    checkFiles(store);
-    emptyLog(store.database);
-    checkFiles(store);
+    assertSameFiles(store);
+    tryTruncateWal(store.database);
   } catch (error) {
-    discardStore(error);
+    recover(error);
   }
-  quiet.refresh();
-}, QUIET).unref();
+  idleTimer.refresh();
+}, IDLE_TRUNCATE_DELAY_MS).unref();
 
-reply(() => {
-  if (!former) makeDirectory(dirname(path));
-  return open().identity;
-});
+reply(() => (databaseId = open().files.database.id));
+if (!store) parentPort?.close();
 
 parentPort?.on('message', (request: SqliteRequest) => {
-  if (request === 'close') {
-    closeStore();
-    parentPort?.close();
-    return;
-  }
-  reply(() => perform(store ?? open(), request));
-  quiet.refresh();
+  reply(() => perform(request));
+  if (request === 'close') parentPort?.close();
+  else idleTimer.refresh();
 });
 
-function open(): Store {
-  store = openDatabase(path, former);
-  return store;
-}
-
-function perform(current: Store, request: Exclude<SqliteRequest, 'close'>): unknown {
-  if (request !== 'probe') {
-    return 'from' in request ? readPlants(current, request) : commit(current, request);
-  }
-  checkFiles(current);
-  assertWritable(current.database);
-  return undefined;
-}
-
-function reply(request: () => unknown): void {
+function reply(work: () => unknown): void {
   let message: SqliteReply;
   try {
-    message = { result: 'done', value: request() };
+    message = { value: work() };
   } catch (error) {
-    message = { result: recover(error), reason: describeError(error, path) };
+    message = recover(error);
   }
   parentPort?.postMessage(message);
 }
 
-function recover(error: unknown): 'refused' | 'unknown' {
-  const { phase, database } = store ?? { phase: 'before' };
-  // Nothing is wrong with the store where another process holds a lock.
-  if (phase !== 'before' || !isBusy(error) || database?.isTransaction) discardStore(error);
-  // On a full disk the commit record itself could not be written. Any other failed COMMIT may have
-  // written it: after a failed sync that is unknown.
-  const isFull = resultCodeOf(error) === SQLITE_FULL;
-  return phase === 'before' || (phase === 'during' && isFull) ? 'refused' : 'unknown';
+/** Returns the store with its files checked; opens it after a failure. */
+function open(): Store {
+  if (changed) throw changed;
+  store ??= openStore(path, databaseId);
+  assertSameFiles(store);
+  return store;
+}
+
+function perform(request: SqliteRequest): unknown {
+  if (request === 'close') close();
+  else if (request === 'probe') assertWritable(open().database);
+  else return 'from' in request ? readPlants(open(), request) : commit(open(), request);
+  return undefined;
 }
 
 function commit(current: Store, batch: readonly KeyedPlant[]): Insertion[] {
-  const { database } = current;
-  checkFiles(current);
-  database.exec('BEGIN IMMEDIATE');
-  const insertions = batch.map((plant) => {
-    current.lastId = plant.id;
-    return insertPlant(current, plant);
-  });
-  current.phase = 'during';
-  database.exec('COMMIT');
-  current.phase = 'after';
-  checkFiles(current);
-  current.phase = 'before';
+  current.database.exec('BEGIN IMMEDIATE');
+  const insertions = batch.map((plant) => insertPlant(current, plant));
+  mayBeStored = true;
+  current.database.exec('COMMIT');
+  assertSameFiles(current);
+  mayBeStored = false;
   return insertions;
 }
 
-/** Closing moves the log into the database file, if that is still the store. */
-function closeStore(): void {
-  try {
-    if (store) {
-      checkFiles(store);
-      store.logKeeper.close();
-    }
-  } catch {
-    // What was committed is in the log, which stays.
-  }
-  discardStore();
+/** Checkpoints, if the files are still those of the store. */
+function close(): void {
+  if (!store) return;
+  assertSameFiles(store);
+  store.checkpointBlocker.close();
+  store.database.close();
+  store = undefined;
 }
 
-/** Leaves file and log as they are: the file may be another one. */
-function discardStore(error?: unknown): void {
-  if (!store) return;
-  const { identity, files, lastId } = store;
-  former = { identity, state: error instanceof CutFileError ? 'cut' : 'whole', files, lastId };
-  closeAndKeepLog(store.database, store.logKeeper);
-  store = undefined;
+function recover(error: unknown): SqliteReply {
+  // On a full disk the commit record itself could not be written. Any other failed COMMIT may have
+  // written it: after a failed sync that is unknown.
+  const isUnknown = mayBeStored && !isFull(error);
+  // If another process merely holds a lock, the store itself is fine.
+  if (mayBeStored || !isBusy(error) || store?.database.isTransaction) {
+    if (error instanceof ChangedFilesError) changed = error;
+    // Leaves the database file and the WAL unchanged, because they may belong to another store.
+    if (store) closeWithoutCheckpoint(store.database, store.checkpointBlocker);
+    store = undefined;
+  }
+  mayBeStored = false;
+  return { error: describeError(error, path), mayBeStored: isUnknown };
 }
