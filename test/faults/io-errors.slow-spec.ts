@@ -1,7 +1,12 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, rmSync, statSync } from 'node:fs';
+import { errorBodies } from '../support/error-bodies';
 import { creation, expectKept, Load } from '../support/load';
 import { useServiceHome } from '../support/service-process';
 import { integrity } from '../support/sqlite';
-import { inject, tracee } from '../support/strace';
+import { inject, strace, tracee } from '../support/strace';
+import { until } from '../support/until';
 
 describe('a disk that fails for a while', () => {
   const home = useServiceHome();
@@ -41,5 +46,32 @@ describe('a disk that fails for a while', () => {
     expect(service.stderr).toMatch(
       /^DATABASE_URL names the file \S+, which cannot be used: disk I\/O error\.\n$/,
     );
+  });
+});
+
+describe('a create request whose database file is deleted during its commit', () => {
+  const home = useServiceHome();
+
+  it('gets 504, and the service is not ready until a restart', async () => {
+    const service = await home.start();
+    await service.post('{"id":1,"name":"Fern"}');
+    const [program = '', ...options] = strace('-p', String(service.pid), '-o', '/dev/null');
+    const delay = 'inject=fsync,fdatasync:delay_enter=5000000';
+    const slow = spawn(program, [...options, '-e', 'trace=fsync,fdatasync', '-e', delay]);
+    const status = `/proc/${service.pid}/status`;
+    await until(() => /TracerPid:\t[1-9]/.test(readFileSync(status, 'utf8')));
+    const walBytes = () => statSync(`${home.file}-wal`).size;
+    const before = walBytes();
+
+    const response = service.post('{"id":2,"name":"Moss"}');
+    await until(() => walBytes() > before);
+    rmSync(home.file);
+
+    expect(await (await response).json()).toEqual(errorBodies.outcomeUnknown);
+    slow.kill();
+    await once(slow, 'close');
+    expect(await service.statusOf('/health/ready')).toBe(503);
+    expect((await service.post('{"id":3,"name":"Oak"}')).status).toBe(503);
+    expect(service.stdout.match(/A restart is needed/g)).toHaveLength(1);
   });
 });
