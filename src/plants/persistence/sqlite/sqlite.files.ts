@@ -70,10 +70,8 @@ function isMountPoint(path: string): boolean {
   if (!existsSync(list)) return false;
   // proc_pid_mountinfo(5): the fifth field, with white space and backslashes as octal numbers.
   const unescape = (_: string, octal: string) => String.fromCharCode(parseInt(octal, 8));
-  const mountPoints = readFileSync(list, 'utf8')
-    .split('\n')
-    .map((line) => line.split(' ')[4]);
-  return mountPoints.some((each) => each?.replace(/\\(\d{3})/g, unescape) === path);
+  const lines = readFileSync(list, 'utf8').split('\n');
+  return lines.some((line) => line.split(' ')[4]?.replace(/\\(\d{3})/g, unescape) === path);
 }
 
 /**

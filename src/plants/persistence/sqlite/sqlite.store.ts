@@ -79,11 +79,10 @@ function enableDurableWal(database: DatabaseSync): void {
 export function assertWritable(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE');
   const version = readSchemaVersion(database);
+  // SQLite writes the version even if it is unchanged.
   database.exec(`SAVEPOINT probe;
     INSERT INTO plants (id, name, idempotency_key) VALUES (0, '', NULL) ON CONFLICT DO NOTHING;
-    ROLLBACK TO probe`);
-  // SQLite writes the version even if it is unchanged.
-  database.exec(`PRAGMA user_version = ${version}; COMMIT`);
+    ROLLBACK TO probe; PRAGMA user_version = ${version}; COMMIT`);
 }
 
 /**
@@ -106,16 +105,17 @@ export function assertSameFiles(store: Store): void {
 }
 
 /**
- * Whether a file has less than SQLite counts. That tells a truncated file from one that another process
- * has shrunk with VACUUM, and a truncated WAL from one that a checkpoint has emptied.
+ * Whether a file has become smaller than what SQLite counts. That tells a truncated WAL from one that a
+ * checkpoint of another process has emptied, and a truncated database from one that VACUUM has shrunk. A
+ * database that has not become smaller may have fewer pages than SQLite counts: the others are in the WAL.
  */
-function isTruncated({ database, path, walPath }: Store): boolean {
+function isTruncated({ database, path, walPath, files: before }: Store): boolean {
   // Before 3.51, SQLite does a passive checkpoint here, and counts the same.
   const frames = Number(database.prepare('PRAGMA wal_checkpoint(NOOP)').get()?.log);
   const pageBytes = Number(database.prepare('PRAGMA page_size').get()?.page_size);
-  const { database: file, wal } = readFiles(path, walPath);
-  if (frames > 0 && wal.bytes < WAL_HEADER_BYTES + frames * (FRAME_HEADER_BYTES + pageBytes)) {
-    return true;
-  }
-  return file.bytes < Number(database.prepare('PRAGMA page_count').get()?.page_count) * pageBytes;
+  const walBytes = frames > 0 ? WAL_HEADER_BYTES + frames * (FRAME_HEADER_BYTES + pageBytes) : 0;
+  const now = readFiles(path, walPath);
+  if (now.wal.bytes < Math.min(walBytes, before.wal.bytes)) return true;
+  const pages = Number(database.prepare('PRAGMA page_count').get()?.page_count);
+  return now.database.bytes < Math.min(pages * pageBytes, before.database.bytes);
 }

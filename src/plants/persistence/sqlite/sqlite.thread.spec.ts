@@ -86,6 +86,14 @@ describe('SqliteThread', () => {
     expect(readPlants(file)).toHaveLength(6);
   });
 
+  it('accepts plants when another process empties the WAL and then adds pages to it', async () => {
+    for (let id = 1n; id <= 50n; id++) await insert(id);
+    execute(file, 'PRAGMA wal_checkpoint(TRUNCATE)');
+    execute(file, 'INSERT INTO plants (id, name) VALUES (100, hex(zeroblob(10000)))');
+
+    expect(await insert(51n)).toEqual(['created']);
+  });
+
   describe('when it is started for a file that was open before', () => {
     const start = async () => {
       const { databaseId } = thread;

@@ -2,10 +2,9 @@ import { Worker } from 'node:worker_threads';
 import type { KeyedPlant } from '../keyed-plant';
 import type { PlantRange } from '../store-driver';
 
+/** The database file: its absolute path, and its id. That is undefined at startup, when it may be missing. */
 export interface SqliteWorkerData {
-  /** The database file, absolute. */
   readonly path: string;
-  /** The file that was open before. Undefined at startup, when a missing store may be created. */
   readonly databaseId: string | undefined;
 }
 
@@ -14,9 +13,7 @@ export type SqliteRequest = readonly KeyedPlant[] | PlantRange | 'probe' | 'clos
 
 /** The worker also sends one as its first message, with the id of the file that it has opened. */
 export type SqliteReply =
-  | { readonly value: unknown }
-  /** A batch that may be stored may also come back after a crash. */
-  | { readonly error: string; readonly mayBeStored: boolean };
+  { readonly value: unknown } | { readonly error: string; readonly mayBeStored: boolean };
 
 /** The request stored nothing and will store nothing. */
 export class NotStoredError extends Error {}
@@ -68,8 +65,7 @@ export class SqliteThread {
   }
 
   /**
-   * Resolves to the outcomes of a batch that is committed and synced, to the plants of a range, or to
-   * undefined.
+   * Resolves to the outcomes of a batch that is synced, to the plants of a range, or to undefined.
    *
    * @throws NotStoredError when nothing is stored
    * @throws Error when plants may be stored, as when the thread ends before it replies
