@@ -5,7 +5,7 @@ import { createApplication } from './app.module';
 import { withTrialToken } from './plants/auth/auth.options';
 import { describeForOperator, readEnvironment } from './server/settings/environment';
 import { listen } from './server/edge/listen';
-import { closeOnSignal } from './server/edge/shutdown';
+import { closeOnSignal, exitAtOnce } from './server/edge/shutdown';
 import { printTrial } from './server/settings/trial';
 
 /** Runs the service as the environment configures it. */
@@ -24,7 +24,7 @@ async function main(): Promise<void> {
 
 function fail(error: unknown): never {
   console.error(describeForOperator(error));
-  process.exit(1);
+  exitAtOnce(1);
 }
 
 // An uncaught error ends the process, as is the default of Node.js; the log says why.

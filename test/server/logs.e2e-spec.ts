@@ -196,15 +196,14 @@ describe('a log output', () => {
   const home = useServiceHome();
 
   it.each([
-    ['that is full', '/dev/full', '5m', 0],
-    // Node cannot cancel the write in progress. By then, the reader counts as stalled.
-    ['that is a pipe without a reader', 'pipe', '2s', 1],
-  ])('%s does not stop the service', async (_what, output, SHUTDOWN_TIMEOUT, code) => {
+    ['that is full', '/dev/full'],
+    ['that is a pipe without a reader', 'pipe'],
+  ])('%s does not stop the service, nor its end', async (_what, output) => {
     execFileSync('mkfifo', [join(home.folder, 'pipe')]);
     const PORT = String(await freePort());
     // Opened for reading, too, a pipe needs nobody else.
     const wrapper = ['sh', '-c', `exec "$0" "$@" 1<> ${output}`];
-    const service = home.begin({ PORT, ACCESS_LOG: 'true', SHUTDOWN_TIMEOUT }, wrapper);
+    const service = home.begin({ PORT, ACCESS_LOG: 'true', SHUTDOWN_TIMEOUT: '5m' }, wrapper);
     const url = new URL(`http://127.0.0.1:${PORT}/${'x'.repeat(4000)}`);
     await until(() => fetch(url).then(Boolean, () => false));
 
@@ -213,6 +212,6 @@ describe('a log output', () => {
       expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(404));
     }
 
-    expect(await service.end()).toEqual({ code, signal: null });
+    expect(await service.end()).toEqual({ code: 0, signal: null });
   });
 });

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
+import { TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
 import { listen } from '../support/listen';
 import { creation } from '../support/load';
@@ -9,6 +10,7 @@ import { readMetric } from '../support/metrics';
 import { plantStore } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { describeWith, shell } from '../support/run';
+import { describeWithResolver } from '../support/silent-resolver';
 import { useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
@@ -141,7 +143,7 @@ describe('the service as a process', () => {
         { status: 200, headers: { connection: 'close' }, body: { name: 'Fern' } },
       ]);
       expect(await service.ended).toEqual({ code: 0, signal: null });
-      expect(service.stdout).toContain(`"Stopping, because the process received ${signal}."`);
+      expect(service.stdout).toContain(`"Received ${signal}, shutting down."`);
       expect(service.stdout).toContain('"Stopped."');
       expect(readdirSync(dirname(home.file))).toEqual(['plants.db']);
       expect(home.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
@@ -178,6 +180,37 @@ describe('the service as a process', () => {
       'The service did not shut down within 300 ms (SHUTDOWN_TIMEOUT).\n',
     );
     lock.close();
+  });
+
+  describeWithResolver('whose name lookup hangs', (wrapper) => {
+    // Nothing answers the lookup, which takes minutes.
+    const DATABASE_URL = 'postgres://db.example.org/plants?sslmode=disable';
+
+    it('ends with 0 once it has closed', async () => {
+      const service = await home.start({ DATABASE_URL, SHUTDOWN_TIMEOUT: '20m' }, wrapper());
+
+      expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+      expect(service.stdout).toContain('"Stopped."');
+    });
+
+    it('ends at once on a second signal', async () => {
+      const times = { SHUTDOWN_GRACE: '5m', SHUTDOWN_TIMEOUT: '20m' };
+      const service = await home.start({ DATABASE_URL, ...times }, wrapper());
+      service.kill('SIGTERM');
+      await service.says(/shutting down/);
+
+      expect(await service.end('SIGTERM')).toEqual({ code: 143, signal: null });
+    });
+
+    it('ends with 1 when another service has its port', async () => {
+      const other = createServer();
+      const { port } = await listen(other);
+
+      const service = home.begin({ DATABASE_URL, AUTH_TOKENS: TOKEN, PORT: port }, wrapper());
+
+      expect(await service.ended).toEqual({ code: 1, signal: null });
+      other.close();
+    });
   });
 
   it('closes connections beyond MAX_CONNECTIONS, counts them, and answers at HEALTH_PORT', async () => {

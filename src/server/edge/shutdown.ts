@@ -4,9 +4,18 @@ import { type INestApplication, Logger } from '@nestjs/common';
 import type { Settings } from '../settings/environment';
 import { Readiness } from '../watch/health';
 
+/*
+ * This file depends on undocumented behavior of Node.js 24 and 26: `process.exit` waits for the threads of
+ * libuv and for workers. So a name lookup in progress, which nothing can cancel, keeps the process for as
+ * long as the resolver tries: 10 seconds and more if the server in /etc/resolv.conf does not respond.
+ */
+
+/** How long a closed service waits for other threads before it exits. */
+const THREADS_WAIT_MS = 1000;
+
 /**
- * Closes the application on SIGTERM and SIGINT. It reports not ready at once, closes after the grace,
- * and exits with 0, or with 1 if that takes too long. A second signal ends the process at once, with
+ * Closes the application on SIGTERM and SIGINT. It reports not ready at once, closes after the grace, and
+ * exits with code 0, or 1 if SHUTDOWN_TIMEOUT is exceeded. A second signal ends the process at once, with
  * the exit code of a process that the signal killed.
  *
  * @param fail is called when closing fails, to end the process
@@ -20,24 +29,40 @@ export function closeOnSignal(
   let closing = false;
 
   async function close(signal: NodeJS.Signals): Promise<void> {
-    logger.log(`Stopping, because the process received ${signal}.`);
+    logger.log(`Received ${signal}, shutting down.`);
     app.get(Readiness).drain();
     setTimeout(() => {
       console.error(
         `The service did not shut down within ${shutdownTimeout} ms (SHUTDOWN_TIMEOUT).`,
       );
-      process.exit(1);
+      exitAtOnce(1);
     }, shutdownTimeout).unref();
     await sleep(shutdownGrace);
     await app.close();
     logger.log('Stopped.');
+    // The process ends by itself, unless a name lookup hangs, or a log line that nobody reads.
+    setTimeout(() => {
+      exitAtOnce(0);
+    }, THREADS_WAIT_MS).unref();
   }
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      if (closing) process.exit(128 + constants.signals[signal]);
+      if (closing) exitAtOnce(128 + constants.signals[signal]);
       closing = true;
       close(signal).catch(fail);
     });
   }
+}
+
+/**
+ * Exits without waiting for other threads: a program that only exits replaces this one. A signal to itself
+ * has no effect on the first process of a container.
+ */
+export function exitAtOnce(code: number): never {
+  process.on('exit', () => {
+    const args = [process.execPath, '--eval', `process.exit(${code})`];
+    if (process.platform !== 'win32') process.execve?.(process.execPath, args, {});
+  });
+  process.exit(code);
 }
