@@ -235,24 +235,30 @@ describe('a store on a Citus cluster', () => {
       expectKept(load.creations, await readPostgresPlants(coordinator));
     }
 
-    it('stays ready and refuses most creations at once while a worker is lost', async () => {
+    it('is not ready and rejects plants at once while a worker is lost, and is ready after it', async () => {
       const count = (outcome: number) => load.withOutcome(outcome).length;
-      const [unknown, refused] = [
+      const statuses = () =>
+        Promise.all(services.map((service) => service.statusOf('/health/ready')));
+      const unknown = count(errorNumbers.outcomeUnknown);
+      const findWorker = await loseWorker();
+      await until(async () => (await statuses()).every((status) => status === 503));
+      const [stillUnknown, rejected] = [
         count(errorNumbers.outcomeUnknown),
         count(errorNumbers.unavailable),
       ];
-      const findWorker = await loseWorker();
       const readiness = new Set<number>();
       for (let sample = 0; sample < 50; sample++) {
-        for (const service of services) readiness.add(await service.statusOf('/health/ready'));
+        for (const status of await statuses()) readiness.add(status);
         await setTimeout(100);
       }
+      const log = services.map(({ stdout }) => stdout);
       await findWorker();
 
-      expect([...readiness]).toEqual([200]);
-      expect(count(errorNumbers.unavailable) - refused).toBeGreaterThan(
-        5 * (count(errorNumbers.outcomeUnknown) - unknown),
-      );
+      expect([...readiness]).toEqual([503]);
+      expect(stillUnknown).toBeGreaterThan(unknown);
+      expect(count(errorNumbers.unavailable)).toBeGreaterThan(rejected);
+      for (const each of log) expect(each).toContain('(08006)');
+      await until(async () => (await statuses()).every((status) => status === 200));
       await expectPromises();
     });
 

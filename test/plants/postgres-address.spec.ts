@@ -112,7 +112,8 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
     expect(answered).toEqual([4n]);
     expect(await first).toBeInstanceOf(OutcomeUnknownError);
     expect(await second).toBeInstanceOf(UnavailableError);
-    expect(errors()[0]).toContain('the server did not answer a statement within the time limit');
+    expect(errors()[0]).toContain('a commit takes 2 seconds or more');
+    expect(errors()[1]).toContain('the server did not answer a statement within the time limit');
 
     proxy.resume();
     await until(() => repository.isReady());

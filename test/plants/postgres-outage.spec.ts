@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
-import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../src/plants';
 import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
 import { openRepository } from '../../src/plants/persistence/stores';
+import { errorNumbers } from '../support/error-bodies';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { until } from '../support/until';
-import { beforeInsert, NOT_BEFORE_INSERT, SESSIONS } from './postgres-statements';
+import { beforeInsert, NOT_BEFORE_INSERT, SESSIONS, TABLE } from './postgres-statements';
 
 const HELD = `${SESSIONS} AND wait_event = 'PgSleep'`;
 
@@ -44,7 +45,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
     expect(log.at(-1)).toMatch(/^log PostgreSQL at 127.0.0.1:\d+\/\w+: in use again\.$/);
   }
 
-  it('notices without traffic that the server has gone, and that it is back', async () => {
+  it('detects loss and recovery of the server without traffic', async () => {
     await server.stop('SIGKILL');
     await until(() => !repository.isReady());
 
@@ -56,7 +57,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
     await expectRecovery();
   });
 
-  it('abandons a statement without an answer, closes its session, and does not cancel it', async () => {
+  it('closes the session of a statement that gets no response, without cancelling it', async () => {
     await reopen(`${server.url()}?query_timeout=300`);
     await server.execute(beforeInsert('IF NEW.id = 1 THEN PERFORM pg_sleep(60); END IF'));
 
@@ -67,19 +68,20 @@ describe('The repository on PostgreSQL, when the database fails', () => {
     await server.execute(NOT_BEFORE_INSERT);
   });
 
-  it('stays ready and tries one batch a second while the server lacks another one', async () => {
+  it('is not ready while a node of the database fails, and logs that once', async () => {
     const message = "E'no answer\\n of a shard'";
     await server.execute(beforeInsert(`RAISE connection_failure USING MESSAGE = ${message}`));
-    const attempt = () => outcomeOf(1n);
 
-    expect(await attempt()).toBeInstanceOf(OutcomeUnknownError);
-    expect(await attempt()).toBeInstanceOf(UnavailableError);
-    await until(async () => (await attempt()) instanceof OutcomeUnknownError);
-    expect(repository.isReady()).toBe(true);
+    expect(await outcomeOf(1n)).toBeInstanceOf(OutcomeUnknownError);
+    expect(await outcomeOf(1n)).toBeInstanceOf(UnavailableError);
+    expect(repository.isReady()).toBe(false);
+    // It is reopened meanwhile, and probed.
+    await setTimeout(2000);
+    expect(repository.isReady()).toBe(false);
     expect(errors()).toEqual([expect.stringMatching(/: no answer of a shard \(08006\)\.$/)]);
     await server.execute(NOT_BEFORE_INSERT);
 
-    await until(async () => (await attempt()) === 'created');
+    await expectRecovery();
   });
 
   it('stores each creation once that is repeated while its sessions are ended again and again', async () => {
@@ -140,16 +142,126 @@ describe('The repository on PostgreSQL, when the database fails', () => {
     expect(await server.plants()).toContainEqual({ id: id - 1n, name: 'Fern' });
   });
 
-  it('is not ready after a slow commit, until a commit of nothing is in time', async () => {
-    await server.execute(beforeInsert('PERFORM pg_sleep(2)'));
+  it('is not ready after a slow commit until a probe is fast again', async () => {
+    await server.execute(beforeInsert("IF NEW.name = 'Fern' THEN PERFORM pg_sleep(2); END IF"));
     expect(await insert(1n)).toBe('created');
     expect(repository.isReady()).toBe(false);
+    expect(errors()).toEqual([expect.stringContaining('a commit takes 2 seconds or more')]);
 
     await until(() => repository.isReady());
 
-    const probes = `${SESSIONS} AND query LIKE 'SELECT pg_logical_emit_message%'`;
-    expect(await server.execute(probes)).toHaveLength(1);
+    expect(await server.plants()).toEqual([{ id: 1n, name: 'Fern' }]);
+    expect(log.join()).not.toContain('in use again');
     await server.execute(NOT_BEFORE_INSERT);
+    await expectRecovery();
+  });
+
+  describe('without losing a session', () => {
+    const raise = (code: string) => beforeInsert(`RAISE SQLSTATE '${code}'`);
+
+    /** Submits plants until the repository is not ready. */
+    async function untilNotReady(): Promise<void> {
+      await until(async () => {
+        expect(await outcomeOf(1n)).toBeInstanceOf(PlantStoreError);
+        return !repository.isReady();
+      });
+    }
+
+    it.each([
+      ['lock_timeout', '?options=-c%20lock_timeout%3D100', '', '55P03'],
+      [
+        'statement_timeout',
+        '?statement_timeout=100',
+        beforeInsert('PERFORM pg_sleep(0.2)'),
+        '57014',
+      ],
+      ['an error of each row', '', raise('P0001'), 'P0001'],
+      ['an internal error', '', raise('XX001'), 'XX001'],
+      ['an object in use', '', raise('55006'), '55006'],
+    ])(
+      'is not ready while each insert fails by %s, with or without traffic, until one succeeds',
+      async (_what, parameters, statements, code) => {
+        await reopen(server.url() + parameters);
+        const locker = await server.connect();
+        await locker.query(statements || 'BEGIN; LOCK TABLE plants IN SHARE MODE');
+
+        await untilNotReady();
+
+        expect(errors().at(-1)).toContain(`(${code})`);
+        const { length } = log;
+        // Probes without traffic show the same.
+        await setTimeout(1500);
+        expect(repository.isReady()).toBe(false);
+        expect(await outcomeOf(1n)).toBeInstanceOf(PlantStoreError);
+        expect(log.slice(length).join()).not.toContain(`(${code})`);
+        await locker.query(statements ? NOT_BEFORE_INSERT : 'ROLLBACK');
+        await locker.end();
+
+        await expectRecovery();
+        expect(await server.plants()).toEqual([{ id: 1000n, name: 'Fern' }]);
+      },
+    );
+
+    it('stays ready while the database rejects rows and commits others', async () => {
+      await server.execute(beforeInsert("IF NEW.name = 'Weed' THEN RAISE 'a weed'; END IF"));
+      const start = performance.now();
+      for (let id = 0n; performance.now() - start < 3000; id += 2n) {
+        const weed = repository.insert({ id, name: 'Weed' });
+        await expect(weed).rejects.toMatchObject({ error: errorNumbers.internal });
+        expect(await insert(id + 1n)).toBe('created');
+        expect(repository.isReady()).toBe(true);
+      }
+      await server.execute(NOT_BEFORE_INSERT);
+
+      expect(log.join()).not.toContain('a weed');
+    });
+
+    it('is ready again after a slow commit with SELECT and INSERT on the table alone', async () => {
+      await server.execute('CREATE DATABASE garden');
+      await server.execute(
+        `${TABLE};
+         CREATE ROLE gardener LOGIN;
+         GRANT SELECT, INSERT ON plants TO gardener;
+         REVOKE EXECUTE ON FUNCTION pg_logical_emit_message(boolean, text, text, boolean) FROM PUBLIC;
+         REVOKE EXECUTE ON FUNCTION set_config, pg_current_xact_id, txid_current FROM PUBLIC;
+         ${beforeInsert("IF NEW.name = 'Fern' THEN PERFORM pg_sleep(2); END IF")}`,
+        'garden',
+      );
+      await reopen(server.url('garden').replace('postgres@', 'gardener@'));
+      expect(await insert(1n)).toBe('created');
+      expect(repository.isReady()).toBe(false);
+
+      await until(() => repository.isReady());
+    });
+
+    it('leaves no session waiting for a lock when the store is probed', async () => {
+      await reopen(`${server.url()}?query_timeout=2500`);
+      const locker = await server.connect();
+      await locker.query('BEGIN; LOCK TABLE plants IN SHARE MODE');
+      await outcomeOf(1n);
+      await until(() => errors().some((line) => line.includes('(55P03)')));
+
+      const waiting = `${SESSIONS} AND wait_event_type = 'Lock'`;
+      await setTimeout(4000);
+      // That of the plant, and perhaps that of a probe.
+      expect((await server.execute(waiting)).length).toBeLessThanOrEqual(2);
+      await locker.query('ROLLBACK');
+      await locker.end();
+
+      await expectRecovery();
+    });
+
+    it('is ready again after a slow commit although the table rejects the rows of a probe', async () => {
+      await server.execute(
+        beforeInsert("IF NEW.name = 'probe' THEN RAISE 'unknown'; END IF; PERFORM pg_sleep(2)"),
+      );
+      expect(await insert(1n)).toBe('created');
+      expect(repository.isReady()).toBe(false);
+
+      await until(() => repository.isReady());
+
+      await server.execute(NOT_BEFORE_INSERT);
+    });
   });
 
   describe('with a user of its own', () => {

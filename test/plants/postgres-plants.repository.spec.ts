@@ -275,7 +275,7 @@ describe('The repository on PostgreSQL', () => {
     const answers: [error: number, isReady: boolean, codes: string][] = [
       [row, true, '21000 22023 23514 44000 54000 09000 38000 39000 45000 P0001 UE001 70001'],
       [refused, true, '40002 55P03 57014 72000'],
-      [unknown, true, '08006 XX000 40003'],
+      [unknown, false, '08006 XX000 40003'],
       [refused, false, '25006 42501 42P01 53100 58030'],
     ];
     it.each(

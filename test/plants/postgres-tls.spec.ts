@@ -119,7 +119,7 @@ describe('The repository on PostgreSQL, over TLS', () => {
       `ALTER ROLE keeper PASSWORD 'new'; SELECT pg_reload_conf();
        SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'`,
     );
-    const advice = 'Check the files that sslrootcert, sslcert and sslkey name.';
+    const advice = 'Check the files in sslrootcert, sslcert and sslkey.';
     for (const [fault, name, content] of [
       [`(DEPTH_ZERO_SELF_SIGNED_CERT). ${advice}`, 'crt', cert.slice(0, 99)],
       [`(ERR_OSSL_PEM_BAD_END_LINE). ${advice}`, 'crt', undefined],

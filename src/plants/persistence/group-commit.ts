@@ -38,19 +38,19 @@ export class GroupCommit {
   /** Milliseconds: a moving average, of which the latest batch makes up a quarter. */
   private averageDuration = 0;
   private isClosing = false;
-  private onIdle: (() => void) | undefined;
+  private onSettled: (() => void) | undefined;
 
   /**
    * @param commit commits a batch and resolves to one outcome or error per plant, in order. It rejects
    *   with {@link UnavailableError} when nothing of the batch was stored. Any other rejection means that
    *   the outcome is unknown.
-   * @param onEnd is called at the end of each batch, with how many milliseconds its oldest plant has waited
+   * @param onEnd is called at the end of each batch
    */
   constructor(
     private readonly commit: (
       batch: readonly KeyedPlant[],
     ) => Promise<readonly (Insertion | PlantStoreError)[]>,
-    private readonly onEnd: (batch: EndedBatch, waited: number) => void,
+    private readonly onEnd: (batch: EndedBatch) => void,
   ) {}
 
   /**
@@ -85,10 +85,16 @@ export class GroupCommit {
     return this.busySince ?? this.queue[0]?.since;
   }
 
-  /** Refuses new plants, and resolves once all earlier ones are settled. */
-  async close(): Promise<void> {
+  /**
+   * Rejects new plants and resolves when all accepted plants are settled.
+   *
+   * @returns whether no batch is in progress; one that has timed out may never end
+   */
+  async close(): Promise<boolean> {
     this.isClosing = true;
-    if (!this.isIdle) await new Promise<void>((resolve) => (this.onIdle = resolve));
+    if (!this.isIdle && !this.isStuck)
+      await new Promise<void>((resolve) => (this.onSettled = resolve));
+    return this.isIdle;
   }
 
   private get isIdle(): boolean {
@@ -98,11 +104,12 @@ export class GroupCommit {
   private async commitBatch(): Promise<void> {
     const batch = this.takeBatch();
     const start = performance.now();
-    const since = (this.busySince = batch[0]?.since ?? start);
+    this.busySince = batch[0]?.since ?? start;
     const timer = setTimeout(() => {
       this.isStuck = true;
       fail(batch, new OutcomeUnknownError());
       fail(this.take(Infinity), new UnavailableError());
+      this.onSettled?.();
     }, DEADLINE);
 
     try {
@@ -117,16 +124,15 @@ export class GroupCommit {
     }
 
     clearTimeout(timer);
-    const now = performance.now();
-    const duration = now - start;
+    const duration = performance.now() - start;
     this.averageDuration += (duration - this.averageDuration) / 4;
     this.busySince = undefined;
     this.isStuck = false;
-    this.onEnd({ size: batch.length, duration }, now - since);
+    this.onEnd({ size: batch.length, duration });
     this.refuseOverdue();
     // At once: under a flood of requests, a turn of the event loop may take seconds.
     if (this.queue.length > 0) void this.commitBatch();
-    else this.onIdle?.();
+    else this.onSettled?.();
   }
 
   private refuseOverdue(): void {

@@ -3,7 +3,10 @@ import type { Plant } from '../plant';
 import type { Insertion } from '../plants.repository';
 import type { KeyedPlant } from './keyed-plant';
 
-/** Characters or bytes of text after which a page ends early, to bound its memory. */
+/**
+ * Size of names and tags, in characters (SQLite) or bytes (PostgreSQL), after which a page ends early to
+ * limit memory.
+ */
 export const PAGE_TEXT_LIMIT = 2 ** 20;
 
 /** Which plants to read. */
@@ -16,22 +19,22 @@ export interface PlantRange {
 }
 
 /**
- * A database, as its repository uses it. A driver tells the {@link StoreHealth} that it was made with
- * about each fault of the store.
+ * A database, as its repository uses it. A driver reports each failure of the store to the
+ * {@link StoreHealth} that it was created with.
  */
 export interface StoreDriver {
   /** The database, for an operator. */
   readonly name: string;
   /**
-   * Milliseconds that a start waits for a database that may come later; undefined for one that must be
-   * there.
+   * How long startup waits for a database that may become available later, in milliseconds; undefined if it
+   * must be available at once.
    */
   readonly startTimeout?: number;
 
   /**
-   * Opens the store, or opens it again after a fault, and shows that it accepts writes.
+   * Opens the store, or reopens it after a failure. After a failure that is final, it throws each time.
    *
-   * @throws StoreOpenError at the first time, if the store can never be opened
+   * @throws StoreOpenError at startup, if the store can never be opened
    * @throws Error saying why the store cannot be used, and as soon as the signal is aborted
    */
   open(signal: AbortSignal): Promise<void>;
@@ -45,13 +48,18 @@ export interface StoreDriver {
   commit(batch: readonly KeyedPlant[]): Promise<readonly (Insertion | PlantStoreError)[]>;
 
   /**
-   * Reads plants in id order. A page of long texts ends early, but is empty only where there are none.
+   * Reads plants in id order. A page may end early if names and tags are long. It is empty only if
+   * there are no more plants.
    *
-   * @throws UnavailableError when the store does not answer
+   * @throws UnavailableError when the store does not respond
    */
   read(range: PlantRange): Promise<Plant[]>;
 
-  /** Takes as long as a commit, and stores nothing. It rejects when the store accepts no writes. */
+  /**
+   * Does what a commit does, with the same privileges, and stores nothing.
+   *
+   * @throws Error when a commit would fail
+   */
   probe(): Promise<void>;
 
   close(): Promise<void>;

@@ -1,41 +1,50 @@
 import fc from 'fast-check';
 import { pass, releaseClock, stopClock, turn } from '../../../test/support/clock';
 import { useLog } from '../../../test/support/log';
+import { UnavailableError } from '../errors/errors';
 import type { StoreDriver } from './store-driver';
 import { StoreHealth } from './store-health';
 
 /** Milliseconds, each as the documentation of the states says. */
-const LATE = 2000;
-const PAUSE = 1000;
-const STEADY = 10_000;
-const PROBE_DELAY = 500;
+const SLOW = 2000;
+const CHECK = 500;
 /** The time between two attempts is random. This is the middle. */
-const ATTEMPT_INTERVAL = 375;
+const REOPEN = 375;
 
-function begin(calls: PromiseWithResolvers<undefined>[]): Promise<undefined> {
-  const call = Promise.withResolvers<undefined>();
+const SLOW_LINE =
+  'error the store: a commit takes 2 seconds or more. Check whether the disk or the database is overloaded.';
+const AGAIN_LINE = 'log the store: in use again.';
+
+interface Call extends PromiseWithResolvers<undefined> {
+  readonly since: number;
+  hasEnded: boolean;
+}
+
+function begin(calls: Call[]): Promise<undefined> {
+  const call = { ...Promise.withResolvers<undefined>(), since: performance.now(), hasEnded: false };
   calls.push(call);
   return call.promise;
 }
 
-async function end(calls: PromiseWithResolvers<undefined>[], fault?: Error): Promise<void> {
-  if (fault) calls.at(-1)?.reject(fault);
-  else calls.at(-1)?.resolve(undefined);
+async function end(call: Call | undefined, failure?: Error): Promise<void> {
+  if (call) call.hasEnded = true;
+  if (failure) call?.reject(failure);
+  else call?.resolve(undefined);
   await turn();
 }
 
-/** A store whose attempts and probes the test ends. */
+/** A store whose commits, attempts and probes the test ends. */
 class ManualStore {
-  readonly attempts: PromiseWithResolvers<undefined>[] = [];
-  readonly probes: PromiseWithResolvers<undefined>[] = [];
+  readonly attempts: Call[] = [];
+  readonly probes: Call[] = [];
   signal: AbortSignal | undefined;
   waitingSince: number | undefined;
   readonly health: StoreHealth;
 
-  constructor(startTimeout = STEADY) {
+  constructor(startTimeout?: number) {
     const driver: Partial<StoreDriver> = {
       name: 'the store',
-      startTimeout,
+      ...(startTimeout !== undefined && { startTimeout }),
       open: (signal) => {
         this.signal = signal;
         return begin(this.attempts);
@@ -48,25 +57,41 @@ class ManualStore {
     );
   }
 
-  endAttempt(fault?: Error): Promise<void> {
-    return end(this.attempts, fault);
+  submit(): void {
+    this.health.watch();
+    this.waitingSince ??= performance.now();
   }
 
-  endProbe(fault?: Error): Promise<void> {
-    return end(this.probes, fault);
+  /** Ends a batch whose oldest plant has waited so many milliseconds. */
+  commit(duration: number, failure?: Error): void {
+    this.submit();
+    pass(duration);
+    this.endBatch(failure);
   }
 
-  /** What the repository asks: whether it is ready, and why it refuses. */
-  get view(): { isReady: boolean; fault: string | undefined; refusal: string | undefined } {
-    const { isReady, fault, refusal } = this.health;
-    return { isReady, fault: fault?.message, refusal: refusal?.message };
+  endBatch(failure?: Error): void {
+    if (failure) this.health.recordFailedCommit(failure);
+    else this.health.recordCommit();
+    this.waitingSince = undefined;
+  }
+
+  endAttempt(failure?: Error): Promise<void> {
+    return end(this.attempts.at(-1), failure);
+  }
+
+  endProbe(failure?: Error): Promise<void> {
+    return end(this.probes.at(-1), failure);
+  }
+
+  /** What the repository asks for: whether the store is ready, and why it accepts no plants. */
+  get view(): { isReady: boolean; failure: string | undefined } {
+    return { isReady: this.health.isReady, failure: this.health.failure?.message };
   }
 }
 
-const working = { isReady: true, fault: undefined, refusal: undefined };
-const late = { ...working, isReady: false };
-const failing = (why: string) => ({ isReady: false, fault: why, refusal: why });
-const pausing = (why: string) => ({ ...working, refusal: why });
+const working = { isReady: true, failure: undefined };
+const slow = { isReady: false, failure: undefined };
+const failing = (failure: string) => ({ isReady: false, failure });
 
 describe('StoreHealth', () => {
   const { lines } = useLog();
@@ -83,271 +108,522 @@ describe('StoreHealth', () => {
     releaseClock();
   });
 
-  /** Brings the store into each of its states. */
+  /** Brings the store into the states that are not failing. */
   const ways = {
     working: () => undefined,
-    late: () => {
-      store.health.answer(LATE);
-    },
-    pausing: () => {
-      store.health.pause(broken);
-    },
-    confirming: () => {
-      store.health.pause(broken);
-      pass(PAUSE);
+    slow: () => {
+      store.commit(SLOW);
     },
   };
 
-  it.each(['working', 'late', 'pausing', 'confirming'] as const)(
-    'fails from %s, and is opened at once, not probed',
-    async (state) => {
-      ways[state]();
-
-      store.health.fail(new Error('gone'));
-      pass(0);
-
-      expect(store.view).toEqual(failing('gone'));
-      expect(store.attempts).toHaveLength(1);
-      pass(PROBE_DELAY);
-      expect(store.probes).toHaveLength(0);
-      await store.endAttempt();
+  describe('goes from working to slow', () => {
+    it('when a commit takes two seconds, and not before', () => {
+      store.commit(SLOW - 1);
       expect(store.view).toEqual(working);
-      expect(lines.at(-1)).toBe('log the store: in use again.');
-    },
-  );
 
-  it.each(['working', 'late', 'pausing', 'confirming'] as const)(
-    'pauses from %s after a fault of a part, for a second',
-    (state) => {
-      ways[state]();
+      store.commit(SLOW);
 
-      store.health.pause(new Error('a part is gone'));
-
-      pass(PAUSE - 1);
-      expect(store.view).toEqual(pausing('a part is gone'));
-      pass(1);
-      expect(store.view).toEqual(working);
-      expect(store.attempts).toEqual([]);
-    },
-  );
-
-  it('keeps the first fault until an attempt, and then the fault of that', async () => {
-    store.health.fail(broken);
-    store.health.fail(new Error('second'));
-    store.health.pause(new Error('third'));
-    store.health.answer(LATE);
-    store.health.confirm();
-    expect(store.view).toEqual(failing('broken'));
-
-    pass(0);
-    await store.endAttempt(new Error('still broken'));
-
-    expect(store.view).toEqual(failing('still broken'));
-    expect(lines).toEqual(['error broken', 'error still broken']);
-  });
-
-  it('is opened again less than half a second after an attempt that has failed, and not beside it', async () => {
-    store.health.fail(broken, { delay: 100 });
-    pass(99);
-    expect(store.attempts).toHaveLength(0);
-    pass(1);
-    pass(STEADY);
-    expect(store.attempts).toHaveLength(1);
-
-    await store.endAttempt(broken);
-    pass(ATTEMPT_INTERVAL - 1);
-    expect(store.attempts).toHaveLength(1);
-    pass(1);
-    expect(store.attempts).toHaveLength(2);
-  });
-
-  it('takes plants after an attempt, and works once one is committed, if an attempt proves nothing', async () => {
-    store.health.fail(broken, { isProvable: false });
-    pass(0);
-    await store.endAttempt();
-    expect(store.view).toEqual(working);
-    expect(lines).toEqual(['error broken']);
-
-    store.health.confirm();
-
-    expect(lines).toEqual(['error broken', 'log the store: in use again.']);
-  });
-
-  it('takes a fault that an attempt has found for gone when an attempt succeeds', async () => {
-    store.health.fail(broken, { isProvable: false });
-    pass(0);
-    await store.endAttempt(new Error('another'));
-    pass(ATTEMPT_INTERVAL);
-    await store.endAttempt();
-
-    expect(lines.at(-1)).toBe('log the store: in use again.');
-  });
-
-  it('works ten seconds after the fault of a part, because a commit may be one of other parts', () => {
-    store.health.pause(broken);
-    pass(STEADY - 1);
-    store.health.confirm();
-    expect(lines).toEqual(['error broken']);
-
-    pass(1);
-    store.health.confirm();
-
-    expect(lines).toEqual(['error broken', 'log the store: in use again.']);
-  });
-
-  describe('is late', () => {
-    it('while a plant has waited for two seconds', () => {
-      pass(1);
-      store.waitingSince = performance.now();
-      pass(LATE - 1);
-      expect([store.health.isSilent, store.health.isReady]).toEqual([false, true]);
-      pass(1);
-      expect([store.health.isSilent, store.health.isReady]).toEqual([true, false]);
+      expect(store.view).toEqual(slow);
+      expect(lines).toEqual([SLOW_LINE]);
     });
 
-    it('after an answer of two seconds, until one in time, and is then what it was', () => {
-      ways.confirming();
-      store.health.answer(LATE - 1);
-      expect(store.view).toEqual(working);
-      store.health.answer(LATE);
-      store.health.answer(LATE);
-      store.health.confirm();
-      expect(store.view).toEqual(late);
+    it('when a plant has waited two seconds, which the log has before the batch ends', () => {
+      pass(1);
+      store.submit();
+      pass(SLOW - 1);
+      expect([store.health.isStalled, store.health.isReady]).toEqual([false, true]);
+      pass(1);
+      expect([store.health.isStalled, store.health.isReady]).toEqual([true, false]);
+      pass(CHECK);
 
-      store.health.answer(LATE - 1);
+      expect(lines).toEqual([SLOW_LINE]);
+      store.endBatch();
+      expect(lines).toEqual([SLOW_LINE]);
+      expect(store.view).toEqual(slow);
+    });
+
+    it('when a plant has waited two seconds in one of many batches', () => {
+      for (let batch = 0; batch < 5; batch++) store.commit(CHECK - 1);
+      store.submit();
+      pass(SLOW + CHECK);
+
+      expect(lines).toEqual([SLOW_LINE]);
+    });
+
+    it('when commits fail for two seconds after the first failed one was submitted', () => {
+      store.commit(10, broken);
+      pass(SLOW - 21);
+      store.commit(10, new Error('not yet'));
       expect(store.view).toEqual(working);
+      expect(lines).toEqual([]);
+
+      store.commit(1, new UnavailableError({ cause: broken }));
+
+      expect(store.view).toEqual(slow);
       expect(lines).toEqual(['error broken']);
-      pass(STEADY);
-      store.health.confirm();
-
-      expect(lines).toEqual(['error broken', 'log the store: in use again.']);
     });
 
-    it('never while it pauses', () => {
-      ways.pausing();
+    it('when a single commit fails after two seconds', () => {
+      store.commit(SLOW, new UnavailableError());
 
-      store.health.answer(LATE);
-      store.health.answer(0);
-
-      expect(store.view).toEqual(pausing('broken'));
+      expect(store.view).toEqual(slow);
+      expect(lines).toEqual([SLOW_LINE, `error ${new UnavailableError().message}`]);
     });
 
-    it('until a probe is answered in time, each half a second after the one before', async () => {
-      ways.late();
-      pass(PROBE_DELAY - 1);
-      expect(store.probes).toHaveLength(0);
+    it('when probes fail for two seconds after a failed commit', async () => {
+      store.commit(0, broken);
+      pass(2 * CHECK);
+      expect(store.probes).toHaveLength(1);
+      pass(SLOW - 2 * CHECK - 1);
+      await store.endProbe(new Error('a probe failed'));
+      expect([store.view, lines]).toEqual([working, []]);
+
+      pass(CHECK);
+      await store.endProbe(new Error('another probe failed'));
+
+      expect([store.view, lines]).toEqual([slow, ['error another probe failed']]);
+    });
+
+    it('when a probe takes two seconds, before it ends too', async () => {
+      store.commit(0, broken);
+      pass(2 * CHECK);
+      pass(SLOW - 1);
+      expect(store.view).toEqual(working);
       pass(1);
-      pass(LATE);
-      await store.endProbe();
-      expect(store.view).toEqual(late);
-      pass(PROBE_DELAY);
-      await store.endProbe(new Error('unexpected'));
-      expect(store.view).toEqual(late);
-      pass(PROBE_DELAY);
-      pass(LATE - 1);
-      expect(store.probes).toHaveLength(3);
+      expect([store.view, lines]).toEqual([slow, [SLOW_LINE]]);
 
       await store.endProbe();
+
+      expect(store.view).toEqual(slow);
+    });
+  });
+
+  describe('stays working', () => {
+    it('when a commit succeeds between failed ones', () => {
+      for (let second = 0; second < 5; second++) {
+        store.commit(1000, broken);
+        store.commit(500);
+      }
+
+      expect([store.view, lines]).toEqual([working, []]);
+    });
+
+    it('when a probe succeeds after a failed commit, and is not probed further', async () => {
+      store.commit(0, broken);
+      pass(2 * CHECK);
+      await store.endProbe();
+      pass(SLOW);
+      store.commit(SLOW - 1, broken);
+
+      expect([store.view, lines]).toEqual([working, []]);
+      expect(store.probes).toHaveLength(1);
+    });
+
+    it('without being probed when nothing has failed', () => {
+      store.commit(1);
+      pass(SLOW);
+
+      expect(store.probes).toEqual([]);
+      expect(jest.getTimerCount()).toBe(0);
+    });
+  });
+
+  describe('goes from slow to working', () => {
+    beforeEach(ways.slow);
+
+    it('when a commit takes less than two seconds', () => {
+      store.commit(SLOW);
+      expect(store.view).toEqual(slow);
+
+      store.commit(SLOW - 1);
 
       expect(store.view).toEqual(working);
-      pass(STEADY);
-      expect(store.probes).toHaveLength(3);
+      expect(lines).toEqual([SLOW_LINE, AGAIN_LINE]);
     });
 
-    it('without a probe while a plant waits', () => {
-      ways.late();
-      store.waitingSince = performance.now();
-      pass(PROBE_DELAY);
-      expect(store.probes).toHaveLength(0);
+    it('when a probe takes less than two seconds, without "in use again" until a commit does', async () => {
+      pass(2 * CHECK);
+      pass(SLOW - 1);
+      await store.endProbe();
+      expect([store.view, lines]).toEqual([working, [SLOW_LINE]]);
 
-      store.waitingSince = undefined;
-      pass(PROBE_DELAY);
+      store.commit(SLOW);
+      expect([store.view, lines]).toEqual([slow, [SLOW_LINE]]);
+      store.commit(0);
+
+      expect([store.view, lines]).toEqual([working, [SLOW_LINE, AGAIN_LINE]]);
+    });
+  });
+
+  describe('stays slow', () => {
+    beforeEach(ways.slow);
+
+    it('while probes fail, one after the other, and logs each reason once', async () => {
+      for (const reason of ['broken', 'broken', 'worse', 'broken']) {
+        pass(2 * CHECK);
+        await store.endProbe(new UnavailableError({ cause: new Error(reason) }));
+      }
+
+      expect(store.probes).toHaveLength(4);
+      expect([store.view, lines]).toEqual([slow, [SLOW_LINE, 'error broken', 'error worse']]);
+    });
+
+    it('while commits fail, and logs at most ten reasons', () => {
+      for (let row = 0; row < 20; row++) store.commit(1, new Error(`row ${row}`));
+
+      expect(store.view).toEqual(slow);
+      expect(lines).toEqual([
+        SLOW_LINE,
+        ...Array.from({ length: 9 }, (_, at) => `error row ${at}`),
+      ]);
+    });
+
+    it('without a second probe while one is in progress', () => {
+      pass(10 * CHECK);
 
       expect(store.probes).toHaveLength(1);
     });
 
-    it('no longer after an answer in time, whatever a probe under way finds', async () => {
-      ways.late();
-      pass(PROBE_DELAY);
-      store.health.answer(0);
-      pass(LATE);
+    it('without a probe while plants wait or batches end', () => {
+      for (let batch = 0; batch < 5; batch++) store.commit(CHECK, broken);
+      store.submit();
+      pass(2 * CHECK);
+      expect(store.probes).toEqual([]);
+
+      store.waitingSince = undefined;
+      pass(CHECK);
+
+      expect(store.probes).toHaveLength(1);
+    });
+
+    it('when a probe succeeds that began before a batch failed', async () => {
+      pass(2 * CHECK);
+      store.commit(0, broken);
 
       await store.endProbe();
 
-      expect(store.view).toEqual(working);
+      expect(store.view).toEqual(slow);
     });
   });
 
-  describe('at the start', () => {
-    it('waits for a moment for a store that does not answer, says so, and goes on', async () => {
-      store = new ManualStore(20);
+  it('stays working when a probe fails that began before a commit in time', async () => {
+    ways.slow();
+    pass(2 * CHECK);
+    pass(SLOW);
+    store.commit(0);
+
+    await store.endProbe(broken);
+    pass(SLOW);
+
+    expect([store.view, lines]).toEqual([working, [SLOW_LINE, AGAIN_LINE]]);
+    expect(store.probes).toHaveLength(1);
+  });
+
+  describe.each(['working', 'slow'] as const)('goes from %s to failing', (state) => {
+    beforeEach(ways[state]);
+
+    it('when the driver reports a failure, and is reopened at once', () => {
+      store.health.fail(new Error('gone'));
+      pass(0);
+
+      expect(store.view).toEqual(failing('gone'));
+      expect(lines.at(-1)).toBe('error gone');
+      expect(store.attempts).toHaveLength(1);
+      pass(2 * CHECK);
+      expect(store.probes).toEqual([]);
+    });
+
+    it('when the driver reports a failure, and is reopened after the delay', () => {
+      store.health.fail(broken, { delay: 1000 });
+
+      pass(999);
+      expect(store.attempts).toEqual([]);
+      pass(1);
+      expect(store.attempts).toHaveLength(1);
+    });
+  });
+
+  describe('stays failing', () => {
+    it('with the first failure until it is reopened, whatever commits and probes do', async () => {
+      ways.slow();
+      pass(2 * CHECK);
+      store.health.fail(broken);
+      store.health.fail(new Error('second'));
+      store.commit(0);
+      store.commit(SLOW, new Error('third'));
+      await store.endProbe();
+      store.submit();
+      pass(SLOW + CHECK);
+
+      expect(store.view).toEqual(failing('broken'));
+      expect(lines).toEqual([SLOW_LINE, 'error broken']);
+      expect(store.attempts).toHaveLength(1);
+    });
+
+    it('when reopening fails, and is reopened in less than half a second', async () => {
+      store.health.fail(broken);
+      pass(SLOW);
+      expect(store.attempts).toHaveLength(1);
+
+      await store.endAttempt(new Error('still broken'));
+
+      expect(store.view).toEqual(failing('still broken'));
+      expect(lines).toEqual(['error broken', 'error still broken']);
+      pass(REOPEN - 1);
+      expect(store.attempts).toHaveLength(1);
+      pass(1);
+      expect(store.attempts).toHaveLength(2);
+    });
+  });
+
+  describe('goes from failing to slow', () => {
+    beforeEach(async () => {
+      store.commit(0, broken);
+      store.health.fail(broken);
+      pass(0);
+      await store.endAttempt();
+    });
+
+    it('when it is reopened, and to working when the probe that follows succeeds', async () => {
+      expect(store.view).toEqual(slow);
+      expect(store.probes).toHaveLength(1);
+
+      await store.endProbe();
+
+      expect([store.view, lines]).toEqual([working, ['error broken']]);
+      store.commit(SLOW - 1, broken);
+      expect(store.view).toEqual(working);
+      store.commit(0);
+      expect(lines).toEqual(['error broken', AGAIN_LINE]);
+    });
+
+    it('when it is reopened, and to working when a commit succeeds before the probe', () => {
+      store.commit(0);
+
+      expect([store.view, lines]).toEqual([working, ['error broken', AGAIN_LINE]]);
+    });
+
+    it('when it is reopened, and is probed again when a probe fails', async () => {
+      await store.endProbe(new Error('useless'));
+      expect([store.view, lines]).toEqual([slow, ['error broken', 'error useless']]);
+      pass(2 * CHECK);
+
+      expect(store.probes).toHaveLength(2);
+    });
+
+    it('when it is reopened, and to failing when the probe shows that, but not in a tight loop', () => {
+      store.health.fail(broken);
+
+      expect(store.view).toEqual(failing('broken'));
+      pass(REOPEN - 1);
+      expect(store.attempts).toHaveLength(1);
+      pass(1);
+      expect(store.attempts).toHaveLength(2);
+    });
+  });
+
+  it('logs a reason again after "in use again"', async () => {
+    for (let round = 0; round < 2; round++) {
+      store.health.fail(broken);
+      pass(REOPEN);
+      await store.endAttempt();
+      store.commit(0);
+    }
+
+    expect(lines).toEqual(['error broken', AGAIN_LINE, 'error broken', AGAIN_LINE]);
+  });
+
+  describe('at startup', () => {
+    const why = 'The database has not responded yet. Retrying.';
+
+    it('waits a moment for a store that does not respond, logs that, and continues', async () => {
       releaseClock();
-      const why = 'The database has not answered yet. The service keeps trying to connect.';
+      store = new ManualStore(20);
 
       await store.health.start();
 
       expect(store.view).toEqual(failing(why));
       expect(lines).toEqual([`error ${why}`]);
       await store.endAttempt();
+      await store.endProbe();
       expect(store.view).toEqual(working);
-      expect(lines).toEqual([`error ${why}`, 'log the store: in use again.']);
+    });
+
+    it('waits for the probe, and logs nothing when it succeeds', async () => {
+      store = new ManualStore(10 * SLOW);
+      const starting = store.health.start();
+      store.submit();
+      pass(SLOW + CHECK);
+      expect(store.view).toEqual(failing(why));
+      store.endBatch(broken);
+      await store.endAttempt();
+      expect(store.view).toEqual(slow);
+      await store.endProbe();
+      await starting;
+
+      expect([store.view, lines]).toEqual([working, []]);
+      expect(store.probes).toHaveLength(1);
+    });
+
+    it('fails when a store cannot be opened that must be available', async () => {
+      const starting = store.health.start();
+      await Promise.all([expect(starting).rejects.toThrow(broken), store.endAttempt(broken)]);
+
+      expect(store.attempts).toHaveLength(1);
+      expect(jest.getTimerCount()).toBe(0);
     });
   });
 
-  it('ends its attempts when it stops, and says no more', async () => {
-    store.health.fail(broken);
-    pass(0);
-    store.health.stop();
-    expect(store.signal?.aborted).toBe(true);
+  describe('once stopped', () => {
+    it('aborts the attempt in progress, and logs and tries nothing more', async () => {
+      store.health.fail(broken);
+      pass(0);
+      store.health.stop();
+      expect(store.signal?.aborted).toBe(true);
 
-    await store.endAttempt(new Error('aborted'));
-    pass(STEADY);
+      await store.endAttempt(new Error('aborted'));
+      pass(SLOW);
 
-    expect(store.attempts).toHaveLength(1);
-    expect(lines).toEqual(['error broken']);
+      expect(store.attempts).toHaveLength(1);
+      expect(lines).toEqual(['error broken']);
+    });
+
+    it.each([
+      [
+        'attempt',
+        () => {
+          store.health.fail(broken);
+        },
+      ],
+      [
+        'check',
+        () => {
+          store.submit();
+        },
+      ],
+    ])('begins no %s', (_what, act) => {
+      act();
+      store.health.stop();
+      pass(SLOW);
+      act();
+      pass(SLOW);
+
+      expect([...store.attempts, ...store.probes]).toEqual([]);
+      expect(jest.getTimerCount()).toBe(0);
+    });
   });
 
-  it('does not begin an attempt when it stops before', () => {
-    store.health.fail(broken);
-    store.health.stop();
-    pass(STEADY);
-
-    expect(store.attempts).toEqual([]);
-  });
-
-  it('ends up working on any schedule, once its attempts and answers are good', async () => {
-    const event = fc.constantFrom(
-      ...[0, 1, PROBE_DELAY, PAUSE, LATE, STEADY],
-      ...(['answer', 'late answer', 'fault', 'unprovable fault', 'pause', 'confirm'] as const),
-      ...(['attempt', 'failed attempt', 'probe', 'failed probe'] as const),
+  it('is ready exactly when commits and probes show that it works, on any schedule', async () => {
+    const event = fc.oneof(
+      fc.constantFrom(0, 1, CHECK, 2 * CHECK, SLOW - 1, SLOW, 3 * SLOW),
+      fc.constantFrom(...(['submit', 'commit', 'failed commit', 'driver failure'] as const)),
+      fc.constantFrom(...(['attempt', 'failed attempt', 'probe', 'failed probe'] as const)),
     );
     await fc.assert(
-      fc.asyncProperty(fc.array(event, { maxLength: 20 }), async (events) => {
+      fc.asyncProperty(fc.array(event, { maxLength: 30 }), async (events) => {
+        store.health.stop();
         store = new ManualStore();
+        lines.length = 0;
+        const model = new Model(store);
         for (const each of events) {
-          if (typeof each === 'number') pass(each);
-          else if (each === 'answer') store.health.answer(0);
-          else if (each === 'late answer') store.health.answer(LATE);
-          else if (each === 'fault') store.health.fail(broken);
-          else if (each === 'unprovable fault') store.health.fail(broken, { isProvable: false });
-          else if (each === 'pause') store.health.pause(broken);
-          else if (each === 'confirm') store.health.confirm();
-          else if (each === 'attempt') await store.endAttempt();
-          else if (each === 'failed attempt') await store.endAttempt(broken);
-          else if (each === 'probe') await store.endProbe();
-          else await store.endProbe(broken);
-          const { isReady, fault, refusal } = store.health;
-          // What fails is not ready, and all that fails is refused.
-          expect(fault !== undefined && (isReady || refusal !== fault)).toBe(false);
+          await model.apply(each);
+          expect(store.view).toEqual(model.view);
+          expect(model.findFaults(lines)).toEqual([]);
         }
+
+        // It recovers in silence.
+        if (store.waitingSince !== undefined) await model.apply('commit');
         for (let round = 0; round < 3; round++) {
-          pass(STEADY);
-          await store.endAttempt();
-          store.health.answer(0);
+          for (const each of ['attempt', 'probe', 2 * CHECK] as const) await model.apply(each);
         }
         expect(store.view).toEqual(working);
+        await model.apply('submit');
+        await model.apply('commit');
+        expect([undefined, AGAIN_LINE]).toContain(lines.at(-1));
       }),
-      { numRuns: 300, verbose: true },
+      { numRuns: 1000, verbose: true },
     );
   });
 });
+
+type Event =
+  | number
+  | ('submit' | 'commit' | 'failed commit' | 'driver failure')
+  | ('attempt' | 'failed attempt' | 'probe' | 'failed probe');
+
+/** What a store that is driven by events must look like. */
+class Model {
+  private isFailing = false;
+  private isSlow = false;
+  private failingSince: number | undefined;
+  /** The number of probes whose results do not count, because something newer is known. */
+  private outdatedProbes = 0;
+
+  constructor(private readonly store: ManualStore) {}
+
+  get view(): { isReady: boolean; failure: string | undefined } {
+    const { waitingSince } = this.store;
+    const isStalled = waitingSince !== undefined && performance.now() - waitingSince >= SLOW;
+    const isReady = !this.isFailing && !this.isSlow && !isStalled;
+    return { isReady, failure: this.isFailing ? 'gone' : undefined };
+  }
+
+  async apply(event: Event): Promise<void> {
+    const { store } = this;
+    if (typeof event === 'number') this.pass(event);
+    else if (event === 'submit') store.submit();
+    else if (event === 'commit' || event === 'failed commit') {
+      if (store.waitingSince === undefined) return;
+      this.record(store.waitingSince, event === 'commit');
+      store.endBatch(event === 'commit' ? undefined : new Error('a commit failed'));
+    } else if (event === 'driver failure') {
+      store.health.fail(new Error('gone'));
+      this.isFailing = true;
+      this.outdatedProbes = store.probes.length;
+    } else if (event === 'probe' || event === 'failed probe') {
+      await this.endProbe(event === 'probe' ? undefined : new Error('a probe failed'));
+    } else if (store.attempts.at(-1)?.hasEnded === false) {
+      await store.endAttempt(event === 'attempt' ? undefined : new Error('gone'));
+      if (event === 'attempt') [this.isFailing, this.isSlow] = [false, true];
+      if (event === 'attempt') this.failingSince = undefined;
+    }
+  }
+
+  /** Why the log or the calls of the driver are wrong. */
+  findFaults(lines: readonly string[]): string[] {
+    const since = lines.slice(lines.lastIndexOf(AGAIN_LINE) + 1);
+    const open = (calls: readonly Call[]) => calls.filter(({ hasEnded }) => !hasEnded).length;
+    const faults = {
+      'a line twice': new Set(since).size < since.length,
+      'not ready, without a line': (this.isFailing || this.isSlow) && lines.length === 0,
+      'two attempts at once': open(this.store.attempts) > 1,
+      'two probes at once': open(this.store.probes.slice(this.outdatedProbes)) > 1,
+    };
+    return Object.entries(faults).flatMap(([what, isTrue]) => (isTrue ? [what] : []));
+  }
+
+  private pass(time: number): void {
+    pass(time);
+    const { probes } = this.store;
+    const since = probes.slice(this.outdatedProbes).find(({ hasEnded }) => !hasEnded)?.since;
+    if (since !== undefined && performance.now() - since >= SLOW) this.isSlow ||= !this.isFailing;
+  }
+
+  private async endProbe(failure?: Error): Promise<void> {
+    const at = this.store.probes.findIndex(({ hasEnded }) => !hasEnded);
+    const probe = this.store.probes[at];
+    if (!probe) return;
+    if (at >= this.outdatedProbes) this.record(probe.since, !failure);
+    await end(probe, failure);
+  }
+
+  private record(since: number, isSuccess: boolean): void {
+    if (this.isFailing) return;
+    this.outdatedProbes = this.store.probes.length;
+    if (isSuccess) this.failingSince = undefined;
+    else this.failingSince ??= since;
+    const limit = performance.now() - SLOW;
+    if (isSuccess) this.isSlow = since <= limit;
+    else this.isSlow ||= (this.failingSince ?? Infinity) <= limit;
+  }
+}

@@ -1,147 +1,138 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
+import { PlantStoreError } from '../errors/errors';
 import type { StoreDriver } from './store-driver';
 
-/** Milliseconds between two attempts to use a store again, at most. */
-export const ATTEMPT_INTERVAL = 500;
-/** Milliseconds without writes after a fault that an attempt cannot detect. */
-export const PAUSE = 1000;
-/** Milliseconds without another fault of a part of the store, after which that part works again. */
-const STEADY = 10_000;
-/** Milliseconds without an answer after which a plant is late. */
-const LATE = 2000;
+/** The longest time between two attempts to reopen a store. */
+export const REOPEN_INTERVAL_MS = 500;
+/** The time until the store is reopened after a failure that reopening may not detect. */
+export const UNDETECTED_FAILURE_DELAY_MS = 1000;
+/** Commits that take this long are slow. A store that commits nothing in this time is not ready. */
+const SLOW_COMMIT_MS = 2000;
+const CHECK_INTERVAL_MS = 500;
+/** Failures of a slow store are logged up to this number: each row may have a message of its own. */
+const MAX_REASONS = 10;
 
-interface Working {
-  readonly name: 'working';
+const SLOW_COMMITS =
+  'a commit takes 2 seconds or more. Check whether the disk or the database is overloaded.';
+
+interface State {
+  readonly name: 'working' | 'slow' | 'failing';
+  /** Why it is failing; undefined otherwise. */
+  readonly failure?: Error;
 }
-interface Confirming {
-  readonly name: 'confirming';
-  /** From when on a committed plant shows that the fault is gone, on the clock of `performance.now()`. */
-  readonly from: number;
-}
-interface Failing {
-  readonly name: 'failing';
-  readonly fault: Error;
-}
-interface Late {
-  readonly name: 'late';
-  readonly before: Working | Confirming;
-}
-interface Pausing {
-  readonly name: 'pausing';
-  readonly fault: Error;
-}
-type State = Working | Late | Failing | Pausing | Confirming;
 
 /**
  * Whether a store works. Its states:
  *
- * - `working`: it takes plants, and answers in time.
- * - `late`: a plant was answered after two seconds or more. The store takes plants, but is not ready. While
- *   none come, it is probed.
- * - `failing`: it takes no plants, and is opened again and again until that succeeds, without traffic too.
- * - `pausing`: a part of it has failed, a shard for example, which an attempt cannot detect. It takes no
- *   plants for a second, and is ready, because other parts may work.
- * - `confirming`: it is used again after a fault that an attempt cannot detect. The next plants are the trial.
+ * - `working`: it accepts plants and commits them in time. It is ready in this state alone.
+ * - `slow`: nothing was committed in time for two seconds, although it was tried. Commits take longer, or
+ *   all of them fail. The store still accepts plants, so that a commit can show that it works again.
+ * - `failing`: it accepts no plants. It is reopened repeatedly until that succeeds, even without traffic.
  *
  * | from | event | to |
  * |---|---|---|
- * | working, confirming | an answer is late | late |
- * | late | an answer is in time | what it was before |
- * | all but failing | a fault | failing |
- * | all but failing | a fault of a part | pausing |
- * | failing | an attempt fails | failing |
- * | failing | an attempt succeeds | working, or confirming if that proves nothing |
- * | pausing | a second passes | confirming |
- * | confirming | a plant is committed, ten seconds after a fault of a part | working |
+ * | working | a plant or a probe has waited two seconds for its commit | slow |
+ * | working | a commit or a probe fails, two seconds or more after the first failure began | slow |
+ * | slow | a commit takes less than two seconds, or a probe while there is no traffic | working |
+ * | working, slow | the driver reports a failure of the store | failing |
+ * | failing | the store cannot be reopened | failing |
+ * | failing | the store is reopened; a probe follows | slow |
  *
- * The log has each reason once, and the recovery.
+ * While there is no traffic, a slow store is probed, and so is a working one after a failure. Each success,
+ * a slow one too, makes the store forget the failures before it. After a failure that is final, no attempt
+ * to reopen the store succeeds.
+ *
+ * The log has each reason once, when the store stops being ready. It has "in use again" at the first plant
+ * after that which is committed in time.
  */
 export class StoreHealth {
   private readonly logger = new Logger('PlantStore');
   private state: State = { name: 'working' };
-  /** For the next step out of the present state. */
+  /** For the next attempt to reopen a failing store, or for the next check of another one. */
   private timer: NodeJS.Timeout | undefined;
-  /** The fault that the log has named, until the store works again. */
-  private reported: string | undefined;
+  /** When the next attempt to reopen the store may begin. */
+  private reopensFrom = -Infinity;
+  /** When the first plant or probe began that has failed since the last success. */
+  private failingSince: number | undefined;
+  /** The probe in progress, unless its result does not count any more. */
+  private currentProbe: { readonly since: number } | undefined;
+  /** Whether a batch has ended since the last check. */
+  private hasTraffic = false;
+  /** What the log has said since a plant was last committed in time. */
+  private readonly reported = new Set<string>();
   private readonly stopping = new AbortController();
 
-  /** @param waitingSince since when the oldest plant without an answer has waited; undefined without one */
+  /** @param waitingSince when the oldest unsettled plant was submitted; undefined if there is none */
   constructor(
     private readonly driver: () => StoreDriver,
     private readonly waitingSince: () => number | undefined,
   ) {}
 
-  /** Whether the store would probably take a plant now, and answer in time. */
+  /** Whether the store would probably commit a plant in time. */
   get isReady(): boolean {
-    return this.state.name !== 'failing' && this.state.name !== 'late' && !this.isSilent;
+    return this.state.name === 'working' && !this.isStalled;
   }
 
-  /** Whether a plant has waited for long by now. */
-  get isSilent(): boolean {
-    const now = performance.now();
-    return now - (this.waitingSince() ?? now) >= LATE;
+  /** Whether the oldest waiting plant has waited too long. */
+  get isStalled(): boolean {
+    return elapsedSince(this.waitingSince()) >= SLOW_COMMIT_MS;
   }
 
-  /** Why the store is not usable; undefined while it is. */
-  get fault(): Error | undefined {
-    return this.state.name === 'failing' ? this.state.fault : undefined;
-  }
-
-  /** Why the store takes no plants now, although it may be usable; undefined while it takes them. */
-  get refusal(): Error | undefined {
-    return 'fault' in this.state ? this.state.fault : undefined;
+  /** Why the store accepts no plants; undefined while it does. */
+  get failure(): Error | undefined {
+    return this.state.failure;
   }
 
   /**
-   * Opens the store. If that fails or takes long, attempts go on after this, unless the store must be there.
+   * Opens the store. If that fails or takes too long, it keeps retrying in the background, unless the store
+   * must be available at startup.
    *
-   * @throws StoreOpenError when it must be there, and cannot be opened
+   * @throws StoreOpenError when it must be available, and cannot be opened
    */
   async start(): Promise<void> {
     const { startTimeout } = this.driver();
     if (startTimeout === undefined) return this.driver().open(this.stopping.signal);
-    const fault = new Error(
-      'The database has not answered yet. The service keeps trying to connect.',
-    );
-    this.enter({ name: 'failing', fault });
-    await Promise.race([this.attempt(), wait(startTimeout, undefined, { ref: false })]);
-    if (this.fault) this.report(this.fault);
+    const failure = new Error('The database has not responded yet. Retrying.');
+    this.state = { name: 'failing', failure };
+    await Promise.race([this.reopen(), wait(startTimeout, undefined, { ref: false })]);
+    if (this.failure) this.report(this.failure);
+  }
+
+  /** Checks from now on, while plants wait, whether one waits too long. */
+  watch(): void {
+    if (this.timer || this.state.name === 'failing' || this.stopping.signal.aborted) return;
+    this.timer = setTimeout(() => {
+      this.check();
+    }, CHECK_INTERVAL_MS).unref();
+  }
+
+  /** Records that plants were stored, or found stored. The oldest one of their batch is still unsettled. */
+  recordCommit(): void {
+    this.hasTraffic = true;
+    this.recordSuccess(elapsedSince(this.waitingSince()));
+    if (this.state.name !== 'working' || this.reported.size === 0) return;
+    this.reported.clear();
+    this.logger.log(`${this.driver().name}: in use again.`);
+  }
+
+  /** Records that no plant of a batch was stored. Its oldest plant is still unsettled. */
+  recordFailedCommit(error: Error): void {
+    this.hasTraffic = true;
+    this.recordFailure(error, elapsedSince(this.waitingSince()));
   }
 
   /**
-   * @param isProvable whether an attempt can detect the fault, unlike a full disk
+   * Records that the store has failed, and reopens it.
+   *
    * @param delay milliseconds until the first attempt
    */
-  fail(fault: Error, { isProvable = true, delay = 0 } = {}): void {
-    if (this.fault) return;
-    this.report(fault);
-    this.enter({ name: 'failing', fault }, delay, () => this.attempt(isProvable));
-  }
-
-  /** Refuses plants for a moment after a fault of a part of the store. */
-  pause(fault: Error): void {
-    if (this.fault) return;
-    this.report(fault);
-    const from = performance.now() + STEADY;
-    this.enter({ name: 'pausing', fault }, PAUSE, () => {
-      this.enter({ name: 'confirming', from });
-    });
-  }
-
-  /** A plant was committed. */
-  confirm(): void {
-    if (this.state.name === 'confirming' && performance.now() >= this.state.from) this.recover();
-  }
-
-  /** @param time milliseconds that a plant has waited for its answer, or a probe */
-  answer(time: number): void {
-    const before = this.state;
-    if (time < LATE) {
-      if (before.name === 'late') this.enter(before.before);
-    } else if (before.name === 'working' || before.name === 'confirming') {
-      this.probeLater({ name: 'late', before });
-    }
+  fail(failure: Error, { delay = 0 } = {}): void {
+    if (this.state.name === 'failing') return;
+    this.report(failure);
+    this.currentProbe = undefined;
+    clearTimeout(this.timer);
+    this.keepFailing(failure, delay);
   }
 
   stop(): void {
@@ -149,55 +140,96 @@ export class StoreHealth {
     clearTimeout(this.timer);
   }
 
-  private enter(state: State, delay = 0, next?: () => unknown): void {
-    clearTimeout(this.timer);
-    this.state = state;
-    if (next && !this.stopping.signal.aborted) this.timer = setTimeout(next, delay);
+  private recordSuccess(duration: number): void {
+    if (this.state.name === 'failing') return;
+    this.currentProbe = undefined;
+    this.failingSince = undefined;
+    if (duration >= SLOW_COMMIT_MS) this.slowDown();
+    else this.state = { name: 'working' };
   }
 
-  /** @param isProvable whether success shows that the fault is gone */
-  private async attempt(isProvable = true): Promise<void> {
-    try {
-      await this.driver().open(this.stopping.signal);
-    } catch (error) {
-      const fault = error as Error;
-      this.report(fault);
-      // Random, so that instances do not try in step after a common outage.
-      const delay = ATTEMPT_INTERVAL * (0.5 + Math.random() / 2);
-      this.enter({ name: 'failing', fault }, delay, () => this.attempt());
+  private recordFailure(error: Error, duration: number): void {
+    if (this.state.name === 'failing') return;
+    this.currentProbe = undefined;
+    this.failingSince ??= performance.now() - duration;
+    const reason = reasonOf(error);
+    if (elapsedSince(this.failingSince) >= SLOW_COMMIT_MS) this.slowDown(reason);
+    if (this.state.name === 'slow' && this.reported.size < MAX_REASONS) this.report(reason);
+    this.watch();
+  }
+
+  /** @param reason why nothing was committed in time; by default that commits take long */
+  private slowDown(reason = new Error(`${this.driver().name}: ${SLOW_COMMITS}`)): void {
+    this.report(reason);
+    this.state = { name: 'slow' };
+    this.watch();
+  }
+
+  /** Detects what no end of a batch shows: that a plant still waits, and how a store without traffic is. */
+  private check(): void {
+    this.timer = undefined;
+    const isWaiting = this.waitingSince() !== undefined;
+    if (this.isStalled || elapsedSince(this.currentProbe?.since) >= SLOW_COMMIT_MS) this.slowDown();
+    const isInDoubt = this.state.name === 'slow' || this.failingSince !== undefined;
+    if (isInDoubt && !isWaiting && !this.hasTraffic) void this.probe();
+    this.hasTraffic = false;
+    if (isInDoubt || isWaiting) this.watch();
+  }
+
+  /** Probes the store unless a probe is in progress. The result does not count once a batch has ended. */
+  private async probe(): Promise<void> {
+    if (this.currentProbe) return;
+    const probe = (this.currentProbe = { since: performance.now() });
+    const failure = await this.driver()
+      .probe()
+      .then(() => undefined, toError);
+    if (this.currentProbe !== probe) return;
+    if (failure) this.recordFailure(failure, elapsedSince(probe.since));
+    else this.recordSuccess(elapsedSince(probe.since));
+  }
+
+  private async reopen(): Promise<void> {
+    const failure = await this.driver()
+      .open(this.stopping.signal)
+      .then(() => undefined, toError);
+    // Random, so that instances do not try in step after a common outage.
+    this.reopensFrom = performance.now() + REOPEN_INTERVAL_MS * (0.5 + Math.random() / 2);
+    if (failure) {
+      this.report(failure);
+      this.keepFailing(failure);
       return;
     }
-    if (isProvable) this.recover();
-    else this.enter({ name: 'confirming', from: performance.now() });
+    this.timer = undefined;
+    this.failingSince = undefined;
+    this.state = { name: 'slow' };
+    this.watch();
+    await this.probe();
   }
 
-  private recover(): void {
-    this.enter({ name: 'working' });
-    if (this.reported !== undefined) this.logger.log(`${this.driver().name}: in use again.`);
-    this.reported = undefined;
+  private keepFailing(failure: Error, delay = 0): void {
+    this.state = { name: 'failing', failure };
+    if (this.stopping.signal.aborted) return;
+    const earliest = this.reopensFrom - performance.now();
+    this.timer = setTimeout(() => void this.reopen(), Math.max(delay, earliest));
   }
 
-  private probeLater(late: Late): void {
-    this.enter(late, ATTEMPT_INTERVAL, () => this.probe(late));
+  private report({ message }: Error): void {
+    if (this.reported.has(message) || this.stopping.signal.aborted) return;
+    this.reported.add(message);
+    this.logger.error(message);
   }
+}
 
-  private async probe(late: Late): Promise<void> {
-    // What waits will show whether the store is in time.
-    if (this.waitingSince() === undefined) {
-      const start = performance.now();
-      try {
-        await this.driver().probe();
-        if (this.state === late) this.answer(performance.now() - start);
-      } catch {
-        // The driver has reported a fault, or the next probe shows more.
-      }
-    }
-    if (this.state === late) this.probeLater(late);
-  }
+/** Milliseconds since a moment; 0 if there was none. */
+function elapsedSince(moment = performance.now()): number {
+  return performance.now() - moment;
+}
 
-  private report(fault: Error): void {
-    if (fault.message === this.reported || this.stopping.signal.aborted) return;
-    this.reported = fault.message;
-    this.logger.error(fault.message);
-  }
+function toError(error: unknown): Error {
+  return error as Error;
+}
+
+/** What an operator can act on: the cause of an error that is for clients. */
+function reasonOf(error: Error): Error {
+  return error instanceof PlantStoreError && error.cause instanceof Error ? error.cause : error;
 }

@@ -73,7 +73,7 @@ export class Metrics {
     this.gauge('plant_store_queue_length', 'Plants that wait to be handed to the database.', () =>
       plants.queueLength(),
     );
-    this.gauge('plant_store_ready', 'Whether the store takes plants: 1 or 0.', () =>
+    this.gauge('plant_store_ready', 'Whether plants are committed in time: 1 or 0.', () =>
       Number(plants.isReady()),
     );
     new Gauge({

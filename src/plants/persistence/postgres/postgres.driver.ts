@@ -1,22 +1,27 @@
 import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type { ClientBase, ClientConfig } from 'pg';
-import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
+import {
+  errorCatalogue,
+  OutcomeUnknownError,
+  PlantStoreError,
+  UnavailableError,
+} from '../../errors/errors';
 import { contentOf, type Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
 import { type KeyedPlant, repetitionOutcome } from '../keyed-plant';
 import type { PlantRange, StoreDriver } from '../store-driver';
-import { PAUSE, type StoreHealth } from '../store-health';
-import { judge, toOperatorError, type Verdict } from './postgres.errors';
+import { type StoreHealth, UNDETECTED_FAILURE_DELAY_MS } from '../store-health';
+import { classifyError, type ErrorClass, toOperatorError } from './postgres.errors';
 import { PostgresSessions } from './postgres.sessions';
 import { lacksTls } from './postgres.settings';
-import { commitEmpty, findKeyed, insertPlants, readPlants } from './postgres.statements';
+import { commitNothing, findKeyed, insertPlants, readPlants } from './postgres.statements';
 
 const NO_TLS =
-  'The connection to PostgreSQL on another machine is not encrypted: add sslmode=verify-full to its URL, or sslmode=disable to say that this is meant.';
+  'The connection to PostgreSQL on another machine is not encrypted: add sslmode=verify-full to its URL, or sslmode=disable to accept that.';
 
 /** How often a batch is tried if other transactions cause its rollback. */
-const MAX_ATTEMPTS = 10;
+const MAX_BATCH_ATTEMPTS = 10;
 
 /** By id, what became of the row with it. A row that was never sent is missing. */
 type RowOutcomes = Map<bigint, 'created' | 'taken' | PlantStoreError>;
@@ -29,8 +34,10 @@ export class PostgresDriver implements StoreDriver {
   readonly name: string;
   readonly startTimeout = 5000;
   private readonly sessions: PostgresSessions;
-  /** Prepared statements save the server a quarter of its time. Some proxies do not support them. */
+  /** Prepared statements save the server 25% of its CPU time. Some proxies do not support them. */
   private usesPreparedStatement = true;
+  /** Whether the database rejected each row of the latest batch. */
+  private rejectsAllRows = false;
 
   /**
    * @param where a connection URL, or settings of the driver, whose `connectionString` may be one. They
@@ -41,8 +48,8 @@ export class PostgresDriver implements StoreDriver {
     where: string | ClientConfig,
     private readonly health: StoreHealth,
   ) {
-    this.sessions = new PostgresSessions(where, (fault) => {
-      health.fail(fault);
+    this.sessions = new PostgresSessions(where, (failure) => {
+      health.fail(failure);
     });
     this.name = this.sessions.name;
     if (lacksTls(where)) new Logger('PlantStore').warn(NO_TLS);
@@ -56,15 +63,25 @@ export class PostgresDriver implements StoreDriver {
     return this.sessions.run((session) => readPlants(session, range));
   }
 
-  probe(): Promise<void> {
-    return this.sessions.run(commitEmpty);
+  async probe(): Promise<void> {
+    const session = await this.sessions.connect();
+    try {
+      await commitNothing(session, true);
+      session.release();
+    } catch (error) {
+      const { errorClass, failure } = await this.report(error, session);
+      // A new session has the settings that the role and the database have now.
+      session.release(true);
+      // A table may reject the rows of a probe alone. Then its response in time is all that a probe shows.
+      if (errorClass !== 'row' || this.rejectsAllRows) throw failure;
+    }
   }
 
   close(): Promise<void> {
     return this.sessions.close();
   }
 
-  /** Inserts the first plant of each id, finds the repetitions of stored ones, and compares. */
+  /** Inserts the first plant of each id, then looks up plants whose id already exists and compares them. */
   async commit(plants: readonly KeyedPlant[]): Promise<(Insertion | PlantStoreError)[]> {
     const session = await this.sessions.connect();
     // A table of the operator may have no column for keys.
@@ -75,6 +92,7 @@ export class PostgresDriver implements StoreDriver {
     const rows = [...firsts.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
     const outcomes: RowOutcomes = new Map();
     const isUsable = await this.insertRows(session, rows, outcomes);
+    this.rejectsAllRows = [...outcomes.values()].every(isRowRejection);
     const taken = batch.filter(({ id, keyDigest }) => keyDigest && outcomes.get(id) === 'taken');
     const stored = isUsable ? await this.findStored(session, taken) : new UnavailableError();
     session.release(stored instanceof UnavailableError);
@@ -93,9 +111,9 @@ export class PostgresDriver implements StoreDriver {
   }
 
   /**
-   * Commits rows with different ids. A row that the database refuses fails alone.
+   * Commits rows with different ids. A row that the database rejects fails alone.
    *
-   * @returns whether the session can be used further; after its loss nothing is sent
+   * @returns whether the session is still usable; if not, nothing more is sent
    */
   private async insertRows(
     session: ClientBase,
@@ -108,38 +126,38 @@ export class PostgresDriver implements StoreDriver {
       for (const { id } of rows) outcomes.set(id, inserted.has(id) ? 'created' : 'taken');
       return true;
     } catch (error) {
-      const { verdict, fault } = await this.report(error, session);
-      if (verdict === 'unprepared') this.usesPreparedStatement = false;
-      if (['again', 'unprepared'].includes(verdict) && attempt < MAX_ATTEMPTS) {
+      const { errorClass, failure } = await this.report(error, session);
+      if (errorClass === 'unprepared') this.usesPreparedStatement = false;
+      if (['retry', 'unprepared'].includes(errorClass) && attempt < MAX_BATCH_ATTEMPTS) {
         await setTimeout(Math.random() * 2 ** attempt);
         return this.insertRows(session, rows, outcomes, attempt + 1);
       }
-      if (verdict === 'row' && rows.length > 1) {
+      if (errorClass === 'row' && rows.length > 1) {
         const middle = Math.floor(rows.length / 2);
         if (!(await this.insertRows(session, rows.slice(0, middle), outcomes))) return false;
         return this.insertRows(session, rows.slice(middle), outcomes);
       }
-      for (const { id } of rows) outcomes.set(id, toPlantStoreError(verdict, fault));
-      return verdict !== 'unknown' && verdict !== 'lost';
+      for (const { id } of rows) outcomes.set(id, toPlantStoreError(errorClass, failure));
+      return errorClass !== 'unknown' && errorClass !== 'connectionLost';
     }
   }
 
-  /** Judges the error of a statement, which may take the store out of use. */
+  /** Classifies the error of a statement, and reports it if the store has failed. */
   private async report(
     error: unknown,
     session: ClientBase,
-  ): Promise<{ verdict: Verdict; fault: Error }> {
-    const fault = toOperatorError(this.name, error);
-    const verdict = await judge(error, session);
-    if (verdict === 'lost') this.health.fail(fault);
-    // The server may work, and only miss another server.
-    if (verdict === 'unknown') this.health.pause(fault);
-    // An attempt does not detect a full disk.
-    if (verdict === 'unusable') this.health.fail(fault, { isProvable: false, delay: PAUSE });
-    return { verdict, fault };
+  ): Promise<{ errorClass: ErrorClass; failure: Error }> {
+    const failure = toOperatorError(this.name, error);
+    const errorClass = await classifyError(error, session);
+    if (errorClass === 'connectionLost') this.health.fail(failure);
+    // Reconnecting detects neither a full disk nor the loss of another node.
+    if (errorClass === 'unknown' || errorClass === 'unusable') {
+      this.health.fail(failure, { delay: UNDETECTED_FAILURE_DELAY_MS });
+    }
+    return { errorClass, failure };
   }
 
-  /** A statement of its own, so that it sees plants whose commit the insert has waited for. */
+  /** A separate statement, so that it sees plants committed by transactions that the insert had to wait for. */
   private async findStored(
     session: ClientBase,
     plants: readonly KeyedPlant[],
@@ -148,7 +166,7 @@ export class PostgresDriver implements StoreDriver {
     try {
       return await findKeyed(session, plants);
     } catch (error) {
-      return new UnavailableError({ cause: (await this.report(error, session)).fault });
+      return new UnavailableError({ cause: (await this.report(error, session)).failure });
     }
   }
 }
@@ -157,8 +175,14 @@ function withoutKey(plant: Plant): KeyedPlant {
   return { id: plant.id, ...contentOf(plant) };
 }
 
-function toPlantStoreError(verdict: Verdict, cause: Error): PlantStoreError {
-  if (verdict === 'unknown' || verdict === 'lost') return new OutcomeUnknownError({ cause });
-  if (verdict === 'row') return new PlantStoreError('internal', undefined, { cause });
+function toPlantStoreError(errorClass: ErrorClass, cause: Error): PlantStoreError {
+  if (errorClass === 'unknown' || errorClass === 'connectionLost') {
+    return new OutcomeUnknownError({ cause });
+  }
+  if (errorClass === 'row') return new PlantStoreError('internal', undefined, { cause });
   return new UnavailableError({ cause });
+}
+
+function isRowRejection(outcome: unknown): boolean {
+  return outcome instanceof PlantStoreError && outcome.error === errorCatalogue.internal.error;
 }

@@ -2,7 +2,7 @@ import { type ClientBase, DatabaseError } from 'pg';
 import { TABLE } from './postgres.schema';
 
 /*
- * Beyond SQLSTATE this file depends on four texts: "timeout exceeded when trying to connect" and "Query
+ * Besides SQLSTATE codes, this file depends on four strings: "timeout exceeded when trying to connect" and "Query
  * read timeout" of pg 8.16 to 8.23, which gives these errors no code; the routine "ExecWithCheckOptions"
  * and the notice about a cancelled wait of PostgreSQL 14 to 18 and Citus 13.2.
  */
@@ -11,28 +11,29 @@ import { TABLE } from './postgres.schema';
  * What an error says about the plants of its statement:
  *
  * - `row`: nothing was stored; one row is the cause, and fails alone
- * - `again`: nothing was stored; another attempt may succeed
- * - `unprepared`: nothing was stored; a proxy has put us on another session, so do not prepare
- * - `refused`: nothing was stored; that says nothing about the next statement
+ * - `retry`: nothing was stored; another attempt may succeed
+ * - `unprepared`: nothing was stored; a proxy moved us to another session, so stop using prepared statements
+ * - `rejected`: nothing was stored; that says nothing about the next statement
  * - `unusable`: nothing was stored; the store is not used until it works again
  * - `unknown`: the server itself does not know whether the transaction was committed
- * - `lost`: the session ended before the answer, so the transaction may be committed
+ * - `connectionLost`: the session ended before the response, so the transaction may be committed
  */
-export type Verdict = 'row' | 'again' | 'unprepared' | 'refused' | 'unusable' | 'unknown' | 'lost';
+export type ErrorClass =
+  'row' | 'retry' | 'unprepared' | 'rejected' | 'unusable' | 'unknown' | 'connectionLost';
 
 /**
- * SQLSTATE codes and classes (PostgreSQL documentation, appendix A), their meaning, and the verdict, if
- * the session has survived. The first row that fits a code counts; any other code is `unusable`.
+ * SQLSTATE codes and classes (PostgreSQL documentation, appendix A), their meaning, and the error class,
+ * if the session has survived. The first row that fits a code counts; any other code is `unusable`.
  */
-const VERDICTS: readonly (readonly [codes: string, meaning: string, verdict: Verdict])[] = [
-  ['08', 'a connection to another server failed: a worker of Citus, a foreign one', 'unknown'],
+const ERROR_CLASSES: readonly (readonly [codes: string, meaning: string, is: ErrorClass])[] = [
+  ['08', 'a connection to another server failed: a worker of Citus', 'unknown'],
   ['XX 40003', 'internal error; statement completion unknown', 'unknown'],
-  ['40001 40P01', 'serialization failure; deadlock', 'again'],
+  ['40001 40P01', 'serialization failure; deadlock', 'retry'],
   ['26000 42P05', 'the prepared statement does not exist, or does already', 'unprepared'],
-  ['40', 'another rollback', 'refused'],
-  ['55', 'a lock was not available in time, or the object is in use', 'refused'],
-  ['57', 'cancelled by an operator or a time limit', 'refused'],
-  ['72', 'snapshot too old', 'refused'],
+  ['40', 'another rollback', 'rejected'],
+  ['55', 'a lock was not available in time, or the object is in use', 'rejected'],
+  ['57', 'cancelled by an operator or a time limit', 'rejected'],
+  ['72', 'snapshot too old', 'rejected'],
   ['21 22', 'invalid data', 'row'],
   ['23 44', 'a constraint, a missing partition, or the check option of a view', 'row'],
   ['54', 'the row is too large', 'row'],
@@ -41,23 +42,26 @@ const VERDICTS: readonly (readonly [codes: string, meaning: string, verdict: Ver
   ['6 7 8 9 I J K L M N O Q R S T U V W Z', 'a trigger raised an error of its own', 'row'],
 ];
 
-/** Judges the error of a statement by {@link VERDICTS}, if the session has survived. */
-export async function judge(error: unknown, session: ClientBase): Promise<Verdict> {
-  if (!(error instanceof DatabaseError)) return 'lost';
+/** Classifies the error of a statement by {@link ERROR_CLASSES}, if the session has survived. */
+export async function classifyError(error: unknown, session: ClientBase): Promise<ErrorClass> {
+  if (!(error instanceof DatabaseError)) return 'connectionLost';
   try {
-    // If it answers, the server has rolled back. An error that ends the session may follow a commit.
+    // If this succeeds, the server has rolled the transaction back. An error that ends the session may
+    // follow a commit.
     await session.query('SELECT 1');
   } catch {
-    return 'lost';
+    return 'connectionLost';
   }
   const { code = '', routine } = error;
-  // A missing privilege has the same code as a row-level policy.
+  // A missing privilege and a row-level security policy have the same code.
   if (code === '42501') return routine === 'ExecWithCheckOptions' ? 'row' : 'unusable';
-  const row = VERDICTS.find(([codes]) => codes.split(' ').some((start) => code.startsWith(start)));
+  const row = ERROR_CLASSES.find(([codes]) =>
+    codes.split(' ').some((start) => code.startsWith(start)),
+  );
   return row?.[2] ?? 'unusable';
 }
 
-/** Whether all our sessions were in use, which says nothing about the server. */
+/** Whether the pool had no free session. That says nothing about the server. */
 export function isPoolExhausted(error: unknown): boolean {
   return (error as Error).message === 'timeout exceeded when trying to connect';
 }
@@ -70,13 +74,13 @@ export function isCancelledWait({ routine, message = '' }: Partial<DatabaseError
   return routine === 'SyncRepWaitForLSN' || message.includes('wait for synchronous replication');
 }
 
-/** What an operator can do, by SQLSTATE or Node's code. */
+/** Advice for operators, by SQLSTATE or Node.js error code. */
 const ADVICE: Partial<Record<string, string>> = {
   '28000': "Check the user and sslmode, and the server's pg_hba.conf.",
   '28P01': 'Check the user and the password.',
   '3D000': 'Create the database, or correct its name.',
   '42501':
-    'Grant the user SELECT and INSERT on plants. If the service is to create that table, grant CREATE on the schema too.',
+    'Grant the user SELECT and INSERT on plants. If the service should create the table, also grant CREATE on the schema.',
   '42703': `The table plants must have the columns that these statements make: ${TABLE}`,
   '42P01': `Run: ${TABLE}`,
   '53100': 'Free disk space on the database server.',
@@ -87,7 +91,7 @@ const ADVICE: Partial<Record<string, string>> = {
   ENOTFOUND: 'Check the name of the host.',
 };
 /** For the errors of OpenSSL and of Node's verification, which name no file. */
-const FILES = 'Check the files that sslrootcert, sslcert and sslkey name.';
+const FILES = 'Check the files in sslrootcert, sslcert and sslkey.';
 
 /** An error for an operator, in one line and without secrets, with advice where there is some. */
 export function toOperatorError(where: string, error: unknown): Error {

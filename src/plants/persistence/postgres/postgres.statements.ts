@@ -1,5 +1,5 @@
-import { hash } from 'node:crypto';
-import type { ClientBase, DatabaseError, QueryConfig } from 'pg';
+import { hash, randomBytes } from 'node:crypto';
+import { type ClientBase, DatabaseError, type QueryConfig } from 'pg';
 import {
   CONTENT_PROPERTIES,
   type Plant,
@@ -10,6 +10,11 @@ import {
 import type { KeyedPlant } from '../keyed-plant';
 import { PAGE_TEXT_LIMIT, type PlantRange } from '../store-driver';
 import { isCancelledWait } from './postgres.errors';
+
+/*
+ * This file depends on undocumented behavior of PostgreSQL 15 and 18 and Citus 13.2: the commit of a
+ * transaction is synced and waits for the standbys even if all its inserts were rolled back to a savepoint.
+ */
 
 /** Reads the columns, with the id as text, which keeps all its digits. */
 const SELECTED = ['id::text', ...CONTENT_PROPERTIES].join(', ');
@@ -36,6 +41,18 @@ function insertStatement(isKeyed: boolean): { name: string; text: string } {
   // A session may have the statement of another version of the program.
   return { name: `plants-${hash('sha1', text)}`, text };
 }
+
+/**
+ * Rows with random ids, so that they meet neither plants nor the rows of other instances; so many that
+ * they spread over the shards of a cluster.
+ */
+const PROBES: readonly KeyedPlant[] = Array.from({ length: 32 }, () => ({
+  id: randomBytes(8).readBigUInt64BE() >> 1n,
+  name: 'probe',
+}));
+
+/** Limits of a probe, in milliseconds, where the operator has set none: no session is left waiting for a lock. */
+const PROBE_LIMITS = { lock_timeout: 1000, statement_timeout: 2000 };
 
 /** Not prepared: a plan that was made while the table was small would read the whole table later. */
 const FIND_KEYED = `
@@ -95,7 +112,7 @@ export async function findKeyed(
   const { rows } = await client.query<KeyedRow>(FIND_KEYED, [ids, toByteas(plants)]);
   // A plant is visible once its commit has been replicated. But it is visible before, if the wait
   // for the standby was cancelled, or if the server has crashed in it and started again.
-  if (rows.some(({ standbys }) => standbys)) await commitEmpty(client);
+  if (rows.some(({ standbys }) => standbys)) await commitNothing(client);
   return new Map(
     rows.map((row) => [BigInt(row.id), { ...plantFromRow(row), keyDigest: row.digest }]),
   );
@@ -116,9 +133,29 @@ function toByteas(plants: readonly KeyedPlant[]): (string | undefined)[] {
   return plants.map(({ keyDigest }) => keyDigest && `\\x${keyDigest}`);
 }
 
-/** Commits a message to nobody: it is synced, and waits until the standbys have all from before it. */
-export async function commitEmpty(client: ClientBase): Promise<void> {
-  await commitOn(client, { text: "SELECT pg_logical_emit_message(true, 'plant-store', '')" });
+/**
+ * Commits a transaction that inserts rows and undoes that: it needs the privileges of an insert, meets the
+ * same locks, triggers and shards, is synced, and waits until the standbys have everything before it.
+ *
+ * @param isProbe whether it may not wait for long
+ */
+export async function commitNothing(client: ClientBase, isProbe = false): Promise<void> {
+  await client.query('BEGIN');
+  try {
+    // Commands, since functions such as set_config may need another privilege.
+    for (const [name, limit] of isProbe ? Object.entries(PROBE_LIMITS) : []) {
+      const { rows } = await client.query<Record<string, string>>(`SHOW ${name}`);
+      if (rows[0]?.[name] === '0') await client.query(`SET LOCAL ${name} = ${limit}`);
+    }
+    await client.query('SAVEPOINT probe');
+    await insertPlants(client, PROBES, false);
+    await client.query('ROLLBACK TO SAVEPOINT probe');
+  } catch (error) {
+    // After any other error the session is closed.
+    if (error instanceof DatabaseError) await client.query('ROLLBACK').catch(() => undefined);
+    throw error;
+  }
+  await commitOn(client, { text: 'COMMIT' });
 }
 
 /**

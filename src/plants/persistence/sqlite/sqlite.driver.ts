@@ -4,7 +4,7 @@ import type { Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
 import type { KeyedPlant } from '../keyed-plant';
 import type { PlantRange, StoreDriver } from '../store-driver';
-import { ATTEMPT_INTERVAL, type StoreHealth } from '../store-health';
+import { REOPEN_INTERVAL_MS, type StoreHealth } from '../store-health';
 import { StoreOpenError } from '../store-open.error';
 import { findPathError } from './sqlite.settings';
 import { NotStoredError, type SqliteRequest, SqliteThread } from './sqlite.thread';
@@ -85,7 +85,7 @@ export class SqliteDriver implements StoreDriver {
   private fail(reason: unknown): Error {
     const error = this.toError(reason);
     // Wait before reopening: on a full disk, reopening may succeed although larger writes keep failing.
-    this.health.fail(error, { delay: ATTEMPT_INTERVAL });
+    this.health.fail(error, { delay: REOPEN_INTERVAL_MS });
     return error;
   }
 
