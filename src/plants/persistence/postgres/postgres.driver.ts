@@ -1,15 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type { ClientBase, ClientConfig } from 'pg';
-import {
-  errorCatalogue,
-  OutcomeUnknownError,
-  PlantStoreError,
-  UnavailableError,
-} from '../../errors/errors';
+import { errorCatalogue, PlantStoreError } from '../../errors/errors';
 import { contentOf, type Plant } from '../../plant';
 import type { Insertion } from '../../plants.repository';
-import { type KeyedPlant, repetitionOutcome } from '../keyed-plant';
+import { insertBatch, type StatementError } from '../insert-batch';
+import type { KeyedPlant } from '../keyed-plant';
 import type { PlantRange, StoreDriver } from '../store-driver';
 import { type StoreHealth, UNDETECTED_FAILURE_DELAY_MS } from '../store-health';
 import { classifyError, type ErrorClass, toOperatorError } from './postgres.errors';
@@ -23,8 +19,16 @@ const NO_TLS =
 /** How often a batch is tried if other transactions cause its rollback. */
 const MAX_BATCH_ATTEMPTS = 10;
 
-/** By id, what became of the row with it. A row that was never sent is missing. */
-type RowOutcomes = Map<bigint, 'created' | 'taken' | PlantStoreError>;
+/** What each class of errors means for the rows of a batch. */
+const SCOPES: Readonly<Record<ErrorClass, StatementError['scope']>> = {
+  retry: 'retry',
+  unprepared: 'retry',
+  row: 'row',
+  rejected: 'batch',
+  unusable: 'batch',
+  unknown: 'session',
+  connectionLost: 'session',
+};
 
 /**
  * PostgreSQL, or a database that speaks its protocol. Each batch is one statement, which is one
@@ -81,65 +85,30 @@ export class PostgresDriver implements StoreDriver {
     return this.sessions.close();
   }
 
-  /** Inserts the first plant of each id, then looks up plants whose id already exists and compares them. */
   async commit(plants: readonly KeyedPlant[]): Promise<(Insertion | PlantStoreError)[]> {
     const session = await this.sessions.connect();
     // A table of the operator may have no column for keys.
     const batch = this.sessions.schema?.hasKeys ? plants : plants.map(withoutKey);
-    // A Map keeps the last of equal keys.
-    const firsts = new Map(batch.toReversed().map((plant) => [plant.id, plant]));
-    // Sorted, so that instances cannot deadlock.
-    const rows = [...firsts.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
-    const outcomes: RowOutcomes = new Map();
-    const isUsable = await this.insertRows(session, rows, outcomes);
-    this.rejectsAllRows = [...outcomes.values()].every(isRowRejection);
-    const taken = batch.filter(({ id, keyDigest }) => keyDigest && outcomes.get(id) === 'taken');
-    const stored = isUsable ? await this.findStored(session, taken) : new UnavailableError();
-    session.release(stored instanceof UnavailableError);
-
-    return batch.map((plant) => {
-      const first = firsts.get(plant.id);
-      const outcome = outcomes.get(plant.id) ?? new UnavailableError();
-      if (plant === first && outcome !== 'taken') return outcome;
-      if (outcome instanceof PlantStoreError) return new UnavailableError({ cause: outcome });
-      if (outcome === 'created') return repetitionOutcome(first, plant);
-      if (plant.keyDigest === undefined) return 'taken';
-      return stored instanceof UnavailableError
-        ? stored
-        : repetitionOutcome(stored.get(plant.id), plant);
+    let isBroken = false;
+    const outcomes = await insertBatch(batch, {
+      insert: (rows) => insertPlants(session, rows, this.usesPreparedStatement),
+      findKeyed: (rows) => findKeyed(session, rows),
+      handle: async (error, attempt) => {
+        const { errorClass, failure } = await this.report(error, session);
+        if (errorClass === 'unprepared') this.usesPreparedStatement = false;
+        const scope = SCOPES[errorClass];
+        if (scope === 'retry') {
+          if (attempt >= MAX_BATCH_ATTEMPTS) return { scope: 'batch', cause: failure };
+          await setTimeout(Math.random() * 2 ** attempt);
+        }
+        isBroken ||= scope === 'session';
+        return { scope, cause: failure };
+      },
     });
-  }
-
-  /**
-   * Commits rows with different ids. A row that the database rejects fails alone.
-   *
-   * @returns whether the session is still usable; if not, nothing more is sent
-   */
-  private async insertRows(
-    session: ClientBase,
-    rows: readonly KeyedPlant[],
-    outcomes: RowOutcomes,
-    attempt = 1,
-  ): Promise<boolean> {
-    try {
-      const inserted = await insertPlants(session, rows, this.usesPreparedStatement);
-      for (const { id } of rows) outcomes.set(id, inserted.has(id) ? 'created' : 'taken');
-      return true;
-    } catch (error) {
-      const { errorClass, failure } = await this.report(error, session);
-      if (errorClass === 'unprepared') this.usesPreparedStatement = false;
-      if (['retry', 'unprepared'].includes(errorClass) && attempt < MAX_BATCH_ATTEMPTS) {
-        await setTimeout(Math.random() * 2 ** attempt);
-        return this.insertRows(session, rows, outcomes, attempt + 1);
-      }
-      if (errorClass === 'row' && rows.length > 1) {
-        const middle = Math.floor(rows.length / 2);
-        if (!(await this.insertRows(session, rows.slice(0, middle), outcomes))) return false;
-        return this.insertRows(session, rows.slice(middle), outcomes);
-      }
-      for (const { id } of rows) outcomes.set(id, toPlantStoreError(errorClass, failure));
-      return errorClass !== 'unknown' && errorClass !== 'connectionLost';
-    }
+    session.release(isBroken);
+    const errors = outcomes.filter((outcome) => outcome instanceof PlantStoreError);
+    this.rejectsAllRows = errors.length === outcomes.length && errors.some(isRowRejection);
+    return outcomes;
   }
 
   /** Classifies the error of a statement, and reports it if the store has failed. */
@@ -156,33 +125,12 @@ export class PostgresDriver implements StoreDriver {
     }
     return { errorClass, failure };
   }
-
-  /** A separate statement, so that it sees plants committed by transactions that the insert had to wait for. */
-  private async findStored(
-    session: ClientBase,
-    plants: readonly KeyedPlant[],
-  ): Promise<ReadonlyMap<bigint, KeyedPlant> | UnavailableError> {
-    if (plants.length === 0) return new Map();
-    try {
-      return await findKeyed(session, plants);
-    } catch (error) {
-      return new UnavailableError({ cause: (await this.report(error, session)).failure });
-    }
-  }
 }
 
 function withoutKey(plant: Plant): KeyedPlant {
   return { id: plant.id, ...contentOf(plant) };
 }
 
-function toPlantStoreError(errorClass: ErrorClass, cause: Error): PlantStoreError {
-  if (errorClass === 'unknown' || errorClass === 'connectionLost') {
-    return new OutcomeUnknownError({ cause });
-  }
-  if (errorClass === 'row') return new PlantStoreError('internal', undefined, { cause });
-  return new UnavailableError({ cause });
-}
-
-function isRowRejection(outcome: unknown): boolean {
-  return outcome instanceof PlantStoreError && outcome.error === errorCatalogue.internal.error;
+function isRowRejection({ error }: PlantStoreError): boolean {
+  return error === errorCatalogue.internal.error;
 }

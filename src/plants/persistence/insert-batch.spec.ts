@@ -1,0 +1,134 @@
+import fc from 'fast-check';
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
+import { type BatchStatements, insertBatch, type StatementError } from './insert-batch';
+import { type KeyedPlant, repetitionOutcome } from './keyed-plant';
+
+/** A database that rejects rows with some names, and fails as its test says. */
+class Database implements BatchStatements {
+  readonly stored = new Map<bigint, KeyedPlant>();
+  readonly statements: bigint[][] = [];
+  /** What the next statements fail with, in order. */
+  readonly failures: StatementError['scope'][] = [];
+
+  constructor(private readonly rejectedName = 'rejected') {}
+
+  insert(rows: readonly KeyedPlant[]): Promise<Set<bigint>> {
+    this.statements.push(rows.map(({ id }) => id));
+    const failure = this.failures.shift();
+    if (failure) return Promise.reject(new Error(failure));
+    if (rows.some(({ name }) => name === this.rejectedName))
+      return Promise.reject(new Error('row'));
+    const fresh = rows.filter(({ id }) => !this.stored.has(id));
+    for (const row of fresh) this.stored.set(row.id, row);
+    return Promise.resolve(new Set(fresh.map(({ id }) => id)));
+  }
+
+  findKeyed(rows: readonly KeyedPlant[]): Promise<Map<bigint, KeyedPlant>> {
+    const failure = this.failures.shift();
+    if (failure) return Promise.reject(new Error(failure));
+    const found = rows.flatMap(({ id, keyDigest }) => {
+      const stored = this.stored.get(id);
+      return stored?.keyDigest === keyDigest && stored ? [[id, stored] as const] : [];
+    });
+    return Promise.resolve(new Map(found));
+  }
+
+  handle(error: unknown): Promise<StatementError> {
+    const cause = error as Error;
+    return Promise.resolve({ scope: cause.message as StatementError['scope'], cause });
+  }
+}
+
+const plantOf = (id: number, name = 'Fern', keyDigest?: string): KeyedPlant => ({
+  ...{ id: BigInt(id), name },
+  ...(keyDigest !== undefined && { keyDigest }),
+});
+
+describe('insertBatch', () => {
+  it('returns what inserting the plants one after another would, for any batch', async () => {
+    const plant = fc
+      .record({
+        id: fc.integer({ min: 1, max: 4 }),
+        name: fc.constantFrom('Fern', 'Moss'),
+        keyDigest: fc.constantFrom(undefined, 'a', 'b'),
+      })
+      .map(({ id, name, keyDigest }) => plantOf(id, name, keyDigest));
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.array(plant, { minLength: 1 })), async (batches) => {
+        const database = new Database();
+        const model = new Map<bigint, KeyedPlant>();
+        for (const batch of batches) {
+          const expected = batch.map((each) => {
+            const stored = model.get(each.id);
+            if (stored) return repetitionOutcome(stored, each);
+            model.set(each.id, each);
+            return 'created';
+          });
+
+          expect(await insertBatch(batch, database)).toEqual(expected);
+        }
+        expect(database.stored).toEqual(model);
+      }),
+      { numRuns: 500, verbose: true },
+    );
+  });
+
+  it('sends each id once, in order', async () => {
+    const database = new Database();
+
+    await insertBatch([plantOf(3), plantOf(1), plantOf(3), plantOf(2)], database);
+
+    expect(database.statements).toEqual([[1n, 2n, 3n]]);
+  });
+
+  it('rejects alone each row that the database rejects, and what repeats it', async () => {
+    const database = new Database();
+    const plants = Array.from({ length: 9 }, (_, id) =>
+      plantOf(id, id === 5 ? 'rejected' : 'Fern'),
+    );
+
+    const outcomes = await insertBatch([...plants, plantOf(5)], database);
+
+    expect(outcomes.filter((outcome) => outcome === 'created')).toHaveLength(8);
+    expect(outcomes[5]).toMatchObject({ body: new PlantStoreError('internal').body });
+    expect(outcomes[9]).toBeInstanceOf(UnavailableError);
+  });
+
+  it('tries a statement again as long as its error says so', async () => {
+    const database = new Database();
+    database.failures.push('retry', 'retry');
+
+    expect(await insertBatch([plantOf(1)], database)).toEqual(['created']);
+    expect(database.statements).toHaveLength(3);
+  });
+
+  it('sends nothing more when the session is lost while the batch is split', async () => {
+    const database = new Database();
+    database.failures.push('row', 'session');
+
+    const outcomes = await insertBatch([plantOf(1), plantOf(2)], database);
+
+    expect(outcomes).toEqual([expect.any(OutcomeUnknownError), expect.any(UnavailableError)]);
+    expect(database.statements).toEqual([[1n, 2n], [1n]]);
+  });
+
+  it('stores nothing, and says so, when the error concerns the whole batch', async () => {
+    const database = new Database();
+    database.failures.push('batch');
+
+    const outcomes = await insertBatch([plantOf(1), plantOf(2)], database);
+
+    expect(outcomes).toEqual([expect.any(UnavailableError), expect.any(UnavailableError)]);
+    expect(database.stored.size).toBe(0);
+  });
+
+  it('is unavailable for a retry whose stored plant cannot be read', async () => {
+    const database = new Database();
+    await insertBatch([plantOf(1, 'Fern', 'a')], database);
+    database.findKeyed = () => Promise.reject(new Error('batch'));
+
+    const outcomes = await insertBatch([plantOf(1, 'Fern', 'a'), plantOf(1)], database);
+
+    expect(outcomes).toEqual([expect.any(UnavailableError), 'taken']);
+  });
+});

@@ -1,0 +1,110 @@
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
+import type { Insertion } from '../plants.repository';
+import { type KeyedPlant, repetitionOutcome } from './keyed-plant';
+
+/** What an error of a statement means for its rows. */
+export interface StatementError {
+  /**
+   * - `retry`: nothing was stored; another attempt may succeed.
+   * - `row`: nothing was stored; one of the rows is the cause.
+   * - `batch`: nothing was stored; the next statement may succeed.
+   * - `session`: the rows may be stored, and nothing more can be sent.
+   */
+  readonly scope: 'retry' | 'row' | 'batch' | 'session';
+  /** The error, for an operator. */
+  readonly cause: Error;
+}
+
+/** The statements of a database that inserts several rows at once, but each id only once. */
+export interface BatchStatements {
+  /** Inserts rows with different ids in one transaction. Resolves to the ids that did not exist yet. */
+  insert(rows: readonly KeyedPlant[]): Promise<ReadonlySet<bigint>>;
+  /** Finds the stored plants that have the ids and the keys of some rows. */
+  findKeyed(rows: readonly KeyedPlant[]): Promise<ReadonlyMap<bigint, KeyedPlant>>;
+  /**
+   * Says what the error of a statement means, and waits before another attempt.
+   *
+   * @param attempt how often the statement was tried
+   */
+  handle(error: unknown, attempt: number): Promise<StatementError>;
+}
+
+/** By id, what became of the row with it. A row that was never sent is missing. */
+type RowOutcomes = Map<bigint, 'created' | 'taken' | PlantStoreError>;
+
+/**
+ * Inserts a batch in which ids and keys may be repeated. The first plant of each id is inserted. The others,
+ * and those whose id was stored before, are compared with what is stored. A row that the database rejects
+ * fails alone.
+ *
+ * @returns one outcome or error per plant, in order
+ */
+export async function insertBatch(
+  batch: readonly KeyedPlant[],
+  statements: BatchStatements,
+): Promise<(Insertion | PlantStoreError)[]> {
+  // A Map keeps the last of equal keys.
+  const firsts = new Map(batch.toReversed().map((plant) => [plant.id, plant]));
+  // Sorted, so that instances cannot deadlock.
+  const rows = [...firsts.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
+  const outcomes: RowOutcomes = new Map();
+  const isUsable = await insertRows(rows, statements, outcomes);
+  const taken = batch.filter(({ id, keyDigest }) => keyDigest && outcomes.get(id) === 'taken');
+  const stored = isUsable ? await findStored(taken, statements) : new UnavailableError();
+
+  return batch.map((plant) => {
+    const first = firsts.get(plant.id);
+    const outcome = outcomes.get(plant.id) ?? new UnavailableError();
+    if (plant === first && outcome !== 'taken') return outcome;
+    if (outcome instanceof PlantStoreError) return new UnavailableError({ cause: outcome });
+    if (outcome === 'created') return repetitionOutcome(first, plant);
+    if (plant.keyDigest === undefined) return 'taken';
+    return stored instanceof UnavailableError
+      ? stored
+      : repetitionOutcome(stored.get(plant.id), plant);
+  });
+}
+
+/** @returns whether the session is still usable; if not, nothing more is sent */
+async function insertRows(
+  rows: readonly KeyedPlant[],
+  statements: BatchStatements,
+  outcomes: RowOutcomes,
+  attempt = 1,
+): Promise<boolean> {
+  try {
+    const inserted = await statements.insert(rows);
+    for (const { id } of rows) outcomes.set(id, inserted.has(id) ? 'created' : 'taken');
+    return true;
+  } catch (error) {
+    const { scope, cause } = await statements.handle(error, attempt);
+    if (scope === 'retry') return insertRows(rows, statements, outcomes, attempt + 1);
+    if (scope === 'row' && rows.length > 1) {
+      const middle = Math.floor(rows.length / 2);
+      if (!(await insertRows(rows.slice(0, middle), statements, outcomes))) return false;
+      return insertRows(rows.slice(middle), statements, outcomes);
+    }
+    for (const { id } of rows) outcomes.set(id, toPlantStoreError({ scope, cause }));
+    return scope !== 'session';
+  }
+}
+
+/** A separate statement, so that it sees plants committed by transactions that the insert waited for. */
+async function findStored(
+  rows: readonly KeyedPlant[],
+  statements: BatchStatements,
+): Promise<ReadonlyMap<bigint, KeyedPlant> | UnavailableError> {
+  if (rows.length === 0) return new Map();
+  try {
+    return await statements.findKeyed(rows);
+  } catch (error) {
+    const { cause } = await statements.handle(error, Infinity);
+    return new UnavailableError({ cause });
+  }
+}
+
+function toPlantStoreError({ scope, cause }: StatementError): PlantStoreError {
+  if (scope === 'session') return new OutcomeUnknownError({ cause });
+  if (scope === 'row') return new PlantStoreError('internal', undefined, { cause });
+  return new UnavailableError({ cause });
+}
