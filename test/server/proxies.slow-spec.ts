@@ -10,6 +10,7 @@ import { errorNumbers } from '../support/error-bodies';
 import { JSON_HEADERS, TOKEN } from '../support/application';
 import { freePort } from '../support/free-port';
 import { listen } from '../support/listen';
+import { NameServer } from '../support/name-server';
 import { expectKept, Load } from '../support/load';
 import { PostgresServer } from '../support/postgres';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
@@ -89,6 +90,30 @@ describe.each([
       /^HTTP\/1.1 503 [^]*\r\ncontent-type: application\/json\r\n[^]*{"error":50300,/i,
     );
   });
+});
+
+it('HAProxy finds an instance with a name at its new address after a restart', async () => {
+  const names = await NameServer.start();
+  const PORT = String(ports.a);
+  const start = async (HOST: string): Promise<ServiceProcess> => {
+    const instance = await home.start({ HOST, PORT });
+    names.addresses.set('plants-a', HOST);
+    return instance;
+  };
+  const instance = await start('127.0.0.2');
+  await startHaproxy(
+    readConfiguration('haproxy.cfg')
+      .replace('parse-resolv-conf', `nameserver test 127.0.0.1:${names.port}`)
+      .replace(`127.0.0.1:${ports.a}`, `plants-a:${ports.a}`),
+  );
+  await untilProxied();
+
+  await instance.end();
+  await start('127.0.0.3');
+  await untilProxied();
+
+  expect(await isListening(`http://127.0.0.2:${PORT}`)).toBe(false);
+  names.close();
 });
 
 it('nginx answers a malformed head with an Error body', async () => {
@@ -218,6 +243,8 @@ function untilProxied(): Promise<void> {
   const url = `http://127.0.0.1:${ports.proxy}/health/ready`;
   return until(async () => (await fetch(url).catch(() => undefined))?.ok === true);
 }
+
+const isListening = (url: string): Promise<boolean> => fetch(url).then(Boolean, () => false);
 
 function sendRaw(request: string): Promise<string> {
   const socket = connect(ports.proxy);
