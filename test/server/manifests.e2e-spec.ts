@@ -19,6 +19,7 @@ import { useServiceHome } from '../support/service-process';
 
 const ROOT = join(__dirname, '../..');
 const MANIFESTS = ['docs/deploy/kubernetes.yaml', 'docs/deploy/kubernetes-postgresql.yaml'];
+const COMPOSE_FILES = ['compose.yaml', 'docs/deploy/compose-postgresql.yaml'] as const;
 
 interface Document {
   readonly apiVersion: string;
@@ -41,11 +42,17 @@ const page = read('docs/deploy/README.md');
 const image = parseEnv((/^ENV (.*)$/m.exec(dockerfile)?.[1] ?? '').replaceAll(' ', '\n'));
 const [user, group] = /^USER (.*)$/m.exec(dockerfile)?.[1]?.split(':').map(Number) ?? [];
 
+/** With all kinds of characters of Base64, as openssl makes passwords. */
+const POSTGRES_PASSWORD = 'p+a/s40=';
+
 const home = useServiceHome();
 let postgres: PostgresServer;
 let nextId = 1;
 beforeAll(async () => {
   postgres = await PostgresServer.start();
+  await postgres.admit('host plants plants 127.0.0.1/32 scram-sha-256');
+  await postgres.execute(`CREATE ROLE plants LOGIN PASSWORD '${POSTGRES_PASSWORD}'`);
+  await postgres.execute('CREATE DATABASE plants OWNER plants');
 });
 afterAll(() => postgres.remove());
 
@@ -85,7 +92,7 @@ it('have the types that the Kubernetes API has, and no other fields', async () =
 });
 
 it('name the version of the program, as the page does', () => {
-  const texts = [...MANIFESTS, 'compose.yaml'].map(read).concat(page);
+  const texts = [...MANIFESTS, ...COMPOSE_FILES].map(read).concat(page);
 
   for (const text of texts) expect(text).toContain(`plant-store:${version}\n`);
   expect(new Set(texts.join().match(/plant-store:\d\S*/g)).size).toBe(1);
@@ -159,20 +166,23 @@ it('kubernetes.yaml has a volume where the image has its data, for its group', (
   expect(spec).toMatchObject({ template: { spec: pod }, volumeClaimTemplates });
 });
 
-it.each(['plants', 'plants-a', 'plants-b'])(
-  'compose.yaml starts the service %s, which ends in time',
-  async (name) => {
-    const text = read('compose.yaml')
-      .replaceAll(/\$\{AUTH_TOKENS:\?.*\}$/gm, TOKEN)
-      .replaceAll(/postgres:.*@database\/plants\S*$/gm, postgres.url());
+describe.each([
+  [COMPOSE_FILES[0], ['plants']],
+  [COMPOSE_FILES[1], ['plants-a', 'plants-b']],
+] as const)('%s', (file, names) => {
+  it.each(names)('starts the service %s, which ends in time', async (name) => {
+    const secrets: NodeJS.ProcessEnv = { AUTH_TOKENS: TOKEN, POSTGRES_PASSWORD };
+    const text = read(file)
+      .replaceAll(/\$\{(\w+):\?.*\}$/gm, (_, secret: string) => secrets[secret] ?? '')
+      .replaceAll('@database/', `@127.0.0.1:${postgres.port}/`);
     const compose = load(text, { schema: CORE_SCHEMA.withTags(mergeTag) }) as Compose;
     const { environment = {}, stop_grace_period = '' } = compose.services[name] ?? {};
 
     const { shutdownTimeout } = await expectToServe(environment);
 
     expect(parseFloat(stop_grace_period) * 1000).toBeGreaterThan(shutdownTimeout);
-  },
-);
+  });
+});
 
 it('plant-store.service starts what the page copies', async () => {
   const copies = page.match(/(?<=^sudo )(mkdir|cp) .*\/opt\/.*$/gm) ?? [];
