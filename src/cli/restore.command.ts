@@ -1,5 +1,5 @@
-import { constants, existsSync, lstatSync, realpathSync } from 'node:fs';
-import { copyFile } from 'node:fs/promises';
+import { constants, existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
+import { chmod, chown, copyFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { OperatorError, UsageError } from '../plants/errors/operator.error';
@@ -42,10 +42,21 @@ async function restore(path: string, signal: AbortSignal): Promise<void> {
   const former = `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '')}`;
   const copy = async (draft: string): Promise<void> => {
     await copyFile(path, draft, constants.COPYFILE_FICLONE);
+    await copyAccess(existsSync(file) ? file : dirname(file), draft);
     // The copy is checked, because the copy is what is used.
     await checkSqlite(draft, signal, path);
   };
   await writeDraft(file, copy, (draft) => replaceSqlite(draft, file, former));
   console.error(`Restored ${file} from ${resolve(path)}.`);
   if (existsSync(former)) console.error(`The old file is now ${former}.`);
+}
+
+/**
+ * Gives a new file the owner and the mode of another one or of a directory: a restored store belongs to
+ * the user of the service, and not to root, who may have run this command.
+ */
+async function copyAccess(from: string, to: string): Promise<void> {
+  const { uid, gid, mode } = statSync(from);
+  await chown(to, uid, gid);
+  await chmod(to, mode & 0o666);
 }

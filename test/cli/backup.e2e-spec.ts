@@ -1,6 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  chmodSync,
+  chownSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { userInfo } from 'node:os';
+import { dirname, join } from 'node:path';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { expectKept, Load } from '../support/load';
 import { CommandProcess, plantStore } from '../support/plant-store';
@@ -97,6 +107,36 @@ describe('backup and restore', () => {
     expect(text).toEqual(failed(/^text\.db is not a store: file is not a database\.\n$/));
     expect(home.plants()).toHaveLength(1);
     expect(readdirSync(inFolder('data')).filter((name) => /part|before/.test(name))).toEqual([]);
+  });
+
+  it.each([
+    ['the replaced file', false],
+    ['the directory when there is no file', true],
+  ])('restore a file with the owner and the mode of %s', async (_what, isMissing) => {
+    await run('backup copy.db');
+    // Only root may give files away.
+    const isRoot = process.getuid?.() === 0;
+    const [uid, gid] = isRoot ? [10_001, 10_002] : [userInfo().uid, userInfo().gid];
+    for (const [path, mode] of [
+      [dirname(home.file), 0o770],
+      [home.file, 0o640],
+    ] as const) {
+      chownSync(path, uid, gid);
+      chmodSync(path, mode);
+    }
+    if (isMissing) {
+      for (const suffix of ['', '-wal', '-shm']) rmSync(home.file + suffix, { force: true });
+    }
+
+    const { stderr } = await run('restore copy.db');
+
+    expect(stderr).toMatch(/^Restored/);
+    const restored = statSync(home.file);
+    expect([restored.uid, restored.gid, restored.mode & 0o777]).toEqual([
+      uid,
+      gid,
+      isMissing ? 0o660 : 0o640,
+    ]);
   });
 
   const mismatch = `is not as schema version ${MIGRATIONS.length} has it`;
