@@ -1,6 +1,17 @@
 import { execFile } from 'node:child_process';
-import { createReadStream, existsSync, linkSync, renameSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  accessSync,
+  constants,
+  createReadStream,
+  existsSync,
+  linkSync,
+  mkdtempSync,
+  realpathSync,
+  renameSync,
+  rmdirSync,
+  statSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
@@ -16,11 +27,34 @@ import { findVersion } from '../plants/persistence/sqlite/sqlite.schema';
  * @throws Error saying why the service cannot use it
  */
 export function describeSqlite(file: string): string {
-  if (!existsSync(file)) return `SQLite file ${file}, which the service will create`;
+  if (!existsSync(file)) {
+    assertWritableFolder(dirname(file));
+    return `SQLite file ${file}, which the service will create`;
+  }
+  accessSync(file, constants.R_OK | constants.W_OK);
+  assertWritableFolder(dirname(realpathSync(file)));
   const version = versionOf(file);
   return version === 0
     ? `SQLite file ${file}, in which the service will create its table`
     : `SQLite file ${file}, ${describeVersion(version)}`;
+}
+
+/**
+ * Tries whether this user can create files in a folder, and the folder itself if it is missing, and
+ * leaves nothing there. SQLite needs that for its log, too.
+ *
+ * @throws Error when it cannot
+ */
+function assertWritableFolder(folder: string): void {
+  if (!existsSync(folder) && folder !== dirname(folder)) {
+    assertWritableFolder(dirname(folder));
+    return;
+  }
+  try {
+    rmdirSync(mkdtempSync(join(folder, '.plant-store-check-')));
+  } catch (cause) {
+    throw new Error(`nothing can be created in ${folder}: ${(cause as Error).message}`, { cause });
+  }
 }
 
 /**

@@ -1,7 +1,8 @@
-import { basename } from 'node:path';
+import { chmodSync, readdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { TOKEN } from '../support/application';
-import { plantStore, PROGRAM } from '../support/plant-store';
+import { plantStore, PROGRAM, WITHOUT_ROOT_ACCESS } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { type Run, run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
@@ -27,6 +28,34 @@ describe('check', () => {
       'ok      tokens: 1 in AUTH_TOKENS',
       expect.stringMatching(`^FAILED  issuer: ${issuer}`) as string,
     ]);
+  });
+
+  it.each([
+    ['a directory that it cannot write', 'data', 'new.db', 0o500],
+    ['a missing directory that it cannot create', 'data', 'new/new.db', 0o500],
+    ['a directory that it cannot write, with a store', 'data', 'plants.db', 0o500],
+    ['a store that it cannot write', 'data/plants.db', 'plants.db', 0o400],
+  ])('fails for %s, as a start does', async (_what, closed, file, mode) => {
+    await (await home.start()).end();
+    chmodSync(join(home.folder, closed), mode);
+    const environment = { DATABASE_URL: `sqlite:data/${file}`, AUTH_TOKENS: TOKEN };
+    const options = { cwd: home.folder, wrapper: WITHOUT_ROOT_ACCESS };
+
+    const checked = await plantStore(['check'], environment, options);
+    const started = await plantStore(['serve'], { ...environment, PORT: '0' }, options);
+
+    expect([checked.code, checked.stderr]).toEqual([1, 'One check failed.\n']);
+    expect(checked.stdout).toMatch(/^FAILED {2}store: .*EACCES/m);
+    expect(started.code).toBe(1);
+  });
+
+  it('leaves nothing where the service will create its file', async () => {
+    const environment = { DATABASE_URL: 'sqlite:new/plants.db', AUTH_TOKENS: TOKEN };
+
+    const { stdout } = await plantStore(['check'], environment, { cwd: home.folder });
+
+    expect(stdout).toContain('new/plants.db, which the service will create\n');
+    expect(readdirSync(home.folder)).toEqual([]);
   });
 
   it('changes nothing in a PostgreSQL database, and names the store it has', async () => {

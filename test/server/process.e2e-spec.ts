@@ -7,7 +7,7 @@ import { errorBodies } from '../support/error-bodies';
 import { listen } from '../support/listen';
 import { creation } from '../support/load';
 import { readMetric } from '../support/metrics';
-import { plantStore } from '../support/plant-store';
+import { plantStore, WITHOUT_ROOT_ACCESS } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { describeWith, shell } from '../support/run';
 import { describeWithResolver } from '../support/silent-resolver';
@@ -111,10 +111,8 @@ describe('the service as a process', () => {
   it('says why the operating system refuses the database file', async () => {
     const file = join(home.folder, 'plants.db');
     writeFileSync(file, '', { mode: 0o000 });
-    // Root may do anything unless it gives up the capability.
-    const wrapper = process.getuid?.() === 0 ? ['setpriv', '--bounding-set', '-dac_override'] : [];
 
-    expect(await failure({ DATABASE_URL: `sqlite:${file}` }, wrapper)).toMatch(
+    expect(await failure({ DATABASE_URL: `sqlite:${file}` }, WITHOUT_ROOT_ACCESS)).toMatch(
       /^DATABASE_URL names the file \S+, which cannot be used: EACCES: permission denied, .*\.\n$/,
     );
   });

@@ -7,6 +7,10 @@ import { TestProcess } from './test-process';
 /** The built program. */
 export const PROGRAM = join(__dirname, '../../dist/cli/plant-store.js');
 
+/** A wrapper under which files are closed to root, too, unless their modes open them. */
+export const WITHOUT_ROOT_ACCESS =
+  process.getuid?.() === 0 ? ['setpriv', '--bounding-set', '-dac_override,-dac_read_search'] : [];
+
 interface ProgramOptions {
   /** The working directory. */
   readonly cwd?: string;
