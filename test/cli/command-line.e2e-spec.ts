@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { version } from '../../package.json';
 import { useFolder } from '../support/folder';
 import { plantStore } from '../support/plant-store';
 
@@ -19,7 +20,7 @@ describe('the command line', () => {
   });
 
   it.each(['-v', '--version'])('prints its version with %s', async (option) => {
-    expect(await plantStore([option])).toEqual({ code: 0, stdout: '1.0.0\n', stderr: '' });
+    expect(await plantStore([option])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
   const help = '(use --help to see the valid commands and options)';
