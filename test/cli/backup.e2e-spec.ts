@@ -14,7 +14,8 @@ import { dirname, join } from 'node:path';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { expectKept, Load } from '../support/load';
 import { CommandProcess, plantStore } from '../support/plant-store';
-import type { Run } from '../support/run';
+import { PostgresServer } from '../support/postgres';
+import { describeWith, type Run, shell } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { execute, integrity, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
@@ -232,6 +233,24 @@ describe('backup and restore', () => {
 
     expect(outcome).toEqual(failed(`^${sentence.replace('FOLDER', home.folder)}\n$`));
     expect(readdirSync(home.folder)).toEqual(['data']);
+  });
+
+  describeWith('psql', () => {
+    it('leave a URL to the programs of PostgreSQL that has every kind of parameter', async () => {
+      const server = await PostgresServer.start();
+      const parameters =
+        'sslmode=disable&connect_timeout=5&target_session_attrs=read-write&application_name=x&options=-c%20statement_timeout%3D5s';
+      const environment = { DATABASE_URL: `${server.url()}?${parameters}` };
+
+      const checked = await plantStore(['check'], environment);
+      const { stdout } = await shell('psql "$DATABASE_URL" --csv -c "SHOW statement_timeout"', {
+        env: environment,
+      });
+      await server.remove();
+
+      expect(checked).toMatchObject({ code: 0 });
+      expect(stdout).toBe('statement_timeout\n5s\n');
+    });
   });
 
   it.each([

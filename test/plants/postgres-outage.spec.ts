@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
+import type { ClientConfig } from 'pg';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../src/plants';
 import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
 import { openRepository } from '../../src/plants/persistence/stores';
@@ -28,9 +29,9 @@ describe('The repository on PostgreSQL, when the database fails', () => {
   const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
   const outcomeOf = (id: bigint) => insert(id).catch((error: unknown) => error);
 
-  async function reopen(url: string): Promise<void> {
+  async function reopen(postgres: string | ClientConfig): Promise<void> {
     await repository.onApplicationShutdown();
-    repository = await openRepository({ postgres: url });
+    repository = await openRepository({ postgres });
   }
 
   const endSessions = () =>
@@ -58,7 +59,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
   });
 
   it('closes the session of a statement that gets no response, without cancelling it', async () => {
-    await reopen(`${server.url()}?query_timeout=300`);
+    await reopen({ connectionString: server.url(), query_timeout: 300 });
     await server.execute(beforeInsert('IF NEW.id = 1 THEN PERFORM pg_sleep(60); END IF'));
 
     expect(await outcomeOf(1n)).toBeInstanceOf(OutcomeUnknownError);
@@ -126,7 +127,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
   });
 
   it('is not ready while a commit waits for a missing standby, and leaves one session waiting', async () => {
-    await reopen(`${server.url()}?query_timeout=3000`);
+    await reopen({ connectionString: server.url(), query_timeout: 3000 });
     await server.reconfigure("SET synchronous_standby_names = 'nobody'");
     let id = 1n;
     // The session takes a moment to notice.

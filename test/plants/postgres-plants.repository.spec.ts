@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { Client, type ClientConfig } from 'pg';
+import { Client, type ClientConfig, type PoolConfig } from 'pg';
 import { UnavailableError } from '../../src/plants';
 import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
@@ -67,7 +67,7 @@ describe('The repository on PostgreSQL', () => {
   const insert = (id: bigint, name = 'Fern') => repository.insert({ id, name });
   const execute = (statements: string) => server.execute(statements, database);
 
-  async function reopen(where: string | ClientConfig): Promise<void> {
+  async function reopen(where: string | PoolConfig): Promise<void> {
     await repository.onApplicationShutdown();
     repository = await openRepository({ postgres: where });
   }
@@ -187,7 +187,7 @@ describe('The repository on PostgreSQL', () => {
   });
 
   it('stays ready while all sessions are in use by readers', async () => {
-    await reopen(`${url}?max=1&connect_timeout=1`);
+    await reopen({ connectionString: `${url}?connect_timeout=1`, max: 1 });
     const other = await openTransaction('LOCK TABLE plants');
     const reading = repository.find(1n);
     await untilWaiting();
@@ -385,12 +385,12 @@ describe('The repository on PostgreSQL', () => {
     });
   });
 
-  it.each<[string, string, ClientConfig]>([
-    ['the host program sets other parsers', '', { types: { getTypeParser: () => () => 7 } }],
-    ['the driver asks for binary results', '?binary=true', {}],
-  ])('reads exactly although %s', async (_what, parameters, settings) => {
+  it.each<[string, ClientConfig]>([
+    ['the host program sets other parsers', { types: { getTypeParser: () => () => 7 } }],
+    ['the driver asks for binary results', { binary: true } as ClientConfig],
+  ])('reads exactly although %s', async (_what, settings) => {
     const id = 9_007_199_254_740_993n;
-    await reopen({ connectionString: url + parameters, ...settings });
+    await reopen({ connectionString: url, ...settings });
 
     expect([await insert(id), await insert(id)]).toEqual(['created', 'taken']);
     expect(await repository.page(undefined, 1)).toEqual([{ id, name: 'Fern' }]);

@@ -117,6 +117,7 @@ describe('readEnvironment', () => {
     ...[
       '?sslmode=prefer', '?sslmode=verify_full', '?sslmode=verify-full&sslmode=disable',
       '?sslmode=verify-full&ssl=false', '?ssl=require', '?ssl=TRUE', '?requiressl=1',
+      '?ssl=1', '?statement_timeout=5000', '?max=5', '?binary=true',
       '?target_session_attrs=standby', '?constructor=x', '#sslmode=require',
     ].map((end) => ({ DATABASE_URL: `postgres://localhost/plants${end}` })),
     { DATABASE_URL_FILE: 'postgres://a:secret@b:port/c' },

@@ -26,7 +26,7 @@ const INSERT_KEYED = insertStatement(true);
 
 /**
  * No conflict target, so that a table may enforce unique ids in any way. Ids come back as text, since
- * `binary` in the URL or in the driver's process-wide defaults asks for binary results.
+ * `binary` in the settings or in the driver's process-wide defaults asks for binary results.
  */
 function insertStatement(isKeyed: boolean): { name: string; text: string } {
   const columns = [

@@ -7,17 +7,19 @@ import { findNearMatch } from '../../near-match';
  */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   sslmode: ['disable', 'require', 'verify-ca', 'verify-full'],
-  ssl: ['true', '1', 'false', '0'],
+  ssl: ['true'],
   target_session_attrs: ['any', 'read-write'],
 };
-/** The parameters that the driver or the store reads. The driver silently ignores any other. */
+/**
+ * The parameters that both the driver and libpq read, so that `pg_dump` and `psql` accept each URL that the
+ * service accepts. The driver silently ignores others, and libpq refuses further ones of the driver.
+ */
 // prettier-ignore
 const PARAMETERS = [
   ...Object.keys(VALUES),
   'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation',
-  'host', 'port', 'user', 'password', 'max', 'options', 'client_encoding', 'binary',
+  'host', 'port', 'user', 'password', 'options', 'client_encoding',
   'application_name', 'fallback_application_name', 'connect_timeout',
-  'statement_timeout', 'lock_timeout', 'query_timeout', 'idle_in_transaction_session_timeout',
 ];
 
 const FORM =
