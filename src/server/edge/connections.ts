@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   MalformedRequestError,
@@ -44,7 +44,7 @@ export class Connections {
   private draining = false;
 
   constructor(
-    server: Server,
+    private readonly server: Server,
     private readonly rejections: Rejections,
   ) {
     for (const event of ['connection', 'secureConnection']) {
@@ -117,13 +117,16 @@ export class Connections {
   }
 
   /**
-   * Lets each answer close its connection from now on, and closes idle connections after a moment, so
-   * that a request on its way is answered. New connections are accepted meanwhile.
+   * Accepts no more connections, lets each answer close its connection from now on, and closes idle
+   * connections after a moment, so that a request on its way is answered.
    *
    * @param limit milliseconds after which all connections are destroyed
    */
   async drain(limit: number): Promise<void> {
     this.draining = true;
+    // Not the method of HTTP servers, which closes idle connections at once. New connections wait in an
+    // inherited socket for the next service; of those accepted now, some would be cut in the end.
+    NetServer.prototype.close.call(this.server);
     for (const socket of this.sockets) {
       const response = this.latest.get(socket);
       if (response?.headersSent === false) response.setHeader('Connection', 'close');

@@ -12,14 +12,20 @@ import type { Settings } from '../settings/environment';
 import { Responses } from '../watch/responses';
 import { createHealthServer } from './http-server';
 
+/** The first file descriptor that a service manager hands over, sd_listen_fds(3). */
+const FIRST_INHERITED = 3;
+
 /**
- * Listens on all ports that the settings name, and logs where.
+ * Listens on all ports that the settings name, and logs where. A socket that a service manager hands over
+ * takes the place of `HOST` and `PORT`: it stays open while the service restarts, so that new connections
+ * wait instead of being refused.
  *
  * @throws OperatorError when an address cannot be used
  */
 export async function listen(app: NestFastifyApplication, settings: Settings): Promise<void> {
   const { host, port, healthPort, docs } = settings;
-  await listenOn('PORT', host, port, (address) => app.listen(port, address));
+  const socket = inheritedSocket(process.env);
+  await listenOn('PORT', host, port, (address) => app.listen({ port, ...socket, host: address }));
   const logger = new Logger('PlantStore');
   logger.log(`Listening on ${urlOf(app.getHttpServer())}`);
   if (healthPort !== undefined) {
@@ -34,6 +40,19 @@ export async function listen(app: NestFastifyApplication, settings: Settings): P
   if (docs) logger.log(`Swagger UI is at ${await app.getUrl()}/docs`);
   const fault = app.get(PlantsRepository).findFault();
   if (fault) logger.warn(`Not ready, every creation is answered with 503: ${fault.message}`);
+}
+
+/** @throws OperatorError when there are several */
+function inheritedSocket({
+  LISTEN_PID,
+  LISTEN_FDS,
+}: NodeJS.ProcessEnv): { fd: number } | undefined {
+  // The variables may have been meant for a parent of this process.
+  if (LISTEN_FDS === undefined || Number(LISTEN_PID) !== process.pid) return undefined;
+  if (LISTEN_FDS === '1') return { fd: FIRST_INHERITED };
+  throw new OperatorError(
+    `The service manager hands over ${LISTEN_FDS} sockets (LISTEN_FDS). The service listens on one: remove the others.`,
+  );
 }
 
 /** @param start begins to listen on an address */

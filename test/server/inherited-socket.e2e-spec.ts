@@ -1,0 +1,93 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createServer, type Server } from 'node:net';
+import { JSON_HEADERS, TOKEN } from '../support/application';
+import { listen } from '../support/listen';
+import { PROGRAM } from '../support/plant-store';
+import { programEnvironment } from '../support/run-folder';
+import { useServiceHome } from '../support/service-process';
+import { until } from '../support/until';
+
+/** As systemd starts a service with a socket: the process becomes the service, and knows its own id. */
+const START = 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" "$@"';
+/** Keeps the socket open, and starts the service again when it ends. */
+const SUPERVISOR = `for run in 1 2 3 4; do sh -c '${START}' "$@"; done`;
+
+describe('a service with an inherited socket', () => {
+  const home = useServiceHome();
+  let supervisor: ChildProcess | undefined;
+  let output = '';
+  afterEach(() => {
+    // The group of the supervisor, with the service.
+    if (supervisor?.exitCode === null) process.kill(-(supervisor.pid ?? NaN), 'SIGKILL');
+    supervisor = undefined;
+  });
+
+  function supervise(socket: Server): void {
+    const { fd } = (socket as unknown as { readonly _handle: { readonly fd: number } })._handle;
+    const command = ['-c', SUPERVISOR, 'sh', process.execPath, PROGRAM];
+    supervisor = spawn('sh', command, {
+      cwd: home.folder,
+      // The environment names another port, which the socket makes unimportant.
+      env: { ...programEnvironment(), AUTH_TOKENS: TOKEN, PORT: '1' },
+      stdio: ['ignore', 'pipe', 'inherit', fd],
+      detached: true,
+    });
+    supervisor.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  }
+
+  /** The process id of each service that listens or has listened. */
+  const pids = (): number[] =>
+    [...output.matchAll(/"pid":(\d+).*Listening on http:/g)].map(([, pid]) => Number(pid));
+
+  it('refuses no connection while it is restarted three times', async () => {
+    const socket = createServer();
+    const { port } = await listen(socket);
+    supervise(socket);
+    // From now on only the supervisor and the service have it.
+    socket.close();
+    await until(() => pids().length === 1);
+    const statuses: number[] = [];
+    let isOver = false;
+    const create = async (id: number): Promise<number> => {
+      const init = { method: 'POST', headers: { ...JSON_HEADERS, connection: 'close' } };
+      const body = `{"id":${id},"name":"Fern"}`;
+      const response = await fetch(`http://127.0.0.1:${port}/plants`, { ...init, body });
+      await response.text();
+      return response.status;
+    };
+    const clients = Array.from({ length: 16 }, async (_, at) => {
+      for (let id = at; !isOver; id += 16) statuses.push(await create(id).catch(() => NaN));
+    });
+
+    for (let start = 1; start <= 3; start++) {
+      const before = statuses.length;
+      await until(() => statuses.length > before + 100);
+      process.kill(pids().at(-1) ?? NaN, 'SIGTERM');
+      await until(() => pids().length > start);
+    }
+    isOver = true;
+    await Promise.all(clients);
+    process.kill(pids().at(-1) ?? NaN, 'SIGTERM');
+    await until(() => supervisor?.exitCode === 0);
+
+    expect(output).toContain(`Listening on http://127.0.0.1:${port}`);
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    expect(home.plants()).toHaveLength(statuses.length);
+  });
+
+  it('ends with one sentence when it is handed several sockets', async () => {
+    const several = START.replace('LISTEN_FDS=1', 'LISTEN_FDS=2');
+    const service = home.begin({}, ['sh', '-c', several]);
+
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stderr).toBe(
+      'The service manager hands over 2 sockets (LISTEN_FDS). The service listens on one: remove the others.\n',
+    );
+  });
+
+  it('listens on its port when the variables are meant for another process', async () => {
+    const service = await home.start({ LISTEN_FDS: '1', LISTEN_PID: String(process.pid) });
+
+    expect(await service.statusOf('/health/ready')).toBe(200);
+  });
+});
