@@ -1,0 +1,9 @@
+#!/bin/sh
+# /usr/local/bin/plant-store: runs a command as plant-store.service runs the service, with its user, its
+# settings and its data. Of all files, it can write only those in /var/lib/plant-store.
+exec systemd-run --quiet --pipe --wait --collect --working-directory=/var/lib/plant-store \
+  --property=DynamicUser=yes --property=User=plant-store \
+  --property=StateDirectory=plant-store --property=StateDirectoryMode=0700 --property=UMask=0077 \
+  --property=Environment='NODE_ENV=production DATABASE_URL=sqlite:/var/lib/plant-store/plants.db' \
+  --property=EnvironmentFile=/etc/plant-store/environment \
+  /opt/plant-store/bin/node /opt/plant-store/dist/cli/plant-store.js "$@"
