@@ -1,6 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { version } from '../../package.json';
+import { parseTokenList } from '../../src/plants/auth/listed-token';
 import { VARIABLES } from '../../src/server/settings/variables';
 
 const ROOT = join(__dirname, '../..');
@@ -62,6 +63,15 @@ describe('the documentation', () => {
       expect(JSON.parse(read(`${folder}/package.json`))).toMatchObject({ version });
       expect(read(`${folder}/LICENSE`)).toBe(read('LICENSE'));
     }
+  });
+
+  it('shows no digest of a token that can be guessed', () => {
+    const digests = [...pages.keys()].flatMap(
+      (page) => read(page).match(/sha256:[0-9a-f]{64}/g) ?? [],
+    );
+
+    expect(digests).not.toHaveLength(0);
+    expect(parseTokenList(digests).filter((token) => token.isGuessable)).toEqual([]);
   });
 
   it('has every variable in the lists of the configuration, as the table of variables has it', () => {

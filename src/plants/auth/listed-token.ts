@@ -16,7 +16,25 @@ export interface ListedToken {
   readonly expires: number | undefined;
   /** Its scopes; undefined when it has all. */
   readonly scopes: readonly Scope[] | undefined;
+  /** Whether somebody may find it by trying. */
+  readonly isGuessable: boolean;
 }
+
+/** What an entry lists apart from where it is listed. */
+type TokenFields = Omit<ListedToken, 'place' | 'isGuessable'>;
+
+/** A shorter token can be guessed. */
+const MIN_TOKEN_LENGTH = 16;
+
+/** Tokens that everybody tries first: nothing, common words, and those that documentation shows. */
+// prettier-ignore
+const COMMON_TOKENS = [
+  '', 'a', 'abc', 'admin', 'bearer', 'changeme', 'ci', 'demo', 'dev', 'example', 'foo', 'plant-store',
+  'plants', 'pass', 'password', 'root', 'secret', 'test', 'token', '123', '1234', '12345', '123456',
+  '12345678', '123456789', '1234567890', 'first-token', 'second-token', 'a-good-token',
+  'a-long-random-token', 'TOKEN', 'ACCESS_TOKEN', 'AUTH_TOKEN',
+];
+const COMMON_DIGESTS: ReadonlySet<string> = new Set(COMMON_TOKENS.map(hashToken));
 
 /** RFC 6750 section 2.1, b64token. */
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
@@ -34,7 +52,7 @@ export function makeToken(): string {
 }
 
 /** Writes a listed token as {@link parseListedToken} reads it. */
-export function formatListedToken(token: Omit<ListedToken, 'place'>): string {
+export function formatListedToken(token: TokenFields): string {
   const { digest, name, expires, scopes } = token;
   const fields = [`sha256:${digest}`];
   if (name !== undefined) fields.push(name);
@@ -86,7 +104,22 @@ export function parseListedToken(text: string, place: string, hasOnlyScopes = fa
     );
   }
   const listed = scopes.size === 0 ? undefined : allScopes.filter((scope) => scopes.has(scope));
-  return { digest, place, name, expires, scopes: listed };
+  // Nothing tells the length of a token from its digest.
+  const isShort = entry.length < MIN_TOKEN_LENGTH;
+  const isGuessable = isShort || COMMON_DIGESTS.has(digest);
+  return { digest, place, name, expires, scopes: listed, isGuessable };
+}
+
+/**
+ * Warns of tokens that can be guessed.
+ *
+ * @param where names the list
+ * @returns a sentence without its full stop; undefined when there is no such token
+ */
+export function warnOfGuessable(where: string, tokens: readonly ListedToken[]): string | undefined {
+  const places = tokens.filter((token) => token.isGuessable).map(({ place }) => place);
+  if (places.length === 0) return undefined;
+  return `${where} has a token that can be guessed, because it has fewer than ${MIN_TOKEN_LENGTH} characters or is a common word (${places.join(', ')}): "plant-store token create" makes one that cannot`;
 }
 
 /** Reads tokens that only scopes may follow. Throws as {@link parseListedToken}. */

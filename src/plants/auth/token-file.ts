@@ -20,6 +20,7 @@ import {
   makeToken,
   parseListedToken,
   TokenList,
+  warnOfGuessable,
 } from './listed-token';
 
 /**
@@ -36,8 +37,12 @@ export class TokenFile {
     this.path = resolve(path);
     try {
       if (!statSync(this.path).isFile()) throw new Error('it is not a regular file');
-      const parse = (content: Buffer): TokenList => new TokenList(parseTokenFile(content));
-      this.file = new FileFollower([this.path], parse);
+      this.file = new FileFollower([this.path], (content) => {
+        const tokens = parseTokenFile(content);
+        const warning = warnOfGuessable(`The token file ${this.path}`, tokens);
+        if (warning !== undefined) this.logger.warn(`${warning}.`);
+        return new TokenList(tokens);
+      });
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       const advice = 'it does not exist; "plant-store token create" makes it';

@@ -3,12 +3,13 @@ import {
   type ServiceAuthOptions,
   validateAuthOptions,
 } from '../../plants/auth/auth.options';
+import { warnOfGuessable } from '../../plants/auth/listed-token';
 import { describeFault, OperatorError, OptionError } from '../../plants/errors/operator.error';
 import { isProduction } from '../../plants/plants.options';
 import type { StoreLocation } from '../../plants/persistence/stores';
 import { databaseVariable, readDatabase } from './database.settings';
 import type { TlsFiles } from '../edge/tls';
-import { hasShortToken } from './variable-parsers';
+import { parseTokens } from './variable-parsers';
 import { AUTH, findMisspelled, OTHERS, readVariables, SETTINGS, type Values } from './variables';
 
 /** The settings of the standalone service. */
@@ -40,10 +41,10 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const { certificate, key } = readVariables(OTHERS, environment, faults);
   const tls = certificate && key ? { certificate, key } : undefined;
   const warnings = findMisspelled(environment, faults);
-  if (hasShortToken(environment.AUTH_TOKENS ?? '')) {
-    warnings.push(
-      'AUTH_TOKENS has a token of fewer than 16 characters, which can be guessed: "plant-store token create" makes a long one',
-    );
+  if (auth.tokens !== undefined) {
+    // The settings have digests, which do not tell how long a token is.
+    const warning = warnOfGuessable('AUTH_TOKENS', parseTokens(environment.AUTH_TOKENS ?? ''));
+    if (warning !== undefined) warnings.push(warning);
   }
   faults.push(...validateAuthOptions(auth).map((fault) => describeFault(fault, variableOf)));
   if (tls === undefined && (certificate ?? key)) {

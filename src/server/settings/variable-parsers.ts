@@ -1,6 +1,10 @@
 import { isIP } from 'node:net';
 import { pino } from 'pino';
-import { formatListedToken, parseTokenList } from '../../plants/auth/listed-token';
+import {
+  formatListedToken,
+  type ListedToken,
+  parseTokenList,
+} from '../../plants/auth/listed-token';
 
 /** How the text of a variable is read. */
 export interface Parser<T> {
@@ -125,21 +129,22 @@ export const origins = list(
   (member) => /^https?:[^*]+$/.test(member) && URL.parse(member)?.origin === member,
 );
 
-/** Whether a list of tokens has one that is short enough to guess. A digest tells nothing of its length. */
-export function hasShortToken(text: string): boolean {
-  return membersOf(text).some((member) => member.length < 16 && !member.startsWith('scope='));
-}
-
 /** The tokens as `sha256:HEX`, so that the settings hold no secret, with their scopes. */
 export const tokens: Parser<readonly string[]> = {
   expected: 'a list of tokens',
   parse: (text) => {
-    const entries: string[] = [];
-    for (const member of membersOf(text)) {
-      // A scope belongs to the token before it.
-      const isScope = member.startsWith('scope=') && entries.length > 0;
-      entries.push(isScope ? `${entries.pop()} ${member}` : member);
-    }
-    return entries.length > 0 ? parseTokenList(entries).map(formatListedToken) : undefined;
+    const listed = parseTokens(text);
+    return listed.length > 0 ? listed.map(formatListedToken) : undefined;
   },
 };
+
+/** @throws Error when the list is invalid; the message never shows a token */
+export function parseTokens(text: string): ListedToken[] {
+  const entries: string[] = [];
+  for (const member of membersOf(text)) {
+    // A scope belongs to the token before it.
+    const isScope = member.startsWith('scope=') && entries.length > 0;
+    entries.push(isScope ? `${entries.pop()} ${member}` : member);
+  }
+  return parseTokenList(entries);
+}
