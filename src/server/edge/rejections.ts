@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { PlantStoreError } from '../../plants/errors/errors';
@@ -42,7 +43,7 @@ export class Rejections {
   rejectBytes(socket: Socket, error: PlantStoreError): void {
     const { status, body, headers } = responseOf(error);
     // RFC 9110 section 6.6.1
-    const dated = { Date: new Date().toUTCString(), ...headers };
+    const dated = { Date: new Date().toUTCString(), 'X-Request-Id': randomUUID(), ...headers };
     const lines = Object.entries(dated).map(([name, value]) => `${name}: ${value}\r\n`);
     socket.write(
       `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${body}`,

@@ -102,7 +102,9 @@ export function toOperatorError(where: string, error: unknown): Error {
     .trim()
     .replaceAll(/\s*\n\s*/g, ' ')
     .replace(/^Query read timeout$/, 'the server did not answer a statement within the time limit');
-  const reason = line === '' || code === undefined ? line || code : `${line} (${code})`;
+  // Node's own messages contain the code.
+  const hasCode = line !== '' && (code === undefined || line.includes(code));
+  const reason = line === '' ? code : hasCode ? line : `${line} (${code})`;
   const advice = /^ERR_(OSSL|SSL)|CERT/.test(code ?? '') ? FILES : ADVICE[code ?? ''];
   return new Error(`${where}: ${reason}.${advice === undefined ? '' : ` ${advice}`}`, { cause });
 }
