@@ -244,12 +244,15 @@ describe('the service as a process', () => {
     const { malformedRequest, missingHost, headersTooLarge, notFound } = errorBodies;
     expect(await send('garbage\r\n\r\n')).toMatchObject([{ body: malformedRequest }]);
     expect(await get('')).toMatchObject([{ body: missingHost }]);
-    expect(await get(`Host: x\r\n${'a:\r\n'.repeat(300)}`)).toMatchObject([
+    expect(await get(`Host: x\r\n${'a:\r\n'.repeat(1000)}`)).toMatchObject([
       { body: headersTooLarge },
     ]);
     const post = 'POST /plants HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
     expect(await send(post)).toMatchObject([{ body: notFound }]);
-    expect(await get('Host: x\r\nConnection: close\r\n')).toMatchObject([{ status: 200 }]);
+    for (const target of ['/health/live', '/health/ready?x', '/metrics?name%5B%5D=up']) {
+      const head = `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
+      expect((await send(head))[0]?.status).toBe(target.startsWith('/metrics') ? 401 : 200);
+    }
   });
 
   it('accepts no more connections than it may open files', async () => {

@@ -5,11 +5,11 @@ import { Logger } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { NotFoundError } from '../../plants/errors/errors';
 import { LogThrottle } from '../../plants/http/failure-log';
+import { pathOf } from '../../plants/http/request';
 import type { Settings } from '../settings/environment';
 import { Connections } from './connections';
 import { Rejections } from './rejections';
 import { listenForRequests } from './request-listener';
-import { MAX_FIELDS } from './request-rules';
 import type { Responses } from '../watch/responses';
 import { createTlsServer } from './tls';
 
@@ -35,8 +35,6 @@ export function createServer(settings: Settings): Server {
     requireHostHeader: false,
   };
   const server = settings.tls ? createTlsServer(settings.tls, options) : createHttpServer(options);
-  // One more than the rules of a head allow, so that they see when there are too many.
-  server.maxHeadersCount = MAX_FIELDS + 1;
   // Connections decides about a stalled connection. A client that does not send gets 408 before.
   return server.setTimeout(settings.requestTimeout + 2 * TIMEOUT_CHECK_INTERVAL);
 }
@@ -63,7 +61,7 @@ export function createHealthServer(
     connections.fail(error, socket as Socket);
   });
   listenForRequests(server, connections, rejections, (request, response) => {
-    if (HEALTH_PATHS.includes(request.url ?? '')) instance.routing(request, response);
+    if (HEALTH_PATHS.includes(pathOf(request.url ?? ''))) instance.routing(request, response);
     else rejections.reject(request, response, new NotFoundError());
   });
   return server.unref();

@@ -8,9 +8,6 @@ import {
 } from '../../plants/errors/errors';
 import { fieldValues, pathOf } from '../../plants/http/request';
 
-/** How many fields a head may have. Each takes memory beyond its bytes, which `HEADERS_LIMIT` bounds. */
-export const MAX_FIELDS = 256;
-
 /** RFC 3986 section 3.2.2: a registered name or an IPv4 address, which may be empty, and a port. */
 const NAMED_HOST = /^(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*(?::\d*)?$/;
 
@@ -31,9 +28,7 @@ const UNRESERVED = /%(?:[46][1-9A-F]|[57][\dA]|3\d|2D|2E|5F|7E)/gi;
  * Node leaves to the application, or answers with an empty body.
  */
 export function findHeadFault(request: IncomingMessage): PlantStoreError | undefined {
-  const { httpVersionMajor, httpVersionMinor, headers, rawHeaders } = request;
-  // Node.js drops the fields beyond its own bound, `maxHeadersCount`.
-  if (rawHeaders.length > 2 * MAX_FIELDS) return new PlantStoreError('headersTooLarge');
+  const { httpVersionMajor, httpVersionMinor, headers } = request;
   if (httpVersionMajor !== 1) {
     return new MalformedRequestError('The request line must name HTTP/1.1 or HTTP/1.0.');
   }
