@@ -18,6 +18,7 @@ import { Metrics } from './server/watch/metrics';
 import { MetricsController } from './server/watch/metrics.controller';
 import { Responses } from './server/watch/responses';
 import { NestLogger } from './server/watch/nest-logger';
+import { logRejectedCredentials } from './server/watch/rejected-credentials';
 
 /**
  * The standalone service: the first host of {@link PlantsModule}.
@@ -68,6 +69,7 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   const instance = app.getHttpAdapter().getInstance();
   responses.observe(instance);
   app.get(Metrics).measure(instance);
+  logRejectedCredentials(responses, settings.trustedProxies);
   if (settings.accessLog) logAccess(instance, responses, logger, settings.trustedProxies);
   serveHealth(instance, app.get(Readiness));
   if (settings.docs) serveDocument(app, settings.host);

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorNumbers } from '../support/error-bodies';
+import { errorBodies, errorNumbers } from '../support/error-bodies';
+import { errorCatalogue } from '../../src/plants/errors/errors';
 import { TOKEN } from '../support/application';
 import { freePort } from '../support/free-port';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
@@ -72,6 +73,34 @@ describe('the log', () => {
     expect(service.lines.filter(({ requestId }) => requestId !== undefined)).toEqual([]);
   });
 
+  it('says once from which address a rejected token comes, and why', async () => {
+    const AUTH_TOKENS_FILE = join(home.folder, 'tokens.txt');
+    writeFileSync(AUTH_TOKENS_FILE, 'good-for-metrics-only ci scope=metrics\n');
+    service = await home.start({ AUTH_TOKENS_FILE, TRUSTED_PROXIES: '127.0.0.1' });
+    const post = (authorization: string, address: string) =>
+      service.post(FERN, { authorization, 'x-forwarded-for': address, 'x-request-id': address });
+    for (let time = 0; time < 3; time++) await post('Bearer a-secret', '192.0.2.1');
+    await post('Bearer a-secret', '192.0.2.2');
+    await post('Bearer good-for-metrics-only', '192.0.2.1');
+    // Not credentials.
+    await post('Basic a-secret', '192.0.2.3');
+    await service.end();
+
+    const lines = service.lines.filter(({ context }) => context === 'Authentication');
+    const invalid = `${errorBodies.invalidToken.error} ${errorBodies.invalidToken.message}`;
+    const forbidden = `${errorBodies.forbidden.error} ${errorBodies.forbidden.message}`;
+    expect(lines.map(({ msg, requestId, caller }) => ({ msg, requestId, caller }))).toEqual([
+      { msg: `Rejected a token from 192.0.2.1: ${invalid}`, requestId: '192.0.2.1' },
+      { msg: `Rejected a token from 192.0.2.2: ${invalid}`, requestId: '192.0.2.2' },
+      {
+        msg: `Rejected a token from 192.0.2.1: ${forbidden}`,
+        requestId: '192.0.2.1',
+        caller: 'ci',
+      },
+    ]);
+    expect(service.stdout).not.toContain('a-secret');
+  });
+
   describe('with ACCESS_LOG=true', () => {
     const BIG = '9007199254740993';
     const ORIGIN = 'https://app.example.org';
@@ -109,15 +138,20 @@ describe('the log', () => {
         headers: { origin: ORIGIN, 'access-control-request-method': 'POST' },
       });
 
-      expect(await requests('status', 'caller', 'id', 'outcome')).toEqual([
+      const { idTaken, invalidToken, forbidden, unavailable } = errorNumbers;
+      const [notJson, bodyTooLarge] = [
+        errorCatalogue.notJson.error,
+        errorCatalogue.bodyTooLarge.error,
+      ];
+      expect(await requests('status', 'error', 'caller', 'id', 'outcome')).toEqual([
         { status: 200, caller: 'ci', id: BIG, outcome: 'created' },
         { status: 200, caller: 'ci', id: BIG, outcome: 'replayed' },
-        { status: 400, caller: 'token 1', id: BIG, outcome: 'conflict' },
-        { status: 400, caller: 'ci', outcome: 'invalid' },
-        { status: 400, caller: 'ci', outcome: 'invalid' },
-        { status: 401 },
-        { status: 403, caller: 'prometheus' },
-        { status: 503, caller: 'ci', id: '-2', outcome: 'unavailable' },
+        { status: 400, error: idTaken, caller: 'token 1', id: BIG, outcome: 'conflict' },
+        { status: 400, error: notJson, caller: 'ci', outcome: 'invalid' },
+        { status: 400, error: bodyTooLarge, caller: 'ci', outcome: 'invalid' },
+        { status: 401, error: invalidToken },
+        { status: 403, error: forbidden, caller: 'prometheus' },
+        { status: 503, error: unavailable, caller: 'ci', id: '-2', outcome: 'unavailable' },
         { status: 204 },
       ]);
       expect(service.stdout + service.stderr).not.toMatch(new RegExp(`secret|${TOKEN}`));

@@ -51,27 +51,34 @@ export class FailureLog {
 }
 
 /**
- * Keeps repeated log lines from flooding the log: of each kind, the first few in a second may be
+ * Keeps repeated log lines from flooding the log: of each kind, the first few in an interval may be
  * written, and the others are counted.
  */
 export class LogThrottle<Kind> {
   private readonly counts = new Map<Kind, number>();
 
   /**
-   * @param limit lines a second of each kind; 0 only counts them
-   * @param report logs, once a second, how many lines of a kind exceeded the limit
+   * @param limit lines of each kind in an interval; 0 only counts them
+   * @param report logs, once an interval, how many lines of a kind exceeded the limit
+   * @param interval milliseconds
    */
   constructor(
     private readonly limit: number,
     private readonly report: (kind: Kind, exceeding: number) => void,
+    private readonly interval = 1000,
   ) {}
+
+  /** How many kinds have been counted in this interval. */
+  get kinds(): number {
+    return this.counts.size;
+  }
 
   /** Counts a line of a kind, and tells whether it may be written. */
   admit(kind: Kind): boolean {
     if (this.counts.size === 0) {
       setTimeout(() => {
         this.flush();
-      }, 1000).unref();
+      }, this.interval).unref();
     }
     const count = (this.counts.get(kind) ?? 0) + 1;
     this.counts.set(kind, count);

@@ -36,7 +36,7 @@ export class Rejections {
       });
     }
     this.responses.emit('failed', error);
-    this.responses.emit('completed', { id, raw: request, status, ms: 0 });
+    this.responses.emit('completed', { id, raw: request, status, ms: 0, failure: error });
   }
 
   /** Writes an error response to a socket whose bytes the HTTP parser rejects. It must be the last. */

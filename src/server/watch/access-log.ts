@@ -28,7 +28,7 @@ export function logAccess(
     done();
   });
   responses.on('completed', (request: CompletedRequest) => {
-    const { raw, caller, plantId, outcome, status, ms } = request;
+    const { raw, caller, plantId, failure, outcome, status, ms } = request;
     const address = addresses.get(raw) ?? proxyAddress(raw, isTrusted);
     const fields = {
       // A trusted proxy may pass on any text.
@@ -41,6 +41,7 @@ export function logAccess(
       id: plantId?.toString(),
       outcome,
       status,
+      error: failure?.error,
       // To the microsecond.
       ms: Math.round(ms * 1000) / 1000,
     };

@@ -18,6 +18,8 @@ export interface CompletedRequest {
   readonly caller?: Partial<Caller> | undefined;
   /** The id of the plant to create. */
   readonly plantId?: bigint | undefined;
+  /** Undefined if the request succeeded. */
+  readonly failure?: PlantStoreError | undefined;
   /** Undefined if the request was not one to create a plant. */
   readonly outcome?: RequestOutcome | undefined;
 }
@@ -48,7 +50,7 @@ export class Responses extends EventEmitter<Events> {
       const isCreate = readsOwnBody(routeOptions.config);
       const outcome = isCreate ? (failure?.outcome ?? request.outcome) : undefined;
       if (failure) this.emit('failed', failure);
-      this.emit('completed', { id, raw, route, status, ms, caller, plantId, outcome });
+      this.emit('completed', { id, raw, route, status, ms, caller, plantId, failure, outcome });
       done();
     });
   }
