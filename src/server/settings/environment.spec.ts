@@ -283,7 +283,13 @@ describe('readEnvironment', () => {
     [{ AUTH_TOKENS: 'abc' }, ''],
     [{ AUTH_TOKENS_FILE: 'tokens.txt' }, ''],
     [ISSUER, ''],
-  ])('asks for tokens in production: %j', (environment, error) => {
+    [
+      { ...ISSUER, DATABASE_URL: 'postgres://u:secret@db.example.org/plants' },
+      'DATABASE_URL must have sslmode for a server on another machine when NODE_ENV is production: sslmode=verify-full, or sslmode=disable to send plants in plain text',
+    ],
+    [{ ...ISSUER, DATABASE_URL: 'postgres://db.example.org/plants?sslmode=disable' }, ''],
+    [{ ...ISSUER, DATABASE_URL: 'postgres://localhost/plants' }, ''],
+  ])('asks for tokens and sslmode in production: %j', (environment, error) => {
     expect(errorOf({ NODE_ENV: 'production', ...environment })).toEqual(error);
   });
 });

@@ -5,6 +5,7 @@ import {
 } from '../../plants/auth/auth.options';
 import { warnOfGuessable } from '../../plants/auth/listed-token';
 import { describeFault, OperatorError, OptionError } from '../../plants/errors/operator.error';
+import { lacksTls } from '../../plants/persistence/postgres/postgres.settings';
 import { isProduction } from '../../plants/plants.options';
 import type { StoreLocation } from '../../plants/persistence/stores';
 import { databaseVariable, readDatabase } from './database.settings';
@@ -62,6 +63,13 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     faults.push(
       'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production',
     );
+  }
+  if (isProduction(environment) && database && 'postgres' in database) {
+    if (lacksTls(database.postgres)) {
+      faults.push(
+        `${databaseVariable(environment)} must have sslmode for a server on another machine when NODE_ENV is production: sslmode=verify-full, or sslmode=disable to send plants in plain text`,
+      );
+    }
   }
   if (faults.length > 0 || !database) throw new OperatorError(faults.join('\n'));
   return Object.freeze({ ...settings, database, auth, tls, warnings });

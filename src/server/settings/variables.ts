@@ -62,7 +62,7 @@ export const OTHERS = {
   databaseUrlFile: variable('DATABASE_URL_FILE', parsers.anyText, undefined, 'a file that contains the URL. Set only one of the two.'),
   certificate: variable('TLS_CERT', parsers.anyText, undefined, 'a certificate in PEM.'),
   key: variable('TLS_KEY', parsers.anyText, undefined, 'its key in PEM. With both files, the service speaks HTTPS, on both ports.'),
-  nodeEnv: variable('NODE_ENV', parsers.anyText, undefined, 'with `production`, the service needs an `AUTH_` variable.'),
+  nodeEnv: variable('NODE_ENV', parsers.anyText, undefined, 'with `production`, the service needs an `AUTH_` variable, and `sslmode` for a PostgreSQL on another machine.'),
 };
 
 type Table = Readonly<Record<string, Variable<unknown>>>;
