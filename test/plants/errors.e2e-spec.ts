@@ -42,8 +42,9 @@ describe('a store that throws an unexpected error', () => {
 
     expect(response.json()).toEqual(errorBodies.internal);
     const requestId: unknown = expect.any(String);
+    const message: unknown = expect.stringMatching(/^50000 /);
     expect(error.mock.calls).toEqual([
-      [failure, expect.stringMatching(/^50000 /), { requestId }, 'Errors'],
+      [expect.objectContaining({ message, cause: failure, requestId }), undefined, 'Errors'],
     ]);
   });
 });

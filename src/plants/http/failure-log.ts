@@ -20,6 +20,19 @@ export function requestFields(request: HostRequest): Record<string, unknown> {
 }
 
 /**
+ * A failure for the log, with its cause and the fields of its request. Nest's own logger prints an error as
+ * one entry, but makes an entry of each further argument.
+ */
+export class LoggedFailure extends Error {
+  constructor(message: string, fields: object, options?: ErrorOptions) {
+    super(message, options);
+    // The cause has the stack.
+    this.stack = message;
+    Object.assign(this, fields);
+  }
+}
+
+/**
  * Logs the errors that are answered with 5xx: one line each, and at most ten a second of each number,
  * because an unavailable store can fail thousands of requests. The line has the cause, unless that is
  * the present fault of the store, which the store has logged, once.
@@ -36,13 +49,12 @@ export class FailureLog {
     const { error, message, cause = failure } = failure;
     if (!this.throttle.admit(error)) return;
     const fields = requestFields(request);
-    const fault = this.plants.findFault();
-    // Each attempt to use the store makes a new error of the same fault.
-    if (fault && cause instanceof Error && cause.message === fault.message) {
-      this.logger.error(`${error} The store does not work, as was logged before.`, fields);
-    } else {
-      this.logger.error(cause, `${error} ${message}`, fields);
-    }
+    const isLogged = cause === this.plants.findFault();
+    this.logger.error(
+      isLogged
+        ? new LoggedFailure(`${error} The store does not work, as was logged before.`, fields)
+        : new LoggedFailure(`${error} ${message}`, fields, { cause }),
+    );
   }
 
   flush(): void {

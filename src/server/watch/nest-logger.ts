@@ -1,5 +1,6 @@
 import type { LoggerService } from '@nestjs/common';
 import type { Level, Logger } from 'pino';
+import { LoggedFailure } from '../../plants/http/failure-log';
 
 /**
  * The loggers of Nest that tell each step of the start, and its errors, which are thrown too. Nest has no
@@ -33,6 +34,11 @@ export class NestLogger implements LoggerService {
       // Whoever catches the error reports it.
       if (isOfStart && level === 'error') return;
       const actual = isOfStart && level === 'info' ? 'debug' : level;
+      if (message instanceof LoggedFailure) {
+        const fields = Object.assign({ context, err: message.cause }, message);
+        this.logger[actual](fields, message.message);
+        return;
+      }
       const err = message instanceof Error ? message : undefined;
       const fields = rest.filter((each) => typeof each === 'object');
       const texts = [err ? undefined : message, ...rest].filter((each) => typeof each === 'string');
