@@ -3,8 +3,6 @@ import type { IncomingMessage } from 'node:http';
 import { InvalidTokenError, PlantStoreError } from '../errors/errors';
 import { fieldValues } from '../http/request';
 
-/** RFC 9110 section 11.4 */
-const BEARER_SCHEME = /^bearer(?:[ \t]|$)/i;
 /** RFC 6750 section 2.1: exactly one token, after one or more spaces. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 
@@ -27,7 +25,7 @@ export class BearerToken {
     const fields = fieldValues(request, 'authorization');
     const text = fields.length === 1 ? BEARER.exec(fields[0] ?? '')?.[1] : undefined;
     if (text === undefined) {
-      if (!fields.some((field) => BEARER_SCHEME.test(field))) {
+      if (!fields.some(hasBearerScheme)) {
         throw new PlantStoreError('missingCredentials');
       }
       throw new InvalidTokenError(
@@ -50,6 +48,11 @@ export class BearerToken {
   get digest(): string {
     return (this.#digest ??= hashToken(this.#text));
   }
+}
+
+/** Whether the value of an `Authorization` header has the scheme Bearer, RFC 9110 section 11.4. */
+export function hasBearerScheme(value: string): boolean {
+  return /^bearer(?:[ \t]|$)/i.test(value);
 }
 
 /** The SHA-256 digest of a token, in hexadecimal, by which tokens are compared. */

@@ -112,6 +112,17 @@ export const errorCatalogue = {
 
 export type ErrorKind = keyof typeof errorCatalogue;
 
+/**
+ * The entry of a status that the catalogue does not list, for example one that a guard of the host throws.
+ * Its number is the status followed by `00`. The sentence is for a 5xx, which tells the client nothing.
+ *
+ * @param status 300 to 599
+ */
+export function entryOfStatus(status: number): CatalogueEntry {
+  const { meaning, outcome } = errorCatalogue.internal;
+  return entry(status * 100, meaning, status < 500 ? undefined : outcome);
+}
+
 /** The Error body of the contract. */
 export interface ErrorBody {
   readonly error: number;
@@ -128,14 +139,24 @@ export class PlantStoreError extends HttpException {
   /** {@link CatalogueEntry.outcome} */
   readonly outcome: RequestOutcome | undefined;
 
+  /**
+   * @param kind a kind of the catalogue, or an entry of {@link entryOfStatus}
+   * @param message by default, the meaning of the kind
+   */
   constructor(
-    kind: ErrorKind,
-    message: string = errorCatalogue[kind].meaning,
+    kind: ErrorKind | CatalogueEntry,
+    message?: string,
     { headers, ...options }: HttpExceptionOptions & { headers?: Record<string, string> } = {},
   ) {
-    const { error, status, outcome, headers: usual } = errorCatalogue[kind];
-    super({ error, message } satisfies ErrorBody, status, options);
-    this.headers = headers ?? usual;
+    const {
+      error,
+      status,
+      meaning,
+      outcome,
+      headers: usual,
+    } = typeof kind === 'string' ? errorCatalogue[kind] : kind;
+    super({ error, message: message ?? meaning } satisfies ErrorBody, status, options);
+    this.headers = { ...usual, ...headers };
     this.outcome = outcome;
   }
 
@@ -187,6 +208,8 @@ export class OutcomeUnknownError extends PlantStoreError {
 
 // Errors that no host meets. They are classes because several files throw them.
 export class MalformedRequestError extends errorOf('malformedRequest') {}
+/** The client has disconnected in the middle of the body: nothing failed here. */
+export class ClientDisconnectedError extends MalformedRequestError {}
 export class NotJsonError extends errorOf('notJson') {}
 export class InvalidTokenError extends errorOf('invalidToken') {}
 export class NotFoundError extends errorOf('notFound') {}

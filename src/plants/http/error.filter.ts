@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import {
   type ArgumentsHost,
   Catch,
@@ -7,7 +7,14 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { errorCatalogue, type ErrorKind, PlantStoreError } from '../errors/errors';
+import { hasBearerScheme } from '../auth/bearer-token';
+import {
+  ClientDisconnectedError,
+  entryOfStatus,
+  type ErrorKind,
+  NotImplementedError,
+  PlantStoreError,
+} from '../errors/errors';
 import { PlantsRepository } from '../plants.repository';
 import { FailureLog } from './failure-log';
 import { type HostRequest, nodeRequest } from './request';
@@ -24,20 +31,20 @@ export const securityHeaders = {
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
 } as const;
 
-/** The catalogue entry for a status that Nest, Fastify or a guard of the host has set. */
+/**
+ * The catalogue entry for a status of the host: of its guards, interceptors and pipes, or of Nest. Any other
+ * status has the number of {@link entryOfStatus}, and if it is a 4xx, the message of the host.
+ */
 const kindOfStatus: Partial<Record<number, ErrorKind>> = {
   401: 'missingCredentials',
   403: 'forbidden',
   404: 'notFound',
-  // Set by a timeout interceptor of the host, when the plant may already be stored.
+  // An interceptor of the host did not wait any longer: the plant may be stored.
   408: 'outcomeUnknown',
-  413: 'bodyTooLarge',
-  415: 'unsupportedMediaType',
-  417: 'expectationFailed',
   429: 'tooManyRequests',
-  431: 'headersTooLarge',
   501: 'notImplemented',
   503: 'unavailable',
+  504: 'outcomeUnknown',
 };
 
 /**
@@ -65,9 +72,9 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
     const response = http.getResponse<unknown>();
     const request = nodeRequest(hostRequest);
     const failure = toCatalogueError(exception, request);
-    if (!isAborted(exception, request)) {
+    if (!(failure instanceof ClientDisconnectedError)) {
       hostRequest.failure = failure;
-      if (isServerFault(failure)) this.failures.write(failure, hostRequest);
+      if (isServerFailure(failure)) this.failures.write(failure, hostRequest);
     }
 
     const { httpAdapter } = this.adapterHost;
@@ -83,26 +90,56 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
   }
 }
 
-/** The error of the catalogue that answers an exception. */
+/** The error that the response to an exception shows. */
 function toCatalogueError(exception: unknown, request: IncomingMessage): PlantStoreError {
   if (exception instanceof PlantStoreError) return exception;
-  if (isAborted(exception, request)) return new PlantStoreError('malformedRequest');
-  const status = exception instanceof HttpException ? exception.getStatus() : 500;
-  const kind = kindOfStatus[status] ?? (status < 500 ? 'malformedRequest' : 'internal');
-  const isBearer = /^bearer(?:[ \t]|$)/i.test(request.headers.authorization ?? '');
-  return new PlantStoreError(
-    kind === 'missingCredentials' && isBearer ? 'invalidToken' : kind,
-    undefined,
-    { cause: exception },
-  );
+  const status = statusOf(exception);
+  const options = { cause: exception, headers: retryAfterOf(exception) };
+  const kind = kindOfStatus[status];
+  if (kind === undefined) {
+    const message = status < 500 ? messageOf(exception, status) : undefined;
+    return new PlantStoreError(entryOfStatus(status), message, options);
+  }
+  const isInvalidToken = status === 401 && hasBearerScheme(request.headers.authorization ?? '');
+  return new PlantStoreError(isInvalidToken ? 'invalidToken' : kind, undefined, options);
 }
 
-/** Whether the client closed the connection in the middle of the body. Nothing failed here. */
-function isAborted(exception: unknown, request: IncomingMessage): boolean {
-  return exception !== null && exception === request.errored;
+/** What else than `HttpException` Nest answers with a status: the errors of `http-errors` and Fastify. */
+interface HttpError {
+  readonly statusCode?: unknown;
+  readonly message?: unknown;
+  readonly headers?: object;
 }
 
-/** Whether to log a failure. An unknown method or transfer coding is the client's mistake. */
-function isServerFault(failure: PlantStoreError): boolean {
-  return failure.getStatus() >= 500 && failure.error !== errorCatalogue.notImplemented.error;
+/** The status that an exception of the host asks for; 500 unless it is a redirection or an error. */
+function statusOf(exception: unknown): number {
+  // That of RxJS, of whichever copy.
+  if (exception instanceof Error && exception.name === 'TimeoutError') return 408;
+  const status =
+    exception instanceof HttpException
+      ? exception.getStatus()
+      : Number((exception as HttpError | undefined)?.statusCode);
+  return Number.isInteger(status) && status >= 300 && status < 600 ? status : 500;
+}
+
+/** What Nest would tell the client in response to an exception. */
+function messageOf(exception: unknown, status: number): string {
+  const response = exception instanceof HttpException ? exception.getResponse() : exception;
+  const { message = response } = response as HttpError;
+  // Nest does not show the client an error that is the response of an exception.
+  const isHidden = exception instanceof HttpException && response instanceof Error;
+  const texts = [message].flat().filter((text) => typeof text === 'string' && text !== '');
+  return isHidden || texts.length === 0 ? `${STATUS_CODES[status] ?? status}` : texts.join('; ');
+}
+
+/** The `Retry-After` header that an exception carries, as those of `http-errors` can. */
+function retryAfterOf(exception: unknown): Record<string, string> {
+  const { headers = {} } = Object(exception) as HttpError;
+  const entries = Object.entries(headers).filter(([name]) => /^retry-after$/i.test(name));
+  return Object.fromEntries(entries.map(([, value]) => ['Retry-After', String(value)]));
+}
+
+/** Whether to log a failure. A method or transfer coding that we do not know is the client's mistake. */
+function isServerFailure(failure: PlantStoreError): boolean {
+  return failure.getStatus() >= 500 && !(failure instanceof NotImplementedError);
 }
