@@ -19,7 +19,7 @@ import { ErrorFilter } from './http/error.filter';
 import { HttpContext, type HostRequest } from './http/request';
 import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IdempotencyKey, KEY_FIELD } from './idempotency-key';
 import { NewPlantPipe } from './new-plant.pipe';
-import { contentOf } from './plant';
+import { contentOf, type Plant } from './plant';
 import { PlantsService } from './plants.service';
 import {
   ApiBearerAuth,
@@ -95,7 +95,9 @@ export class PlantsController {
     examples: plantExamples,
   })
   async create(
-    @HttpContext(NewPlantPipe) newPlant: NewPlantDto,
+    // Typed by an interface, which leaves no metadata: a ValidationPipe of the host with
+    // `validateCustomDecorators` would take the context of the request for an instance of a class here.
+    @HttpContext(NewPlantPipe) newPlant: Plant,
     @IdempotencyKey() idempotencyKey: string | undefined,
     @CallerOfRequest() caller: Caller | undefined,
     @Req() request: Pick<HostRequest, 'outcome'>,
