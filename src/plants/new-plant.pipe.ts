@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import type { IncomingMessage } from 'node:http';
 import {
   type ExecutionContext,
   Inject,
@@ -9,11 +8,11 @@ import {
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { NewPlantDto } from './dto/plant.dto';
-import { InvalidPlantError, NotJsonError } from './errors/errors';
+import { BodyTooLargeError, InvalidPlantError, NotJsonError } from './errors/errors';
 import { BodyMemory } from './host/body-memory';
 import { bodyOf } from './host/fastify';
 import { keepParsersAway } from './host/own-body';
-import { readBody } from './host/read-body';
+import { assertLength, readBody } from './host/read-body';
 import { assertJsonContent } from './http/media-type';
 import { type HostRequest, type HostResponse, nodeRequest, nodeResponse } from './http/request';
 import { parseJson } from './json';
@@ -48,7 +47,9 @@ export class NewPlantPipe implements PipeTransform<ExecutionContext> {
     const message = nodeRequest(request);
     assertJsonContent(message);
     const content = await this.contentOf(request, http.getResponse<HostResponse>());
-    const newPlant = validate(content, message);
+    const newPlant = NewPlantDto.from(
+      Buffer.isBuffer(content) ? readBytes(content) : readParsed(content),
+    );
     // For logs, as the caller is.
     request.plantId = newPlant.id;
     return newPlant;
@@ -57,11 +58,17 @@ export class NewPlantPipe implements PipeTransform<ExecutionContext> {
   /** The bytes of the body; what a parser has made of them, if one of the host was faster. */
   private contentOf(request: HostRequest, response: HostResponse): unknown {
     const message = nodeRequest(request);
+    // An empty body is read to its end, but has no data.
     if (!bodyOf(message).readableDidRead) {
       return readBody(message, nodeResponse(response), this.limit, this.memory);
     }
     const content = request.rawBody ?? request.body;
-    if (!Buffer.isBuffer(content) && !this.hasWarned) {
+    if (Buffer.isBuffer(content)) {
+      if (content.length > this.limit) throw new BodyTooLargeError(this.limit);
+      return content;
+    }
+    assertLength(message, this.limit);
+    if (!this.hasWarned) {
       this.hasWarned = true;
       this.logger.warn(
         `Middleware of the application parses the bodies of requests to ${message.url ?? ''} before PlantsModule can read them. So ids above 2^53 are refused, and PlantsModule does not answer malformed JSON. Exclude this path from middleware that reads bodies, or create the application with rawBody: true.`,
@@ -71,12 +78,6 @@ export class NewPlantPipe implements PipeTransform<ExecutionContext> {
   }
 }
 
-function validate(content: unknown, message: IncomingMessage): NewPlantDto {
-  return NewPlantDto.from(
-    Buffer.isBuffer(content) ? readBytes(content) : readParsed(content, message),
-  );
-}
-
 function readBytes(bytes: Buffer): unknown {
   if (bytes.length === 0) throw new NotJsonError('The body is empty.');
   if (!isUtf8(bytes)) throw new NotJsonError('The body is not UTF-8.');
@@ -84,8 +85,7 @@ function readBytes(bytes: Buffer): unknown {
 }
 
 /** Reads a body that the host's parser has already parsed, so that ids above 2^53 may be rounded. */
-function readParsed(value: unknown, { headers }: IncomingMessage): unknown {
-  if (headers['content-length'] === '0') throw new NotJsonError('The body is empty.');
+function readParsed(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || !('id' in value)) return value;
   const { id } = value;
   if (typeof id !== 'number' || !Number.isInteger(id)) return value;

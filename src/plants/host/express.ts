@@ -6,7 +6,8 @@ import type { IncomingMessage } from 'node:http';
  * body-parser and Nest do not document:
  *
  * - `application.router.stack` has the routes of Express 5, as {@link Layer} says.
- * - Nest copies the metadata of a controller's method to the handler of its route.
+ * - Nest copies the metadata of a controller's method to the handler of its route. The handlers of its
+ *   middleware, and of its own 404 for a path without the global prefix, are routes too, without metadata.
  * - body-parser 2 leaves a request alone that has `finished`, and other parsers one that has `_body`.
  *
  * Tried with Express 5.2.1 and 5.3.0 and body-parser 2.4.0, on Nest 11.2 and 12.5. `express.spec.ts`
@@ -65,9 +66,13 @@ interface PostRoute {
   readonly isOwn: boolean;
 }
 
-/** The routes that may answer a POST, in the order in which Express asks them. */
+/** The routes of controllers that may respond to a POST, in the order in which Express asks them. */
 function findPostRoutes(stack: readonly Layer[]): PostRoute[] {
-  const layers = stack.filter(({ route }) => route?.methods.post);
+  const layers = stack.filter(
+    ({ route }) =>
+      route?.methods.post &&
+      route.stack.some(({ handle }) => Reflect.getMetadataKeys(handle).length > 0),
+  );
   const readsBody = ({ route }: Layer): boolean | undefined =>
     route?.stack.some(({ handle }) => Reflect.hasMetadata(MARK, handle));
   // One path may have several versions, which a header distinguishes.

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { BodyTooLargeError } from '../errors/errors';
+import { finished, type Readable } from 'node:stream';
+import { BodyTooLargeError, ClientDisconnectedError, NotJsonError } from '../errors/errors';
 import type { BodyMemory } from './body-memory';
 import { removeMarks } from './express';
 import { bodyOf } from './fastify';
@@ -12,9 +13,11 @@ export function assertLength({ headers }: IncomingMessage, limit: number): void 
 /**
  * Reads the body of a request. If the body is rejected, the rest of it is discarded.
  *
- * @param response the answer to the request, until which the bytes take memory
+ * @param response the response to the request, until which the bytes take memory
  * @param limit bytes
  * @throws BodyTooLargeError when the body is larger
+ * @throws ClientDisconnectedError when the client disconnects before the end of the body
+ * @throws NotJsonError when a hook of the host decodes the body, and cannot
  * @throws UnavailableError when there is no memory for it
  */
 export async function readBody(
@@ -30,22 +33,48 @@ export async function readBody(
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    const receive = (chunk: Buffer): void => {
+    const receive = (data: Buffer | string): void => {
+      const chunk = toBytes(data, source);
       size += chunk.length;
       const fault = size > limit ? new BodyTooLargeError(limit) : memory.note(size, response);
       if (fault === undefined) {
         chunks.push(chunk);
       } else {
-        source.off('data', receive).resume();
+        source.off('data', receive);
         chunks.length = 0;
         reject(fault);
       }
     };
     source.on('data', receive);
-    source.on('end', () => {
-      resolve(Buffer.concat(chunks.splice(0)));
+    const rejectAborted = (): void => {
+      reject(new ClientDisconnectedError());
+    };
+    finished(source, { writable: false }, (error) => {
+      if (!error) resolve(Buffer.concat(chunks.splice(0)));
+      else if (source === message || error === message.errored) rejectAborted();
+      else reject(toClientError(error));
     });
-    source.on('error', reject);
-    if (source !== message) message.once('error', reject);
+    // A pipe does not pass on that the client has disconnected.
+    if (source !== message) {
+      finished(message, (error) => {
+        if (error) rejectAborted();
+      });
+    }
+    // The host may have paused it.
+    source.resume();
   });
+}
+
+/** A chunk of a stream as bytes, if the host has made strings of them. */
+function toBytes(chunk: Buffer | string, { readableEncoding }: Readable): Buffer {
+  return typeof chunk === 'string' ? Buffer.from(chunk, readableEncoding ?? 'utf8') : chunk;
+}
+
+/**
+ * The error of a stream that a hook of the host has put in the place of the body. As in Fastify, it is the
+ * client's, a truncated gzip body for example, unless its status says otherwise.
+ */
+function toClientError(error: Error & { readonly statusCode?: unknown }): Error {
+  const { statusCode = 400 } = error;
+  return statusCode === 400 ? new NotJsonError('The body cannot be decoded.') : error;
 }
