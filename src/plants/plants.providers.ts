@@ -49,11 +49,13 @@ function refuseInProduction(missing: string): void {
   throw new Error(`PlantsModule: in production (NODE_ENV), set ${missing}.`);
 }
 
+/** Prints the temporary token. It does not belong in a log, which may be collected and kept. */
 function makeTrialAuth(): AuthOptions {
   const { auth, trialToken } = withTrialToken({});
   new Logger('PlantsModule').warn(
-    `Neither "auth" nor "guard" is set. This token is valid until shutdown: Bearer ${trialToken}`,
+    'Neither "auth" nor "guard" is set. A temporary token is printed to standard error.',
   );
+  process.stderr.write(`PlantsModule: this token is valid until shutdown: Bearer ${trialToken}\n`);
   return auth;
 }
 

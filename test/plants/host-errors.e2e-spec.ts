@@ -1,0 +1,315 @@
+import { STATUS_CODES } from 'node:http';
+import {
+  BadRequestException,
+  ConsoleLogger,
+  type ExceptionFilter,
+  ForbiddenException,
+  HttpException,
+  type INestApplication,
+  type NestInterceptor,
+  type PipeTransform,
+  RequestTimeoutException,
+  ServiceUnavailableException,
+  UnauthorizedException,
+  ValidationPipe,
+} from '@nestjs/common';
+import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
+import { map, throwError, timeout } from 'rxjs';
+import { errorCatalogue, PlantsModule } from '../../src/plants';
+import { errorBodies } from '../support/error-bodies';
+import { makeFolder, removeFolder } from '../support/folder';
+import {
+  type adapters,
+  guardThat,
+  recordingLogger,
+  startHost,
+  withEarlyCode,
+  withProviders,
+} from '../support/orchard';
+import { lockDatabase, readPlants } from '../support/sqlite';
+import { until } from '../support/until';
+
+const FERN = '{"id":1,"name":"Fern"}';
+const LARGE_ID = '{"id":9007199254740993,"name":" Fern "}';
+
+let folder: string;
+let file: string;
+const started: INestApplication[] = [];
+beforeEach(() => {
+  folder = makeFolder();
+  file = `${folder}/plants.db`;
+});
+afterEach(async () => {
+  jest.restoreAllMocks();
+  for (const each of started.splice(0)) await each.close();
+  removeFolder(folder);
+});
+
+async function start(...parameters: Parameters<typeof startHost>): Promise<URL> {
+  const { app, url } = await startHost(...parameters);
+  started.push(app);
+  return url;
+}
+
+async function post(url: URL, headers: Record<string, string> = {}, body = FERN) {
+  const response = await fetch(new URL('/api/v1/plants', url), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body,
+    redirect: 'manual',
+  });
+  return {
+    status: response.status,
+    body: await response.json(),
+    headers: Object.fromEntries(response.headers),
+  };
+}
+
+/** The module behind a guard that throws. */
+const guardedBy = (exception: unknown) =>
+  PlantsModule.forRoot({
+    sqlite: file,
+    guard: guardThat(() => {
+      throw exception;
+    }),
+  });
+
+/** The module without tokens, and an interceptor of the host for all routes. */
+const intercepted = (interceptor: NestInterceptor) => [
+  PlantsModule.forRoot({ sqlite: file, guard: false }),
+  withProviders({ provide: APP_INTERCEPTOR, useValue: interceptor }),
+];
+
+/** An error like those of the package http-errors, which Nest answers by its status too. */
+const httpError = (statusCode: number, headers = {}) =>
+  Object.assign(new Error('of the host'), { statusCode, headers });
+
+describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', (adapter) => {
+  it.each([
+    [errorBodies.missingCredentials, new UnauthorizedException(), {}],
+    [errorBodies.invalidToken, new UnauthorizedException(), { authorization: 'Bearer x' }],
+    [errorBodies.forbidden, new ForbiddenException('no key'), {}],
+    [errorBodies.notFound, httpError(404), {}],
+    [errorBodies.tooManyRequests, httpError(429), {}],
+    [errorBodies.unavailable, new ServiceUnavailableException(), {}],
+    [{ error: 40000, message: 'one; two' }, new BadRequestException(['one', 'two']), {}],
+    [{ error: 42200, message: STATUS_CODES[422] }, new HttpException({ code: 'x' }, 422), {}],
+    [{ error: 42200, message: STATUS_CODES[422] }, new HttpException(new Error('secret'), 422), {}],
+    [{ error: 40200, message: 'of the host' }, httpError(402), {}],
+    [errorBodies.internal, new HttpException('of the host', 200), {}],
+    [errorBodies.internal, new HttpException('of the host', 999), {}],
+    [errorBodies.internal, new Error('secret'), {}],
+    [errorBodies.internal, undefined, {}],
+  ])('responds with %j when a guard throws %s', async (expected, exception, headers) => {
+    const url = await start(adapter, [guardedBy(exception)]);
+
+    const response = await post(url, headers);
+
+    expect(response).toMatchObject({ status: Math.floor(expected.error / 100), body: expected });
+  });
+
+  it('keeps every status that a guard throws, with a number of the catalogue or its own', async () => {
+    const guard = guardThat((context) => {
+      const request = context.switchToHttp().getRequest<{ headers: Record<string, string> }>();
+      throw new HttpException('of the host', Number(request.headers['x-status']));
+    });
+    const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard })]);
+    const usual = new Map(Object.values(errorCatalogue).map((each) => [each.error, each.meaning]));
+
+    // A 304 has no body, and fetch fails for a 407.
+    const statuses = Object.keys(STATUS_CODES).map(Number);
+    for (const status of statuses.filter((each) => each >= 300 && ![304, 407].includes(each))) {
+      const response = await post(url, { 'x-status': `${status}` });
+
+      const { error, message } = response.body as { error: number; message: string };
+      // A plant may be stored when the host does not wait any longer.
+      const expected = status === 408 ? 504 : status;
+      expect([status, response.status, error]).toEqual([status, expected, expected * 100]);
+      const ofStatus = status < 500 ? 'of the host' : errorBodies.internal.message;
+      expect([ofStatus, usual.get(error)]).toContain(message);
+    }
+  });
+
+  it.each([429, 503])('keeps the Retry-After of a guard that throws %d', async (status) => {
+    const thrown = await start(adapter, [guardedBy(httpError(status, { 'retry-after': 7 }))]);
+    const guard = guardThat((context) => {
+      context.switchToHttp().getResponse<{ header: Headers['set'] }>().header('Retry-After', '7');
+      throw new HttpException('of the host', status);
+    });
+    const set = await start(adapter, [PlantsModule.forRoot({ sqlite: `${file}2`, guard })]);
+
+    for (const url of [thrown, set]) {
+      expect(await post(url)).toMatchObject({ status, headers: { 'retry-after': '7' } });
+    }
+  });
+
+  it('adds security headers to an error, and leaves the headers that the host has set', async () => {
+    const guard = guardThat((context) => {
+      const response = context.switchToHttp().getResponse<{ header: Headers['set'] }>();
+      response.header('WWW-Authenticate', 'Key');
+      response.header('Cache-Control', 'private');
+      throw new UnauthorizedException();
+    });
+    const url = await start(adapter, [PlantsModule.forRoot({ sqlite: file, guard })]);
+
+    expect((await post(url)).headers).toMatchObject({
+      'www-authenticate': 'Key',
+      'cache-control': 'private',
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+    });
+  });
+
+  it.each([502, 500, 501])(
+    'logs one entry, with the cause, for a %d of the host',
+    async (status) => {
+      const logger = recordingLogger();
+      const exception = new HttpException('of the host', status);
+      const url = await start(adapter, [guardedBy(exception)], { logger });
+
+      await post(url);
+
+      const calls = logger.error.mock.calls as unknown[][];
+      expect(calls).toEqual([[expect.objectContaining({ cause: exception }), undefined, 'Errors']]);
+    },
+  );
+
+  it('is one entry of the logger of Nest for one failure', async () => {
+    const output = jest.spyOn(process.stderr, 'write').mockReturnValue(true);
+    const logger = new ConsoleLogger({ colors: false, logLevels: ['error'] });
+    const url = await start(adapter, [guardedBy(new Error('of the host'))], { logger });
+
+    await post(url);
+
+    const text = output.mock.calls.map(([line]) => String(line)).join('');
+    expect(text.match(/\[Errors\]/g)).toHaveLength(1);
+    expect(text).toMatch(/50000 [^]*Error: of the host\n +at /);
+    expect(text).not.toContain('Object(0)');
+  });
+
+  it.each<[string, NestInterceptor]>([
+    [
+      'RequestTimeoutException',
+      {
+        intercept: (_context, next) =>
+          next
+            .handle()
+            .pipe(
+              timeout({ each: 100, with: () => throwError(() => new RequestTimeoutException()) }),
+            ),
+      },
+    ],
+    ['TimeoutError of RxJS', { intercept: (_context, next) => next.handle().pipe(timeout(100)) }],
+  ])(
+    'tells that the plant may be stored when an interceptor throws a %s',
+    async (_what, interceptor) => {
+      const url = await start(adapter, intercepted(interceptor));
+      const lock = lockDatabase(file);
+
+      const response = await post(url);
+      lock.close();
+
+      expect(response).toMatchObject({ status: 504, body: errorBodies.outcomeUnknown });
+      await until(() => readPlants(file).length === 1);
+    },
+  );
+
+  it('stores exactly what came past global guards, pipes and interceptors of the host', async () => {
+    const seen: unknown[] = [];
+    const guard = guardThat((context) => {
+      const request = context.switchToHttp().getRequest<{
+        headers: Record<string, string>;
+        body: unknown;
+      }>();
+      seen.push(request.body);
+      if (request.headers['x-key'] !== 'good') throw new ForbiddenException('no key');
+      return true;
+    });
+    const wrap: NestInterceptor = {
+      intercept: (context, next) => {
+        seen.push(context.switchToHttp().getRequest<{ body: unknown }>().body);
+        return next.handle().pipe(map((data: unknown) => ({ data })));
+      },
+    };
+    const strict = { transform: true, whitelist: true, forbidNonWhitelisted: true };
+    const url = await start(adapter, [
+      ...intercepted(wrap),
+      withProviders(
+        { provide: APP_GUARD, useClass: guard },
+        { provide: APP_PIPE, useValue: new ValidationPipe(strict) },
+      ),
+    ]);
+    const key = { 'x-key': 'good' };
+
+    expect([
+      await post(url, {}, LARGE_ID),
+      await post(url, key, '{"id":9007199254740993,"name":" Fern ","other":1}'),
+      await post(url, key, '{"id":1}'),
+    ]).toMatchObject([
+      { status: 403, body: errorBodies.forbidden },
+      { status: 200, body: { data: { name: ' Fern ' } } },
+      { status: 400, body: errorBodies.nameMissing },
+    ]);
+    expect(readPlants(file)).toEqual([{ id: 9007199254740993n, name: ' Fern ' }]);
+    expect(new Set(seen)).toEqual(new Set([undefined]));
+  });
+
+  it('creates a plant although a global ValidationPipe validates parameters of type custom', async () => {
+    const strict = { transform: true, whitelist: true, forbidNonWhitelisted: true };
+    const pipe = new ValidationPipe({ ...strict, validateCustomDecorators: true });
+    const url = await start(adapter, [
+      PlantsModule.forRoot({ sqlite: file, guard: false }),
+      withProviders({ provide: APP_PIPE, useValue: pipe }),
+    ]);
+
+    expect(await post(url, {}, LARGE_ID)).toMatchObject({ status: 200, body: { name: ' Fern ' } });
+  });
+
+  it('responds with the message of a global pipe that rejects parameters of type custom', async () => {
+    const pipe: PipeTransform = {
+      transform: (value: unknown, { type }) => {
+        if (type === 'custom') throw new BadRequestException(['of the pipe']);
+        return value;
+      },
+    };
+    const url = await start(adapter, [
+      PlantsModule.forRoot({ sqlite: file, guard: false }),
+      withProviders({ provide: APP_PIPE, useValue: pipe }),
+    ]);
+
+    expect(await post(url)).toMatchObject({
+      status: 400,
+      body: { error: errorBodies.malformedRequest.error, message: 'of the pipe' },
+    });
+  });
+
+  it('keeps its errors from the filters of the host, which respond to errors of middleware', async () => {
+    const filtered: unknown[] = [];
+    const filter: ExceptionFilter = {
+      catch: (exception, host) => {
+        filtered.push(exception);
+        const response = host
+          .switchToHttp()
+          .getResponse<{ status: (code: number) => { send: (body: object) => void } }>();
+        response.status(418).send({ orchard: true });
+      },
+    };
+    const url = await start(
+      adapter,
+      [
+        guardedBy(new UnauthorizedException()),
+        withProviders({ provide: APP_FILTER, useValue: filter }),
+        withEarlyCode((message, _request, next) => {
+          if (message.headers['x-broken'] === undefined) next();
+          else (next as (error: Error) => void)(new Error('of middleware'));
+        }),
+      ],
+      {},
+      (app) => app.useGlobalFilters(filter),
+    );
+
+    expect(await post(url)).toMatchObject({ status: 401, body: errorBodies.missingCredentials });
+    expect(filtered).toEqual([]);
+    expect(await post(url, { 'x-broken': 'yes' })).toMatchObject({ status: 418 });
+  });
+});
