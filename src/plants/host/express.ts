@@ -10,16 +10,16 @@ import type { IncomingMessage } from 'node:http';
  *   middleware, and of its own 404 for a path without the global prefix, are routes too, without metadata.
  * - body-parser 2 leaves a request alone that has `finished`, and other parsers one that has `_body`.
  *
- * Tried with Express 5.2.1 and 5.3.0 and body-parser 2.4.0, on Nest 11.2 and 12.5. `express.spec.ts`
- * fails when it changes.
+ * Tested with Express 5.2.1 and 5.3.0 and body-parser 2.4.0, on Nest 11.2 and 12.5. `express.spec.ts` and
+ * `host-bodies.e2e-spec.ts` fail when it changes.
  */
 export function skipParsers(application: ExpressLike): ExpressHandler {
   let routes: readonly PostRoute[] | undefined;
-  return function leavePlantsUnread(request, _response, next) {
+  return function skipBodyParsing(request, _response, next) {
     if (request.method === 'POST' && !request.readableDidRead) {
       routes ??= findPostRoutes(application.router.stack);
-      // Throws for a malformed escape, which Express answers in either place. A route of the host that
-      // comes first, for example one that takes every path, answers the request and needs its body.
+      // Throws for a malformed escape, to which Express responds in either place. A controller of the host
+      // that comes first, for example one that takes every path, responds and needs the body.
       if (routes.find(({ layer }) => layer.match(request.path))?.isOwn) {
         request._body = true;
         request.finished = true;

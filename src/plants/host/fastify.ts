@@ -13,7 +13,8 @@ import type { FastifyInstance, preParsingHookHandler, preValidationHookHandler }
  * - `request.headers = undefined` takes back what was set in their place.
  * - Node.js discards the rest of a body once the response is sent, but not if a stream reads the body.
  *
- * Tried with Fastify 5.11.3 and 5.12.8, on Nest 11.2 and 12.5. `fastify.spec.ts` fails when it changes.
+ * Tested with Fastify 5.11.3 and 5.12.8, on Nest 11.2 and 12.5. `fastify.spec.ts` and
+ * `host-bodies.e2e-spec.ts` fail when it changes.
  */
 export function skipParsers(instance: FastifyInstance): void {
   instance.addHook('onRoute', (route) => {
