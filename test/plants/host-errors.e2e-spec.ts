@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import {
   BadRequestException,
+  ConflictException,
   ConsoleLogger,
   type ExceptionFilter,
   ForbiddenException,
@@ -16,7 +17,7 @@ import {
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import { map, throwError, timeout } from 'rxjs';
 import { errorCatalogue, PlantsModule } from '../../src/plants';
-import { errorBodies } from '../support/error-bodies';
+import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
 import {
   type adapters,
@@ -92,10 +93,18 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', 
     [errorBodies.notFound, httpError(404), {}],
     [errorBodies.tooManyRequests, httpError(429), {}],
     [errorBodies.unavailable, new ServiceUnavailableException(), {}],
-    [{ error: 40000, message: 'one; two' }, new BadRequestException(['one', 'two']), {}],
-    [{ error: 42200, message: STATUS_CODES[422] }, new HttpException({ code: 'x' }, 422), {}],
-    [{ error: 42200, message: STATUS_CODES[422] }, new HttpException(new Error('secret'), 422), {}],
-    [{ error: 40200, message: 'of the host' }, httpError(402), {}],
+    [
+      { error: errorNumbers.malformedRequest, message: 'one; two' },
+      new BadRequestException(['one', 'two']),
+      {},
+    ],
+    [{ error: 422 * 100, message: STATUS_CODES[422] }, new HttpException({ code: 'x' }, 422), {}],
+    [
+      { error: 422 * 100, message: STATUS_CODES[422] },
+      new HttpException(new Error('secret'), 422),
+      {},
+    ],
+    [{ error: 402 * 100, message: 'of the host' }, httpError(402), {}],
     [errorBodies.internal, new HttpException('of the host', 200), {}],
     [errorBodies.internal, new HttpException('of the host', 999), {}],
     [errorBodies.internal, new Error('secret'), {}],
@@ -183,7 +192,8 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', 
 
     const text = output.mock.calls.map(([line]) => String(line)).join('');
     expect(text.match(/\[Errors\]/g)).toHaveLength(1);
-    expect(text).toMatch(/50000 [^]*Error: of the host\n +at /);
+    expect(text).toContain(errorBodies.internal.message);
+    expect(text).toMatch(/Error: of the host\n +at /);
     expect(text).not.toContain('Object(0)');
   });
 
@@ -213,6 +223,19 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', 
       await until(() => readPlants(file).length === 1);
     },
   );
+
+  it('responds by the status of what an interceptor throws', async () => {
+    const reject: NestInterceptor = {
+      intercept: () => throwError(() => new ConflictException('of the host')),
+    };
+    const url = await start(adapter, intercepted(reject));
+
+    expect(await post(url)).toMatchObject({
+      status: 409,
+      body: { error: 409 * 100, message: 'of the host' },
+    });
+    expect(readPlants(file)).toEqual([]);
+  });
 
   it('stores exactly what came past global guards, pipes and interceptors of the host', async () => {
     const seen: unknown[] = [];
@@ -279,7 +302,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', 
 
     expect(await post(url)).toMatchObject({
       status: 400,
-      body: { error: errorBodies.malformedRequest.error, message: 'of the pipe' },
+      body: { error: errorNumbers.malformedRequest, message: 'of the pipe' },
     });
   });
 

@@ -3,9 +3,10 @@ import type { ErrorBody, PlantsModuleOptions } from '../../../src/plants';
 import { errorBodies } from '../../support/error-bodies';
 import { makeFolder } from '../../support/folder';
 import { readPlants } from '../../support/sqlite';
+import { until } from '../../support/until';
 import { usePackages } from '../packed';
 import { dependenciesOf, Host, type HostKind, installHost } from './hosts';
-import { contractCases, otherTargets, treeCases } from './requests';
+import { contractCases, hookCases, otherTargets, replacementCases, treeCases } from './requests';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
@@ -28,20 +29,27 @@ export function testHosts(kinds: readonly HostKind[]): void {
   describe.each(kinds.map((kind) => ({ ...kind, version: kind.node ?? process.versions.node })))(
     'a host on Nest $nest, $platform, $build, Node.js $version',
     (kind) => {
-      const start = (options?: PlantsModuleOptions) => Host.start(packed.folder, kind, options);
+      const start = (options?: PlantsModuleOptions, environment?: NodeJS.ProcessEnv) =>
+        Host.start(packed.folder, kind, options, environment);
+      const AUTHORIZED = { authorization: 'Bearer host-token', ...JSON_TYPE };
       let alone: Host;
       let host: Host;
+      let excluding: Host;
       let file: string;
+      let excludedFile: string;
       beforeAll(async () => {
         file = join(makeFolder(packed.folder), 'plants.db');
+        excludedFile = join(makeFolder(packed.folder), 'plants.db');
+        const auth = { tokens: ['host-token'] };
         alone = await start();
-        host = await start({ sqlite: file, auth: { tokens: ['host-token'] } });
+        host = await start({ sqlite: file, auth });
+        excluding = await start({ sqlite: excludedFile, auth }, { EXCLUDED: 'plants' });
       });
-      afterAll(() => Promise.all([alone.end(), host.end()]));
+      afterAll(() => Promise.all([alone.end(), host.end(), excluding.end()]));
 
       it("answers as the contract says at the module's route", async () => {
         for (const [body, answer, headers] of contractCases) {
-          const all = { authorization: 'Bearer host-token', ...JSON_TYPE, ...headers };
+          const all = { ...AUTHORIZED, ...headers };
           const sent = { body: String(body).slice(0, 60), headers };
           const { status, body: received } = await host.send('POST /api/v1/plants', all, body);
 
@@ -60,6 +68,49 @@ export function testHosts(kinds: readonly HostKind[]): void {
         const answer = await host.send('POST /api/v1/plants', { 'x-robot': 'yes' }, '{}');
 
         expect(answer).toMatchObject({ status: 403, body: JSON.stringify(errorBodies.forbidden) });
+      });
+
+      it('responds as embedding.md says to what guards, interceptors and middleware do', async () => {
+        const cases = kind.platform === 'fastify' ? [...hookCases, ...replacementCases] : hookCases;
+        for (const [body, answer, headers] of cases) {
+          const response = await host.send(
+            'POST /api/v1/plants',
+            { ...AUTHORIZED, ...headers },
+            body,
+          );
+
+          const { error } = answer as Partial<ErrorBody>;
+          const expected = error ? [Math.floor(error / 100), answer] : [200, { data: answer }];
+          const received: unknown[] = [response.status, JSON.parse(response.body)];
+          expect([headers, ...received]).toEqual([headers, ...expected]);
+          const isLimited = [429, 503].includes(Number(response.status));
+          if (isLimited) expect(response.headers).toMatchObject({ 'retry-after': '7' });
+        }
+      });
+
+      it('logs one entry for each failure', async () => {
+        const before = host.stderr.length;
+        for (const status of ['500', '502']) {
+          await host.send('POST /api/v1/plants', { ...AUTHORIZED, 'x-status': status }, '{}');
+        }
+        await until(() => host.stderr.slice(before).includes('status: 502'));
+
+        const entries = host.stderr.slice(before).match(/ERROR .*/g);
+        expect(entries).toEqual([
+          expect.stringContaining('[Errors] [50000 '),
+          expect.stringContaining('[Errors] [50200 '),
+        ]);
+      });
+
+      it('reads the body itself where the global prefix excludes the path', async () => {
+        const body = '{"id":9007199254740993,"name":"Fern"}';
+        const send = (headers: object, content: string) =>
+          excluding.send('POST /v1/plants', { ...AUTHORIZED, ...headers }, content);
+
+        expect(await send({}, body)).toMatchObject({ status: 200 });
+        expect(await send({ authorization: 'Bearer x' }, '{')).toMatchObject({ status: 401 });
+        expect(readPlants(excludedFile)).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
+        expect(excluding.stdout).not.toContain('WARN');
       });
 
       it('answers at its own routes as without the module', async () => {

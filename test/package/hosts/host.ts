@@ -1,5 +1,7 @@
 import 'reflect-metadata';
 import type { IncomingMessage } from 'node:http';
+import { PassThrough } from 'node:stream';
+import { createGunzip } from 'node:zlib';
 import {
   Body,
   Controller,
@@ -14,15 +16,16 @@ import {
 } from '@nestjs/common';
 import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
-import { map } from 'rxjs';
+import { map, NEVER, of, switchMap, timeout } from 'rxjs';
 import { PlantsModule, type PlantsModuleOptions } from '../../../src/plants';
 
 /**
  * A host with everything global: parsers with small limits, a guard, a strict ValidationPipe, a filter,
- * an interceptor that wraps answers, a prefix and versions; and with no flag for the module.
+ * an interceptor that wraps answers, a prefix and versions; and with no flag for the module. Headers of a
+ * request tell what they do to it.
  */
 
-const { PLATFORM, PLANTS } = process.env;
+const { PLATFORM, PLANTS, EXCLUDED } = process.env;
 
 /** Bytes that the host's own routes take. */
 const BODY_LIMIT = 300;
@@ -60,10 +63,37 @@ const useFactory = () => JSON.parse(PLANTS ?? '') as PlantsModuleOptions;
 class AppModule {}
 
 async function createAdapter(): Promise<AbstractHttpAdapter> {
-  if (PLATFORM === 'express') return new ExpressAdapter();
+  if (PLATFORM === 'express') {
+    const express = new ExpressAdapter();
+    express.use((request: IncomingMessage, _response: unknown, next: () => void) => {
+      touchBody(request, next);
+    });
+    return express;
+  }
   // A bundle has Express alone.
   const { FastifyAdapter } = await import(/* webpackIgnore: true */ '@nestjs/platform-fastify');
-  return new FastifyAdapter({ bodyLimit: BODY_LIMIT });
+  const fastify = new FastifyAdapter({ bodyLimit: BODY_LIMIT });
+  const instance = fastify.getInstance();
+  instance.addHook('onRequest', (request, _reply, done) => {
+    touchBody(request.raw, done);
+  });
+  instance.addHook('preParsing', ({ headers }, _reply, payload, done) => {
+    if (headers['x-replace'] === 'pipe') done(null, payload.pipe(new PassThrough()));
+    else if (headers['x-replace'] === 'gunzip') done(null, payload.pipe(createGunzip()));
+    else done(null, payload);
+  });
+  return fastify;
+}
+
+/** Middleware that looks at a body before the module does. */
+function touchBody(message: IncomingMessage, next: () => void): void {
+  const how = message.headers['x-touch'];
+  if (how === 'end') {
+    message.resume().on('end', next);
+    return;
+  }
+  if (how === 'pause') message.pause();
+  next();
 }
 
 async function start(): Promise<void> {
@@ -71,7 +101,7 @@ async function start(): Promise<void> {
     logger: ['error', 'warn'],
     abortOnError: false,
   });
-  app.setGlobalPrefix('api');
+  app.setGlobalPrefix('api', EXCLUDED ? { exclude: [EXCLUDED] } : {});
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
   app.useGlobalFilters({
     catch(exception: Error, host) {
@@ -81,14 +111,25 @@ async function start(): Promise<void> {
     },
   });
   app.useGlobalGuards({
-    canActivate: (context) =>
-      context.switchToHttp().getRequest<IncomingMessage>().headers['x-robot'] === undefined,
+    canActivate: (context) => {
+      const { headers } = context.switchToHttp().getRequest<IncomingMessage>();
+      const status = headers['x-status'];
+      if (status === undefined) return headers['x-robot'] === undefined;
+      const exception = new HttpException('of the host', Number(status));
+      throw Object.assign(exception, { headers: { 'retry-after': '7' } });
+    },
   });
-  app.useGlobalPipes(
-    new ValidationPipe({ whitelist: true, transform: true, forbidNonWhitelisted: true }),
-  );
+  const strict = { whitelist: true, transform: true, forbidNonWhitelisted: true };
+  app.useGlobalPipes(new ValidationPipe({ ...strict, validateCustomDecorators: true }));
   app.useGlobalInterceptors({
-    intercept: (_context, next) => next.handle().pipe(map((data: unknown) => ({ data }))),
+    intercept: (context, next) => {
+      const { headers } = context.switchToHttp().getRequest<IncomingMessage>();
+      const isLate = headers['x-late'] !== undefined;
+      return next.handle().pipe(
+        switchMap((data: unknown) => (isLate ? NEVER.pipe(timeout(1)) : of(data))),
+        map((data) => ({ data })),
+      );
+    },
   });
   if (PLATFORM === 'express') {
     app.useBodyParser('json', { limit: BODY_LIMIT, type: ['json', 'text/json'] });

@@ -70,12 +70,18 @@ export class Host extends TestProcess {
    *
    * @throws Error with all that it printed, when it ends
    */
-  static async start(folder: string, kind: HostKind, options?: PlantsModuleOptions): Promise<Host> {
+  static async start(
+    folder: string,
+    kind: HostKind,
+    options?: PlantsModuleOptions,
+    environment: NodeJS.ProcessEnv = {},
+  ): Promise<Host> {
     const { platform, build, node } = kind;
     const home = join(folder, dependenciesOf(kind));
     const command = [node ? nodeOf(node) : process.execPath, join('dist', PROGRAMS[build])];
     const { PATH } = process.env;
-    const env = { PATH, NO_COLOR: '1', PLATFORM: platform, PLANTS: JSON.stringify(options) };
+    const variables = { NO_COLOR: '1', PLATFORM: platform, PLANTS: JSON.stringify(options) };
+    const env = { PATH, ...variables, ...environment };
     const host = new Host(command, { cwd: home, env });
     const [, url = ''] = await host.says(/Listening on (\S+)\n/);
     return Object.assign(host, { url: new URL(url) });

@@ -72,7 +72,7 @@ describe.each([
   it('creates a plant by the module without options', async () => {
     await start('main');
 
-    const [, token = ''] = (await host?.says(/Bearer ([\w-]+)/)) ?? [];
+    const [, token = ''] = (await host?.says(/Bearer ([\w-]+)/, 'stderr')) ?? [];
     expect(await post({ authorization: `Bearer ${token}` })).toBe('200 {"name":"Fern"}');
     expect(await post({})).toMatch(/^401 {"error":40100/);
   });

@@ -56,6 +56,39 @@ export const contractCases: readonly ContractCase[] = [
   ['{"id":5,"name":"Moss"}', errorBodies.keyReused, key('k')],
 ];
 
+const status = (value: number) => ({ 'x-status': String(value) });
+const ofHost = (value: number) => ({ error: value * 100, message: 'of the host' });
+
+/** Requests that guards, interceptors and middleware of the host reject or touch. */
+export const hookCases: readonly ContractCase[] = [
+  [fern(7), errorBodies.forbidden, { 'x-robot': 'yes' }],
+  [fern(7), errorBodies.invalidToken, status(401)],
+  [fern(7), errorBodies.outcomeUnknown, status(408)],
+  [fern(7), errorBodies.tooManyRequests, status(429)],
+  [fern(7), errorBodies.unavailable, status(503)],
+  ...[400, 402, 405, 409, 410, 413, 415, 418, 422].map((each): ContractCase => [
+    fern(7),
+    ofHost(each),
+    status(each),
+  ]),
+  [fern(7), { ...errorBodies.internal, error: 502 * 100 }, status(502)],
+  [fern(7), errorBodies.outcomeUnknown, { 'x-late': 'yes' }],
+  ['', errorBodies.empty, { 'x-touch': 'end' }],
+  ['', errorBodies.empty, { 'x-touch': 'end', ...CHUNKED }],
+  [fern(8), FERN, { 'x-touch': 'pause' }],
+];
+
+const DECODE = { 'x-replace': 'gunzip' };
+const UNDECODABLE = { ...errorBodies.empty, message: 'The body cannot be decoded.' };
+
+/** Requests whose body a hook of Fastify replaces. */
+export const replacementCases: readonly ContractCase[] = [
+  [fern(9), FERN, { 'x-replace': 'pipe' }],
+  [gzipSync(fern(10)), FERN, DECODE],
+  [gzipSync(fern(11)).subarray(0, -9), UNDECODABLE, DECODE],
+  [fern(11), UNDECODABLE, DECODE],
+];
+
 /** Requests to `POST /trees`, a route of the host, with JSON unless the header fields have another type. */
 export const treeCases: readonly [body: string, headers?: Headers][] = [
   ['{"id":9007199254740993,"name":" Oak "}'],
