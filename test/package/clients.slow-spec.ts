@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { TestApplication, TOKEN } from '../support/application';
 import { describeWith, type Run, run, shell } from '../support/run';
 import { makeUnreliable } from '../support/unreliable-proxy';
+import { errorNumbers } from '../support/error-bodies';
 import {
   compile,
   configure,
@@ -77,7 +78,9 @@ describe('docs/clients.md', () => {
 
       expect(code).not.toBe(0);
       expect(stdout + stderr).toMatch(
-        /Invalid bearer token[^]*40101|40101[^]*Invalid bearer token/,
+        new RegExp(
+          `Invalid bearer token[^]*${errorNumbers.invalidToken}|${errorNumbers.invalidToken}[^]*Invalid bearer token`,
+        ),
       );
     });
 

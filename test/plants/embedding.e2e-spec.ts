@@ -254,7 +254,9 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
     expect(await send(url, '/api/v1/trees', json('{}'))).toMatchObject({ status: 201 });
     const lines = logger.error.mock.calls.map(String);
     expect(lines.filter((line) => line.includes('ECONNREFUSED'))).toHaveLength(1);
-    expect(lines.filter((line) => line.startsWith('Error: 50300 '))).toHaveLength(2);
+    expect(
+      lines.filter((line) => line.startsWith(`Error: ${errorNumbers.unavailable} `)),
+    ).toHaveLength(2);
   });
 
   it('closes its store when the host closes, after all accepted plants are stored', async () => {
@@ -284,7 +286,10 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
     });
     const statuses = ['200', '400', '401', '403', '503', '504', 'default'];
     expect(Object.keys(responses).sort()).toEqual(statuses);
-    expect(JSON.stringify(responses)).not.toMatch(/40800|41700|43100|50100/);
+    const { requestTimeout, expectationFailed, headersTooLarge, unknownMethod } = errorNumbers;
+    for (const number of [requestTimeout, expectationFailed, headersTooLarge, unknownMethod]) {
+      expect(JSON.stringify(responses)).not.toContain(String(number));
+    }
     expect(components?.schemas).toMatchObject({
       Plant: { properties: { rows: { type: 'number' } } },
       'PlantStore.Plant': { properties: { name: { type: 'string' } } },

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorCatalogue, PlantsRepository } from '../../src/plants';
 import { TestApplication } from '../support/application';
-import { errorBodies } from '../support/error-bodies';
+import { errorBodies, errorNumbers } from '../support/error-bodies';
 
 describe('the error catalogue', () => {
   const lines = Object.values(errorCatalogue);
@@ -42,7 +42,7 @@ describe('a store that throws an unexpected error', () => {
 
     expect(response.json()).toEqual(errorBodies.internal);
     const requestId: unknown = expect.any(String);
-    const message: unknown = expect.stringMatching(/^50000 /);
+    const message: unknown = expect.stringMatching(`^${errorNumbers.internal} `);
     expect(error.mock.calls).toEqual([
       [expect.objectContaining({ message, cause: failure, requestId }), undefined, 'Errors'],
     ]);

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { errorNumbers } from '../../support/error-bodies';
 import { TestApplication, TOKEN } from '../../support/application';
 import { makeFolder, removeFolder } from '../../support/folder';
 import { shell } from '../../support/run';
@@ -53,7 +54,7 @@ describe('generators of clients', () => {
     const { code, stderr } = await run('node src/generated.js', 'bad');
 
     expect(code).not.toBe(0);
-    expect(stderr).toMatch(/40101: Invalid bearer token/);
+    expect(stderr).toMatch(`${errorNumbers.invalidToken}: Invalid bearer token`);
   });
 
   it('keep with orval and useBigInt every digit of an id', async () => {

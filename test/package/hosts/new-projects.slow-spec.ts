@@ -6,6 +6,7 @@ import { PostgresServer } from '../../support/postgres';
 import { TestProcess } from '../../support/test-process';
 import { until } from '../../support/until';
 import { installLines, PROJECT, recipes, run } from '../packed';
+import { errorNumbers } from '../../support/error-bodies';
 
 /** The code of docs/embedding.md, pasted into new projects of Nest, as they are made today. */
 
@@ -74,7 +75,7 @@ describe.each([
 
     const [, token = ''] = (await host?.says(/Bearer ([\w-]+)/, 'stderr')) ?? [];
     expect(await post({ authorization: `Bearer ${token}` })).toBe('200 {"name":"Fern"}');
-    expect(await post({})).toMatch(/^401 {"error":40100/);
+    expect(await post({})).toMatch(new RegExp(`^401 {"error":${errorNumbers.missingCredentials}`));
   });
 
   it('creates a plant by the program with a guard and PostgreSQL', async () => {
@@ -82,7 +83,9 @@ describe.each([
     await start('main-guard', { DATABASE_URL: postgres.url(), GARDENER: 'ada' });
 
     expect(await post({ 'x-gardener': 'ada' })).toBe('200 {"name":"Fern"}');
-    expect(await post({ 'x-gardener': 'eve' })).toMatch(/^403 {"error":40300/);
+    expect(await post({ 'x-gardener': 'eve' })).toMatch(
+      new RegExp(`^403 {"error":${errorNumbers.forbidden}`),
+    );
     expect(await postgres.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
     await host?.end();
     await postgres.remove();
