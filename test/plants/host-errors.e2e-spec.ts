@@ -82,40 +82,45 @@ const intercepted = (interceptor: NestInterceptor) => [
 ];
 
 /** An error like those of the package http-errors, which Nest answers by its status too. */
-const httpError = (statusCode: number, headers = {}) =>
+const httpError = (statusCode: number, headers: object | null = {}) =>
   Object.assign(new Error('of the host'), { statusCode, headers });
 
 describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', (adapter) => {
-  it.each([
-    [errorBodies.missingCredentials, new UnauthorizedException(), {}],
-    [errorBodies.invalidToken, new UnauthorizedException(), { authorization: 'Bearer x' }],
-    [errorBodies.forbidden, new ForbiddenException('no key'), {}],
-    [errorBodies.notFound, httpError(404), {}],
-    [errorBodies.tooManyRequests, httpError(429), {}],
-    [errorBodies.unavailable, new ServiceUnavailableException(), {}],
+  const { malformedRequest } = errorNumbers;
+  const unprocessable = { error: 422 * 100, message: STATUS_CODES[422] };
+  const paymentRequired = { error: 402 * 100, message: 'of the host' };
+  const bearer = { authorization: 'Bearer x' };
+  it.each<[string, object & { error: number }, unknown, Record<string, string>?]>([
+    ['a 401', errorBodies.missingCredentials, new UnauthorizedException()],
+    ['a 401 for a bearer token', errorBodies.invalidToken, new UnauthorizedException(), bearer],
+    ['a 403', errorBodies.forbidden, new ForbiddenException('no key')],
+    ['a 404 of http-errors', errorBodies.notFound, httpError(404)],
+    ['a 429 of http-errors', errorBodies.tooManyRequests, httpError(429)],
+    ['a 503', errorBodies.unavailable, new ServiceUnavailableException()],
     [
-      { error: errorNumbers.malformedRequest, message: 'one; two' },
+      'a 400 with several messages',
+      { error: malformedRequest, message: 'one; two' },
       new BadRequestException(['one', 'two']),
-      {},
     ],
-    [{ error: 422 * 100, message: STATUS_CODES[422] }, new HttpException({ code: 'x' }, 422), {}],
-    [
-      { error: 422 * 100, message: STATUS_CODES[422] },
-      new HttpException(new Error('secret'), 422),
-      {},
-    ],
-    [{ error: 402 * 100, message: 'of the host' }, httpError(402), {}],
-    [errorBodies.internal, new HttpException('of the host', 200), {}],
-    [errorBodies.internal, new HttpException('of the host', 999), {}],
-    [errorBodies.internal, new Error('secret'), {}],
-    [errorBodies.internal, undefined, {}],
-  ])('responds with %j when a guard throws %s', async (expected, exception, headers) => {
-    const url = await start(adapter, [guardedBy(exception)]);
+    ['a 422 without a message', unprocessable, new HttpException({ code: 'x' }, 422)],
+    ['a 422 without a response', unprocessable, new HttpException(null as never, 422)],
+    ['a 422 made of an error', unprocessable, new HttpException(new Error('secret'), 422)],
+    ['a 402 of http-errors', paymentRequired, httpError(402)],
+    ['a 402 without headers', paymentRequired, httpError(402, null)],
+    ['a 200', errorBodies.internal, new HttpException('of the host', 200)],
+    ['a 999', errorBodies.internal, new HttpException('of the host', 999)],
+    ['an error', errorBodies.internal, new Error('secret')],
+    ['undefined', errorBodies.internal, undefined],
+  ])(
+    'responds to a guard that throws %s with %j',
+    async (_what, expected, exception, headers = {}) => {
+      const url = await start(adapter, [guardedBy(exception)]);
 
-    const response = await post(url, headers);
+      const response = await post(url, headers);
 
-    expect(response).toMatchObject({ status: Math.floor(expected.error / 100), body: expected });
-  });
+      expect(response).toMatchObject({ status: Math.floor(expected.error / 100), body: expected });
+    },
+  );
 
   it('keeps every status that a guard throws, with a number of the catalogue or its own', async () => {
     const guard = guardThat((context) => {

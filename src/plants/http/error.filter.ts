@@ -108,7 +108,7 @@ function toCatalogueError(exception: unknown, request: IncomingMessage): PlantSt
 interface HttpError {
   readonly statusCode?: unknown;
   readonly message?: unknown;
-  readonly headers?: object;
+  readonly headers?: unknown;
 }
 
 /** The status that an exception of the host asks for; 500 unless it is a redirection or an error. */
@@ -125,7 +125,7 @@ function statusOf(exception: unknown): number {
 /** What Nest would tell the client in response to an exception. */
 function messageOf(exception: unknown, status: number): string {
   const response = exception instanceof HttpException ? exception.getResponse() : exception;
-  const { message = response } = response as HttpError;
+  const { message = response } = Object(response) as HttpError;
   // Nest does not show the client an error that is the response of an exception.
   const isHidden = exception instanceof HttpException && response instanceof Error;
   const texts = [message].flat().filter((text) => typeof text === 'string' && text !== '');
@@ -134,8 +134,10 @@ function messageOf(exception: unknown, status: number): string {
 
 /** The `Retry-After` header that an exception carries, as those of `http-errors` can. */
 function retryAfterOf(exception: unknown): Record<string, string> {
-  const { headers = {} } = Object(exception) as HttpError;
-  const entries = Object.entries(headers).filter(([name]) => /^retry-after$/i.test(name));
+  const { headers } = Object(exception) as HttpError;
+  const entries = Object.entries(Object(headers) as object).filter(([name]) =>
+    /^retry-after$/i.test(name),
+  );
   return Object.fromEntries(entries.map(([, value]) => ['Retry-After', String(value)]));
 }
 
