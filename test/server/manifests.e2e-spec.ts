@@ -1,9 +1,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { CORE_SCHEMA, load, loadAll, mergeTag } from 'js-yaml';
 import type { StatefulSetSpec } from 'kubernetes-types/apps/v1';
-import type { Container, EnvVar, ServiceSpec } from 'kubernetes-types/core/v1';
+import type { Container, EnvVar, SecretVolumeSource, ServiceSpec } from 'kubernetes-types/core/v1';
 import { version } from '../../package.json';
 import { readEnvironment, type Settings } from '../../src/server/settings/environment';
 import { TOKEN } from '../support/application';
@@ -38,6 +38,7 @@ const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 const documentsOf = (file: string) => loadAll(read(file)) as Document[];
 const dockerfile = read('Dockerfile');
 const page = read('docs/deploy/README.md');
+const kubernetesPage = read('docs/deploy/kubernetes.md');
 /** The variables of the image. */
 const image = parseEnv((/^ENV (.*)$/m.exec(dockerfile)?.[1] ?? '').replaceAll(' ', '\n'));
 const [user, group] = /^USER (.*)$/m.exec(dockerfile)?.[1]?.split(':').map(Number) ?? [];
@@ -59,7 +60,8 @@ afterAll(() => postgres.remove());
 /** Runs the program in an environment, but for what the tests cannot have: port and path. */
 async function expectToServe(environment: NodeJS.ProcessEnv): Promise<Settings> {
   mkdirSync(join(home.folder, 'data'));
-  const env: NodeJS.ProcessEnv = { ...image, ...environment, HOST: '127.0.0.1', PORT: '0' };
+  const env: NodeJS.ProcessEnv = { ...image, AUTH_TOKENS: '', ...environment };
+  Object.assign(env, { HOST: '127.0.0.1', PORT: '0' });
   env.DATABASE_URL = env.DATABASE_URL?.replace('sqlite:/', `sqlite:${home.folder}/`);
 
   const service = await home.start(env);
@@ -69,7 +71,7 @@ async function expectToServe(environment: NodeJS.ProcessEnv): Promise<Settings> 
   expect(await service.end()).toEqual({ code: 0, signal: null });
   // The token of the tests is short.
   const warnings = service.lines.filter(({ level }) => Number(level) >= 40);
-  expect(warnings).toMatchObject([{ msg: expect.stringMatching(/^AUTH_TOKENS/) as string }]);
+  expect(warnings).toMatchObject([{ msg: expect.stringContaining('can be guessed') as string }]);
   return readEnvironment(env);
 }
 
@@ -104,6 +106,7 @@ describe.each(MANIFESTS)('%s', (file) => {
   const { metadata, spec: pod } = workload.template;
   const [container] = pod.containers as [Whole<Container>];
   const variables: EnvVar[] = container.env;
+  const secretFiles = variables.filter(({ name }) => name.endsWith('_FILE'));
 
   it('names the pods, the port, the probes and the secrets that there are', () => {
     const { labels } = metadata;
@@ -124,8 +127,14 @@ describe.each(MANIFESTS)('%s', (file) => {
       livenessProbe: probe('/health/live'),
       readinessProbe: probe('/health/ready'),
     });
-    for (const { name, key } of variables.flatMap((each) => each.valueFrom?.secretKeyRef ?? [])) {
-      expect(page).toMatch(new RegExp(`create secret generic ${name} .*--from-literal=${key}=`));
+    const { secretName } = pod.volumes[0]?.secret as SecretVolumeSource;
+    const [mount] = container.volumeMounts.filter((each) => each.name === 'secrets');
+    expect(secretFiles).not.toEqual([]);
+    for (const { value } of secretFiles) {
+      expect(dirname(value ?? '')).toBe(mount?.mountPath);
+      expect(kubernetesPage).toMatch(
+        new RegExp(`create secret generic ${secretName} .*--from-file=${basename(value ?? '')}\\b`),
+      );
     }
   });
 
@@ -144,10 +153,15 @@ describe.each(MANIFESTS)('%s', (file) => {
   });
 
   it('starts a program that serves on until it is not ready, and has the time to end', async () => {
-    const secrets: NodeJS.ProcessEnv = { tokens: TOKEN, 'database-url': postgres.url() };
-    const valueOf = ({ value, valueFrom }: EnvVar) =>
-      value ?? secrets[valueFrom?.secretKeyRef?.key ?? ''];
-    const environment = Object.fromEntries(variables.map((each) => [each.name, valueOf(each)]));
+    const environment = Object.fromEntries(variables.map(({ name, value }) => [name, value]));
+    for (const [name, content] of Object.entries({
+      AUTH_TOKENS_FILE: TOKEN,
+      DATABASE_URL_FILE: postgres.url(),
+    })) {
+      if (environment[name] === undefined) continue;
+      environment[name] = join(home.folder, basename(environment[name]));
+      writeFileSync(environment[name], content);
+    }
 
     const { shutdownTimeout, shutdownGrace } = await expectToServe(environment);
 
@@ -160,7 +174,7 @@ describe.each(MANIFESTS)('%s', (file) => {
 it('kubernetes.yaml has a volume where the image has its data, for its group', () => {
   const [{ spec }] = documentsOf('docs/deploy/kubernetes.yaml') as [Document];
 
-  const volumeMounts = [{ name: 'data', mountPath: '/data' }];
+  const volumeMounts = expect.arrayContaining([{ name: 'data', mountPath: '/data' }]) as unknown;
   const pod = { securityContext: { fsGroup: group }, containers: [{ volumeMounts }] };
   const volumeClaimTemplates = [{ metadata: { name: 'data' } }];
   expect(spec).toMatchObject({ template: { spec: pod }, volumeClaimTemplates });
