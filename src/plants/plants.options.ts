@@ -41,7 +41,7 @@ export interface PlantsModuleOptions {
   readonly postgres?: string | PostgresOptions;
   /**
    * Which bearer tokens are accepted.
-   * @default a random token, made at the start and logged once; in production (`NODE_ENV`) the host
+   * @default a random token, created at startup and printed once to standard error; in production (`NODE_ENV`) the host
    * does not start unless `auth` or `guard` says who may create plants
    */
   readonly auth?: AuthOptions;
