@@ -31,6 +31,8 @@ export function skipParsers(application: ExpressLike): ExpressHandler {
 
 /** Removes the marks, so that other code does not take the request for read. */
 export function removeMarks(request: IncomingMessage & Marks): void {
+  // Elsewhere they are absent, and deleting would make each access to the request slower.
+  if (request._body === undefined) return;
   delete request._body;
   delete request.finished;
 }

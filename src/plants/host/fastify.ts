@@ -61,7 +61,7 @@ function discardRest(message: IncomingMessage, replacement: Readable): void {
 }
 
 const showBody: preValidationHookHandler = (request, _reply, done) => {
-  Object.assign(request, { headers: undefined });
+  (request as { headers: unknown }).headers = undefined;
   done();
 };
 

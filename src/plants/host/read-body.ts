@@ -20,7 +20,7 @@ export function assertLength({ headers }: IncomingMessage, limit: number): void 
  * @throws NotJsonError when a hook of the host decodes the body, and cannot
  * @throws UnavailableError when there is no memory for it
  */
-export async function readBody(
+export function readBody(
   message: IncomingMessage,
   response: ServerResponse,
   limit: number,
@@ -50,7 +50,7 @@ export async function readBody(
       reject(new ClientDisconnectedError());
     };
     finished(source, { writable: false }, (error) => {
-      if (!error) resolve(Buffer.concat(chunks.splice(0)));
+      if (!error) resolve(joinChunks(chunks.splice(0)));
       else if (source === message || error === message.errored) rejectAborted();
       else reject(toClientError(error));
     });
@@ -63,6 +63,12 @@ export async function readBody(
     // The host may have paused it.
     source.resume();
   });
+}
+
+/** Most bodies are one chunk, which need not be copied. */
+function joinChunks(chunks: readonly Buffer[]): Buffer {
+  const [first] = chunks;
+  return first && chunks.length === 1 ? first : Buffer.concat(chunks);
 }
 
 /** A chunk of a stream as bytes, if the host has made strings of them. */
