@@ -69,6 +69,7 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   const instance = app.getHttpAdapter().getInstance();
   responses.observe(instance);
   app.get(Metrics).measure(instance);
+  if (settings.tls) app.get(Metrics).watchCertificate(settings.tls.certificate);
   logRejectedCredentials(responses, settings.trustedProxies);
   if (settings.accessLog) logAccess(instance, responses, logger, settings.trustedProxies);
   serveHealth(instance, app.get(Readiness));

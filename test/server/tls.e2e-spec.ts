@@ -113,7 +113,7 @@ describe('HTTPS', () => {
     await once(openPlainly(url).resume(), 'close');
 
     const socket = await open();
-    socket.end(`GET /metrics HTTP/1.0\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`);
+    socket.write(`GET /metrics HTTP/1.0\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`);
     expect(await text(socket)).toContain(
       `plant_store_errors_total{error="${errorNumbers.malformedRequest}"} 0\n`,
     );

@@ -19,6 +19,9 @@ export interface FollowerEvents<T> {
 export class FileFollower<T> {
   /** The value of the last valid contents. */
   current: T;
+  /** Whether the files can be read and are valid. */
+  isValid = true;
+  private isParsedValid = true;
   private readonly hasOnlyRegularFiles: boolean;
   /** Fingerprints of the contents that were parsed last, and of those that were read last. */
   private parsed: string;
@@ -65,11 +68,15 @@ export class FileFollower<T> {
       this.seen = found;
       if (found !== this.parsed && isSettled) {
         this.parsed = found;
+        this.isParsedValid = false;
         this.current = this.parse(...contents);
+        this.isParsedValid = true;
         events.changed(this.current);
       }
+      this.isValid = this.isParsedValid;
       this.fault = '';
     } catch (error) {
+      this.isValid = false;
       const { message } = error as Error;
       if (message !== this.fault) events.failed(message);
       this.fault = message;

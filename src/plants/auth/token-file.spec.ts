@@ -170,10 +170,12 @@ describe('a token file', () => {
       expect(['a', 'b'].map(callerOf)).toEqual(['line 1', 'line 2']);
       const line = new RegExp(`^error .*${fault.source}\\. The last valid tokens stay in use\\.$`);
       expect(otherLines()).toEqual([expect.stringMatching(line)]);
+      expect(verifier?.isValid).toBe(false);
 
       writeFileSync(file, 'b');
       await readings(2);
       expect(['a', 'b'].map(callerOf)).toEqual([undefined, 'line 1']);
+      expect(verifier?.isValid).toBe(true);
     });
   });
 });

@@ -52,6 +52,11 @@ export class TokenFile {
     }
   }
 
+  /** Whether the file, as it is now, can be used. */
+  get isValid(): boolean {
+    return this.file.isValid;
+  }
+
   /** As {@link TokenList.verify}. */
   verify(token: BearerToken): Grant | undefined {
     return this.file.current.verify(token);

@@ -46,6 +46,11 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
     return grant;
   }
 
+  /** Whether the token file, as it is now, can be used; true without one. */
+  isFileValid(): boolean {
+    return this.file?.isValid ?? true;
+  }
+
   async onModuleInit(): Promise<void> {
     this.file?.start();
     await this.jwt?.keys.start();

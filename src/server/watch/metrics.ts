@@ -1,7 +1,10 @@
+import { X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
+import { TokenVerifier } from '../../plants/auth/token-verifier';
 import { type CatalogueEntry, errorCatalogue } from '../../plants/errors/errors';
 import { PlantsRepository } from '../../plants/plants.repository';
 import { Responses } from './responses';
@@ -50,7 +53,7 @@ export class Metrics {
     registers: this.registers,
   });
 
-  constructor(plants: PlantsRepository, responses: Responses) {
+  constructor(plants: PlantsRepository, responses: Responses, tokens: TokenVerifier) {
     collectDefaultMetrics({ register: this.registry });
     // A counter that begins at its first event has no increase from zero.
     for (const { error, outcome } of Object.values<CatalogueEntry>(errorCatalogue)) {
@@ -76,6 +79,11 @@ export class Metrics {
     this.gauge('plant_store_ready', 'Whether plants are committed in time: 1 or 0.', () =>
       Number(plants.isReady()),
     );
+    this.gauge(
+      'plant_store_token_file_valid',
+      'Whether AUTH_TOKENS_FILE can be used: 1 or 0.',
+      () => Number(tokens.isFileValid()),
+    );
     new Gauge({
       name: 'plant_store_build_info',
       help: 'The version of the service, as a label; always 1.',
@@ -95,6 +103,16 @@ export class Metrics {
     });
     instance.server.on('drop', () => {
       dropped.inc();
+    });
+  }
+
+  /** Tells when the certificate expires that a file begins with. */
+  watchCertificate(file: string): void {
+    const help = 'When the certificate in TLS_CERT expires, in seconds since 1970.';
+    this.gauge('plant_store_certificate_not_after_seconds', help, async () => {
+      // NaN while the file is invalid; the last valid certificate is in use then.
+      const expiry = readFile(file).then((pem) => new X509Certificate(pem).validToDate.getTime());
+      return (await expiry.catch(() => NaN)) / 1000;
     });
   }
 
