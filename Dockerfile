@@ -11,6 +11,11 @@ RUN npm run build \
   && chmod +x dist/cli/plant-store.js
 
 FROM node:26.10.0-trixie-slim
+LABEL org.opencontainers.image.title="Plant Store" \
+  org.opencontainers.image.description="Stores plant records over HTTP: exactly, durably, and fast." \
+  org.opencontainers.image.version="1.0.0" \
+  org.opencontainers.image.licenses="MIT" \
+  org.opencontainers.image.base.name="docker.io/library/node:26.10.0-trixie-slim"
 RUN groupadd --gid 10001 plants \
   && useradd --uid 10001 --gid plants --no-create-home --home-dir /data --shell /usr/sbin/nologin plants \
   && install --directory --owner=plants --group=plants --mode=700 /data \

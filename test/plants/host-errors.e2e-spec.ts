@@ -170,7 +170,8 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', 
       'www-authenticate': 'Key',
       'cache-control': 'private',
       'x-content-type-options': 'nosniff',
-      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'content-security-policy':
+        "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     });
   });
 

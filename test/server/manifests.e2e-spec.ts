@@ -97,6 +97,7 @@ it('name the version of the program, as the page does', () => {
   const texts = [...MANIFESTS, ...COMPOSE_FILES].map(read).concat(page);
 
   for (const text of texts) expect(text).toContain(`plant-store:${version}\n`);
+  expect(dockerfile).toContain(`org.opencontainers.image.version="${version}"`);
   expect(new Set(texts.join().match(/plant-store:\d\S*/g)).size).toBe(1);
 });
 

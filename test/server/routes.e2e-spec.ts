@@ -5,7 +5,8 @@ import { exchange } from '../support/wire';
 const HEADERS = {
   'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
-  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'content-security-policy':
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 };
 
 const application = TestApplication.use();

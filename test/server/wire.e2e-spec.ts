@@ -87,7 +87,8 @@ describe('HTTP on the wire', () => {
       date: expect.stringMatching(/ GMT$/) as string,
       'x-content-type-options': 'nosniff',
       'cache-control': 'no-store',
-      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'content-security-policy':
+        "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     });
   });
 

@@ -28,7 +28,8 @@ import { type HostRequest, nodeRequest } from './request';
 export const securityHeaders = {
   'X-Content-Type-Options': 'nosniff',
   'Cache-Control': 'no-store',
-  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+  'Content-Security-Policy':
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 } as const;
 
 /**
