@@ -17,7 +17,12 @@ import { NewPlantDto, newPlantExamples, PlantDto, plantExamples } from './dto/pl
 import { ReadsBody } from './host/own-body';
 import { ErrorFilter } from './http/error.filter';
 import { HttpContext, type HostRequest } from './http/request';
-import { IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IdempotencyKey, KEY_FIELD } from './idempotency-key';
+import {
+  IDEMPOTENCY_KEY,
+  IDEMPOTENT_REPLAYED,
+  IdempotencyKey,
+  KEY_PATTERN,
+} from './idempotency-key';
 import { NewPlantPipe } from './new-plant.pipe';
 import { contentOf, type Plant } from './plant';
 import { PlantsService } from './plants.service';
@@ -32,10 +37,10 @@ import {
   schemaOf,
 } from './swagger-decorators';
 
-/** The injection token of the guard that the options name: bearer tokens, one of the host, or none. */
+/** The injection token of the route's guard: bearer tokens, the host's guard, or none. */
 export const ROUTE_GUARD = Symbol('PlantsModule.guard');
 
-/** Applies that guard. Nest needs a class for the guard of a controller. */
+/** Delegates to {@link ROUTE_GUARD}. `@UseGuards` needs a class. */
 @Injectable()
 class PlantsGuard implements CanActivate {
   constructor(@Inject(ROUTE_GUARD) private readonly guard: CanActivate) {}
@@ -45,12 +50,12 @@ class PlantsGuard implements CanActivate {
   }
 }
 
-/** What both Express and Fastify have. */
+/** The response method that Express and Fastify share. */
 interface HostResponse {
   header(name: string, value: string): unknown;
 }
 
-/** The path of the route, without the prefix that an application may set. */
+/** The path of the route, without the global prefix of an application. */
 export const PLANTS_PATH = 'plants';
 
 /** `POST /plants`: specification, "Create plant". */
@@ -69,7 +74,7 @@ export class PlantsController {
   @ApiOperation({
     summary: 'Creates a new plant in the store',
     description:
-      'Answers once the plant is durable. An id that exists is refused, and the first plant stays as it was.',
+      'Responds once the plant is durably stored. If a plant with this id already exists, the request is rejected and the stored plant is not changed.',
   })
   @ApiExtraModels(NewPlantDto)
   @ApiBody({ schema: schemaOf(NewPlantDto), examples: newPlantExamples })
@@ -77,16 +82,16 @@ export class PlantsController {
     name: IDEMPOTENCY_KEY,
     required: false,
     description:
-      'Makes the creation safe to repeat: a repetition by the same caller, with the same key and the same plant, is answered like the first. Choose a new key for each plant, of 1 to 255 visible ASCII characters, as they are or as a quoted string of RFC 9651.',
-    // Without an example, which Swagger UI would send with every request.
-    schema: { type: 'string', minLength: 1, maxLength: 512, pattern: KEY_FIELD.source },
+      'Makes the request safe to retry: a retry by the same caller, with the same key and the same plant, gets the same response. Use a new key for each plant: 1 to 255 visible ASCII characters, bare or as an RFC 9651 quoted string.',
+    // No example, because Swagger UI would send it with every request.
+    schema: { type: 'string', minLength: 1, maxLength: 512, pattern: KEY_PATTERN.source },
   })
   @ApiOkResponse({
     description: 'Plant response',
     headers: {
       [IDEMPOTENT_REPLAYED]: {
         description:
-          'Only in the answer to a repetition: an earlier request with this Idempotency-Key has stored the plant',
+          'Present only if an earlier request with this Idempotency-Key already stored the plant',
         required: false,
         schema: { type: 'string', enum: ['true'] },
       },

@@ -24,12 +24,12 @@ const texts = {
   nameNotExact: '40002 Not a NewPlant: name must not contain U+0000 or an unpaired surrogate.',
   tagNotString: '40002 Not a NewPlant: tag must be a string.',
   tagNotExact: '40002 Not a NewPlant: tag must not contain U+0000 or an unpaired surrogate.',
-  idTaken: '40003 A plant with this id exists already.',
+  idTaken: '40003 A plant with this id already exists.',
   mediaType: '40004 The Content-Type must be application/json, in UTF-8.',
   contentEncoding: '40004 The body must not have a Content-Encoding.',
   tooLarge: '40005 The body is larger than the limit of 1048576 bytes.',
   keyMalformed:
-    '40006 The Idempotency-Key must be 1 to 255 visible ASCII characters, as they are or as a quoted string.',
+    '40006 The Idempotency-Key must be 1 to 255 visible ASCII characters, bare or as a quoted string.',
   keyTwice: '40006 The request must not have more than one Idempotency-Key header.',
   keyReused:
     '40007 A plant with this id was created with the same Idempotency-Key but different content.',
@@ -52,13 +52,13 @@ const texts = {
   expectationFailed: '41700 The Expect header must be 100-continue.',
   tooManyRequests: '42900 Too many requests; the Retry-After header says how long to wait.',
   headersTooLarge: '43100 The request line and headers are too large.',
-  internal: "50000 Unexpected error; the server's log has the cause.",
+  internal: '50000 Unexpected error. The server log shows the cause.',
   unknownMethod: '50100 The server does not support this method or transfer coding.',
   unknownCoding: '50100 The only transfer coding supported is chunked.',
   unavailable:
-    "50300 This request stored nothing: the service is overloaded or shutting down, or the store or the issuer's keys are unavailable. Send it again after Retry-After.",
+    "50300 Nothing was stored: the service is overloaded or shutting down, or the store or the issuer's keys are unavailable. Retry after the delay in Retry-After.",
   outcomeUnknown:
-    '50400 The database did not confirm the commit: the plant may or may not be stored. Send the request again with the same Idempotency-Key.',
+    '50400 The database did not confirm the commit: the plant may or may not be stored. Retry with the same Idempotency-Key.',
 };
 
 /** The Error bodies that tests expect, whole. */

@@ -10,7 +10,7 @@ import {
   SCHEMA_PREFIX,
 } from '../swagger-decorators';
 
-/** The body of every answer that is not a success: specification, "Error". */
+/** The body of every error response: specification, "Error". */
 @ApiSchema({ name: `${SCHEMA_PREFIX}Error` })
 export class ErrorDto {
   @ApiProperty({
@@ -25,13 +25,13 @@ export class ErrorDto {
   readonly message!: string;
 }
 
-/** The statuses that have a response of their own in the document; the others share `default`. */
+/** Statuses that are documented separately. All others share the `default` response. */
 const SEPARATE_STATUSES = [400, 401, 403, 429, 503, 504];
 
 const catalogue = Object.entries(errorCatalogue) as [ErrorKind, CatalogueEntry][];
 
-/** The errors of the operation in any host: what a creation can come to, and what guards refuse. */
-const isOwn = ({ outcome, status }: CatalogueEntry): boolean =>
+/** Whether the operation can return an error in any host: outcomes of create requests, 401 and 403. */
+const isErrorOfModule = ({ outcome, status }: CatalogueEntry): boolean =>
   outcome !== undefined || [401, 403].includes(status);
 
 const challenge = {
@@ -41,7 +41,7 @@ const challenge = {
   example: 'Bearer realm="plants"',
 } as const;
 const delay = {
-  description: 'After how many seconds to try again, RFC 9110 section 10.2.3',
+  description: 'The number of seconds to wait before a retry, RFC 9110 section 10.2.3',
   required: true,
   schema: { type: 'integer' },
   example: 1,
@@ -51,25 +51,25 @@ const headersOfStatus: Partial<Record<number | 'default', object>> = {
   ...{ 429: { 'Retry-After': delay }, 503: { 'Retry-After': delay } },
 };
 
-/** In the place of the statuses' own names. The specification names 400 "Error". */
+/** Descriptions that differ from the standard reason phrases. The specification calls 400 "Error". */
 const descriptions: Partial<Record<string, string>> = {
   400: 'Error',
   default: 'Any other failure',
 };
 
-/** Example messages of the errors whose message says more than the catalogue. */
+/** Example messages of the errors whose messages are more specific than the catalogue. */
 const messageOfKind: Partial<Record<ErrorKind, string>> = {
   notJson: 'The body is empty.',
   invalidPlant: 'Not a NewPlant: name is required.',
   unsupportedMediaType: 'The Content-Type must be application/json, in UTF-8.',
   bodyTooLarge: 'The body is larger than the limit of 1048576 bytes.',
   invalidIdempotencyKey:
-    'The Idempotency-Key must be 1 to 255 visible ASCII characters, as they are or as a quoted string.',
+    'The Idempotency-Key must be 1 to 255 visible ASCII characters, bare or as a quoted string.',
 };
 
 /**
- * Describes errors of the catalogue as the responses of an operation, by status: one for each separate
- * status and one for the rest, with an example and the meaning of each number.
+ * Creates the responses of an operation from the error catalogue: one for each separate status and one
+ * for all others, with an example and the meaning of each error.
  */
 export function errorResponses(
   isIncluded: (entry: CatalogueEntry) => boolean,
@@ -91,9 +91,9 @@ export function errorResponses(
   return Object.fromEntries(responses);
 }
 
-/** Declares the errors of the module's own operation, as {@link errorResponses} describes them. */
+/** Declares the error responses of the module's operation. */
 export function ApiErrorResponses(): ClassDecorator {
-  const responses = Object.entries(errorResponses(isOwn));
+  const responses = Object.entries(errorResponses(isErrorOfModule));
   return applyDecorators(
     ApiExtraModels(ErrorDto),
     ...responses.map(([status, response]) =>

@@ -21,7 +21,7 @@ export class PlantDto {
 
 /**
  * The body of a create request: specification, "NewPlant". Its decorators are the rules. Every instance
- * is valid and cannot change, because {@link NewPlantDto.from} alone makes one.
+ * is valid and immutable, because only {@link NewPlantDto.from} creates instances.
  */
 @ApiSchema({ name: `${SCHEMA_PREFIX}NewPlant` })
 export class NewPlantDto extends PlantDto implements Plant {
@@ -33,10 +33,11 @@ export class NewPlantDto extends PlantDto implements Plant {
   }
 
   /**
-   * Copies the properties of a candidate that the contract names, and ignores all others.
+   * Copies the properties that the contract names from a candidate, and validates them. Other properties
+   * are ignored.
    *
-   * @param candidate any value, for example what {@link parseJson} returns
-   * @throws InvalidPlantError naming each invalid property and why
+   * @param candidate any value, for example the result of {@link parseJson}
+   * @throws InvalidPlantError naming each invalid property and the reason
    */
   static from(candidate: unknown): NewPlantDto {
     if (candidate instanceof NewPlantDto) return candidate;
@@ -64,7 +65,7 @@ export const plantExamples = {
   untagged: { summary: 'A plant without a tag', value: { name: 'Moss' } },
 };
 
-/** Example requests. Their ids are small, because documents and pages hold numbers as doubles. */
+/** Example requests. Their ids are small, because Swagger UI and JSON parsers read numbers as doubles. */
 export const newPlantExamples = {
   tagged: { summary: 'A plant with a tag', value: { id: 1, name: 'Fern', tag: 'shade' } },
   untagged: { summary: 'A plant without a tag', value: { id: 2, name: 'Moss' } },

@@ -3,7 +3,7 @@ import { ValidateBy } from 'class-validator';
 import { INT64_MAX, INT64_MIN, isInt64 } from '../int64';
 import { ApiProperty } from '../swagger-decorators';
 
-/** How the OpenAPI document presents a property. */
+/** The description of a property in the OpenAPI document. */
 interface PropertyOptions {
   readonly description: string;
   readonly example: unknown;
@@ -16,19 +16,19 @@ interface TextOptions extends PropertyOptions {
    */
   readonly isOptional?: boolean;
   /**
-   * The largest number of characters (Unicode code points), as JSON Schema counts them.
+   * The maximum number of characters (Unicode code points, as in JSON Schema).
    * @default none
    */
   readonly maxLength?: number;
 }
 
-/** No U+0000, in a form that all dialects of regular expressions read alike. */
+/** Rejects U+0000, in syntax that all dialects of regular expressions share. */
 const TEXT_PATTERN = '^[^\\x00]*$';
 
 /**
- * Declares a property as a string that every store keeps exactly: the rule and the OpenAPI schema.
- * U+0000 is invalid (PostgreSQL cannot store it in a text), and so is an unpaired surrogate (UTF-8
- * cannot encode it).
+ * Declares a property as a string that every store can keep exactly: the rule and the OpenAPI schema.
+ * U+0000 is invalid, because PostgreSQL cannot store it in a `text`. An unpaired surrogate is invalid,
+ * because UTF-8 cannot encode it.
  */
 export function Text({
   isOptional = false,
@@ -57,15 +57,15 @@ export function Int64(options: PropertyOptions): PropertyDecorator {
     const kind = isNumber ? 'an integer' : 'a JSON number, an integer';
     return `must be ${kind} from ${INT64_MIN} to ${INT64_MAX}`;
   };
-  // Without bounds, which documents and pages would round.
+  // No bounds, because Swagger UI and JSON parsers would round them.
   const schema = { type: 'integer', format: 'int64' } as const;
   return applyDecorators(ApiProperty({ ...schema, ...options }), Rule('int64', findError));
 }
 
 /**
- * A rule of class-validator with one message for each kind of invalid value.
+ * Creates a rule of class-validator with one message for each kind of invalid value.
  *
- * @param findError what is wrong with a value, after the name of the property; undefined if nothing is
+ * @param findError returns the message without the name of the property; undefined if the value is valid
  */
 function Rule(name: string, findError: (value: unknown) => string | undefined): PropertyDecorator {
   return ValidateBy({

@@ -49,10 +49,10 @@ export const errorCatalogue = {
   notJson: entry(40001, 'The body is not JSON: invalid syntax, not UTF-8, or empty.', 'invalid'),
   invalidPlant: entry(
     40002,
-    'The body is JSON but not a NewPlant; the message says what is wrong with each field.',
+    'The body is JSON but not a NewPlant; the message says what is wrong with each property.',
     'invalid',
   ),
-  idTaken: entry(40003, 'A plant with this id exists already.', 'conflict'),
+  idTaken: entry(40003, 'A plant with this id already exists.', 'conflict'),
   unsupportedMediaType: entry(
     40004,
     'The Content-Type is not application/json in UTF-8, or there is a Content-Encoding other than identity.',
@@ -95,17 +95,17 @@ export const errorCatalogue = {
   expectationFailed: entry(41700, 'The Expect header must be 100-continue.'),
   tooManyRequests: entry(42900, 'Too many requests; the Retry-After header says how long to wait.'),
   headersTooLarge: entry(43100, 'The request line and headers are too large.'),
-  internal: entry(50000, "Unexpected error; the server's log has the cause.", 'unknown'),
+  internal: entry(50000, 'Unexpected error. The server log shows the cause.', 'unknown'),
   notImplemented: entry(50100, 'The server does not support this method or transfer coding.'),
   unavailable: entry(
     50300,
-    "This request stored nothing: the service is overloaded or shutting down, or the store or the issuer's keys are unavailable. Send it again after Retry-After.",
+    "Nothing was stored: the service is overloaded or shutting down, or the store or the issuer's keys are unavailable. Retry after the delay in Retry-After.",
     'unavailable',
     { 'Retry-After': '1' },
   ),
   outcomeUnknown: entry(
     50400,
-    'The database did not confirm the commit: the plant may or may not be stored. Send the request again with the same Idempotency-Key.',
+    'The database did not confirm the commit: the plant may or may not be stored. Retry with the same Idempotency-Key.',
     'unknown',
   ),
 } as const;

@@ -8,8 +8,8 @@ import { PLANTS_PATH } from '../../plants/plants.controller';
 import { createDocument } from './document';
 
 /**
- * Of the page: it loads only files of this server. Styles may be inline, because the page of
- * `@nestjs/swagger` has some; its style sheet has icons in `data:` URLs.
+ * Headers of the Swagger UI page: it may load only files from this server. Inline styles are allowed,
+ * because the page of `@nestjs/swagger` has some. Its style sheet contains icons as `data:` URLs.
  */
 const PAGE_HEADERS = {
   'Content-Security-Policy':
@@ -18,13 +18,13 @@ const PAGE_HEADERS = {
   'Referrer-Policy': 'no-referrer',
 };
 
-/** Where the document is, in JSON and in YAML. The page has one of its own. */
-const DOCUMENTS = ['openapi.json', 'openapi.yaml'];
+/** Paths of the OpenAPI document in JSON and YAML. The page embeds its own copy. */
+const DOCUMENT_PATHS = ['openapi.json', 'openapi.yaml'];
 
-/** Where the page is too. Only from `/docs` do the relative URLs of the document lead to the service. */
+/** Paths redirected to `/docs`, because the relative URLs of the document work only from there. */
 const ALIASES = ['/docs/', '/docs/index.html'];
 
-/** All that the page loads. Swagger UI's folder has more: source maps, another page, a manifest. */
+/** The files that the page loads. Others in Swagger UI's folder (source maps, a manifest) get 404. */
 const FILES = [
   '/docs/swagger-ui.css',
   '/docs/swagger-ui-bundle.js',
@@ -36,26 +36,27 @@ const FILES = [
 ];
 
 /**
- * On a narrow screen the headings of a table of header fields would run together, and the column of
- * links, of which there are none, would not fit.
+ * On narrow screens, the column headings of the headers table would overlap, and the column of links,
+ * which is always empty, would not fit.
  */
 const CSS =
   '.swagger-ui .headers :is(th, td) { padding-right: 1em } .swagger-ui .response-col_links { display: none }';
 
-/** The page of `@nestjs/swagger` has no viewport, so that a phone would lay it out as for a desk. */
+/** Sets the viewport. Without it, phones would render the page of `@nestjs/swagger` at desktop width. */
 const VIEWPORT =
   "document.head.append(Object.assign(document.createElement('meta'), { name: 'viewport', content: 'width=device-width' }));";
 
 /**
- * Serves the document at `/openapi.json` and `/openapi.yaml`, and Swagger UI at `/docs`, where `/`
- * leads a browser. All are public: guards of Nest do not apply to these routes.
+ * Serves the document at `/openapi.json` and `/openapi.yaml`, and Swagger UI at `/docs`. Redirects browsers
+ * from `/` to `/docs`. All of them are public, because Nest's guards do not apply to these routes.
  *
- * @param host where the service listens. On this machine alone the page remembers the token
+ * @param host the address on which the service listens. If it is a loopback address, the page remembers
+ *   the token
  */
 export function serveDocument(app: NestFastifyApplication, host: string): void {
   const instance: FastifyInstance = app.getHttpAdapter().getInstance();
   instance.addHook('onRoute', (route) => {
-    if (route.url === '/docs' || route.url.startsWith('/docs/')) route.onRequest = checkPath;
+    if (route.url === '/docs' || route.url.startsWith('/docs/')) route.onRequest = allowPagePaths;
   });
   instance.get('/', ({ headers }, reply) => {
     if (!/\btext\/html\b/i.test(headers.accept ?? '')) throw new NotFoundError();
@@ -65,31 +66,31 @@ export function serveDocument(app: NestFastifyApplication, host: string): void {
   instance.get('/docs/viewport.js', (_request, reply) =>
     reply.type('text/javascript').send(VIEWPORT),
   );
-  // The document is made at the first request.
+  // The document is created at the first request.
   SwaggerModule.setup('docs', app, () => createDocument(app), {
-    jsonDocumentUrl: DOCUMENTS[0],
-    yamlDocumentUrl: DOCUMENTS[1],
+    jsonDocumentUrl: DOCUMENT_PATHS[0],
+    yamlDocumentUrl: DOCUMENT_PATHS[1],
     customSiteTitle: 'Plant Store',
     customCss: CSS,
     customJs: './docs/viewport.js',
     patchDocumentOnRequest: (request, _response, document) =>
-      DOCUMENTS.includes(pathOf((request as FastifyRequest).url).slice(1))
+      DOCUMENT_PATHS.includes(pathOf((request as FastifyRequest).url).slice(1))
         ? document
         : withFreshIds(document),
     swaggerOptions: {
       docExpansion: 'full',
       tryItOutEnabled: true,
       persistAuthorization: isLoopback(host),
-      // The schemas are shown with the body and the answers.
+      // The schemas are shown next to the request body and the responses.
       defaultModelsExpandDepth: -1,
-      // The badge of the validator would come from another origin.
+      // The validator badge would be loaded from another origin.
       validatorUrl: null,
     },
   });
 }
 
-/** Answers only the paths of the page. The file server would answer others with 403. */
-const checkPath: onRequestHookHandler = (request, reply, done) => {
+/** Allows only the paths of the page. The file server would return 403 for others. */
+const allowPagePaths: onRequestHookHandler = (request, reply, done) => {
   const path = pathOf(request.url);
   if (ALIASES.includes(path)) {
     void reply.redirect('../docs', 308);
@@ -100,7 +101,7 @@ const checkPath: onRequestHookHandler = (request, reply, done) => {
   done();
 };
 
-/** The document with example ids from the clock: the page sends them, and an id can be used once. */
+/** Copies the document with example ids from the clock. The page sends them, and an id can be used only once. */
 function withFreshIds(document: OpenAPIObject): OpenAPIObject {
   const fresh = structuredClone(document);
   const body = fresh.paths[`/${PLANTS_PATH}`]?.post?.requestBody;

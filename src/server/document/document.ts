@@ -11,10 +11,10 @@ export function createDocument(app: INestApplication): OpenAPIObject {
   const config = new DocumentBuilder()
     .setOpenAPIVersion('3.1.0')
     .setTitle('Plant Store')
-    .setDescription(description())
+    .setDescription(describeApi())
     .setVersion('1.0.0')
     .setLicense('MIT', 'https://opensource.org/license/mit')
-    .addServer('.', 'This service')
+    .addServer('.', 'This server')
     .addTag('Plants', 'Creating plants')
     .addSecurity('bearerAuth', { type: 'http', scheme: 'bearer', description: TOKEN })
     .addSecurityRequirements('bearerAuth')
@@ -23,8 +23,8 @@ export function createDocument(app: INestApplication): OpenAPIObject {
     include: [PlantsModule],
     operationIdFactory: (_controller, method) => `${method}Plant`,
   });
-  // The server itself refuses requests too, with more errors than the route: all but the answers to
-  // unknown paths and methods.
+  // The server rejects requests with more errors than the route declares: all except 404 and 405, which
+  // belong to unknown paths and methods.
   const operation = document.paths[`/${PLANTS_PATH}`]?.post;
   if (!operation) throw new Error('The document has no operation to create a plant.');
   Object.assign(
@@ -34,29 +34,29 @@ export function createDocument(app: INestApplication): OpenAPIObject {
   // DocumentBuilder adds an empty contact.
   delete document.info.contact;
   declareInheritance(document.components?.schemas ?? {});
-  return withoutPrefix(document) as OpenAPIObject;
+  return removePrefix(document) as OpenAPIObject;
 }
 
 const TOKEN =
-  'An access token that the operator of this service or its identity provider has issued. A service that is started without tokens makes one, and prints it in a `curl` command.';
+  'An access token, issued by the operator of this service or by its identity provider. If the service is started without tokens, it generates one and prints it in a `curl` command.';
 
-function description(): string {
+function describeApi(): string {
   const rows = Object.values<CatalogueEntry>(errorCatalogue).map(
     ({ error, status, meaning }) => `| ${error} | ${status} | ${meaning} |`,
   );
-  return `Stores plants exactly and durably: the answer 200 means that the plant is stored, to the last digit of its id.
+  return `Stores plants exactly and durably. A 200 response means that the plant is stored, including every digit of its id.
 
 **The token.** ${TOKEN}
 
-**Large ids.** An id is a 64-bit integer. JavaScript and some other languages round numbers beyond 2^53 before they send them, unless you use a type such as \`BigInt\`.
+**Large ids.** An id is a 64-bit integer. JavaScript and some other languages round numbers above 2^53 before they send them, unless you use a type such as \`BigInt\`.
 
-**Sending again.** With an \`Idempotency-Key\` you can repeat a request until it is answered, and the plant is stored once.
+**Retries.** With an \`Idempotency-Key\`, you can retry a request until it succeeds. The plant is stored only once.
 
-**Errors.** Each failure is answered with an \`Error\`. The meaning of its number never changes, and the first three digits are the HTTP status.
+**Errors.** Every failure returns an \`Error\`. The meaning of its number never changes, and the first three digits are the HTTP status.
 
 <details><summary>What the error numbers mean</summary>
 
-| error | status | when |
+| error | status | meaning |
 | --- | --- | --- |
 ${rows.join('\n')}
 
@@ -66,8 +66,8 @@ ${rows.join('\n')}
 type Schemas = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>;
 
 /**
- * Declares NewPlant as the contract does: a Plant with an id. `@nestjs/swagger` copies the members of
- * the base class into the derived schema instead.
+ * Declares NewPlant as the contract does: a Plant with an id. Without this, `@nestjs/swagger` copies the
+ * properties of the base class into the derived schema.
  */
 function declareInheritance(schemas: Schemas): void {
   const name = `${SCHEMA_PREFIX}NewPlant`;
@@ -78,14 +78,14 @@ function declareInheritance(schemas: Schemas): void {
   schemas[name] = { allOf: [{ $ref: '#/components/schemas/Plant' }, own] };
 }
 
-/** A part of the document without the prefix of schema names, which only a host's document needs. */
-function withoutPrefix(part: unknown): unknown {
-  if (Array.isArray(part)) return part.map(withoutPrefix);
+/** Removes the prefix of schema names from a part of the document. Only a host's document needs it. */
+function removePrefix(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(removePrefix);
   if (typeof part === 'string' && part.startsWith('#')) return part.replace(SCHEMA_PREFIX, '');
   if (typeof part !== 'object' || part === null) return part;
-  const members = Object.entries(part).map(([name, value]): [string, unknown] => [
+  const properties = Object.entries(part).map(([name, value]): [string, unknown] => [
     name.replace(SCHEMA_PREFIX, ''),
-    withoutPrefix(value),
+    removePrefix(value),
   ]);
-  return Object.fromEntries(members);
+  return Object.fromEntries(properties);
 }
