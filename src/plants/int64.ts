@@ -26,14 +26,14 @@ export function parseInt64(literal: string): bigint | undefined {
   if (digits.text === '') return integer === '' ? undefined : 0n;
   // Without an exponent, this adds Number(''), which is 0.
   const scale = Number(exponent) - fraction.length + digits.zerosAfter;
-  // An int64 has at most 19 digits. So no client can make us write out 10^400.
+  // An int64 has at most 19 digits. This check keeps a client from making us write out 10^400.
   if (scale < 0 || digits.text.length + scale > 19) return undefined;
   const magnitude = BigInt(digits.text + '0'.repeat(scale));
   const value = literal.startsWith('-') ? -magnitude : magnitude;
   return isInt64(value) ? value : undefined;
 }
 
-/** A loop, because a regular expression for trailing zeros takes quadratic time. */
+/** Uses loops, because a regular expression for trailing zeros takes quadratic time. */
 function withoutOuterZeros(digits: string): { text: string; zerosAfter: number } {
   let start = 0;
   let end = digits.length;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { parseInt64 } from './int64';
-import { parseJson, sourceOfMember } from './json';
+import { parseJson, findPropertySource } from './json';
 
 const name = fc.constantFrom('id', '\\u0069d', 'i', '', '\\\\', 'id\\"', '{', ':', ',');
 const key = fc.oneof(
@@ -21,14 +21,14 @@ const members = fc.array(
   { maxLength: 8 },
 );
 
-describe('sourceOfMember', () => {
+describe('findPropertySource', () => {
   it('finds the member that JSON.parse finds', () => {
     fc.assert(
       fc.property(members, (texts) => {
         const json = `{${texts.join(',')}}`;
         const { id } = JSON.parse(json) as { id?: unknown };
 
-        const source = sourceOfMember(json, 'id');
+        const source = findPropertySource(json, 'id');
 
         expect(source === undefined ? undefined : JSON.parse(source)).toEqual(id);
       }),
@@ -41,7 +41,7 @@ describe('sourceOfMember', () => {
       fc.property(members, number, space, (texts, literal, white) => {
         const last = `"\\u0069d"${white}:${white}${literal}${white}`;
 
-        expect(sourceOfMember(`{${[...texts, last].join(',')}}`, 'id')).toBe(literal);
+        expect(findPropertySource(`{${[...texts, last].join(',')}}`, 'id')).toBe(literal);
       }),
       { numRuns: 2_000, verbose: true },
     );

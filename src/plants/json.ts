@@ -2,8 +2,8 @@ import { NotJsonError } from './errors/errors';
 import { parseInt64 } from './int64';
 
 /**
- * Parses a JSON text. The `id` of an object becomes a bigint, by its exact value, if it is written as an
- * int64; `JSON.parse` rounds numbers to doubles. If a property occurs twice, the last one is used.
+ * Parses JSON. If the `id` of an object is a number whose exact value is an int64, it becomes a bigint,
+ * because `JSON.parse` rounds numbers to doubles. If a property occurs twice, the last one is used.
  *
  * @throws NotJsonError when the text is not JSON
  */
@@ -11,7 +11,7 @@ export function parseJson(text: string): unknown {
   const value = parse(text);
   if (typeof value !== 'object' || value === null || !('id' in value)) return value;
   if (typeof value.id !== 'number') return value;
-  const id = parseInt64(sourceOfMember(text, 'id') ?? '');
+  const id = parseInt64(findPropertySource(text, 'id') ?? '');
   return id === undefined ? value : Object.assign(value, { id });
 }
 
@@ -21,20 +21,20 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    // It may quote some characters of the text.
+    // The message may quote characters of the body.
     const reason = (error as Error).message.replaceAll(/[^ -~]/g, '?');
     throw new NotJsonError(`Not JSON: ${reason}`);
   }
 }
 
 /**
- * How the value of a member is written. Without recursion, so that depth costs nothing.
+ * Returns the source text of the value of a top-level property. Not recursive, so that deep nesting is safe.
  *
  * @param json a JSON object that `JSON.parse` has accepted
- * @param name the member's name, after unescaping
- * @returns of several members the last, as `JSON.parse` does; undefined when there is none
+ * @param name the name of the property, unescaped
+ * @returns the last value if the property occurs several times, like `JSON.parse`; undefined if it is missing
  */
-export function sourceOfMember(json: string, name: string): string | undefined {
+export function findPropertySource(json: string, name: string): string | undefined {
   let source: string | undefined;
   let depth = 0;
   let key: string | undefined;
@@ -59,7 +59,7 @@ export function sourceOfMember(json: string, name: string): string | undefined {
       case '}':
       case ']':
         if (depth === 1) {
-          if (key && unquoted(key) === name) source = json.slice(valueStart, at).trim();
+          if (key && unquote(key) === name) source = json.slice(valueStart, at).trim();
           key = undefined;
           valueStart = -1;
         }
@@ -70,7 +70,7 @@ export function sourceOfMember(json: string, name: string): string | undefined {
   return source;
 }
 
-/** The index of the quotation mark that ends the string which begins at `start`. */
+/** Returns the index of the closing quotation mark of the string that begins at `start`. */
 function endOfString(json: string, start: number): number {
   let end = start;
   do {
@@ -79,13 +79,13 @@ function endOfString(json: string, start: number): number {
   return end;
 }
 
-/** Whether an odd number of backslashes stands before the character at `at`. */
+/** Whether an odd number of backslashes precedes the character at `at`. */
 function isEscaped(json: string, at: number): boolean {
   let backslash = at;
   while (json[backslash - 1] === '\\') backslash--;
   return (at - backslash) % 2 === 1;
 }
 
-function unquoted(string: string): unknown {
+function unquote(string: string): unknown {
   return string.includes('\\') ? JSON.parse(string) : string.slice(1, -1);
 }

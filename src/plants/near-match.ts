@@ -1,6 +1,6 @@
 /**
- * Finds the name that an unknown name was probably meant to be: one that differs by case and at most
- * one edit. An edit inserts, removes or replaces a character, or swaps two neighbours.
+ * Finds the known name that an unknown name probably misspells. They may differ in case and by one edit:
+ * a character inserted, removed or replaced, or two neighbours swapped.
  */
 export function findNearMatch(name: string, known: Iterable<string>): string | undefined {
   const upper = name.toUpperCase();

@@ -1,21 +1,21 @@
-/** All of a plant but its id. */
+/** A plant without its id. */
 export interface PlantContent {
-  /** The name, stored to the character; it may be empty. */
+  /** The name, stored exactly as given. It may be empty. */
   readonly name: string;
-  /** The type of the plant, stored to the character; absent when the plant has none. */
+  /** The type of the plant, stored exactly as given. Absent if the plant has none. */
   readonly tag?: string | undefined;
 }
 
 /**
- * The properties of a plant besides its id, in the order of their columns. Statements, comparisons,
- * export, import and the readers of the tests come from this list.
+ * The properties of a plant except its id, in the order of their columns. SQL statements, comparisons,
+ * export, import and the readers of the tests are built from this list.
  */
 export const CONTENT_PROPERTIES = Object.keys({
   name: true,
   tag: true,
 } satisfies Record<keyof PlantContent, true>) as (keyof PlantContent)[];
 
-/** The columns of a plant, which are named like its properties. */
+/** The columns of the table `plants`. They have the names of the properties. */
 export const PLANT_COLUMNS = ['id', ...CONTENT_PROPERTIES] as const;
 
 /** A plant as it is stored. */
@@ -24,18 +24,18 @@ export interface Plant extends PlantContent {
   readonly id: bigint;
 }
 
-/** A plant in JSON, outside the contract's own operation. */
+/** The JSON form of a plant for your own routes. `POST /plants` does not use it. */
 export interface PlantJson extends PlantContent {
-  /** The id in decimal digits; `BigInt(id)` reads it. */
+  /** The id in decimal digits; `BigInt(id)` parses it. */
   readonly id: string;
 }
 
-/** A row of a database with the columns of a plant. */
+/** A row of the table `plants`, as a database driver returns it. */
 export type PlantRow = { readonly id: bigint | string } & {
   readonly [Property in keyof PlantContent]-?: string | null;
 };
 
-/** A plant as the service returns it, which a controller or an RPC handler may return in its turn. */
+/** A plant as {@link PlantsService} returns it. A controller or an RPC handler can return it as it is. */
 export class StoredPlant implements Plant {
   readonly id: bigint;
   declare readonly name: string;
@@ -46,15 +46,15 @@ export class StoredPlant implements Plant {
     Object.assign(this, contentOf(plant));
   }
 
-  /** What `JSON.stringify` uses. Most readers would round a number, so the id is a string. */
+  /** Called by `JSON.stringify`. The id is a string, because most JSON parsers would round a number. */
   toJSON(): PlantJson {
     return { id: String(this.id), ...contentOf(this) };
   }
 }
 
-/** A plant that the service has created, or had created before. */
+/** The result of `create`: a plant that is new, or that an earlier call already created. */
 export class CreatedPlant extends StoredPlant {
-  /** @param isReplay whether an earlier call with the same idempotency key had stored it */
+  /** @param isReplay whether an earlier call with the same idempotency key already stored the plant */
   constructor(
     plant: Plant,
     readonly isReplay: boolean,
@@ -63,7 +63,7 @@ export class CreatedPlant extends StoredPlant {
   }
 }
 
-/** Copies the content of a plant, without the properties that it lacks. */
+/** Copies the content of a plant. Undefined properties are left out. */
 export function contentOf(plant: PlantContent): PlantContent {
   const content: Partial<Record<keyof PlantContent, string>> = {};
   for (const property of CONTENT_PROPERTIES) {
@@ -73,7 +73,7 @@ export function contentOf(plant: PlantContent): PlantContent {
   return content as PlantContent;
 }
 
-/** Reads a plant from a row, where null stands for a property that the plant lacks. */
+/** Converts a row to a plant. A null column becomes an absent property. */
 export function plantFromRow(row: PlantRow): Plant {
   const plant: Partial<Record<keyof PlantContent, string>> & { id: bigint } = {
     id: BigInt(row.id),
@@ -90,7 +90,7 @@ export function textLength(plant: PlantContent): number {
   return CONTENT_PROPERTIES.reduce((sum, property) => sum + (plant[property]?.length ?? 0), 0);
 }
 
-/** Whether two plants are equal apart from their ids. */
+/** Whether two plants have the same content. Their ids are not compared. */
 export function hasSameContent(one: PlantContent, other: PlantContent): boolean {
   return CONTENT_PROPERTIES.every((property) => one[property] === other[property]);
 }

@@ -28,11 +28,11 @@ import {
 import { PlantsRepository } from './plants.repository';
 import { PlantsService } from './plants.service';
 
-/** The injection token of the options as the host or its factory gives them. */
-const GIVEN_OPTIONS = Symbol('PlantsModule.givenOptions');
+/** The injection token of the options exactly as the host passes them or its factory returns them. */
+const RAW_OPTIONS = Symbol('PlantsModule.rawOptions');
 
 const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOptions>({
-  optionsInjectionToken: GIVEN_OPTIONS,
+  optionsInjectionToken: RAW_OPTIONS,
 })
   .setClassMethodName('forRoot')
   .setExtras<PlantsModuleExtras>(DEFAULT_EXTRAS, (definition, extras) => ({
@@ -44,9 +44,9 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOp
       ...(definition.providers ?? []),
       {
         provide: PLANTS_OPTIONS,
-        inject: [GIVEN_OPTIONS, HttpAdapterHost],
+        inject: [RAW_OPTIONS, HttpAdapterHost],
         useFactory: (options: PlantsModuleOptions, host: HttpAdapterHost) => {
-          assertMountedOnce(host);
+          assertRegisteredOnce(host);
           return resolveOptions(options, extras);
         },
       },
@@ -56,34 +56,39 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOp
         useFactory: ({ bodyLimit }: ResolvedOptions) => bodyLimit,
       },
       BodyMemory,
-      ...guardOf(extras),
-      storeOf(extras),
+      ...createGuardProviders(extras),
+      createRepositoryProvider(extras),
     ],
     exports: [PlantsRepository],
   }))
   .build();
 
-/** The applications that have mounted the module: each has one host of its adapter, also without HTTP. */
+/** Applications that use the module. Each has exactly one HttpAdapterHost, even without HTTP. */
 const applications = new WeakSet<HttpAdapterHost>();
 
-/** @throws TypeError when the application imports the module from two calls, which would open two stores */
-function assertMountedOnce(host: HttpAdapterHost): void {
-  if (applications.has(host))
-    throw new TypeError(`PlantsModule: it is mounted twice. ${MOUNT_ONCE}`);
+/** @throws TypeError when the application calls `forRoot` twice, which would open two stores */
+function assertRegisteredOnce(host: HttpAdapterHost): void {
+  if (applications.has(host)) {
+    throw new TypeError(
+      `PlantsModule: it was registered twice in one application. ${HOW_TO_REGISTER}`,
+    );
+  }
   applications.add(host);
 }
 
-const MOUNT_ONCE =
+const HOW_TO_REGISTER =
   'Write "export const plants = PlantsModule.forRoot({ … })" in one file, and "imports: [plants]" in each module that needs it.';
 
-/** @throws TypeError when the host has imported the class alone, which has no store */
+/** @throws TypeError when the host imports the class without options, so that there is no store */
 function createService(plants?: PlantsRepository): PlantsService {
   if (plants) return new PlantsService(plants);
-  throw new TypeError(`PlantsModule: there are no options. ${MOUNT_ONCE}`);
+  throw new TypeError(
+    `PlantsModule: it was imported without forRoot() or forRootAsync(). ${HOW_TO_REGISTER}`,
+  );
 }
 
-/** What decides who may create plants: bearer tokens, a guard of the host, or nothing here. */
-function guardOf({ guard }: PlantsModuleExtras): Provider[] {
+/** Providers for the route guard: bearer tokens, the host's guard, or none. */
+function createGuardProviders({ guard }: PlantsModuleExtras): Provider[] {
   if (guard === false) return [{ provide: ROUTE_GUARD, useValue: { canActivate: () => true } }];
   if (guard) return [guard, { provide: ROUTE_GUARD, useExisting: guard }];
   return [
@@ -92,16 +97,16 @@ function guardOf({ guard }: PlantsModuleExtras): Provider[] {
   ];
 }
 
-/** Where plants are stored: in a repository of the host, or in SQLite or PostgreSQL. */
-function storeOf({ repository }: PlantsModuleExtras): Provider {
+/** The provider of the store: the host's repository, SQLite or PostgreSQL. */
+function createRepositoryProvider({ repository }: PlantsModuleExtras): Provider {
   if (repository) return { provide: PlantsRepository, useExisting: repository };
   return { provide: PlantsRepository, inject: [PLANTS_OPTIONS], useFactory: openStore };
 }
 
 /**
- * The feature that a host mounts, once: `POST /plants` and all it needs. Guard, filter and pipe apply to
- * its own route alone. Modules that need {@link PlantsService} import what the one call returned, or
- * nothing with `isGlobal`.
+ * Adds `POST /plants` to an application. Its guard, filter and pipe apply only to this route. Call
+ * `forRoot` or `forRootAsync` once. Modules that need {@link PlantsService} import the module returned by
+ * that one call, or nothing if `isGlobal` is set.
  *
  * @example
  * ```ts
@@ -121,9 +126,9 @@ function storeOf({ repository }: PlantsModuleExtras): Provider {
 })
 export class PlantsModule extends ConfigurableModuleClass {
   /**
-   * Mounts the module. Outside production every option has a default.
+   * Registers the module. Outside production every option has a default.
    *
-   * @throws TypeError when an option is undefined or unknown, as does the start
+   * @throws TypeError when an option is undefined or unknown. The other checks run at startup.
    */
   static override forRoot(
     options: PlantsModuleOptions & Partial<PlantsModuleExtras> = {},
@@ -132,8 +137,8 @@ export class PlantsModule extends ConfigurableModuleClass {
   }
 
   /**
-   * Mounts the module with options that a factory makes, for example of the host's configuration.
-   * `guard`, `repository`, `imports` and `isGlobal` stand beside the factory.
+   * Registers the module with options that a factory returns, for example from the host's configuration.
+   * Pass `guard`, `repository`, `imports` and `isGlobal` next to the factory.
    *
    * @example
    * ```ts
@@ -142,7 +147,7 @@ export class PlantsModule extends ConfigurableModuleClass {
    *   useFactory: (config: ConfigService) => ({ postgres: config.getOrThrow('DATABASE_URL') }),
    * })
    * ```
-   * @throws TypeError when there is no factory, or an extra is undefined or unknown
+   * @throws TypeError when there is no factory, or when an option next to it is undefined or unknown
    */
   static override forRootAsync(
     options: ConfigurableModuleAsyncOptions<PlantsModuleOptions> & Partial<PlantsModuleExtras>,

@@ -6,53 +6,53 @@ import { describeFault } from './errors/operator.error';
 import { findNearMatch } from './near-match';
 import type { PlantsRepository } from './plants.repository';
 
-/** The injection token of the options of the host, checked and with their defaults. */
+/** The injection token of the host's options, validated and with defaults. */
 export const PLANTS_OPTIONS = Symbol('PlantsModule.options');
-/** The injection token of the largest body, in bytes. */
+/** The injection token of the body limit in bytes. */
 export const BODY_LIMIT = Symbol('PlantsModule.bodyLimit');
 
 /**
- * The options that a factory may provide. Startup fails if one is undefined or unknown, or if two exclude
- * each other.
+ * The options that a factory can return. The application fails to start if an option is undefined or
+ * unknown, or if two options conflict.
  */
 export interface PlantsModuleOptions {
   /**
-   * The file of the SQLite database, relative to the working directory. It and its directory are
-   * created when missing.
-   * @default 'data/plants.db'; in production (`NODE_ENV`) none
+   * The path of the SQLite database file, relative to the working directory. The file and its directory
+   * are created if they do not exist.
+   * @default 'data/plants.db'; none in production (`NODE_ENV`)
    */
   readonly sqlite?: string;
   /**
-   * A PostgreSQL database to store plants in instead, without `sqlite`: a connection URL, or client settings of the
-   * `pg` driver, for example with a password function, which is called for each new session, a Unix
-   * socket as `host`, or an `ssl` object with certificates. `connectionString` may be a URL as above;
-   * settings beside it win over it. Both name one host. They are read again after each fault, with the
-   * files that they name.
+   * The PostgreSQL database to use instead of SQLite: a connection URL, or client settings of the `pg`
+   * driver. Settings can contain a password function, which is called for each new session, a Unix socket
+   * as `host`, or an `ssl` object with certificates. They can also contain a URL as `connectionString`;
+   * the other settings override it. Both forms name one host. After each connection failure, the settings
+   * and the files they name are read again.
    *
-   * The module opens its own sessions and closes them: one commits, further ones read, up to 10 in all.
-   * A start creates the table in a database that has none.
+   * The module opens and closes its own sessions: one commits, the others read, up to 10 in total. At
+   * startup, the table is created if the database has none.
    *
-   * Connecting takes at most `connectionTimeoutMillis`, by default 2000. A creation that outlasts
-   * `statement_timeout` or `lock_timeout` is answered 50300, one that outlasts `query_timeout`, by
-   * default and at most 8000, is answered 50400.
+   * Connecting takes at most `connectionTimeoutMillis`, by default 2000. A create request that exceeds
+   * `statement_timeout` or `lock_timeout` gets 503 (50300). One that exceeds `query_timeout`, which is at
+   * most and by default 8000, gets 504 (50400).
    *
-   * @default none, which means SQLite
+   * @default none: SQLite is used
    */
   readonly postgres?: string | PostgresOptions;
   /**
    * Which bearer tokens are accepted.
-   * @default a random token, created at startup and printed once to standard error; in production (`NODE_ENV`) the host
-   * does not start unless `auth` or `guard` says who may create plants
+   * @default a random token, generated at startup and printed to standard error. In production (`NODE_ENV`)
+   * the application fails to start unless `auth` or `guard` is set
    */
   readonly auth?: AuthOptions;
   /**
-   * The largest body of a request, in bytes. Limits of the host do not count.
+   * The maximum size of a request body in bytes. The host's own body limits do not apply.
    * @default 1048576
    */
   readonly bodyLimit?: number;
 }
 
-/** Client settings of the `pg` driver, whose types a host need not have installed. */
+/** Client settings of the `pg` driver, declared here so that a host need not install its types. */
 export interface PostgresOptions {
   readonly connectionString?: string;
   readonly host?: string;
@@ -65,11 +65,11 @@ export interface PostgresOptions {
   readonly enableChannelBinding?: boolean;
   readonly stream?: () => Duplex | undefined;
   readonly keepAlive?: boolean;
-  /** Milliseconds, as are the other times. */
+  /** Milliseconds, like all other times. */
   readonly keepAliveInitialDelayMillis?: number;
   readonly connectionTimeoutMillis?: number;
   readonly statement_timeout?: false | number;
-  /** 8000 at most. */
+  /** At most 8000. */
   readonly query_timeout?: number;
   readonly lock_timeout?: number;
   readonly idle_in_transaction_session_timeout?: number;
@@ -79,24 +79,25 @@ export interface PostgresOptions {
   readonly options?: string;
 }
 
-/** The options that stand beside `useFactory` in `forRootAsync`, because Nest needs them to wire the module. */
+/** The options that `forRootAsync` takes next to `useFactory`, because Nest needs them to wire the module. */
 export interface PlantsModuleExtras {
   /**
-   * A guard of the host that decides who may create plants, instead of our bearer tokens; or `false`
-   * when global guards of the host protect the route. It excludes `auth`.
+   * A guard of the host that decides who may create plants, instead of our bearer tokens. `false` if global
+   * guards of the host protect the route. Cannot be combined with `auth`.
    * @default bearer tokens
    */
   guard: Type<CanActivate> | false | undefined;
   /**
-   * A store of the host instead of ours: a provider that one of `imports` exports. It
-   * excludes `sqlite` and `postgres`.
-   * @default SQLite or PostgreSQL, as the options say
+   * A repository of the host that stores the plants: a provider that one of `imports` exports. Cannot be
+   * combined with `sqlite` and `postgres`.
+   * @default SQLite or PostgreSQL, according to the other options
    */
   repository: Type<PlantsRepository> | undefined;
-  /** Modules that export what `guard` and `repository` inject. */
+  /** Modules that export the dependencies of `guard` and `repository`. */
   imports: NonNullable<ModuleMetadata['imports']>;
   /**
-   * Whether every module of the host may inject `PlantsService` and `PlantsRepository` without an import.
+   * Whether every module of the application can inject `PlantsService` and `PlantsRepository` without an
+   * import.
    * @default false
    */
   isGlobal: boolean;
@@ -109,15 +110,15 @@ export const DEFAULT_EXTRAS: PlantsModuleExtras = {
   isGlobal: false,
 };
 
-/** The defaults of options that the service has too. */
+/** Defaults that the module and the service share. */
 export const DEFAULTS = { sqlite: 'data/plants.db', bodyLimit: 2 ** 20 };
 
-/** Whether nothing important may have a default. */
+/** Whether NODE_ENV is `production`, where store and authentication must be configured explicitly. */
 export function isProduction({ NODE_ENV }: NodeJS.ProcessEnv): boolean {
   return NODE_ENV?.trim() === 'production';
 }
 
-/** The names of options, which the compiler compares with their types. */
+/** The names of the options. The compiler compares them with the types. */
 const OPTIONS = Object.keys({
   sqlite: true,
   postgres: true,
@@ -156,7 +157,7 @@ const AUTH_OPTIONS = Object.keys({
   jwksUrl: true,
   scope: true,
 } satisfies Record<keyof AuthOptions, true>);
-/** Those of Nest in `forRootAsync`. */
+/** Options of Nest's own in `forRootAsync`. */
 const FACTORY_OPTIONS = [
   ...['useFactory', 'useClass', 'useExisting'],
   ...['inject', 'provideInjectionTokensFrom'],
@@ -175,9 +176,9 @@ export function checkForRootAsync<T extends object>(options: T): T {
 }
 
 /**
- * Checks what TypeScript does not, and what would silently do something else.
+ * Checks what TypeScript cannot check, and values that would silently do something else.
  *
- * @throws TypeError saying which of the options is wrong
+ * @throws TypeError naming the invalid option
  */
 export function checkOptions(
   options: PlantsModuleOptions,
@@ -201,7 +202,7 @@ function checkAuth(auth: AuthOptions): void {
   assertNames(auth, AUTH_OPTIONS, 'auth.');
   if (!isAuthConfigured(auth)) {
     throw new TypeError(
-      'PlantsModule: "auth" accepts no token: it needs "tokens", "tokensFile" or "issuer".',
+      'PlantsModule: "auth" does not accept any token: set "tokens", "tokensFile" or "issuer".',
     );
   }
   const faults = validateAuthOptions(auth);
@@ -209,19 +210,19 @@ function checkAuth(auth: AuthOptions): void {
   throw new TypeError(`PlantsModule: ${faults.map((fault) => describeFault(fault)).join('; ')}.`);
 }
 
-/** @throws TypeError when two options say the same in different ways: one would have no effect */
+/** @throws TypeError when two options conflict: one of them would be ignored */
 function assertAtMostOne(options: object): void {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   if (given.length < 2) return;
   const names = given.map(([name]) => `"${name}"`).join(' and ');
-  throw new TypeError(`PlantsModule: ${names} exclude each other: leave one out.`);
+  throw new TypeError(`PlantsModule: ${names} cannot be combined: set only one of them.`);
 }
 
 /**
- * An undefined option would mean a default: another store, or less protection. So would a value without
- * properties, such as a Promise.
+ * Rejects undefined options, because an unset variable would silently select a default: another store, or
+ * weaker protection. Rejects a Promise for the same reason: it has no properties.
  *
- * @throws TypeError when an option is undefined, null or unknown, or when there is no object of options
+ * @throws TypeError when an option is undefined, null or unknown, or if the options are not an object
  */
 function assertNames(options: unknown, names: readonly string[], prefix = ''): void {
   if (typeof options !== 'object' || options === null || options instanceof Promise) {

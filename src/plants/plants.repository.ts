@@ -1,96 +1,98 @@
 import type { Plant } from './plant';
 
 /**
- * What became of a plant:
+ * The outcome of an insert:
  *
- * - `created`: it is stored now.
- * - `replayed`: it was stored before, with this idempotency key and the same content.
- * - `keyReused`: its id was stored before with this key, but with other content.
- * - `taken`: its id was stored before, with another key or without one.
+ * - `created`: the plant is now stored.
+ * - `replayed`: the plant was already stored, with this idempotency key and the same content.
+ * - `keyReused`: a plant with this id and this key was already stored, but its content differs.
+ * - `taken`: a plant with this id was already stored, with another key or without one.
  */
 export type Insertion = 'created' | 'replayed' | 'keyReused' | 'taken';
 
-/** A batch of plants whose commit has ended, whether it succeeded or not. */
+/** A batch of plants whose commit has succeeded or failed. */
 export interface EndedBatch {
   readonly size: number;
   /** How long the commit took, in milliseconds. */
   readonly duration: number;
 }
 
-/** Stores plants: the port that every store implements, and its injection token. */
+/** Stores plants. Every store extends this class, which is also its injection token. */
 export abstract class PlantsRepository {
   /**
-   * Stores a plant unless its id is taken. Of any number of concurrent calls with one id, in any
-   * number of processes on the same store, exactly one stores its plant.
+   * Stores a plant unless a plant with its id already exists. If several calls insert the same id at the
+   * same time, in one or several processes on the same store, exactly one of them stores its plant.
    *
    * @param keyDigest the SHA-256 of the idempotency key and its caller, in 64 lowercase hexadecimal
-   *   digits, which is stored with the plant in one transaction. A repository of a host may ignore it:
-   *   then a repeated creation is `taken`.
-   * @returns once the stored plant is durable, whoever stored it
+   *   digits. It is stored in the same transaction as the plant. Your own repository may ignore it:
+   *   then a retry is `taken`.
+   * @returns resolves once the plant with this id is durable, whether this call or another one stored it
    * @throws UnavailableError when nothing was stored by this call
    * @throws OutcomeUnknownError when the plant may or may not be stored
    */
   abstract insert(plant: Plant, keyDigest?: string): Promise<Insertion>;
 
   /**
-   * The plant with an id; undefined when there is none.
+   * Reads the plant with an id. Returns undefined if there is none.
    *
-   * @throws UnavailableError when the store does not answer
+   * @throws UnavailableError when the store does not respond
    */
   abstract find(id: bigint): Promise<Plant | undefined>;
 
   /**
-   * A page of plants in id order. To bound memory, it should end early when texts are long.
+   * Reads a page of plants in id order. To bound memory, a page should be shorter when names and tags
+   * are long.
    *
-   * @param after the id before the first; undefined begins with the smallest
-   * @param limit how many at most, 1 or more; a page may be shorter, but is empty only at the end
-   * @throws UnavailableError when the store does not answer
+   * @param after the page starts after this id; undefined starts with the smallest id
+   * @param limit the maximum number of plants, 1 or more. A page may be shorter, but is empty only at the
+   *   end
+   * @throws UnavailableError when the store does not respond
    */
   abstract page(after: bigint | undefined, limit: number): Promise<readonly Plant[]>;
 
-  /** Whether the store would probably accept a plant now, by what it has observed: for readiness probes. */
+  /** Whether the store is likely to accept a plant now, judging by recent commits. Used for readiness probes. */
   isReady(): boolean {
     return true;
   }
 
   /**
-   * Why the store takes no plants, for the operator; undefined while it does, or when that is not known.
-   * The store logs it: lines about requests that it refuses for this reason do not repeat it.
+   * Why the store does not accept plants, for the operator. Undefined while it accepts them, or if the
+   * reason is unknown. The store logs it, so log lines about rejected requests do not repeat it.
    */
   findFault(): Error | undefined {
     return undefined;
   }
 
-  /** How many plants wait for their batch to begin; 0 for a store without a queue. */
+  /** The number of plants waiting for their commit to begin; 0 for a store without a queue. */
   queueLength(): number {
     return 0;
   }
 
-  /** Tells an observer about each batch that ends from now on; not for a store without batches. */
+  /** Calls the observer after each commit from now on. A store without batches never calls it. */
   observeBatches(_observer: (batch: EndedBatch) => void): void {
     // A store that commits one plant at a time has no batches.
   }
 
-  /** Whether a plant inserted now would be refused because too many are waiting. */
+  /** Whether a plant inserted now would be rejected because the queue is full. */
   isFull(): boolean {
     return false;
   }
 }
 
-/** How many plants a page has at most. Our stores end it after a mebibyte of text too. */
-const PAGE_LENGTH = 1000;
+/** The maximum number of plants per page. Our stores also end a page after 1 MiB of text. */
+const MAX_PAGE_LENGTH = 1000;
 
 /**
- * All plants in id order, page by page; the next page is read while the caller uses this one. A plant that
- * is created meanwhile may be among them.
+ * Reads all plants in id order, page by page. The next page is read while the caller processes this one.
+ * A plant that is created while the pages are read may or may not be included.
  */
 export async function* pagesOf(plants: PlantsRepository): AsyncGenerator<readonly Plant[], void> {
-  let next = plants.page(undefined, PAGE_LENGTH);
+  let next = plants.page(undefined, MAX_PAGE_LENGTH);
   for (;;) {
     const page = await next;
     if (page.length === 0) return;
-    next = plants.page(page.at(-1)?.id, PAGE_LENGTH);
-    // If the caller stops here, nobody waits for the next page.
+    next = plants.page(page.at(-1)?.id, MAX_PAGE_LENGTH);
+    // If the caller stops here, nobody awaits the next page, so its rejection must be handled.
     next.catch(() => undefined);
     yield page;
   }

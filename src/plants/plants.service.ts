@@ -6,39 +6,39 @@ import { digestIdempotencyKey } from './idempotency-key';
 import { CreatedPlant, type Plant, StoredPlant } from './plant';
 import { pagesOf, PlantsRepository } from './plants.repository';
 
-/** What may be said about a creation. */
+/** Options of {@link PlantsService.create}. */
 export interface CreationOptions {
   /**
-   * Makes the creation safe to repeat: 1 to 255 visible ASCII characters, as in the `Idempotency-Key`
-   * header without its quotation marks. Choose a new key for each plant, a UUID for example.
+   * Makes the call safe to retry. 1 to 255 visible ASCII characters, as in the `Idempotency-Key` header
+   * without quotation marks. Use a new key for each plant, for example a UUID.
    *
    * @default none
    */
   readonly idempotencyKey?: string | undefined;
   /**
-   * Who creates the plant. Keys of different callers are different keys. A caller has the same keys
-   * here and over HTTP.
+   * Who creates the plant. A key is scoped to its caller: two callers may use the same key for different
+   * plants. A caller has the same keys here and over HTTP.
    *
-   * @default none: all creations without a caller share their keys
+   * @default none; all calls without a caller share one scope
    */
   readonly caller?: Caller | undefined;
 }
 
-/** For the HTTP operation and for callers in process. */
+/** Creates and reads plants. The HTTP route uses it, and so can your own providers. */
 @Injectable()
 export class PlantsService {
   constructor(private readonly plants: PlantsRepository) {}
 
   /**
-   * Creates a plant. With an idempotency key it may be called again until it succeeds: if the plant
-   * was created by an earlier call with the same caller, key and content, that is a success too.
+   * Creates a plant. With an idempotency key, you can call it again until it succeeds: if an earlier call
+   * with the same caller, key and content created the plant, the result is the same plant.
    *
    * @returns the plant, once it is durable
-   * @throws InvalidPlantError when the id is not an int64, or a string cannot be stored exactly
+   * @throws InvalidPlantError when the id is not an int64 or a string cannot be stored exactly
    * @throws InvalidIdempotencyKeyError when the key is not 1 to 255 visible ASCII characters
-   * @throws IdTakenError when a plant with this id exists; the stored plant is unchanged
-   * @throws IdempotencyKeyReusedError when the caller created it with the same key and other content
-   * @throws UnavailableError when the plant was refused before anything was stored
+   * @throws IdTakenError when a plant with this id already exists; the stored plant is unchanged
+   * @throws IdempotencyKeyReusedError when the caller created this id with the same key but different content
+   * @throws UnavailableError when the plant was rejected before anything was stored
    * @throws OutcomeUnknownError when the plant may or may not be stored
    */
   async create(
@@ -55,9 +55,9 @@ export class PlantsService {
   }
 
   /**
-   * The plant with an id, -2^63 to 2^63 - 1; undefined when there is none.
+   * Reads the plant with an id from -2^63 to 2^63 - 1. Returns undefined if there is none.
    *
-   * @throws UnavailableError when the store does not answer
+   * @throws UnavailableError when the store does not respond
    */
   async find(id: bigint): Promise<StoredPlant | undefined> {
     const plant = await this.plants.find(id);
@@ -65,10 +65,10 @@ export class PlantsService {
   }
 
   /**
-   * All plants in id order, read page by page, so that memory stays flat. A plant created meanwhile
-   * is included when its id is larger than the ids read so far.
+   * Reads all plants in id order, page by page, so that memory use stays constant. A plant that is created
+   * while the iteration is running may or may not be included.
    *
-   * @throws UnavailableError when the store does not answer
+   * @throws UnavailableError when the store does not respond
    */
   async *all(): AsyncGenerator<StoredPlant, void, undefined> {
     for await (const page of pagesOf(this.plants)) {

@@ -1,24 +1,24 @@
 import type * as swagger from '@nestjs/swagger';
 
 /**
- * The decorators of `@nestjs/swagger`. Where it is not installed they do nothing: a host without an
- * OpenAPI document needs none.
+ * The decorators of `@nestjs/swagger`. If the package is not installed, they do nothing, because it is
+ * optional for hosts.
  */
 const installed = loadSwagger();
-const none = () => (): void => undefined;
+const ignore = () => (): void => undefined;
 
-export const ApiBearerAuth = installed?.ApiBearerAuth ?? none;
-export const ApiBody = installed?.ApiBody ?? none;
-export const ApiExtraModels = installed?.ApiExtraModels ?? none;
-export const ApiHeader = installed?.ApiHeader ?? none;
-export const ApiOkResponse = installed?.ApiOkResponse ?? none;
-export const ApiOperation = installed?.ApiOperation ?? none;
-export const ApiProperty = installed?.ApiProperty ?? none;
-export const ApiResponse = installed?.ApiResponse ?? none;
-export const ApiSchema = installed?.ApiSchema ?? none;
-export const ApiTags = installed?.ApiTags ?? none;
+export const ApiBearerAuth = installed?.ApiBearerAuth ?? ignore;
+export const ApiBody = installed?.ApiBody ?? ignore;
+export const ApiExtraModels = installed?.ApiExtraModels ?? ignore;
+export const ApiHeader = installed?.ApiHeader ?? ignore;
+export const ApiOkResponse = installed?.ApiOkResponse ?? ignore;
+export const ApiOperation = installed?.ApiOperation ?? ignore;
+export const ApiProperty = installed?.ApiProperty ?? ignore;
+export const ApiResponse = installed?.ApiResponse ?? ignore;
+export const ApiSchema = installed?.ApiSchema ?? ignore;
+export const ApiTags = installed?.ApiTags ?? ignore;
 
-/** A reference to the schema of a class, for use in one of the decorators. */
+/** Returns a reference to the schema of a class, for use in a decorator. */
 export function schemaOf(type: NewableFunction): { readonly $ref: string } {
   return { $ref: installed?.getSchemaPath(type) ?? '' };
 }
@@ -32,5 +32,5 @@ function loadSwagger(): typeof swagger | undefined {
   }
 }
 
-/** The prefix of our schema names in a host's document, where the host may have an `Error` of its own. */
+/** Prefix of our schema names in a host's document, because the host may define its own `Error`. */
 export const SCHEMA_PREFIX = 'PlantStore.';
