@@ -4,11 +4,11 @@ import { UnavailableError } from '../../plants/errors/errors';
 import type { PlantsRepository } from '../../plants/plants.repository';
 import { LoadSheddingGuard } from './load-shedding.guard';
 
-/** How many creations may be in progress while the event loop is late. */
+/** The number of create requests that may be in progress while the event loop is delayed. */
 const LIMIT = 2048;
 
-it('load shedding refuses only creations beyond the limit, and only while the event loop is late', () => {
-  // The event loop is really late. The test decides when the service looks at it.
+it('load shedding rejects only create requests beyond the limit, and only while the event loop is delayed', () => {
+  // The event loop is really delayed. The test decides when the guard measures the delay.
   jest.useFakeTimers({ doNotFake: ['performance'] });
   const guard = new LoadSheddingGuard({ isFull: () => false } as PlantsRepository);
   const enter = (response = new EventEmitter()): boolean =>
@@ -22,7 +22,7 @@ it('load shedding refuses only creations beyond the limit, and only while the ev
 
   const isAdmitted: boolean[] = [];
   for (const time of [0, 1000, 0, 1000]) {
-    // Blocks the event loop between two looks at it.
+    // Blocks the event loop between two measurements.
     jest.advanceTimersToNextTimer();
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, time);
     jest.advanceTimersToNextTimer();
@@ -34,7 +34,7 @@ it('load shedding refuses only creations beyond the limit, and only while the ev
   }
   expect(isAdmitted).toEqual([true, false, true, false]);
 
-  // Two more than the limit are in progress.
+  // Two requests more than the limit are in progress.
   for (let count = 0; count < 3; count++) first.emit('close');
   expect(enter()).toBe(true);
   guard.onApplicationShutdown();

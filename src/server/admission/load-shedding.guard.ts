@@ -10,37 +10,37 @@ import { PlantsRepository } from '../../plants/plants.repository';
 import { MetricsController } from '../watch/metrics.controller';
 
 /**
- * Creations that may be in progress while the event loop is late. Not zero: refusals alone can keep
- * the loop late, and a service that refused everything would then answer no creation.
+ * The number of create requests that may be in progress while the event loop is delayed. Not zero, because
+ * rejections alone can keep the loop delayed. A service that rejected everything would then store nothing.
  */
-const LATE_LIMIT = 2048;
+const MAX_IN_PROGRESS_WHEN_DELAYED = 2048;
 
-/** Milliseconds between two looks at the event loop. */
-const INTERVAL = 20;
+/** The interval of the timer that measures the delay of the event loop. */
+const CHECK_INTERVAL_MS = 20;
 
-/** How late a look must be for the event loop to count as late, in milliseconds. */
-const LATE = 500;
+/** The delay of that timer from which the event loop counts as delayed. */
+const EVENT_LOOP_DELAY_LIMIT_MS = 500;
 
 /**
- * Refuses creations with 503 while too many plants wait, or while the event loop is late and too many
- * creations are in progress. It is the first guard, so neither the token nor the body of a refused
- * creation is read.
+ * Rejects create requests with 503 while the queue is full, or while the event loop is delayed and too
+ * many create requests are in progress. It is the first guard, so neither the token nor the body of a
+ * rejected request is read.
  */
 @Injectable()
 export class LoadSheddingGuard implements CanActivate, OnApplicationShutdown {
-  private isLate = false;
-  private lookedAt = performance.now();
-  private readonly looking = setInterval(() => {
+  private isDelayed = false;
+  private lastCheckAt = performance.now();
+  private readonly delayTimer = setInterval(() => {
     const now = performance.now();
-    this.isLate = now - this.lookedAt > INTERVAL + LATE;
-    this.lookedAt = now;
-  }, INTERVAL).unref();
+    this.isDelayed = now - this.lastCheckAt > CHECK_INTERVAL_MS + EVENT_LOOP_DELAY_LIMIT_MS;
+    this.lastCheckAt = now;
+  }, CHECK_INTERVAL_MS).unref();
 
-  // Created once, so that thousands of refusals a second do not each capture a stack trace.
-  private readonly late = new UnavailableError({
+  // Created once, so that thousands of rejections per second do not each capture a stack trace.
+  private readonly delayedError = new UnavailableError({
     cause: new Error('overloaded: the event loop is delayed'),
   });
-  private readonly full = new UnavailableError({
+  private readonly fullError = new UnavailableError({
     cause: new Error('overloaded: too many plants are waiting to be stored'),
   });
 
@@ -49,17 +49,17 @@ export class LoadSheddingGuard implements CanActivate, OnApplicationShutdown {
 
   constructor(private readonly plants: PlantsRepository) {}
 
-  /** @throws UnavailableError when there is no room for the creation */
+  /** @throws UnavailableError when the service is overloaded */
   canActivate(context: ExecutionContext): boolean {
     if (context.getClass() === MetricsController) return true;
-    if (this.plants.isFull()) throw this.full;
-    if (this.inProgress >= LATE_LIMIT && this.isLate) throw this.late;
+    if (this.plants.isFull()) throw this.fullError;
+    if (this.isDelayed && this.inProgress >= MAX_IN_PROGRESS_WHEN_DELAYED) throw this.delayedError;
     this.inProgress++;
     context.switchToHttp().getResponse<FastifyReply>().raw.on('close', this.release);
     return true;
   }
 
   onApplicationShutdown(): void {
-    clearInterval(this.looking);
+    clearInterval(this.delayTimer);
   }
 }

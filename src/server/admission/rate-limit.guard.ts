@@ -7,10 +7,10 @@ import type { RateLimit } from '../settings/variable-parsers';
 import { MetricsController } from '../watch/metrics.controller';
 
 /**
- * Limits the requests of each caller, and reports the rest of its quota in the fields of
- * draft-ietf-httpapi-ratelimit-headers-10, of which there are later drafts. Must run after the guard
- * that sets the caller. Reading the metrics is not limited, so that an operator can watch a caller that
- * uses the same token.
+ * Limits the requests of each caller, and reports the remaining quota in the headers of
+ * draft-ietf-httpapi-ratelimit-headers-10 (newer drafts exist). Must run after the guard that sets the
+ * caller. Requests for metrics are not limited, so that monitoring works while a caller with the same token
+ * exceeds its quota.
  */
 export class RateLimitGuard implements CanActivate {
   private readonly limiter: RateLimiterMemory;
@@ -25,7 +25,7 @@ export class RateLimitGuard implements CanActivate {
     const http = context.switchToHttp();
     const { caller } = http.getRequest<{ readonly caller: Caller }>();
     const { quota, window } = this.options;
-    // When the quota is used up, it rejects with the same kind of value.
+    // If the quota is used up, the promise rejects with a value of the same type.
     const state = await this.limiter
       .consume(JSON.stringify(identityOf(caller)))
       .catch((exceeded: unknown) => exceeded as RateLimiterRes);
