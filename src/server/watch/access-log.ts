@@ -8,10 +8,10 @@ import { pathOf } from '../../plants/http/request';
 import type { CompletedRequest, Responses } from './responses';
 
 /**
- * Writes one line a request, once it is answered. It says from which address the request came. That of
- * a creation says who created what, and with which outcome.
+ * Logs one line per request when its response is sent, with the client address. For create requests, the
+ * line also has the caller, the plant id and the outcome.
  *
- * @param trustedProxies addresses and ranges of proxies whose `X-Forwarded-For` counts
+ * @param trustedProxies addresses and ranges of proxies whose `X-Forwarded-For` is trusted
  */
 export function logAccess(
   instance: FastifyInstance,
@@ -19,11 +19,11 @@ export function logAccess(
   logger: Logger,
   trustedProxies: readonly string[],
 ): void {
-  // Fastify's own, because what is refused before a router has no request of Fastify's.
+  // The package that Fastify uses, because a request rejected before routing has no Fastify request.
   const isTrusted = proxyAddress.compile([...trustedProxies]);
   const addresses = new WeakMap<IncomingMessage, string>();
   instance.addHook('onRequest', ({ raw }, _reply, done) => {
-    // A connection that its client has closed has no address any more.
+    // Read now: the address is lost if the client closes the connection.
     addresses.set(raw, proxyAddress(raw, isTrusted));
     done();
   });
@@ -31,18 +31,18 @@ export function logAccess(
     const { raw, caller, plantId, failure, outcome, status, ms } = request;
     const address = addresses.get(raw) ?? proxyAddress(raw, isTrusted);
     const fields = {
-      // A trusted proxy may pass on any text.
+      // Even a trusted proxy may forward an invalid address.
       ip: isIP(address) ? address : undefined,
       method: raw.method,
       path: pathOf(raw.url ?? ''),
       caller: caller?.name,
       issuer: caller?.issuer,
-      // A string, because programs that read logs round numbers beyond 2^53.
+      // A string, because programs that parse logs round numbers above 2^53.
       id: plantId?.toString(),
       outcome,
       status,
       error: failure?.error,
-      // To the microsecond.
+      // Rounded to the microsecond.
       ms: Math.round(ms * 1000) / 1000,
     };
     logger.info({ ...requestFields(request), ...fields }, 'request');

@@ -6,24 +6,24 @@ import { PlantsRepository } from '../../plants/plants.repository';
 /** Tells load balancers whether the service is ready for traffic. */
 @Injectable()
 export class Readiness {
-  private draining = false;
+  private isDraining = false;
 
   constructor(private readonly plants: PlantsRepository) {}
 
-  /** False while draining, and while the store takes no plants. Answers from memory. */
+  /** False while draining, and while the store is failing or slow. Does no I/O. */
   isReady(): boolean {
-    return !this.draining && this.plants.isReady();
+    return !this.isDraining && this.plants.isReady();
   }
 
-  /** Reports not ready from now on, so that load balancers send no more traffic. */
+  /** Makes the service not ready from now on, so that load balancers send no more traffic. */
   drain(): void {
-    this.draining = true;
+    this.isDraining = true;
   }
 }
 
 /**
- * Serves `GET /health/live` and `GET /health/ready`, public and without detail. They are routes of
- * Fastify, to which Nest's guards do not apply. They answer from memory, so frequent probes are cheap.
+ * Serves `GET /health/live` and `GET /health/ready`, public and without detail. They are Fastify routes,
+ * so Nest's guards do not apply to them. They do no I/O, so frequent probes are cheap.
  */
 export function serveHealth(instance: FastifyInstance, readiness: Readiness): void {
   const ok = { status: 'ok' };
@@ -31,7 +31,7 @@ export function serveHealth(instance: FastifyInstance, readiness: Readiness): vo
   instance.get('/health/live', (_request, reply) => reply.send(ok));
   instance.get('/health/ready', (_request, reply) => {
     if (readiness.isReady()) return reply.send(ok);
-    // Not thrown: it would be logged and counted as an error at each probe.
+    // Not thrown, because every probe would then be logged and counted as an error.
     return reply.code(unavailable.getStatus()).headers(unavailable.headers).send(unavailable.body);
   });
 }

@@ -3,13 +3,13 @@ import { prettyFactory } from 'pino-pretty';
 import { SonicBoom } from 'sonic-boom';
 
 /**
- * The logger of the service. It writes readable lines to a terminal, and one JSON object a line to
- * anything else.
+ * Creates the logger of the service. It writes readable lines to a terminal, and one JSON object per line
+ * otherwise.
  *
- * @param level a level of pino
+ * @param level a log level of pino
  */
 export function createLogger(level: string): Logger {
-  if (!process.stdout.isTTY) return pino({ level }, standardOutput());
+  if (!process.stdout.isTTY) return pino({ level }, openStandardOutput());
   const write = (line: string): void => {
     process.stdout.write(formatForTerminal(line));
   };
@@ -17,8 +17,8 @@ export function createLogger(level: string): Logger {
 }
 
 /**
- * Escapes the control characters that JSON allows in a text, U+007F to U+009F: U+009B begins a command
- * of a terminal that shows the log.
+ * Escapes the control characters that JSON allows unescaped in strings, U+007F to U+009F. U+009B begins a
+ * terminal command, which would take effect when the log is shown.
  */
 function escapeControls(json: string): string {
   return json.replace(
@@ -38,8 +38,9 @@ const format = prettyFactory({
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
- * Formats a JSON line of pino's for people; an error follows, indented. Logged text can neither begin a
- * line of its own nor move the cursor: pino-pretty 13 writes it as it is, so it is escaped before.
+ * Formats a JSON line of pino's for people. The stack of an error follows, indented. Logged strings are
+ * escaped first, because pino-pretty 13 writes them unchanged: they could begin a new line or move the
+ * cursor.
  */
 export function formatForTerminal(json: string): string {
   const fields: unknown = JSON.parse(json, (name, value: unknown) => {
@@ -54,34 +55,34 @@ export function formatForTerminal(json: string): string {
   return format(fields);
 }
 
-/** Milliseconds without progress after which the reader of the standard output counts as stalled. */
-const STALL = 1000;
+/** The time without progress after which the reader of the standard output counts as stalled. */
+const STALL_MS = 1000;
 
-let shared: DestinationStream | undefined;
+let standardOutput: DestinationStream | undefined;
 
 /**
- * The standard output of the process, written asynchronously. The service goes on when it cannot be
- * written, because the disk is full or its reader does not read. Up to 16 MiB of lines wait, and later
- * ones are dropped. With `pino.destination` the process would never end: what waits is written at the
- * exit, and tried again after each error. Its option `retryEAGAIN` decides about neither a full disk nor
- * a pipe whose reader has stalled.
+ * Opens the standard output for asynchronous writing. The service keeps running if the output cannot be
+ * written because the disk is full or its reader has stalled: up to 16 MiB are buffered, and further lines
+ * are dropped. `pino.destination` is not used, because it retries at exit until everything is written, and
+ * the process would never end. Its option `retryEAGAIN` prevents that neither for a full disk nor for a
+ * stalled reader.
  */
-function standardOutput(): DestinationStream {
-  if (shared !== undefined) return shared;
+function openStandardOutput(): DestinationStream {
+  if (standardOutput !== undefined) return standardOutput;
   const output = new SonicBoom({ fd: 1, maxLength: 2 ** 24 });
-  /** When the latest progress was, while lines wait. */
-  let waitingSince = Infinity;
-  output.on('error', () => (waitingSince = -Infinity));
-  output.on('write', () => (waitingSince = performance.now()));
-  output.on('drain', () => (waitingSince = Infinity));
+  /** The time of the last successful write while lines are buffered; otherwise infinite. */
+  let lastProgressAt = Infinity;
+  output.on('error', () => (lastProgressAt = -Infinity));
+  output.on('write', () => (lastProgressAt = performance.now()));
+  output.on('drain', () => (lastProgressAt = Infinity));
   const write = (line: string): void => {
-    if (waitingSince === Infinity) waitingSince = performance.now();
+    if (lastProgressAt === Infinity) lastProgressAt = performance.now();
     output.write(escapeControls(line));
   };
-  // pino calls it after a line of level `fatal`, too.
+  // pino also calls this after a line of level `fatal`.
   const flushSync = (): void => {
-    if (performance.now() - waitingSince < STALL) output.flushSync();
+    if (performance.now() - lastProgressAt < STALL_MS) output.flushSync();
   };
   process.once('exit', flushSync);
-  return (shared = Object.assign({ write }, { flushSync }));
+  return (standardOutput = Object.assign({ write }, { flushSync }));
 }

@@ -3,7 +3,10 @@ import { Registry } from '@prometheus-io/client';
 import { RequiredScope } from '../../plants/auth/bearer.guard';
 import { Metrics } from './metrics';
 
-/** `GET /metrics`, behind the bearer guard like every route of Nest, with a scope of its own: text of version 0.0.4. */
+/**
+ * `GET /metrics`, in the Prometheus text format 0.0.4. The bearer guard protects it like every Nest route. It
+ * has its own scope.
+ */
 @Controller('metrics')
 export class MetricsController {
   constructor(private readonly metrics: Metrics) {}

@@ -10,10 +10,12 @@ import { PlantsRepository } from '../../plants/plants.repository';
 import { Responses } from './responses';
 import { packageVersion } from '../settings/versions';
 
-/** Upper bounds of the buckets of durations, in seconds. */
-const DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+/** Upper bounds of the histogram buckets. */
+const DURATION_BUCKETS_SECONDS = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+];
 
-/** The labels of requests that reached no route. A client must not choose a label. */
+/** The labels of requests that matched no route. Their method and path are the client's choice. */
 const UNMATCHED = { method: 'any', route: 'none' };
 
 /** The metrics of the service, for Prometheus. */
@@ -23,39 +25,39 @@ export class Metrics {
   private readonly registers = [this.registry];
   private readonly creations = new Counter({
     name: 'plant_store_creations_total',
-    help: 'Creations by outcome.',
+    help: 'Create requests by outcome.',
     labelNames: ['outcome'],
     registers: this.registers,
   });
   private readonly errors = new Counter({
     name: 'plant_store_errors_total',
-    help: 'Errors answered, by number.',
+    help: 'Error responses by error number.',
     labelNames: ['error'],
     registers: this.registers,
   });
   private readonly requestDuration = new Histogram({
     name: 'http_request_duration_seconds',
-    help: 'Seconds from receiving the head of a request to sending its answer.',
+    help: 'Time from receiving the request headers to sending the response, in seconds.',
     labelNames: ['method', 'route', 'status'],
-    buckets: DURATIONS,
+    buckets: DURATION_BUCKETS_SECONDS,
     registers: this.registers,
   });
   private readonly batchSize = new Histogram({
     name: 'plant_store_batch_size',
-    help: 'Plants handed to the database in one commit.',
+    help: 'Number of plants per commit.',
     buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
     registers: this.registers,
   });
   private readonly commitDuration = new Histogram({
     name: 'plant_store_commit_duration_seconds',
-    help: 'How long a commit took, the sync to the disk included, in seconds.',
-    buckets: DURATIONS,
+    help: 'Duration of a commit, including the sync to disk, in seconds.',
+    buckets: DURATION_BUCKETS_SECONDS,
     registers: this.registers,
   });
 
   constructor(plants: PlantsRepository, responses: Responses, tokens: TokenVerifier) {
     collectDefaultMetrics({ register: this.registry });
-    // A counter that begins at its first event has no increase from zero.
+    // Start at 0, because increase() misses the first event of a counter that starts at 1.
     for (const { error, outcome } of Object.values<CatalogueEntry>(errorCatalogue)) {
       this.errors.inc({ error }, 0);
       if (outcome !== undefined) this.creations.inc({ outcome }, 0);
@@ -73,7 +75,7 @@ export class Metrics {
       this.requestDuration.observe({ ...labels, status }, ms / 1000);
       if (outcome !== undefined) this.creations.inc({ outcome });
     });
-    this.gauge('plant_store_queue_length', 'Plants that wait to be handed to the database.', () =>
+    this.gauge('plant_store_queue_length', 'Plants waiting to be sent to the database.', () =>
       plants.queueLength(),
     );
     this.gauge('plant_store_ready', 'Whether plants are committed in time: 1 or 0.', () =>
@@ -92,13 +94,13 @@ export class Metrics {
     }).set({ version: packageVersion() }, 1);
   }
 
-  /** Counts the connections of a server. */
+  /** Adds metrics of the connections of a server. */
   measure(instance: FastifyInstance): void {
     const connections = promisify(instance.server.getConnections.bind(instance.server));
-    this.gauge('http_open_connections', 'Connections that are open.', connections);
+    this.gauge('http_open_connections', 'Open connections.', connections);
     const dropped = new Counter({
       name: 'http_dropped_connections_total',
-      help: 'New connections closed because too many were open.',
+      help: 'New connections closed because MAX_CONNECTIONS was reached.',
       registers: this.registers,
     });
     instance.server.on('drop', () => {
@@ -116,7 +118,7 @@ export class Metrics {
     });
   }
 
-  /** Adds a gauge that is read whenever the metrics are. */
+  /** Adds a gauge whose value is read at every scrape. */
   private gauge(name: string, help: string, read: () => number | Promise<number>): void {
     new Gauge({
       name,

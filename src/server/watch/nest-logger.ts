@@ -3,16 +3,16 @@ import type { Level, Logger } from 'pino';
 import { LoggedFailure } from '../../plants/http/failure-log';
 
 /**
- * The loggers of Nest that tell each step of the start, and its errors, which are thrown too. Nest has no
- * option that sets them apart. Under another name they would only log more.
+ * Nest's startup loggers. They log every startup step, and errors that are also thrown. Nest has no option
+ * to silence only these. If Nest renames one, more is logged.
  */
 // prettier-ignore
-const START_LOGGERS = [
+const STARTUP_LOGGERS = [
   'NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer', 'NestApplication',
   'ExceptionHandler',
 ];
 
-/** Writes what is logged through Nest's `Logger` with pino. Steps of the start are for debugging. */
+/** Writes what is logged through Nest's `Logger` with pino. Startup steps are logged at level `debug`. */
 export class NestLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
 
@@ -24,16 +24,16 @@ export class NestLogger implements LoggerService {
   readonly verbose = this.writer('trace');
 
   /**
-   * Nest passes the context, the name of the logger, as the last argument, and plain objects of fields
-   * before it. The argument before the context is undefined for an error without a stack.
+   * Nest passes the context (the name of the logger) as the last argument, and plain objects of log fields
+   * before it. For an error without a stack, the argument before the context is undefined.
    */
   private writer(level: Level): (message: unknown, ...rest: unknown[]) => void {
     return (message, ...rest) => {
       const context = rest.pop() as string | undefined;
-      const isOfStart = START_LOGGERS.includes(context ?? '');
-      // Whoever catches the error reports it.
-      if (isOfStart && level === 'error') return;
-      const actual = isOfStart && level === 'info' ? 'debug' : level;
+      const isStartup = STARTUP_LOGGERS.includes(context ?? '');
+      // The code that catches the error reports it.
+      if (isStartup && level === 'error') return;
+      const actual = isStartup && level === 'info' ? 'debug' : level;
       if (message instanceof LoggedFailure) {
         const fields = Object.assign({ context, err: message.cause }, message);
         this.logger[actual](fields, message.message);

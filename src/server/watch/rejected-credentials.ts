@@ -5,17 +5,17 @@ import { errorCatalogue } from '../../plants/errors/errors';
 import { LogThrottle, requestFields } from '../../plants/http/failure-log';
 import type { Responses } from './responses';
 
-/** Milliseconds between two lines about one address and one reason. */
+/** The minimum time between two lines about the same address and reason. */
 const LINE_INTERVAL_MS = 60_000;
 
-/** Addresses and reasons that have lines of their own within that time; a client may have many addresses. */
+/** The maximum number of addresses and reasons logged separately within that time. A client may have many addresses. */
 const MAX_KINDS = 100;
 
 /**
- * Logs from which addresses tokens come that are rejected, and why: OWASP ASVS 5.0, 16.3.1 and 16.3.2.
- * A request without a token is not logged.
+ * Logs rejected tokens with the client address and the reason: OWASP ASVS 5.0, 16.3.1 and 16.3.2. Requests
+ * without a token are not logged.
  *
- * @param trustedProxies addresses and ranges of proxies whose `X-Forwarded-For` counts
+ * @param trustedProxies addresses and ranges of proxies whose `X-Forwarded-For` is trusted
  */
 export function logRejectedCredentials(
   responses: Responses,

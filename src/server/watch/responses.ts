@@ -6,39 +6,39 @@ import type { PlantStoreError, RequestOutcome } from '../../plants/errors/errors
 import { readsOwnBody } from '../../plants/host/fastify';
 import type { HostRequest } from '../../plants/http/request';
 
-/** A request that has its response. */
+/** A request whose response was sent. */
 export interface CompletedRequest {
   readonly id: string;
   readonly raw: IncomingMessage;
   /** The pattern of its route; undefined if no route matched. */
   readonly route?: string | undefined;
   readonly status: number;
-  /** Milliseconds from its headers to its response. */
+  /** The time from the request headers to the response, in milliseconds. */
   readonly ms: number;
   readonly caller?: Partial<Caller> | undefined;
   /** The id of the plant to create. */
   readonly plantId?: bigint | undefined;
   /** Undefined if the request succeeded. */
   readonly failure?: PlantStoreError | undefined;
-  /** Undefined if the request was not one to create a plant. */
+  /** Undefined if the request is not a create request. */
   readonly outcome?: RequestOutcome | undefined;
 }
 
 interface Events {
-  /** A request has its response. */
+  /** A response was sent. */
   completed: [CompletedRequest];
-  /** An error was sent, also to a client whose bytes are not a request. */
+  /** An error response was sent, also to a client that sent bytes which are not a request. */
   failed: [PlantStoreError];
 }
 
-/** What guard, pipe, controller and filter have set on a request. */
+/** A request with the data that guard, pipe, controller and filter attach. */
 type HandledRequest = FastifyRequest &
   Pick<HostRequest, 'failure' | 'plantId' | 'outcome'> &
   RequestWithCaller;
 
 /**
- * Reports each response of one application to its metrics and its access log. What the listener
- * rejects reaches no hook of Fastify, so the listener emits these events itself.
+ * Reports each response of one application to its metrics and logs. A request that the listener rejects
+ * reaches no Fastify hook, so the listener emits these events itself.
  */
 export class Responses extends EventEmitter<Events> {
   /** Reports the responses of all routes. */
