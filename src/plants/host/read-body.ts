@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { finished, type Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { BodyTooLargeError, ClientDisconnectedError, NotJsonError } from '../errors/errors';
 import type { BodyMemory } from './body-memory';
 import { removeMarks } from './express';
@@ -45,19 +45,24 @@ export function readBody(
         reject(fault);
       }
     };
-    source.on('data', receive);
-    const rejectAborted = (): void => {
-      reject(new ClientDisconnectedError());
+    const end = (): void => {
+      resolve(joinChunks(chunks.splice(0)));
     };
-    finished(source, { writable: false }, (error) => {
-      if (!error) resolve(joinChunks(chunks.splice(0)));
-      else if (source === message || error === message.errored) rejectAborted();
-      else reject(toClientError(error));
+    const fail = (error: Error | null): void => {
+      const isAborted = source === message || (error && error === message.errored);
+      reject(isAborted ? new ClientDisconnectedError() : toClientError(error));
+    };
+    source.on('data', receive).on('end', end).on('error', fail);
+    // A stream may also be destroyed without an error, and before anybody listens.
+    source.on('close', () => {
+      if (!source.readableEnded) fail(source.errored);
     });
+    if (source.readableEnded) end();
+    else if (source.destroyed) fail(source.errored);
     // A pipe does not pass on that the client has disconnected.
     if (source !== message) {
-      finished(message, (error) => {
-        if (error) rejectAborted();
+      message.on('close', () => {
+        if (!message.complete) reject(new ClientDisconnectedError());
       });
     }
     // The host may have paused it.
@@ -80,7 +85,7 @@ function toBytes(chunk: Buffer | string, { readableEncoding }: Readable): Buffer
  * The error of a stream that a hook of the host has put in the place of the body. As in Fastify, it is the
  * client's, a truncated gzip body for example, unless its status says otherwise.
  */
-function toClientError(error: Error & { readonly statusCode?: unknown }): Error {
-  const { statusCode = 400 } = error;
-  return statusCode === 400 ? new NotJsonError('The body cannot be decoded.') : error;
+function toClientError(error: (Error & { readonly statusCode?: unknown }) | null): Error {
+  const { statusCode = 400 } = error ?? {};
+  return error && statusCode !== 400 ? error : new NotJsonError('The body cannot be decoded.');
 }
