@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { parseArgs } from 'node:util';
 import { PostgresServer } from '../test/support/postgres';
-import makeRunFolder from '../test/support/run-folder';
+import { makeRunFolder } from '../test/support/run-folder';
 import { drawBars } from './chart';
 import {
   batchingFastify,
@@ -190,6 +190,8 @@ const groups: Readonly<Record<string, (group: string) => Promise<void>>> = {
 };
 
 async function main(): Promise<void> {
+  // Nothing else holds the process while PostgreSQL starts: its process is detached, so that Jest can exit.
+  const alive = setInterval(() => undefined, 60_000);
   makeRunFolder();
   folder = mkdtempSync(join(tmpdir(), 'bench-'));
   // Every commit is synced here too: the tests' server is faster, and forgets with the machine.
@@ -205,6 +207,7 @@ async function main(): Promise<void> {
     if (!options['no-write']) writeResults(results);
   } finally {
     await postgres.remove();
+    clearInterval(alive);
   }
 }
 

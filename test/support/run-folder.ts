@@ -11,11 +11,7 @@ const MEMORY = '/dev/shm';
 /** The room that a run must find there, in bytes: twice what it was seen to use. */
 const ROOM = 2 ** 31;
 
-/**
- * Builds what is outdated, and gives a run a temporary folder of its own, before its first test (Jest's `globalSetup`). All that
- * the run puts into the temporary folder of the system goes there. At the end of the process, be it
- * by a signal, the folder is removed and processes that the tests have left running end.
- */
+/** Builds what is outdated, and prepares the folder of a run (Jest's `globalSetup`). */
 export default function prepareRun(): void {
   // Some tests run what is built: the service as a process, and the thread of SQLite.
   const tool = join(__dirname, '../../tools/if-stale.mjs');
@@ -23,6 +19,15 @@ export default function prepareRun(): void {
     cwd: join(__dirname, '../..'),
     stdio: ['ignore', 'ignore', 'inherit'],
   });
+  makeRunFolder();
+}
+
+/**
+ * Gives a run a temporary folder of its own, before its first test. All that the run puts into the
+ * temporary folder of the system goes there. At the end of the process, be it by a signal, the folder is
+ * removed and processes that the tests have left running end.
+ */
+export function makeRunFolder(): void {
   const [folder, memory] = [tmpdir(), hasRoom(MEMORY) ? MEMORY : tmpdir()].map((parent) => {
     const made = mkdtempSync(join(parent, 'plant-store-run-'));
     // PostgreSQL, which does not run as root, has its data in it.
