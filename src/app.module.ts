@@ -23,8 +23,9 @@ import { logRejectedCredentials } from './server/watch/rejected-credentials';
 /**
  * The standalone service: the first host of {@link PlantsModule}.
  *
- * A request passes the rules of `server/edge` for its head, then the guards in the order of this list,
- * then the pipe of the module, which reads the body. What any of them throws, the filter answers.
+ * A request is first validated in `server/edge`. Then it passes the guards in the order listed below, and
+ * the pipe of the module, which reads the body. The exception filter turns whatever they throw into a
+ * response.
  */
 @Module({})
 export class AppModule {

@@ -111,7 +111,7 @@ describe('a preflight of an origin that is not listed', () => {
       }
       await service.end();
 
-      const msg = `Pages of "${OTHER}" may not use the service: CORS_ORIGINS does not list it.`;
+      const msg = `Rejected a CORS preflight from "${OTHER}": the origin is not in CORS_ORIGINS.`;
       const lines = service.lines.filter(({ context }) => context === 'CORS');
       expect(lines).toMatchObject([{ level: 40, msg }]);
     },

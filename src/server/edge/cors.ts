@@ -2,35 +2,36 @@ import type { IncomingMessage } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 
-/** The fields of an answer that a page may read. */
-const EXPOSED_FIELDS =
+/** The response headers that a page may read. */
+const EXPOSED_HEADERS =
   'Retry-After, WWW-Authenticate, X-Request-Id, Idempotent-Replayed, RateLimit, RateLimit-Policy';
 
 /**
- * The CORS fields of an answer, Fetch standard section 3.2.3. Refusals carry them too, so that a page can
- * read them; only what the HTTP parser refuses does not, because its header fields are not known.
+ * Returns the CORS headers of a response, Fetch standard section 3.2.3. Rejections have them too, so that a
+ * page can read them. Only a response to bytes that the HTTP parser rejects has none, because the request
+ * headers are unknown.
  *
- * Not `@fastify/cors`: what the listener refuses never gets there, and its route for preflights would
- * answer every OPTIONS.
+ * `@fastify/cors` is not used: it does not see requests that the listener rejects, and its preflight route
+ * would answer every OPTIONS request.
  *
- * @param origins whose pages may use the service, as browsers send them: `https://app.example.org`
+ * @param origins origins whose pages may use the service, as browsers send them: `https://app.example.org`
  */
-export function corsFields(
+export function corsHeaders(
   { headers: { origin } }: IncomingMessage,
   origins: readonly string[],
 ): Record<string, string> {
   if (origins.length === 0) return {};
-  const fields = { Vary: 'Origin', 'Access-Control-Expose-Headers': EXPOSED_FIELDS };
+  const headers = { Vary: 'Origin', 'Access-Control-Expose-Headers': EXPOSED_HEADERS };
   const isAllowed = origin !== undefined && origins.includes(origin);
-  return isAllowed ? { ...fields, 'Access-Control-Allow-Origin': origin } : fields;
+  return isAllowed ? { ...headers, 'Access-Control-Allow-Origin': origin } : headers;
 }
 
-/** The further fields of the answer to a preflight. */
-export const PREFLIGHT_FIELDS = {
+/** Additional headers of the response to a preflight. */
+export const PREFLIGHT_HEADERS = {
   'Access-Control-Allow-Methods': 'POST',
   'Access-Control-Allow-Headers':
     'Authorization, Content-Type, Idempotency-Key, X-Request-Id, traceparent, tracestate',
-  // Seconds for which a browser may remember it.
+  // Seconds for which a browser may cache the response.
   'Access-Control-Max-Age': '600',
 };
 
@@ -43,12 +44,12 @@ export function isPreflight({ method, headers }: FastifyRequest): boolean {
   );
 }
 
-/** How often rejected origins are logged, at most. */
+/** The minimum time between two log lines about rejected origins. */
 const LOG_INTERVAL_MS = 60_000;
 
 /**
- * Logs the origin of a preflight that is not in the list, at most once per minute: the browser tells the
- * developer of the page little.
+ * Logs the origin of a rejected preflight, at most once per minute, because the browser tells the developer
+ * of the page little.
  */
 export class OriginLog {
   private readonly logger = new Logger('CORS');
@@ -60,6 +61,8 @@ export class OriginLog {
     if (this.origins.includes(origin) || Date.now() < this.silentUntil) return;
     this.silentUntil = Date.now() + LOG_INTERVAL_MS;
     const quoted = JSON.stringify(origin.slice(0, 200));
-    this.logger.warn(`Pages of ${quoted} may not use the service: CORS_ORIGINS does not list it.`);
+    this.logger.warn(
+      `Rejected a CORS preflight from ${quoted}: the origin is not in CORS_ORIGINS.`,
+    );
   }
 }

@@ -7,23 +7,23 @@ import { securityHeaders } from '../../plants/http/error.filter';
 import { type HostRequest, pathOf } from '../../plants/http/request';
 import type { Responses } from '../watch/responses';
 import { Connections } from './connections';
-import { corsFields, isPreflight, OriginLog, PREFLIGHT_FIELDS } from './cors';
+import { corsHeaders, isPreflight, OriginLog, PREFLIGHT_HEADERS } from './cors';
 import type { Settings } from '../settings/environment';
 import { createServer, limitConnections } from './http-server';
-import { dropBody } from './linger';
+import { discardBody } from './linger';
 import { requestId } from './request-id';
 import { listenForRequests } from './request-listener';
 import { Rejections } from './rejections';
 
 type FailedRequest = FastifyRequest & Pick<HostRequest, 'failure'>;
 
-/** The share of the shutdown time for connections; the rest is for closing the store. */
-const DRAIN_SHARE = 0.8;
+/** The fraction of the shutdown time for draining connections. The rest is for closing the store. */
+const DRAIN_TIME_FRACTION = 0.8;
 
 /**
- * Creates the Fastify adapter of the service. The rules of a request's head apply before Fastify sees
- * it, refusals below Nest carry the Error body, and closing answers every accepted request. Use it with
- * Nest's `bodyParser: false`.
+ * Creates the Fastify adapter of the service. It validates the request headers before Fastify sees them,
+ * errors raised below Nest have the Error body, and every accepted request gets its response before the
+ * adapter closes. Use it with Nest's `bodyParser: false`.
  */
 export function createFastifyAdapter(settings: Settings, responses: Responses): FastifyAdapter {
   const { corsOrigins, shutdownTimeout, shutdownGrace } = settings;
@@ -37,9 +37,9 @@ export function createFastifyAdapter(settings: Settings, responses: Responses): 
       listenForRequests(server, connections, rejections, handle);
       return server;
     },
-    // While closing, a request on an open connection is answered like any other.
+    // While closing, a request on an open connection is handled like any other.
     return503OnClosing: false,
-    // No middleware of Express runs here.
+    // No Express middleware is used here.
     skipMiddie: true,
     clientErrorHandler: (error, socket) => {
       connections.fail(error, socket);
@@ -49,7 +49,7 @@ export function createFastifyAdapter(settings: Settings, responses: Responses): 
   const instance = adapter.getInstance<FastifyInstance>();
   addHooks(instance, corsOrigins);
   instance.addHook('preClose', () =>
-    connections.drain((shutdownTimeout - shutdownGrace) * DRAIN_SHARE),
+    connections.drain((shutdownTimeout - shutdownGrace) * DRAIN_TIME_FRACTION),
   );
   return adapter;
 }
@@ -58,38 +58,38 @@ function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
   const originLog = new OriginLog(origins);
   instance.addHook('onRequest', (request, reply, done) => {
     void reply.header('X-Request-Id', request.id);
-    if (origins.length > 0) void reply.headers(corsFields(request.raw, origins));
+    if (origins.length > 0) void reply.headers(corsHeaders(request.raw, origins));
     if (!readsOwnBody(request.routeOptions.config)) void reply.headers(securityHeaders);
     const isCorsPreflight = isPreflight(request);
     if (isCorsPreflight) originLog.check(request);
     if (isCorsPreflight && origins.length > 0) {
-      void reply.code(204).headers(PREFLIGHT_FIELDS).send();
+      void reply.code(204).headers(PREFLIGHT_HEADERS).send();
     } else {
-      done(request.is404 ? explainNoRoute(request, instance) : undefined);
+      done(request.is404 ? createNoRouteError(request, instance) : undefined);
     }
   });
   instance.addHook('onSend', (request: FailedRequest, reply, _payload, done) => {
     const { raw, failure } = request;
-    // Nobody waits for the end of a body without one, RFC 9110 section 15.5.14. A client that was not
-    // asked for its body may or may not send it.
+    // An oversized body may never end, RFC 9110 section 15.5.14. A client that got no 100 Continue may or
+    // may not send its body.
     if (failure instanceof BodyTooLargeError || raw.headers.expect !== undefined) {
       void reply.header('Connection', 'close');
     }
-    // Node.js closes the connection behind the answer. A client that still sends could not read it.
+    // Node.js closes the connection after the response. A client that is still sending could not read it.
     const isSending = !raw.complete && !raw.destroyed;
-    if (isSending && reply.getHeader('connection') === 'close') dropBody(raw, done);
+    if (isSending && reply.getHeader('connection') === 'close') discardBody(raw, done);
     else done();
   });
 }
 
-/** Why no route answers a request: an unknown path, or a method that the path does not support. */
-function explainNoRoute({ url }: FastifyRequest, instance: FastifyInstance): PlantStoreError {
-  // There is nothing at the root, although it leads a browser to the documentation.
+/** Creates the error for a request without a route: an unknown path, or a method that the path does not support. */
+function createNoRouteError({ url }: FastifyRequest, instance: FastifyInstance): PlantStoreError {
+  // `/` only redirects browsers to the documentation. It is not a resource.
   if (pathOf(url) === '/') return new NotFoundError();
-  // Not hasRoute(), which would read the client's path as a route pattern.
+  // hasRoute() would interpret the client's path as a route pattern.
   const allowed = instance.supportedMethods.filter((method) => {
     const route = instance.findRoute({ method, url }) as { readonly params: object } | null;
-    // A route for all paths of a folder does not say that there is something at this one.
+    // A wildcard route does not mean that this path exists.
     return route !== null && !('*' in route.params);
   });
   if (allowed.length === 0) return new NotFoundError();

@@ -31,7 +31,7 @@ export function createServer(settings: Settings): Server {
     requestTimeout: settings.requestTimeout,
     keepAliveTimeout: settings.keepAliveTimeout,
     connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
-    // Node answers a missing Host with an empty body; findHeadFault() answers with the Error body.
+    // Node answers a missing Host with an empty body; validateHeaders() responds with the Error body.
     requireHostHeader: false,
   };
   const server = settings.tls ? createTlsServer(settings.tls, options) : createHttpServer(options);

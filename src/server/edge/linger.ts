@@ -2,42 +2,42 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { finished } from 'node:stream';
 
-/** How long a client may go on sending behind its last answer, in milliseconds. */
-const LINGER = 2000;
+/** How long a client may keep sending after the final response. */
+const LINGER_MS = 2000;
 
-/** How much it may send beyond the body that it has announced, in bytes. */
-const LINGER_BYTES = 2 ** 20;
+/** How much it may send beyond its `Content-Length`. */
+const MAX_LINGER_BYTES = 2 ** 20;
 
-/** How often the bytes are counted, in milliseconds. */
-const INTERVAL = 50;
+/** How often the received bytes are counted. */
+const POLL_INTERVAL_MS = 50;
 
 /**
- * Ends our side of a connection, then reads and drops what the client still sends, until it ends its
- * side or has sent too much, RFC 9112 section 9.6. Closing at once would reset the connection, and the
- * client would lose the answer.
+ * Ends our side of a connection. Then reads and discards what the client still sends, until it ends its
+ * side, has sent too much, or takes too long, RFC 9112 section 9.6. Closing immediately would reset the
+ * connection, and the client would lose the response.
  *
- * @param announced bytes that the client has said it sends
+ * @param announced the `Content-Length` of the request, in bytes
  */
 export function endAndLinger(socket: Socket, announced = 0): void {
   socket.end();
   socket.resume();
-  const limit = socket.bytesRead + announced + LINGER_BYTES;
-  let time = 0;
-  const counting = setInterval(() => {
-    time += INTERVAL;
-    if (socket.bytesRead > limit || time >= LINGER) socket.destroy();
-  }, INTERVAL).unref();
+  const limit = socket.bytesRead + announced + MAX_LINGER_BYTES;
+  let elapsedMs = 0;
+  const timer = setInterval(() => {
+    elapsedMs += POLL_INTERVAL_MS;
+    if (socket.bytesRead > limit || elapsedMs >= LINGER_MS) socket.destroy();
+  }, POLL_INTERVAL_MS).unref();
   socket.once('close', () => {
-    clearInterval(counting);
+    clearInterval(timer);
   });
 }
 
-/** How long the body of a client that may wait for `100 Continue` is looked for, in milliseconds. */
-const UNASKED = 100;
+/** How long to wait for a body that the client may not send because it waits for `100 Continue`. */
+const UNREQUESTED_BODY_WAIT_MS = 100;
 
-/** Reads and drops the rest of a body before an answer that closes the connection, for a moment. */
-export function dropBody(request: IncomingMessage, done: () => void): void {
-  const limit = request.headers.expect === undefined ? LINGER : UNASKED;
+/** Before a response that closes the connection, reads and discards the rest of the body for a limited time. */
+export function discardBody(request: IncomingMessage, done: () => void): void {
+  const limit = request.headers.expect === undefined ? LINGER_MS : UNREQUESTED_BODY_WAIT_MS;
   finished(request.resume(), { signal: AbortSignal.timeout(limit) }, () => {
     done();
   });

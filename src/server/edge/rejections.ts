@@ -4,33 +4,33 @@ import type { Socket } from 'node:net';
 import type { PlantStoreError } from '../../plants/errors/errors';
 import { securityHeaders } from '../../plants/http/error.filter';
 import type { Responses } from '../watch/responses';
-import { corsFields } from './cors';
+import { corsHeaders } from './cors';
 import { endAndLinger } from './linger';
 import { requestId } from './request-id';
 
-/** Rejects what no router sees: requests that break the rules of HTTP, and bytes that are not a request. */
+/** Rejects requests before routing: requests that violate HTTP, and bytes that are not a request. */
 export class Rejections {
   /**
-   * @param origins whose pages may read the responses
-   * @param responses reports the rejections to metrics and access log
+   * @param origins origins whose pages may read the responses
+   * @param responses reports the rejections to metrics and logs
    */
   constructor(
     private readonly origins: readonly string[],
     private readonly responses: Responses,
   ) {}
 
-  /** Rejects a request with the last response of its connection. A client that still sends can read it. */
+  /** Rejects a request and closes its connection. A client that is still sending can read the response. */
   reject(request: IncomingMessage, response: ServerResponse, error: PlantStoreError): void {
-    const { status, body, headers } = responseOf(error);
+    const { status, body, headers } = createResponse(error);
     const id = requestId(request);
-    const cors = corsFields(request, this.origins);
+    const cors = corsHeaders(request, this.origins);
     response.writeHead(status, { ...headers, 'X-Request-Id': id, ...cors });
     if (request.method === 'HEAD') {
       // RFC 9110 section 9.3.2
       response.end();
     } else {
       request.resume();
-      // When it is sent: the response may still wait for the socket.
+      // Linger only after the body is sent: the response may still wait for the socket.
       response.write(body, () => {
         endAndLinger(request.socket, Number(request.headers['content-length'] ?? 0));
       });
@@ -39,9 +39,9 @@ export class Rejections {
     this.responses.emit('completed', { id, raw: request, status, ms: 0, failure: error });
   }
 
-  /** Writes an error response to a socket whose bytes the HTTP parser rejects. It must be the last. */
+  /** Writes an error response to a socket whose bytes the HTTP parser rejected. The socket must be closed afterwards. */
   rejectBytes(socket: Socket, error: PlantStoreError): void {
-    const { status, body, headers } = responseOf(error);
+    const { status, body, headers } = createResponse(error);
     // RFC 9110 section 6.6.1
     const dated = { Date: new Date().toUTCString(), 'X-Request-Id': randomUUID(), ...headers };
     const lines = Object.entries(dated).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -52,7 +52,7 @@ export class Rejections {
   }
 }
 
-function responseOf(error: PlantStoreError) {
+function createResponse(error: PlantStoreError) {
   const body = JSON.stringify(error.body);
   const headers: Record<string, string | number> = {
     ...securityHeaders,

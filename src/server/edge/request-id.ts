@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/** A request id that a client may choose: harmless in a log and on a terminal. */
-const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
+/** Client-supplied request ids that are safe to log and print. */
+const SAFE_REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
 
-/** The `X-Request-Id` of a request if that is well-formed, or else a new id. */
+/** Returns the `X-Request-Id` of a request if it is safe, otherwise a new id. */
 export function requestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers['x-request-id'];
-  return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
+  return typeof given === 'string' && SAFE_REQUEST_ID.test(given) ? given : randomUUID();
 }

@@ -24,10 +24,10 @@ const ABSOLUTE_FORM = /^(https?):\/\/([^/?#]+)([/?].*)?$/i;
 const UNRESERVED = /%(?:[46][1-9A-F]|[57][\dA]|3\d|2D|2E|5F|7E)/gi;
 
 /**
- * Finds a fault in the head of a request after which its connection must close: rules of HTTP that
- * Node leaves to the application, or answers with an empty body.
+ * Validates HTTP rules whose violation must close the connection, and that Node.js leaves to the
+ * application or answers with an empty body. Returns the error of the first violation.
  */
-export function findHeadFault(request: IncomingMessage): PlantStoreError | undefined {
+export function validateHeaders(request: IncomingMessage): PlantStoreError | undefined {
   const { httpVersionMajor, httpVersionMinor, headers } = request;
   if (httpVersionMajor !== 1) {
     return new MalformedRequestError('The request line must name HTTP/1.1 or HTTP/1.0.');
@@ -41,11 +41,13 @@ export function findHeadFault(request: IncomingMessage): PlantStoreError | undef
     return new MalformedRequestError('The Host header must be a host, or a host and a port.');
   }
   const codings = headers['transfer-encoding'];
-  return codings === undefined ? undefined : findCodingFault(membersOf(codings), httpVersionMinor);
+  return codings === undefined
+    ? undefined
+    : validateTransferEncoding(parseHeaderList(codings), httpVersionMinor);
 }
 
 /** RFC 9112 sections 6.1 and 6.3. */
-function findCodingFault(
+function validateTransferEncoding(
   codings: readonly string[],
   httpVersionMinor: number,
 ): PlantStoreError | undefined {
@@ -67,16 +69,16 @@ function isHost(value: string): boolean {
 }
 
 /**
- * The target of a request in origin form with no needless escape, RFC 9112 section 3.2 and RFC 3986
- * section 6.2.2.2. Routers have rules of their own about all others. Undefined when it is malformed, or
- * of a form that its method must not have.
+ * Returns the target of a request in origin form without needless escapes, RFC 9112 section 3.2 and RFC
+ * 3986 section 6.2.2.2. Routers disagree about other forms. Returns undefined if the target is malformed,
+ * or has a form that its method does not allow.
  */
 export function normalizeTarget({ url = '', socket }: IncomingMessage): string | undefined {
   const target = url.startsWith('/') ? url : toOriginForm(url, socket instanceof TLSSocket);
   if (target === undefined || !ORIGIN_FORM.test(target)) return undefined;
   if (!target.includes('%')) return target;
   try {
-    // Escapes that are no UTF-8 name no path.
+    // Percent-escapes that are not valid UTF-8 are rejected.
     decodeURIComponent(pathOf(target));
   } catch {
     return undefined;
@@ -84,37 +86,37 @@ export function normalizeTarget({ url = '', socket }: IncomingMessage): string |
   return target.replace(UNRESERVED, decodeURIComponent);
 }
 
-/** The path and query of a target in absolute form; undefined when it has another form. */
+/** Returns the path and query of a target in absolute form, or undefined if it has another form. */
 function toOriginForm(target: string, isSecure: boolean): string | undefined {
   const [, scheme, authority, rest = ''] = ABSOLUTE_FORM.exec(target) ?? [];
   if (scheme === undefined || authority === undefined) return undefined;
-  // RFC 9110 sections 4.2.1 and 4.2.4: a host is required, and user information refused.
+  // RFC 9110 sections 4.2.1 and 4.2.4: a host is required, and user information is rejected.
   if (authority.startsWith(':') || !isHost(authority)) return undefined;
-  // RFC 9110 section 7.4: an https resource needs a secured connection.
+  // RFC 9110 section 7.4: an https target requires a TLS connection.
   if (scheme.length === 5 && !isSecure) return undefined;
-  // RFC 9110 section 4.2.3: an empty path is that of the root.
+  // RFC 9110 section 4.2.3: an empty path means the root.
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
-/** Whether the answer to a request closes the connection, RFC 9112 section 9.3. */
+/** Whether the connection must close after the response, RFC 9112 section 9.3. */
 export function closesConnection({ headers, httpVersionMinor }: IncomingMessage): boolean {
   const { connection, upgrade } = headers;
-  // RFC 9110 section 7.8 lets us ignore it. Node.js does too, but drops bytes behind it.
+  // RFC 9110 section 7.8 allows ignoring `Upgrade`. Node.js ignores it, but discards the bytes that follow.
   if (upgrade !== undefined) return true;
   if (connection === undefined) return httpVersionMinor === 0;
-  const options = membersOf(connection);
-  // Node.js does not look for "close" in HTTP/1.0.
+  const options = parseHeaderList(connection);
+  // Node.js ignores "close" in HTTP/1.0.
   return options.includes('close') || (httpVersionMinor === 0 && !options.includes('keep-alive'));
 }
 
-/** The members of a list in a header field, RFC 9110 section 5.6.1, in lower case. */
-export function membersOf(list = ''): string[] {
-  const members = list.toLowerCase().split(',').map(withoutBlanks);
-  return members.filter((member) => member !== '');
+/** Splits the value of a list header, RFC 9110 section 5.6.1, into lowercase elements. */
+export function parseHeaderList(list = ''): string[] {
+  const elements = list.toLowerCase().split(',').map(trimBlanks);
+  return elements.filter((element) => element !== '');
 }
 
-/** A loop, because a regular expression for the blanks at the end takes quadratic time. */
-function withoutBlanks(text: string): string {
+/** Removes spaces and tabs. Uses loops, because a regular expression for trailing blanks takes quadratic time. */
+function trimBlanks(text: string): string {
   const isBlank = (at: number): boolean => text[at] === ' ' || text[at] === '\t';
   let start = 0;
   let end = text.length;
