@@ -59,8 +59,9 @@ describe('PlantStoreClient', () => {
     return new PlantStoreClient({ url: proxy.origin, token });
   }
   const seen = () => proxy.seen.map(({ what }) => what);
-  /** The question about the URL. */
-  const ask = () => `Is ${proxy.origin}/plants the URL of a plant store?`;
+  /** The message about a response that is not from a plant store. */
+  const notFromPlantStore = (status: number, received: string) =>
+    `Response ${status} from ${proxy.origin}/plants is not a plant store response. Check the URL. Received: ${received}`;
   const all = (header: string) => proxy.seen.map(({ headers }) => headers[header]);
 
   /** The timer of so many milliseconds that the client sets; ends what it limits when it is called. */
@@ -126,7 +127,7 @@ describe('PlantStoreClient', () => {
     const Location = `${application.url.origin}/plants`;
     const failure = await fail(await connect([{ status, headers: { Location }, body: '' }]));
 
-    const message = `${ask()} Answer ${status} is not from one: ${Location}`;
+    const message = notFromPlantStore(status, Location);
     expect(failure).toMatchObject({ message, outcome: 'unknown', status });
     expect(seen()).toEqual([status]);
     expect(application.store.plants()).toEqual([]);
@@ -138,11 +139,11 @@ describe('PlantStoreClient', () => {
     expect(await (await connect()).create(plant)).toEqual({ name: plant.name, isReplay: false });
   });
 
-  it('asks for the URL, and shows no page, when a web server answers', async () => {
+  it('says to check the URL, without the page, when a web server responds', async () => {
     const html = `\n<!DOCTYPE html><title>Not found</title>${'<p>Sorry</p>'.repeat(100)}`;
     const failure = await fail(await connect([page(404, html)]));
 
-    const message = `${ask()} Answer 404 is not from one: a page`;
+    const message = notFromPlantStore(404, 'a page');
     expect(failure).toMatchObject({ message, error: undefined, status: 404, outcome: 'unknown' });
     expect(seen()).toEqual([404]);
   });
@@ -296,7 +297,7 @@ describe('PlantStoreClient', () => {
 
       expect(failure).toBeInstanceOf(CreationError);
       expect(failure).toMatchObject({ error, status, outcome });
-      expect(failure.message.startsWith(ask())).toBe(error === undefined);
+      expect(failure.message.includes('is not a plant store response')).toBe(error === undefined);
       expect(seen()).toHaveLength(faults.length);
     },
   );
@@ -320,7 +321,7 @@ describe('PlantStoreClient', () => {
     const failure = await fail(await connect(faults, token), { timeout });
 
     expect(failure).toMatchObject(expected);
-    expect(String(failure)).toMatch(/^CreationError: No success within \d+ ms\. /);
+    expect(String(failure)).toMatch(/^CreationError: Gave up after \d+ ms\. /);
   });
 
   it('tries another connection when nothing comes on the first', async () => {
@@ -336,11 +337,11 @@ describe('PlantStoreClient', () => {
 
   it.each([
     ['Error: sold out', () => Promise.reject(new Error('sold out'))],
-    ['TypeError: token must be a string of visible ASCII characters, and not empty.', () => 'a\nb'],
+    ['TypeError: token must be a non-empty string of visible ASCII characters.', () => 'a\nb'],
   ])('ends when the function for the token ends with %s', async (cause, token) => {
     const failure = (await fail(await connect([], token))) as CreationError;
 
-    expect(failure.message).toBe(`The request cannot be made: ${cause}`);
+    expect(failure.message).toBe(`The request cannot be created: ${cause}`);
     expect(String(failure.cause)).toBe(cause);
     expect(failure.outcome).toBe('not stored');
     expect(seen()).toEqual([]);
