@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TestApplication, TOKEN } from '../support/application';
+import { errorBodies } from '../support/error-bodies';
 import { describeWith, type Run, run, shell } from '../support/run';
 import { makeUnreliable } from '../support/unreliable-proxy';
 import { errorNumbers } from '../support/error-bodies';
@@ -47,7 +48,8 @@ describe('docs/clients.md', () => {
     mkdirSync(home);
     write('package.json', '{"type":"module"}');
     runSync(home, 'npm', 'install', '--prefer-offline', '--no-audit', packed.client);
-    write('client.ts', example('The client', 'ts'));
+    write('client.ts', example('TypeScript client', 'ts'));
+    write('errors.ts', example('TypeScript client', 'ts errors'));
     configure(home, { typeRoots: [join(PROJECT, 'node_modules/@types')] });
     compile(home);
   });
@@ -100,6 +102,27 @@ describe('docs/clients.md', () => {
   };
   describe('the client on Node.js 20', () => {
     testProgram(client, client);
+
+    it('handles errors as the page shows', async () => {
+      const program = join(home, 'errors.js');
+      const [stored, rejected, elsewhere] = [
+        await run(nodeOf('20.0.0'), [program], { env }),
+        await run(nodeOf('20.0.0'), [program], { env: { ...env, TOKEN: 'bad' } }),
+        await run(nodeOf('20.0.0'), [program], {
+          env: { ...env, PLANT_STORE: `${application.url.origin}/elsewhere` },
+        }),
+      ];
+
+      expect(stored).toMatchObject({ code: 0, stdout: 'The plant is stored.\n' });
+      expect(rejected).toMatchObject({
+        code: 1,
+        stderr: `Nothing was stored. ${errorBodies.invalidToken.message}\n`,
+      });
+      expect(elsewhere).toMatchObject({
+        code: 1,
+        stderr: `Nothing was stored. ${errorBodies.notFound.message}\n`,
+      });
+    });
 
     it('comes without other packages', () => {
       const installed = readdirSync(join(home, 'node_modules'));
