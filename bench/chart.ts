@@ -1,10 +1,10 @@
 import type { Comparison } from './statistics';
 
-/** As wide as a phone shows without making it smaller. */
+/** The widest chart that a phone shows at full size. All sizes are in pixels. */
 const WIDTH = 360;
-const BAR = 270;
-const HEADING = 34;
-const ROW = 42;
+const MAX_BAR_LENGTH = 270;
+const HEADING_HEIGHT = 34;
+const ROW_HEIGHT = 42;
 
 interface Row {
   readonly name: string;
@@ -12,21 +12,21 @@ interface Row {
   readonly kind: 'ours' | 'theirs';
 }
 
-/** The creations a second of our service and of others as SVG: for each store a bar for each peer. */
+/** Draws the plants created per second by our service and its peers as SVG, with one group of bars per store. */
 export function drawBars(comparisons: readonly (Comparison & { group: string })[]): string {
   const stores = [...Map.groupBy(comparisons, ({ group }) => group)].map(([store, peers]) => ({
     store,
     rows: rowsOf(peers),
   }));
-  const most = Math.max(...stores.flatMap(({ rows }) => rows.map(({ rate }) => rate)));
+  const maxRate = Math.max(...stores.flatMap(({ rows }) => rows.map(({ rate }) => rate)));
 
   let y = 12;
   const lines = stores.flatMap(({ store, rows }) => {
     const heading = drawHeading(`${store}: creations a second`, y);
-    y += HEADING;
+    y += HEADING_HEIGHT;
     const bars = rows.map((row) => {
-      const bar = drawBar(row, Math.max(2, Math.round((row.rate / most) * BAR)), y);
-      y += ROW;
+      const bar = drawBar(row, Math.max(2, Math.round((row.rate / maxRate) * MAX_BAR_LENGTH)), y);
+      y += ROW_HEIGHT;
       return bar;
     });
     y += 12;
@@ -45,7 +45,7 @@ export function drawBars(comparisons: readonly (Comparison & { group: string })[
   ].join('\n');
 }
 
-/** The medians that the table shows. */
+/** Returns the medians that the table shows. */
 function rowsOf(peers: readonly Comparison[]): Row[] {
   const ours = peers[0]?.absolute[0] ?? NaN;
   return [

@@ -1,36 +1,36 @@
-/** A server under measurement: how to start it, and where it keeps its plants. */
+/** A server to measure: how to start it, and where it stores its plants. */
 export interface Contestant {
   readonly name: string;
-  /** The program, relative to the project. */
+  /** The path of the program, relative to the project. */
   readonly program: string;
   readonly store: 'none' | 'sqlite' | 'postgres';
-  /** Variables beside PORT, TOKEN and DATABASE. */
+  /** Environment variables in addition to PORT, TOKEN and DATABASE. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Whether it is our service, which takes its settings by other names. */
-  readonly ours?: boolean;
+  /** Whether it is our service, whose variables have other names. */
+  readonly isOurs?: boolean;
 }
 
-/** Node's own server, which reads, parses and echoes. */
+/** Node's own HTTP server, which parses the body and echoes it. */
 export const nodeHttp: Contestant = {
   name: 'node:http that echoes',
   program: 'bench/baselines/node-http.mjs',
   store: 'none',
 };
 
-/** Bare Fastify, by store. */
+/** Plain Fastify, by store. */
 export const fastify = {
   none: bareFastify('Fastify', 'none'),
   sqlite: bareFastify('Fastify, a commit a request', 'sqlite'),
   postgres: bareFastify('Fastify, an insert a request', 'postgres'),
 };
 
-/** Bare Fastify with a group commit written by hand, by store: what Nest and the promises cost. */
+/** Plain Fastify with a handwritten group commit, by store. Shows the cost of Nest and of our guarantees. */
 export const batchingFastify = {
   sqlite: bareFastify('Fastify, group commit by hand', 'sqlite', 'sqlite-batched'),
   postgres: bareFastify('Fastify, group commit by hand', 'postgres', 'postgres-batched'),
 };
 
-/** What Nest takes to validate a plant and throw it away. */
+/** Nest that validates a plant and discards it. */
 export const nest: Contestant = {
   name: 'Nest, ValidationPipe, no store',
   program: 'bench/dist/nest-validation-pipe.js',
@@ -44,7 +44,7 @@ export const plantStore = {
   postgres: plantStoreOn('postgres', 'dist/main.js'),
 };
 
-/** What most would write with Nest, on a store: with `save()`, and with `insert()` and a tuned store. */
+/** What most Nest users would write: TypeORM with `save()`, and with `insert()` on a tuned store. */
 export function typeOrm(store: 'sqlite' | 'postgres'): Contestant[] {
   return ['save', 'insert'].map((write) => ({
     name: `Nest + TypeORM ${write}()`,
@@ -59,5 +59,5 @@ function bareFastify(name: string, store: Contestant['store'], kind: string = st
 }
 
 function plantStoreOn(store: Contestant['store'], program: string): Contestant {
-  return { name: 'Plant Store', program, store, ours: true };
+  return { name: 'Plant Store', program, store, isOurs: true };
 }

@@ -3,10 +3,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 
-/** The audience of the tokens. */
+/** The audience of the issued tokens. */
 export const AUDIENCE = 'plants';
 
-/** An OpenID Connect issuer of one key, for callers with JWTs: its identifier, and a token of it. */
+/** Starts an OpenID Connect issuer with one key. Returns its identifier and a token that it issued. */
 export async function startIssuer(): Promise<{
   issuer: string;
   token: string;

@@ -1,71 +1,71 @@
 import { connect } from 'node:net';
 
 /**
- * A load generator that costs little: each connection has one request under way, requests are
- * written as prepared text, answers are compared with what is expected. Run as a program of its own.
+ * A load generator with little overhead: each connection has one request in progress, requests are written
+ * as prepared strings, and responses are compared with the expected one. Runs as a separate process.
  *
- * Arguments, as JSON: {@link LoadOptions}. Prints {@link LoadResult} as JSON.
+ * Takes {@link LoadOptions} as a JSON argument. Prints {@link LoadResult} as JSON.
  */
 export interface LoadOptions {
   readonly port: number;
   readonly connections: number;
-  /** Seconds. */
+  /** The duration in seconds. */
   readonly duration: number;
-  /** After so many requests it ends earlier. */
+  /** The number of requests after which the run ends early. */
   readonly requests?: number;
   readonly token: string;
-  /** The first id; every request has the next one. */
+  /** The first id. Each request uses the next one. */
   readonly firstId: number;
-  /** Characters of the name. */
+  /** The length of the name in characters. */
   readonly nameLength: number;
-  /** Of a thousand requests, how many are no NewPlant. */
+  /** How many of a thousand requests are not a valid NewPlant. */
   readonly badPerMille: number;
-  /** Whether each request has an Idempotency-Key, made from its id. */
+  /** Whether each request has an Idempotency-Key, derived from its id. */
   readonly isKeyed?: boolean;
-  /** After so many ids they begin anew, which makes replays of keyed requests; without it never. */
+  /** The number of ids after which they start over, so that keyed requests are replays. Undefined: never. */
   readonly cycle?: number;
 }
 
 export interface LoadResult {
   readonly requests: number;
-  /** Answers other than expected, in status or body. */
+  /** The number of responses with an unexpected status or body. */
   readonly wrong: number;
-  /** Plants that were answered 200. */
+  /** The number of plants that got 200. */
   readonly created: number;
-  /** Seconds that passed. */
+  /** The elapsed time in seconds. */
   readonly seconds: number;
-  /** Milliseconds. */
+  /** The median latency in milliseconds. */
   readonly p50: number;
 }
 
 const options = JSON.parse(process.argv[2] ?? '{}') as LoadOptions;
 const name = 'Fern'.padEnd(options.nameLength, '.');
 const expected = `{"name":"${name}","tag":"shade"}`;
-const head =
+const requestHeaders =
   `POST /plants HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${options.token}\r\n` +
   'Content-Type: application/json\r\nContent-Length: ';
 
-/** What arrives is read into this, whichever connection it is from, and decoded at once. */
+/** The read buffer of all connections. Its content is decoded immediately. */
 const buffer = Buffer.alloc(65_536);
 
-/** Latencies in steps of 10 µs, up to 10 s. */
+/** The number of latencies per step of 10 µs, up to 10 s. */
 const histogram = new Uint32Array(1_000_000);
 let nextId = options.firstId;
 let requests = 0;
 let wrong = 0;
 let created = 0;
-let running = true;
-let open = options.connections;
+let isRunning = true;
+let openConnections = options.connections;
 
-const began = process.hrtime.bigint();
+const startedAt = process.hrtime.bigint();
 for (let count = 0; count < options.connections; count++) drive();
-setTimeout(() => (running = false), options.duration * 1000).unref();
+setTimeout(() => (isRunning = false), options.duration * 1000).unref();
 
-/** Opens a connection and keeps one request under way on it. */
+/** Opens a connection and keeps one request in progress on it. */
 function drive(): void {
   let sentAt = 0;
-  let bad = false;
-  let answer = '';
+  let isBad = false;
+  let received = '';
 
   const socket = connect({
     port: options.port,
@@ -82,44 +82,44 @@ function drive(): void {
   socket.on('connect', send);
   socket.on('error', () => wrong++);
   socket.on('close', () => {
-    if (--open === 0) report();
+    if (--openConnections === 0) report();
   });
 
   function send(): void {
     const id = nextId++;
     if (nextId - options.firstId === options.cycle) nextId = options.firstId;
-    bad = id % 1000 < options.badPerMille;
-    const body = `{"id":${bad ? `"${id}"` : id},"name":"${name}","tag":"shade"}`;
+    isBad = id % 1000 < options.badPerMille;
+    const body = `{"id":${isBad ? `"${id}"` : id},"name":"${name}","tag":"shade"}`;
     sentAt = performance.now();
-    const key = options.isKeyed ? `\r\nIdempotency-Key: "creation-${id}"` : '';
-    socket.write(`${head}${body.length}${key}\r\n\r\n${body}`, 'latin1');
+    const key = options.isKeyed ? `\r\nIdempotency-Key: "create-${id}"` : '';
+    socket.write(`${requestHeaders}${body.length}${key}\r\n\r\n${body}`, 'latin1');
   }
 
   function receive(text: string): void {
-    answer += text;
-    const end = answer.indexOf('\r\n\r\n');
+    received += text;
+    const end = received.indexOf('\r\n\r\n');
     if (end < 0) return;
-    const fields = answer.slice(0, end).toLowerCase();
-    const at = fields.indexOf('content-length: ');
-    const length = Number.parseInt(fields.slice(at + 16, at + 24), 10);
-    if (answer.length < end + 4 + length) return;
+    const headers = received.slice(0, end).toLowerCase();
+    const at = headers.indexOf('content-length: ');
+    const length = Number.parseInt(headers.slice(at + 16, at + 24), 10);
+    if (received.length < end + 4 + length) return;
 
-    const status = answer.slice(9, 12);
-    const body = answer.slice(end + 4);
-    if (bad ? status !== '400' : status !== '200' || body !== expected) wrong++;
-    else if (!bad) created++;
+    const status = received.slice(9, 12);
+    const body = received.slice(end + 4);
+    if (isBad ? status !== '400' : status !== '200' || body !== expected) wrong++;
+    else if (!isBad) created++;
     requests++;
     const step = Math.floor((performance.now() - sentAt) * 100);
     const slot = Math.min(step, histogram.length - 1);
     histogram[slot] = (histogram[slot] ?? 0) + 1;
-    answer = '';
-    if (running && requests < (options.requests ?? Infinity)) send();
+    received = '';
+    if (isRunning && requests < (options.requests ?? Infinity)) send();
     else socket.end();
   }
 }
 
 function report(): void {
-  const seconds = Number(process.hrtime.bigint() - began) / 1e9;
+  const seconds = Number(process.hrtime.bigint() - startedAt) / 1e9;
   const result: LoadResult = {
     requests,
     wrong,

@@ -5,7 +5,7 @@ import { PlantsRepository } from '../dist/plants/index.js';
 import { listen } from '../dist/server/edge/listen.js';
 import { readEnvironment } from '../dist/server/settings/environment.js';
 
-// The built service as its main program starts it, with a store that forgets: all but the commit.
+// Starts the built service like its main program, but with a store that discards plants: no commit.
 setFlagsFromString('--no-allocation-site-pretenuring');
 const settings = readEnvironment(process.env);
 const app = await createApplication(settings);

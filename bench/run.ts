@@ -22,21 +22,21 @@ import type { Subject, Turn, Turns } from './statistics';
 import { dataCommands, hasTool, pgbench, sqliteBatches } from './tools';
 
 /**
- * The benchmark: groups of subjects that take turns in short rounds. Prints one table of ratios, and
- * writes it into docs/performance.md, with the picture beside it.
+ * The benchmark: groups of subjects that run in short alternating turns. Prints tables of ratios, writes
+ * them into docs/performance.md, and draws docs/performance.svg.
  */
 const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
-    /** Whole seconds of a turn. */
+    /** The duration of a turn in whole seconds. */
     seconds: { type: 'string', default: '2' },
     /** Only groups whose name contains this. */
     only: { type: 'string', default: '' },
-    /** How many plants are exported and imported. */
+    /** The number of plants to export and import. */
     plants: { type: 'string', default: '1000000' },
-    /** How many plants a full store has. */
+    /** The number of plants in a full store. */
     full: { type: 'string', default: '10000000' },
-    /** Leaves docs/performance.* as they are. */
+    /** Does not write docs/performance.*. */
     'no-write': { type: 'boolean', default: false },
   },
 });
@@ -46,15 +46,15 @@ const duration = Number(options.seconds);
 const PAGE = 'docs/performance.md';
 const OURS = plantStore.none.name;
 
-/** Turns until compilers have come to rest. */
-const WARM_UPS = 2;
-/** Requests until they have, for comparisons of processor time. */
+/** The number of turns until V8 has optimized the code. */
+const WARM_UP_TURNS = 2;
+/** The number of requests until then, for comparisons of CPU time. */
 const WARM_UP_REQUESTS = 60_000;
-/** How often servers are started for such a comparison: compilers decide anew each time. */
+/** How often servers are started for such a comparison, because V8 optimizes differently each time. */
 const STARTS = 3;
 
-/** Creations of the first turn of replays, which the others repeat. */
-const REPLAYED = 50_000;
+/** The number of ids that the first turn of replays creates and later turns replay. */
+const REPLAYED_IDS = 50_000;
 
 let folder: string;
 let postgres: PostgresServer;
@@ -62,7 +62,7 @@ let databases = 0;
 const comparisons: (Comparison & { readonly group: string })[] = [];
 const leftOut: string[] = [];
 
-/** What is compared, in the order of the table. */
+/** The comparisons, in the order of the page. */
 const groups: Readonly<Record<string, (group: string) => Promise<void>>> = {
   'no store': async (group) => {
     const turns = await race([plantStore.none, nest, nodeHttp]);
@@ -78,14 +78,14 @@ const groups: Readonly<Record<string, (group: string) => Promise<void>>> = {
       environment: { ACCESS_LOG: 'true', LOG_LEVEL: 'info' },
     };
     const none = { ...plantStore.none, name: 'Plant Store, no store' };
-    for (const [ours, theirs, wanted] of [
+    for (const [ours, theirs, target] of [
       [onSqlite, nest, '≤ 0.9'],
       [logged, nest],
       [none, nest],
       [onSqlite, batchingFastify.sqlite],
       [nest, fastify.none],
     ] as const) {
-      add(group, await loadTogether([ours, theirs]), 'cpu', ours.name, theirs.name, wanted);
+      add(group, await loadTogether([ours, theirs]), 'cpu', ours.name, theirs.name, target);
     }
   },
 
@@ -103,7 +103,7 @@ const groups: Readonly<Record<string, (group: string) => Promise<void>>> = {
     const tools = hasTool('pgbench')
       ? await pgbench(postgres, await makePostgresDatabase(), folder, duration)
       : [];
-    if (tools.length === 0) leftOut.push('pgbench is not installed here.');
+    if (tools.length === 0) leftOut.push('pgbench is not installed on this machine.');
     const turns = await race([plantStore.postgres, ...others, none], tools);
     for (const { name } of [none, ...others, ...tools]) add(group, turns, 'rate', OURS, name);
   },
@@ -141,9 +141,9 @@ const groups: Readonly<Record<string, (group: string) => Promise<void>>> = {
       underLoad(full, connections(64), `in a store of ${whole(Number(options.full))}`),
     ];
     const turns = await takeTurns([plain, ...others], rounds);
-    const wanted = ['≥ 0.8', '≥ 0.5'];
+    const targets = ['≥ 0.8', '≥ 0.5'];
     for (const [at, { name }] of others.entries()) {
-      add(group, turns, 'rate', name, plain.name, wanted[at]);
+      add(group, turns, 'rate', name, plain.name, targets[at]);
     }
     await stop(ours, full);
     stopIssuer();
@@ -167,7 +167,7 @@ const groups: Readonly<Record<string, (group: string) => Promise<void>>> = {
         await server.measure({ ...connections(64), duration: 3 * duration });
         const { peak } = server.memory();
         await server.stop();
-        return { start: server.startUp, rest, peak };
+        return { start: server.startupMs, rest, peak };
       },
     }));
     const turns = await takeTurns(subjects, rounds);
@@ -185,7 +185,7 @@ const groups: Readonly<Record<string, (group: string) => Promise<void>>> = {
       add(group, turns, 'peak', command.name, tool.name);
     }
     const missing = ['sqlite3', 'psql'].filter((name) => !hasTool(name));
-    if (missing.length > 0) leftOut.push(`Not installed here: ${missing.join(', ')}.`);
+    if (missing.length > 0) leftOut.push(`Not installed on this machine: ${missing.join(', ')}.`);
   },
 };
 
@@ -194,7 +194,7 @@ async function main(): Promise<void> {
   const alive = setInterval(() => undefined, 60_000);
   makeRunFolder();
   folder = mkdtempSync(join(tmpdir(), 'bench-'));
-  // Every commit is synced here too: the tests' server is faster, and forgets with the machine.
+  // Unlike the tests' server, this one syncs every commit.
   postgres = await PostgresServer.start({});
   try {
     for (const [name, measure] of Object.entries(groups)) {
@@ -211,14 +211,14 @@ async function main(): Promise<void> {
   }
 }
 
-/** Starts contestants, has them and tools take turns at 64 connections, and counts what is stored. */
+/** Starts contestants, runs them and tools in turns at 64 connections, and compares the stored plants with the created ones. */
 async function race(contestants: Contestant[], tools: Subject[] = []): Promise<Turns> {
   const servers: Server[] = [];
   for (const contestant of contestants) servers.push(await start(contestant));
   const subjects = servers.map((server) => underLoad(server, connections(64)));
   const turns = await takeTurns([...subjects, ...tools], rounds);
   for (const server of servers) {
-    const stored = await count(server);
+    const stored = await countPlants(server);
     if (stored !== server.created) {
       throw new Error(`${server.contestant.name}: ${server.created} created, ${stored} stored`);
     }
@@ -228,8 +228,8 @@ async function race(contestants: Contestant[], tools: Subject[] = []): Promise<T
 }
 
 /**
- * Starts two contestants and loads both at the same moment. On a shared machine the processor time of
- * one build differs by a sixth from turn to turn, but hardly between two that run side by side.
+ * Starts two contestants and loads both at the same time. On a shared machine, the CPU time of one build
+ * varies by a sixth from turn to turn, but hardly between two that run at the same time.
  */
 async function loadTogether(contestants: readonly Contestant[]): Promise<Turns> {
   const turns = new Map<string, Turn[]>(contestants.map(({ name }) => [name, []]));
@@ -250,16 +250,16 @@ async function loadTogether(contestants: readonly Contestant[]): Promise<Turns> 
 }
 
 function underLoad(server: Server, load: Load, name = server.contestant.name): Subject {
-  return { name, warmUps: WARM_UPS, turn: () => server.measure(load) };
+  return { name, warmUps: WARM_UP_TURNS, turn: () => server.measure(load) };
 }
 
-/** Creations without a key, with one each, and replays. */
+/** Creates subjects for requests without a key, with a new key each, and for replays. */
 function creations(server: Server): [plain: Subject, keyed: Subject, replays: Subject] {
   const keyed = { ...connections(64), isKeyed: true };
   return [
     underLoad(server, connections(64), 'without a key'),
     underLoad(server, keyed, 'with a key each'),
-    underLoad(server, { ...keyed, cycle: REPLAYED }, 'replays'),
+    underLoad(server, { ...keyed, cycle: REPLAYED_IDS }, 'replays'),
   ];
 }
 
@@ -267,7 +267,7 @@ function connections(count: number): Load {
   return { connections: count, duration };
 }
 
-/** Starts a contestant on a database of its own. */
+/** Starts a contestant on a new database. */
 async function start(contestant: Contestant): Promise<Server> {
   const isPostgres = contestant.store === 'postgres';
   return Server.start(
@@ -290,8 +290,8 @@ async function makePostgresDatabase(): Promise<string> {
   return name;
 }
 
-/** How many plants a server has stored, asked of the database itself. */
-async function count({ contestant, database, created }: Server): Promise<number> {
+/** Counts the plants of a server in its database. */
+async function countPlants({ contestant, database, created }: Server): Promise<number> {
   if (contestant.store === 'none') return created;
   const query = 'SELECT count(*) AS plants FROM plants';
   if (contestant.store === 'postgres') {
@@ -304,7 +304,7 @@ async function count({ contestant, database, created }: Server): Promise<number>
   return Number(row?.plants);
 }
 
-/** A SQLite file that holds plants already, on both sides of the ids that are to come. */
+/** Creates a SQLite file that already contains plants, with ids on both sides of those to be created. */
 async function makeFullDatabase(): Promise<string> {
   const server = await start(plantStore.sqlite);
   await server.stop();
@@ -332,7 +332,7 @@ function formatResults(): string {
   return [run.trim(), ...sections].join('\n\n');
 }
 
-/** A table for each figure: narrow, for phones. What all its rows begin with stands in its heading. */
+/** Formats one narrow table per figure, for phones. If all rows have the same first subject, it is in the heading. */
 function formatTables(members: readonly Comparison[]): string[] {
   return [...Map.groupBy(members, ({ figure }) => figure)].map(([figure, rows]) => {
     const [first] = rows;
@@ -340,14 +340,14 @@ function formatTables(members: readonly Comparison[]): string[] {
     return [
       `|${FIGURES[figure]}${isShared ? `: ${first?.ours} / …` : ''}|ratio|in this run|`,
       '|---|---:|---:|',
-      ...rows.map(({ ours, theirs, ratio, wanted, absolute }) => {
-        const [median, least, most] = [ratio.median, ratio.least, ratio.most].map((each) =>
+      ...rows.map(({ ours, theirs, ratio, target, absolute }) => {
+        const [median, min, max] = [ratio.median, ratio.min, ratio.max].map((each) =>
           each.toPrecision(3),
         );
-        const wish = wanted && `, wanted ${wanted}`;
+        const goal = target && `, wanted ${target}`;
         const values = absolute.map((value) => formatValue(figure, value)).join(' / ');
         const name = isShared ? theirs : `${ours} / ${theirs}`;
-        return `|${name}|${median} (${least}–${most})${wish}|${values}|`;
+        return `|${name}|${median} (${min}–${max})${goal}|${values}|`;
       }),
     ].join('\n');
   });
@@ -361,7 +361,7 @@ function whole(number: number): string {
   return Math.round(number).toLocaleString('en');
 }
 
-/** Puts the table into the page, and the picture beside it. */
+/** Writes the tables into the page, and the chart next to it. */
 function writeResults(results: string): void {
   const page = readFileSync(PAGE, 'utf8');
   const place = /(?<=<!-- results -->\n).*(?=<!-- end of results -->)/s;
@@ -369,7 +369,7 @@ function writeResults(results: string): void {
     PAGE,
     page.replace(place, () => `\n${results.trim()}\n\n`),
   );
-  // Without the two that are no peers: the service without a store, and SQLite without a service.
+  // Two subjects are not peers: the service without a store, and SQLite without a service.
   const peers = comparisons.filter(
     ({ group, figure, theirs }) =>
       ['SQLite', 'PostgreSQL'].includes(group) &&

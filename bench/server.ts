@@ -13,19 +13,19 @@ export const TOKEN = 'bench-token';
 
 const LOAD = require.resolve('./load');
 
-/** All that were started: none outlives a run that failed. */
+/** All started processes. They are killed when the benchmark exits, even after a failure. */
 const children: ChildProcess[] = [];
 process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-/** The load of a turn; the ids are the server's to choose. */
+/** The load of a turn. {@link Server} chooses the ids. */
 export type Load = Partial<Omit<LoadOptions, 'port' | 'firstId'>> &
   Pick<LoadOptions, 'connections' | 'duration'>;
 
-/** A contestant that runs. */
+/** A running contestant. */
 export class Server {
-  /** How many plants it has answered with 200. */
+  /** The number of plants that got 200. */
   created = 0;
   private nextId = 1_000_000_000;
 
@@ -34,11 +34,11 @@ export class Server {
     readonly database: string,
     readonly port: number,
     private readonly child: ChildProcess,
-    /** Milliseconds from the start of the process to the first answer. */
-    readonly startUp: number,
+    /** The time from the start of the process to the first response, in milliseconds. */
+    readonly startupMs: number,
   ) {}
 
-  /** Starts a contestant and waits for its first answer. */
+  /** Starts a contestant and waits for its first response. */
   static async start(contestant: Contestant, database: string): Promise<Server> {
     const port = await freePort();
     const began = performance.now();
@@ -47,7 +47,7 @@ export class Server {
         PATH: process.env.PATH,
         NODE_ENV: 'production',
         PORT: String(port),
-        ...(contestant.ours
+        ...(contestant.isOurs
           ? {
               AUTH_TOKENS: TOKEN,
               LOG_LEVEL: 'error',
@@ -60,16 +60,16 @@ export class Server {
     });
     children.push(child);
     while (child.exitCode === null) {
-      const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
-      if (answer) {
+      const response = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
+      if (response) {
         return new Server(contestant, database, port, child, performance.now() - began);
       }
       await setTimeout(5);
     }
-    throw new Error(`${contestant.name} ended with ${child.exitCode}`);
+    throw new Error(`${contestant.name} exited with code ${child.exitCode}`);
   }
 
-  /** Puts load on the server and measures it. Ids are new, or those of every turn that has a `cycle`. */
+  /** Puts load on the server and measures it. The ids are new. Turns with a `cycle` share their ids. */
   async measure(load: Load): Promise<Turn> {
     const firstId = load.cycle === undefined ? (this.nextId += 10_000_000) : 1;
     const options: LoadOptions = {
@@ -80,12 +80,12 @@ export class Server {
     const { stdout } = await promisify(execFile)(process.execPath, [LOAD, JSON.stringify(options)]);
     const used = this.cpuTime() - before;
     const { requests, wrong, created, seconds, p50 } = JSON.parse(stdout) as LoadResult;
-    if (wrong > 0) throw new Error(`${this.contestant.name}: ${wrong} wrong answers`);
+    if (wrong > 0) throw new Error(`${this.contestant.name}: ${wrong} unexpected responses`);
     this.created += created;
     return { rate: requests / seconds, cpu: (used * 1e6) / requests, p50 };
   }
 
-  /** Mebibytes of resident memory: now, and at the most so far. */
+  /** Returns the resident memory in MiB: now, and the peak so far. */
   memory(): { now: number; peak: number } {
     return memoryOf(this.child);
   }
@@ -95,7 +95,7 @@ export class Server {
     await once(this.child, 'exit');
   }
 
-  /** Seconds of CPU, user and system, all threads: proc_pid_stat(5), in ticks of 10 ms. */
+  /** Returns the CPU time of all threads, user and system, in seconds: proc_pid_stat(5), in ticks of 10 ms. */
   private cpuTime(): number {
     const stat = readFileSync(`/proc/${this.child.pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -103,7 +103,7 @@ export class Server {
   }
 }
 
-/** Mebibytes of resident memory of a process that runs: now, and at the most so far. */
+/** Returns the resident memory of a running process in MiB: now, and the peak so far. */
 export function memoryOf({ pid }: ChildProcess): { now: number; peak: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const kibibytes = (field: string): number =>

@@ -1,20 +1,20 @@
-/** The median of some numbers, and the least and the greatest of them. */
+/** The median, minimum and maximum of some numbers. */
 export interface Spread {
   readonly median: number;
-  readonly least: number;
-  readonly most: number;
+  readonly min: number;
+  readonly max: number;
 }
 
 export function spreadOf(numbers: readonly number[]): Spread {
   const sorted = numbers.toSorted((a, b) => a - b);
   return {
     median: sorted[sorted.length >> 1] ?? NaN,
-    least: sorted[0] ?? NaN,
-    most: sorted.at(-1) ?? NaN,
+    min: sorted[0] ?? NaN,
+    max: sorted.at(-1) ?? NaN,
   };
 }
 
-/** What is measured, with the unit in which the table shows it. */
+/** The measured quantities, with the names and units that the table shows. */
 export const FIGURES = {
   rate: 'creations/s',
   plants: 'plants/s',
@@ -27,24 +27,24 @@ export const FIGURES = {
 
 export type Figure = keyof typeof FIGURES;
 
-/** What one turn measured. */
+/** The results of one turn. */
 export type Turn = Readonly<Partial<Record<Figure, number>>>;
 
-/** Something that is measured, in turns with others. */
+/** Something that is measured in turns with others. */
 export interface Subject {
   readonly name: string;
   /** Takes one turn. */
   turn(): Promise<Turn>;
-  /** How many turns it takes before the first that counts; 0 without it. */
+  /** The number of turns before the first measured one. @default 0 */
   readonly warmUps?: number;
 }
 
-/** The turns of the subjects of a group. */
+/** The turns of each subject of a group, by name. */
 export type Turns = ReadonlyMap<string, readonly Turn[]>;
 
 /**
- * Has subjects take turns. A machine that is shared varies by half from minute to minute, the ratio of
- * two turns that follow each other by little.
+ * Runs the subjects in alternating turns. On a shared machine, results vary by half from minute to minute,
+ * but the ratio of two consecutive turns varies little.
  */
 export async function takeTurns(subjects: readonly Subject[], rounds: number): Promise<Turns> {
   const turns = new Map<string, Turn[]>();
@@ -59,26 +59,26 @@ export async function takeTurns(subjects: readonly Subject[], rounds: number): P
   return turns;
 }
 
-/** Two subjects of a group, compared. */
+/** A comparison of two subjects of a group. */
 export interface Comparison {
   readonly figure: Figure;
   readonly ours: string;
   readonly theirs: string;
-  /** The ratio of the turns of each round. */
+  /** The ratio of the two turns of each round. */
   readonly ratio: Spread;
   /** The medians of this run. */
   readonly absolute: readonly [ours: number, theirs: number];
-  /** What the project wants, if it wants anything. */
-  readonly wanted: string;
+  /** The target of the project; empty if it has none. */
+  readonly target: string;
 }
 
-/** Compares two subjects; undefined where one of them was not measured. */
+/** Compares two subjects. Returns undefined if one of them was not measured. */
 export function compare(
   turns: Turns,
   figure: Figure,
   ours: string,
   theirs: string,
-  wanted = '',
+  target = '',
 ): Comparison | undefined {
   const [a, b] = [ours, theirs].map((name) =>
     (turns.get(name) ?? []).flatMap((turn) => turn[figure] ?? []),
@@ -91,6 +91,6 @@ export function compare(
     theirs,
     ratio,
     absolute: [spreadOf(a).median, spreadOf(b).median],
-    wanted,
+    target,
   };
 }

@@ -6,12 +6,12 @@ import type { PostgresServer } from '../test/support/postgres';
 import { memoryOf } from './server';
 import type { Subject, Turn } from './statistics';
 
-/** What databases do by themselves, and the commands of `plant-store` that do the same. */
+/** Tools of the databases, and the `plant-store` commands that do the same. */
 
-/** Microseconds that commits of pgbench wait for others: about half a sync, as PostgreSQL advises. */
-const COMMIT_DELAY = 100;
+/** How long a commit of pgbench waits for others: about half the time of a sync, as PostgreSQL recommends. */
+const COMMIT_DELAY_US = 100;
 
-/** SQLite's own inserts in one process, 64 rows in a transaction. */
+/** Inserts into SQLite in one process, 64 rows per transaction. */
 export function sqliteBatches(folder: string, seconds: number): Subject {
   const env = { DATABASE: join(folder, 'batches.db'), SECONDS: String(seconds) };
   return {
@@ -24,7 +24,7 @@ export function sqliteBatches(folder: string, seconds: number): Subject {
   };
 }
 
-/** pgbench with a row a transaction, as many clients as the load has connections. */
+/** pgbench with one row per transaction, and as many clients as the load has connections. */
 export async function pgbench(
   postgres: PostgresServer,
   database: string,
@@ -39,7 +39,7 @@ export async function pgbench(
   const script = join(folder, 'insert.sql');
   writeFileSync(script, `INSERT INTO plants VALUES (nextval('ids'), 'Fern', 'shade');\n`);
   const args = ['-n', '-M', 'prepared', '-c', '64', '-T', String(seconds), '-f', script];
-  return [0, COMMIT_DELAY].map((delay) => ({
+  return [0, COMMIT_DELAY_US].map((delay) => ({
     name: `pgbench${delay === 0 ? '' : `, commit_delay ${delay} µs`}`,
     warmUps: 1,
     turn: async () => {
@@ -58,10 +58,10 @@ export function hasTool(name: string): boolean {
   return spawnSync(name, ['--version']).status === 0;
 }
 
-/** A pair of subjects that do the same: the command of `plant-store`, and the database's own tool. */
+/** Two subjects that do the same: a `plant-store` command, and the database's own tool. */
 export type Pair = readonly [command: Subject, tool: Subject];
 
-/** Writes the same plants as JSON Lines and as CSV, in the order of their ids, as an export has them. */
+/** Writes the same plants as JSON Lines and as CSV, in id order like an export. */
 export function writePlants(plants: number, lines: string, csv: string): void {
   for (let id = 1; id <= plants;) {
     let [json, fields] = ['', ''];
@@ -74,7 +74,7 @@ export function writePlants(plants: number, lines: string, csv: string): void {
   }
 }
 
-/** `import` and `export` beside the tools of SQLite and PostgreSQL, as far as these are there. */
+/** Pairs of `import` and `export` with the tools of SQLite and PostgreSQL, if these are installed. */
 export function dataCommands(plants: number, folder: string, postgres: PostgresServer): Pair[] {
   const [lines, csv] = [join(folder, 'plants.ndjson'), join(folder, 'plants.csv')];
   writePlants(plants, lines, csv);
@@ -84,7 +84,7 @@ export function dataCommands(plants: number, folder: string, postgres: PostgresS
   const query = 'SELECT id, name, tag FROM other ORDER BY id';
   const target = join(folder, 'output');
 
-  /** A subject whose turn is one run of a program, after something that is not measured. */
+  /** Creates a subject whose turn is one run of a program. `prepare` runs first and is not measured. */
   const make = (
     name: string,
     program: string,
@@ -158,7 +158,7 @@ export function dataCommands(plants: number, folder: string, postgres: PostgresS
   return [...(hasTool('sqlite3') ? sqlite : []), ...(hasTool('psql') ? postgresql : [])];
 }
 
-/** Runs a program to its end, its output into a file if one is named. */
+/** Runs a program until it exits. If `target` is set, its output is written to this file. */
 async function run(
   program: string,
   args: readonly string[],
@@ -171,10 +171,10 @@ async function run(
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', file, 'pipe'],
   });
-  let [output, words, peak] = ['', '', 0];
+  let [output, errors, peak] = ['', '', 0];
   child.stdout?.on('data', (text) => (output += String(text)));
-  child.stderr?.on('data', (text) => (words += String(text)));
-  // The system keeps the peak for as long as the process lives.
+  child.stderr?.on('data', (text) => (errors += String(text)));
+  // The peak can be read only while the process is running.
   const timer = setInterval(() => {
     peak = memoryOf(child).peak || peak;
   }, 20);
@@ -182,6 +182,6 @@ async function run(
   clearInterval(timer);
   const seconds = (performance.now() - began) / 1000;
   if (typeof file === 'number') closeSync(file);
-  if (code !== 0) throw new Error(`${program} ${args.join(' ')}: ${words}`);
+  if (code !== 0) throw new Error(`${program} ${args.join(' ')}: ${errors}`);
   return { output, seconds, peak };
 }

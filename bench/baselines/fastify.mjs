@@ -4,9 +4,9 @@ import Fastify from 'fastify';
 import pg from 'pg';
 
 /**
- * Bare Fastify as its documentation teaches: a schema that Ajv compiles, @fastify/bearer-auth, and a
- * handler. STORE: `none`, `sqlite` (one synced commit a request), `postgres` (one insert a request over
- * pg's pool of 10), or one of these two with a group commit written by hand: `sqlite-batched` and
+ * Plain Fastify as in its documentation: a schema compiled by Ajv, @fastify/bearer-auth, and a handler.
+ * STORE is `none`, `sqlite` (one synced commit per request), `postgres` (one insert per request over pg's
+ * pool of 10 connections), or one of these two with a handwritten group commit: `sqlite-batched` and
  * `postgres-batched`.
  */
 const stores = {
@@ -34,7 +34,9 @@ const stores = {
     const pool = await openPostgres();
     const text = 'INSERT INTO plants SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[])';
     return inBatches((plants) => {
-      const columns = ['id', 'name', 'tag'].map((member) => plants.map((plant) => plant[member]));
+      const columns = ['id', 'name', 'tag'].map((property) =>
+        plants.map((plant) => plant[property]),
+      );
       return pool.query({ name: 'insert', text, values: columns });
     });
   },
@@ -59,7 +61,7 @@ async function openPostgres() {
   return pool;
 }
 
-/** Commits the plants that gather while the batch before commits. A batch fails as a whole. */
+/** Collects plants while a batch commits, and commits them as the next batch. A batch fails as a whole. */
 function inBatches(commit) {
   let waiting = [];
   let isBusy = false;
@@ -73,7 +75,7 @@ function inBatches(commit) {
       } catch (error) {
         for (const { reject } of batch) reject(error);
       }
-      // A commit on this thread lets nothing else run: answers go out and requests come in before the next.
+      // A commit blocks this thread. Send responses and receive requests before the next one.
       await new Promise(setImmediate);
     }
     isBusy = false;

@@ -4,9 +4,9 @@ import { Column, Entity, PrimaryColumn, type Repository } from 'typeorm';
 import { NewPlantDto, serve, TokenGuard } from './nest';
 
 /**
- * What most would write: Nest, the stock ValidationPipe, TypeORM. STORE: `sqlite` or `postgres`.
- * WRITE: `save`, with TypeORM's default settings, or `insert`, with a write-ahead log that is synced
- * at every commit.
+ * What most Nest users would write: Nest, its ValidationPipe and TypeORM. STORE is `sqlite` or `postgres`.
+ * WRITE is `save`, with TypeORM's default settings, or `insert`, with a write-ahead log that is synced at
+ * every commit.
  */
 @Entity('plants')
 class Plant {

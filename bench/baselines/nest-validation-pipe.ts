@@ -1,7 +1,7 @@
 import { Body, Controller, HttpCode, Module, Post, UseGuards } from '@nestjs/common';
 import { NewPlantDto, serve, TokenGuard } from './nest';
 
-/** What Nest takes to validate a plant. It stores nothing. */
+/** Validates a plant with Nest's ValidationPipe. Stores nothing. */
 @Controller('plants')
 @UseGuards(TokenGuard)
 class PlantsController {

@@ -10,7 +10,7 @@ import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { IsInt, IsOptional, IsString } from 'class-validator';
 
-/** Nest as its documentation teaches: a DTO, a guard and the stock ValidationPipe. */
+/** Nest as in its documentation: a DTO, a guard and the ValidationPipe. */
 export class NewPlantDto {
   @IsInt()
   id!: number;

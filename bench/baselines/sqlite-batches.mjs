@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite';
 
 /**
- * SQLite by itself: one process inserts the rows of the benchmark for SECONDS into DATABASE, 64 in a
- * transaction, each synced. Prints the rows a second. No store on SQLite can be faster.
+ * SQLite by itself: one process inserts rows into DATABASE for SECONDS, 64 per transaction, each transaction
+ * synced. Prints the rows per second, which no store on SQLite can exceed.
  */
 const database = new DatabaseSync(process.env.DATABASE);
 database.exec('PRAGMA journal_mode = WAL');
