@@ -17,5 +17,5 @@ export { InMemoryPlantsRepository } from './persistence/in-memory-plants.reposit
 export type { CreatedPlant, Plant, PlantJson, StoredPlant } from './plant';
 export { PlantsModule } from './plants.module';
 export type { PlantsModuleExtras, PlantsModuleOptions, PostgresOptions } from './plants.options';
-export { type Insertion, PlantsRepository } from './plants.repository';
-export { type CreationOptions, PlantsService } from './plants.service';
+export { type InsertOutcome, PlantsRepository } from './plants.repository';
+export { type CreatePlantOptions, PlantsService } from './plants.service';

@@ -8,7 +8,7 @@ import type { Plant } from './plant';
  * - `keyReused`: a plant with this id and this key was already stored, but its content differs.
  * - `taken`: a plant with this id was already stored, with another key or without one.
  */
-export type Insertion = 'created' | 'replayed' | 'keyReused' | 'taken';
+export type InsertOutcome = 'created' | 'replayed' | 'keyReused' | 'taken';
 
 /** A batch of plants whose commit has succeeded or failed. */
 export interface EndedBatch {
@@ -30,7 +30,7 @@ export abstract class PlantsRepository {
    * @throws UnavailableError when nothing was stored by this call
    * @throws OutcomeUnknownError when the plant may or may not be stored
    */
-  abstract insert(plant: Plant, keyDigest?: string): Promise<Insertion>;
+  abstract insert(plant: Plant, keyDigest?: string): Promise<InsertOutcome>;
 
   /**
    * Reads the plant with an id. Returns undefined if there is none.

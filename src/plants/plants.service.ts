@@ -7,7 +7,7 @@ import { CreatedPlant, type Plant, StoredPlant } from './plant';
 import { pagesOf, PlantsRepository } from './plants.repository';
 
 /** Options of {@link PlantsService.create}. */
-export interface CreationOptions {
+export interface CreatePlantOptions {
   /**
    * Makes the call safe to retry. 1 to 255 visible ASCII characters, as in the `Idempotency-Key` header
    * without quotation marks. Use a new key for each plant, for example a UUID.
@@ -43,15 +43,15 @@ export class PlantsService {
    */
   async create(
     plant: Plant,
-    { idempotencyKey, caller }: CreationOptions = {},
+    { idempotencyKey, caller }: CreatePlantOptions = {},
   ): Promise<CreatedPlant> {
     const newPlant = NewPlantDto.from(plant);
     const key =
       idempotencyKey === undefined ? undefined : digestIdempotencyKey(idempotencyKey, caller);
-    const insertion = await this.plants.insert(newPlant, key);
-    if (insertion === 'taken') throw new IdTakenError();
-    if (insertion === 'keyReused') throw new IdempotencyKeyReusedError();
-    return new CreatedPlant(newPlant, insertion === 'replayed');
+    const outcome = await this.plants.insert(newPlant, key);
+    if (outcome === 'taken') throw new IdTakenError();
+    if (outcome === 'keyReused') throw new IdempotencyKeyReusedError();
+    return new CreatedPlant(newPlant, outcome === 'replayed');
   }
 
   /**

@@ -17,7 +17,7 @@ import {
   IdTakenError,
   InMemoryPlantsRepository,
   InvalidIdempotencyKeyError,
-  type Insertion,
+  type InsertOutcome,
   InvalidPlantError,
   OutcomeUnknownError,
   type Plant,
@@ -406,7 +406,7 @@ describe('with options that do not say all', () => {
 @Injectable()
 class HostRepository extends InMemoryPlantsRepository {
   readonly shutdown = jest.fn();
-  override insert(plant: Plant): Promise<Insertion> {
+  override insert(plant: Plant): Promise<InsertOutcome> {
     if (plant.name === 'lost') return Promise.reject(new OutcomeUnknownError());
     return super.insert(plant);
   }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import type { Insertion, Plant, PlantsRepository } from '../../src/plants';
+import type { InsertOutcome, Plant, PlantsRepository } from '../../src/plants';
 import { CONTENT_PROPERTIES } from '../../src/plants/plant';
 
 /** A store under test: two repositories on it, and a way to read it without them. */
@@ -36,7 +36,7 @@ const hasSameContent = ({ id: _, ...one }: Plant, { id: __, ...other }: Plant): 
 class Model {
   private readonly stored = new Map<bigint, { plant: Plant; key: string | undefined }>();
 
-  insert(plant: Plant, key: string | undefined): Insertion {
+  insert(plant: Plant, key: string | undefined): InsertOutcome {
     const other = this.stored.get(plant.id);
     if (other === undefined) {
       this.stored.set(plant.id, { plant, key });
@@ -147,7 +147,7 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
           isAlone: fc.boolean(),
           isSecond: fc.boolean(),
         });
-        const seen = new Set<Insertion>();
+        const seen = new Set<InsertOutcome>();
         let runs = 0n;
         await fc.assert(
           fc.asyncProperty(fc.array(attempt, { maxLength: 30 }), async (attempts) => {

@@ -2,7 +2,7 @@ import type { OnApplicationShutdown } from '@nestjs/common';
 import { PlantStoreError, UnavailableError } from '../errors/errors';
 import { INT64_MAX, INT64_MIN } from '../int64';
 import { contentOf, type Plant } from '../plant';
-import { type EndedBatch, type Insertion, PlantsRepository } from '../plants.repository';
+import { type EndedBatch, type InsertOutcome, PlantsRepository } from '../plants.repository';
 import { GroupCommit } from './group-commit';
 import type { KeyedPlant } from './keyed-plant';
 import type { PlantRange, StoreDriver } from './store-driver';
@@ -39,7 +39,7 @@ export class CommittingPlantsRepository extends PlantsRepository implements OnAp
     return this.health.start();
   }
 
-  insert(plant: Plant, keyDigest?: string): Promise<Insertion> {
+  insert(plant: Plant, keyDigest?: string): Promise<InsertOutcome> {
     // The store may not respond. Further plants would only wait too.
     if (this.health.isStalled) return Promise.reject(new UnavailableError());
     this.health.watch();
@@ -97,7 +97,7 @@ export class CommittingPlantsRepository extends PlantsRepository implements OnAp
 
   private async commit(
     batch: readonly KeyedPlant[],
-  ): Promise<readonly (Insertion | PlantStoreError)[]> {
+  ): Promise<readonly (InsertOutcome | PlantStoreError)[]> {
     const cause = this.health.failure;
     if (cause) throw new UnavailableError({ cause });
     try {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { pass, releaseClock, stopClock, turn } from '../../../test/support/clock';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
-import type { EndedBatch, Insertion } from '../plants.repository';
+import type { EndedBatch, InsertOutcome } from '../plants.repository';
 import { GroupCommit } from './group-commit';
 import type { KeyedPlant } from './keyed-plant';
 
@@ -20,7 +20,7 @@ function plantOf(id: number, weight = 1): KeyedPlant {
 /** A batch that the test ends. */
 interface ManualBatch {
   readonly ids: readonly number[];
-  readonly succeed: (outcomes?: (Insertion | PlantStoreError)[]) => void;
+  readonly succeed: (outcomes?: (InsertOutcome | PlantStoreError)[]) => void;
   readonly fail: (error: Error) => void;
 }
 
@@ -30,8 +30,9 @@ function makeGroupCommit() {
   const ended: EndedBatch[] = [];
   const commits = new GroupCommit(
     (plants) => {
-      const { promise, resolve, reject } = Promise.withResolvers<(Insertion | PlantStoreError)[]>();
-      const succeed = (outcomes = plants.map((): Insertion | PlantStoreError => 'created')) => {
+      const { promise, resolve, reject } =
+        Promise.withResolvers<(InsertOutcome | PlantStoreError)[]>();
+      const succeed = (outcomes = plants.map((): InsertOutcome | PlantStoreError => 'created')) => {
         resolve(outcomes);
       };
       batches.push({ ids: plants.map(({ id }) => Number(id)), succeed, fail: reject });
@@ -307,7 +308,7 @@ class Trial {
     return this.batches.find(({ endedAt }) => endedAt === Infinity);
   }
 
-  private begin(items: readonly Item[]): Promise<Insertion[]> {
+  private begin(items: readonly Item[]): Promise<InsertOutcome[]> {
     const now = performance.now();
     if (items.length === 0) this.faults.push('an empty batch');
     if (this.isClosed) this.faults.push('a batch after the end');
@@ -318,7 +319,7 @@ class Trial {
     const isFull = weight >= BATCH_WEIGHT;
     if (!isFull && this.commits.queueLength > 0) this.faults.push('a batch that is not full');
 
-    const { promise, resolve, reject } = Promise.withResolvers<Insertion[]>();
+    const { promise, resolve, reject } = Promise.withResolvers<InsertOutcome[]>();
     const batch: Batch = {
       items,
       since: now,

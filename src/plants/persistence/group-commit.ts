@@ -1,6 +1,6 @@
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
 import { textLength } from '../plant';
-import type { EndedBatch, Insertion } from '../plants.repository';
+import type { EndedBatch, InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './keyed-plant';
 
 /** The weight at which a batch is full. */
@@ -19,7 +19,7 @@ interface QueuedPlant {
   readonly plant: KeyedPlant;
   readonly since: number;
   readonly weight: number;
-  readonly resolve: (outcome: Insertion) => void;
+  readonly resolve: (outcome: InsertOutcome) => void;
   readonly reject: (reason: PlantStoreError) => void;
 }
 
@@ -49,7 +49,7 @@ export class GroupCommit {
   constructor(
     private readonly commit: (
       batch: readonly KeyedPlant[],
-    ) => Promise<readonly (Insertion | PlantStoreError)[]>,
+    ) => Promise<readonly (InsertOutcome | PlantStoreError)[]>,
     private readonly onEnd: (batch: EndedBatch) => void,
   ) {}
 
@@ -59,7 +59,7 @@ export class GroupCommit {
    * @throws UnavailableError when it was refused before anything was stored
    * @throws OutcomeUnknownError when its batch timed out, or failed and may be stored
    */
-  submit(plant: KeyedPlant): Promise<Insertion> {
+  submit(plant: KeyedPlant): Promise<InsertOutcome> {
     if (this.isClosing || this.isFull) return Promise.reject(new UnavailableError());
     // At the end of this turn of the event loop, so that the batch has all plants of the turn.
     if (this.isIdle) setImmediate(() => void this.commitBatch());

@@ -1,12 +1,12 @@
 import { contentOf, type Plant, StoredPlant } from '../plant';
-import { type Insertion, PlantsRepository } from '../plants.repository';
+import { type InsertOutcome, PlantsRepository } from '../plants.repository';
 import { type KeyedPlant, repetitionOutcome } from './keyed-plant';
 
 /** Keeps plants as long as the process lives: for the tests of a host. */
 export class InMemoryPlantsRepository extends PlantsRepository {
   private readonly rows = new Map<bigint, KeyedPlant>();
 
-  override insert(given: Plant, keyDigest?: string): Promise<Insertion> {
+  override insert(given: Plant, keyDigest?: string): Promise<InsertOutcome> {
     const plant = { id: given.id, ...contentOf(given), keyDigest };
     const stored = this.rows.get(plant.id);
     if (stored) return Promise.resolve(repetitionOutcome(stored, plant));

@@ -1,5 +1,5 @@
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
-import type { Insertion } from '../plants.repository';
+import type { InsertOutcome } from '../plants.repository';
 import { type KeyedPlant, repetitionOutcome } from './keyed-plant';
 
 /** What an error of a statement means for its rows. */
@@ -42,7 +42,7 @@ type RowOutcomes = Map<bigint, 'created' | 'taken' | PlantStoreError>;
 export async function insertBatch(
   batch: readonly KeyedPlant[],
   statements: BatchStatements,
-): Promise<(Insertion | PlantStoreError)[]> {
+): Promise<(InsertOutcome | PlantStoreError)[]> {
   // A Map keeps the last of equal keys.
   const firsts = new Map(batch.toReversed().map((plant) => [plant.id, plant]));
   // Sorted, so that instances cannot deadlock.

@@ -1,5 +1,5 @@
 import { hasSameContent, type Plant } from '../plant';
-import type { Insertion } from '../plants.repository';
+import type { InsertOutcome } from '../plants.repository';
 
 export interface KeyedPlant extends Plant {
   /** The SHA-256 of its idempotency key and caller, in hexadecimal digits; absent when it has no key. */
@@ -11,7 +11,10 @@ export interface KeyedPlant extends Plant {
  *
  * @param stored the plant that has the id; undefined when that one has another key or none
  */
-export function repetitionOutcome(stored: KeyedPlant | undefined, plant: KeyedPlant): Insertion {
+export function repetitionOutcome(
+  stored: KeyedPlant | undefined,
+  plant: KeyedPlant,
+): InsertOutcome {
   if (plant.keyDigest === undefined || plant.keyDigest !== stored?.keyDigest) return 'taken';
   return hasSameContent(stored, plant) ? 'replayed' : 'keyReused';
 }

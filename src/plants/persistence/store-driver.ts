@@ -1,6 +1,6 @@
 import type { PlantStoreError } from '../errors/errors';
 import type { Plant } from '../plant';
-import type { Insertion } from '../plants.repository';
+import type { InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './keyed-plant';
 
 /**
@@ -45,7 +45,7 @@ export interface StoreDriver {
    * @throws UnavailableError when nothing was stored
    * @throws OutcomeUnknownError when they may be stored
    */
-  commit(batch: readonly KeyedPlant[]): Promise<readonly (Insertion | PlantStoreError)[]>;
+  commit(batch: readonly KeyedPlant[]): Promise<readonly (InsertOutcome | PlantStoreError)[]>;
 
   /**
    * Reads plants in id order. A page may end early if names and tags are long. It is empty only if

@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import type { ClientBase, ClientConfig } from 'pg';
 import { errorCatalogue, PlantStoreError } from '../../errors/errors';
 import { contentOf, type Plant } from '../../plant';
-import type { Insertion } from '../../plants.repository';
+import type { InsertOutcome } from '../../plants.repository';
 import { insertBatch, type StatementError } from '../insert-batch';
 import type { KeyedPlant } from '../keyed-plant';
 import type { PlantRange, StoreDriver } from '../store-driver';
@@ -85,7 +85,7 @@ export class PostgresDriver implements StoreDriver {
     return this.sessions.close();
   }
 
-  async commit(plants: readonly KeyedPlant[]): Promise<(Insertion | PlantStoreError)[]> {
+  async commit(plants: readonly KeyedPlant[]): Promise<(InsertOutcome | PlantStoreError)[]> {
     const session = await this.sessions.connect();
     // A table of the operator may have no column for keys.
     const batch = this.sessions.schema?.hasKeys ? plants : plants.map(withoutKey);

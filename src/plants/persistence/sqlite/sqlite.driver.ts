@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { OutcomeUnknownError, UnavailableError } from '../../errors/errors';
 import type { Plant } from '../../plant';
-import type { Insertion } from '../../plants.repository';
+import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../keyed-plant';
 import type { PlantRange, StoreDriver } from '../store-driver';
 import { REOPEN_INTERVAL_MS, type StoreHealth } from '../store-health';
@@ -52,7 +52,7 @@ export class SqliteDriver implements StoreDriver {
     if (signal.aborted) await this.close();
   }
 
-  commit(batch: readonly KeyedPlant[]): Promise<Insertion[]> {
+  commit(batch: readonly KeyedPlant[]): Promise<InsertOutcome[]> {
     return this.request(batch);
   }
 

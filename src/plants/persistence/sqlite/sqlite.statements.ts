@@ -7,7 +7,7 @@ import {
   type PlantRow,
   textLength,
 } from '../../plant';
-import type { Insertion } from '../../plants.repository';
+import type { InsertOutcome } from '../../plants.repository';
 import { type KeyedPlant, repetitionOutcome } from '../keyed-plant';
 import { PAGE_TEXT_LIMIT, type PlantRange } from '../store-driver';
 
@@ -30,7 +30,7 @@ export function prepareStatements(database: DatabaseSync): Statements {
   };
 }
 
-export function insertPlant({ insert, selectKeyed }: Statements, plant: KeyedPlant): Insertion {
+export function insertPlant({ insert, selectKeyed }: Statements, plant: KeyedPlant): InsertOutcome {
   const { id, keyDigest } = plant;
   const content = CONTENT_PROPERTIES.map((property) => plant[property] ?? null);
   const key = keyDigest === undefined ? null : Buffer.from(keyDigest, 'hex');

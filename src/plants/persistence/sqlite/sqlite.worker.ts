@@ -1,6 +1,6 @@
 /** The thread that owns the SQLite connection, because a sync blocks: requests in, replies out, in order. */
 import { parentPort, workerData } from 'node:worker_threads';
-import type { Insertion } from '../../plants.repository';
+import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../keyed-plant';
 import { ChangedFilesError, describeError, isBusy, isFull } from './sqlite.errors';
 import { closeWithoutCheckpoint, tryTruncateWal } from './sqlite.recovery';
@@ -73,7 +73,7 @@ function perform(request: SqliteRequest): unknown {
   return undefined;
 }
 
-function commit(current: Store, batch: readonly KeyedPlant[]): Insertion[] {
+function commit(current: Store, batch: readonly KeyedPlant[]): InsertOutcome[] {
   current.database.exec('BEGIN IMMEDIATE');
   const insertions = batch.map((plant) => insertPlant(current, plant));
   mayBeStored = true;
