@@ -1,4 +1,4 @@
-/** What a host imports: the package's one entry. */
+/** The public API of the package. */
 export type { AuthOptions } from './auth/auth.options';
 export type { Caller } from './auth/caller';
 export {

@@ -29,8 +29,8 @@ const isText = (value: unknown): boolean =>
 const isInt64 = (value: unknown): boolean =>
   typeof value === 'bigint' && BigInt.asIntN(64, value) === value;
 
-/** What the factory makes of a candidate: the plant, or the names of its invalid properties. */
-function verdictOf(candidate: unknown): unknown {
+/** Returns the plant that the factory creates from a candidate, or the names of its invalid properties. */
+function resultOf(candidate: unknown): unknown {
   try {
     return Object.assign({}, NewPlantDto.from(candidate));
   } catch (error) {
@@ -55,7 +55,7 @@ describe('NewPlantDto.from', () => {
         const plant = { id, name, ...(tag !== undefined && { tag }) };
         if (invalid.length === 0) valid++;
 
-        expect(verdictOf(candidate)).toEqual(invalid.length > 0 ? invalid : plant);
+        expect(resultOf(candidate)).toEqual(invalid.length > 0 ? invalid : plant);
       }),
       { numRuns: 10_000, verbose: true },
     );
