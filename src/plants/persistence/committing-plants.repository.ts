@@ -1,7 +1,7 @@
 import type { OnApplicationShutdown } from '@nestjs/common';
 import { PlantStoreError, UnavailableError } from '../errors/errors';
 import { INT64_MAX, INT64_MIN } from '../int64';
-import { contentOf, type Plant } from '../plant';
+import type { Plant } from '../plant';
 import { type EndedBatch, type InsertOutcome, PlantsRepository } from '../plants.repository';
 import { GroupCommit } from './group-commit';
 import type { KeyedPlant } from './keyed-plant';
@@ -43,7 +43,7 @@ export class CommittingPlantsRepository extends PlantsRepository implements OnAp
     // The store may not respond. Further plants would only wait too.
     if (this.health.isStalled) return Promise.reject(new UnavailableError());
     this.health.watch();
-    return this.commits.submit({ id: plant.id, ...contentOf(plant), keyDigest });
+    return this.commits.submit({ ...plant, keyDigest });
   }
 
   async find(id: bigint): Promise<Plant | undefined> {

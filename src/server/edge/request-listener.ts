@@ -37,6 +37,7 @@ function validateRequest(request: IncomingMessage): PlantStoreError | undefined 
   request.url = target;
 
   const { headers } = request;
+  if (headers.expect === undefined) return undefined;
   const expectations = parseHeaderList(headers.expect);
   if (request.httpVersionMinor === 0 || expectations.length === 0) delete headers.expect;
   else if (expectations.some((each) => each !== '100-continue')) {

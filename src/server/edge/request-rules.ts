@@ -110,7 +110,7 @@ export function closesConnection({ headers, httpVersionMinor }: IncomingMessage)
 }
 
 /** Splits the value of a list header, RFC 9110 section 5.6.1, into lowercase elements. */
-export function parseHeaderList(list = ''): string[] {
+export function parseHeaderList(list: string): string[] {
   const elements = list.toLowerCase().split(',').map(trimBlanks);
   return elements.filter((element) => element !== '');
 }

@@ -1,4 +1,4 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import {
   CONTENT_PROPERTIES,
   type Plant,
@@ -32,9 +32,11 @@ export function prepareStatements(database: DatabaseSync): Statements {
 
 export function insertPlant({ insert, selectKeyed }: Statements, plant: KeyedPlant): InsertOutcome {
   const { id, keyDigest } = plant;
-  const content = CONTENT_PROPERTIES.map((property) => plant[property] ?? null);
   const key = keyDigest === undefined ? null : Buffer.from(keyDigest, 'hex');
-  if (Number(insert.run(id, ...content, key).changes) === 1) return 'created';
+  const values: SQLInputValue[] = [id];
+  for (const property of CONTENT_PROPERTIES) values.push(plant[property] ?? null);
+  values.push(key);
+  if (Number(insert.run(...values).changes) === 1) return 'created';
   const row = key && (selectKeyed.get(id, key) as unknown as PlantRow | undefined);
   return repetitionOutcome(row ? { ...plantFromRow(row), keyDigest } : undefined, plant);
 }
