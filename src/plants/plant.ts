@@ -30,10 +30,8 @@ export interface PlantJson extends PlantContent {
   readonly id: string;
 }
 
-/** A row of the table `plants`, as a database driver returns it. */
-export type PlantRow = { readonly id: bigint | string } & {
-  readonly [Property in keyof PlantContent]-?: string | null;
-};
+/** The values of {@link PLANT_COLUMNS} in a row, as a database driver returns them. */
+export type PlantRow = [id: bigint | string, ...content: (string | null)[]];
 
 /** A plant as {@link PlantsService} returns it. A controller or an RPC handler can return it as it is. */
 export class StoredPlant implements Plant {
@@ -76,12 +74,12 @@ export function contentOf(plant: PlantContent): PlantContent {
 /** Converts a row to a plant. A null column becomes an absent property. */
 export function plantFromRow(row: PlantRow): Plant {
   const plant: Partial<Record<keyof PlantContent, string>> & { id: bigint } = {
-    id: BigInt(row.id),
+    id: BigInt(row[0]),
   };
-  for (const property of CONTENT_PROPERTIES) {
-    const value = row[property];
-    if (value !== null) plant[property] = value;
-  }
+  CONTENT_PROPERTIES.forEach((property, at) => {
+    const value = row[at + 1];
+    if (typeof value === 'string') plant[property] = value;
+  });
   return plant as Plant;
 }
 

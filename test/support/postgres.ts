@@ -182,9 +182,10 @@ export class PostgresServer {
 }
 
 export async function readPostgresPlants(database: Client): Promise<Plant[]> {
-  const { rows } = await database.query<PlantRow>(
-    `SELECT ${PLANT_COLUMNS.join(', ')} FROM plants ORDER BY id`,
-  );
+  const { rows } = await database.query<PlantRow>({
+    text: `SELECT ${PLANT_COLUMNS.join(', ')} FROM plants ORDER BY id`,
+    rowMode: 'array',
+  });
   return rows.map(plantFromRow);
 }
 

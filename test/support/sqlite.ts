@@ -8,12 +8,8 @@ import { type Plant, PLANT_COLUMNS, plantFromRow, type PlantRow } from '../../sr
 const TIMEOUT = 60_000;
 
 /** The rows that a query of a SQLite file gives, on a connection of its own. */
-export function query(
-  file: string,
-  statement: string,
-  readBigInts = false,
-): Record<string, unknown>[] {
-  const database = new DatabaseSync(file, { readOnly: true, readBigInts, timeout: TIMEOUT });
+export function query(file: string, statement: string): Record<string, unknown>[] {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: TIMEOUT });
   const rows = database.prepare(statement).all();
   database.close();
   return rows.map((row) => ({ ...row }));
@@ -21,7 +17,10 @@ export function query(
 
 /** All plants of a SQLite file, in id order. */
 export function readPlants(file: string): Plant[] {
-  const rows = query(file, `SELECT ${PLANT_COLUMNS.join(', ')} FROM plants ORDER BY id`, true);
+  const options = { readOnly: true, readBigInts: true, returnArrays: true, timeout: TIMEOUT };
+  const database = new DatabaseSync(file, options);
+  const rows = database.prepare(`SELECT ${PLANT_COLUMNS.join(', ')} FROM plants ORDER BY id`).all();
+  database.close();
   return rows.map((row) => plantFromRow(row as unknown as PlantRow));
 }
 

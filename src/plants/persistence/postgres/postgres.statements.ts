@@ -56,8 +56,7 @@ const PROBE_LIMITS = { lock_timeout: 1000, statement_timeout: 2000 };
 
 /** Not prepared: a plan that was made while the table was small would read the whole table later. */
 const FIND_KEYED = `
-  SELECT ${SELECTED}, encode(idempotency_key, 'hex') AS digest,
-         current_setting('synchronous_standby_names', true) AS standbys
+  SELECT encode(idempotency_key, 'hex'), current_setting('synchronous_standby_names', true), ${SELECTED}
   FROM plants WHERE id = ANY ($1) AND idempotency_key = ANY ($2)`;
 
 /**
@@ -79,7 +78,7 @@ const READ_PAGE = `
 const READ_ONE = `SELECT ${SELECTED} FROM plants WHERE id = $1`;
 
 /** `standbys` is null where the server has no such setting. */
-type KeyedRow = PlantRow & { readonly digest: string; readonly standbys: string | null };
+type KeyedRow = [digest: string, standbys: string | null, ...row: PlantRow];
 
 /**
  * Inserts plants with different ids in one transaction.
@@ -109,23 +108,24 @@ export async function findKeyed(
   plants: readonly KeyedPlant[],
 ): Promise<Map<bigint, KeyedPlant>> {
   const ids = plants.map(({ id }) => id);
-  const { rows } = await client.query<KeyedRow>(FIND_KEYED, [ids, toByteas(plants)]);
+  const values = [ids, toByteas(plants)];
+  const { rows } = await client.query<KeyedRow>({ text: FIND_KEYED, values, rowMode: 'array' });
   // A plant is visible once its commit has been replicated. But it is visible before, if the wait
   // for the standby was cancelled, or if the server has crashed in it and started again.
-  if (rows.some(({ standbys }) => standbys)) await commitNothing(client);
-  return new Map(
-    rows.map((row) => [BigInt(row.id), { ...plantFromRow(row), keyDigest: row.digest }]),
-  );
+  if (rows.some(([, standbys]) => standbys)) await commitNothing(client);
+  const found = rows.map(([keyDigest, , ...row]) => ({ ...plantFromRow(row), keyDigest }));
+  return new Map(found.map((plant) => [plant.id, plant]));
 }
 
 export async function readPlants(
   client: ClientBase,
   { from, to, limit }: PlantRange,
 ): Promise<Plant[]> {
-  const { rows } =
+  const query =
     from === to
-      ? await client.query<PlantRow>(READ_ONE, [from])
-      : await client.query<PlantRow>(READ_PAGE, [from, to, limit]);
+      ? { text: READ_ONE, values: [from] }
+      : { text: READ_PAGE, values: [from, to, limit] };
+  const { rows } = await client.query<PlantRow>({ ...query, rowMode: 'array' });
   return rows.map(plantFromRow);
 }
 
@@ -162,14 +162,14 @@ export async function commitNothing(client: ClientBase, isProbe = false): Promis
  * Runs a statement that is a transaction of its own, and resolves once it is committed: the driver
  * resolves at the server's ReadyForQuery, which follows the commit.
  */
-async function commitOn(client: ClientBase, query: QueryConfig): Promise<PlantRow[]> {
+async function commitOn(client: ClientBase, query: QueryConfig): Promise<{ id: string }[]> {
   const warnings: unknown[] = [];
   const onNotice = (notice: Partial<DatabaseError>): void => {
     if (isCancelledWait(notice)) warnings.push(notice);
   };
   client.on('notice', onNotice);
   try {
-    const { rows } = await client.query<PlantRow>(query);
+    const { rows } = await client.query<{ id: string }>(query);
     if (warnings.length > 0) throw new Error('the wait for the synchronous standby was cancelled');
     return rows;
   } finally {

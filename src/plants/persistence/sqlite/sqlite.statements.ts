@@ -23,9 +23,11 @@ export function prepareStatements(database: DatabaseSync): Statements {
     ),
     selectKeyed: database.prepare(
       `SELECT ${COLUMNS} FROM plants WHERE id = ? AND idempotency_key = ?`,
+      { returnArrays: true },
     ),
     select: database.prepare(
       `SELECT ${COLUMNS} FROM plants WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?`,
+      { returnArrays: true },
     ),
   };
 }
