@@ -8,7 +8,7 @@ interface Variable<Value> {
   readonly parser: Parser<Value>;
   /** What counts as its text when it is not set. */
   readonly fallback: string | undefined;
-  /** The rest of its line in docs/configuration.md, which a test compares. */
+  /** Its meaning in the tables of docs/configuration.md, which a test compares. */
   readonly sentence: string;
 }
 
@@ -24,45 +24,45 @@ function variable<T, F extends string | undefined>(
 /** Variables that are settings by themselves. Durations are in milliseconds, sizes in bytes. */
 // prettier-ignore
 export const SETTINGS = {
-  host: variable('HOST', parsers.host, '127.0.0.1', 'the address. `0.0.0.0` is every IPv4 address.'),
-  port: variable('PORT', parsers.port, '3000', 'the port. With `0` the log names a free one.'),
-  healthPort: variable('HEALTH_PORT', parsers.port, undefined, 'a second port, for [health and metrics](operating.md#watch) alone.'),
-  corsOrigins: variable('CORS_ORIGINS', parsers.origins, '', 'a list of origins whose [pages](operating.md#cors) may use the service. An origin, such as `https://app.example.org`, has no path and no wildcard.'),
-  bodyLimit: variable('BODY_LIMIT', parsers.size, `${DEFAULTS.bodyLimit / 2 ** 20}MiB`, 'the size of a body (error 40005). At most `256MiB`.'),
-  headersLimit: variable('HEADERS_LIMIT', parsers.size, '16KiB', 'the size of the head of a request (43100), without blanks before values.'),
-  headersTimeout: variable('HEADERS_TIMEOUT', parsers.duration, '10s', 'the time to receive the head (40800). At most `REQUEST_TIMEOUT`.'),
-  requestTimeout: variable('REQUEST_TIMEOUT', parsers.duration, '30s', 'the time to receive the whole request (40800).'),
-  keepAliveTimeout: variable('KEEP_ALIVE_TIMEOUT', parsers.duration, '65s', 'the time that a connection may be idle between requests.'),
-  maxConnections: variable('MAX_CONNECTIONS', parsers.connections, '4096', 'the number of open connections. The service closes others.'),
-  rateLimit: variable('RATE_LIMIT', parsers.rate, undefined, 'the rate of each caller (42900), such as `100/s`, `600/m` or `1000/h`. Each process counts for itself, not across instances. Without it, no rate is limited.'),
-  shutdownGrace: variable('SHUTDOWN_GRACE', parsers.durationOrZero, '0', 'how long the service goes on serving while it is not ready. Shorter than `SHUTDOWN_TIMEOUT`.'),
-  shutdownTimeout: variable('SHUTDOWN_TIMEOUT', parsers.duration, '10s', 'how long ending may take, including the grace.'),
-  logLevel: variable('LOG_LEVEL', parsers.logLevel, 'info', '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`.'),
+  host: variable('HOST', parsers.host, '127.0.0.1', 'The address to listen on. `0.0.0.0` means every IPv4 address.'),
+  port: variable('PORT', parsers.port, '3000', 'The port to listen on. `0` picks a free port, which is logged.'),
+  healthPort: variable('HEALTH_PORT', parsers.port, undefined, 'A second port, for [health and metrics](operating.md#monitor) only.'),
+  corsOrigins: variable('CORS_ORIGINS', parsers.origins, '', 'The origins whose [pages](operating.md#cors) may use the service. An origin, such as `https://app.example.org`, has no path and no wildcard.'),
+  bodyLimit: variable('BODY_LIMIT', parsers.size, `${DEFAULTS.bodyLimit / 2 ** 20}MiB`, 'The maximum body size (error 40005), up to `256MiB`.'),
+  headersLimit: variable('HEADERS_LIMIT', parsers.size, '16KiB', 'The maximum size of the request line and headers (error 43100), not counting white space before header values.'),
+  headersTimeout: variable('HEADERS_TIMEOUT', parsers.duration, '10s', 'The maximum time to receive the headers (error 40800). Must not be longer than `REQUEST_TIMEOUT`.'),
+  requestTimeout: variable('REQUEST_TIMEOUT', parsers.duration, '30s', 'The maximum time to receive the whole request (error 40800).'),
+  keepAliveTimeout: variable('KEEP_ALIVE_TIMEOUT', parsers.duration, '65s', 'How long a connection may be idle between requests.'),
+  maxConnections: variable('MAX_CONNECTIONS', parsers.connections, '4096', 'The maximum number of open connections. Further connections are closed.'),
+  rateLimit: variable('RATE_LIMIT', parsers.rate, undefined, 'The maximum request rate per caller (error 42900), such as `100/s`, `600/m` or `1000/h`. Each process counts separately. Unlimited by default.'),
+  shutdownGrace: variable('SHUTDOWN_GRACE', parsers.durationOrZero, '0', 'After SIGTERM or SIGINT, how long to keep serving while `/health/ready` already returns 503. Must be shorter than `SHUTDOWN_TIMEOUT`.'),
+  shutdownTimeout: variable('SHUTDOWN_TIMEOUT', parsers.duration, '10s', 'The maximum duration of a shutdown, including `SHUTDOWN_GRACE`.'),
+  logLevel: variable('LOG_LEVEL', parsers.logLevel, 'info', 'The least severe level that is logged.'),
   accessLog: variable('ACCESS_LOG', parsers.flag, 'false', '`true` logs each request.'),
-  trustedProxies: variable('TRUSTED_PROXIES', parsers.ranges, '', 'a list of proxies, such as `10.0.0.0/8`, whose `X-Forwarded-For` the access log believes.'),
+  trustedProxies: variable('TRUSTED_PROXIES', parsers.ranges, '', 'The proxies, such as `10.0.0.0/8`, whose `X-Forwarded-For` the logs trust.'),
   docs: variable('DOCS', parsers.flag, 'true', '`false` removes Swagger UI and the OpenAPI document.'),
 };
 
 /** Variables that are options of the module's authentication. */
 // prettier-ignore
 export const AUTH = {
-  tokens: variable('AUTH_TOKENS', parsers.tokens, undefined, 'a list of accepted tokens.'),
-  tokensFile: variable('AUTH_TOKENS_FILE', parsers.anyText, undefined, 'a file of accepted tokens. The service follows its changes.'),
-  issuer: variable('AUTH_ISSUER', parsers.anyText, undefined, 'an OpenID Connect issuer of JWTs. It needs `AUTH_AUDIENCE`.'),
-  audience: variable('AUTH_AUDIENCE', parsers.audiences, undefined, 'audiences, of which a JWT must name one.'),
-  jwksUrl: variable('AUTH_JWKS_URL', parsers.anyText, undefined, "the URL of the issuer's keys. Without it, the issuer names it."),
-  scope: variable('AUTH_SCOPE', parsers.anyText, undefined, 'scopes, all of which a JWT must have.'),
-  metricsScope: variable('AUTH_SCOPE_METRICS', parsers.anyText, undefined, 'the same for `/metrics`. Without it, `AUTH_SCOPE` counts.'),
+  tokens: variable('AUTH_TOKENS', parsers.tokens, undefined, 'The accepted [tokens](tokens.md#token-list), each with an optional scope.'),
+  tokensFile: variable('AUTH_TOKENS_FILE', parsers.anyText, undefined, 'A [file of accepted tokens](tokens.md#token-file). The file is reloaded when it changes.'),
+  issuer: variable('AUTH_ISSUER', parsers.anyText, undefined, 'An OpenID Connect [issuer of JWTs](tokens.md#jwts-of-an-issuer). Requires `AUTH_AUDIENCE`.'),
+  audience: variable('AUTH_AUDIENCE', parsers.audiences, undefined, 'The accepted audiences. A JWT must contain at least one.'),
+  jwksUrl: variable('AUTH_JWKS_URL', parsers.anyText, undefined, "The URL of the issuer's keys. By default, it is read from the issuer's discovery document."),
+  scope: variable('AUTH_SCOPE', parsers.anyText, undefined, 'The scopes that a JWT needs to create plants (all of them).'),
+  metricsScope: variable('AUTH_SCOPE_METRICS', parsers.anyText, undefined, 'The scopes that a JWT needs to read `/metrics`. Defaults to `AUTH_SCOPE`.'),
 };
 
 /** Variables that are judged together. */
 // prettier-ignore
 export const OTHERS = {
-  databaseUrl: variable('DATABASE_URL', parsers.anyText, `sqlite:${DEFAULTS.sqlite}`, '`sqlite:PATH`, or `postgres://USER:PASSWORD@HOST:PORT/NAME` with [parameters](postgresql.md#one-server).'),
-  databaseUrlFile: variable('DATABASE_URL_FILE', parsers.anyText, undefined, 'a file that contains the URL. Set only one of the two.'),
-  certificate: variable('TLS_CERT', parsers.anyText, undefined, 'a certificate in PEM.'),
-  key: variable('TLS_KEY', parsers.anyText, undefined, 'its key in PEM. With both files, the service speaks HTTPS, on both ports.'),
-  nodeEnv: variable('NODE_ENV', parsers.anyText, undefined, 'with `production`, the service needs an `AUTH_` variable, and `sslmode` for a PostgreSQL on another machine.'),
+  databaseUrl: variable('DATABASE_URL', parsers.anyText, `sqlite:${DEFAULTS.sqlite}`, 'The store: `sqlite:PATH`, or `postgres://USER:PASSWORD@HOST:PORT/NAME` with [parameters](postgresql.md#url-parameters).'),
+  databaseUrlFile: variable('DATABASE_URL_FILE', parsers.anyText, undefined, 'A file that contains the URL. Set only one of the two.'),
+  certificate: variable('TLS_CERT', parsers.anyText, undefined, 'A certificate chain in PEM. Requires `TLS_KEY`.'),
+  key: variable('TLS_KEY', parsers.anyText, undefined, 'The private key of the certificate, in PEM, without a passphrase. If both files are set, the service uses HTTPS on `PORT` and `HEALTH_PORT`.'),
+  nodeEnv: variable('NODE_ENV', parsers.anyText, undefined, 'With `production`, the service requires an `AUTH_` variable, and `sslmode` for a PostgreSQL server on another machine.'),
 };
 
 type Table = Readonly<Record<string, Variable<unknown>>>;
