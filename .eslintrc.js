@@ -7,11 +7,11 @@ const tseslint = require('typescript-eslint');
 
 const outside = {
   regex: '^(?:\\.\\./)+(?:app\\.module|cli|client|main|server)(?:/|$)',
-  message: 'The package imports nothing outside itself.',
+  message: 'The package must not import anything outside itself.',
 };
-const commands = { regex: '^\\.{1,2}/cli(?:/|$)', message: 'The server needs no command.' };
-const client = { regex: '^\\.+/client(?:/|$)', message: 'The client is for others to import.' };
-const anything = { regex: '', message: 'The client imports nothing.' };
+const commands = { regex: '^\\.{1,2}/cli(?:/|$)', message: 'The server must not import CLI code.' };
+const client = { regex: '^\\.+/client(?:/|$)', message: 'Do not import the client here.' };
+const anything = { regex: '', message: 'The client must not import anything.' };
 
 /**
  * @param {string[]} files
