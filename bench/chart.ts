@@ -1,4 +1,5 @@
-import type { Comparison } from './statistics';
+import type { Result } from './report';
+import { type Measured, spreadOf, valuesOf } from './statistics';
 
 /** The widest chart that a phone shows at full size. All sizes are in pixels. */
 const WIDTH = 360;
@@ -12,17 +13,14 @@ interface Row {
   readonly kind: 'ours' | 'theirs';
 }
 
-/** Draws the plants created per second by our service and its peers as SVG, with one group of bars per store. */
-export function drawBars(comparisons: readonly (Comparison & { group: string })[]): string {
-  const stores = [...Map.groupBy(comparisons, ({ group }) => group)].map(([store, peers]) => ({
-    store,
-    rows: rowsOf(peers),
-  }));
+/** Draws the plants created per second over 64 connections as SVG, with one group of bars per store. */
+export function drawBars(results: readonly Result[]): string {
+  const stores = results.map(({ group, subjects }) => ({ store: group, rows: rowsOf(subjects) }));
   const maxRate = Math.max(...stores.flatMap(({ rows }) => rows.map(({ rate }) => rate)));
 
   let y = 12;
   const lines = stores.flatMap(({ store, rows }) => {
-    const heading = drawHeading(`${store}: creations a second`, y);
+    const heading = drawHeading(`${store}: plants per second, 64 connections`, y);
     y += HEADING_HEIGHT;
     const bars = rows.map((row) => {
       const bar = drawBar(row, Math.max(2, Math.round((row.rate / maxRate) * MAX_BAR_LENGTH)), y);
@@ -45,13 +43,14 @@ export function drawBars(comparisons: readonly (Comparison & { group: string })[
   ].join('\n');
 }
 
-/** Returns the medians that the table shows. */
-function rowsOf(peers: readonly Comparison[]): Row[] {
-  const ours = peers[0]?.absolute[0] ?? NaN;
-  return [
-    { name: 'Plant Store', rate: ours, kind: 'ours' },
-    ...peers.map(({ theirs, absolute: [, rate] }): Row => ({ name: theirs, rate, kind: 'theirs' })),
-  ];
+/** Returns the medians at 64 connections that the table shows. */
+function rowsOf(subjects: readonly Measured[]): Row[] {
+  const drawn = subjects.filter(({ name }) => !/, (1|1024) connections?$/.test(name));
+  return drawn.map((subject, at) => ({
+    name: subject.name.replace(/, 64 connections$/, ''),
+    rate: spreadOf(valuesOf(subject, 'rate')).median,
+    kind: at === 0 ? 'ours' : 'theirs',
+  }));
 }
 
 function drawHeading(text: string, y: number): string {

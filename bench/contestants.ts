@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+
 /** A server to measure: how to start it, and where it stores its plants. */
 export interface Contestant {
   readonly name: string;
@@ -10,23 +12,15 @@ export interface Contestant {
   readonly isOurs?: boolean;
 }
 
-/** Node's own HTTP server, which parses the body and echoes it. */
-export const nodeHttp: Contestant = {
-  name: 'node:http that echoes',
-  program: 'bench/baselines/node-http.mjs',
-  store: 'none',
-};
-
 /** Plain Fastify, by store. */
 export const fastify = {
-  none: bareFastify('Fastify', 'none'),
-  sqlite: bareFastify('Fastify, a commit a request', 'sqlite'),
-  postgres: bareFastify('Fastify, an insert a request', 'postgres'),
+  sqlite: bareFastify('Fastify, one commit per request (WAL)', 'sqlite'),
+  postgres: bareFastify('Fastify, one insert per request', 'postgres'),
 };
 
 /** Plain Fastify with a handwritten group commit, by store. Shows the cost of Nest and of our guarantees. */
 export const batchingFastify = {
-  sqlite: bareFastify('Fastify, group commit by hand', 'sqlite', 'sqlite-batched'),
+  sqlite: bareFastify('Fastify, group commit by hand (WAL)', 'sqlite', 'sqlite-batched'),
   postgres: bareFastify('Fastify, group commit by hand', 'postgres', 'postgres-batched'),
 };
 
@@ -39,15 +33,15 @@ export const nest: Contestant = {
 
 /** Our service, by store. */
 export const plantStore = {
-  none: plantStoreOn('none', 'bench/memory-store.mjs'),
-  sqlite: plantStoreOn('sqlite', 'dist/main.js'),
-  postgres: plantStoreOn('postgres', 'dist/main.js'),
+  sqlite: plantStoreIn('.', 'sqlite'),
+  postgres: plantStoreIn('.', 'postgres'),
 };
 
 /** What most Nest users would write: TypeORM with `save()`, and with `insert()` on a tuned store. */
 export function typeOrm(store: 'sqlite' | 'postgres'): Contestant[] {
-  return ['save', 'insert'].map((write) => ({
-    name: `Nest + TypeORM ${write}()`,
+  const journals = { save: ' (rollback journal)', insert: ' (WAL)' };
+  return (['save', 'insert'] as const).map((write) => ({
+    name: `Nest + TypeORM ${write}()${store === 'sqlite' ? journals[write] : ''}`,
     program: 'bench/dist/nest-typeorm.js',
     store,
     environment: { STORE: store, WRITE: write },
@@ -58,6 +52,11 @@ function bareFastify(name: string, store: Contestant['store'], kind: string = st
   return { name, program: 'bench/baselines/fastify.mjs', store, environment: { STORE: kind } };
 }
 
-function plantStoreOn(store: Contestant['store'], program: string): Contestant {
-  return { name: 'Plant Store', program, store, isOurs: true };
+/** @param folder the folder of a built copy of the project */
+export function plantStoreIn(
+  folder: string,
+  store: 'sqlite' | 'postgres',
+  name = 'Plant Store',
+): Contestant {
+  return { name, program: join(folder, 'dist/main.js'), store, isOurs: true };
 }

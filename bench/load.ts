@@ -36,6 +36,8 @@ export interface LoadResult {
   readonly seconds: number;
   /** The median latency in milliseconds. */
   readonly p50: number;
+  /** The 99th percentile of the latencies in milliseconds. */
+  readonly p99: number;
 }
 
 const options = JSON.parse(process.argv[2] ?? '{}') as LoadOptions;
@@ -125,12 +127,13 @@ function report(): void {
     wrong,
     created,
     seconds,
-    p50: median(),
+    p50: percentile(50),
+    p99: percentile(99),
   };
   console.log(JSON.stringify(result));
 }
 
-function median(): number {
-  let left = requests / 2;
+function percentile(percent: number): number {
+  let left = (requests * percent) / 100;
   return histogram.findIndex((count) => (left -= count) <= 0) / 100;
 }

@@ -11,25 +11,32 @@ import {
   type Contestant,
   fastify,
   nest,
-  nodeHttp,
   plantStore,
+  plantStoreIn,
   typeOrm,
 } from './contestants';
 import { AUDIENCE, startIssuer } from './issuer';
+import { formatCsv, formatTable, type Result } from './report';
 import { type Load, Server } from './server';
-import { compare, type Comparison, type Figure, FIGURES, takeTurns } from './statistics';
-import type { Subject, Turn, Turns } from './statistics';
-import { dataCommands, hasTool, pgbench, sqliteBatches } from './tools';
+import {
+  type Figure,
+  type Measured,
+  ratioOf,
+  type Subject,
+  takeTurns,
+  type Turn,
+} from './statistics';
+import { dataCommands, hasTool, pgbench } from './tools';
 
 /**
- * The benchmark: groups of subjects that run in short alternating turns. Prints tables of ratios, writes
- * them into docs/performance.md, and draws docs/performance.svg.
+ * The benchmark: groups of subjects that run in alternating turns. Prints tables, writes them into
+ * docs/performance.md, all turns into docs/performance.csv, and draws docs/performance.svg.
  */
 const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
     /** The duration of a turn in whole seconds. */
-    seconds: { type: 'string', default: '2' },
+    seconds: { type: 'string', default: '10' },
     /** Only groups whose name contains this. */
     only: { type: 'string', default: '' },
     /** The number of plants to export and import. */
@@ -38,154 +45,168 @@ const { values: options } = parseArgs({
     full: { type: 'string', default: '10000000' },
     /** Does not write docs/performance.*. */
     'no-write': { type: 'boolean', default: false },
+    /**
+     * The folder of a built older version. Only compares create requests with it, and exits with code 1 if
+     * the rate is below {@link MIN_RATIO} of the older one.
+     */
+    against: { type: 'string', default: '' },
   },
 });
 const rounds = Number(options.rounds);
 const duration = Number(options.seconds);
 
 const PAGE = 'docs/performance.md';
-const OURS = plantStore.none.name;
 
-/** The number of turns until V8 has optimized the code. */
-const WARM_UP_TURNS = 2;
-/** The number of requests until then, for comparisons of CPU time. */
-const WARM_UP_REQUESTS = 60_000;
-/** How often servers are started for such a comparison, because V8 optimizes differently each time. */
+/** How often servers are started to compare CPU time, because V8 optimizes differently each time. */
 const STARTS = 3;
 
 /** The number of ids that the first turn of replays creates and later turns replay. */
 const REPLAYED_IDS = 50_000;
 
+/** The rate of create requests, as a fraction of that of an older version, below which a change is too slow. */
+const MIN_RATIO = 0.9;
+
+const PEER_FIGURES: readonly Figure[] = ['rate', 'p50', 'p99'];
+
+/** The coordinator of a Citus cluster with an empty, distributed table `plants`; for this run alone. */
+const { CITUS_URL } = process.env;
+
 let folder: string;
 let postgres: PostgresServer;
 let databases = 0;
-const comparisons: (Comparison & { readonly group: string })[] = [];
-const leftOut: string[] = [];
+
+type Group = Omit<Result, 'group' | 'subjects'> & {
+  readonly measure: () => Promise<readonly Measured[]>;
+};
 
 /** The comparisons, in the order of the page. */
-const groups: Readonly<Record<string, (group: string) => Promise<void>>> = {
-  'no store': async (group) => {
-    const turns = await race([plantStore.none, nest, nodeHttp]);
-    add(group, turns, 'rate', OURS, nest.name);
-    add(group, turns, 'rate', OURS, nodeHttp.name);
+const groups: Readonly<Record<string, Group>> = {
+  SQLite: {
+    figures: PEER_FIGURES,
+    kind: 'peers',
+    measure: () =>
+      race(
+        [plantStore.sqlite, fastify.sqlite, batchingFastify.sqlite],
+        [1, 64, 1024],
+        typeOrm('sqlite'),
+      ),
   },
 
-  'processor time': async (group) => {
-    const onSqlite = { ...plantStore.sqlite, name: 'Plant Store on SQLite' };
-    const logged = {
-      ...onSqlite,
-      name: `${onSqlite.name}, with ACCESS_LOG`,
-      environment: { ACCESS_LOG: 'true', LOG_LEVEL: 'info' },
-    };
-    const none = { ...plantStore.none, name: 'Plant Store, no store' };
-    for (const [ours, theirs, target] of [
-      [onSqlite, nest, '≤ 0.9'],
-      [logged, nest],
-      [none, nest],
-      [onSqlite, batchingFastify.sqlite],
-      [nest, fastify.none],
-    ] as const) {
-      add(group, await loadTogether([ours, theirs]), 'cpu', ours.name, theirs.name, target);
-    }
+  PostgreSQL: {
+    figures: PEER_FIGURES,
+    kind: 'peers',
+    async measure() {
+      const reference = `${plantStore.postgres.name}, 64 connections`;
+      const database = await makePostgresDatabase();
+      const tools = hasTool('pgbench')
+        ? [await pgbench(postgres, database, folder, duration, reference)]
+        : [];
+      const others = [batchingFastify.postgres, ...typeOrm('postgres')];
+      return race([plantStore.postgres, fastify.postgres], [1, 64, 1024], others, tools);
+    },
   },
 
-  SQLite: async (group) => {
-    const none = { ...plantStore.none, name: 'Plant Store, no store' };
-    const others = [fastify.sqlite, batchingFastify.sqlite, ...typeOrm('sqlite')];
-    const tools = [sqliteBatches(folder, duration)];
-    const turns = await race([plantStore.sqlite, ...others, none], tools);
-    for (const { name } of [none, ...others, ...tools]) add(group, turns, 'rate', OURS, name);
+  'Growth on PostgreSQL': {
+    figures: PEER_FIGURES,
+    kind: 'variants',
+    async measure() {
+      const clusters = [1, 2, 4].map((count) => ({ count, url: '', name: `${count} instances` }));
+      const servers: Server[] = [];
+      const subjects: Subject[] = [];
+      for (const { count, name } of clusters) {
+        const url = postgres.url(await makePostgresDatabase());
+        subjects.push(await startInstances(count, url, name.replace('1 instances', '1 instance')));
+      }
+      if (CITUS_URL !== undefined) {
+        subjects.push(await startInstances(1, CITUS_URL, '1 instance, Citus with three workers'));
+      }
+      const measured = await takeTurns(subjects, rounds);
+      await stop(...servers);
+      return measured;
+
+      async function startInstances(count: number, url: string, name: string): Promise<Subject> {
+        const instances: Server[] = [];
+        for (let at = 0; at < count; at++) {
+          instances.push(await Server.start(plantStore.postgres, url));
+        }
+        servers.push(...instances);
+        for (const server of instances) await server.warmUp();
+        return { name, turn: () => measureTogether(instances) };
+      }
+    },
   },
 
-  PostgreSQL: async (group) => {
-    const none = { ...plantStore.none, name: 'Plant Store, no store' };
-    const others = [fastify.postgres, batchingFastify.postgres, ...typeOrm('postgres')];
-    const tools = hasTool('pgbench')
-      ? await pgbench(postgres, await makePostgresDatabase(), folder, duration)
-      : [];
-    if (tools.length === 0) leftOut.push('pgbench is not installed on this machine.');
-    const turns = await race([plantStore.postgres, ...others, none], tools);
-    for (const { name } of [none, ...others, ...tools]) add(group, turns, 'rate', OURS, name);
+  'Conditions on SQLite': {
+    figures: PEER_FIGURES,
+    kind: 'variants',
+    async measure() {
+      const { issuer, token, stop: stopIssuer } = await startIssuer();
+      const environment = { AUTH_ISSUER: issuer, AUTH_AUDIENCE: AUDIENCE };
+      const ours = await start({ ...plantStore.sqlite, environment });
+      const full = await Server.start(plantStore.sqlite, await makeFullDatabase());
+      await full.warmUp();
+      const plants = Number(options.full).toLocaleString('en');
+      const measured = await takeTurns(
+        [
+          ...keyed(ours),
+          underLoad(ours, { ...connections(64), token }, 'with a JWT'),
+          underLoad(full, connections(64), `in a store of ${plants} plants`),
+        ],
+        rounds,
+      );
+      await stop(ours, full);
+      stopIssuer();
+      return measured;
+    },
   },
 
-  'connections, SQLite': async (group) => {
-    const [ours, bare, http] = [
-      await start(plantStore.sqlite),
-      await start(fastify.sqlite),
-      await start(nodeHttp),
-    ];
-    const loads = [1, 64, 256, 1024].map((count) =>
-      underLoad(ours, connections(count), `${count} at once`),
-    );
-    const others = [64, 1024].map((count) =>
-      underLoad(http, connections(count), `${nodeHttp.name}, ${count} at once`),
-    );
-    const alone = underLoad(bare, connections(1), `${bare.contestant.name}, 1 at once`);
-    const turns = await takeTurns([alone, ...loads, ...others], rounds);
-    add(group, turns, 'p50', '1 at once', alone.name);
-    for (const count of [1, 256, 1024]) {
-      add(group, turns, 'rate', `${count} at once`, '64 at once');
-    }
-    add(group, turns, 'rate', others[1]?.name ?? '', others[0]?.name ?? '');
-    await stop(ours, bare, http);
+  'Idempotency keys on PostgreSQL': {
+    figures: PEER_FIGURES,
+    kind: 'variants',
+    async measure() {
+      const ours = await start(plantStore.postgres);
+      const measured = await takeTurns(keyed(ours), rounds);
+      await stop(ours);
+      return measured;
+    },
   },
 
-  'conditions, SQLite': async (group) => {
-    const { issuer, token, stop: stopIssuer } = await startIssuer();
-    const environment = { AUTH_ISSUER: issuer, AUTH_AUDIENCE: AUDIENCE };
-    const ours = await start({ ...plantStore.sqlite, environment });
-    const full = await Server.start(plantStore.sqlite, await makeFullDatabase());
-    const [plain, ...others] = [
-      ...creations(ours),
-      underLoad(ours, { ...connections(64), token }, 'with a JWT'),
-      underLoad(full, connections(64), `in a store of ${whole(Number(options.full))}`),
-    ];
-    const turns = await takeTurns([plain, ...others], rounds);
-    const targets = ['≥ 0.8', '≥ 0.5'];
-    for (const [at, { name }] of others.entries()) {
-      add(group, turns, 'rate', name, plain.name, targets[at]);
-    }
-    await stop(ours, full);
-    stopIssuer();
+  'Processor time, with the fastest peer': {
+    figures: ['cpu'],
+    kind: 'peers',
+    measure: () => loadTogether([plantStore.sqlite, batchingFastify.sqlite]),
   },
 
-  'keys, PostgreSQL': async (group) => {
-    const ours = await start(plantStore.postgres);
-    const [plain, keyed, replays] = creations(ours);
-    const turns = await takeTurns([plain, keyed, replays], rounds);
-    add(group, turns, 'rate', keyed.name, plain.name, '≥ 0.8');
-    add(group, turns, 'rate', replays.name, plain.name, '≥ 0.5');
-    await stop(ours);
+  'Processor time, with Nest that stores nothing': {
+    figures: ['cpu'],
+    kind: 'peers',
+    measure: () => loadTogether([plantStore.sqlite, nest]),
   },
 
-  'start and memory': async (group) => {
-    const subjects = [plantStore.sqlite, fastify.sqlite].map((contestant) => ({
-      name: contestant.name,
-      turn: async (): Promise<Turn> => {
-        const server = await start(contestant);
-        const rest = server.memory().now;
-        await server.measure({ ...connections(64), duration: 3 * duration });
-        const { peak } = server.memory();
-        await server.stop();
-        return { start: server.startupMs, rest, peak };
-      },
-    }));
-    const turns = await takeTurns(subjects, rounds);
-    const bare = fastify.sqlite.name;
-    add(group, turns, 'start', OURS, bare);
-    add(group, turns, 'rest', OURS, bare, '≤ 150 MiB');
-    add(group, turns, 'peak', OURS, bare, '≤ 240 MiB');
+  'Start and memory on SQLite': {
+    figures: ['start', 'rest', 'peak'],
+    kind: 'peers',
+    measure: () =>
+      takeTurns(
+        [plantStore.sqlite, fastify.sqlite].map((contestant) => ({
+          name: contestant.name,
+          turn: async (): Promise<Turn> => {
+            const server = await Server.start(contestant, newFile());
+            const rest = server.memory().now;
+            await server.measure(connections(64));
+            const { peak } = server.memory();
+            await server.stop();
+            return { start: server.startupMs, rest, peak };
+          },
+        })),
+        rounds,
+      ),
   },
 
-  'import and export': async (group) => {
-    const pairs = dataCommands(Number(options.plants), folder, postgres);
-    const turns = await takeTurns(pairs.flat(), rounds);
-    for (const [command, tool] of pairs) {
-      add(group, turns, 'plants', command.name, tool.name);
-      add(group, turns, 'peak', command.name, tool.name);
-    }
-    const missing = ['sqlite3', 'psql'].filter((name) => !hasTool(name));
-    if (missing.length > 0) leftOut.push(`Not installed on this machine: ${missing.join(', ')}.`);
+  'Import and export': {
+    figures: ['rate', 'peak'],
+    kind: 'peers',
+    measure: () => takeTurns(dataCommands(Number(options.plants), folder, postgres), rounds),
   },
 };
 
@@ -197,26 +218,62 @@ async function main(): Promise<void> {
   // Unlike the tests' server, this one syncs every commit.
   postgres = await PostgresServer.start({});
   try {
-    for (const [name, measure] of Object.entries(groups)) {
-      if (!name.includes(options.only)) continue;
-      console.error(`${new Date().toISOString().slice(11, 19)} ${name}`);
-      await measure(name);
-    }
-    const results = formatResults();
-    console.log(results);
-    if (!options['no-write']) writeResults(results);
+    if (options.against === '') await compareAll();
+    else await compareWithOlder(options.against);
   } finally {
     await postgres.remove();
     clearInterval(alive);
   }
 }
 
-/** Starts contestants, runs them and tools in turns at 64 connections, and compares the stored plants with the created ones. */
-async function race(contestants: Contestant[], tools: Subject[] = []): Promise<Turns> {
+async function compareAll(): Promise<void> {
+  const results: Result[] = [];
+  for (const [group, { measure, ...columns }] of Object.entries(groups)) {
+    if (!group.includes(options.only)) continue;
+    console.error(`${new Date().toISOString().slice(11, 19)} ${group}`);
+    const result = { group, ...columns, subjects: await measure() };
+    console.log(`\n### ${group}\n\n${formatTable(result)}`);
+    results.push(result);
+  }
+  if (!options['no-write']) writeResults(results);
+}
+
+/** Compares the rate of create requests with that of an older version, both loaded at the same time. */
+async function compareWithOlder(older: string): Promise<void> {
+  const contestants = [plantStore.sqlite, plantStoreIn(older, 'sqlite', `Plant Store in ${older}`)];
+  const [ours, theirs] = await loadTogether(contestants);
+  if (!ours || !theirs) return;
+  const subjects = [ours, theirs];
+  console.log(formatTable({ group: '', figures: ['rate', 'cpu'], kind: 'peers', subjects }));
+  if (ratioOf(ours, theirs, 'rate').median >= MIN_RATIO) return;
+  console.error(`The rate of create requests is below ${MIN_RATIO} of that in ${older}.`);
+  process.exitCode = 1;
+}
+
+/**
+ * Starts contestants, and runs them and tools in turns. Then compares the number of plants in each store
+ * with the number of requests that got 200.
+ *
+ * @param contestants measured at each number of connections
+ * @param counts numbers of connections
+ * @param others measured at 64 connections
+ */
+async function race(
+  contestants: readonly Contestant[],
+  counts: readonly number[],
+  others: readonly Contestant[],
+  tools: readonly Subject[] = [],
+): Promise<readonly Measured[]> {
   const servers: Server[] = [];
-  for (const contestant of contestants) servers.push(await start(contestant));
-  const subjects = servers.map((server) => underLoad(server, connections(64)));
-  const turns = await takeTurns([...subjects, ...tools], rounds);
+  for (const contestant of [...contestants, ...others]) servers.push(await start(contestant));
+  const [ours] = servers;
+  const subjects = servers.flatMap((server, at) =>
+    (at < contestants.length ? counts : [64]).map((count) => ({
+      ...underLoad(server, connections(count), nameOf(server, count)),
+      reference: ours && nameOf(ours, count),
+    })),
+  );
+  const measured = await takeTurns([...subjects, ...tools], rounds);
   for (const server of servers) {
     const stored = await countPlants(server);
     if (stored !== server.created) {
@@ -224,42 +281,56 @@ async function race(contestants: Contestant[], tools: Subject[] = []): Promise<T
     }
   }
   await stop(...servers);
-  return turns;
+  return measured;
+}
+
+function nameOf({ contestant }: Server, count: number): string {
+  return `${contestant.name}, ${count} connection${count === 1 ? '' : 's'}`;
 }
 
 /**
  * Starts two contestants and loads both at the same time. On a shared machine, the CPU time of one build
  * varies by a sixth from turn to turn, but hardly between two that run at the same time.
  */
-async function loadTogether(contestants: readonly Contestant[]): Promise<Turns> {
-  const turns = new Map<string, Turn[]>(contestants.map(({ name }) => [name, []]));
+async function loadTogether(contestants: readonly Contestant[]): Promise<readonly Measured[]> {
+  const measured = contestants.map(({ name }) => ({ name, turns: [] as Turn[] }));
   for (let time = 0; time < STARTS; time++) {
-    const servers = await Promise.all(contestants.map(start));
-    const warmUp = { ...connections(64), duration: 60, requests: WARM_UP_REQUESTS };
-    await Promise.all(servers.map((server) => server.measure(warmUp)));
+    const servers = await Promise.all(
+      contestants.map((contestant) => Server.start(contestant, newFile())),
+    );
+    await Promise.all(servers.map((server) => server.warmUp()));
     for (let round = 0; round < rounds; round++) {
-      await Promise.all(
-        servers.map(async (server) => {
-          turns.get(server.contestant.name)?.push(await server.measure(connections(64)));
-        }),
-      );
+      const turns = await Promise.all(servers.map((server) => server.measure(connections(64))));
+      for (const [at, turn] of turns.entries()) measured[at]?.turns.push(turn);
     }
     await stop(...servers);
   }
-  return turns;
+  return measured;
 }
 
-function underLoad(server: Server, load: Load, name = server.contestant.name): Subject {
-  return { name, warmUps: WARM_UP_TURNS, turn: () => server.measure(load) };
+/** Loads several instances at the same time, with 64 connections in total. */
+async function measureTogether(instances: readonly Server[]): Promise<Turn> {
+  const load = connections(64 / instances.length);
+  const turns = await Promise.all(instances.map((instance) => instance.measure(load)));
+  const valuesOf = (figure: Figure): number[] => turns.map((turn) => turn[figure] ?? NaN);
+  return {
+    rate: valuesOf('rate').reduce((sum, rate) => sum + rate),
+    p50: Math.max(...valuesOf('p50')),
+    p99: Math.max(...valuesOf('p99')),
+  };
+}
+
+function underLoad(server: Server, load: Load, name: string): Subject {
+  return { name, turn: () => server.measure(load) };
 }
 
 /** Creates subjects for requests without a key, with a new key each, and for replays. */
-function creations(server: Server): [plain: Subject, keyed: Subject, replays: Subject] {
-  const keyed = { ...connections(64), isKeyed: true };
+function keyed(server: Server): Subject[] {
+  const withKeys = { ...connections(64), isKeyed: true };
   return [
     underLoad(server, connections(64), 'without a key'),
-    underLoad(server, keyed, 'with a key each'),
-    underLoad(server, { ...keyed, cycle: REPLAYED_IDS }, 'replays'),
+    underLoad(server, withKeys, 'with a key each'),
+    underLoad(server, { ...withKeys, cycle: REPLAYED_IDS }, 'replays'),
   ];
 }
 
@@ -267,13 +338,13 @@ function connections(count: number): Load {
   return { connections: count, duration };
 }
 
-/** Starts a contestant on a new database. */
+/** Starts a contestant on a new database, and warms it up. */
 async function start(contestant: Contestant): Promise<Server> {
   const isPostgres = contestant.store === 'postgres';
-  return Server.start(
-    contestant,
-    isPostgres ? postgres.url(await makePostgresDatabase()) : newFile(),
-  );
+  const database = isPostgres ? postgres.url(await makePostgresDatabase()) : newFile();
+  const server = await Server.start(contestant, database);
+  await server.warmUp();
+  return server;
 }
 
 async function stop(...servers: Server[]): Promise<void> {
@@ -306,7 +377,7 @@ async function countPlants({ contestant, database, created }: Server): Promise<n
 
 /** Creates a SQLite file that already contains plants, with ids on both sides of those to be created. */
 async function makeFullDatabase(): Promise<string> {
-  const server = await start(plantStore.sqlite);
+  const server = await Server.start(plantStore.sqlite, newFile());
   await server.stop();
   const file = new DatabaseSync(server.database);
   file.exec(`INSERT INTO plants (id, name, tag)
@@ -316,67 +387,23 @@ async function makeFullDatabase(): Promise<string> {
   return server.database;
 }
 
-function add(group: string, ...args: Parameters<typeof compare>): void {
-  const comparison = compare(...args);
-  if (comparison) comparisons.push({ group, ...comparison });
-}
-
-function formatResults(): string {
+/** Writes the tables into the page, all turns into the file next to it, and draws the chart. */
+function writeResults(results: readonly Result[]): void {
   const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
   const run =
     `Node.js ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}, ${memory}, ` +
-    `${new Date().toISOString().slice(0, 10)}; ${rounds} rounds of ${duration} s. ${leftOut.join(' ')}`;
-  const sections = [...Map.groupBy(comparisons, ({ group }) => group)].flatMap(
-    ([group, members]) => [`### ${group}`, ...formatTables(members)],
-  );
-  return [run.trim(), ...sections].join('\n\n');
-}
-
-/** Formats one narrow table per figure, for phones. If all rows have the same first subject, it is in the heading. */
-function formatTables(members: readonly Comparison[]): string[] {
-  return [...Map.groupBy(members, ({ figure }) => figure)].map(([figure, rows]) => {
-    const [first] = rows;
-    const isShared = rows.every(({ ours }) => ours === first?.ours);
-    return [
-      `|${FIGURES[figure]}${isShared ? `: ${first?.ours} / …` : ''}|ratio|in this run|`,
-      '|---|---:|---:|',
-      ...rows.map(({ ours, theirs, ratio, target, absolute }) => {
-        const [median, min, max] = [ratio.median, ratio.min, ratio.max].map((each) =>
-          each.toPrecision(3),
-        );
-        const goal = target && `, wanted ${target}`;
-        const values = absolute.map((value) => formatValue(figure, value)).join(' / ');
-        const name = isShared ? theirs : `${ours} / ${theirs}`;
-        return `|${name}|${median} (${min}–${max})${goal}|${values}|`;
-      }),
-    ].join('\n');
-  });
-}
-
-function formatValue(figure: Figure, value: number): string {
-  return figure === 'cpu' || figure === 'p50' ? value.toFixed(2) : whole(value);
-}
-
-function whole(number: number): string {
-  return Math.round(number).toLocaleString('en');
-}
-
-/** Writes the tables into the page, and the chart next to it. */
-function writeResults(results: string): void {
+    `${new Date().toISOString().slice(0, 10)}; ${rounds} rounds with turns of ${duration} s.`;
+  const tables = results.map((result) => `### ${result.group}\n\n${formatTable(result)}`);
   const page = readFileSync(PAGE, 'utf8');
   const place = /(?<=<!-- results -->\n).*(?=<!-- end of results -->)/s;
+  const text = [run, ...tables].join('\n\n');
   writeFileSync(
     PAGE,
-    page.replace(place, () => `\n${results.trim()}\n\n`),
+    page.replace(place, () => `\n${text}\n\n`),
   );
-  // Two subjects are not peers: the service without a store, and SQLite without a service.
-  const peers = comparisons.filter(
-    ({ group, figure, theirs }) =>
-      ['SQLite', 'PostgreSQL'].includes(group) &&
-      figure === 'rate' &&
-      !/no store|itself/.test(theirs),
-  );
-  writeFileSync('docs/performance.svg', drawBars(peers));
+  writeFileSync('docs/performance.csv', formatCsv(results));
+  const drawn = results.filter(({ group }) => ['SQLite', 'PostgreSQL'].includes(group));
+  writeFileSync('docs/performance.svg', drawBars(drawn));
 }
 
 void main();

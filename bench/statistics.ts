@@ -14,12 +14,12 @@ export function spreadOf(numbers: readonly number[]): Spread {
   };
 }
 
-/** The measured quantities, with the names and units that the table shows. */
+/** The measured quantities, with the names and units that the tables show. */
 export const FIGURES = {
-  rate: 'creations/s',
-  plants: 'plants/s',
-  cpu: 'CPU, µs',
-  p50: 'median latency, ms',
+  rate: 'plants/s',
+  cpu: 'CPU per request, µs',
+  p50: 'p50, ms',
+  p99: 'p99, ms',
   start: 'start, ms',
   rest: 'memory at rest, MiB',
   peak: 'memory at most, MiB',
@@ -35,62 +35,43 @@ export interface Subject {
   readonly name: string;
   /** Takes one turn. */
   turn(): Promise<Turn>;
-  /** The number of turns before the first measured one. @default 0 */
-  readonly warmUps?: number;
+  /** The name of the subject that it is compared with. @default the first subject of the group */
+  readonly reference?: string;
 }
 
-/** The turns of each subject of a group, by name. */
-export type Turns = ReadonlyMap<string, readonly Turn[]>;
+/** A subject with the results of its turns. */
+export interface Measured {
+  readonly name: string;
+  readonly reference?: string | undefined;
+  readonly turns: readonly Turn[];
+}
 
 /**
  * Runs the subjects in alternating turns. On a shared machine, results vary by half from minute to minute,
  * but the ratio of two consecutive turns varies little.
  */
-export async function takeTurns(subjects: readonly Subject[], rounds: number): Promise<Turns> {
-  const turns = new Map<string, Turn[]>();
-  for (const subject of subjects) {
-    for (let time = 0; time < (subject.warmUps ?? 0); time++) await subject.turn();
-  }
+export async function takeTurns(
+  subjects: readonly Subject[],
+  rounds: number,
+): Promise<readonly Measured[]> {
+  const turns = new Map<Subject, Turn[]>(subjects.map((subject) => [subject, []]));
   for (let round = 0; round < rounds; round++) {
-    for (const subject of subjects) {
-      turns.set(subject.name, [...(turns.get(subject.name) ?? []), await subject.turn()]);
-    }
+    for (const [subject, results] of turns) results.push(await subject.turn());
   }
-  return turns;
+  return subjects.map((subject) => ({
+    name: subject.name,
+    reference: subject.reference,
+    turns: turns.get(subject) ?? [],
+  }));
 }
 
-/** A comparison of two subjects of a group. */
-export interface Comparison {
-  readonly figure: Figure;
-  readonly ours: string;
-  readonly theirs: string;
-  /** The ratio of the two turns of each round. */
-  readonly ratio: Spread;
-  /** The medians of this run. */
-  readonly absolute: readonly [ours: number, theirs: number];
-  /** The target of the project; empty if it has none. */
-  readonly target: string;
+/** Returns the values of a figure, one per turn. */
+export function valuesOf({ turns }: Measured, figure: Figure): number[] {
+  return turns.map((turn) => turn[figure] ?? NaN);
 }
 
-/** Compares two subjects. Returns undefined if one of them was not measured. */
-export function compare(
-  turns: Turns,
-  figure: Figure,
-  ours: string,
-  theirs: string,
-  target = '',
-): Comparison | undefined {
-  const [a, b] = [ours, theirs].map((name) =>
-    (turns.get(name) ?? []).flatMap((turn) => turn[figure] ?? []),
-  ) as [number[], number[]];
-  if (a.length === 0 || a.length !== b.length) return undefined;
-  const ratio = spreadOf(a.map((value, round) => value / (b[round] ?? NaN)));
-  return {
-    figure,
-    ours,
-    theirs,
-    ratio,
-    absolute: [spreadOf(a).median, spreadOf(b).median],
-    target,
-  };
+/** Divides the values of two subjects, round by round. */
+export function ratioOf(dividend: Measured, divisor: Measured, figure: Figure): Spread {
+  const divisors = valuesOf(divisor, figure);
+  return spreadOf(valuesOf(dividend, figure).map((value, at) => value / (divisors[at] ?? NaN)));
 }

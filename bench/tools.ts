@@ -8,29 +8,14 @@ import type { Subject, Turn } from './statistics';
 
 /** Tools of the databases, and the `plant-store` commands that do the same. */
 
-/** How long a commit of pgbench waits for others: about half the time of a sync, as PostgreSQL recommends. */
-const COMMIT_DELAY_US = 100;
-
-/** Inserts into SQLite in one process, 64 rows per transaction. */
-export function sqliteBatches(folder: string, seconds: number): Subject {
-  const env = { DATABASE: join(folder, 'batches.db'), SECONDS: String(seconds) };
-  return {
-    name: 'SQLite by itself, 64 rows a transaction',
-    warmUps: 1,
-    turn: async () => {
-      const { output } = await run(process.execPath, ['bench/baselines/sqlite-batches.mjs'], env);
-      return { rate: Number(output) };
-    },
-  };
-}
-
 /** pgbench with one row per transaction, and as many clients as the load has connections. */
 export async function pgbench(
   postgres: PostgresServer,
   database: string,
   folder: string,
   seconds: number,
-): Promise<Subject[]> {
+  reference: string,
+): Promise<Subject> {
   await postgres.execute(
     `CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text);
      CREATE SEQUENCE ids CACHE 100`,
@@ -39,18 +24,14 @@ export async function pgbench(
   const script = join(folder, 'insert.sql');
   writeFileSync(script, `INSERT INTO plants VALUES (nextval('ids'), 'Fern', 'shade');\n`);
   const args = ['-n', '-M', 'prepared', '-c', '64', '-T', String(seconds), '-f', script];
-  return [0, COMMIT_DELAY_US].map((delay) => ({
-    name: `pgbench${delay === 0 ? '' : `, commit_delay ${delay} µs`}`,
-    warmUps: 1,
+  return {
+    name: 'pgbench, one insert per transaction',
+    reference,
     turn: async () => {
-      const { output } = await run('pgbench', [...args, postgres.url(database)], {
-        PGOPTIONS: `-c commit_delay=${delay}`,
-      });
-      const [, rate] = /tps = ([\d.]+)/.exec(output) ?? [];
-      const [, latency] = /latency average = ([\d.]+)/.exec(output) ?? [];
-      return { rate: Number(rate), p50: Number(latency) };
+      const { output } = await run('pgbench', [...args, postgres.url(database)]);
+      return { rate: Number(/tps = ([\d.]+)/.exec(output)?.[1]) };
     },
-  }));
+  };
 }
 
 /** Whether a tool is on the PATH. */
@@ -59,7 +40,7 @@ export function hasTool(name: string): boolean {
 }
 
 /** Two subjects that do the same: a `plant-store` command, and the database's own tool. */
-export type Pair = readonly [command: Subject, tool: Subject];
+type Pair = readonly [command: Subject, tool: Subject];
 
 /** Writes the same plants as JSON Lines and as CSV, in id order like an export. */
 export function writePlants(plants: number, lines: string, csv: string): void {
@@ -75,7 +56,7 @@ export function writePlants(plants: number, lines: string, csv: string): void {
 }
 
 /** Pairs of `import` and `export` with the tools of SQLite and PostgreSQL, if these are installed. */
-export function dataCommands(plants: number, folder: string, postgres: PostgresServer): Pair[] {
+export function dataCommands(plants: number, folder: string, postgres: PostgresServer): Subject[] {
   const [lines, csv] = [join(folder, 'plants.ndjson'), join(folder, 'plants.csv')];
   writePlants(plants, lines, csv);
   const [own, other] = [join(folder, 'own.db'), join(folder, 'other.db')];
@@ -96,7 +77,7 @@ export function dataCommands(plants: number, folder: string, postgres: PostgresS
     turn: async (): Promise<Turn> => {
       await prepare();
       const { seconds, peak } = await run(program, args, env, target);
-      return { plants: plants / seconds, peak };
+      return { rate: plants / seconds, peak };
     },
   });
   const command = (args: string[], database: string, prepare?: () => Promise<unknown>): Subject =>
@@ -155,14 +136,15 @@ export function dataCommands(plants: number, folder: string, postgres: PostgresS
       make('psql \\copy to', 'psql', [url, '-qc', `\\copy (${query}) to '${target}'`]),
     ],
   ];
-  return [...(hasTool('sqlite3') ? sqlite : []), ...(hasTool('psql') ? postgresql : [])];
+  const pairs = [...(hasTool('sqlite3') ? sqlite : []), ...(hasTool('psql') ? postgresql : [])];
+  return pairs.flatMap(([own, tool]) => [own, { ...tool, reference: own.name }]);
 }
 
 /** Runs a program until it exits. If `target` is set, its output is written to this file. */
 async function run(
   program: string,
   args: readonly string[],
-  env: NodeJS.ProcessEnv,
+  env: NodeJS.ProcessEnv = {},
   target?: string,
 ): Promise<{ output: string; seconds: number; peak: number }> {
   const file = target === undefined ? 'pipe' : openSync(target, 'w');
