@@ -2,7 +2,7 @@ import './server/settings/versions';
 import { setFlagsFromString } from 'node:v8';
 import { Logger } from '@nestjs/common';
 import { createApplication } from './app.module';
-import { withTrialToken } from './plants/auth/auth.options';
+import { withTemporaryToken } from './plants/auth/auth.options';
 import { describeForOperator, readEnvironment } from './server/settings/environment';
 import { listen } from './server/edge/listen';
 import { closeOnSignal, exitAtOnce } from './server/edge/shutdown';
@@ -14,12 +14,12 @@ async function main(): Promise<void> {
   // seen in 5 of 13 starts on Node.js 26.10, with a quarter more processor time and 65 MiB more memory.
   setFlagsFromString('--no-allocation-site-pretenuring');
   const given = readEnvironment(process.env);
-  const { auth, trialToken } = withTrialToken(given.auth);
+  const { auth, temporaryToken } = withTemporaryToken(given.auth);
   const settings = { ...given, auth };
   const app = await createApplication(settings);
   closeOnSignal(app, settings, fail);
   await listen(app, settings);
-  if (trialToken !== undefined) await printTrial(app, trialToken);
+  if (temporaryToken !== undefined) await printTrial(app, temporaryToken);
 }
 
 function fail(error: unknown): never {

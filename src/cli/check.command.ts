@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import type { Command } from 'commander';
 import { parseTokenFile } from '../plants/auth/token-file';
-import { assertKeysOfIssuer, TokenVerifier } from '../plants/auth/token-verifier';
+import { checkIssuerKeys, TokenVerifier } from '../plants/auth/token-verifier';
 import { OperatorError } from '../plants/errors/operator.error';
 import { checkSqlite, describeSqlite } from './sqlite.maintenance';
 import {
@@ -47,7 +47,7 @@ async function check(isDeep = false, signal: AbortSignal): Promise<void> {
     issuer:
       issuer !== undefined &&
       (async () => {
-        await assertKeysOfIssuer(issuer, jwksUrl);
+        await checkIssuerKeys(issuer, jwksUrl);
         return `the keys of ${issuer} were fetched`;
       }),
     TLS:

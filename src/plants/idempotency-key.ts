@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { createParamDecorator } from '@nestjs/common';
-import { type Caller, identityOf } from './auth/caller';
+import { type Caller, identifyCaller } from './auth/caller';
 import { InvalidIdempotencyKeyError } from './errors/errors';
 import { fieldValues, type HostRequest, nodeRequest } from './http/request';
 
@@ -49,5 +49,5 @@ export const IdempotencyKey = createParamDecorator((_: unknown, context) => {
 export function digestIdempotencyKey(key: string, caller: Caller | undefined): string {
   if (!/^[!-~]{1,255}$/.test(key)) throw new InvalidIdempotencyKeyError(SYNTAX);
   // A JSON array, so that different pairs of caller and key never collide.
-  return hash('sha256', JSON.stringify([...(caller ? identityOf(caller) : []), key]));
+  return hash('sha256', JSON.stringify([...(caller ? identifyCaller(caller) : []), key]));
 }

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { type AuthOptions, withTrialToken } from './auth/auth.options';
+import { type AuthOptions, withTemporaryToken } from './auth/auth.options';
 import { TokenVerifier } from './auth/token-verifier';
 import { openRepository, type StoreLocation } from './persistence/stores';
 import {
@@ -38,7 +38,7 @@ export function resolveOptions(
   if (needsAuth) refuseInProduction('"auth" or "guard" to say who may create plants');
   return {
     bodyLimit: bodyLimit ?? DEFAULTS.bodyLimit,
-    auth: needsAuth ? makeTrialAuth() : auth,
+    auth: needsAuth ? createTemporaryAuth() : auth,
     store: postgres === undefined ? { sqlite: sqlite ?? DEFAULTS.sqlite } : { postgres },
   };
 }
@@ -50,12 +50,14 @@ function refuseInProduction(missing: string): void {
 }
 
 /** Prints the temporary token. It does not belong in a log, which may be collected and kept. */
-function makeTrialAuth(): AuthOptions {
-  const { auth, trialToken } = withTrialToken({});
+function createTemporaryAuth(): AuthOptions {
+  const { auth, temporaryToken } = withTemporaryToken({});
   new Logger('PlantsModule').warn(
     'Neither "auth" nor "guard" is set. A temporary token is printed to standard error.',
   );
-  process.stderr.write(`PlantsModule: this token is valid until shutdown: Bearer ${trialToken}\n`);
+  process.stderr.write(
+    `PlantsModule: this token is valid until shutdown: Bearer ${temporaryToken}\n`,
+  );
   return auth;
 }
 

@@ -69,7 +69,7 @@ describe('the command line', () => {
     const outcome = await plantStore(['serve'], { AUTH_TOKENS_FILE: '/nope/tokens.txt' });
 
     const sentence =
-      'AUTH_TOKENS_FILE names the file /nope/tokens.txt, which cannot be used: it does not exist; "plant-store token create" makes it.';
+      'AUTH_TOKENS_FILE names the file /nope/tokens.txt, which cannot be used: it does not exist; create it with "plant-store token create".';
     expect(outcome).toMatchObject({ code: 1, stderr: `${sentence}\n` });
   });
 

@@ -1,6 +1,6 @@
 import { isLoopback } from '../http/loopback';
 import type { OptionFault } from '../errors/operator.error';
-import { makeToken, parseTokenList } from './listed-token';
+import { generateToken, parseTokenList } from './listed-token';
 
 /** Which bearer tokens are accepted. The sources can be combined. */
 export interface AuthOptions {
@@ -9,34 +9,39 @@ export interface AuthOptions {
    * optionally ` scope=create` or ` scope=metrics`, which limits it to that.
    */
   readonly tokens?: readonly string[] | undefined;
-  /** Path of a file of accepted tokens, whose changes are followed. */
+  /** Path of a file of accepted tokens. It is reloaded when it changes. */
   readonly tokensFile?: string | undefined;
   /**
    * An OpenID Connect issuer whose JWT access tokens are accepted: the value of their `iss` claim, an
    * `https:` URL (or `http:` to a loopback address).
    */
   readonly issuer?: string | undefined;
-  /** The value that the `aud` claim must contain, or several, of which any suffices. Required with an issuer. */
+  /** The accepted audiences: the `aud` claim must contain at least one of them. Required with an issuer. */
   readonly audience?: string | readonly string[] | undefined;
-  /** URL of the issuer's keys; found by OpenID Connect Discovery, section 4, unless set. */
+  /**
+   * URL of the issuer's keys.
+   * @default found by OpenID Connect Discovery, section 4
+   */
   readonly jwksUrl?: string | undefined;
   /** The scope tokens that JWTs must have to create plants, separated by single spaces. */
   readonly scope?: string | undefined;
 }
 
-/** The options of the standalone service, which has metrics to read. */
+/** The options of the standalone service, which also exposes metrics. */
 export interface ServiceAuthOptions extends AuthOptions {
-  /** The scope that JWTs must have to read the metrics; by default that of `scope`. */
+  /**
+   * The scope tokens that JWTs must have to read the metrics, separated by single spaces.
+   * @default the value of `scope`
+   */
   readonly metricsScope?: string | undefined;
 }
 
 /** RFC 6749 section 3.3 */
 const SCOPE = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
 
-/** A clause about a URL that is not trustworthy. */
-const NO_URL = 'must be an https: URL (http: only to a loopback address)';
+const UNTRUSTED_URL_PROBLEM = 'must be an https: URL (http: only to a loopback address)';
 
-/** Finds each fault. No clause shows a token. */
+/** Returns every invalid option. No message contains a token. */
 export function validateAuthOptions(options: ServiceAuthOptions): OptionFault[] {
   const { tokens = [], issuer, audience, jwksUrl } = options;
   const faults: OptionFault[] = [];
@@ -54,16 +59,16 @@ export function validateAuthOptions(options: ServiceAuthOptions): OptionFault[] 
     }
   } else {
     if (!isTrustworthyUrl(issuer) || /[?#]/.test(issuer)) {
-      add('issuer', `${NO_URL} without query and fragment`);
+      add('issuer', `${UNTRUSTED_URL_PROBLEM} without a query or fragment`);
     }
     const audiences: readonly unknown[] = [audience ?? []].flat();
     if (audiences.length === 0) {
       add('issuer', 'requires', 'audience');
     } else if (audiences.some((each) => typeof each !== 'string' || each === '')) {
-      add('audience', 'must be a text or a list of texts');
+      add('audience', 'must be a non-empty string or a list of non-empty strings');
     }
   }
-  if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) add('jwksUrl', NO_URL);
+  if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) add('jwksUrl', UNTRUSTED_URL_PROBLEM);
   for (const option of ['scope', 'metricsScope'] as const) {
     if (SCOPE.test(options[option] ?? 'x')) continue;
     add(option, 'must be scope tokens of RFC 6749, separated by single spaces');
@@ -72,8 +77,8 @@ export function validateAuthOptions(options: ServiceAuthOptions): OptionFault[] 
 }
 
 /**
- * Whether nobody can replace in transit what is fetched from a URL: it is `https:`, or `http:` to a
- * loopback address. One with a user or password is refused, because URLs are logged.
+ * Whether content fetched from a URL is protected against tampering in transit: the URL is `https:`, or
+ * `http:` to a loopback address. A URL with a user or password is rejected, because URLs are logged.
  */
 export function isTrustworthyUrl(text: string): boolean {
   const url = URL.parse(text);
@@ -86,12 +91,14 @@ export function isAuthConfigured({ tokens = [], tokensFile, issuer }: AuthOption
 }
 
 /**
- * Lets a service be tried out: its options, with a random token when they accept none.
+ * Adds a random temporary token if the options accept no token.
  *
- * @returns that token too, which is valid until the service stops
+ * @returns the options, and the token if one was added; it is valid until the service stops
  */
-export function withTrialToken<T extends AuthOptions>(auth: T): { auth: T; trialToken?: string } {
+export function withTemporaryToken<T extends AuthOptions>(
+  auth: T,
+): { auth: T; temporaryToken?: string } {
   if (isAuthConfigured(auth)) return { auth };
-  const trialToken = makeToken();
-  return { auth: { ...auth, tokens: [trialToken] }, trialToken };
+  const temporaryToken = generateToken();
+  return { auth: { ...auth, tokens: [temporaryToken] }, temporaryToken };
 }

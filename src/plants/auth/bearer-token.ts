@@ -11,21 +11,21 @@ export class BearerToken {
   readonly #text: string;
   #digest: string | undefined;
 
-  /** @param text a token of the syntax of RFC 6750 section 2.1 */
+  /** @param text a token in the syntax of RFC 6750 section 2.1 */
   constructor(text: string) {
     this.#text = text;
   }
 
   /**
-   * @throws PlantStoreError when there is no `Authorization` field of the Bearer scheme
-   * @throws InvalidTokenError when the field is malformed or repeated, or the query has a token too:
+   * @throws PlantStoreError when there is no `Authorization: Bearer` header
+   * @throws InvalidTokenError when the header is malformed or repeated, or the query contains a token too:
    *   RFC 6750 section 2 allows one method per request
    */
   static fromRequest(request: IncomingMessage): BearerToken {
-    const fields = fieldValues(request, 'authorization');
-    const text = fields.length === 1 ? BEARER.exec(fields[0] ?? '')?.[1] : undefined;
+    const values = fieldValues(request, 'authorization');
+    const text = values.length === 1 ? BEARER.exec(values[0] ?? '')?.[1] : undefined;
     if (text === undefined) {
-      if (!fields.some(hasBearerScheme)) {
+      if (!values.some(hasBearerScheme)) {
         throw new PlantStoreError('missingCredentials');
       }
       throw new InvalidTokenError(
@@ -55,7 +55,7 @@ export function hasBearerScheme(value: string): boolean {
   return /^bearer(?:[ \t]|$)/i.test(value);
 }
 
-/** The SHA-256 digest of a token, in hexadecimal, by which tokens are compared. */
+/** Hashes a token with SHA-256, in hexadecimal. Tokens are compared by this digest. */
 export function hashToken(token: string): string {
   return hash('sha256', token);
 }

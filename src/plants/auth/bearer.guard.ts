@@ -24,12 +24,12 @@ export class BearerGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<HostRequest & RequestWithCaller>();
     const declared = this.reflector.get<Scope | undefined>(RequiredScope.KEY, context.getHandler());
-    const { caller, missing } = await this.verifier.verify(
+    const { caller, missingScopes } = await this.verifier.verify(
       BearerToken.fromRequest(nodeRequest(request)),
     );
-    // Also for the log of a refusal.
+    // Set before the scope check, so that the access log shows the caller of a 403 too.
     request.caller = caller;
-    const required = missing[declared ?? 'create'];
+    const required = missingScopes[declared ?? 'create'];
     if (required !== undefined) throw new InsufficientScopeError(required);
     return true;
   }

@@ -3,33 +3,33 @@ import type * as jose from 'jose';
 import { UnavailableError } from '../errors/errors';
 import { isTrustworthyUrl } from './auth.options';
 
-/** How often the keys are fetched, in milliseconds. A withdrawn key stays valid for this long. */
-const REFRESH_INTERVAL = 5 * 60_000;
-/** The minimum time between two fetches, in milliseconds. */
-const COOLDOWN = 10_000;
-/** How long the last keys are used while the issuer does not respond, in milliseconds. */
-const GRACE_PERIOD = 60 * 60_000;
-/** Milliseconds, to the last byte of the keys. */
-const TIMEOUT = 5000;
-/** The largest response body, in bytes after decompression. */
-const SIZE_LIMIT = 512 * 2 ** 10;
+/** How often the keys are fetched. A withdrawn key stays valid for this long. */
+const REFRESH_INTERVAL_MS = 5 * 60_000;
+/** The minimum time between two fetches. */
+const FETCH_COOLDOWN_MS = 10_000;
+/** How long the last keys are used while the issuer does not respond. */
+const STALE_KEYS_MAX_AGE_MS = 60 * 60_000;
+/** The maximum duration of a fetch, to the last byte of the keys. */
+const FETCH_TIMEOUT_MS = 5000;
+/** The maximum size of a response body after decompression. */
+const MAX_RESPONSE_BYTES = 512 * 2 ** 10;
 
 export type Jose = typeof jose;
 type RemoteKeySet = ReturnType<Jose['createRemoteJWKSet']>;
 
 /**
- * The public keys of an OpenID Connect issuer. They are fetched at the start, every five minutes, and
- * when a token names an unknown key, but not within ten seconds after the last fetch. jose keeps them;
- * here is how they are fetched, and the pause after a failed fetch, which jose lacks.
+ * The public keys of an OpenID Connect issuer. They are fetched at startup, every five minutes, and when
+ * a token was signed with an unknown key, but not within ten seconds after the last fetch. jose caches the
+ * keys. This class adds how they are fetched, and a pause after a failed fetch, which jose lacks.
  */
 export class IssuerKeys {
   private readonly logger = new Logger('IssuerKeys');
   private readonly closing = new AbortController();
   private remote?: RemoteKeySet;
-  /** What jose has fetched last, or is about to use. */
+  /** The keys that were fetched last. jose uses them, or is about to. */
   private fetched?: jose.JSONWebKeySet;
-  private failure?: { readonly error: UnavailableError; readonly fault: string } | undefined;
-  /** Until when a failed fetch is not repeated, by the monotonic clock. */
+  private failure?: { readonly error: UnavailableError; readonly reason: string } | undefined;
+  /** The end of the pause after a failed fetch, on the monotonic clock. */
   private pausedUntil = -Infinity;
   private timer?: NodeJS.Timeout;
 
@@ -50,38 +50,38 @@ export class IssuerKeys {
   }
 
   /**
-   * The last keys, unless they are over an hour old; another object after each fetch. Undefined during a
-   * fetch: jose may still use the keys before.
+   * The latest keys, a new object after each fetch. Undefined if they are older than an hour, or while a
+   * fetch is running: jose may still use the previous keys.
    */
   get current(): jose.JSONWebKeySet | undefined {
     return this.remote?.fresh && !this.remote.reloading ? this.fetched : undefined;
   }
 
-  /** jose's key set, which throws an UnavailableError when it cannot fetch the keys. */
+  /** Returns jose's key set. It throws an UnavailableError when it cannot fetch the keys. */
   async open(): Promise<RemoteKeySet> {
     const { createRemoteJWKSet, customFetch } = await loadJose();
-    // The URL is only a name: discovery may find another at each fetch.
+    // The URL is only a name here: discovery may find another one at each fetch.
     return (this.remote ??= createRemoteJWKSet(new URL(this.issuer), {
-      timeoutDuration: TIMEOUT,
-      cooldownDuration: COOLDOWN,
-      cacheMaxAge: GRACE_PERIOD,
+      timeoutDuration: FETCH_TIMEOUT_MS,
+      cooldownDuration: FETCH_COOLDOWN_MS,
+      cacheMaxAge: STALE_KEYS_MAX_AGE_MS,
       [customFetch]: this.fetch,
     }));
   }
 
-  /** Fetches the keys now, and then again and again. */
+  /** Fetches the keys now, and then repeatedly until {@link stop} is called. */
   private async refresh(): Promise<void> {
     this.pausedUntil = -Infinity;
     const reloaded = (await this.open()).reload();
     const pause = await reloaded.then(
-      () => REFRESH_INTERVAL,
-      () => COOLDOWN,
+      () => REFRESH_INTERVAL_MS,
+      () => FETCH_COOLDOWN_MS,
     );
     if (this.closing.signal.aborted) return;
     this.timer = setTimeout(() => void this.refresh(), pause).unref();
   }
 
-  /** Finds every fault of the issuer's answer, so that jose gets only good answers. */
+  /** Fetches and validates the keys itself, so that jose only ever gets a valid key set. */
   private readonly fetch: jose.FetchImplementation = async (_url, { signal: timeout }) => {
     if (this.failure && performance.now() < this.pausedUntil) throw this.failure.error;
     try {
@@ -98,40 +98,40 @@ export class IssuerKeys {
     }
   };
 
-  /** Each fault is logged once in a row. */
-  private fail(fault: string): UnavailableError {
-    this.pausedUntil = performance.now() + COOLDOWN;
-    if (fault !== this.failure?.fault && !this.closing.signal.aborted) {
+  /** Logs a failure, unless it has the same reason as the one before. */
+  private fail(reason: string): UnavailableError {
+    this.pausedUntil = performance.now() + FETCH_COOLDOWN_MS;
+    if (reason !== this.failure?.reason && !this.closing.signal.aborted) {
       this.logger.warn(
-        `The keys of ${this.issuer} cannot be fetched: ${fault}. Requests with a JWT that names an unknown key get 503. The service tries again every ${COOLDOWN / 1000} s.`,
+        `The keys of ${this.issuer} cannot be fetched: ${reason}. Requests whose JWT was signed with an unknown key get 503. Retrying every ${FETCH_COOLDOWN_MS / 1000} s.`,
       );
     }
-    const cause = new Error(`The keys of ${this.issuer} are not available: ${fault}`);
-    this.failure = { fault, error: new UnavailableError({ cause }) };
+    const cause = new Error(`The keys of ${this.issuer} are not available: ${reason}`);
+    this.failure = { reason, error: new UnavailableError({ cause }) };
     return this.failure.error;
   }
 
-  /** OpenID Connect Discovery section 4. */
+  /** Finds the URL of the keys: OpenID Connect Discovery, section 4. */
   private async discover(signal: AbortSignal): Promise<string> {
     const document = `${this.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
     const found = (await fetchJson(document, signal)) as Record<string, unknown>;
     const { issuer, jwks_uri: url } = found;
-    if (issuer !== this.issuer) throw new Error('the discovery document names another issuer');
+    if (issuer !== this.issuer) throw new Error('the discovery document is that of another issuer');
     if (typeof url !== 'string' || !isTrustworthyUrl(url)) {
       throw new Error('the discovery document has no jwks_uri with an https: URL');
     }
     return url;
   }
 
-  /** The key set without RSA keys that must not be used, each of which is logged. */
+  /** Removes RSA keys that must not be used from a key set, and logs each of them. */
   private withoutWeakKeys(jwks: jose.JSONWebKeySet): jose.JSONWebKeySet {
-    // jose refuses what is not a key set.
+    // jose rejects a value that is not a key set.
     if (!Array.isArray(jwks.keys)) return jwks;
     const keys = jwks.keys.filter((key: jose.JWK | null) => {
       const weakness = key?.kty === 'RSA' ? findRsaWeakness(key) : undefined;
       if (weakness === undefined) return true;
       const kid = JSON.stringify(key?.kid);
-      this.logger.warn(`The key ${kid} of ${this.issuer} is ignored: ${weakness}.`);
+      this.logger.warn(`Ignored the key ${kid} of ${this.issuer}: ${weakness}.`);
       return false;
     });
     return { ...jwks, keys };
@@ -148,12 +148,12 @@ export async function loadJose(): Promise<Jose> {
   } catch (cause) {
     const { code = '' } = cause as NodeJS.ErrnoException;
     if (!/^(?:ERR_)?MODULE_NOT_FOUND$/.test(code)) throw cause;
-    throw new Error('An issuer of JWTs needs a library: npm install jose', { cause });
+    throw new Error('An issuer of JWTs requires a library. Run: npm install jose', { cause });
   }
 }
 
 /**
- * Fetches a JSON document from a server that may be slow or compromised. It follows no redirect, which
+ * Fetches a JSON document from a server that may be slow or compromised. Does not follow redirects: they
  * could lead to a server that the operator does not trust.
  *
  * @param signal ends the fetch, also while the body is read
@@ -166,14 +166,16 @@ async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
   let size = 0;
   for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     size += chunk.length;
-    if (size > SIZE_LIMIT) throw new Error(`the response is larger than ${SIZE_LIMIT} bytes`);
+    if (size > MAX_RESPONSE_BYTES) {
+      throw new Error(`the response is larger than ${MAX_RESPONSE_BYTES} bytes`);
+    }
     chunks.push(chunk);
   }
   if (!response.ok) throw new Error(`the response has the status ${response.status}`);
   return JSON.parse(Buffer.concat(chunks).toString());
 }
 
-/** RFC 8017 section 3.1 and RFC 7518 section 3.3: why an RSA key must not be used. */
+/** Explains why an RSA key must not be used, RFC 8017 section 3.1 and RFC 7518 section 3.3. */
 function findRsaWeakness({ n, e }: jose.JWK): string | undefined {
   const exponent = toInteger(e);
   if (exponent < 3n || exponent % 2n === 0n) return 'its exponent must be odd and at least 3';
@@ -181,13 +183,13 @@ function findRsaWeakness({ n, e }: jose.JWK): string | undefined {
   return undefined;
 }
 
-/** RFC 7518 section 2: Base64urlUInt. */
+/** Reads a Base64urlUInt, RFC 7518 section 2. */
 function toInteger(text: unknown): bigint {
   const bytes = Buffer.from(typeof text === 'string' ? text : '', 'base64url');
   return BigInt(`0x0${bytes.toString('hex')}`);
 }
 
-/** The innermost cause has the reason why fetch() failed. */
+/** Returns the message of the innermost cause, where fetch() hides the reason for a failure. */
 function findRootMessage(error: unknown): string {
   const { cause, message, code, name } = error as NodeJS.ErrnoException;
   if (cause) return findRootMessage(cause);

@@ -15,8 +15,8 @@ const ALGORITHMS = [
   'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512',
   'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519',
 ];
-/** How far the clocks of issuer and service may differ, in seconds. */
-const CLOCK_TOLERANCE = 10;
+/** How far the clocks of issuer and service may differ. */
+const CLOCK_TOLERANCE_SECONDS = 10;
 /**
  * RFC 7515 section 3.1: header, payload and signature. A byte order mark, which Base64url begins with
  * `77u_`, is not JSON; jose would ignore it.
@@ -24,35 +24,35 @@ const CLOCK_TOLERANCE = 10;
 const COMPACT_JWS = /^(?!77u_)[\w-]+\.(?!77u_)[\w-]+\.[\w-]+$/;
 /** Claims of ID tokens and logout tokens that access tokens do not have. */
 const NON_ACCESS_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'];
-/** How many accepted tokens are cached. The least recently used go first. */
-const REMEMBERED = 10_000;
+/** The maximum number of accepted tokens in the cache. The least recently used are evicted first. */
+const MAX_CACHED_TOKENS = 10_000;
 
 interface AcceptedToken extends Grant {
-  /** In milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   readonly expires: number;
-  /** The keys at the time. When they have been fetched again, the token is verified again. */
+  /** The keys it was verified with. After a new fetch, the token is verified again. */
   readonly keys: JSONWebKeySet | undefined;
 }
 
 /**
  * Accepts the JWT access tokens of one OpenID Connect issuer, RFC 9068, and follows the practices of
- * RFC 8725. Accepted tokens are cached by their digest; refused ones are not.
+ * RFC 8725. Accepted tokens are cached by their digest. Rejected tokens are not cached.
  */
 export class JwtVerifier {
   readonly keys: IssuerKeys;
-  private readonly accepted = new LruMap<AcceptedToken>(REMEMBERED);
+  private readonly accepted = new LruMap<AcceptedToken>(MAX_CACHED_TOKENS);
 
   constructor(private readonly options: JwtOptions) {
     this.keys = new IssuerKeys(options.issuer, options.jwksUrl);
   }
 
   /**
-   * @returns undefined when the token is no JWT
+   * @returns undefined when the token is not a JWT
    * @throws InvalidTokenError when it is not valid
    * @throws UnavailableError when the keys of the issuer are not available
    */
   async verify(token: BearerToken): Promise<Grant | undefined> {
-    // The keys before the verification: those fetched meanwhile may lack the token's key.
+    // Read the keys before verifying: a concurrent fetch may drop the key that signed this token.
     const keys = this.keys.current;
     const accepted = this.accepted.get(token.digest);
     if (keys !== undefined && accepted?.keys === keys && accepted.expires > Date.now()) {
@@ -67,7 +67,7 @@ export class JwtVerifier {
         audience: [audience].flat(),
         algorithms: ALGORITHMS,
         requiredClaims: ['exp'],
-        clockTolerance: CLOCK_TOLERANCE,
+        clockTolerance: CLOCK_TOLERANCE_SECONDS,
       });
       assertAccessToken(protectedHeader, payload);
 
@@ -77,19 +77,19 @@ export class JwtVerifier {
         name === undefined
           ? { name: 'unnamed', issuer, tokenDigest: token.digest }
           : { name, issuer };
-      const expires = ((payload.exp ?? 0) + CLOCK_TOLERANCE) * 1000;
-      const verified = { caller, expires, keys, missing: this.findMissing(payload) };
+      const expires = ((payload.exp ?? 0) + CLOCK_TOLERANCE_SECONDS) * 1000;
+      const verified = { caller, expires, keys, missingScopes: this.findMissingScopes(payload) };
       this.accepted.set(token.digest, verified);
       return verified;
     } catch (error) {
       if (error instanceof PlantStoreError) throw error;
-      // Without the cause, which may hold the token's claims: causes are logged.
+      // Omits the cause, because causes are logged and it may contain the claims of the token.
       throw new InvalidTokenError(publicReason(error, errors));
     }
   }
 
-  private findMissing({ scope, scp }: JWTPayload): Grant['missing'] {
-    // RFC 9068 section 2.2.3 has one string; some issuers use "scp" or an array.
+  private findMissingScopes({ scope, scp }: JWTPayload): Grant['missingScopes'] {
+    // RFC 9068 section 2.2.3 defines one string. Some issuers use "scp" or an array.
     const values = [scope, scp].flat().filter((value) => typeof value === 'string');
     const granted = values.flatMap((value) => value.split(' '));
     const { scope: create, metricsScope: metrics = create } = this.options;
@@ -100,13 +100,18 @@ export class JwtVerifier {
   }
 }
 
-/** In RFC 9068 the type is `at+jwt`. Without it, a sign of another kind of token is enough to refuse. */
+/**
+ * RFC 9068 requires the type `at+jwt`. A token without that type is accepted unless a claim shows that it is
+ * another kind of token.
+ *
+ * @throws InvalidTokenError when the token is not an access token
+ */
 function assertAccessToken({ typ, crit }: JWTHeaderParameters, claims: JWTPayload): void {
   const type = typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
   const isUntypedAccessToken =
     type === 'jwt' &&
     !NON_ACCESS_TOKEN_CLAIMS.some((claim) => claim in claims) &&
-    // The claims of Keycloak and of Amazon Cognito for the kind of token.
+    // Keycloak (`typ`) and Amazon Cognito (`token_use`) state the kind of token in these claims.
     (claims.typ ?? 'Bearer') === 'Bearer' &&
     (claims.token_use ?? 'access') === 'access';
   if (crit !== undefined || (type !== 'at+jwt' && !isUntypedAccessToken)) {
@@ -120,7 +125,7 @@ function assertAccessToken({ typ, crit }: JWTHeaderParameters, claims: JWTPayloa
   }
 }
 
-/** Why the token was refused, as far as the caller may know. */
+/** Explains why the token was rejected, as far as the caller may know. */
 function publicReason(error: unknown, errors: Jose['errors']): string | undefined {
   if (error instanceof errors.JWTExpired) return 'The token has expired.';
   if (error instanceof errors.JWTClaimValidationFailed) {

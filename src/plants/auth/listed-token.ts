@@ -6,27 +6,27 @@ import { type Grant, type Scope, scopes as allScopes } from './caller';
 
 /** An accepted token, as the operator lists it. */
 export interface ListedToken {
-  /** Its SHA-256 digest, in hexadecimal. */
+  /** The SHA-256 digest of the token, in hexadecimal. */
   readonly digest: string;
-  /** Where it is listed, such as "line 3". */
-  readonly place: string;
-  /** Name of the caller who uses it; undefined when the operator gives none. */
+  /** Where the token is listed, such as "line 3". */
+  readonly location: string;
+  /** Name of the caller; undefined when the operator gives none. */
   readonly name: string | undefined;
   /** Milliseconds since 1970; undefined when it never expires. */
   readonly expires: number | undefined;
-  /** Its scopes; undefined when it has all. */
+  /** Undefined when the token has all scopes. */
   readonly scopes: readonly Scope[] | undefined;
-  /** Whether somebody may find it by trying. */
+  /** Whether an attacker may find the token by guessing. */
   readonly isGuessable: boolean;
 }
 
-/** What an entry lists apart from where it is listed. */
-type TokenFields = Omit<ListedToken, 'place' | 'isGuessable'>;
+/** The parts of a listed token that its entry contains. */
+type TokenFields = Omit<ListedToken, 'location' | 'isGuessable'>;
 
 /** A shorter token can be guessed. */
 const MIN_TOKEN_LENGTH = 16;
 
-/** Tokens that everybody tries first: nothing, common words, and those that documentation shows. */
+/** Tokens that attackers try first: the empty one, common words, and examples from documentation. */
 // prettier-ignore
 const COMMON_TOKENS = [
   '', 'a', 'abc', 'admin', 'bearer', 'changeme', 'ci', 'demo', 'dev', 'example', 'foo', 'plant-store',
@@ -43,15 +43,15 @@ const DIGEST = /^sha256:([0-9a-f]{64})$/i;
 const NAME = /^[A-Za-z][\w.@-]{0,63}$/;
 /** RFC 3339 section 5.6, date-time. */
 const TIME = /^\d{4}-\d\d-(\d\d)T(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
-const SCOPE = 'scope=';
-const SYNTAX_OF_SCOPES = `scopes are written as ${formatScopes(allScopes).join(' ')}`;
+const SCOPE_PREFIX = 'scope=';
+const SCOPE_SYNTAX_HINT = `scopes are written as ${formatScopes(allScopes).join(' ')}`;
 
-/** Makes a token of 256 random bits. */
-export function makeToken(): string {
+/** Generates a token of 256 random bits. */
+export function generateToken(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** Writes a listed token as {@link parseListedToken} reads it. */
+/** Formats a listed token in the syntax of {@link parseListedToken}. */
 export function formatListedToken(token: TokenFields): string {
   const { digest, name, expires, scopes } = token;
   const fields = [`sha256:${digest}`];
@@ -61,7 +61,7 @@ export function formatListedToken(token: TokenFields): string {
 }
 
 function formatScopes(scopes: readonly Scope[] = []): string[] {
-  return scopes.map((scope) => SCOPE + scope);
+  return scopes.map((scope) => SCOPE_PREFIX + scope);
 }
 
 export function isTokenName(text: string): boolean {
@@ -73,26 +73,30 @@ function isScope(text: string): text is Scope {
 }
 
 /**
- * Reads a listed token: the token itself or `sha256:HEX` of it, then optionally a name, the time of
+ * Parses a listed token: the token itself or `sha256:` and its digest, then optionally a name, the time of
  * expiry as in RFC 3339, and scopes such as `scope=create`.
  *
- * @param place where it is listed, which begins the message
- * @param hasOnlyScopes whether neither name nor time may follow
+ * @param location where it is listed; the message of an error begins with it
+ * @param allowsOnlyScopes whether only scopes may follow the token
  * @throws Error saying what is wrong; the message never shows a token
  */
-export function parseListedToken(text: string, place: string, hasOnlyScopes = false): ListedToken {
+export function parseListedToken(
+  text: string,
+  location: string,
+  allowsOnlyScopes = false,
+): ListedToken {
   const [entry = '', ...fields] = text.split(/\s+/);
-  const digest = parseDigest(entry, place);
-  const { given = [], rest = [] } = Object.groupBy(fields, (field) =>
-    field.startsWith(SCOPE) ? 'given' : 'rest',
+  const digest = parseDigest(entry, location);
+  const { scoped = [], rest = [] } = Object.groupBy(fields, (field) =>
+    field.startsWith(SCOPE_PREFIX) ? 'scoped' : 'rest',
   );
-  const scopes = new Set(given.map((field) => field.slice(SCOPE.length)));
+  const scopes = new Set(scoped.map((field) => field.slice(SCOPE_PREFIX.length)));
   if (![...scopes].every(isScope)) {
-    throw new Error(`${place} has an unknown scope: ${SYNTAX_OF_SCOPES}`);
+    throw new Error(`${location} has an unknown scope: ${SCOPE_SYNTAX_HINT}`);
   }
-  if (hasOnlyScopes && rest.length > 0) {
+  if (allowsOnlyScopes && rest.length > 0) {
     throw new Error(
-      `${place} has an invalid field: after the token, only scope=create or scope=metrics may follow`,
+      `${location} has an invalid field: after the token, only scope=create or scope=metrics may follow`,
     );
   }
   const name = isTokenName(rest[0] ?? '') ? rest.shift() : undefined;
@@ -100,52 +104,55 @@ export function parseListedToken(text: string, place: string, hasOnlyScopes = fa
   const expires = time === undefined ? undefined : parseTime(time);
   if (rest.length > 0 || Number.isNaN(expires)) {
     throw new Error(
-      `${place} has an invalid field: after the token, only a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and scope=create or scope=metrics may follow`,
+      `${location} has an invalid field: after the token, only a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and scope=create or scope=metrics may follow`,
     );
   }
   const listed = scopes.size === 0 ? undefined : allScopes.filter((scope) => scopes.has(scope));
-  // Nothing tells the length of a token from its digest.
+  // The length of a token cannot be told from its digest.
   const isShort = entry.length < MIN_TOKEN_LENGTH;
   const isGuessable = isShort || COMMON_DIGESTS.has(digest);
-  return { digest, place, name, expires, scopes: listed, isGuessable };
+  return { digest, location, name, expires, scopes: listed, isGuessable };
 }
 
 /**
- * Warns of tokens that can be guessed.
+ * Creates a warning about tokens that can be guessed.
  *
- * @param where names the list
- * @returns a sentence without its full stop; undefined when there is no such token
+ * @param list the name of the list
+ * @returns a sentence without its full stop; undefined when no token can be guessed
  */
-export function warnOfGuessable(where: string, tokens: readonly ListedToken[]): string | undefined {
-  const places = tokens.filter((token) => token.isGuessable).map(({ place }) => place);
-  if (places.length === 0) return undefined;
-  return `${where} has a token that can be guessed, because it has fewer than ${MIN_TOKEN_LENGTH} characters or is a common word (${places.join(', ')}): "plant-store token create" makes one that cannot`;
+export function describeGuessableTokens(
+  list: string,
+  tokens: readonly ListedToken[],
+): string | undefined {
+  const locations = tokens.filter((token) => token.isGuessable).map(({ location }) => location);
+  if (locations.length === 0) return undefined;
+  return `${list} has a token that can be guessed, because it has fewer than ${MIN_TOKEN_LENGTH} characters or is a common word (${locations.join(', ')}): create another one with "plant-store token create"`;
 }
 
-/** Reads tokens that only scopes may follow. Throws as {@link parseListedToken}. */
+/** Parses tokens that only scopes may follow. Throws like {@link parseListedToken}. */
 export function parseTokenList(entries: readonly string[]): ListedToken[] {
   const scopesOf = new Map<string, string>();
   return entries.map((entry, index) => {
     const token = parseListedToken(entry, `token ${index + 1}`, true);
     const scopes = String(token.scopes);
     if ((scopesOf.get(token.digest) ?? scopes) !== scopes) {
-      throw new Error(`${token.place} is listed before, with other scopes`);
+      throw new Error(`${token.location} is listed twice with different scopes`);
     }
     scopesOf.set(token.digest, scopes);
     return token;
   });
 }
 
-function parseDigest(entry: string, place: string): string {
-  // `scope=create,metrics` in a list that commas separate would otherwise make a token "metrics".
+function parseDigest(entry: string, location: string): string {
+  // In a comma-separated list, `scope=create,metrics` would otherwise be read as a token named "metrics".
   if (isScope(entry.toLowerCase())) {
-    throw new Error(`${place} is the name of a scope, not a token: ${SYNTAX_OF_SCOPES}`);
+    throw new Error(`${location} is a scope name, not a token: ${SCOPE_SYNTAX_HINT}`);
   }
   const [, hex] = DIGEST.exec(entry) ?? [];
   if (hex !== undefined) return hex.toLowerCase();
-  if (TOKEN.test(entry) && !entry.startsWith(SCOPE)) return hashToken(entry);
+  if (TOKEN.test(entry) && !entry.startsWith(SCOPE_PREFIX)) return hashToken(entry);
   throw new Error(
-    `${place} must begin with a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits`,
+    `${location} must begin with a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits`,
   );
 }
 
@@ -157,11 +164,11 @@ function parseTime(text: string): number {
   return date.getUTCDate() === Number(day) ? Date.parse(text) : NaN;
 }
 
-/** How many accepted tokens a list remembers. The least recently used go first. */
-const REMEMBERED = 1000;
+/** The maximum number of accepted tokens in the cache of a list. The least recently used are evicted first. */
+const MAX_CACHED_TOKENS = 1000;
 
 interface AcceptedToken extends Grant {
-  /** In milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   readonly expires: number;
 }
 
@@ -169,35 +176,40 @@ interface AcceptedToken extends Grant {
 export class TokenList {
   readonly size: number;
   private readonly byDigest: ReadonlyMap<string, AcceptedToken>;
-  /** By the token itself: its digest is not made at each request. */
-  private readonly remembered = new LruMap<AcceptedToken>(REMEMBERED);
+  /** Keyed by the token itself, so that its digest is not computed on every request. */
+  private readonly cache = new LruMap<AcceptedToken>(MAX_CACHED_TOKENS);
 
   constructor(tokens: readonly ListedToken[]) {
     this.size = tokens.length;
     this.byDigest = new Map(
-      tokens.map(({ digest, place, name, expires = Infinity, scopes = allScopes }) => {
-        const caller = name === undefined ? { name: place, tokenDigest: digest } : { name };
+      tokens.map(({ digest, location, name, expires = Infinity, scopes = allScopes }) => {
+        const caller = name === undefined ? { name: location, tokenDigest: digest } : { name };
         const lacks = allScopes.filter((scope) => !scopes.includes(scope));
         return [
           digest,
-          { caller, expires, missing: Object.fromEntries(lacks.map((scope) => [scope, scope])) },
+          {
+            caller,
+            expires,
+            missingScopes: Object.fromEntries(lacks.map((scope) => [scope, scope])),
+          },
         ];
       }),
     );
   }
 
   /**
-   * Its duration may reveal something of a digest, which does not help to find a token.
+   * Looks up a token. Not constant-time: timing may reveal parts of a digest, but a digest does not reveal
+   * the token.
    *
    * @returns undefined when the token is not listed
    * @throws InvalidTokenError when it has expired
    */
   verify(token: BearerToken): Grant | undefined {
-    let found = this.remembered.get(token.text);
+    let found = this.cache.get(token.text);
     if (found === undefined) {
       found = this.byDigest.get(token.digest);
       if (found === undefined) return undefined;
-      this.remembered.set(token.text, found);
+      this.cache.set(token.text, found);
     }
     if (found.expires <= Date.now()) throw new InvalidTokenError('The token has expired.');
     return found;

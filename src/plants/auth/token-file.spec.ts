@@ -62,7 +62,7 @@ describe('a token file', () => {
       follow(`# two\nsha256:${hashToken('test')} ci\nsha256:${random}\n${'x'.repeat(16)}\nshort`);
 
       expect(lines).toEqual([
-        `warn The token file ${file} has a token that can be guessed, because it has fewer than 16 characters or is a common word (line 2, line 5): "plant-store token create" makes one that cannot.`,
+        `warn The token file ${file} has a token that can be guessed, because it has fewer than 16 characters or is a common word (line 2, line 5): create another one with "plant-store token create".`,
       ]);
     });
 
@@ -94,12 +94,8 @@ describe('a token file', () => {
       ['time and name in the wrong order', 'secret 2027-01-31T12:00:00Z ci', badRest],
       ['a scope in the place of the token', 'scope= ci', badToken],
       ['an unknown scope', 'secret scope=secret', `line 2 has an unknown scope: ${scopes}`],
-      [
-        'the name of a scope',
-        'Metrics ci',
-        `line 2 is the name of a scope, not a token: ${scopes}`,
-      ],
-      ['a repeated token', 'a', 'line 2 has the same token as line 1'],
+      ['the name of a scope', 'Metrics ci', `line 2 is a scope name, not a token: ${scopes}`],
+      ['a repeated token', 'a', 'line 2 repeats the token of line 1'],
     ])('for %s', (_what, line, fault) => {
       writeFileSync(file, `a\n${line}\n`);
 
@@ -137,9 +133,7 @@ describe('a token file', () => {
       await readings(1);
 
       expect(['a', 'c', 'd'].map(callerOf)).toEqual(['line 2', undefined, 'line 1']);
-      expect(otherLines()).toEqual([
-        `log Read the changed token file ${file}. Number of tokens: 3.`,
-      ]);
+      expect(otherLines()).toEqual([`log Reloaded the token file ${file}. Number of tokens: 3.`]);
     });
 
     it('when a symbolic link to it is replaced, as Kubernetes does, by a file of the same size and time', async () => {

@@ -13,42 +13,42 @@ import { Logger } from '@nestjs/common';
 import { OperatorError, OptionError } from '../errors/operator.error';
 import { type BearerToken, hashToken } from './bearer-token';
 import type { Grant } from './caller';
-import { FileFollower } from './file-follower';
+import { FileWatcher } from './file-watcher';
 import {
   formatListedToken,
   type ListedToken,
-  makeToken,
+  generateToken,
   parseListedToken,
   TokenList,
-  warnOfGuessable,
+  describeGuessableTokens,
 } from './listed-token';
 
 /**
- * Accepts the tokens of a file, and follows its changes. While the file cannot be read or is invalid,
+ * Accepts the tokens of a file, and reloads it when it changes. While the file cannot be read or is invalid,
  * the last valid list stays in use.
  */
 export class TokenFile {
   private readonly logger = new Logger('TokenFile');
   private readonly path: string;
-  private readonly file: FileFollower<TokenList>;
+  private readonly file: FileWatcher<TokenList>;
 
-  /** @throws OptionError when the file cannot be used; it never shows a token */
+  /** @throws OptionError when the file cannot be used; the message never shows a token */
   constructor(path: string) {
     this.path = resolve(path);
     try {
       if (!statSync(this.path).isFile()) throw new Error('it is not a regular file');
-      this.file = new FileFollower([this.path], (content) => {
+      this.file = new FileWatcher([this.path], (content) => {
         const tokens = parseTokenFile(content);
-        const warning = warnOfGuessable(`The token file ${this.path}`, tokens);
+        const warning = describeGuessableTokens(`The token file ${this.path}`, tokens);
         if (warning !== undefined) this.logger.warn(`${warning}.`);
         return new TokenList(tokens);
       });
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
-      const advice = 'it does not exist; "plant-store token create" makes it';
+      const advice = 'it does not exist; create it with "plant-store token create"';
       const reason = code === 'ENOENT' ? advice : message;
-      const clause = `names the file ${this.path}, which cannot be used: ${reason}`;
-      throw new OptionError('auth.tokensFile', clause);
+      const problem = `names the file ${this.path}, which cannot be used: ${reason}`;
+      throw new OptionError('auth.tokensFile', problem);
     }
   }
 
@@ -57,17 +57,17 @@ export class TokenFile {
     return this.file.isValid;
   }
 
-  /** As {@link TokenList.verify}. */
+  /** Returns and throws like {@link TokenList.verify}. */
   verify(token: BearerToken): Grant | undefined {
     return this.file.current.verify(token);
   }
 
   start(): void {
     this.file.start({
-      changed: ({ size }) => {
-        this.logger.log(`Read the changed token file ${this.path}. Number of tokens: ${size}.`);
+      onChange: ({ size }) => {
+        this.logger.log(`Reloaded the token file ${this.path}. Number of tokens: ${size}.`);
       },
-      failed: (message) => {
+      onError: (message) => {
         this.logger.error(
           `The token file ${this.path} cannot be used: ${message}. The last valid tokens stay in use.`,
         );
@@ -81,7 +81,7 @@ export class TokenFile {
 }
 
 /**
- * Reads a token file: a token a line, as {@link parseListedToken} says. `#` starts a comment.
+ * Parses a token file: one token per line, in the syntax of {@link parseListedToken}. `#` starts a comment.
  *
  * @throws Error when the file is invalid; the message names the first invalid line
  */
@@ -95,21 +95,21 @@ export function parseTokenFile(content: Uint8Array): ListedToken[] {
     if (entry === '') continue;
     const token = parseListedToken(entry, `line ${index + 1}`);
     const same = tokens.get(token.digest);
-    if (same) throw new Error(`${token.place} has the same token as ${same.place}`);
+    if (same) throw new Error(`${token.location} repeats the token of ${same.location}`);
     tokens.set(token.digest, token);
   }
   return [...tokens.values()];
 }
 
 /**
- * Makes a token, appends its digest to a token file, and returns it. The file may be missing.
+ * Generates a token, appends its digest to a token file, and returns it. Creates the file if it is missing.
  *
  * @throws OperatorError when the file is invalid, because a service would then ignore the change
  */
 export function createToken(file: string, { name, expires, scopes }: Partial<ListedToken>): string {
-  const token = makeToken();
+  const token = generateToken();
   const line = formatListedToken({ digest: hashToken(token), name, expires, scopes });
-  // Not replaced by another file: it may be a symbolic link, or mounted into a container.
+  // Append in place instead of replacing the file: it may be a symbolic link, or mounted into a container.
   const descriptor = openSync(file, 'a+', 0o600);
   try {
     // Reading a pipe might never end.

@@ -9,8 +9,8 @@ import { parseTokenList, TokenList } from './listed-token';
 import { TokenFile } from './token-file';
 
 /**
- * Accepts a token that any of the configured sources accepts. As a provider of Nest it follows the
- * token file and the keys of the issuer from the start of the application until its shutdown.
+ * Accepts a token that any of the configured sources accepts. As a Nest provider, it watches the token file
+ * and the keys of the issuer from the start of the application until its shutdown.
  *
  * @example
  * ```ts
@@ -23,7 +23,7 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
   private readonly jwt?: JwtVerifier;
 
   /**
-   * @param options that `validateAuthOptions` finds no fault in
+   * @param options options already checked by `validateAuthOptions`
    * @throws OptionError when the token file cannot be used
    */
   constructor(options: ServiceAuthOptions) {
@@ -46,7 +46,7 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
     return grant;
   }
 
-  /** Whether the token file, as it is now, can be used; true without one. */
+  /** Whether the token file can be used as it is now; true if none is configured. */
   isFileValid(): boolean {
     return this.file?.isValid ?? true;
   }
@@ -62,9 +62,10 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
   }
 }
 
-// Here, because the declarations of issuer-keys name a package that a host need not have.
+// This is not in issuer-keys, because the type declarations of that file refer to `jose`, which a host may not
+// have installed.
 /** @throws Error saying why the verifier could not use the keys of an issuer */
-export async function assertKeysOfIssuer(issuer: string, jwksUrl?: string): Promise<void> {
+export async function checkIssuerKeys(issuer: string, jwksUrl?: string): Promise<void> {
   const keys = new IssuerKeys(issuer, jwksUrl);
   try {
     await (await keys.open()).reload();

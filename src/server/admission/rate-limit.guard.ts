@@ -1,7 +1,7 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
-import { type Caller, identityOf } from '../../plants/auth/caller';
+import { type Caller, identifyCaller } from '../../plants/auth/caller';
 import { PlantStoreError } from '../../plants/errors/errors';
 import type { RateLimit } from '../settings/variable-parsers';
 import { MetricsController } from '../watch/metrics.controller';
@@ -27,7 +27,7 @@ export class RateLimitGuard implements CanActivate {
     const { quota, window } = this.options;
     // If the quota is used up, the promise rejects with a value of the same type.
     const state = await this.limiter
-      .consume(JSON.stringify(identityOf(caller)))
+      .consume(JSON.stringify(identifyCaller(caller)))
       .catch((exceeded: unknown) => exceeded as RateLimiterRes);
     const reset = Math.ceil(state.msBeforeNext / 1000);
     void http.getResponse<FastifyReply>().headers({

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createServer, type Server } from 'node:https';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { Logger } from '@nestjs/common';
-import { FileFollower } from '../../plants/auth/file-follower';
+import { FileWatcher } from '../../plants/auth/file-watcher';
 import { OperatorError } from '../../plants/errors/operator.error';
 
 /** Paths of PEM files. */
@@ -23,9 +23,9 @@ const CIPHERS = [
 ].join(':');
 
 /** @throws OperatorError when a file cannot be read, is not PEM, or the two do not belong together */
-export function readTls({ certificate, key }: TlsFiles): FileFollower<SecureContextOptions> {
+export function readTls({ certificate, key }: TlsFiles): FileWatcher<SecureContextOptions> {
   try {
-    return new FileFollower([certificate, key], readPair);
+    return new FileWatcher([certificate, key], readPair);
   } catch (cause) {
     throw new OperatorError(cannotBeUsed((cause as Error).message), { cause });
   }
@@ -44,11 +44,11 @@ export function createTlsServer(files: TlsFiles, settings: { headersTimeout: num
   const server = createServer({ ...settings, ...pair.current, handshakeTimeout });
   const logger = new Logger('TLS');
   pair.start({
-    changed: (options) => {
+    onChange: (options) => {
       server.setSecureContext(options);
       logger.log('Read the changed certificate and key. New connections use them.');
     },
-    failed: (message) => {
+    onError: (message) => {
       logger.warn(`${cannotBeUsed(message)} The last valid pair stays in use.`);
     },
   });

@@ -259,7 +259,7 @@ describe('readEnvironment', () => {
     const { warnings } = readEnvironment({ AUTH_TOKENS });
 
     const warning =
-      'AUTH_TOKENS has a token that can be guessed, because it has fewer than 16 characters or is a common word (PLACES): "plant-store token create" makes one that cannot';
+      'AUTH_TOKENS has a token that can be guessed, because it has fewer than 16 characters or is a common word (PLACES): create another one with "plant-store token create"';
     expect(warnings).toEqual(places ? [warning.replace('PLACES', places)] : []);
   });
 

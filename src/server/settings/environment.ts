@@ -3,7 +3,7 @@ import {
   type ServiceAuthOptions,
   validateAuthOptions,
 } from '../../plants/auth/auth.options';
-import { warnOfGuessable } from '../../plants/auth/listed-token';
+import { describeGuessableTokens } from '../../plants/auth/listed-token';
 import { describeFault, OperatorError, OptionError } from '../../plants/errors/operator.error';
 import { lacksTls } from '../../plants/persistence/postgres/postgres.settings';
 import { isProduction } from '../../plants/plants.options';
@@ -44,7 +44,10 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const warnings = findMisspelled(environment, faults);
   if (auth.tokens !== undefined) {
     // The settings have digests, which do not tell how long a token is.
-    const warning = warnOfGuessable('AUTH_TOKENS', parseTokens(environment.AUTH_TOKENS ?? ''));
+    const warning = describeGuessableTokens(
+      'AUTH_TOKENS',
+      parseTokens(environment.AUTH_TOKENS ?? ''),
+    );
     if (warning !== undefined) warnings.push(warning);
   }
   faults.push(...validateAuthOptions(auth).map((fault) => describeFault(fault, variableOf)));

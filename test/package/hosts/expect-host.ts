@@ -135,7 +135,7 @@ export function testHosts(kinds: readonly HostKind[]): void {
           { postgres: 'postgres://127.0.0.1/plants' },
         ],
         [
-          'An issuer of JWTs needs a library: npm install jose',
+          'An issuer of JWTs requires a library. Run: npm install jose',
           { auth: { issuer: 'https://issuer.example.org', audience: 'plants' } },
         ],
       ])(

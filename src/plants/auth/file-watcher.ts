@@ -2,36 +2,40 @@ import { hash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 
-export interface FollowerEvents<T> {
-  changed(value: T): void;
-  /** The files are unreadable or invalid, and the last valid value stays. Called once a fault. */
-  failed(message: string): void;
+export interface FileWatcherEvents<T> {
+  onChange(value: T): void;
+  /**
+   * The files are unreadable or invalid, and the last valid value stays in use. Called once per distinct
+   * error.
+   */
+  onError(message: string): void;
 }
 
 /**
  * Keeps a value that one or several files define up to date.
  *
  * It reads the files every second. It does not rely on notifications or modification times: they are
- * unreliable on network and container file systems and do not see through symbolic links. A change
- * counts at the second reading that sees it, within two seconds, so that a file which is just being
- * written does not count.
+ * unreliable on network and container file systems, and miss changes behind symbolic links. A change
+ * takes effect when two consecutive reads agree, that is, within two seconds. So a file that is still being
+ * written is not used.
  */
-export class FileFollower<T> {
+export class FileWatcher<T> {
   /** The value of the last valid contents. */
   current: T;
   /** Whether the files can be read and are valid. */
   isValid = true;
   private isParsedValid = true;
   private readonly hasOnlyRegularFiles: boolean;
-  /** Fingerprints of the contents that were parsed last, and of those that were read last. */
+  /** Fingerprint of the contents that were parsed last. */
   private parsed: string;
+  /** Fingerprint of the contents that were read last. */
   private seen: string;
-  private fault = '';
+  private lastError = '';
   private timer?: NodeJS.Timeout;
   private isStopped = false;
 
   /**
-   * @param parse makes the value of the contents; throws when they are invalid
+   * @param parse creates the value from the contents; throws when they are invalid
    * @throws Error when a file cannot be read, or what `parse` throws
    */
   constructor(
@@ -45,8 +49,8 @@ export class FileFollower<T> {
     this.parsed = this.seen = fingerprint(contents);
   }
 
-  /** Follows the files from now on, unless one of them is not a regular file. */
-  start(events: FollowerEvents<T>): void {
+  /** Watches the files from now on, unless one of them is not a regular file. */
+  start(events: FileWatcherEvents<T>): void {
     if (!this.hasOnlyRegularFiles || this.isStopped) return;
     this.timer = setTimeout(() => {
       void this.read(events).then(() => {
@@ -60,7 +64,7 @@ export class FileFollower<T> {
     clearTimeout(this.timer);
   }
 
-  private async read(events: FollowerEvents<T>): Promise<void> {
+  private async read(events: FileWatcherEvents<T>): Promise<void> {
     try {
       const contents = await Promise.all(this.paths.map(readRegularFile));
       const found = fingerprint(contents);
@@ -71,20 +75,20 @@ export class FileFollower<T> {
         this.isParsedValid = false;
         this.current = this.parse(...contents);
         this.isParsedValid = true;
-        events.changed(this.current);
+        events.onChange(this.current);
       }
       this.isValid = this.isParsedValid;
-      this.fault = '';
+      this.lastError = '';
     } catch (error) {
       this.isValid = false;
       const { message } = error as Error;
-      if (message !== this.fault) events.failed(message);
-      this.fault = message;
+      if (message !== this.lastError) events.onError(message);
+      this.lastError = message;
     }
   }
 }
 
-/** @throws Error when the file is a pipe by now, whose reading might never end */
+/** @throws Error when the file has become a pipe: reading it might never end */
 async function readRegularFile(path: string): Promise<Buffer> {
   if (!(await stat(path)).isFile()) throw new Error('it is not a regular file');
   return readFile(path);
