@@ -29,7 +29,7 @@ export async function withRepository(
   }
   const repository = await openRepository(location);
   try {
-    const fault = repository.findFault();
+    const fault = repository.currentFailure();
     if (fault) throw new OperatorError(`The database cannot be used: ${fault.message}`);
     await work(repository);
   } catch (error) {

@@ -59,7 +59,7 @@ export abstract class PlantsRepository {
    * Why the store does not accept plants, for the operator. Undefined while it accepts them, or if the
    * reason is unknown. The store logs it, so log lines about rejected requests do not repeat it.
    */
-  findFault(): Error | undefined {
+  currentFailure(): Error | undefined {
     return undefined;
   }
 

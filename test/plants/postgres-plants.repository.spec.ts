@@ -155,7 +155,7 @@ describe('The repository on PostgreSQL', () => {
         await reopen(server.url(damaged));
 
         expect(repository.isReady()).toBe(false);
-        expect(repository.findFault()?.message).toContain(why);
+        expect(repository.currentFailure()?.message).toContain(why);
         expect(await tablesOf(damaged)).toEqual(tables);
       },
     );

@@ -77,11 +77,11 @@ describe('The repository on SQLite', () => {
 
     await expectRefused(2n);
     expect(repository.isReady()).toBe(false);
-    expect(repository.findFault()?.message).toBe(`${file}: database is locked.`);
+    expect(repository.currentFailure()?.message).toBe(`${file}: database is locked.`);
 
     writer.close();
     await until(() => repository.isReady());
-    expect(repository.findFault()).toBeUndefined();
+    expect(repository.currentFailure()).toBeUndefined();
     expect(await insert(2n)).toBe('created');
   });
 

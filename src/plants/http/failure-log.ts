@@ -49,7 +49,7 @@ export class FailureLog {
     const { error, message, cause = failure } = failure;
     if (!this.throttle.admit(error)) return;
     const fields = requestFields(request);
-    const isLogged = cause === this.plants.findFault();
+    const isLogged = cause === this.plants.currentFailure();
     this.logger.error(
       isLogged
         ? new LoggedFailure(`${error} The store does not work, as was logged before.`, fields)

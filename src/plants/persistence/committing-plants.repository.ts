@@ -61,7 +61,7 @@ export class CommittingPlantsRepository extends PlantsRepository implements OnAp
     return this.health.isReady;
   }
 
-  override findFault(): Error | undefined {
+  override currentFailure(): Error | undefined {
     return this.health.failure;
   }
 

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { PostgresOptions } from '../plants.options';
 import { CommittingPlantsRepository } from './committing-plants.repository';
 import type * as postgresDriver from './postgres/postgres.driver';
-import { findUrlFault } from './postgres/postgres.url';
+import { findUrlError } from './postgres/postgres.url';
 import { SqliteDriver } from './sqlite/sqlite.driver';
 import { findPathError } from './sqlite/sqlite.settings';
 import type { StoreDriver } from './store-driver';
@@ -18,7 +18,7 @@ interface StoreKind<Where> {
   readonly form: string;
   readonly schemes: readonly string[];
   /** What is wrong with such a URL, as a clause after the name of a setting; undefined if nothing is. */
-  readonly findFault: (url: string) => string | undefined;
+  readonly findUrlError: (url: string) => string | undefined;
   /** What a URL says about where the store is. */
   readonly locate: (url: string) => StoreLocation;
   /** @throws StoreOpenError when the location cannot be used */
@@ -28,7 +28,7 @@ interface StoreKind<Where> {
 const sqlite: StoreKind<string> = {
   form: 'sqlite:PATH',
   schemes: ['sqlite'],
-  findFault: (url) =>
+  findUrlError: (url) =>
     findPathError(url.slice('sqlite:'.length)) ??
     (url.includes('?') ? 'must not have parameters after sqlite:PATH' : undefined),
   locate: (url) => ({ sqlite: url.slice('sqlite:'.length) }),
@@ -38,7 +38,7 @@ const sqlite: StoreKind<string> = {
 const postgres: StoreKind<string | PostgresOptions> = {
   form: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
   schemes: ['postgres', 'postgresql'],
-  findFault: findUrlFault,
+  findUrlError,
   locate: (url) => ({ postgres: url }),
   createDriver: (where, health) => new (loadPostgres().PostgresDriver)(where, health),
 };

@@ -38,7 +38,7 @@ export async function listen(app: NestFastifyApplication, settings: Settings): P
   }
   // If the service listens on all addresses, this URL has the loopback address.
   if (docs) logger.log(`Swagger UI is at ${await app.getUrl()}/docs`);
-  const fault = app.get(PlantsRepository).findFault();
+  const fault = app.get(PlantsRepository).currentFailure();
   if (fault) logger.warn(`Not ready, every creation is answered with 503: ${fault.message}`);
 }
 

@@ -43,7 +43,7 @@ function parseDatabaseUrl(text: string, variable: string): StoreLocation {
   const [, scheme = ''] = /^([a-z]+):(?!.*\0)/s.exec(text) ?? [];
   const kind = kinds.find(({ schemes }) => schemes.includes(scheme));
   const fault = kind
-    ? kind.findFault(text)
+    ? kind.findUrlError(text)
     : `must be ${kinds.map(({ form }) => form).join(', or ')}`;
   if (kind && fault === undefined) return kind.locate(text);
   throw new OperatorError(`${variable} ${fault}`);

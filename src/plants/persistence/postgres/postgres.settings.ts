@@ -1,7 +1,7 @@
 import type { ClientConfig, CustomTypesConfig, PoolConfig } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
 import { isLoopback } from '../../http/loopback';
-import { findUrlFault, SEVERAL_HOSTS } from './postgres.url';
+import { findUrlError, SEVERAL_HOSTS } from './postgres.url';
 
 /** Milliseconds to open a session. */
 const CONNECT_TIMEOUT = 2000;
@@ -26,7 +26,7 @@ const AS_TEXT = { getTypeParser: () => String } as unknown as CustomTypesConfig;
 export function readSettings(where: string | ClientConfig): PoolConfig {
   const { connectionString: url, ...settings } =
     typeof where === 'string' ? { connectionString: where } : where;
-  const fault = url === undefined ? undefined : findUrlFault(url);
+  const fault = url === undefined ? undefined : findUrlError(url);
   if (fault !== undefined) throw new Error(`the URL ${fault}`);
   const defined = Object.entries<unknown>(settings).filter(([, value]) => value !== undefined);
   // In seconds, as for libpq.

@@ -37,7 +37,7 @@ const CONNECTION_URL = /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?([^/?#@]*)(?:[/?].*)?$
  *
  * @returns a clause that continues "The URL …"; undefined when nothing is wrong
  */
-export function findUrlFault(url: string): string | undefined {
+export function findUrlError(url: string): string | undefined {
   const [, host] = CONNECTION_URL.exec(url) ?? [];
   if (host === undefined) return FORM;
   if (isIPv6(host) || isIPv6(host.replace(/:\d+$/, ''))) {
