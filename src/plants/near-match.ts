@@ -1,6 +1,6 @@
 /**
- * Finds the known name that an unknown name probably misspells. They may differ in case and by one edit:
- * a character inserted, removed or replaced, or two neighbours swapped.
+ * Finds the known name that an unknown name probably misspells. They may differ in case and by one edit: a
+ * character is inserted, removed or replaced, or two neighbouring characters are swapped.
  */
 export function findNearMatch(name: string, known: Iterable<string>): string | undefined {
   const upper = name.toUpperCase();

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
 import { type AuthOptions, isAuthConfigured, validateAuthOptions } from './auth/auth.options';
-import { describeFault } from './errors/operator.error';
+import { describeInvalidOption } from './errors/operator.error';
 import { findNearMatch } from './near-match';
 import type { PlantsRepository } from './plants.repository';
 
@@ -205,9 +205,10 @@ function checkAuth(auth: AuthOptions): void {
       'PlantsModule: "auth" does not accept any token: set "tokens", "tokensFile" or "issuer".',
     );
   }
-  const faults = validateAuthOptions(auth);
-  if (faults.length === 0) return;
-  throw new TypeError(`PlantsModule: ${faults.map((fault) => describeFault(fault)).join('; ')}.`);
+  const invalid = validateAuthOptions(auth);
+  if (invalid.length === 0) return;
+  const problems = invalid.map((each) => describeInvalidOption(each));
+  throw new TypeError(`PlantsModule: ${problems.join('; ')}.`);
 }
 
 /** @throws TypeError when two options conflict: one of them would be ignored */

@@ -1,5 +1,5 @@
 import { isLoopback } from '../http/loopback';
-import type { OptionFault } from '../errors/operator.error';
+import type { InvalidOption } from '../errors/operator.error';
 import { generateToken, parseTokenList } from './listed-token';
 
 /** Which bearer tokens are accepted. The sources can be combined. */
@@ -42,11 +42,15 @@ const SCOPE = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
 const UNTRUSTED_URL_PROBLEM = 'must be an https: URL (http: only to a loopback address)';
 
 /** Returns every invalid option. No message contains a token. */
-export function validateAuthOptions(options: ServiceAuthOptions): OptionFault[] {
+export function validateAuthOptions(options: ServiceAuthOptions): InvalidOption[] {
   const { tokens = [], issuer, audience, jwksUrl } = options;
-  const faults: OptionFault[] = [];
-  const add = (option: keyof ServiceAuthOptions, clause: string, other?: 'issuer' | 'audience') => {
-    faults.push({ option: `auth.${option}`, clause, ...(other && { other: `auth.${other}` }) });
+  const invalid: InvalidOption[] = [];
+  const add = (
+    option: keyof ServiceAuthOptions,
+    problem: string,
+    other?: 'issuer' | 'audience',
+  ) => {
+    invalid.push({ option: `auth.${option}`, problem, ...(other && { other: `auth.${other}` }) });
   };
   try {
     parseTokenList(tokens);
@@ -73,7 +77,7 @@ export function validateAuthOptions(options: ServiceAuthOptions): OptionFault[] 
     if (SCOPE.test(options[option] ?? 'x')) continue;
     add(option, 'must be scope tokens of RFC 6749, separated by single spaces');
   }
-  return faults;
+  return invalid;
 }
 
 /**

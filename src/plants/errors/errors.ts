@@ -1,5 +1,6 @@
 import { HttpException, type HttpExceptionOptions } from '@nestjs/common';
 
+/** An error of the catalogue. */
 export interface CatalogueEntry {
   /** Stable number, an int32. */
   readonly error: number;
@@ -7,18 +8,18 @@ export interface CatalogueEntry {
   readonly status: number;
   /** When the error occurs, as a sentence. */
   readonly meaning: string;
-  /** What became of a create request that gets it; undefined for errors that any request can get. */
+  /** The outcome of a create request that gets this error; undefined for errors that any request can get. */
   readonly outcome: RequestOutcome | undefined;
-  /** Header fields that every answer with it carries. */
+  /** Headers of every response with this error. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * What became of a create request, for metrics and logs:
+ * The outcome of a create request, for metrics and logs:
  *
  * - `created`, `replayed`: the plant is stored, by this request or by an earlier one with the same key.
  * - `invalid`: the content of the request was rejected.
- * - `conflict`: another plant has the id.
+ * - `conflict`: a plant with the id already exists.
  * - `unavailable`: it was rejected before anything was stored.
  * - `unknown`: the plant may or may not be stored.
  */
@@ -38,8 +39,8 @@ function entry(
 const CHALLENGE = 'Bearer realm="plants"';
 
 /**
- * Every error the service can answer with. A number never gets a second meaning. The filter, the raw
- * socket answers, the OpenAPI document and docs/errors.md come from it or are tested against it.
+ * Every error that the service can return. A number never gets a second meaning. The exception filter, the
+ * raw socket responses, the OpenAPI document and docs/errors.md are generated from it or tested against it.
  */
 export const errorCatalogue = {
   malformedRequest: entry(
@@ -73,7 +74,7 @@ export const errorCatalogue = {
     40100,
     'No bearer token: the Authorization header is missing or has another scheme.',
     undefined,
-    // Without an error code, RFC 6750 section 3.
+    // RFC 6750 section 3: no error code if the request has no credentials.
     { 'WWW-Authenticate': CHALLENGE },
   ),
   invalidToken: entry(
@@ -113,12 +114,13 @@ export const errorCatalogue = {
 export type ErrorKind = keyof typeof errorCatalogue;
 
 /**
- * The entry of a status that the catalogue does not list, for example one that a guard of the host throws.
- * Its number is the status followed by `00`. The sentence is for a 5xx, which tells the client nothing.
+ * Creates an entry for a status that the catalogue does not list, for example one that a guard of the host
+ * throws. Its number is the status followed by `00`. Only a 5xx uses its meaning, which tells the client
+ * nothing.
  *
  * @param status 300 to 599
  */
-export function entryOfStatus(status: number): CatalogueEntry {
+export function createStatusEntry(status: number): CatalogueEntry {
   const { meaning, outcome } = errorCatalogue.internal;
   return entry(status * 100, meaning, status < 500 ? undefined : outcome);
 }
@@ -130,17 +132,17 @@ export interface ErrorBody {
 }
 
 /**
- * The base of all errors this package throws on purpose: a Nest `HttpException` whose response is the
- * Error body, so that a host without our filter answers it correctly too.
+ * The base of all errors that this package throws on purpose: a Nest `HttpException` whose response is the
+ * Error body, so that a host without our filter still sends the right response.
  */
 export class PlantStoreError extends HttpException {
-  /** Header fields that the answer carries beside the body, for example `Retry-After`. */
+  /** Headers of the response, for example `Retry-After`. */
   readonly headers: Readonly<Record<string, string>>;
   /** {@link CatalogueEntry.outcome} */
   readonly outcome: RequestOutcome | undefined;
 
   /**
-   * @param kind a kind of the catalogue, or an entry of {@link entryOfStatus}
+   * @param kind a kind of the catalogue, or an entry of {@link createStatusEntry}
    * @param message by default, the meaning of the kind
    */
   constructor(
@@ -153,10 +155,10 @@ export class PlantStoreError extends HttpException {
       status,
       meaning,
       outcome,
-      headers: usual,
+      headers: defaultHeaders,
     } = typeof kind === 'string' ? errorCatalogue[kind] : kind;
     super({ error, message: message ?? meaning } satisfies ErrorBody, status, options);
-    this.headers = { ...usual, ...headers };
+    this.headers = { ...defaultHeaders, ...headers };
     this.outcome = outcome;
   }
 
@@ -165,14 +167,14 @@ export class PlantStoreError extends HttpException {
     return this.body.error;
   }
 
-  /** The answer's body. */
+  /** The body of the response. */
   get body(): ErrorBody {
     return this.getResponse() as ErrorBody;
   }
 }
 
-/** The base of an error whose message is that of the catalogue unless told otherwise. */
-function errorOf(kind: ErrorKind): new (message?: string) => PlantStoreError {
+/** Creates a base class whose default message comes from the catalogue. */
+function createErrorClass(kind: ErrorKind): new (message?: string) => PlantStoreError {
   return class extends PlantStoreError {
     constructor(message?: string) {
       super(kind, message);
@@ -180,19 +182,19 @@ function errorOf(kind: ErrorKind): new (message?: string) => PlantStoreError {
   };
 }
 
-/** 40002: the value is not a NewPlant. The message names each field at fault and why. */
-export class InvalidPlantError extends errorOf('invalidPlant') {}
+/** 40002: the value is not a NewPlant. The message names each invalid property and the reason. */
+export class InvalidPlantError extends createErrorClass('invalidPlant') {}
 
-/** 40003: the id is taken. It reveals nothing about the stored plant. */
-export class IdTakenError extends errorOf('idTaken') {}
+/** 40003: a plant with this id already exists. The error reveals nothing about the stored plant. */
+export class IdTakenError extends createErrorClass('idTaken') {}
 
 /** 40006: the idempotency key is malformed, empty or repeated. */
-export class InvalidIdempotencyKeyError extends errorOf('invalidIdempotencyKey') {}
+export class InvalidIdempotencyKeyError extends createErrorClass('invalidIdempotencyKey') {}
 
 /** 40007: the same caller created a plant with this id and idempotency key, but with other content. */
-export class IdempotencyKeyReusedError extends errorOf('idempotencyKeyReused') {}
+export class IdempotencyKeyReusedError extends createErrorClass('idempotencyKeyReused') {}
 
-/** 50300: refused before anything was stored. The client may repeat the request. */
+/** 50300: rejected before anything was stored. The client may retry. */
 export class UnavailableError extends PlantStoreError {
   constructor(options: { cause?: unknown } = {}) {
     super('unavailable', undefined, options);
@@ -206,14 +208,14 @@ export class OutcomeUnknownError extends PlantStoreError {
   }
 }
 
-// Errors that no host meets. They are classes because several files throw them.
-export class MalformedRequestError extends errorOf('malformedRequest') {}
-/** The client has disconnected in the middle of the body: nothing failed here. */
+// Internal errors, not exported to hosts. They are classes because several files throw them.
+export class MalformedRequestError extends createErrorClass('malformedRequest') {}
+/** The client disconnected in the middle of the body. That is not a failure of the service. */
 export class ClientDisconnectedError extends MalformedRequestError {}
-export class NotJsonError extends errorOf('notJson') {}
-export class InvalidTokenError extends errorOf('invalidToken') {}
-export class NotFoundError extends errorOf('notFound') {}
-export class NotImplementedError extends errorOf('notImplemented') {}
+export class NotJsonError extends createErrorClass('notJson') {}
+export class InvalidTokenError extends createErrorClass('invalidToken') {}
+export class NotFoundError extends createErrorClass('notFound') {}
+export class NotImplementedError extends createErrorClass('notImplemented') {}
 
 export class BodyTooLargeError extends PlantStoreError {
   /** @param limit bytes */

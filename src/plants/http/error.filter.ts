@@ -10,7 +10,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { hasBearerScheme } from '../auth/bearer-token';
 import {
   ClientDisconnectedError,
-  entryOfStatus,
+  createStatusEntry,
   type ErrorKind,
   NotImplementedError,
   PlantStoreError,
@@ -20,10 +20,10 @@ import { FailureLog } from './failure-log';
 import { type HostRequest, nodeRequest } from './request';
 
 /**
- * The security header fields of errors, pages and documents: no sniffing, no caching, no scripts and no
- * frames. No browser could act on them in the answer to a creation, which only a script can ask for.
+ * The security headers of errors, pages and documents: no sniffing, no caching, no scripts and no frames.
+ * Successful create responses do not need them: only scripts can send such requests.
  *
- * `Strict-Transport-Security` is left to the operator: it commits a whole host name to HTTPS.
+ * `Strict-Transport-Security` is left to the operator, because it commits a whole host name to HTTPS.
  */
 export const securityHeaders = {
   'X-Content-Type-Options': 'nosniff',
@@ -33,14 +33,14 @@ export const securityHeaders = {
 } as const;
 
 /**
- * The catalogue entry for a status of the host: of its guards, interceptors and pipes, or of Nest. Any other
- * status has the number of {@link entryOfStatus}, and if it is a 4xx, the message of the host.
+ * The catalogue entry for a status that the host returns: its guards, interceptors and pipes, or Nest. Any
+ * other status has the number of {@link createStatusEntry}, and if it is a 4xx, the message of the host.
  */
 const kindOfStatus: Partial<Record<number, ErrorKind>> = {
   401: 'missingCredentials',
   403: 'forbidden',
   404: 'notFound',
-  // An interceptor of the host did not wait any longer: the plant may be stored.
+  // An interceptor of the host stopped waiting, so the plant may be stored.
   408: 'outcomeUnknown',
   429: 'tooManyRequests',
   501: 'notImplemented',
@@ -49,8 +49,8 @@ const kindOfStatus: Partial<Record<number, ErrorKind>> = {
 };
 
 /**
- * Turns every exception into the Error body, and sets the `failure` property of the request. Of a 5xx
- * the log gets the cause.
+ * Turns every exception into the Error body, and sets the `failure` property of the request. The cause of a
+ * 5xx is logged.
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
@@ -72,17 +72,17 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
     const hostRequest = http.getRequest<HostRequest>();
     const response = http.getResponse<unknown>();
     const request = nodeRequest(hostRequest);
-    const failure = toCatalogueError(exception, request);
+    const failure = toResponseError(exception, request);
     if (!(failure instanceof ClientDisconnectedError)) {
       hostRequest.failure = failure;
       if (isServerFailure(failure)) this.failures.write(failure, hostRequest);
     }
 
     const { httpAdapter } = this.adapterHost;
-    // A timeout interceptor of the host may have answered.
+    // A timeout interceptor of the host may have sent a response already.
     if (httpAdapter.isHeadersSent(response)) return;
     for (const [name, value] of Object.entries({ ...securityHeaders, ...failure.headers })) {
-      // The host may have set fields of its own, a guard its challenge.
+      // Do not overwrite headers that the host has set, such as the challenge of a guard.
       if (httpAdapter.getHeader(response, name) === undefined) {
         httpAdapter.setHeader(response, name, value);
       }
@@ -91,30 +91,30 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
   }
 }
 
-/** The error that the response to an exception shows. */
-function toCatalogueError(exception: unknown, request: IncomingMessage): PlantStoreError {
+/** Converts an exception to the error that the response shows. */
+function toResponseError(exception: unknown, request: IncomingMessage): PlantStoreError {
   if (exception instanceof PlantStoreError) return exception;
   const status = statusOf(exception);
   const options = { cause: exception, headers: retryAfterOf(exception) };
   const kind = kindOfStatus[status];
   if (kind === undefined) {
     const message = status < 500 ? messageOf(exception, status) : undefined;
-    return new PlantStoreError(entryOfStatus(status), message, options);
+    return new PlantStoreError(createStatusEntry(status), message, options);
   }
   const isInvalidToken = status === 401 && hasBearerScheme(request.headers.authorization ?? '');
   return new PlantStoreError(isInvalidToken ? 'invalidToken' : kind, undefined, options);
 }
 
-/** What else than `HttpException` Nest answers with a status: the errors of `http-errors` and Fastify. */
+/** The errors of `http-errors` and Fastify. Like `HttpException`, they tell Nest which status to return. */
 interface HttpError {
   readonly statusCode?: unknown;
   readonly message?: unknown;
   readonly headers?: unknown;
 }
 
-/** The status that an exception of the host asks for; 500 unless it is a redirection or an error. */
+/** Returns the status that an exception of the host requires; 500 unless that is a redirection or an error. */
 function statusOf(exception: unknown): number {
-  // That of RxJS, of whichever copy.
+  // The TimeoutError of any copy of RxJS.
   if (exception instanceof Error && exception.name === 'TimeoutError') return 408;
   const status =
     exception instanceof HttpException
@@ -123,17 +123,17 @@ function statusOf(exception: unknown): number {
   return Number.isInteger(status) && status >= 300 && status < 600 ? status : 500;
 }
 
-/** What Nest would tell the client in response to an exception. */
+/** Returns the message that Nest would send to the client for an exception. */
 function messageOf(exception: unknown, status: number): string {
   const response = exception instanceof HttpException ? exception.getResponse() : exception;
   const { message = response } = Object(response) as HttpError;
-  // Nest does not show the client an error that is the response of an exception.
+  // Nest hides an error that is the response of an exception from the client.
   const isHidden = exception instanceof HttpException && response instanceof Error;
   const texts = [message].flat().filter((text) => typeof text === 'string' && text !== '');
   return isHidden || texts.length === 0 ? `${STATUS_CODES[status] ?? status}` : texts.join('; ');
 }
 
-/** The `Retry-After` header that an exception carries, as those of `http-errors` can. */
+/** Returns the `Retry-After` header of an exception. Errors of `http-errors` can have one. */
 function retryAfterOf(exception: unknown): Record<string, string> {
   const { headers } = Object(exception) as HttpError;
   const entries = Object.entries(Object(headers) as object).filter(([name]) =>
@@ -142,7 +142,7 @@ function retryAfterOf(exception: unknown): Record<string, string> {
   return Object.fromEntries(entries.map(([, value]) => ['Retry-After', String(value)]));
 }
 
-/** Whether to log a failure. A method or transfer coding that we do not know is the client's mistake. */
+/** Whether to log a failure. An unknown method or transfer coding is the client's mistake. */
 function isServerFailure(failure: PlantStoreError): boolean {
   return failure.getStatus() >= 500 && !(failure instanceof NotImplementedError);
 }

@@ -7,8 +7,8 @@ import { type HostRequest, nodeRequest } from './request';
 const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /**
- * The log fields that identify a request: its id, if it has one, and the `traceparent` of the caller
- * with its trace id, if that is well-formed.
+ * Returns the log fields that identify a request: its id, if it has one, and the `traceparent` of the
+ * caller with its trace id, if that is well-formed.
  */
 export function requestFields(request: HostRequest): Record<string, unknown> {
   const { traceparent } = nodeRequest(request).headers;
@@ -20,22 +20,22 @@ export function requestFields(request: HostRequest): Record<string, unknown> {
 }
 
 /**
- * A failure for the log, with its cause and the fields of its request. Nest's own logger prints an error as
- * one entry, but makes an entry of each further argument.
+ * A failure for the log, with its cause and the fields of its request. It is an error, because Nest's logger
+ * prints an error as one entry, but creates an entry for each further argument.
  */
 export class LoggedFailure extends Error {
   constructor(message: string, fields: object, options?: ErrorOptions) {
     super(message, options);
-    // The cause has the stack.
+    // The stack of the cause is logged.
     this.stack = message;
     Object.assign(this, fields);
   }
 }
 
 /**
- * Logs the errors that are answered with 5xx: one line each, and at most ten a second of each number,
- * because an unavailable store can fail thousands of requests. The line has the cause, unless that is
- * the present fault of the store, which the store has logged, once.
+ * Logs the errors that get a 5xx: one line each, and at most ten lines per second for each number, because
+ * an unavailable store can fail thousands of requests. The line contains the cause, unless it is the store
+ * failure that was already logged.
  */
 export class FailureLog {
   private readonly logger = new Logger('Errors');
@@ -47,12 +47,15 @@ export class FailureLog {
 
   write(failure: PlantStoreError, request: HostRequest): void {
     const { error, message, cause = failure } = failure;
-    if (!this.throttle.admit(error)) return;
+    if (!this.throttle.allow(error)) return;
     const fields = requestFields(request);
     const isLogged = cause === this.plants.currentFailure();
     this.logger.error(
       isLogged
-        ? new LoggedFailure(`${error} The store does not work, as was logged before.`, fields)
+        ? new LoggedFailure(
+            `${error} The store is unavailable; the cause was logged earlier.`,
+            fields,
+          )
         : new LoggedFailure(`${error} ${message}`, fields, { cause }),
     );
   }
@@ -63,15 +66,15 @@ export class FailureLog {
 }
 
 /**
- * Keeps repeated log lines from flooding the log: of each kind, the first few in an interval may be
- * written, and the others are counted.
+ * Keeps repeated lines from flooding the log: per kind, the first few lines of an interval are written, and
+ * the rest are only counted.
  */
 export class LogThrottle<Kind> {
   private readonly counts = new Map<Kind, number>();
 
   /**
-   * @param limit lines of each kind in an interval; 0 only counts them
-   * @param report logs, once an interval, how many lines of a kind exceeded the limit
+   * @param limit the maximum number of lines of each kind per interval; 0 only counts them
+   * @param report called once per interval and kind with the number of lines above the limit
    * @param interval milliseconds
    */
   constructor(
@@ -80,13 +83,13 @@ export class LogThrottle<Kind> {
     private readonly interval = 1000,
   ) {}
 
-  /** How many kinds have been counted in this interval. */
-  get kinds(): number {
+  /** The number of kinds in this interval. */
+  get kindCount(): number {
     return this.counts.size;
   }
 
-  /** Counts a line of a kind, and tells whether it may be written. */
-  admit(kind: Kind): boolean {
+  /** Counts a line of a kind, and returns whether it may be written. */
+  allow(kind: Kind): boolean {
     if (this.counts.size === 0) {
       setTimeout(() => {
         this.flush();

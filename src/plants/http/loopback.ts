@@ -1,5 +1,5 @@
 /**
- * Whether a host name or an address, with or without brackets, leads to this machine alone: RFC 6761
+ * Whether a host name or an address, with or without brackets, is that of this machine only: RFC 6761
  * section 6.3, RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.3.
  */
 export function isLoopback(host: string): boolean {

@@ -3,7 +3,7 @@ import { PlantStoreError } from '../errors/errors';
 import { fieldValues } from './request';
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
-/** RFC 9110 section 5.6.4, where a backslash stands for the character after it. */
+/** RFC 9110 section 5.6.4. A backslash escapes the character after it. */
 const QUOTED_STRING = '"(?:[^"\\\\]|\\\\.)*"';
 const UTF_8 = 'utf-8|"\\\\?u\\\\?t\\\\?f\\\\?-\\\\?8"';
 const PARAMETER = `charset=(?:${UTF_8})|(?!charset=)${TOKEN}=(?:${TOKEN}|${QUOTED_STRING})`;
@@ -15,17 +15,17 @@ const JSON_IN_UTF_8 = new RegExp(
 );
 
 /**
- * Whether a `Content-Type` says JSON in UTF-8: `application/json`, in any case, with any well-formed
- * parameters but a `charset` other than `utf-8`.
+ * Whether a `Content-Type` value means JSON in UTF-8: `application/json`, in any case, with well-formed
+ * parameters. A `charset`, if present, must be `utf-8`.
  *
- * Tried instead: `content-type` and Node's `MIMEType` accept malformed parameters, and all of them,
+ * Why not a library: `content-type` and Node's `MIMEType` accept malformed parameters. All of them,
  * `fast-content-type-parse` too, keep one of two charsets and hide the other.
  */
 export function isJsonMediaType(contentType: string): boolean {
   return contentType === 'application/json' || JSON_IN_UTF_8.test(contentType);
 }
 
-/** @throws PlantStoreError unless the body is declared as JSON in UTF-8, without a coding */
+/** @throws PlantStoreError unless the body is declared as JSON in UTF-8 without a content coding */
 export function assertJsonContent(message: IncomingMessage): void {
   const types = fieldValues(message, 'content-type');
   if (types.length !== 1 || !types.every(isJsonMediaType)) {
@@ -34,7 +34,7 @@ export function assertJsonContent(message: IncomingMessage): void {
       'The Content-Type must be application/json, in UTF-8.',
     );
   }
-  // RFC 9110 section 8.4: a list of codings. `identity` stands for no coding.
+  // RFC 9110 section 8.4: a list of codings. `identity` means no coding.
   const codings = message.headers['content-encoding']?.split(',');
   if (codings?.some((coding) => !/^(?:identity)?$/i.test(coding.trim()))) {
     throw new PlantStoreError('unsupportedMediaType', 'The body must not have a Content-Encoding.');

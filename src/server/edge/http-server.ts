@@ -90,7 +90,7 @@ export function limitConnections(server: Server, limit: number): void {
     logger.warn(`Closed ${count} new connections within a second: ${reason}`);
   });
   server.on('drop', () => {
-    throttle.admit(`${server.maxConnections} are open, which is the limit (MAX_CONNECTIONS).`);
+    throttle.allow(`${server.maxConnections} are open, which is the limit (MAX_CONNECTIONS).`);
   });
 }
 

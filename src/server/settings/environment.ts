@@ -4,7 +4,11 @@ import {
   validateAuthOptions,
 } from '../../plants/auth/auth.options';
 import { describeGuessableTokens } from '../../plants/auth/listed-token';
-import { describeFault, OperatorError, OptionError } from '../../plants/errors/operator.error';
+import {
+  describeInvalidOption,
+  OperatorError,
+  OptionError,
+} from '../../plants/errors/operator.error';
 import { lacksTls } from '../../plants/persistence/postgres/postgres.settings';
 import { isProduction } from '../../plants/plants.options';
 import type { StoreLocation } from '../../plants/persistence/stores';
@@ -50,7 +54,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     );
     if (warning !== undefined) warnings.push(warning);
   }
-  faults.push(...validateAuthOptions(auth).map((fault) => describeFault(fault, variableOf)));
+  faults.push(...validateAuthOptions(auth).map((each) => describeInvalidOption(each, variableOf)));
   if (tls === undefined && (certificate ?? key)) {
     faults.push('TLS_CERT and TLS_KEY must both be set, or neither');
   }
@@ -87,7 +91,7 @@ function variableOf(option: string): string {
 
 /** What an operator is shown of an error: a sentence, or all of an error of the program. */
 export function describeForOperator(error: unknown): unknown {
-  if (error instanceof OptionError) return `${describeFault(error, variableOf)}.`;
+  if (error instanceof OptionError) return `${describeInvalidOption(error, variableOf)}.`;
   if (error instanceof OperatorError) return error.message;
   // An error of the operating system or of SQLite says enough by itself.
   const isOutside = error instanceof Error && ('syscall' in error || 'errcode' in error);

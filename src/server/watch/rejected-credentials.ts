@@ -37,10 +37,10 @@ export function logRejectedCredentials(
     const address = proxyAddress(raw, isTrusted);
     const from = isIP(address) ? address : 'an unknown address';
     const kind =
-      throttle.kinds < MAX_KINDS
+      throttle.kindCount < MAX_KINDS
         ? `from ${from}: ${failure.error} ${failure.message}`
         : 'from further addresses.';
-    if (throttle.admit(kind)) {
+    if (throttle.allow(kind)) {
       logger.warn(`Rejected a token ${kind}`, { ...requestFields(request), caller: caller?.name });
     }
   });
