@@ -140,7 +140,7 @@ describe('backup and restore', () => {
     ]);
   });
 
-  const mismatch = `is not as schema version ${MIGRATIONS.length} has it`;
+  const mismatch = `does not match schema version ${MIGRATIONS.length}`;
   it.each([
     [
       'a trigger',

@@ -263,7 +263,7 @@ describe('The repository on SQLite', () => {
     ],
     [
       'a database of another program with a table of the same name',
-      'its table plants is not as schema version 0 has it',
+      'its table plants does not match schema version 0',
       (path) => {
         execute(path, 'CREATE TABLE plants (anything)');
       },

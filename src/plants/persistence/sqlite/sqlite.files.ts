@@ -11,10 +11,10 @@ import {
 import { dirname } from 'node:path';
 import { ChangedFilesError } from './sqlite.errors';
 
-/** The files of a store, each with its device and inode as its id, which is undefined if it is missing. */
+/** The files of a store. The id of a file is its device and inode; undefined if the file is missing. */
 type StoreFiles = Record<'database' | 'wal', { id: string | undefined; bytes: number }>;
 
-/** Returns the path of a write-ahead log: next to the file that symbolic links lead to. */
+/** Returns the path of the write-ahead log. It is next to the file to which symbolic links lead. */
 export function walPathOf(path: string): string {
   return `${existsSync(path) ? realpathSync(path) : path}-wal`;
 }
@@ -29,13 +29,13 @@ function readFile(path: string): StoreFiles['wal'] {
 }
 
 /**
- * Rejects files that SQLite would open although plants would be lost. It deletes the WAL next to an empty
- * file. It uses another WAL for each hard link, so two of them are two stores that overwrite each other.
- * And opening a pipe would wait for a writer.
+ * Rejects files that SQLite would open although plants would be lost. SQLite deletes the WAL next to an empty
+ * file. It uses a separate WAL for each hard link, so two links are two stores that overwrite each other.
+ * Opening a pipe would wait for a writer.
  *
  * @param databaseId the file that was open before; undefined at startup
- * @throws ChangedFilesError when another file is there, or none
- * @throws Error saying why the path cannot be that of a store
+ * @throws ChangedFilesError when the file was replaced or deleted
+ * @throws Error saying why the path cannot be used for a store
  */
 export function assertUsableFile(path: string, databaseId?: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
@@ -64,7 +64,7 @@ export function assertUsableFile(path: string, databaseId?: string): void {
   }
 }
 
-/** Returns false on systems without `/proc/self/mountinfo`. */
+/** Whether a path is a mount point. Returns false on systems without `/proc/self/mountinfo`. */
 function isMountPoint(path: string): boolean {
   const list = '/proc/self/mountinfo';
   if (!existsSync(list)) return false;

@@ -27,8 +27,8 @@ const CHUNK_BYTES = 2 ** 20;
  * Makes all committed data durable: by a checkpoint, or by writing the WAL again in place while another
  * process reads.
  *
- * Frames of a failed commit are written again too. They may come back after a crash, as they might
- * have without this; the outcome of their plants was reported as unknown.
+ * Frames of a failed commit are written again too. They may reappear after a crash, which would be possible
+ * without this too: the outcome of their plants was reported as unknown.
  */
 export function makeWalDurable(database: DatabaseSync, walPath: string): void {
   if (tryTruncateWal(database)) return;

@@ -24,24 +24,25 @@ function applyMigrations(database: DatabaseSync, version: number, end = MIGRATIO
 /**
  * Finds the version of the table of a store; 0 if it has none yet.
  *
- * @throws Error when the table is not exactly as the migrations create it, or a newer service created it
+ * @throws Error when the table is not exactly as the migrations create it, or when a newer version of the
+ *   service created it
  */
 export function findVersion(database: DatabaseSync): number {
   const version = readSchemaVersion(database);
   assertKnownVersion(version);
   const found = database.prepare(FIND_SCHEMA).all();
-  const expected = version === 0 ? undefined : sqlOf(version);
+  const expected = version === 0 ? undefined : readTableSql(version);
   const foreign = found.find(({ sql }) => sql !== expected);
   if (foreign) {
     const what = `${String(foreign.type)} ${String(foreign.name)}`;
-    throw new Error(`its ${what} is not as schema version ${version} has it`);
+    throw new Error(`its ${what} does not match schema version ${version}`);
   }
   if (version > 0 && found.length === 0) throw new Error('it has no table plants');
   return version;
 }
 
 /** Reads the SQL of the table that the migrations create in an empty database. */
-function sqlOf(version: number): unknown {
+function readTableSql(version: number): unknown {
   const database = new DatabaseSync(':memory:');
   applyMigrations(database, 0, version);
   const sql = database.prepare(FIND_SCHEMA).get()?.sql;
