@@ -63,7 +63,7 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
     proxy.lead(other.port);
     proxy.cut();
 
-    const reason = `expected was the store ${await identityOf(server)}, found is the store ${await identityOf(other)}`;
+    const reason = `expected store ${await identityOf(server)}, found store ${await identityOf(other)}`;
     await expectRefusal(reason);
     expect(await other.plants()).toEqual([]);
     await expectRecovery();
@@ -76,7 +76,7 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
     proxy.lead(other.port);
     proxy.cut();
 
-    await expectRefusal('found is the store without an identity');
+    await expectRefusal('found store without an identity');
     expect(await other.execute(TABLES)).toHaveLength(1);
     await expectRecovery();
   });
@@ -113,7 +113,9 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
     expect(await first).toBeInstanceOf(OutcomeUnknownError);
     expect(await second).toBeInstanceOf(UnavailableError);
     expect(errors()[0]).toContain('a commit takes 2 seconds or more');
-    expect(errors()[1]).toContain('the server did not answer a statement within the time limit');
+    expect(errors()[1]).toContain(
+      'the server did not respond to a statement within the time limit',
+    );
 
     proxy.resume();
     await until(() => repository.isReady());
@@ -132,7 +134,7 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
     await until(() => !repository.isReady());
     proxy.lead(standby.port);
 
-    await expectRefusal('the server is a standby, or read-only: name the primary');
+    await expectRefusal('the server is a standby, or read-only: connect to the primary');
     expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
     await standby.execute('SELECT pg_promote()');
     await until(() => repository.isReady());

@@ -51,7 +51,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
     await until(() => !repository.isReady());
 
     await expect(insert(1n)).rejects.toThrow(UnavailableError);
-    const advice = 'Check that the server runs, and the host and the port.';
+    const advice = 'Check that the server is running, and check the host and the port.';
     await until(
       () =>
         errors().at(-1)?.endsWith(`connect ECONNREFUSED 127.0.0.1:${server.port}. ${advice}`) ===

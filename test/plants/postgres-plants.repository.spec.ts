@@ -139,7 +139,7 @@ describe('The repository on PostgreSQL', () => {
         'is missing beside its record',
         `${storeOf(MIGRATIONS.length)}; DROP TABLE plants`,
         ['plants_migrations'],
-        'the store has lost its table plants',
+        'the table plants is missing, although plants_migrations exists',
       ],
       [
         'has another version',

@@ -13,13 +13,13 @@ import { PostgresSessions } from './postgres.sessions';
 import { lacksTls } from './postgres.settings';
 import { commitNothing, findKeyed, insertPlants, readPlants } from './postgres.statements';
 
-const NO_TLS =
+const NO_TLS_WARNING =
   'The connection to PostgreSQL on another machine is not encrypted: add sslmode=verify-full to its URL, or sslmode=disable to accept that.';
 
-/** How often a batch is tried if other transactions cause its rollback. */
+/** The maximum number of attempts if other transactions cause the rollback of a batch. */
 const MAX_BATCH_ATTEMPTS = 10;
 
-/** What each class of errors means for the rows of a batch. */
+/** The meaning of each class of errors for the rows of a batch. */
 const SCOPES: Readonly<Record<ErrorClass, StatementError['scope']>> = {
   retry: 'retry',
   unprepared: 'retry',
@@ -44,19 +44,19 @@ export class PostgresDriver implements StoreDriver {
   private rejectsAllRows = false;
 
   /**
-   * @param where a connection URL, or settings of the driver, whose `connectionString` may be one. They
-   *   are read again after each fault.
+   * @param connection a connection URL, or settings of the driver, whose `connectionString` may be a URL.
+   *   They are read again after each failure.
    * @throws StoreOpenError when the URL or the settings are invalid
    */
   constructor(
-    where: string | ClientConfig,
+    connection: string | ClientConfig,
     private readonly health: StoreHealth,
   ) {
-    this.sessions = new PostgresSessions(where, (failure) => {
+    this.sessions = new PostgresSessions(connection, (failure) => {
       health.fail(failure);
     });
     this.name = this.sessions.name;
-    if (lacksTls(where)) new Logger('PlantStore').warn(NO_TLS);
+    if (lacksTls(connection)) new Logger('PlantStore').warn(NO_TLS_WARNING);
   }
 
   open(signal: AbortSignal): Promise<void> {
@@ -74,9 +74,9 @@ export class PostgresDriver implements StoreDriver {
       session.release();
     } catch (error) {
       const { errorClass, failure } = await this.report(error, session);
-      // A new session has the settings that the role and the database have now.
+      // Close the session: a new one gets the current settings of the role and the database.
       session.release(true);
-      // A table may reject the rows of a probe alone. Then its response in time is all that a probe shows.
+      // A table may reject only the rows of a probe. Then a probe shows no more than that it responds in time.
       if (errorClass !== 'row' || this.rejectsAllRows) throw failure;
     }
   }
@@ -87,7 +87,7 @@ export class PostgresDriver implements StoreDriver {
 
   async commit(plants: readonly KeyedPlant[]): Promise<(InsertOutcome | PlantStoreError)[]> {
     const session = await this.sessions.connect();
-    // A table of the operator may have no column for keys.
+    // A table that the operator prepared may have no column for keys.
     const batch = this.sessions.schema?.hasKeys ? plants : plants.map(withoutKey);
     let isBroken = false;
     const outcomes = await insertBatch(batch, {
@@ -111,7 +111,7 @@ export class PostgresDriver implements StoreDriver {
     return outcomes;
   }
 
-  /** Classifies the error of a statement, and reports it if the store has failed. */
+  /** Classifies the error of a statement, and reports it to the health if the store has failed. */
   private async report(
     error: unknown,
     session: ClientBase,

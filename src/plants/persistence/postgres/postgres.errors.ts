@@ -1,20 +1,23 @@
 import { type ClientBase, DatabaseError } from 'pg';
-import { TABLE } from './postgres.schema';
+import { CREATE_TABLE_SQL } from './postgres.schema';
 
 /*
- * Besides SQLSTATE codes, this file depends on four strings: "timeout exceeded when trying to connect" and "Query
- * read timeout" of pg 8.16 to 8.23, which gives these errors no code; the routine "ExecWithCheckOptions"
- * and the notice about a cancelled wait of PostgreSQL 14 to 18 and Citus 13.2.
+ * Besides SQLSTATE codes, this file depends on four strings:
+ *
+ * - "timeout exceeded when trying to connect" and "Query read timeout" of pg 8.16 to 8.23, which gives these
+ *   errors no code
+ * - the routine "ExecWithCheckOptions" and the notice about a cancelled wait of PostgreSQL 14 to 18 and
+ *   Citus 13.2
  */
 
 /**
- * What an error says about the plants of its statement:
+ * The meaning of an error for the plants of its statement:
  *
- * - `row`: nothing was stored; one row is the cause, and fails alone
+ * - `row`: nothing was stored; one row is the cause, and only that row is rejected
  * - `retry`: nothing was stored; another attempt may succeed
  * - `unprepared`: nothing was stored; a proxy moved us to another session, so stop using prepared statements
- * - `rejected`: nothing was stored; that says nothing about the next statement
- * - `unusable`: nothing was stored; the store is not used until it works again
+ * - `rejected`: nothing was stored; the next statement may succeed
+ * - `unusable`: nothing was stored; the store has failed and is reopened
  * - `unknown`: the server itself does not know whether the transaction was committed
  * - `connectionLost`: the session ended before the response, so the transaction may be committed
  */
@@ -22,8 +25,8 @@ export type ErrorClass =
   'row' | 'retry' | 'unprepared' | 'rejected' | 'unusable' | 'unknown' | 'connectionLost';
 
 /**
- * SQLSTATE codes and classes (PostgreSQL documentation, appendix A), their meaning, and the error class,
- * if the session has survived. The first row that fits a code counts; any other code is `unusable`.
+ * SQLSTATE codes and classes (PostgreSQL documentation, appendix A), their meaning, and the error class if
+ * the session has survived. The first row that matches a code is used. Any other code is `unusable`.
  */
 const ERROR_CLASSES: readonly (readonly [codes: string, meaning: string, is: ErrorClass])[] = [
   ['08', 'a connection to another server failed: a worker of Citus', 'unknown'],
@@ -38,11 +41,11 @@ const ERROR_CLASSES: readonly (readonly [codes: string, meaning: string, is: Err
   ['23 44', 'a constraint, a missing partition, or the check option of a view', 'row'],
   ['54', 'the row is too large', 'row'],
   ['09 38 39 45 P0', 'a trigger raised an error', 'row'],
-  // Classes that the SQL standard leaves to applications, less those of PostgreSQL and YugabyteDB.
+  // Classes that the SQL standard leaves to applications, except those of PostgreSQL and YugabyteDB.
   ['6 7 8 9 I J K L M N O Q R S T U V W Z', 'a trigger raised an error of its own', 'row'],
 ];
 
-/** Classifies the error of a statement by {@link ERROR_CLASSES}, if the session has survived. */
+/** Classifies the error of a statement. Runs another statement to check whether the session has survived. */
 export async function classifyError(error: unknown, session: ClientBase): Promise<ErrorClass> {
   if (!(error instanceof DatabaseError)) return 'connectionLost';
   try {
@@ -67,8 +70,8 @@ export function isPoolExhausted(error: unknown): boolean {
 }
 
 /**
- * Whether a notice says that the wait for a synchronous standby was cancelled: the server reports success
- * then. What a worker of Citus says comes from another routine, and only its text tells what it is.
+ * Whether a notice reports that the wait for a synchronous standby was cancelled. The server reports success
+ * in that case. A Citus worker reports it from another routine, so the text is checked too.
  */
 export function isCancelledWait({ routine, message = '' }: Partial<DatabaseError>): boolean {
   return routine === 'SyncRepWaitForLSN' || message.includes('wait for synchronous replication');
@@ -81,30 +84,33 @@ const ADVICE: Partial<Record<string, string>> = {
   '3D000': 'Create the database, or correct its name.',
   '42501':
     'Grant the user SELECT and INSERT on plants. If the service should create the table, also grant CREATE on the schema.',
-  '42703': `The table plants must have the columns that these statements make: ${TABLE}`,
-  '42P01': `Run: ${TABLE}`,
+  '42703': `The table plants must have the columns that these statements make: ${CREATE_TABLE_SQL}`,
+  '42P01': `Run: ${CREATE_TABLE_SQL}`,
   '53100': 'Free disk space on the database server.',
   '53300': 'Raise max_connections of the server, or run fewer instances.',
   '55P03':
     'A long transaction, such as a dump, has a lock on the table. Wait until it ends, or cancel it.',
-  ECONNREFUSED: 'Check that the server runs, and the host and the port.',
-  ENOTFOUND: 'Check the name of the host.',
+  ECONNREFUSED: 'Check that the server is running, and check the host and the port.',
+  ENOTFOUND: 'Check the host name.',
 };
-/** For the errors of OpenSSL and of Node's verification, which name no file. */
-const FILES = 'Check the files in sslrootcert, sslcert and sslkey.';
+/** Advice for errors of OpenSSL and of the TLS verification of Node.js, which name no file. */
+const TLS_FILES_ADVICE = 'Check the files in sslrootcert, sslcert and sslkey.';
 
-/** An error for an operator, in one line and without secrets, with advice where there is some. */
-export function toOperatorError(where: string, error: unknown): Error {
+/** Converts an error to one for an operator: in one line, without secrets, and with advice if there is any. */
+export function toOperatorError(store: string, error: unknown): Error {
   // Node tries each address of a host name and reports all failures together, without a message.
   const cause: unknown = error instanceof AggregateError ? error.errors[0] : error;
   const { code, message } = cause as { code?: string; message: string };
   const line = message
     .trim()
     .replaceAll(/\s*\n\s*/g, ' ')
-    .replace(/^Query read timeout$/, 'the server did not answer a statement within the time limit');
+    .replace(
+      /^Query read timeout$/,
+      'the server did not respond to a statement within the time limit',
+    );
   // Node's own messages contain the code.
   const hasCode = line !== '' && (code === undefined || line.includes(code));
   const reason = line === '' ? code : hasCode ? line : `${line} (${code})`;
-  const advice = /^ERR_(OSSL|SSL)|CERT/.test(code ?? '') ? FILES : ADVICE[code ?? ''];
-  return new Error(`${where}: ${reason}.${advice === undefined ? '' : ` ${advice}`}`, { cause });
+  const advice = /^ERR_(OSSL|SSL)|CERT/.test(code ?? '') ? TLS_FILES_ADVICE : ADVICE[code ?? ''];
+  return new Error(`${store}: ${reason}.${advice === undefined ? '' : ` ${advice}`}`, { cause });
 }

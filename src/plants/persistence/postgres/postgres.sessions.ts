@@ -4,50 +4,53 @@ import { UnavailableError } from '../../errors/errors';
 import { StoreOpenError } from '../store-open.error';
 import { withTimeout } from '../with-timeout';
 import { isPoolExhausted, toOperatorError } from './postgres.errors';
-import { enterStore, type Schema } from './postgres.schema';
+import { type Schema, verifySession } from './postgres.schema';
 import { readSettings } from './postgres.settings';
 
-/** Milliseconds that the check of a new session may take. */
-const CHECK_TIMEOUT = 2000;
-/** Milliseconds that the first one may take, which creates the store. */
-const CREATION_TIMEOUT = 30_000;
-/** Milliseconds that closing waits for sessions in use. */
-const CLOSE_TIMEOUT = 1000;
+/** The maximum duration of the check of a new session. */
+const SESSION_CHECK_TIMEOUT_MS = 2000;
+/** The maximum duration of the check of the first session, which also creates the store. */
+const STORE_CREATION_TIMEOUT_MS = 30_000;
+/** How long closing waits for sessions in use. */
+const CLOSE_TIMEOUT_MS = 1000;
 
 /**
- * Sessions in one store, at one address. Each is checked before its first use. After a fault they are
- * opened again, from what the settings and files say then.
+ * Sessions in one store, at one address. Each session is checked before its first use. After a failure,
+ * new sessions are opened with the settings and files as they are then.
  */
 export class PostgresSessions {
-  /** The server and the database, for an operator. */
+  /** Describes the server and the database for an operator. */
   readonly name: string;
   private pool: Pool | undefined;
   private readonly checked = new WeakSet<ClientBase>();
-  /** No session in another one is used. */
+  /** The store of the first session. Sessions in any other store are not used. */
   private store: Schema | undefined;
 
   /**
-   * @param where a connection URL, or settings of the driver; read again for each pool
-   * @param onFault is told when sessions are lost or none can be opened
-   * @param mayCreate whether the store is created if it is missing
-   * @throws StoreOpenError when it is invalid
+   * @param connection a connection URL, or settings of the driver; read again for each pool
+   * @param onFailure called when sessions are lost or cannot be opened
+   * @param mayCreate whether to create the store if it is missing
+   * @throws StoreOpenError when the connection is invalid
    */
   constructor(
-    private readonly where: string | ClientConfig,
-    private readonly onFault: (fault: Error) => void,
+    private readonly connection: string | ClientConfig,
+    private readonly onFailure: (failure: Error) => void,
     private readonly mayCreate = true,
   ) {
     try {
-      // The driver fills in its defaults and the PG* variables. A `stream` may be one that connects.
-      const { host, port, database } = new Client({ ...readSettings(where), stream: undefined });
+      // The driver fills in its defaults and the PG* variables. Omit `stream`, which may connect.
+      const { host, port, database } = new Client({
+        ...readSettings(connection),
+        stream: undefined,
+      });
       this.name = `PostgreSQL at ${host}:${port}/${database ?? ''}`;
     } catch (cause) {
-      const clause = `cannot be used: ${(cause as Error).message}`;
-      throw new StoreOpenError('postgres', clause, { cause });
+      const problem = `cannot be used: ${(cause as Error).message}`;
+      throw new StoreOpenError('postgres', problem, { cause });
     }
   }
 
-  /** What the database has of a store, as found or created at first; undefined before. */
+  /** The store as the first session found or created it; undefined before that. */
   get schema(): Schema | undefined {
     return this.store;
   }
@@ -61,14 +64,15 @@ export class PostgresSessions {
     void this.endPool();
     let pool: Pool | undefined;
     try {
-      pool = new Pool({ ...readSettings(this.where), Client: ClosingClient });
-      // A lost session fails its statement. Without a listener it would also end the process.
+      pool = new Pool({ ...readSettings(this.connection), Client: ClosingClient });
+      // The loss of a session fails its statement. Without a listener, it would also end the process.
       pool.on('connect', (session) => session.on('error', () => undefined));
       pool.on('error', (error) => {
         // A new error: the driver attaches its client to the original, and a log would print it.
-        if (pool === this.pool) this.onFault(new Error(toOperatorError(this.name, error).message));
+        if (pool === this.pool)
+          this.onFailure(new Error(toOperatorError(this.name, error).message));
       });
-      const session = await this.enter(pool, signal);
+      const session = await this.acquire(pool, signal);
       session.release();
       this.pool = pool;
     } catch (error) {
@@ -77,28 +81,28 @@ export class PostgresSessions {
     }
   }
 
-  /** Waits a moment for sessions in use. */
+  /** Closes all sessions. Waits a limited time for sessions in use. */
   async close(): Promise<void> {
-    await Promise.race([this.endPool(), setTimeout(CLOSE_TIMEOUT, undefined, { ref: false })]);
+    await Promise.race([this.endPool(), setTimeout(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
   }
 
   /**
-   * Takes a session. The caller releases it.
+   * Acquires a session. The caller must release it.
    *
-   * @throws UnavailableError when there is none; no statement of the caller was sent then
+   * @throws UnavailableError when no session is available; no statement was sent
    */
   async connect(): Promise<PoolClient> {
     if (!this.pool) throw new UnavailableError();
     try {
-      return await this.enter(this.pool);
+      return await this.acquire(this.pool);
     } catch (error) {
       const cause = toOperatorError(this.name, error);
-      if (!isPoolExhausted(error)) this.onFault(cause);
+      if (!isPoolExhausted(error)) this.onFailure(cause);
       throw new UnavailableError({ cause });
     }
   }
 
-  /** @throws UnavailableError when there is no session, or it does not answer */
+  /** @throws UnavailableError when no session is available, or when the statement fails */
   async run<T>(statement: (session: ClientBase) => Promise<T>): Promise<T> {
     const session = await this.connect();
     try {
@@ -111,21 +115,22 @@ export class PostgresSessions {
     }
   }
 
-  /** Resolves once the sessions in use were released. */
+  /** Resolves when the sessions in use have been released. */
   private async endPool(): Promise<void> {
     const { pool } = this;
     this.pool = undefined;
     await pool?.end();
   }
 
-  /** Takes a session, and checks it if it is new. */
-  private async enter(pool: Pool, signal?: AbortSignal): Promise<PoolClient> {
+  /** Acquires a session, and checks it if it is new. */
+  private async acquire(pool: Pool, signal?: AbortSignal): Promise<PoolClient> {
     const session = await pool.connect();
     if (this.checked.has(session)) return session;
     try {
-      const limit = this.store || !this.mayCreate ? CHECK_TIMEOUT : CREATION_TIMEOUT;
-      const entry = enterStore(session, this.store, this.mayCreate);
-      this.store = await withTimeout(entry, limit, signal);
+      const limit =
+        this.store || !this.mayCreate ? SESSION_CHECK_TIMEOUT_MS : STORE_CREATION_TIMEOUT_MS;
+      const check = verifySession(session, this.store, this.mayCreate);
+      this.store = await withTimeout(check, limit, signal);
     } catch (error) {
       session.release(true);
       throw error;
@@ -136,8 +141,9 @@ export class PostgresSessions {
 }
 
 /**
- * The driver leaves the socket open when a password function fails or a certificate is invalid.
- * Retries would use up the connection slots of the server, which waits a minute for each.
+ * Closes the socket when a connection attempt fails. The driver leaves it open when a password function fails
+ * or a certificate is invalid. Retries would then use up the connection slots of the server, which waits a
+ * minute for each.
  */
 class ClosingClient extends Client {
   override connect(): Promise<Client>;
@@ -145,7 +151,7 @@ class ClosingClient extends Client {
   override connect(callback?: (error: Error) => void): Promise<Client> | undefined {
     if (callback === undefined) return super.connect();
     super.connect((error: Error) => {
-      // Null after a success, which the driver's types leave out.
+      // The error is null after a success, which the types of the driver omit.
       if (error as Error | null) void this.end();
       callback(error);
     });

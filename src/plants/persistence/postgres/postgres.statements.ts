@@ -12,23 +12,26 @@ import { PAGE_TEXT_LIMIT, type PlantRange } from '../store-driver';
 import { isCancelledWait } from './postgres.errors';
 
 /*
- * This file depends on undocumented behavior of PostgreSQL 15 and 18 and Citus 13.2: the commit of a
+ * This file depends on undocumented behaviour of PostgreSQL 15 and 18 and Citus 13.2: the commit of a
  * transaction is synced and waits for the standbys even if all its inserts were rolled back to a savepoint.
  */
 
-/** Reads the columns, with the id as text, which keeps all its digits. */
-const SELECTED = ['id::text', ...CONTENT_PROPERTIES].join(', ');
-/** How many bytes the strings of a row have. */
-const SIZE = CONTENT_PROPERTIES.map((column) => `coalesce(octet_length(${column}), 0)`).join(' + ');
+/** The columns to read. The id is read as text, which keeps all its digits. */
+const SELECT_LIST = ['id::text', ...CONTENT_PROPERTIES].join(', ');
+/** The number of bytes of the strings in a row. */
+const TEXT_BYTES = CONTENT_PROPERTIES.map((column) => `coalesce(octet_length(${column}), 0)`).join(
+  ' + ',
+);
 
-const INSERT = insertStatement(false);
-const INSERT_KEYED = insertStatement(true);
+const INSERT = createInsertStatement(false);
+const INSERT_KEYED = createInsertStatement(true);
 
 /**
- * No conflict target, so that a table may enforce unique ids in any way. Ids come back as text, since
- * `binary` in the settings or in the driver's process-wide defaults asks for binary results.
+ * Creates the INSERT statement. It has no conflict target, so that a table may enforce unique ids in any way.
+ * It returns ids as text, because `binary` in the settings or in the process-wide defaults of the driver would
+ * return binary results.
  */
-function insertStatement(isKeyed: boolean): { name: string; text: string } {
+function createInsertStatement(isKeyed: boolean): { name: string; text: string } {
   const columns = [
     ['id', 'bigint'],
     ...CONTENT_PROPERTIES.map((name) => [name, 'text']),
@@ -38,52 +41,55 @@ function insertStatement(isKeyed: boolean): { name: string; text: string } {
     INSERT INTO plants (${columns.map(([name]) => name).join(', ')})
     SELECT * FROM unnest(${columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(', ')})
     ON CONFLICT DO NOTHING RETURNING id::text`;
-  // A session may have the statement of another version of the program.
+  // A pooled session may hold a statement that another version of this program prepared.
   return { name: `plants-${hash('sha1', text)}`, text };
 }
 
 /**
- * Rows with random ids, so that they meet neither plants nor the rows of other instances; so many that
- * they spread over the shards of a cluster.
+ * The rows of a probe. Their ids are random, so that they conflict with neither plants nor the rows of other
+ * instances. They are so many that they spread over the shards of a cluster.
  */
-const PROBES: readonly KeyedPlant[] = Array.from({ length: 32 }, () => ({
+const PROBE_ROWS: readonly KeyedPlant[] = Array.from({ length: 32 }, () => ({
   id: randomBytes(8).readBigUInt64BE() >> 1n,
   name: 'probe',
 }));
 
-/** Limits of a probe, in milliseconds, where the operator has set none: no session is left waiting for a lock. */
-const PROBE_LIMITS = { lock_timeout: 1000, statement_timeout: 2000 };
+/** Time limits of a probe if the operator has set none, so that no session is left waiting for a lock. */
+const PROBE_LIMITS_MS = { lock_timeout: 1000, statement_timeout: 2000 };
 
-/** Not prepared: a plan that was made while the table was small would read the whole table later. */
+/**
+ * Finds plants by id and key. It is not prepared: a plan from a time when the table was small would read the
+ * whole table later.
+ */
 const FIND_KEYED = `
-  SELECT encode(idempotency_key, 'hex'), current_setting('synchronous_standby_names', true), ${SELECTED}
+  SELECT encode(idempotency_key, 'hex'), current_setting('synchronous_standby_names', true), ${SELECT_LIST}
   FROM plants WHERE id = ANY ($1) AND idempotency_key = ANY ($2)`;
 
 /**
- * The plants of a range, up to the one whose text exceeds the limit. Measuring reads no long text, which
- * PostgreSQL keeps beside the row.
+ * Reads the plants of a range, up to the plant whose text exceeds the limit. octet_length does not load long
+ * values, which PostgreSQL stores out of line.
  */
 const READ_PAGE = `
-  SELECT ${SELECTED} FROM plants
+  SELECT ${SELECT_LIST} FROM plants
   WHERE id BETWEEN $1 AND (
     SELECT max(id) FROM (
       SELECT id, sum(size) OVER (ORDER BY id) - size AS text_before FROM (
-        SELECT id, ${SIZE} AS size FROM plants
+        SELECT id, ${TEXT_BYTES} AS size FROM plants
         WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT $3
       ) AS sizes
     ) AS page WHERE text_before <= ${PAGE_TEXT_LIMIT})
   ORDER BY plants.id LIMIT $3`;
 
-/** Equal to an id, so that a cluster asks one shard. */
-const READ_ONE = `SELECT ${SELECTED} FROM plants WHERE id = $1`;
+/** Reads one plant. It uses `=`, so that a cluster queries only one shard. */
+const READ_ONE = `SELECT ${SELECT_LIST} FROM plants WHERE id = $1`;
 
-/** `standbys` is null where the server has no such setting. */
+/** A row of {@link FIND_KEYED}. `standbys` is null if the server has no such setting. */
 type KeyedRow = [digest: string, standbys: string | null, ...row: PlantRow];
 
 /**
  * Inserts plants with different ids in one transaction.
  *
- * @returns the ids that were free, once the plants are committed
+ * @returns the ids that did not exist yet, once the plants are committed
  */
 export async function insertPlants(
   client: ClientBase,
@@ -94,14 +100,14 @@ export async function insertPlants(
   const { name, text } = isKeyed ? INSERT_KEYED : INSERT;
   const columns = PLANT_COLUMNS.map((column) => plants.map((plant) => plant[column]));
   const values = isKeyed ? [...columns, toByteas(plants)] : columns;
-  const rows = await commitOn(client, { ...(isPrepared && { name }), text, values });
+  const rows = await executeDurably(client, { ...(isPrepared && { name }), text, values });
   return new Set(rows.map(({ id }) => BigInt(id)));
 }
 
 /**
- * Finds the plants that have the ids of other plants, and the same keys.
+ * Finds the stored plants that have the ids and the keys of some plants.
  *
- * @returns by id, once they are as durable as plants that this session has inserted
+ * @returns the stored plants by id, once they are as durable as plants that this session inserted
  */
 export async function findKeyed(
   client: ClientBase,
@@ -110,8 +116,8 @@ export async function findKeyed(
   const ids = plants.map(({ id }) => id);
   const values = [ids, toByteas(plants)];
   const { rows } = await client.query<KeyedRow>({ text: FIND_KEYED, values, rowMode: 'array' });
-  // A plant is visible once its commit has been replicated. But it is visible before, if the wait
-  // for the standby was cancelled, or if the server has crashed in it and started again.
+  // Normally, a plant becomes visible after its commit was replicated. It can be visible earlier if the wait
+  // for the standby was cancelled, or if the server crashed during the wait and restarted.
   if (rows.some(([, standbys]) => standbys)) await commitNothing(client);
   const found = rows.map(([keyDigest, , ...row]) => ({ ...plantFromRow(row), keyDigest }));
   return new Map(found.map((plant) => [plant.id, plant]));
@@ -134,35 +140,38 @@ function toByteas(plants: readonly KeyedPlant[]): (string | undefined)[] {
 }
 
 /**
- * Commits a transaction that inserts rows and undoes that: it needs the privileges of an insert, meets the
- * same locks, triggers and shards, is synced, and waits until the standbys have everything before it.
+ * Commits a transaction that inserts rows and rolls them back to a savepoint. It needs the privileges of an
+ * insert and meets the same locks, triggers and shards. Its commit is synced, and waits until the standbys
+ * have everything that was committed before it.
  *
- * @param isProbe whether it may not wait for long
+ * @param isProbe whether to limit how long its statements may wait
  */
 export async function commitNothing(client: ClientBase, isProbe = false): Promise<void> {
   await client.query('BEGIN');
   try {
-    // Commands, since functions such as set_config may need another privilege.
-    for (const [name, limit] of isProbe ? Object.entries(PROBE_LIMITS) : []) {
+    // Uses commands, because functions such as set_config may need another privilege.
+    for (const [name, limit] of isProbe ? Object.entries(PROBE_LIMITS_MS) : []) {
       const { rows } = await client.query<Record<string, string>>(`SHOW ${name}`);
       if (rows[0]?.[name] === '0') await client.query(`SET LOCAL ${name} = ${limit}`);
     }
     await client.query('SAVEPOINT probe');
-    await insertPlants(client, PROBES, false);
+    await insertPlants(client, PROBE_ROWS, false);
     await client.query('ROLLBACK TO SAVEPOINT probe');
   } catch (error) {
     // After any other error the session is closed.
     if (error instanceof DatabaseError) await client.query('ROLLBACK').catch(() => undefined);
     throw error;
   }
-  await commitOn(client, { text: 'COMMIT' });
+  await executeDurably(client, { text: 'COMMIT' });
 }
 
 /**
- * Runs a statement that is a transaction of its own, and resolves once it is committed: the driver
- * resolves at the server's ReadyForQuery, which follows the commit.
+ * Runs a statement that is a transaction of its own or a COMMIT. Resolves once it is committed: the driver
+ * resolves at the ReadyForQuery message of the server, which follows the commit.
+ *
+ * @throws Error when the server did not wait for its synchronous standby
  */
-async function commitOn(client: ClientBase, query: QueryConfig): Promise<{ id: string }[]> {
+async function executeDurably(client: ClientBase, query: QueryConfig): Promise<{ id: string }[]> {
   const warnings: unknown[] = [];
   const onNotice = (notice: Partial<DatabaseError>): void => {
     if (isCancelledWait(notice)) warnings.push(notice);
