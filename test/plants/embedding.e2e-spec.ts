@@ -350,7 +350,7 @@ describe('with options that do not say all', () => {
     ).not.toContain(authorization.slice('Bearer '.length));
     const stored = join(process.cwd(), 'data/plants.db');
     expect(readPlants(stored)).toHaveLength(1);
-    const line = `Plants are stored in ${stored}`;
+    const line = `Storing plants in ${stored}`;
     expect(logger.log).toHaveBeenCalledWith(line, 'PlantStore');
   });
 

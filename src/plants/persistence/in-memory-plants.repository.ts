@@ -2,12 +2,12 @@ import { contentOf, type Plant, StoredPlant } from '../plant';
 import { type InsertOutcome, PlantsRepository } from '../plants.repository';
 import { type KeyedPlant, repetitionOutcome } from './keyed-plant';
 
-/** Keeps plants as long as the process lives: for the tests of a host. */
+/** Keeps plants in memory. For your tests. */
 export class InMemoryPlantsRepository extends PlantsRepository {
   private readonly rows = new Map<bigint, KeyedPlant>();
 
-  override insert(given: Plant, keyDigest?: string): Promise<InsertOutcome> {
-    const plant = { id: given.id, ...contentOf(given), keyDigest };
+  override insert(newPlant: Plant, keyDigest?: string): Promise<InsertOutcome> {
+    const plant = { id: newPlant.id, ...contentOf(newPlant), keyDigest };
     const stored = this.rows.get(plant.id);
     if (stored) return Promise.resolve(repetitionOutcome(stored, plant));
     this.rows.set(plant.id, plant);

@@ -1,8 +1,9 @@
 import { hasSameContent, type Plant } from '../plant';
 import type { InsertOutcome } from '../plants.repository';
 
+/** A plant with the digest of its idempotency key. */
 export interface KeyedPlant extends Plant {
-  /** The SHA-256 of its idempotency key and caller, in hexadecimal digits; absent when it has no key. */
+  /** The SHA-256 of the idempotency key and the caller, in hexadecimal; absent if the plant has no key. */
   readonly keyDigest?: string | undefined;
 }
 

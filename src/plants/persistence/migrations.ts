@@ -1,13 +1,13 @@
 /** One step of the schema of the table `plants`, for each kind of store. */
 export interface Migration {
   readonly sqlite: string;
-  /** Changes nothing where its columns exist: an operator may have prepared the table. */
+  /** Changes nothing if its columns exist: an operator may have prepared the table. */
   readonly postgres: string;
 }
 
 /**
- * The steps from an empty database to the present schema, in order. The version of a schema is the number
- * of steps that made it. A step that was released never changes: the next version appends one.
+ * The steps from an empty database to the current schema, in order. The version of a schema is the number
+ * of steps that created it. A released step never changes: the next version appends a step.
  */
 export const MIGRATIONS: readonly Migration[] = [
   {
@@ -20,20 +20,20 @@ export const MIGRATIONS: readonly Migration[] = [
   },
 ];
 
-/** The statements of a kind of store that lead from a version to the present one. */
+/** Returns the statements that upgrade a kind of store from a version to the current one. */
 export function migrationsAfter(version: number, store: keyof Migration): string[] {
   return MIGRATIONS.slice(version).map((migration) => migration[store]);
 }
 
-/** @throws Error when a newer service has made the schema of a database */
+/** @throws Error when a newer version of the service created the schema of a database */
 export function assertKnownVersion(version: number): void {
   if (version <= MIGRATIONS.length) return;
   throw new Error(
-    `the database has schema version ${version}, and this service knows versions up to ${MIGRATIONS.length}: run the newer service that made it`,
+    `the database has schema version ${version}, and this service knows versions up to ${MIGRATIONS.length}: run the newer version of the service that created it`,
   );
 }
 
-/** What a start will do with a schema version, for an operator. */
+/** Describes for an operator what startup does with a schema version. */
 export function describeVersion(version: number): string {
   const isCurrent = version === MIGRATIONS.length;
   return `schema version ${version}${isCurrent ? '' : `, which the service will upgrade to ${MIGRATIONS.length}`}`;

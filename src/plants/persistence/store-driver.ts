@@ -4,17 +4,18 @@ import type { InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './keyed-plant';
 
 /**
- * Size of names and tags, in characters (SQLite) or bytes (PostgreSQL), after which a page ends early to
+ * The size of names and tags, in characters (SQLite) or bytes (PostgreSQL), after which a page ends early to
  * limit memory.
  */
 export const PAGE_TEXT_LIMIT = 2 ** 20;
 
-/** Which plants to read. */
+/** The plants to read. */
 export interface PlantRange {
-  /** Both inclusive. */
+  /** The smallest id, inclusive. */
   readonly from: bigint;
+  /** The largest id, inclusive. */
   readonly to: bigint;
-  /** How many at most, 1 or more. */
+  /** The maximum number of plants, 1 or more. */
   readonly limit: number;
 }
 
@@ -23,7 +24,7 @@ export interface PlantRange {
  * {@link StoreHealth} that it was created with.
  */
 export interface StoreDriver {
-  /** The database, for an operator. */
+  /** Describes the database for an operator. */
   readonly name: string;
   /**
    * How long startup waits for a database that may become available later, in milliseconds; undefined if it
@@ -32,7 +33,7 @@ export interface StoreDriver {
   readonly startTimeout?: number;
 
   /**
-   * Opens the store, or reopens it after a failure. After a failure that is final, it throws each time.
+   * Opens the store, or reopens it after a failure. After a final failure, it throws every time.
    *
    * @throws StoreOpenError at startup, if the store can never be opened
    * @throws Error saying why the store cannot be used, and as soon as the signal is aborted
@@ -43,7 +44,7 @@ export interface StoreDriver {
    * Commits plants together. Resolves to one outcome or error each, in order.
    *
    * @throws UnavailableError when nothing was stored
-   * @throws OutcomeUnknownError when they may be stored
+   * @throws OutcomeUnknownError when the plants may be stored
    */
   commit(batch: readonly KeyedPlant[]): Promise<readonly (InsertOutcome | PlantStoreError)[]>;
 

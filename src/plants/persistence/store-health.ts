@@ -5,29 +5,30 @@ import type { StoreDriver } from './store-driver';
 
 /** The longest time between two attempts to reopen a store. */
 export const REOPEN_INTERVAL_MS = 500;
-/** The time until the store is reopened after a failure that reopening may not detect. */
+/** The delay before the store is reopened after a failure that reopening may not detect. */
 export const UNDETECTED_FAILURE_DELAY_MS = 1000;
 /** Commits that take this long are slow. A store that commits nothing in this time is not ready. */
 const SLOW_COMMIT_MS = 2000;
 const CHECK_INTERVAL_MS = 500;
-/** Failures of a slow store are logged up to this number: each row may have a message of its own. */
-const MAX_REASONS = 10;
+/** The maximum number of logged failures of a slow store: each row may have a message of its own. */
+const MAX_REPORTED_REASONS = 10;
 
-const SLOW_COMMITS =
+const SLOW_COMMIT_MESSAGE =
   'a commit takes 2 seconds or more. Check whether the disk or the database is overloaded.';
 
+/** A state of {@link StoreHealth}. */
 interface State {
   readonly name: 'working' | 'slow' | 'failing';
-  /** Why it is failing; undefined otherwise. */
+  /** Why the store is failing; undefined in the other states. */
   readonly failure?: Error;
 }
 
 /**
- * Whether a store works. Its states:
+ * Determines whether a store works. Its states:
  *
- * - `working`: it accepts plants and commits them in time. It is ready in this state alone.
- * - `slow`: nothing was committed in time for two seconds, although it was tried. Commits take longer, or
- *   all of them fail. The store still accepts plants, so that a commit can show that it works again.
+ * - `working`: it accepts plants and commits them in time. Only in this state is it ready.
+ * - `slow`: for two seconds, no attempted commit has succeeded in time. Commits take longer, or all of them
+ *   fail. The store still accepts plants, so that a commit can show that it works again.
  * - `failing`: it accepts no plants. It is reopened repeatedly until that succeeds, even without traffic.
  *
  * | from | event | to |
@@ -39,27 +40,27 @@ interface State {
  * | failing | the store cannot be reopened | failing |
  * | failing | the store is reopened; a probe follows | slow |
  *
- * While there is no traffic, a slow store is probed, and so is a working one after a failure. Each success,
- * a slow one too, makes the store forget the failures before it. After a failure that is final, no attempt
- * to reopen the store succeeds.
+ * While there is no traffic, a slow store is probed, and so is a working store after a failure. Each success,
+ * even a slow one, clears the failures before it. After a final failure, no attempt to reopen the store
+ * succeeds.
  *
- * The log has each reason once, when the store stops being ready. It has "in use again" at the first plant
- * after that which is committed in time.
+ * Each reason is logged once, when the store stops being ready. "in use again" is logged when a plant is
+ * committed in time after that.
  */
 export class StoreHealth {
   private readonly logger = new Logger('PlantStore');
   private state: State = { name: 'working' };
-  /** For the next attempt to reopen a failing store, or for the next check of another one. */
+  /** For the next attempt to reopen a failing store, or for the next check in another state. */
   private timer: NodeJS.Timeout | undefined;
-  /** When the next attempt to reopen the store may begin. */
+  /** The earliest time of the next attempt to reopen the store. */
   private reopensFrom = -Infinity;
-  /** When the first plant or probe began that has failed since the last success. */
+  /** When the first failed plant or probe since the last success began. */
   private failingSince: number | undefined;
-  /** The probe in progress, unless its result does not count any more. */
+  /** The probe in progress, unless its result no longer counts. */
   private currentProbe: { readonly since: number } | undefined;
   /** Whether a batch has ended since the last check. */
   private hasTraffic = false;
-  /** What the log has said since a plant was last committed in time. */
+  /** The messages that were logged since a plant was last committed in time. */
   private readonly reported = new Set<string>();
   private readonly stopping = new AbortController();
 
@@ -79,7 +80,7 @@ export class StoreHealth {
     return elapsedSince(this.waitingSince()) >= SLOW_COMMIT_MS;
   }
 
-  /** Why the store accepts no plants; undefined while it does. */
+  /** Why the store accepts no plants; undefined while it accepts them. */
   get failure(): Error | undefined {
     return this.state.failure;
   }
@@ -99,7 +100,7 @@ export class StoreHealth {
     if (this.failure) this.report(this.failure);
   }
 
-  /** Checks from now on, while plants wait, whether one waits too long. */
+  /** Checks from now on whether a waiting plant waits too long. */
   watch(): void {
     if (this.timer || this.state.name === 'failing' || this.stopping.signal.aborted) return;
     this.timer = setTimeout(() => {
@@ -107,7 +108,10 @@ export class StoreHealth {
     }, CHECK_INTERVAL_MS).unref();
   }
 
-  /** Records that plants were stored, or found stored. The oldest one of their batch is still unsettled. */
+  /**
+   * Records that plants were stored, or were found to be stored already. The oldest plant of their batch is
+   * still unsettled.
+   */
   recordCommit(): void {
     this.hasTraffic = true;
     this.recordSuccess(elapsedSince(this.waitingSince()));
@@ -116,7 +120,7 @@ export class StoreHealth {
     this.logger.log(`${this.driver().name}: in use again.`);
   }
 
-  /** Records that no plant of a batch was stored. Its oldest plant is still unsettled. */
+  /** Records that no plant of a batch was stored. The oldest plant of the batch is still unsettled. */
   recordFailedCommit(error: Error): void {
     this.hasTraffic = true;
     this.recordFailure(error, elapsedSince(this.waitingSince()));
@@ -125,7 +129,7 @@ export class StoreHealth {
   /**
    * Records that the store has failed, and reopens it.
    *
-   * @param delay milliseconds until the first attempt
+   * @param delay milliseconds until the first attempt to reopen it
    */
   fail(failure: Error, { delay = 0 } = {}): void {
     if (this.state.name === 'failing') return;
@@ -152,20 +156,24 @@ export class StoreHealth {
     if (this.state.name === 'failing') return;
     this.currentProbe = undefined;
     this.failingSince ??= performance.now() - duration;
-    const reason = reasonOf(error);
+    const reason = toActionableError(error);
     if (elapsedSince(this.failingSince) >= SLOW_COMMIT_MS) this.slowDown(reason);
-    if (this.state.name === 'slow' && this.reported.size < MAX_REASONS) this.report(reason);
+    if (this.state.name === 'slow' && this.reported.size < MAX_REPORTED_REASONS)
+      this.report(reason);
     this.watch();
   }
 
-  /** @param reason why nothing was committed in time; by default that commits take long */
-  private slowDown(reason = new Error(`${this.driver().name}: ${SLOW_COMMITS}`)): void {
+  /** @param reason why nothing was committed in time; by default, that commits are slow */
+  private slowDown(reason = new Error(`${this.driver().name}: ${SLOW_COMMIT_MESSAGE}`)): void {
     this.report(reason);
     this.state = { name: 'slow' };
     this.watch();
   }
 
-  /** Detects what no end of a batch shows: that a plant still waits, and how a store without traffic is. */
+  /**
+   * Detects what the end of a batch cannot show: that a plant is still waiting, and whether a store without
+   * traffic works.
+   */
   private check(): void {
     this.timer = undefined;
     const isWaiting = this.waitingSince() !== undefined;
@@ -192,7 +200,7 @@ export class StoreHealth {
     const failure = await this.driver()
       .open(this.stopping.signal)
       .then(() => undefined, toError);
-    // Random, so that instances do not try in step after a common outage.
+    // A random delay, so that instances do not reconnect at the same moment after a common outage.
     this.reopensFrom = performance.now() + REOPEN_INTERVAL_MS * (0.5 + Math.random() / 2);
     if (failure) {
       this.report(failure);
@@ -220,7 +228,7 @@ export class StoreHealth {
   }
 }
 
-/** Milliseconds since a moment; 0 if there was none. */
+/** Returns the milliseconds since a moment; 0 if it is undefined. */
 function elapsedSince(moment = performance.now()): number {
   return performance.now() - moment;
 }
@@ -229,7 +237,7 @@ function toError(error: unknown): Error {
   return error as Error;
 }
 
-/** What an operator can act on: the cause of an error that is for clients. */
-function reasonOf(error: Error): Error {
+/** Returns the error that an operator can act on: the cause of an error that is meant for clients. */
+function toActionableError(error: Error): Error {
   return error instanceof PlantStoreError && error.cause instanceof Error ? error.cause : error;
 }

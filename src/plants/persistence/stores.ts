@@ -13,16 +13,16 @@ export type StoreLocation =
   { readonly sqlite: string } | { readonly postgres: string | PostgresOptions };
 
 /** A kind of store, as the settings, the commands and the module use it. */
-interface StoreKind<Where> {
-  /** The form of its URLs in `DATABASE_URL`, for messages. */
+interface StoreKind<Location> {
+  /** The form of its URLs in `DATABASE_URL`, shown in messages. */
   readonly form: string;
   readonly schemes: readonly string[];
-  /** What is wrong with such a URL, as a clause after the name of a setting; undefined if nothing is. */
+  /** Explains why such a URL is invalid, worded to follow the name of a setting; undefined if it is valid. */
   readonly findUrlError: (url: string) => string | undefined;
-  /** What a URL says about where the store is. */
-  readonly locate: (url: string) => StoreLocation;
+  /** Returns the location that a URL specifies. */
+  readonly parseLocation: (url: string) => StoreLocation;
   /** @throws StoreOpenError when the location cannot be used */
-  readonly createDriver: (where: Where, health: StoreHealth) => StoreDriver;
+  readonly createDriver: (location: Location, health: StoreHealth) => StoreDriver;
 }
 
 const sqlite: StoreKind<string> = {
@@ -31,7 +31,7 @@ const sqlite: StoreKind<string> = {
   findUrlError: (url) =>
     findPathError(url.slice('sqlite:'.length)) ??
     (url.includes('?') ? 'must not have parameters after sqlite:PATH' : undefined),
-  locate: (url) => ({ sqlite: url.slice('sqlite:'.length) }),
+  parseLocation: (url) => ({ sqlite: url.slice('sqlite:'.length) }),
   createDriver: (path, health) => new SqliteDriver(path, health),
 };
 
@@ -39,26 +39,26 @@ const postgres: StoreKind<string | PostgresOptions> = {
   form: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
   schemes: ['postgres', 'postgresql'],
   findUrlError,
-  locate: (url) => ({ postgres: url }),
-  createDriver: (where, health) => new (loadPostgres().PostgresDriver)(where, health),
+  parseLocation: (url) => ({ postgres: url }),
+  createDriver: (location, health) => new (loadPostgres().PostgresDriver)(location, health),
 };
 
 /** Every kind of store, by the name of its option. */
 export const STORES = { sqlite, postgres };
 
 /**
- * Opens a store. If a PostgreSQL database cannot be used, the repository is not ready, and keeps trying.
+ * Opens a store. While a PostgreSQL database cannot be used, the repository is not ready and keeps retrying.
  *
  * @throws StoreOpenError when the file or the settings cannot be used
- * @throws Error when the driver of PostgreSQL is not installed
+ * @throws Error when the PostgreSQL driver is not installed
  */
 export async function openRepository(location: StoreLocation): Promise<CommittingPlantsRepository> {
   // Each kind has its own type of location.
-  const [kind, where] = Object.entries(location)[0] as ['sqlite', string];
+  const [kind, value] = Object.entries(location)[0] as ['sqlite', string];
   const repository = new CommittingPlantsRepository((health) =>
-    STORES[kind].createDriver(where, health),
+    STORES[kind].createDriver(value, health),
   );
-  new Logger('PlantStore').log(`Plants are stored in ${repository.name}`);
+  new Logger('PlantStore').log(`Storing plants in ${repository.name}`);
   await repository.start();
   return repository;
 }

@@ -12,7 +12,7 @@ export async function withTimeout<T>(
   signal?: AbortSignal,
 ): Promise<T> {
   const timeout = setTimeout(milliseconds, undefined, { signal, ref: false }).then(() => {
-    throw new Error('there was no answer within the time limit');
+    throw new Error('there was no response within the time limit');
   });
   return Promise.race([work, timeout]);
 }

@@ -45,6 +45,6 @@ function parseDatabaseUrl(text: string, variable: string): StoreLocation {
   const fault = kind
     ? kind.findUrlError(text)
     : `must be ${kinds.map(({ form }) => form).join(', or ')}`;
-  if (kind && fault === undefined) return kind.locate(text);
+  if (kind && fault === undefined) return kind.parseLocation(text);
   throw new OperatorError(`${variable} ${fault}`);
 }
