@@ -19,7 +19,7 @@ export const KEY_PATTERN = new RegExp(
   String.raw`^(?:[!#-+\--~]{1,255}|"(?:[!#-\[\]-~]|\\["\\]){1,255}")$`,
 );
 
-const SYNTAX =
+const SYNTAX_MESSAGE =
   'The Idempotency-Key must be 1 to 255 visible ASCII characters, bare or as a quoted string.';
 
 /**
@@ -37,7 +37,7 @@ export const IdempotencyKey = createParamDecorator((_: unknown, context) => {
       'The request must not have more than one Idempotency-Key header.',
     );
   }
-  if (!KEY_PATTERN.test(value)) throw new InvalidIdempotencyKeyError(SYNTAX);
+  if (!KEY_PATTERN.test(value)) throw new InvalidIdempotencyKeyError(SYNTAX_MESSAGE);
   return value.startsWith('"') ? value.slice(1, -1).replaceAll(/\\(.)/g, '$1') : value;
 });
 
@@ -47,7 +47,7 @@ export const IdempotencyKey = createParamDecorator((_: unknown, context) => {
  * @throws InvalidIdempotencyKeyError when in-process code passes an invalid key
  */
 export function digestIdempotencyKey(key: string, caller: Caller | undefined): string {
-  if (!/^[!-~]{1,255}$/.test(key)) throw new InvalidIdempotencyKeyError(SYNTAX);
+  if (!/^[!-~]{1,255}$/.test(key)) throw new InvalidIdempotencyKeyError(SYNTAX_MESSAGE);
   // A JSON array, so that different pairs of caller and key never collide.
   return hash('sha256', JSON.stringify([...(caller ? identifyCaller(caller) : []), key]));
 }

@@ -21,7 +21,7 @@ import {
 } from './plants.options';
 import {
   createVerifier,
-  openStore,
+  createRepository,
   type ResolvedOptions,
   resolveOptions,
 } from './plants.providers';
@@ -100,7 +100,7 @@ function createGuardProviders({ guard }: PlantsModuleExtras): Provider[] {
 /** The provider of the store: the host's repository, SQLite or PostgreSQL. */
 function createRepositoryProvider({ repository }: PlantsModuleExtras): Provider {
   if (repository) return { provide: PlantsRepository, useExisting: repository };
-  return { provide: PlantsRepository, inject: [PLANTS_OPTIONS], useFactory: openStore };
+  return { provide: PlantsRepository, inject: [PLANTS_OPTIONS], useFactory: createRepository };
 }
 
 /**

@@ -118,7 +118,7 @@ export function isProduction({ NODE_ENV }: NodeJS.ProcessEnv): boolean {
   return NODE_ENV?.trim() === 'production';
 }
 
-/** The names of the options. The compiler compares them with the types. */
+/** The names of the options. The compiler compares them with the type. */
 const OPTIONS = Object.keys({
   sqlite: true,
   postgres: true,
@@ -157,7 +157,7 @@ const AUTH_OPTIONS = Object.keys({
   jwksUrl: true,
   scope: true,
 } satisfies Record<keyof AuthOptions, true>);
-/** Options of Nest's own in `forRootAsync`. */
+/** The options of Nest itself in `forRootAsync`. */
 const FACTORY_OPTIONS = [
   ...['useFactory', 'useClass', 'useExisting'],
   ...['inject', 'provideInjectionTokensFrom'],
@@ -176,7 +176,7 @@ export function checkForRootAsync<T extends object>(options: T): T {
 }
 
 /**
- * Checks what TypeScript cannot check, and values that would silently do something else.
+ * Checks what TypeScript cannot check, and rejects values that would silently select something else.
  *
  * @throws TypeError naming the invalid option
  */
@@ -213,9 +213,9 @@ function checkAuth(auth: AuthOptions): void {
 
 /** @throws TypeError when two options conflict: one of them would be ignored */
 function assertAtMostOne(options: object): void {
-  const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  if (given.length < 2) return;
-  const names = given.map(([name]) => `"${name}"`).join(' and ');
+  const present = Object.entries(options).filter(([, value]) => value !== undefined);
+  if (present.length < 2) return;
+  const names = present.map(([name]) => `"${name}"`).join(' and ');
   throw new TypeError(`PlantsModule: ${names} cannot be combined: set only one of them.`);
 }
 

@@ -11,31 +11,33 @@ import {
 } from './plants.options';
 import type { PlantsRepository } from './plants.repository';
 
-/** The options of the host, checked, with a default for each that is missing. */
+/** The validated options of the host, with defaults for those that are missing. */
 export interface ResolvedOptions {
-  /** Bytes. */
+  /** The maximum size of a request body in bytes. */
   readonly bodyLimit: number;
-  /** Undefined when a guard of the host decides. */
+  /** Undefined if a guard of the host protects the route. */
   readonly auth: AuthOptions | undefined;
-  /** Unused when the host has a repository of its own. */
+  /** Unused if the host has its own repository. */
   readonly store: StoreLocation;
 }
 
 /**
- * @param given the options as the host or its factory gives them
- * @throws TypeError saying which is wrong
- * @throws Error in production when they name no store or accept no token
+ * Validates the options and adds defaults.
+ *
+ * @param options the options exactly as the host passes them or its factory returns them
+ * @throws TypeError naming the invalid option
+ * @throws Error in production when no store or no authentication is configured
  */
 export function resolveOptions(
-  given: PlantsModuleOptions,
+  options: PlantsModuleOptions,
   extras: PlantsModuleExtras,
 ): ResolvedOptions {
-  const { sqlite, postgres, auth, bodyLimit } = checkOptions(given, extras);
+  const { sqlite, postgres, auth, bodyLimit } = checkOptions(options, extras);
   if (sqlite === undefined && postgres === undefined && extras.repository === undefined) {
-    refuseInProduction('"sqlite", "postgres" or "repository" to say where plants are stored');
+    requireInProduction('"sqlite", "postgres" or "repository" to say where plants are stored');
   }
   const needsAuth = auth === undefined && extras.guard === undefined;
-  if (needsAuth) refuseInProduction('"auth" or "guard" to say who may create plants');
+  if (needsAuth) requireInProduction('"auth" or "guard" to say who may create plants');
   return {
     bodyLimit: bodyLimit ?? DEFAULTS.bodyLimit,
     auth: needsAuth ? createTemporaryAuth() : auth,
@@ -43,13 +45,16 @@ export function resolveOptions(
   };
 }
 
-/** @throws Error in production, where nothing important has a default */
-function refuseInProduction(missing: string): void {
+/** @throws Error in production, where the store and the authentication have no default */
+function requireInProduction(missing: string): void {
   if (!isProduction(process.env)) return;
   throw new Error(`PlantsModule: in production (NODE_ENV), set ${missing}.`);
 }
 
-/** Prints the temporary token. It does not belong in a log, which may be collected and kept. */
+/**
+ * Creates a temporary token and prints it to standard error. It is not logged, because logs may be collected
+ * and kept.
+ */
 function createTemporaryAuth(): AuthOptions {
   const { auth, temporaryToken } = withTemporaryToken({});
   new Logger('PlantsModule').warn(
@@ -66,7 +71,11 @@ export function createVerifier({ auth = {} }: ResolvedOptions): TokenVerifier {
   return new TokenVerifier(auth);
 }
 
-/** @throws StoreOpenError when the store cannot be used */
-export function openStore({ store }: ResolvedOptions): Promise<PlantsRepository> {
+/**
+ * Opens the configured store.
+ *
+ * @throws StoreOpenError when the store cannot be used
+ */
+export function createRepository({ store }: ResolvedOptions): Promise<PlantsRepository> {
   return openRepository(store);
 }
