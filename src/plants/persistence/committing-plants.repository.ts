@@ -8,7 +8,7 @@ import type { KeyedPlant } from './keyed-plant';
 import type { PlantRange, StoreDriver } from './store-driver';
 import { StoreHealth } from './store-health';
 
-/** Stores plants in a database, in commits that they share, and only while the database works. */
+/** Stores plants in a database with group commit, and rejects them while the database is failing. */
 export class CommittingPlantsRepository extends PlantsRepository implements OnApplicationShutdown {
   private readonly driver: StoreDriver;
   private readonly observers: ((batch: EndedBatch) => void)[] = [];
@@ -23,13 +23,13 @@ export class CommittingPlantsRepository extends PlantsRepository implements OnAp
     () => this.commits.waitingSince,
   );
 
-  /** @param makeDriver creates the driver, which reports failures of the store to the health */
-  constructor(makeDriver: (health: StoreHealth) => StoreDriver) {
+  /** @param createDriver creates the driver, which reports failures of the store to the given health */
+  constructor(createDriver: (health: StoreHealth) => StoreDriver) {
     super();
-    this.driver = makeDriver(this.health);
+    this.driver = createDriver(this.health);
   }
 
-  /** The database, for an operator. */
+  /** Describes the database for an operator. */
   get name(): string {
     return this.driver.name;
   }
@@ -40,7 +40,7 @@ export class CommittingPlantsRepository extends PlantsRepository implements OnAp
   }
 
   insert(plant: Plant, keyDigest?: string): Promise<InsertOutcome> {
-    // The store may not respond. Further plants would only wait too.
+    // If the store is unresponsive, further plants would only queue up behind those that are waiting.
     if (this.health.isStalled) return Promise.reject(new UnavailableError());
     this.health.watch();
     return this.commits.submit({ ...plant, keyDigest });

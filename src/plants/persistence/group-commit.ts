@@ -4,16 +4,16 @@ import type { EndedBatch, InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './keyed-plant';
 
 /** The weight at which a batch is full. */
-const BATCH_WEIGHT = 1024;
-/** Plants are refused while the queue weighs this much. */
-const QUEUE_WEIGHT = 16_384;
-/** Milliseconds. Plants are refused while the queue would take this long, at the recent pace. */
-const QUEUE_TIME = 1000;
+const MAX_BATCH_WEIGHT = 1024;
+/** The weight of the queue from which plants are rejected. */
+const MAX_QUEUE_WEIGHT = 16_384;
+/** Plants are rejected while committing the queue would take this long at the recent pace. */
+const MAX_QUEUE_TIME_MS = 1000;
 /**
- * Milliseconds after which a batch has timed out, and after which a plant that waits for its batch is
- * refused. So each plant has its outcome within twice this time.
+ * The time after which a batch times out, and after which a plant that is still waiting for its batch is
+ * rejected. So each plant has its outcome within twice this time.
  */
-const DEADLINE = 10_000;
+const COMMIT_TIMEOUT_MS = 10_000;
 
 interface QueuedPlant {
   readonly plant: KeyedPlant;
@@ -24,18 +24,18 @@ interface QueuedPlant {
 }
 
 /**
- * Lets concurrent creations share commits: while one batch commits, the next one gathers. An idle store
- * commits a single plant at once. A failed batch fails its plants and nothing else. The plants of a batch
- * that times out fail with "outcome unknown". The batch is not cancelled, and no other starts beside it.
+ * Commits concurrent plants together: while one batch commits, the next one gathers. An idle store commits a
+ * single plant at once. A failed batch fails its plants and nothing else. If a batch times out, its plants fail
+ * with "outcome unknown". The batch is not cancelled, and no other batch starts until it ends.
  */
 export class GroupCommit {
   private queue: QueuedPlant[] = [];
   private totalQueueWeight = 0;
-  /** Since when the oldest plant of the batch under way has waited; undefined without a batch. */
-  private busySince: number | undefined;
-  /** Whether the batch under way has timed out. */
-  private isStuck = false;
-  /** Milliseconds: a moving average, of which the latest batch makes up a quarter. */
+  /** When the oldest plant of the current batch was submitted; undefined if there is no batch. */
+  private currentBatchSince: number | undefined;
+  /** Whether the current batch has timed out. */
+  private hasTimedOut = false;
+  /** A moving average in milliseconds. The latest batch has a weight of a quarter. */
   private averageDuration = 0;
   private isClosing = false;
   private onSettled: (() => void) | undefined;
@@ -44,7 +44,7 @@ export class GroupCommit {
    * @param commit commits a batch and resolves to one outcome or error per plant, in order. It rejects
    *   with {@link UnavailableError} when nothing of the batch was stored. Any other rejection means that
    *   the outcome is unknown.
-   * @param onEnd is called at the end of each batch
+   * @param onEnd called at the end of each batch
    */
   constructor(
     private readonly commit: (
@@ -56,12 +56,12 @@ export class GroupCommit {
   /**
    * Resolves to the plant's outcome once its batch is committed.
    *
-   * @throws UnavailableError when it was refused before anything was stored
+   * @throws UnavailableError when the plant was rejected before anything was stored
    * @throws OutcomeUnknownError when its batch timed out, or failed and may be stored
    */
   submit(plant: KeyedPlant): Promise<InsertOutcome> {
     if (this.isClosing || this.isFull) return Promise.reject(new UnavailableError());
-    // At the end of this turn of the event loop, so that the batch has all plants of the turn.
+    // Start the batch at the end of this event loop turn, so that it includes all plants of the turn.
     if (this.isIdle) setImmediate(() => void this.commitBatch());
     const weight = weigh(plant);
     this.totalQueueWeight += weight;
@@ -74,15 +74,17 @@ export class GroupCommit {
     return this.queue.length;
   }
 
-  /** Whether a plant submitted now would be refused because of those before it. */
+  /** Whether a plant submitted now would be rejected because the queue is full. */
   get isFull(): boolean {
-    const time = (this.totalQueueWeight / BATCH_WEIGHT) * this.averageDuration;
-    return this.isStuck || this.totalQueueWeight >= QUEUE_WEIGHT || time >= QUEUE_TIME;
+    const time = (this.totalQueueWeight / MAX_BATCH_WEIGHT) * this.averageDuration;
+    return (
+      this.hasTimedOut || this.totalQueueWeight >= MAX_QUEUE_WEIGHT || time >= MAX_QUEUE_TIME_MS
+    );
   }
 
-  /** Since when the oldest plant without an answer has waited; undefined without one. */
+  /** When the oldest unsettled plant was submitted; undefined if there is none. */
   get waitingSince(): number | undefined {
-    return this.busySince ?? this.queue[0]?.since;
+    return this.currentBatchSince ?? this.queue[0]?.since;
   }
 
   /**
@@ -92,7 +94,7 @@ export class GroupCommit {
    */
   async close(): Promise<boolean> {
     this.isClosing = true;
-    if (!this.isIdle && !this.isStuck)
+    if (!this.isIdle && !this.hasTimedOut)
       await new Promise<void>((resolve) => (this.onSettled = resolve));
     return this.isIdle;
   }
@@ -104,13 +106,13 @@ export class GroupCommit {
   private async commitBatch(): Promise<void> {
     const batch = this.takeBatch();
     const start = performance.now();
-    this.busySince = batch[0]?.since ?? start;
+    this.currentBatchSince = batch[0]?.since ?? start;
     const timer = setTimeout(() => {
-      this.isStuck = true;
+      this.hasTimedOut = true;
       fail(batch, new OutcomeUnknownError());
       fail(this.take(Infinity), new UnavailableError());
       this.onSettled?.();
-    }, DEADLINE);
+    }, COMMIT_TIMEOUT_MS);
 
     try {
       const outcomes = await this.commit(batch.map(({ plant }) => plant));
@@ -126,17 +128,17 @@ export class GroupCommit {
     clearTimeout(timer);
     const duration = performance.now() - start;
     this.averageDuration += (duration - this.averageDuration) / 4;
-    this.busySince = undefined;
-    this.isStuck = false;
+    this.currentBatchSince = undefined;
+    this.hasTimedOut = false;
     this.onEnd({ size: batch.length, duration });
-    this.refuseOverdue();
-    // At once: under a flood of requests, a turn of the event loop may take seconds.
+    this.rejectOverdue();
+    // Start the next batch at once: under a flood of requests, an event loop turn may take seconds.
     if (this.queue.length > 0) void this.commitBatch();
     else this.onSettled?.();
   }
 
-  private refuseOverdue(): void {
-    const earliest = performance.now() - DEADLINE;
+  private rejectOverdue(): void {
+    const earliest = performance.now() - COMMIT_TIMEOUT_MS;
     const overdue = this.take(this.queue.filter(({ since }) => since < earliest).length);
     if (overdue.length === 0) return;
     const cause = new Error('overloaded: the plant has waited too long for its batch');
@@ -145,7 +147,7 @@ export class GroupCommit {
 
   private takeBatch(): QueuedPlant[] {
     let weight = 0;
-    const last = this.queue.findIndex((queued) => (weight += queued.weight) >= BATCH_WEIGHT);
+    const last = this.queue.findIndex((queued) => (weight += queued.weight) >= MAX_BATCH_WEIGHT);
     return this.take(last < 0 ? this.queue.length : last + 1);
   }
 
@@ -156,7 +158,7 @@ export class GroupCommit {
   }
 }
 
-/** 1, and 1 more for each full 4096 characters of text. */
+/** Returns the weight of a plant: 1, and 1 more for each full 4096 characters of name and tag. */
 function weigh(plant: KeyedPlant): number {
   return 1 + Math.floor(textLength(plant) / 4096);
 }

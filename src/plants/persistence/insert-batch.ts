@@ -2,40 +2,40 @@ import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../error
 import type { InsertOutcome } from '../plants.repository';
 import { type KeyedPlant, repetitionOutcome } from './keyed-plant';
 
-/** What an error of a statement means for its rows. */
+/** The meaning of an error of a statement for its rows. */
 export interface StatementError {
   /**
    * - `retry`: nothing was stored; another attempt may succeed.
    * - `row`: nothing was stored; one of the rows is the cause.
    * - `batch`: nothing was stored; the next statement may succeed.
-   * - `session`: the rows may be stored, and nothing more can be sent.
+   * - `session`: the rows may be stored; nothing more can be sent.
    */
   readonly scope: 'retry' | 'row' | 'batch' | 'session';
   /** The error, for an operator. */
   readonly cause: Error;
 }
 
-/** The statements of a database that inserts several rows at once, but each id only once. */
+/** The statements of a database that inserts several rows with different ids at once. */
 export interface BatchStatements {
   /** Inserts rows with different ids in one transaction. Resolves to the ids that did not exist yet. */
   insert(rows: readonly KeyedPlant[]): Promise<ReadonlySet<bigint>>;
   /** Finds the stored plants that have the ids and the keys of some rows. */
   findKeyed(rows: readonly KeyedPlant[]): Promise<ReadonlyMap<bigint, KeyedPlant>>;
   /**
-   * Says what the error of a statement means, and waits before another attempt.
+   * Classifies the error of a statement, and waits if there will be another attempt.
    *
-   * @param attempt how often the statement was tried
+   * @param attempt the number of attempts so far
    */
   handle(error: unknown, attempt: number): Promise<StatementError>;
 }
 
-/** By id, what became of the row with it. A row that was never sent is missing. */
+/** The outcome of each row by id. A row that was never sent is missing. */
 type RowOutcomes = Map<bigint, 'created' | 'taken' | PlantStoreError>;
 
 /**
- * Inserts a batch in which ids and keys may be repeated. The first plant of each id is inserted. The others,
- * and those whose id was stored before, are compared with what is stored. A row that the database rejects
- * fails alone.
+ * Inserts a batch in which ids and keys may be repeated. Inserts the first plant of each id. Compares the other
+ * plants, and those whose id already exists, with the stored plants. If the database rejects a row, only that
+ * row fails.
  *
  * @returns one outcome or error per plant, in order
  */
@@ -65,7 +65,11 @@ export async function insertBatch(
   });
 }
 
-/** @returns whether the session is still usable; if not, nothing more is sent */
+/**
+ * Inserts rows with different ids and records their outcomes.
+ *
+ * @returns whether the session is still usable; if not, nothing more is sent
+ */
 async function insertRows(
   rows: readonly KeyedPlant[],
   statements: BatchStatements,
@@ -89,7 +93,10 @@ async function insertRows(
   }
 }
 
-/** A separate statement, so that it sees plants committed by transactions that the insert waited for. */
+/**
+ * Finds the stored plants of some rows. It is a separate statement, so that it sees plants committed by
+ * transactions that the insert waited for.
+ */
 async function findStored(
   rows: readonly KeyedPlant[],
   statements: BatchStatements,

@@ -15,14 +15,14 @@ import { NotStoredError, type SqliteRequest, SqliteThread } from './sqlite.threa
  * If the file was moved, replaced, deleted or truncated, `open` fails until the process is restarted.
  */
 export class SqliteDriver implements StoreDriver {
-  /** The file, absolute. */
+  /** The absolute path of the file. */
   readonly name: string;
   /** Undefined until the store has been opened once. */
   private thread: SqliteThread | undefined;
 
   /**
    * @param path the file, relative to the working directory; created if it is missing
-   * @throws StoreOpenError when the path cannot be that of a store
+   * @throws StoreOpenError when the path cannot be used for a store
    */
   constructor(
     path: string,
@@ -48,7 +48,7 @@ export class SqliteDriver implements StoreDriver {
       const message = `names the file ${this.name}, which cannot be used: ${(error as Error).message}`;
       throw new StoreOpenError('sqlite', message, { cause: error });
     }
-    // The repository has been closed in the meantime.
+    // The repository was closed while the thread was starting.
     if (signal.aborted) await this.close();
   }
 

@@ -11,10 +11,10 @@ import { assertSafeSqlite } from './sqlite.version';
 
 /** How long a batch waits for another process's lock. */
 const BUSY_TIMEOUT_MS = 1000;
-/** The same at startup, when other processes may create the file too. */
+/** How long startup waits for a lock, because other processes may be creating the file. */
 const OPEN_BUSY_TIMEOUT_MS = 30_000;
 
-/** Size to which SQLite truncates the WAL when it restarts it. The WAL grows while a long read is running. */
+/** The size to which SQLite truncates the WAL when it restarts it. The WAL grows while a long read is running. */
 export const WAL_LIMIT_BYTES = 2 ** 25;
 
 /** https://sqlite.org/fileformat2.html#the_write_ahead_log */
@@ -32,8 +32,10 @@ export interface Store extends Statements {
 }
 
 /**
- * @param databaseId the file that was open before; if undefined, a missing store is created
- * @throws ChangedFilesError when another file is there, or none
+ * Opens the store at a path.
+ *
+ * @param databaseId the id of the file that was open before; if undefined, a missing store is created
+ * @throws ChangedFilesError when the file was replaced or deleted
  * @throws Error when the database cannot be used
  */
 export function openStore(path: string, databaseId: string | undefined): Store {
@@ -90,14 +92,14 @@ export function assertWritable(database: DatabaseSync): void {
  * moved, replaced, deleted or truncated, and those plants would be lost. Changes that other programs
  * write into the files are not detected.
  *
- * @throws ChangedFilesError when they are not
+ * @throws ChangedFilesError when they are other files
  */
 export function assertSameFiles(store: Store): void {
   const { database, wal } = store.files;
   const now = readFiles(store.path, store.walPath);
   const isSame = now.database.id === database.id && now.wal.id === wal.id;
   const hasShrunk = now.database.bytes < database.bytes || now.wal.bytes < wal.bytes;
-  // Another process may change both between SQLite's count and the sizes: only a second look is proof.
+  // Another process may change both between SQLite's count and the sizes, so only a second check is proof.
   if (!isSame || (hasShrunk && isTruncated(store) && isTruncated(store))) {
     throw new ChangedFilesError();
   }
@@ -105,9 +107,9 @@ export function assertSameFiles(store: Store): void {
 }
 
 /**
- * Whether a file has become smaller than what SQLite counts. That tells a truncated WAL from one that a
- * checkpoint of another process has emptied, and a truncated database from one that VACUUM has shrunk. A
- * database that has not become smaller may have fewer pages than SQLite counts: the others are in the WAL.
+ * Whether a file has become smaller than the size that SQLite counts. This distinguishes a truncated WAL from
+ * one that a checkpoint of another process emptied, and a truncated database from one that VACUUM shrank. A
+ * database file that has not become smaller may have fewer pages than SQLite counts: the rest are in the WAL.
  */
 function isTruncated({ database, path, walPath, files: before }: Store): boolean {
   // Before 3.51, SQLite does a passive checkpoint here, and counts the same.

@@ -2,13 +2,13 @@ import { Worker } from 'node:worker_threads';
 import type { KeyedPlant } from '../keyed-plant';
 import type { PlantRange } from '../store-driver';
 
-/** The database file: its absolute path, and its id. That is undefined at startup, when it may be missing. */
+/** The database file: its absolute path and its id, which is undefined at startup, when it may be missing. */
 export interface SqliteWorkerData {
   readonly path: string;
   readonly databaseId: string | undefined;
 }
 
-/** Plants are inserted in one transaction. A probe writes to the database, and changes nothing. */
+/** Plants are inserted in one transaction. A probe writes to the database but changes nothing. */
 export type SqliteRequest = readonly KeyedPlant[] | PlantRange | 'probe' | 'close';
 
 /** The worker also sends one as its first message, with the id of the file that it has opened. */
@@ -20,7 +20,7 @@ export class NotStoredError extends Error {}
 
 /** The worker thread that owns a SQLite connection, and replies in order. */
 export class SqliteThread {
-  /** Id of the database file that the thread has opened. */
+  /** The id of the database file that the thread has opened. */
   databaseId: string | undefined;
   /** Why the thread has ended; undefined while it runs. */
   endedBy: Error | undefined;
@@ -50,7 +50,7 @@ export class SqliteThread {
   }
 
   /**
-   * @param onEnd gets the reason if the thread ends after it has opened the database
+   * @param onEnd called with the reason if the thread ends after it has opened the database
    * @throws Error when the thread cannot open the database
    */
   static async start(

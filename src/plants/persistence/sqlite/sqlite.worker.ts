@@ -1,4 +1,7 @@
-/** The thread that owns the SQLite connection, because a sync blocks: requests in, replies out, in order. */
+/**
+ * The thread that owns the SQLite connection, because a sync blocks its thread. It replies to requests in
+ * order.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../keyed-plant';
@@ -18,13 +21,13 @@ import type { SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.thre
 const IDLE_TRUNCATE_DELAY_MS = 1000;
 
 const { path, ...data } = workerData as SqliteWorkerData;
-/** The file that was opened first, and that alone is opened again. */
+/** The id of the file that was opened first. Only this file is reopened. */
 let { databaseId } = data;
-/** Undefined after a failure. The next request opens it again. */
+/** Undefined after a failure. The next request reopens the store. */
 let store: Store | undefined;
-/** Set once the files were changed: the store is not opened again. */
+/** Set once the files were changed. After that, the store is not reopened. */
 let changed: ChangedFilesError | undefined;
-/** Whether the plants of the present batch may be stored. */
+/** Whether the plants of the current batch may be stored. */
 let mayBeStored = false;
 
 /** Truncates a long WAL while idle, so that the next commit does not have to. */
@@ -58,7 +61,7 @@ function reply(work: () => unknown): void {
   parentPort?.postMessage(message);
 }
 
-/** Returns the store with its files checked; opens it after a failure. */
+/** Reopens the store after a failure, checks its files, and returns it. */
 function open(): Store {
   if (changed) throw changed;
   store ??= openStore(path, databaseId);
@@ -75,12 +78,12 @@ function perform(request: SqliteRequest): unknown {
 
 function commit(current: Store, batch: readonly KeyedPlant[]): InsertOutcome[] {
   current.database.exec('BEGIN IMMEDIATE');
-  const insertions = batch.map((plant) => insertPlant(current, plant));
+  const outcomes = batch.map((plant) => insertPlant(current, plant));
   mayBeStored = true;
   current.database.exec('COMMIT');
   assertSameFiles(current);
   mayBeStored = false;
-  return insertions;
+  return outcomes;
 }
 
 /** Checkpoints, if the files are still those of the store. */
@@ -93,13 +96,13 @@ function close(): void {
 }
 
 function recover(error: unknown): SqliteReply {
-  // On a full disk the commit record itself could not be written. Any other failed COMMIT may have
-  // written it: after a failed sync that is unknown.
+  // On a full disk, the commit record itself could not be written. Any other failed COMMIT may have written
+  // it: after a failed sync, that is unknown.
   const isUnknown = mayBeStored && !isFull(error);
   // If another process merely holds a lock, the store itself is fine.
   if (mayBeStored || !isBusy(error) || store?.database.isTransaction) {
     if (error instanceof ChangedFilesError) changed = error;
-    // Leaves the database file and the WAL unchanged, because they may belong to another store.
+    // Leave the database file and the WAL unchanged, because they may belong to another store.
     if (store) closeWithoutCheckpoint(store.database, store.checkpointBlocker);
     store = undefined;
   }
