@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { createParamDecorator } from '@nestjs/common';
 import { type Caller, identifyCaller } from './auth/caller';
 import { InvalidIdempotencyKeyError } from './errors/errors';
-import { fieldValues, type HostRequest, nodeRequest } from './http/request';
+import { headerValues, type HostRequest, nodeRequest } from './http/request';
 
 /** The request header, draft-ietf-httpapi-idempotency-key-header-07, which expired in April 2026. */
 export const IDEMPOTENCY_KEY = 'Idempotency-Key';
@@ -31,7 +31,7 @@ const SYNTAX_MESSAGE =
 export const IdempotencyKey = createParamDecorator((_: unknown, context) => {
   const request = nodeRequest(context.switchToHttp().getRequest<HostRequest>());
   if (request.headers['idempotency-key'] === undefined) return undefined;
-  const [value = '', ...others] = fieldValues(request, 'idempotency-key');
+  const [value = '', ...others] = headerValues(request, 'idempotency-key');
   if (others.length > 0) {
     throw new InvalidIdempotencyKeyError(
       'The request must not have more than one Idempotency-Key header.',

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { InvalidTokenError, PlantStoreError } from '../errors/errors';
-import { fieldValues } from '../http/request';
+import { headerValues } from '../http/request';
 
 /** RFC 6750 section 2.1: exactly one token, after one or more spaces. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
@@ -22,7 +22,7 @@ export class BearerToken {
    *   RFC 6750 section 2 allows one method per request
    */
   static fromRequest(request: IncomingMessage): BearerToken {
-    const values = fieldValues(request, 'authorization');
+    const values = headerValues(request, 'authorization');
     const text = values.length === 1 ? BEARER.exec(values[0] ?? '')?.[1] : undefined;
     if (text === undefined) {
       if (!values.some(hasBearerScheme)) {

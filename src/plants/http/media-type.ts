@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { PlantStoreError } from '../errors/errors';
-import { fieldValues } from './request';
+import { headerValues } from './request';
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 /** RFC 9110 section 5.6.4. A backslash escapes the character after it. */
@@ -27,7 +27,7 @@ export function isJsonMediaType(contentType: string): boolean {
 
 /** @throws PlantStoreError unless the body is declared as JSON in UTF-8 without a content coding */
 export function assertJsonContent(message: IncomingMessage): void {
-  const types = fieldValues(message, 'content-type');
+  const types = headerValues(message, 'content-type');
   if (types.length !== 1 || !types.every(isJsonMediaType)) {
     throw new PlantStoreError(
       'unsupportedMediaType',

@@ -6,7 +6,7 @@ import {
   NotImplementedError,
   PlantStoreError,
 } from '../../plants/errors/errors';
-import { fieldValues, pathOf } from '../../plants/http/request';
+import { headerValues, pathOf } from '../../plants/http/request';
 
 /** RFC 3986 section 3.2.2: a registered name or an IPv4 address, which may be empty, and a port. */
 const NAMED_HOST = /^(?:[\w.~!$&'()*+,;=-]|%[\dA-Fa-f]{2})*(?::\d*)?$/;
@@ -33,7 +33,7 @@ export function validateHeaders(request: IncomingMessage): PlantStoreError | und
     return new MalformedRequestError('The request line must name HTTP/1.1 or HTTP/1.0.');
   }
   // RFC 9112 section 3.2
-  const [host, ...others] = fieldValues(request, 'host');
+  const [host, ...others] = headerValues(request, 'host');
   if (others.length > 0 || (host === undefined && httpVersionMinor > 0)) {
     return new MalformedRequestError('The request must have exactly one Host header.');
   }
