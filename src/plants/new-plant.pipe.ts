@@ -11,7 +11,7 @@ import { NewPlantDto } from './dto/plant.dto';
 import { BodyTooLargeError, InvalidPlantError, NotJsonError } from './errors/errors';
 import { BodyMemory } from './host/body-memory';
 import { bodyOf } from './host/fastify';
-import { keepParsersAway } from './host/own-body';
+import { disableHostBodyParsers } from './host/own-body';
 import { assertLength, readBody } from './host/read-body';
 import { assertJsonContent } from './http/media-type';
 import { type HostRequest, type HostResponse, nodeRequest, nodeResponse } from './http/request';
@@ -19,14 +19,14 @@ import { parseJson } from './json';
 import { BODY_LIMIT } from './plants.options';
 
 /**
- * Reads the content of a request as a {@link NewPlantDto}, exactly, or refuses it. Members that the
- * contract does not name are ignored; of a member given twice the last one counts.
+ * Reads the content of a request as a {@link NewPlantDto}, exactly, or rejects it. Properties that the contract
+ * does not name are ignored. If a property occurs twice, the last one is used.
  *
  * @throws PlantStoreError when the content is not declared as plain JSON in UTF-8
  * @throws NotJsonError when it is not JSON
  * @throws BodyTooLargeError when it is larger than the limit
  * @throws UnavailableError when there is no memory for it
- * @throws InvalidPlantError when it is JSON of another shape
+ * @throws InvalidPlantError when it is JSON but not a valid NewPlant
  */
 @Injectable()
 export class NewPlantPipe implements PipeTransform<ExecutionContext> {
@@ -38,7 +38,7 @@ export class NewPlantPipe implements PipeTransform<ExecutionContext> {
     private readonly memory: BodyMemory,
     host: HttpAdapterHost,
   ) {
-    keepParsersAway(host);
+    disableHostBodyParsers(host);
   }
 
   async transform(context: ExecutionContext): Promise<NewPlantDto> {
@@ -46,19 +46,19 @@ export class NewPlantPipe implements PipeTransform<ExecutionContext> {
     const request = http.getRequest<HostRequest>();
     const message = nodeRequest(request);
     assertJsonContent(message);
-    const content = await this.contentOf(request, http.getResponse<HostResponse>());
+    const content = await this.readContent(request, http.getResponse<HostResponse>());
     const newPlant = NewPlantDto.from(
-      Buffer.isBuffer(content) ? readBytes(content) : readParsed(content),
+      Buffer.isBuffer(content) ? parseBytes(content) : restoreId(content),
     );
-    // For logs, as the caller is.
+    // For the access log.
     request.plantId = newPlant.id;
     return newPlant;
   }
 
-  /** The bytes of the body; what a parser has made of them, if one of the host was faster. */
-  private contentOf(request: HostRequest, response: HostResponse): unknown {
+  /** Returns the raw body, or the parsed body if a parser of the host has already read it. */
+  private readContent(request: HostRequest, response: HostResponse): unknown {
     const message = nodeRequest(request);
-    // An empty body is read to its end, but has no data.
+    // An empty body that was read to its end counts as unread, because it has no data.
     if (!bodyOf(message).readableDidRead) {
       return readBody(message, nodeResponse(response), this.limit, this.memory);
     }
@@ -71,21 +71,25 @@ export class NewPlantPipe implements PipeTransform<ExecutionContext> {
     if (!this.hasWarned) {
       this.hasWarned = true;
       this.logger.warn(
-        `Middleware of the application parses the bodies of requests to ${message.url ?? ''} before PlantsModule can read them. So ids above 2^53 are refused, and PlantsModule does not answer malformed JSON. Exclude this path from middleware that reads bodies, or create the application with rawBody: true.`,
+        `Middleware of the application parses the bodies of requests to ${message.url ?? ''} before PlantsModule can read them. Therefore ids above 2^53 are rejected, and that middleware responds to malformed JSON. Exclude this path from middleware that reads bodies, or create the application with rawBody: true.`,
       );
     }
     return content;
   }
 }
 
-function readBytes(bytes: Buffer): unknown {
+function parseBytes(bytes: Buffer): unknown {
   if (bytes.length === 0) throw new NotJsonError('The body is empty.');
   if (!isUtf8(bytes)) throw new NotJsonError('The body is not UTF-8.');
   return parseJson(bytes.toString());
 }
 
-/** Reads a body that the host's parser has already parsed, so that ids above 2^53 may be rounded. */
-function readParsed(value: unknown): unknown {
+/**
+ * Converts the id of a body that a parser of the host has parsed to a bigint.
+ *
+ * @throws InvalidPlantError when the parser may have rounded the id
+ */
+function restoreId(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || !('id' in value)) return value;
   const { id } = value;
   if (typeof id !== 'number' || !Number.isInteger(id)) return value;

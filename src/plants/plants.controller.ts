@@ -14,7 +14,7 @@ import {
 import { type Caller, CallerOfRequest } from './auth/caller';
 import { ApiErrorResponses } from './dto/error.dto';
 import { NewPlantDto, newPlantExamples, PlantDto, plantExamples } from './dto/plant.dto';
-import { ReadsBody } from './host/own-body';
+import { ReadsRawBody } from './host/own-body';
 import { ErrorFilter } from './http/error.filter';
 import { HttpContext, type HostRequest } from './http/request';
 import {
@@ -70,7 +70,7 @@ export class PlantsController {
 
   @Post()
   @HttpCode(200)
-  @ReadsBody()
+  @ReadsRawBody()
   @ApiOperation({
     summary: 'Creates a new plant in the store',
     description:
@@ -100,8 +100,8 @@ export class PlantsController {
     examples: plantExamples,
   })
   async create(
-    // Typed by an interface, which leaves no metadata: a ValidationPipe of the host with
-    // `validateCustomDecorators` would take the context of the request for an instance of a class here.
+    // The type is an interface, which leaves no metadata. With a class, a ValidationPipe of the host that has
+    // `validateCustomDecorators` would validate the context of the request as an instance of the class.
     @HttpContext(NewPlantPipe) newPlant: Plant,
     @IdempotencyKey() idempotencyKey: string | undefined,
     @CallerOfRequest() caller: Caller | undefined,

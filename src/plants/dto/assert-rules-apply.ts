@@ -3,11 +3,11 @@ import { getMetadataStorage, validateSync } from 'class-validator';
 /**
  * Fails at load if a decorator is asynchronous, because `validateSync` would ignore it, or if it rejects a
  * plant that is known to be valid, as a rule for numbers rejects every bigint. It depends on undocumented
- * behavior of class-validator:
+ * behaviour of class-validator:
  *
  * - `getMetadataStorage` contains the decorators of a class, and the functions that check them.
  *
- * Tested with class-validator 0.14.4 and 0.15.1. `assert-rules-apply.spec.ts` fails if this behavior changes.
+ * Tested with class-validator 0.14.4 and 0.15.1. `assert-rules-apply.spec.ts` fails if this behaviour changes.
  *
  * @param type a class with decorators of class-validator
  * @param example the properties of a valid instance

@@ -44,11 +44,11 @@ export class NewPlantDto extends PlantDto implements Plant {
     if (typeof candidate !== 'object' || candidate === null || Array.isArray(candidate)) {
       throw new InvalidPlantError('Not a NewPlant: it must be a JSON object.');
     }
-    const given: { readonly [Name in keyof Plant]?: unknown } = candidate;
+    const input: { readonly [Name in keyof Plant]?: unknown } = candidate;
     const plant: { -readonly [Name in keyof Plant]?: unknown } = new NewPlantDto();
     for (const name of PLANT_COLUMNS) {
-      // Read once: the property may be an accessor.
-      const value = given[name];
+      // Read each property once, because it may be a getter.
+      const value = input[name];
       if (value !== undefined) plant[name] = value;
     }
     const errors = validateSync(plant, { stopAtFirstError: true });

@@ -20,11 +20,11 @@ describe('the memory for bodies', () => {
 
   /** @returns the response until which the bytes are counted */
   function receive(size: number, response = startResponse()): ServerResponse {
-    expect(bodies.note(size, response)).toBeUndefined();
+    expect(bodies.reserve(size, response)).toBeUndefined();
     return response;
   }
   const expectNoRoom = (size: number): void => {
-    expect(bodies.note(size, startResponse())).toBeInstanceOf(UnavailableError);
+    expect(bodies.reserve(size, startResponse())).toBeInstanceOf(UnavailableError);
   };
 
   it('takes bodies up to the bound together, and again once one is answered', () => {

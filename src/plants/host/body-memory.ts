@@ -5,50 +5,54 @@ import { UnavailableError } from '../errors/errors';
 
 const MIB = 2 ** 20;
 
-/** Bytes from which a body counts. Most are smaller. */
-const SMALLEST = 4096;
+/** The size from which a body counts. Most bodies are smaller. */
+const MIN_COUNTED_BODY_BYTES = 4096;
 
-/** Bytes of memory that the process uses without bodies. */
-const BASE = 150 * MIB;
+/** The memory that the process uses without bodies. */
+const BASELINE_BYTES = 150 * MIB;
 
 /**
- * How many bytes of memory each byte of a body takes at worst. The body is received, decoded, copied for
- * the store and written into the answer, and the garbage collector may not have freed any of these.
+ * The memory that each byte of a body takes at worst. The body is received, decoded, copied for the store and
+ * written into the response, and the garbage collector may not have freed any of these copies yet.
  * `small-memory` in `test/faults` measures it.
  */
-const FACTOR = 48;
+const MEMORY_BYTES_PER_BODY_BYTE = 48;
 
 /**
- * Bounds the memory that the bodies of all creations in progress take together. It counts the bytes that
- * have arrived, never those that a head announces.
+ * Limits the memory that the bodies of all create requests in progress take together. It counts the bytes that
+ * have arrived, not what `Content-Length` announces.
  */
 @Injectable()
 export class BodyMemory {
-  /** Bytes, by the answer until which they take memory. */
+  /** Received bytes of each body, keyed by the response until which they stay in memory. */
   private readonly sizes = new Map<ServerResponse, number>();
   private total = 0;
   private readonly limit: number;
-  // Created once, so that refusals do not each capture a stack trace.
+  // Created once, so that not every rejection captures a stack trace.
   private readonly full = new UnavailableError({
     cause: new Error('overloaded: request bodies use too much memory'),
   });
 
   constructor() {
-    // Of the control group (container), which reports 0 or more than the machine has without a limit.
+    // The limit of the container (cgroup). Without a limit it is 0, or more than the machine has.
     const memory = Math.min(process.constrainedMemory() || Infinity, totalmem());
-    // However small the memory is, bodies may have 2 MiB.
-    this.limit = Math.max(2 * MIB, Math.floor((memory - BASE) / FACTOR));
+    // Bodies may always take 2 MiB, however small the memory is.
+    this.limit = Math.max(
+      2 * MIB,
+      Math.floor((memory - BASELINE_BYTES) / MEMORY_BYTES_PER_BODY_BYTE),
+    );
   }
 
   /**
-   * Notes how much of a body has arrived, until its answer is closed. A single body may exceed the bound.
+   * Reserves memory for the part of a body that has arrived, until its response is closed. A single body may
+   * exceed the limit.
    *
    * @param size bytes of the body so far
-   * @returns the error to refuse it with when there is no room
+   * @returns the error to respond with if the limit is exceeded; otherwise undefined
    */
-  note(size: number, response: ServerResponse): UnavailableError | undefined {
-    // The host may have answered before the body has arrived.
-    if (size < SMALLEST || response.closed) return undefined;
+  reserve(size: number, response: ServerResponse): UnavailableError | undefined {
+    // The host may have responded before the body arrived.
+    if (size < MIN_COUNTED_BODY_BYTES || response.closed) return undefined;
     const before = this.sizes.get(response);
     const total = this.total - (before ?? 0) + size;
     const others = this.sizes.size - (before === undefined ? 0 : 1);

@@ -14,17 +14,17 @@ import { HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { type HostRequest, type HostResponse, nodeRequest, nodeResponse } from '../http/request';
 import { BodyMemory } from './body-memory';
-import { keepParsersAway, ReadsBody } from './own-body';
+import { disableHostBodyParsers, ReadsRawBody } from './own-body';
 import { readBody } from './read-body';
 
 @Controller()
 class Routes {
   constructor(host: HttpAdapterHost) {
-    keepParsersAway(host);
+    disableHostBodyParsers(host);
   }
 
   @Post('own/:place')
-  @ReadsBody()
+  @ReadsRawBody()
   async own(
     @Req() request: HostRequest & { readonly _body?: boolean },
     @Res({ passthrough: true }) response: HostResponse,
@@ -38,7 +38,7 @@ class Routes {
 
   @Post('shared')
   @Version('1')
-  @ReadsBody()
+  @ReadsRawBody()
   shared(@Body() body: object): object {
     return { body };
   }
@@ -62,7 +62,7 @@ class CatchAll {
 @Controller()
 class Hidden {
   @Post('any/own')
-  @ReadsBody()
+  @ReadsRawBody()
   own(): string {
     return 'hidden';
   }

@@ -1,26 +1,26 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * Keeps the parsers of an Express host away from the routes that read their bodies themselves: a
- * function in front of the parsers marks their requests as read. It depends on what Express,
- * body-parser and Nest do not document:
+ * Makes the parsers of an Express host skip the routes that read their own bodies: middleware in front of the
+ * parsers marks the requests for these routes as read. It depends on undocumented behaviour of Express,
+ * body-parser and Nest:
  *
- * - `application.router.stack` has the routes of Express 5, as {@link Layer} says.
- * - Nest copies the metadata of a controller's method to the handler of its route. The handlers of its
- *   middleware, and of its own 404 for a path without the global prefix, are routes too, without metadata.
- * - body-parser 2 leaves a request alone that has `finished`, and other parsers one that has `_body`.
+ * - `application.router.stack` contains the routes of Express 5, in the form of {@link Layer}.
+ * - Nest copies the metadata of a controller's method to the handler of its route. The middleware of Nest, and
+ *   its own 404 for a path without the global prefix, are routes too, but their handlers have no metadata.
+ * - body-parser 2 skips requests with `finished` set; other parsers skip requests with `_body` set.
  *
  * Tested with Express 5.2.1 and 5.3.0 and body-parser 2.4.0, on Nest 11.2 and 12.5. `express.spec.ts` and
- * `host-bodies.e2e-spec.ts` fail when it changes.
+ * `host-bodies.e2e-spec.ts` fail if this behaviour changes.
  */
 export function skipParsers(application: ExpressLike): ExpressHandler {
   let routes: readonly PostRoute[] | undefined;
   return function skipBodyParsing(request, _response, next) {
     if (request.method === 'POST' && !request.readableDidRead) {
       routes ??= findPostRoutes(application.router.stack);
-      // Throws for a malformed escape, to which Express responds in either place. A controller of the host
-      // that comes first, for example one that takes every path, responds and needs the body.
-      if (routes.find(({ layer }) => layer.match(request.path))?.isOwn) {
+      // `match` throws for a malformed escape, to which Express responds with an error either way. If an
+      // earlier route of the host matches too, for example one for every path, it responds and needs the body.
+      if (routes.find(({ layer }) => layer.match(request.path))?.readsOwnBody) {
         request._body = true;
         request.finished = true;
       }
@@ -29,15 +29,15 @@ export function skipParsers(application: ExpressLike): ExpressHandler {
   };
 }
 
-/** Removes the marks, so that other code does not take the request for read. */
+/** Removes the marks, so that other code does not think that the request was already read. */
 export function removeMarks(request: IncomingMessage & Marks): void {
-  // Elsewhere they are absent, and deleting would make each access to the request slower.
+  // Other hosts set no marks. Deleting absent properties would make each access to the request slower.
   if (request._body === undefined) return;
   delete request._body;
   delete request.finished;
 }
 
-/** What is used of an Express application; the package is the host's. */
+/** The part of an Express application that is used here. Express is a dependency of the host, not of us. */
 interface ExpressLike {
   readonly router: { readonly stack: readonly Layer[] };
 }
@@ -64,11 +64,11 @@ interface Marks {
 
 interface PostRoute {
   readonly layer: Layer;
-  /** Whether it reads its bodies itself, and no request for its path may be meant for another route. */
-  readonly isOwn: boolean;
+  /** Whether the route reads its own body and no other route handles the same path. */
+  readonly readsOwnBody: boolean;
 }
 
-/** The routes of controllers that may respond to a POST, in the order in which Express asks them. */
+/** Finds the routes of controllers that may respond to a POST, in the order in which Express matches them. */
 function findPostRoutes(stack: readonly Layer[]): PostRoute[] {
   const layers = stack.filter(
     ({ route }) =>
@@ -77,17 +77,17 @@ function findPostRoutes(stack: readonly Layer[]): PostRoute[] {
   );
   const readsBody = ({ route }: Layer): boolean | undefined =>
     route?.stack.some(({ handle }) => Reflect.hasMetadata(MARK, handle));
-  // One path may have several versions, which a header distinguishes.
+  // The same path may have several versions, which a header distinguishes.
   const shared = new Set(layers.filter((each) => !readsBody(each)).map(({ route }) => route?.path));
   return layers.map((layer) => ({
     layer,
-    isOwn: readsBody(layer) === true && !shared.has(layer.route?.path),
+    readsOwnBody: readsBody(layer) === true && !shared.has(layer.route?.path),
   }));
 }
 
 const MARK = Symbol('plant-store:reads-body');
 
-/** Marks the method of a controller as one that reads the body itself. */
+/** Marks the method of a controller as one that reads the body itself, for {@link skipParsers}. */
 export function markForExpress(method: object): void {
   Reflect.defineMetadata(MARK, true, method);
 }

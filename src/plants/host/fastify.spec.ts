@@ -5,17 +5,17 @@ import type { FastifyRequest } from 'fastify';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { type HostRequest, type HostResponse, nodeRequest, nodeResponse } from '../http/request';
 import { BodyMemory } from './body-memory';
-import { keepParsersAway, ReadsBody } from './own-body';
+import { disableHostBodyParsers, ReadsRawBody } from './own-body';
 import { readBody } from './read-body';
 
 @Controller()
 class Routes {
   constructor(host: HttpAdapterHost) {
-    keepParsersAway(host);
+    disableHostBodyParsers(host);
   }
 
   @Post('own')
-  @ReadsBody()
+  @ReadsRawBody()
   async own(
     @Req() request: HostRequest & FastifyRequest,
     @Res({ passthrough: true }) response: HostResponse,

@@ -3,18 +3,18 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance, preParsingHookHandler, preValidationHookHandler } from 'fastify';
 
 /**
- * Keeps the parsers of a Fastify host away from the routes that read their bodies themselves: between
- * two hooks of the route its request looks as if it had no body. It depends on what Fastify and Nest do
- * not document:
+ * Makes the parsers of a Fastify host skip the routes that read their own bodies: two hooks of the route make
+ * the request look as if it had no body while the parsers run. It depends on undocumented behaviour of
+ * Fastify, Nest and Node.js:
  *
- * - Nest makes the metadata `__fastify_route_config__` of a controller's method the `config` of its route.
- * - Behind the hooks of `preParsing`, Fastify asks no parser when `request.headers` has neither
- *   `content-type` nor `content-length` nor `transfer-encoding`.
- * - `request.headers = undefined` takes back what was set in their place.
+ * - Nest copies the metadata `__fastify_route_config__` of a controller's method to the `config` of its route.
+ * - After the `preParsing` hooks, Fastify calls no parser if `request.headers` has neither `content-type` nor
+ *   `content-length` nor `transfer-encoding`.
+ * - Setting `request.headers = undefined` restores the original headers.
  * - Node.js discards the rest of a body once the response is sent, but not if a stream reads the body.
  *
  * Tested with Fastify 5.11.3 and 5.12.8, on Nest 11.2 and 12.5. `fastify.spec.ts` and
- * `host-bodies.e2e-spec.ts` fail when it changes.
+ * `host-bodies.e2e-spec.ts` fail if this behaviour changes.
  */
 export function skipParsers(instance: FastifyInstance): void {
   instance.addHook('onRoute', (route) => {
@@ -24,10 +24,10 @@ export function skipParsers(instance: FastifyInstance): void {
   });
 }
 
-/** What hooks of a host have put in the place of the body of a request. */
+/** Streams with which hooks of a host replaced the bodies of requests. */
 const replacements = new WeakMap<IncomingMessage, Readable>();
 
-/** Where the body of a request comes from. */
+/** Returns the stream that delivers the body of a request. */
 export function bodyOf(message: IncomingMessage): Readable {
   return replacements.get(message) ?? message;
 }
@@ -42,7 +42,7 @@ const hideBody: preParsingHookHandler = (request, reply, payload, done) => {
   const { raw } = request;
   if (payload !== raw) {
     replacements.set(raw, payload);
-    // The body may break off before anybody reads it, and an error without a listener ends the process.
+    // The body may fail before it is read, and an error event without a listener ends the process.
     payload.on('error', () => undefined);
     reply.raw.once('close', () => {
       discardRest(raw, payload);
@@ -52,11 +52,11 @@ const hideBody: preParsingHookHandler = (request, reply, payload, done) => {
   done(null, payload);
 };
 
-/** Discards what nobody has read of a body, so that the next request of the connection can be read. */
+/** Discards the unread rest of a body, so that the next request of the connection can be read. */
 function discardRest(message: IncomingMessage, replacement: Readable): void {
-  // The replacement need not decode what is discarded, nor does it go on after an error.
+  // Unpipe first: the replacement need not decode what is discarded, and stops reading after an error.
   message.unpipe().resume();
-  // It may also pull the body, by an iterator for example.
+  // The replacement may also pull the body itself, for example with an iterator.
   replacement.resume();
 }
 
@@ -67,12 +67,12 @@ const showBody: preValidationHookHandler = (request, _reply, done) => {
 
 const MARK = Symbol('plant-store:reads-body');
 
-/** Whether the route with this `config` reads the body itself: the one that creates plants. */
+/** Whether the route with this `config` reads the body itself, as the route that creates plants does. */
 export function readsOwnBody(config: object | undefined): boolean {
   return MARK in (config ?? {});
 }
 
-/** Marks the method of a controller as one that reads the body itself. */
+/** Marks the method of a controller as one that reads the body itself, for {@link skipParsers}. */
 export function markForFastify(method: object): void {
   Reflect.defineMetadata('__fastify_route_config__', { [MARK]: true }, method);
 }

@@ -3,10 +3,10 @@ import * as express from './express';
 import * as fastify from './fastify';
 
 /**
- * Declares that a route reads the bytes of its requests itself. The parsers of a host would otherwise
- * read them first, round numbers and answer malformed JSON. No other route of the host notices.
+ * Declares that a route reads the raw bodies of its requests itself. Otherwise, the parsers of the host would
+ * read them first, round numbers and respond to malformed JSON. Other routes are not affected.
  */
-export function ReadsBody(): MethodDecorator {
+export function ReadsRawBody(): MethodDecorator {
   return (_target, _name, { value }: PropertyDescriptor) => {
     express.markForExpress(value as object);
     fastify.markForFastify(value as object);
@@ -16,14 +16,14 @@ export function ReadsBody(): MethodDecorator {
 const prepared = new WeakSet();
 
 /**
- * Keeps the host's parsers away from the routes that {@link ReadsBody}. Call it while the providers of
+ * Disables the body parsers of the host for routes with {@link ReadsRawBody}. Call it while the providers of
  * the application are created, which is before the host can add a parser.
  */
-export function keepParsersAway(host: HttpAdapterHost): void {
-  // In Nest's testing module the adapter comes after the providers.
+export function disableHostBodyParsers(host: HttpAdapterHost): void {
+  // In the testing module of Nest, the adapter is created after the providers.
   host.init$.subscribe(() => {
     const { httpAdapter } = host;
-    // An application without HTTP has none.
+    // An application without HTTP has no adapter.
     if (!(httpAdapter as object | undefined) || prepared.has(httpAdapter)) return;
     prepared.add(httpAdapter);
     if (httpAdapter.getType() === 'fastify') fastify.skipParsers(httpAdapter.getInstance());

@@ -13,11 +13,11 @@ export function assertLength({ headers }: IncomingMessage, limit: number): void 
 /**
  * Reads the body of a request. If the body is rejected, the rest of it is discarded.
  *
- * @param response the response to the request, until which the bytes take memory
- * @param limit bytes
- * @throws BodyTooLargeError when the body is larger
+ * @param response the response; the body counts against the memory limit until it closes
+ * @param limit the maximum size of the body in bytes
+ * @throws BodyTooLargeError when the body is larger than the limit
  * @throws ClientDisconnectedError when the client disconnects before the end of the body
- * @throws NotJsonError when a hook of the host decodes the body, and cannot
+ * @throws NotJsonError when a hook of the host cannot decode the body
  * @throws UnavailableError when there is no memory for it
  */
 export function readBody(
@@ -28,7 +28,7 @@ export function readBody(
 ): Promise<Buffer> {
   const source = bodyOf(message);
   removeMarks(message);
-  // What a hook of the host makes of the body may be shorter.
+  // A hook of the host may replace the body with a shorter one.
   if (source === message) assertLength(message, limit);
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -36,13 +36,13 @@ export function readBody(
     const receive = (data: Buffer | string): void => {
       const chunk = toBytes(data, source);
       size += chunk.length;
-      const fault = size > limit ? new BodyTooLargeError(limit) : memory.note(size, response);
-      if (fault === undefined) {
+      const error = size > limit ? new BodyTooLargeError(limit) : memory.reserve(size, response);
+      if (error === undefined) {
         chunks.push(chunk);
       } else {
         source.off('data', receive);
         chunks.length = 0;
-        reject(fault);
+        reject(error);
       }
     };
     const end = (): void => {
@@ -53,37 +53,37 @@ export function readBody(
       reject(isAborted ? new ClientDisconnectedError() : toClientError(error));
     };
     source.on('data', receive).on('end', end).on('error', fail);
-    // A stream may also be destroyed without an error, and before anybody listens.
+    // A stream can also be destroyed without an error, or before these listeners were added.
     source.on('close', () => {
       if (!source.readableEnded) fail(source.errored);
     });
     if (source.readableEnded) end();
     else if (source.destroyed) fail(source.errored);
-    // A pipe does not pass on that the client has disconnected.
+    // A piped stream does not report that the client disconnected.
     if (source !== message) {
       message.on('close', () => {
         if (!message.complete) reject(new ClientDisconnectedError());
       });
     }
-    // The host may have paused it.
+    // The host may have paused the stream.
     source.resume();
   });
 }
 
-/** Most bodies are one chunk, which need not be copied. */
+/** Joins the chunks of a body. Most bodies are a single chunk, which is not copied. */
 function joinChunks(chunks: readonly Buffer[]): Buffer {
   const [first] = chunks;
   return first && chunks.length === 1 ? first : Buffer.concat(chunks);
 }
 
-/** A chunk of a stream as bytes, if the host has made strings of them. */
+/** Converts a chunk of a stream to bytes: the host may have set an encoding, so that it is a string. */
 function toBytes(chunk: Buffer | string, { readableEncoding }: Readable): Buffer {
   return typeof chunk === 'string' ? Buffer.from(chunk, readableEncoding ?? 'utf8') : chunk;
 }
 
 /**
- * The error of a stream that a hook of the host has put in the place of the body. As in Fastify, it is the
- * client's, a truncated gzip body for example, unless its status says otherwise.
+ * Converts the error of a stream with which a hook of the host replaced the body. As in Fastify, the client is
+ * at fault, for example for a truncated gzip body, unless the error has another status.
  */
 function toClientError(error: (Error & { readonly statusCode?: unknown }) | null): Error {
   const { statusCode = 400 } = error ?? {};
