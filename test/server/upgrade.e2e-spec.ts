@@ -158,7 +158,7 @@ describe('the start of a newer service on a table that was prepared', () => {
 
     const service = await home.start({ DATABASE_URL: server.url() }, [], newer());
 
-    await service.says(/must have the columns that these statements make: .*ADD COLUMN soil/);
+    await service.says(/must have the columns that these statements create: .*ADD COLUMN soil/);
     expect(await server.execute('SELECT * FROM plants_0')).toEqual([]);
     await server.execute(ADD_SOIL);
     await service.untilReady();

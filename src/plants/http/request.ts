@@ -48,9 +48,9 @@ export function headerValues(request: IncomingMessage, name: string): string[] {
   const { rawHeaders } = request;
   const values: string[] = [];
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const field = rawHeaders[at] ?? '';
-    const isSameLength = field.length === name.length;
-    if (isSameLength && field.toLowerCase() === name) values.push(rawHeaders[at + 1] ?? '');
+    const header = rawHeaders[at] ?? '';
+    const isSameLength = header.length === name.length;
+    if (isSameLength && header.toLowerCase() === name) values.push(rawHeaders[at + 1] ?? '');
   }
   return values;
 }

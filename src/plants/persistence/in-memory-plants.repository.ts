@@ -1,6 +1,6 @@
 import { contentOf, type Plant, StoredPlant } from '../plant';
 import { type InsertOutcome, PlantsRepository } from '../plants.repository';
-import { type KeyedPlant, repetitionOutcome } from './keyed-plant';
+import { type KeyedPlant, duplicateOutcome } from './keyed-plant';
 
 /** Keeps plants in memory. For your tests. */
 export class InMemoryPlantsRepository extends PlantsRepository {
@@ -9,7 +9,7 @@ export class InMemoryPlantsRepository extends PlantsRepository {
   override insert(newPlant: Plant, keyDigest?: string): Promise<InsertOutcome> {
     const plant = { id: newPlant.id, ...contentOf(newPlant), keyDigest };
     const stored = this.rows.get(plant.id);
-    if (stored) return Promise.resolve(repetitionOutcome(stored, plant));
+    if (stored) return Promise.resolve(duplicateOutcome(stored, plant));
     this.rows.set(plant.id, plant);
     return Promise.resolve('created');
   }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
 import { type BatchStatements, insertBatch, type StatementError } from './insert-batch';
-import { type KeyedPlant, repetitionOutcome } from './keyed-plant';
+import { type KeyedPlant, duplicateOutcome } from './keyed-plant';
 
 /** A database that rejects rows with some names, and fails as its test says. */
 class Database implements BatchStatements {
@@ -60,7 +60,7 @@ describe('insertBatch', () => {
         for (const batch of batches) {
           const expected = batch.map((each) => {
             const stored = model.get(each.id);
-            if (stored) return repetitionOutcome(stored, each);
+            if (stored) return duplicateOutcome(stored, each);
             model.set(each.id, each);
             return 'created';
           });

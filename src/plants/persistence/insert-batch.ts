@@ -1,6 +1,6 @@
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
 import type { InsertOutcome } from '../plants.repository';
-import { type KeyedPlant, repetitionOutcome } from './keyed-plant';
+import { type KeyedPlant, duplicateOutcome } from './keyed-plant';
 
 /** The meaning of an error of a statement for its rows. */
 export interface StatementError {
@@ -57,11 +57,11 @@ export async function insertBatch(
     const outcome = outcomes.get(plant.id) ?? new UnavailableError();
     if (plant === first && outcome !== 'taken') return outcome;
     if (outcome instanceof PlantStoreError) return new UnavailableError({ cause: outcome });
-    if (outcome === 'created') return repetitionOutcome(first, plant);
+    if (outcome === 'created') return duplicateOutcome(first, plant);
     if (plant.keyDigest === undefined) return 'taken';
     return stored instanceof UnavailableError
       ? stored
-      : repetitionOutcome(stored.get(plant.id), plant);
+      : duplicateOutcome(stored.get(plant.id), plant);
   });
 }
 

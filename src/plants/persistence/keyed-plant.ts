@@ -8,14 +8,12 @@ export interface KeyedPlant extends Plant {
 }
 
 /**
- * The outcome for a plant whose id is taken.
+ * Decides the outcome for a plant whose id already exists.
  *
- * @param stored the plant that has the id; undefined when that one has another key or none
+ * @param stored the stored plant with the same id and the same key; undefined if the stored plant has another
+ *   key or none
  */
-export function repetitionOutcome(
-  stored: KeyedPlant | undefined,
-  plant: KeyedPlant,
-): InsertOutcome {
+export function duplicateOutcome(stored: KeyedPlant | undefined, plant: KeyedPlant): InsertOutcome {
   if (plant.keyDigest === undefined || plant.keyDigest !== stored?.keyDigest) return 'taken';
   return hasSameContent(stored, plant) ? 'replayed' : 'keyReused';
 }

@@ -84,7 +84,7 @@ const ADVICE: Partial<Record<string, string>> = {
   '3D000': 'Create the database, or correct its name.',
   '42501':
     'Grant the user SELECT and INSERT on plants. If the service should create the table, also grant CREATE on the schema.',
-  '42703': `The table plants must have the columns that these statements make: ${CREATE_TABLE_SQL}`,
+  '42703': `The table plants must have the columns that these statements create: ${CREATE_TABLE_SQL}`,
   '42P01': `Run: ${CREATE_TABLE_SQL}`,
   '53100': 'Free disk space on the database server.',
   '53300': 'Raise max_connections of the server, or run fewer instances.',

@@ -8,7 +8,7 @@ import {
   textLength,
 } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
-import { type KeyedPlant, repetitionOutcome } from '../keyed-plant';
+import { type KeyedPlant, duplicateOutcome } from '../keyed-plant';
 import { PAGE_TEXT_LIMIT, type PlantRange } from '../store-driver';
 
 /** The prepared statements of a connection. */
@@ -40,7 +40,7 @@ export function insertPlant({ insert, selectKeyed }: Statements, plant: KeyedPla
   values.push(key);
   if (Number(insert.run(...values).changes) === 1) return 'created';
   const row = key && (selectKeyed.get(id, key) as unknown as PlantRow | undefined);
-  return repetitionOutcome(row ? { ...plantFromRow(row), keyDigest } : undefined, plant);
+  return duplicateOutcome(row ? { ...plantFromRow(row), keyDigest } : undefined, plant);
 }
 
 export function readPlants({ select }: Statements, { from, to, limit }: PlantRange): Plant[] {
