@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { Client } from 'pg';
-import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
+import type { DatabasePlantsRepository } from '../../src/plants/persistence/database-plants.repository';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { openRepository } from '../../src/plants/persistence/stores';
 import { errorNumbers } from '../support/error-bodies';
@@ -115,13 +115,13 @@ describeRepository('The repository on PostgreSQL', async () => {
 });
 
 describe('a store on a Citus cluster', () => {
-  const opened: CommittingPlantsRepository[] = [];
+  const opened: DatabasePlantsRepository[] = [];
   beforeEach(makeSchema);
   afterEach(async () => {
     for (const each of opened.splice(0)) await each.onApplicationShutdown();
   });
 
-  async function open(url = urlOf()): Promise<CommittingPlantsRepository> {
+  async function open(url = urlOf()): Promise<DatabasePlantsRepository> {
     const repository = await openRepository({ postgres: url });
     opened.push(repository);
     return repository;

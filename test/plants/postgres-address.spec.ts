@@ -1,5 +1,5 @@
 import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
-import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
+import type { DatabasePlantsRepository } from '../../src/plants/persistence/database-plants.repository';
 import { openRepository } from '../../src/plants/persistence/stores';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
@@ -13,7 +13,7 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
   let server: PostgresServer;
   let other: PostgresServer;
   let proxy: Proxy;
-  let repository: CommittingPlantsRepository;
+  let repository: DatabasePlantsRepository;
   const { errors } = useLog();
   beforeAll(async () => {
     [server, other] = [await PostgresServer.start(), await PostgresServer.start()];

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { ClientConfig } from 'pg';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../src/plants';
-import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
+import type { DatabasePlantsRepository } from '../../src/plants/persistence/database-plants.repository';
 import { openRepository } from '../../src/plants/persistence/stores';
 import { errorNumbers } from '../support/error-bodies';
 import { useLog } from '../support/log';
@@ -14,7 +14,7 @@ const HELD = `${SESSIONS} AND wait_event = 'PgSleep'`;
 
 describe('The repository on PostgreSQL, when the database fails', () => {
   let server: PostgresServer;
-  let repository: CommittingPlantsRepository;
+  let repository: DatabasePlantsRepository;
   const { lines: log, errors } = useLog();
   beforeAll(async () => {
     server = await PostgresServer.start();

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { Client, type ClientConfig, type PoolConfig } from 'pg';
 import { UnavailableError } from '../../src/plants';
-import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
+import type { DatabasePlantsRepository } from '../../src/plants/persistence/database-plants.repository';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { openRepository } from '../../src/plants/persistence/stores';
 import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
@@ -52,7 +52,7 @@ async function tablesOf(database: string): Promise<unknown[]> {
 describe('The repository on PostgreSQL', () => {
   let database: string;
   let url: string;
-  let repository: CommittingPlantsRepository;
+  let repository: DatabasePlantsRepository;
   beforeEach(async () => {
     database = await makeDatabase();
     url = server.url(database);

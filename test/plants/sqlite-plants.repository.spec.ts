@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { UnavailableError } from '../../src/plants';
-import type { CommittingPlantsRepository } from '../../src/plants/persistence/committing-plants.repository';
+import type { DatabasePlantsRepository } from '../../src/plants/persistence/database-plants.repository';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { openRepository } from '../../src/plants/persistence/stores';
 import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
@@ -34,7 +34,7 @@ describeShortPages('The repository on SQLite', openStore);
 describe('The repository on SQLite', () => {
   let folder: string;
   let file: string;
-  let repository: CommittingPlantsRepository;
+  let repository: DatabasePlantsRepository;
   const { errors } = useLog();
   beforeEach(async () => {
     folder = makeFolder();

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { PostgresOptions } from '../plants.options';
-import { CommittingPlantsRepository } from './committing-plants.repository';
+import { DatabasePlantsRepository } from './database-plants.repository';
 import type * as postgresDriver from './postgres/postgres.driver';
 import { findUrlError } from './postgres/postgres.url';
 import { SqliteDriver } from './sqlite/sqlite.driver';
@@ -52,10 +52,10 @@ export const STORES = { sqlite, postgres };
  * @throws StoreOpenError when the file or the settings cannot be used
  * @throws Error when the PostgreSQL driver is not installed
  */
-export async function openRepository(location: StoreLocation): Promise<CommittingPlantsRepository> {
+export async function openRepository(location: StoreLocation): Promise<DatabasePlantsRepository> {
   // Each kind has its own type of location.
   const [kind, value] = Object.entries(location)[0] as ['sqlite', string];
-  const repository = new CommittingPlantsRepository((health) =>
+  const repository = new DatabasePlantsRepository((health) =>
     STORES[kind].createDriver(value, health),
   );
   new Logger('PlantStore').log(`Storing plants in ${repository.name}`);

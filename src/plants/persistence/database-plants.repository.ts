@@ -9,7 +9,7 @@ import type { PlantRange, StoreDriver } from './store-driver';
 import { StoreHealth } from './store-health';
 
 /** Stores plants in a database with group commit, and rejects them while the database is failing. */
-export class CommittingPlantsRepository extends PlantsRepository implements OnApplicationShutdown {
+export class DatabasePlantsRepository extends PlantsRepository implements OnApplicationShutdown {
   private readonly driver: StoreDriver;
   private readonly observers: ((batch: EndedBatch) => void)[] = [];
   private readonly commits = new GroupCommit(
