@@ -71,7 +71,7 @@ class Hidden {
 @Module({ controllers: [CatchAll, Hidden, Routes] })
 class Host {}
 
-/** What `express.ts` says that it depends on. */
+/** Tests the undocumented behaviour on which `express.ts` depends. */
 describe('a host on Express', () => {
   let app: INestApplication;
   beforeEach(async () => {

@@ -30,7 +30,7 @@ class Routes {
 @Module({ controllers: [Routes] })
 class Host {}
 
-/** What `fastify.ts` says that it depends on. */
+/** Tests the undocumented behaviour on which `fastify.ts` depends. */
 describe('a host on Fastify', () => {
   let app: NestFastifyApplication;
   beforeEach(async () => {

@@ -7,7 +7,7 @@ import { type KeyedPlant, duplicateOutcome } from './keyed-plant';
 class Database implements BatchStatements {
   readonly stored = new Map<bigint, KeyedPlant>();
   readonly statements: bigint[][] = [];
-  /** What the next statements fail with, in order. */
+  /** The errors of the next statements, in order. */
   readonly failures: StatementError['scope'][] = [];
 
   constructor(private readonly rejectedName = 'rejected') {}

@@ -83,7 +83,7 @@ class ManualStore {
     return end(this.probes.at(-1), failure);
   }
 
-  /** What the repository asks for: whether the store is ready, and why it accepts no plants. */
+  /** The state that the repository reads: whether the store is ready, and why it accepts no plants. */
   get view(): { isReady: boolean; failure: string | undefined } {
     return { isReady: this.health.isReady, failure: this.health.failure?.message };
   }
@@ -551,7 +551,7 @@ type Event =
   | ('submit' | 'commit' | 'failed commit' | 'driver failure')
   | ('attempt' | 'failed attempt' | 'probe' | 'failed probe');
 
-/** What a store that is driven by events must look like. */
+/** A model of the health: predicts the state of a store after each event. */
 class Model {
   private isFailing = false;
   private isSlow = false;

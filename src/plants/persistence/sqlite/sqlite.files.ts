@@ -19,11 +19,12 @@ export function walPathOf(path: string): string {
   return `${existsSync(path) ? realpathSync(path) : path}-wal`;
 }
 
-export function readFiles(path: string, walPath: string): StoreFiles {
-  return { database: readFile(path), wal: readFile(walPath) };
+/** Reads the ids and sizes of the files of a store. */
+export function statFiles(path: string, walPath: string): StoreFiles {
+  return { database: statFile(path), wal: statFile(walPath) };
 }
 
-function readFile(path: string): StoreFiles['wal'] {
+function statFile(path: string): StoreFiles['wal'] {
   const stats = statSync(path, { throwIfNoEntry: false });
   return { id: stats && `${stats.dev}:${stats.ino}`, bytes: stats?.size ?? 0 };
 }
@@ -40,7 +41,7 @@ function readFile(path: string): StoreFiles['wal'] {
 export function assertUsableFile(path: string, databaseId?: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   const walPath = walPathOf(path);
-  const { database, wal } = readFiles(path, walPath);
+  const { database, wal } = statFiles(path, walPath);
   if (databaseId !== undefined && (database.id !== databaseId || database.bytes === 0)) {
     throw new ChangedFilesError();
   }

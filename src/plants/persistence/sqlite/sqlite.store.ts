@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { ChangedFilesError } from './sqlite.errors';
-import { assertUsableFile, makeDirectory, readFiles, walPathOf } from './sqlite.files';
+import { assertUsableFile, makeDirectory, statFiles, walPathOf } from './sqlite.files';
 import { makeWalDurable, openCheckpointBlocker } from './sqlite.recovery';
 import { migrate, readSchemaVersion } from './sqlite.schema';
 import { prepareStatements, type Statements } from './sqlite.statements';
@@ -28,7 +28,7 @@ export interface Store extends Statements {
   readonly database: DatabaseSync;
   readonly checkpointBlocker: DatabaseSync;
   /** The files at the last check. */
-  files: ReturnType<typeof readFiles>;
+  files: ReturnType<typeof statFiles>;
 }
 
 /**
@@ -61,7 +61,7 @@ export function openStore(path: string, databaseId: string | undefined): Store {
       ...{ path, walPath, database },
       ...prepareStatements(database),
       checkpointBlocker: openCheckpointBlocker(path),
-      files: readFiles(path, walPath),
+      files: statFiles(path, walPath),
     };
   } catch (error) {
     database.close();
@@ -96,7 +96,7 @@ export function assertWritable(database: DatabaseSync): void {
  */
 export function assertSameFiles(store: Store): void {
   const { database, wal } = store.files;
-  const now = readFiles(store.path, store.walPath);
+  const now = statFiles(store.path, store.walPath);
   const isSame = now.database.id === database.id && now.wal.id === wal.id;
   const hasShrunk = now.database.bytes < database.bytes || now.wal.bytes < wal.bytes;
   // Another process may change both between SQLite's count and the sizes, so only a second check is proof.
@@ -116,7 +116,7 @@ function isTruncated({ database, path, walPath, files: before }: Store): boolean
   const frames = Number(database.prepare('PRAGMA wal_checkpoint(NOOP)').get()?.log);
   const pageBytes = Number(database.prepare('PRAGMA page_size').get()?.page_size);
   const walBytes = frames > 0 ? WAL_HEADER_BYTES + frames * (FRAME_HEADER_BYTES + pageBytes) : 0;
-  const now = readFiles(path, walPath);
+  const now = statFiles(path, walPath);
   if (now.wal.bytes < Math.min(walBytes, before.wal.bytes)) return true;
   const pages = Number(database.prepare('PRAGMA page_count').get()?.page_count);
   return now.database.bytes < Math.min(pages * pageBytes, before.database.bytes);
