@@ -36,8 +36,8 @@ export interface ServiceAuthOptions extends AuthOptions {
   readonly metricsScope?: string | undefined;
 }
 
-/** RFC 6749 section 3.3 */
-const SCOPE = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
+/** One or more scope tokens, RFC 6749 section 3.3. */
+const SCOPE_TOKENS = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
 
 const UNTRUSTED_URL_PROBLEM = 'must be an https: URL (http: only to a loopback address)';
 
@@ -74,7 +74,7 @@ export function validateAuthOptions(options: ServiceAuthOptions): InvalidOption[
   }
   if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) add('jwksUrl', UNTRUSTED_URL_PROBLEM);
   for (const option of ['scope', 'metricsScope'] as const) {
-    if (SCOPE.test(options[option] ?? 'x')) continue;
+    if (SCOPE_TOKENS.test(options[option] ?? 'x')) continue;
     add(option, 'must be scope tokens of RFC 6749, separated by single spaces');
   }
   return invalid;

@@ -17,6 +17,8 @@ export class BearerToken {
   }
 
   /**
+   * Reads the bearer token of a request.
+   *
    * @throws PlantStoreError when there is no `Authorization: Bearer` header
    * @throws InvalidTokenError when the header is malformed or repeated, or the query contains a token too:
    *   RFC 6750 section 2 allows one method per request

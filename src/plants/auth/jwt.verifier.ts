@@ -18,8 +18,8 @@ const ALGORITHMS = [
 /** How far the clocks of issuer and service may differ. */
 const CLOCK_TOLERANCE_SECONDS = 10;
 /**
- * RFC 7515 section 3.1: header, payload and signature. A byte order mark, which Base64url begins with
- * `77u_`, is not JSON; jose would ignore it.
+ * Header, payload and signature, RFC 7515 section 3.1. A byte order mark is not JSON, but jose would ignore it:
+ * `77u_` is its beginning in Base64url.
  */
 const COMPACT_JWS = /^(?!77u_)[\w-]+\.(?!77u_)[\w-]+\.[\w-]+$/;
 /** Claims of ID tokens and logout tokens that access tokens do not have. */
@@ -47,8 +47,10 @@ export class JwtVerifier {
   }
 
   /**
+   * Verifies the signature and the claims of a token.
+   *
    * @returns undefined when the token is not a JWT
-   * @throws InvalidTokenError when it is not valid
+   * @throws InvalidTokenError when the JWT is not valid
    * @throws UnavailableError when the keys of the issuer are not available
    */
   async verify(token: BearerToken): Promise<Grant | undefined> {

@@ -36,6 +36,8 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
+   * Verifies a token with each source in turn.
+   *
    * @throws InvalidTokenError when the token is unknown or invalid
    * @throws UnavailableError when the token cannot be verified now
    */
@@ -62,9 +64,12 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
   }
 }
 
-// This is not in issuer-keys, because the type declarations of that file refer to `jose`, which a host may not
-// have installed.
-/** @throws Error saying why the verifier could not use the keys of an issuer */
+/**
+ * Fetches the keys of an issuer once. This is not in issuer-keys, because the type declarations of that file
+ * refer to `jose`, which a host may not have installed.
+ *
+ * @throws Error saying why the keys cannot be used
+ */
 export async function checkIssuerKeys(issuer: string, jwksUrl?: string): Promise<void> {
   const keys = new IssuerKeys(issuer, jwksUrl);
   try {

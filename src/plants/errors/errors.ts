@@ -218,7 +218,7 @@ export class NotFoundError extends createErrorClass('notFound') {}
 export class NotImplementedError extends createErrorClass('notImplemented') {}
 
 export class BodyTooLargeError extends PlantStoreError {
-  /** @param limit bytes */
+  /** @param limit the limit in bytes */
   constructor(limit: number) {
     super('bodyTooLarge', `The body is larger than the limit of ${limit} bytes.`);
   }

@@ -5,7 +5,7 @@ import type { BodyMemory } from './body-memory';
 import { removeMarks } from './express';
 import { bodyOf } from './fastify';
 
-/** @throws BodyTooLargeError when the `Content-Length` of a request is larger than the limit, in bytes */
+/** @throws BodyTooLargeError when the `Content-Length` of a request is larger than the limit in bytes */
 export function assertLength({ headers }: IncomingMessage, limit: number): void {
   if (Number(headers['content-length'] ?? 0) > limit) throw new BodyTooLargeError(limit);
 }

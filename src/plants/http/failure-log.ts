@@ -75,7 +75,7 @@ export class LogThrottle<Kind> {
   /**
    * @param limit the maximum number of lines of each kind per interval; 0 only counts them
    * @param report called once per interval and kind with the number of lines above the limit
-   * @param interval milliseconds
+   * @param interval the length of an interval in milliseconds
    */
   constructor(
     private readonly limit: number,

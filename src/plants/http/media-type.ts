@@ -8,7 +8,7 @@ const QUOTED_STRING = '"(?:[^"\\\\]|\\\\.)*"';
 const UTF_8 = 'utf-8|"\\\\?u\\\\?t\\\\?f\\\\?-\\\\?8"';
 const PARAMETER = `charset=(?:${UTF_8})|(?!charset=)${TOKEN}=(?:${TOKEN}|${QUOTED_STRING})`;
 
-/** RFC 9110 sections 8.3.1 and 5.6.6, which allows empty parameters. */
+/** A media type, RFC 9110 section 8.3.1. Parameters may be empty, section 5.6.6. */
 const JSON_IN_UTF_8 = new RegExp(
   `^application/json[ \\t]*(?:;[ \\t]*(?:(?:${PARAMETER})[ \\t]*)?)*$`,
   'i',

@@ -34,7 +34,11 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     return this.driver.name;
   }
 
-  /** @throws StoreOpenError when the store can never be opened */
+  /**
+   * Opens the store.
+   *
+   * @throws StoreOpenError when the store can never be opened
+   */
   start(): Promise<void> {
     return this.health.start();
   }

@@ -22,12 +22,14 @@ const RECORD_VERSION = `
   INSERT INTO plants_migrations (version, identity)
   SELECT $1::integer, CASE WHEN NOT EXISTS (SELECT FROM plants_migrations) THEN gen_random_uuid() END`;
 
+/** Lists the columns of both tables with their types. */
 const FIND_COLUMNS = `
   SELECT relname || '.' || attname || ' ' || atttypid::regtype AS column
   FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
   WHERE relname IN ('plants', 'plants_migrations') AND pg_table_is_visible(attrelid)
     AND NOT attisdropped`;
 
+/** Reads the schema version and the identity of the store. */
 const READ_VERSION = `
   SELECT coalesce(max(version), 0)::text AS version, max(identity::text) AS identity
   FROM plants_migrations`;
@@ -165,7 +167,11 @@ async function migrate(client: ClientBase): Promise<void> {
   }
 }
 
-/** @throws Error when the schema is incomplete or was created by a newer version of the service */
+/**
+ * Reads which parts of a store the database has.
+ *
+ * @throws Error when the schema is incomplete or was created by a newer version of the service
+ */
 async function readSchema(client: ClientBase): Promise<Schema> {
   const columns = await query<{ column: string }>(client, FIND_COLUMNS);
   const has = (start: string): boolean => columns.some(({ column }) => column.startsWith(start));

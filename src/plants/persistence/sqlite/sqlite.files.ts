@@ -34,8 +34,8 @@ function statFile(path: string): StoreFiles['wal'] {
  * file. It uses a separate WAL for each hard link, so two links are two stores that overwrite each other.
  * Opening a pipe would wait for a writer.
  *
- * @param databaseId the file that was open before; undefined at startup
- * @throws ChangedFilesError when the file was replaced or deleted
+ * @param databaseId the id of the file that was open before; undefined at startup
+ * @throws ChangedFilesError when the file was replaced, deleted or emptied
  * @throws Error saying why the path cannot be used for a store
  */
 export function assertUsableFile(path: string, databaseId?: string): void {
@@ -76,7 +76,7 @@ function isMountPoint(path: string): boolean {
 }
 
 /**
- * Creates a directory and its parents, durably and for this user alone. Does not use the `recursive`
+ * Creates a directory and its parents, durably and only for this user. Does not use the `recursive`
  * option of `mkdirSync`, which loops forever where a directory cannot be created, as below `/proc`.
  */
 export function makeDirectory(directory: string): void {

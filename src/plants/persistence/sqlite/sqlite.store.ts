@@ -17,7 +17,7 @@ const OPEN_BUSY_TIMEOUT_MS = 30_000;
 /** The size to which SQLite truncates the WAL when it restarts it. The WAL grows while a long read is running. */
 export const WAL_LIMIT_BYTES = 2 ** 25;
 
-/** https://sqlite.org/fileformat2.html#the_write_ahead_log */
+/** The parts of a WAL, https://sqlite.org/fileformat2.html#the_write_ahead_log. */
 const WAL_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 
@@ -35,7 +35,7 @@ export interface Store extends Statements {
  * Opens the store at a path.
  *
  * @param databaseId the id of the file that was open before; if undefined, a missing store is created
- * @throws ChangedFilesError when the file was replaced or deleted
+ * @throws ChangedFilesError when the file was replaced, deleted or emptied
  * @throws Error when the database cannot be used
  */
 export function openStore(path: string, databaseId: string | undefined): Store {
@@ -72,7 +72,7 @@ export function openStore(path: string, databaseId: string | undefined): Store {
 function enableDurableWal(database: DatabaseSync): void {
   const { journal_mode: mode } = database.prepare('PRAGMA journal_mode = WAL').get() ?? {};
   if (mode !== 'wal') throw new Error('the file system does not support a write-ahead log');
-  // FULL syncs the WAL at every commit. fullfsync asks macOS for a sync that reaches the disk.
+  // FULL syncs the WAL at every commit. On macOS, only fullfsync makes a sync reach the disk.
   database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON');
   database.exec(`PRAGMA checkpoint_fullfsync = ON; PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`);
 }
@@ -92,7 +92,7 @@ export function assertWritable(database: DatabaseSync): void {
  * moved, replaced, deleted or truncated, and those plants would be lost. Changes that other programs
  * write into the files are not detected.
  *
- * @throws ChangedFilesError when they are other files
+ * @throws ChangedFilesError when the files on the disk are others, or were truncated
  */
 export function assertSameFiles(store: Store): void {
   const { database, wal } = store.files;

@@ -13,9 +13,10 @@ function hasWalResetFix(version: string): boolean {
 }
 
 /**
- * Reads the version from the connection, because a distribution's Node.js uses the system's SQLite.
+ * Checks the version of SQLite. Reads it from the connection, because a distribution's Node.js uses the system's
+ * SQLite.
  *
- * @throws Error when its SQLite may lose plants
+ * @throws Error when this version of SQLite may lose plants
  */
 export function assertSafeSqlite(database: DatabaseSync): void {
   const version = String(database.prepare('SELECT sqlite_version() AS version').get()?.version);
