@@ -34,10 +34,12 @@ export function resolveOptions(
 ): ResolvedOptions {
   const { sqlite, postgres, auth, bodyLimit } = checkOptions(options, extras);
   if (sqlite === undefined && postgres === undefined && extras.repository === undefined) {
-    requireInProduction('"sqlite", "postgres" or "repository" to say where plants are stored');
+    requireInProduction(
+      '"sqlite", "postgres" or "repository" to configure where plants are stored',
+    );
   }
   const needsAuth = auth === undefined && extras.guard === undefined;
-  if (needsAuth) requireInProduction('"auth" or "guard" to say who may create plants');
+  if (needsAuth) requireInProduction('"auth" or "guard" to configure who may create plants');
   return {
     bodyLimit: bodyLimit ?? DEFAULTS.bodyLimit,
     auth: needsAuth ? createTemporaryAuth() : auth,

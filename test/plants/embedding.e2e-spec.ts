@@ -355,8 +355,8 @@ describe('with options that do not say all', () => {
   });
 
   it.each([
-    ['tokens', { sqlite: 'x.db' }, 'to say who may create plants'],
-    ['a store', { auth: { tokens: [TOKEN] } }, 'to say where plants are stored'],
+    ['tokens', { sqlite: 'x.db' }, 'to configure who may create plants'],
+    ['a store', { auth: { tokens: [TOKEN] } }, 'to configure where plants are stored'],
   ])('does not start in production without %s', async (_what, options, message) => {
     jest.replaceProperty(process.env, 'NODE_ENV', 'production');
 

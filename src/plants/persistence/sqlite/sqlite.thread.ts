@@ -38,7 +38,7 @@ export class SqliteThread {
     };
     worker.on('error', end);
     worker.on('exit', (code) => {
-      end(new Error(`the SQLite thread ended with code ${code}`));
+      end(new Error(`the SQLite thread exited with code ${code}`));
     });
     worker.on('message', (reply: SqliteReply) => {
       const request = this.pending.shift();

@@ -22,6 +22,6 @@ export function assertSafeSqlite(database: DatabaseSync): void {
   const version = String(database.prepare('SELECT sqlite_version() AS version').get()?.version);
   if (hasWalResetFix(version)) return;
   throw new Error(
-    `SQLite ${version} may lose stored plants when two connections use a file (its WAL-reset bug). Node.js from nodejs.org has the fix from 22.22.3, 24.15 and 26.0 on; the Node.js of a distribution uses the SQLite of the system`,
+    `SQLite ${version} may lose stored plants when two connections use a file (its WAL-reset bug). Use Node.js from nodejs.org: 22.22.3, 24.15 and 26.0 and newer releases have the fix. The Node.js of a distribution uses the SQLite of the system`,
   );
 }
