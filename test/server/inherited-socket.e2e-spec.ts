@@ -81,7 +81,7 @@ describe('a service with an inherited socket', () => {
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toBe(
-      'The service manager hands over 2 sockets (LISTEN_FDS). The service listens on one: remove the others.\n',
+      'The service manager passes 2 sockets (LISTEN_FDS), but the service listens on one: remove the others.\n',
     );
   });
 

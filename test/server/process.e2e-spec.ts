@@ -64,9 +64,7 @@ describe('the service as a process', () => {
       await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
       const DATABASE_URL = server.url().replace('//postgres@', '//clerk:secret@');
       const service = home.begin({ DATABASE_URL, LOG_LEVEL: 'trace' });
-      await service.says(
-        /"Not ready, every creation is answered with 503: PostgreSQL at .*28P01.*\."/,
-      );
+      await service.says(/"Not ready; create requests get 503: PostgreSQL at .*28P01.*\."/);
 
       expect(service.stdout).not.toContain('secret');
       expect(service.stderr).toBe('');
@@ -214,14 +212,14 @@ describe('the service as a process', () => {
   it('closes connections beyond MAX_CONNECTIONS, counts them, and answers at HEALTH_PORT', async () => {
     const service = await home.start({ HEALTH_PORT: '0', MAX_CONNECTIONS: '10' });
     const url = await service.url();
-    const [, health = ''] = await service.says(/Health and metrics are also at ([^"]+)/);
+    const [, health = ''] = await service.says(/Health and metrics also on ([^"]+)/);
 
     const sockets = Array.from({ length: 50 }, () => open(url).resume());
     let dropped = 0;
     for (const socket of sockets) socket.on('close', () => dropped++);
     await until(() => dropped === 40);
 
-    await service.says(/Closed \d+ new connections within a second: 10 are open/);
+    await service.says(/Closed \d+ new connections within a second: the limit of 10 open/);
     expect(service.stdout.split('Closed').length).toBeLessThan(20);
     expect((await fetch(new URL('/health/ready', health))).status).toBe(200);
     expect(await readMetric(new URL(health), 'http_dropped_connections_total')).toBe(40);
@@ -237,7 +235,7 @@ describe('the service as a process', () => {
 
   it('HEALTH_PORT has the rules of every head, and answers with the Error body', async () => {
     const service = await home.start({ HEALTH_PORT: '0' });
-    const [, url = ''] = await service.says(/also at (http:[^"\s]+)/);
+    const [, url = ''] = await service.says(/also on (http:[^"\s]+)/);
     const send = (request: string) => exchange(new URL(url), request);
     const get = (fields: string) => send(`GET /health/live HTTP/1.1\r\n${fields}\r\n`);
 
@@ -258,7 +256,7 @@ describe('the service as a process', () => {
   it('accepts no more connections than it may open files', async () => {
     const wrapper = ['sh', '-c', 'ulimit -n 64 && exec "$0" "$@"'];
     const service = await home.start({ HEALTH_PORT: '0' }, wrapper);
-    const [, health = ''] = await service.says(/Health and metrics are also at ([^"]+)/);
+    const [, health = ''] = await service.says(/Health and metrics also on ([^"]+)/);
     const [, limit] = await service.says(
       /accepts only (\d+) connections instead of 4096, .*ulimit/,
     );
@@ -266,7 +264,9 @@ describe('the service as a process', () => {
     const url = await service.url();
     const sockets = Array.from({ length: 64 }, () => open(url).resume());
 
-    await service.says(RegExp(`Closed \\d+ new connections within a second: ${limit} are open`));
+    await service.says(
+      RegExp(`Closed \\d+ new connections within a second: the limit of ${limit} open`),
+    );
     expect((await fetch(new URL('/health/ready', health))).status).toBe(200);
     sockets.forEach((socket) => socket.destroy());
   });

@@ -89,7 +89,7 @@ describe('HTTPS', () => {
       const { cert, private: key } = await makePair('second', keyType);
 
       replace('cert.pem', cert);
-      await until(() => service.stdout.includes('The last valid pair stays in use'));
+      await until(() => service.stdout.includes('Keeping the last valid pair'));
       expect(await currentName()).toBe('first');
 
       replace('key.pem', key);
@@ -98,7 +98,7 @@ describe('HTTPS', () => {
   );
 
   it('is what `health` speaks, at both ports', async () => {
-    const [, HEALTH_PORT] = await service.says(/also at https:.*:(\d+)/);
+    const [, HEALTH_PORT] = await service.says(/also on https:.*:(\d+)/);
     for (const port of [{ PORT: url.port }, { HEALTH_PORT }]) {
       const health = await plantStore(['health'], { ...port, ...FILES }, { cwd: home.folder });
 

@@ -25,7 +25,7 @@ describe('the connections of a server', () => {
 
   function handle(answer: (response: ServerResponse) => void): void {
     server.on('request', (request, response) => {
-      connections.take(request, response, () => {
+      connections.handleInOrder(request, response, () => {
         answer(response);
       });
     });

@@ -10,38 +10,38 @@ import { endAndLinger } from './linger';
 import type { Rejections } from './rejections';
 import { closesConnection } from './request-rules';
 
-/** How long an idle connection stays open while draining, in milliseconds. */
-const IDLE = 500;
+/** How long an idle connection stays open while draining. */
+const IDLE_CLOSE_DELAY_MS = 500;
 
 /** RFC 9112 section 3: a request line that is valid apart from its method. */
 const UNKNOWN_METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]* [^ \r\n]+ HTTP\/1\.[01]\r?\n/;
 
-/** What Node.js hands to a listener of `clientError`. */
+/** The error that Node.js passes to a listener of `clientError`. */
 interface ClientError extends Error {
   readonly code?: string;
-  /** The bytes that the parser could not parse, a Buffer. Fastify declares another type. */
+  /** The bytes that the parser was given: a Buffer, although Fastify declares another type. */
   readonly rawPacket?: unknown;
-  /** How many of these bytes it had parsed. */
+  /** How many of these bytes it parsed before the error. */
   readonly bytesParsed?: number;
 }
 
 /**
- * The open connections of a server. Each has one request in progress, and later requests wait. So a
- * request behind an answer that closes the connection is never processed, RFC 9112 section 9.6: the
- * socket has ended before the request is begun.
+ * The open connections of a server. Each connection has one request in progress, and later requests wait. So a
+ * request that follows a response with `Connection: close` is never processed, RFC 9112 section 9.6: the
+ * socket has ended before the request would start.
  */
 export class Connections {
-  /** All sockets. With TLS also the raw ones, known before the handshake ends. */
+  /** All open sockets. With TLS, these include the raw sockets, which exist before the handshake ends. */
   private readonly sockets = new Set<Socket>();
-  /** The response to the latest request, until that is received and answered. */
-  private readonly latest = new WeakMap<Socket, ServerResponse>();
-  /** The responses that are closed although their request is not received completely. */
-  private readonly closed = new WeakSet<ServerResponse>();
-  /** The responses whose request is not begun. */
+  /** The response to the latest request, until the request is received and its response has closed. */
+  private readonly latestResponse = new WeakMap<Socket, ServerResponse>();
+  /** The responses that closed before their request was received completely. */
+  private readonly closedEarly = new WeakSet<ServerResponse>();
+  /** The responses whose request has not started. */
   private readonly waiting = new WeakSet<ServerResponse>();
-  /** Why the bytes of a connection cannot be parsed any further. */
-  private readonly faults = new WeakMap<Socket, PlantStoreError>();
-  private draining = false;
+  /** The error of a connection whose bytes cannot be parsed any further. */
+  private readonly parseErrors = new WeakMap<Socket, PlantStoreError>();
+  private isDraining = false;
 
   constructor(
     private readonly server: Server,
@@ -54,117 +54,117 @@ export class Connections {
       });
     }
     server.on('timeout', (socket: Socket) => {
-      // Idle, or its client does not read. A request that waits for the store is left alone.
-      const isWaiting = this.latest.get(socket)?.writableFinished === false;
+      // The connection is idle, or its client does not read. Do not close it while a request waits for the store.
+      const isWaiting = this.latestResponse.get(socket)?.writableFinished === false;
       if (!isWaiting || socket.writableLength > 0) socket.destroy();
     });
   }
 
   /**
-   * Begins a request at once, or when the one before it is answered; never when the connection has
-   * ended. The answer says if it closes the connection.
+   * Starts a request immediately, or after the previous response on its connection. Never starts it after the
+   * connection has ended. Adds `Connection: close` to the response if it must close the connection.
    */
-  take(request: IncomingMessage, response: ServerResponse, proceed: () => void): void {
+  handleInOrder(request: IncomingMessage, response: ServerResponse, proceed: () => void): void {
     const { socket } = request;
-    const before = this.latest.get(socket);
-    this.latest.set(socket, response);
+    const previous = this.latestResponse.get(socket);
+    this.latestResponse.set(socket, response);
     response.on('close', () => {
-      // Idle connections hold no response: with thousands of them, that is memory.
-      if (!request.complete) this.closed.add(response);
-      else if (this.latest.get(socket) === response) this.latest.delete(socket);
+      // Frees the responses of idle connections, because there may be thousands of them.
+      if (!request.complete) this.closedEarly.add(response);
+      else if (this.latestResponse.get(socket) === response) this.latestResponse.delete(socket);
     });
-    // Not once it is finished: Node.js ends the socket of an answer that closes the connection later.
-    if (!socket.writable || before === undefined || this.closed.has(before)) {
-      this.begin(request, response, proceed);
+    // The previous response counts until `close`, not `finish`, because Node.js ends its socket after `finish`.
+    if (!socket.writable || previous === undefined || this.closedEarly.has(previous)) {
+      this.start(request, response, proceed);
       return;
     }
-    // Nothing more is read meanwhile, so that a client cannot pile up requests. Node.js reads on at the
-    // end of each message, so not before what was received is parsed.
+    // Stops reading, so that a client cannot pile up requests. Pauses on the next tick, because Node.js resumes
+    // reading at the end of each message that it has received.
     this.waiting.add(response);
     process.nextTick(() => {
       if (this.waiting.has(response)) socket.pause();
     });
-    before.once('close', () => {
+    previous.once('close', () => {
       this.waiting.delete(response);
-      if (this.latest.get(socket) === response) socket.resume();
-      this.begin(request, response, proceed);
+      if (this.latestResponse.get(socket) === response) socket.resume();
+      this.start(request, response, proceed);
     });
   }
 
   /**
-   * Answers what the HTTP parser refuses, and what does not come in time, once the requests before it
-   * are answered. Fastify's option `clientErrorHandler`.
+   * Responds to bytes that the HTTP parser rejects and to requests that time out, after the earlier responses
+   * on the connection. Handles `clientError` of Node.js.
    */
-  fail(error: ClientError, socket: Socket): void {
+  handleClientError(error: ClientError, socket: Socket): void {
     const { code = '' } = error;
     if (!code.startsWith('HPE_') && code !== 'ERR_HTTP_REQUEST_TIMEOUT') {
-      // Reset by the client, or no TLS.
+      // The client reset the connection, or the bytes are not TLS.
       socket.destroy();
       return;
     }
-    // Node.js repeats the error with each segment behind it.
-    if (!socket.writable || this.faults.has(socket)) return;
-    this.faults.set(socket, explainParserError(error));
-    const latest = this.latest.get(socket);
-    if (latest === undefined || this.closed.has(latest)) this.endFaulty(socket);
+    // Node.js emits the error again for every later segment.
+    if (!socket.writable || this.parseErrors.has(socket)) return;
+    this.parseErrors.set(socket, createParseError(error));
+    const latest = this.latestResponse.get(socket);
+    if (latest === undefined || this.closedEarly.has(latest)) this.closeWithError(socket);
     else if (latest.req.complete || latest.headersSent) {
       latest.once('close', () => {
-        this.endFaulty(socket);
+        this.closeWithError(socket);
       });
     }
-    // The fault is in the body of a request. If that waits, begin() will see the fault.
-    else if (!this.waiting.has(latest)) this.endFaulty(socket);
+    // The invalid bytes are in the body of a request. If that request waits, start() will see the error.
+    else if (!this.waiting.has(latest)) this.closeWithError(socket);
   }
 
   /**
-   * Accepts no more connections, lets each answer close its connection from now on, and closes idle
-   * connections after a moment, so that a request on its way is answered.
+   * Accepts no more connections. From now on, every response closes its connection, and idle connections are
+   * closed after a short delay, so that a request on its way gets its response.
    *
-   * @param limit milliseconds after which all connections are destroyed
+   * @param limitMs the time after which all connections are destroyed
    */
-  async drain(limit: number): Promise<void> {
-    this.draining = true;
-    // Not the method of HTTP servers, which closes idle connections at once. New connections wait in an
-    // inherited socket for the next service; of those accepted now, some would be cut in the end.
+  async drain(limitMs: number): Promise<void> {
+    this.isDraining = true;
+    // Does not use the method of HTTP servers, which closes idle connections immediately. New connections wait in
+    // an inherited socket for the next service. If they were accepted now, some would be closed unfinished.
     NetServer.prototype.close.call(this.server);
     for (const socket of this.sockets) {
-      const response = this.latest.get(socket);
+      const response = this.latestResponse.get(socket);
       if (response?.headersSent === false) response.setHeader('Connection', 'close');
     }
     setTimeout(() => {
       for (const socket of this.sockets) socket.destroy();
-    }, limit).unref();
-    if (this.sockets.size > 0) await sleep(Math.min(IDLE, limit));
-    // Closing the server closes idle connections, but not one that never sent a byte.
+    }, limitMs).unref();
+    if (this.sockets.size > 0) await sleep(Math.min(IDLE_CLOSE_DELAY_MS, limitMs));
+    // Fastify closes the server next, which closes idle connections except those that never sent a byte.
     for (const socket of this.sockets) if (socket.bytesRead === 0) socket.destroy();
   }
 
-  private begin(request: IncomingMessage, response: ServerResponse, proceed: () => void): void {
+  private start(request: IncomingMessage, response: ServerResponse, proceed: () => void): void {
     const { socket } = request;
     if (!socket.writable) request.resume();
-    else if (!request.complete && this.faults.has(socket)) this.endFaulty(socket);
+    else if (!request.complete && this.parseErrors.has(socket)) this.closeWithError(socket);
     else {
-      if (this.draining || closesConnection(request)) response.setHeader('Connection', 'close');
+      if (this.isDraining || closesConnection(request)) response.setHeader('Connection', 'close');
       proceed();
     }
   }
 
-  private endFaulty(socket: Socket): void {
-    const fault = this.faults.get(socket);
-    if (fault === undefined || !socket.writable) return;
-    const latest = this.latest.get(socket);
-    // A request whose body is at fault may have been answered before.
-    const isAnswered = latest?.req.complete === false && latest.headersSent;
-    if (!isAnswered) this.rejections.rejectBytes(socket, fault);
+  private closeWithError(socket: Socket): void {
+    const error = this.parseErrors.get(socket);
+    if (error === undefined || !socket.writable) return;
+    const latest = this.latestResponse.get(socket);
+    // The request with the invalid body may already have got its response.
+    const hasResponse = latest?.req.complete === false && latest.headersSent;
+    if (!hasResponse) this.rejections.rejectBytes(socket, error);
     endAndLinger(socket);
   }
 }
 
-function explainParserError({ code, rawPacket, bytesParsed }: ClientError): PlantStoreError {
+function createParseError({ code, rawPacket, bytesParsed }: ClientError): PlantStoreError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new PlantStoreError('requestTimeout');
   if (code === 'HPE_HEADER_OVERFLOW') return new PlantStoreError('headersTooLarge');
-  const isMethod = code === 'HPE_INVALID_METHOD' && Buffer.isBuffer(rawPacket);
-  return isMethod && UNKNOWN_METHOD.test(rawPacket.toString('latin1', bytesParsed))
+  const hasInvalidMethod = code === 'HPE_INVALID_METHOD' && Buffer.isBuffer(rawPacket);
+  return hasInvalidMethod && UNKNOWN_METHOD.test(rawPacket.toString('latin1', bytesParsed))
     ? new NotImplementedError()
     : new MalformedRequestError();
 }

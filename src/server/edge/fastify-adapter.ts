@@ -42,7 +42,7 @@ export function createFastifyAdapter(settings: Settings, responses: Responses): 
     // No Express middleware is used here.
     skipMiddie: true,
     clientErrorHandler: (error, socket) => {
-      connections.fail(error, socket);
+      connections.handleClientError(error, socket);
     },
   });
 

@@ -13,11 +13,11 @@ import { listenForRequests } from './request-listener';
 import type { Responses } from '../watch/responses';
 import { createTlsServer } from './tls';
 
-/** How often Node looks for requests that have timed out, in milliseconds. */
-const TIMEOUT_CHECK_INTERVAL = 1000;
+/** The interval at which Node.js checks for timed-out requests. */
+const TIMEOUT_CHECK_INTERVAL_MS = 1000;
 
-/** Descriptors left for what is opened later: sessions of the database, files, health checks. */
-const RESERVED = 32;
+/** File descriptors reserved for later use: database sessions, files, health checks. */
+const RESERVED_DESCRIPTORS = 32;
 
 /**
  * Creates the HTTP or HTTPS server of the service, without a listener for requests.
@@ -30,22 +30,24 @@ export function createServer(settings: Settings): Server {
     headersTimeout: settings.headersTimeout,
     requestTimeout: settings.requestTimeout,
     keepAliveTimeout: settings.keepAliveTimeout,
-    connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
-    // Node answers a missing Host with an empty body; validateHeaders() responds with the Error body.
+    connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
+    // Node.js would reject a missing Host with an empty body. validateHeaders() rejects it with the Error body.
     requireHostHeader: false,
   };
   const server = settings.tls ? createTlsServer(settings.tls, options) : createHttpServer(options);
-  // Connections decides about a stalled connection. A client that does not send gets 408 before.
-  return server.setTimeout(settings.requestTimeout + 2 * TIMEOUT_CHECK_INTERVAL);
+  // On timeout, Connections decides what to do. A client that sends too slowly has already received 408.
+  return server.setTimeout(settings.requestTimeout + 2 * TIMEOUT_CHECK_INTERVAL_MS);
 }
 
-/** What {@link createHealthServer} serves, and how many connections it accepts. */
+/** The paths that {@link createHealthServer} serves. */
 const HEALTH_PATHS = ['/health/live', '/health/ready', '/metrics'];
-const HEALTH_CONNECTIONS = 8;
+
+/** The number of connections that {@link createHealthServer} accepts. */
+const MAX_HEALTH_CONNECTIONS = 8;
 
 /**
- * Creates a server for health and metrics alone. It has connections of its own, for when all those of
- * the service are taken. It answers until the process ends, and does not delay the end.
+ * Creates a server for health and metrics only. It has its own connection limit, so it responds even if the
+ * main port is full. It runs until the process exits, and does not delay the exit.
  */
 export function createHealthServer(
   instance: FastifyInstance,
@@ -53,12 +55,12 @@ export function createHealthServer(
   responses: Responses,
 ): Server {
   const server = createServer(settings);
-  server.maxConnections = HEALTH_CONNECTIONS;
+  server.maxConnections = MAX_HEALTH_CONNECTIONS;
   server.on('connection', (socket) => socket.unref());
   const rejections = new Rejections([], responses);
   const connections = new Connections(server, rejections);
   server.on('clientError', (error, socket) => {
-    connections.fail(error, socket as Socket);
+    connections.handleClientError(error, socket as Socket);
   });
   listenForRequests(server, connections, rejections, (request, response) => {
     if (HEALTH_PATHS.includes(pathOf(request.url ?? ''))) instance.routing(request, response);
@@ -68,34 +70,36 @@ export function createHealthServer(
 }
 
 /**
- * Closes connections beyond a limit as they come, and logs how many, one line a second at most.
+ * Closes new connections beyond a limit, and logs how many, at most one line per second.
  *
- * The limit is lowered if the process may not open that many files (`ulimit -n`). At that point Node
- * would close connections silently, and the service could not open a file or a database session.
+ * Lowers the limit if the process cannot open that many files (`ulimit -n`). Without file descriptors, Node.js
+ * would close connections silently, and the service could not open files or database sessions.
  *
- * @param limit connections open at the same time
+ * @param limit the maximum number of open connections
  */
 export function limitConnections(server: Server, limit: number): void {
   const logger = new Logger('PlantStore');
   server.maxConnections = limit;
   server.once('listening', () => {
-    const descriptors = freeDescriptors();
-    if (descriptors - RESERVED >= limit) return;
-    server.maxConnections = Math.max(1, descriptors - RESERVED);
+    const available = countFreeDescriptors() - RESERVED_DESCRIPTORS;
+    if (available >= limit) return;
+    server.maxConnections = Math.max(1, available);
     logger.warn(
-      `The service accepts only ${server.maxConnections} connections instead of ${limit}, because it may not open more files. Raise the limit of open files (ulimit -n), or lower MAX_CONNECTIONS.`,
+      `The service accepts only ${server.maxConnections} connections instead of ${limit}, because it cannot open more files. Raise the limit of open files (ulimit -n), or lower MAX_CONNECTIONS.`,
     );
   });
   const throttle = new LogThrottle<string>(0, (reason, count) => {
     logger.warn(`Closed ${count} new connections within a second: ${reason}`);
   });
   server.on('drop', () => {
-    throttle.allow(`${server.maxConnections} are open, which is the limit (MAX_CONNECTIONS).`);
+    throttle.allow(
+      `the limit of ${server.maxConnections} open connections is reached (MAX_CONNECTIONS).`,
+    );
   });
 }
 
-/** Infinite where the system does not say. */
-function freeDescriptors(): number {
+/** Returns infinity if the system does not report its limit. */
+function countFreeDescriptors(): number {
   try {
     const limits = readFileSync('/proc/self/limits', 'utf8');
     const limit = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Infinity);

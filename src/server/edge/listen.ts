@@ -12,19 +12,19 @@ import type { Settings } from '../settings/environment';
 import { Responses } from '../watch/responses';
 import { createHealthServer } from './http-server';
 
-/** The first file descriptor that a service manager hands over, sd_listen_fds(3). */
-const FIRST_INHERITED = 3;
+/** The first file descriptor that a service manager passes, sd_listen_fds(3). */
+const FIRST_INHERITED_DESCRIPTOR = 3;
 
 /**
- * Listens on all ports that the settings name, and logs where. A socket that a service manager hands over
- * takes the place of `HOST` and `PORT`: it stays open while the service restarts, so that new connections
+ * Listens on all ports in the settings, and logs their URLs. If a service manager passes a socket, listens on it
+ * instead of `HOST` and `PORT`. That socket stays open while the service restarts, so that new connections
  * wait instead of being refused.
  *
  * @throws OperatorError when an address cannot be used
  */
 export async function listen(app: NestFastifyApplication, settings: Settings): Promise<void> {
   const { host, port, healthPort, docs } = settings;
-  const socket = inheritedSocket(process.env);
+  const socket = findInheritedSocket(process.env);
   await listenOn('PORT', host, port, (address) => app.listen({ port, ...socket, host: address }));
   const logger = new Logger('PlantStore');
   logger.log(`Listening on ${urlOf(app.getHttpServer())}`);
@@ -34,28 +34,28 @@ export async function listen(app: NestFastifyApplication, settings: Settings): P
     await listenOn('HEALTH_PORT', host, healthPort, (address) =>
       once(server.listen(healthPort, address), 'listening'),
     );
-    logger.log(`Health and metrics are also at ${urlOf(server)}`);
+    logger.log(`Health and metrics also on ${urlOf(server)}`);
   }
   // If the service listens on all addresses, this URL has the loopback address.
   if (docs) logger.log(`Swagger UI is at ${await app.getUrl()}/docs`);
-  const fault = app.get(PlantsRepository).currentFailure();
-  if (fault) logger.warn(`Not ready, every creation is answered with 503: ${fault.message}`);
+  const failure = app.get(PlantsRepository).currentFailure();
+  if (failure) logger.warn(`Not ready; create requests get 503: ${failure.message}`);
 }
 
-/** @throws OperatorError when there are several */
-function inheritedSocket({
+/** @throws OperatorError when the service manager passes several sockets */
+function findInheritedSocket({
   LISTEN_PID,
   LISTEN_FDS,
 }: NodeJS.ProcessEnv): { fd: number } | undefined {
   // The variables may have been meant for a parent of this process.
   if (LISTEN_FDS === undefined || Number(LISTEN_PID) !== process.pid) return undefined;
-  if (LISTEN_FDS === '1') return { fd: FIRST_INHERITED };
+  if (LISTEN_FDS === '1') return { fd: FIRST_INHERITED_DESCRIPTOR };
   throw new OperatorError(
-    `The service manager hands over ${LISTEN_FDS} sockets (LISTEN_FDS). The service listens on one: remove the others.`,
+    `The service manager passes ${LISTEN_FDS} sockets (LISTEN_FDS), but the service listens on one: remove the others.`,
   );
 }
 
-/** @param start begins to listen on an address */
+/** @param start starts to listen on an address */
 async function listenOn(
   variable: string,
   host: string,
@@ -63,14 +63,14 @@ async function listenOn(
   start: (address: string) => Promise<unknown>,
 ): Promise<void> {
   try {
-    // A single address: for a name with several, Fastify creates servers without our settings.
+    // Resolves the name to one address. For several, Fastify would create extra servers without our settings.
     await start((await lookup(host)).address);
   } catch (error) {
     const cause = error as NodeJS.ErrnoException;
     const reason = cause.errno === undefined ? cause.message : getSystemErrorMessage(cause.errno);
-    const culprit = ['EADDRINUSE', 'EACCES'].includes(cause.code ?? '') ? variable : 'HOST';
+    const toChange = ['EADDRINUSE', 'EACCES'].includes(cause.code ?? '') ? variable : 'HOST';
     throw new OperatorError(
-      `Cannot listen on ${inUrl(host)}:${port}: ${reason}. Change ${culprit}.`,
+      `Cannot listen on ${formatHost(host)}:${port}: ${reason}. Change ${toChange}.`,
       { cause },
     );
   }
@@ -78,9 +78,9 @@ async function listenOn(
 
 function urlOf(server: Server): string {
   const { address, port } = server.address() as AddressInfo;
-  return `${server instanceof HttpsServer ? 'https' : 'http'}://${inUrl(address)}:${port}`;
+  return `${server instanceof HttpsServer ? 'https' : 'http'}://${formatHost(address)}:${port}`;
 }
 
-function inUrl(address: string): string {
+function formatHost(address: string): string {
   return address.includes(':') ? `[${address}]` : address;
 }

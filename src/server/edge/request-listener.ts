@@ -17,7 +17,7 @@ export function listenForRequests(
   next: RequestListener,
 ): void {
   const receive: RequestListener = (request, response) => {
-    connections.take(request, response, () => {
+    connections.handleInOrder(request, response, () => {
       const error = validateRequest(request);
       if (error) rejections.reject(request, response, error);
       else next(request, response);

@@ -18,15 +18,15 @@ const THREADS_WAIT_MS = 1000;
  * exits with code 0, or 1 if SHUTDOWN_TIMEOUT is exceeded. A second signal ends the process at once, with
  * the exit code of a process that the signal killed.
  *
- * @param fail is called when closing fails, to end the process
+ * @param onFailure called when closing fails, to end the process
  */
 export function closeOnSignal(
   app: INestApplication,
   { shutdownGrace, shutdownTimeout }: Settings,
-  fail: (error: unknown) => void,
+  onFailure: (error: unknown) => void,
 ): void {
   const logger = new Logger('PlantStore');
-  let closing = false;
+  let isClosing = false;
 
   async function close(signal: NodeJS.Signals): Promise<void> {
     logger.log(`Received ${signal}, shutting down.`);
@@ -40,7 +40,7 @@ export function closeOnSignal(
     await sleep(shutdownGrace);
     await app.close();
     logger.log('Stopped.');
-    // The process ends by itself, unless a name lookup hangs, or a log line that nobody reads.
+    // The process ends by itself, unless a name lookup hangs or the reader of the log is stalled.
     setTimeout(() => {
       exitAtOnce(0);
     }, THREADS_WAIT_MS).unref();
@@ -48,16 +48,16 @@ export function closeOnSignal(
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      if (closing) exitAtOnce(128 + constants.signals[signal]);
-      closing = true;
-      close(signal).catch(fail);
+      if (isClosing) exitAtOnce(128 + constants.signals[signal]);
+      isClosing = true;
+      close(signal).catch(onFailure);
     });
   }
 }
 
 /**
- * Exits without waiting for other threads: a program that only exits replaces this one. A signal to itself
- * has no effect on the first process of a container.
+ * Exits without waiting for other threads, by replacing this program with one that only exits. It cannot kill
+ * itself with a signal, because signals of its own have no effect on the first process of a container.
  */
 export function exitAtOnce(code: number): never {
   process.on('exit', () => {

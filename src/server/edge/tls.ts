@@ -7,34 +7,37 @@ import { OperatorError } from '../../plants/errors/operator.error';
 
 /** Paths of PEM files. */
 export interface TlsFiles {
-  /** Followed by the intermediate certificates. */
+  /** The certificate, followed by the intermediate certificates. */
   readonly certificate: string;
   readonly key: string;
 }
 
-const NO_PAIR =
+const KEY_PAIR_MESSAGE =
   'TLS_CERT must begin with a certificate in PEM, and TLS_KEY must be its private key in PEM, without a passphrase';
 
-/** Forward secrecy and authenticated encryption only, RFC 9325 section 4. Node.js also offers others. */
+/** Only ciphers with forward secrecy and authenticated encryption, RFC 9325 section 4. Node.js also allows others. */
 // prettier-ignore
 const CIPHERS = [
   'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256',
   'ECDHE+AESGCM', 'ECDHE+CHACHA20',
 ].join(':');
 
-/** @throws OperatorError when a file cannot be read, is not PEM, or the two do not belong together */
+/**
+ * Reads a certificate and its key.
+ *
+ * @throws OperatorError when a file cannot be read or is not PEM, or the key is not that of the certificate
+ */
 export function readTls({ certificate, key }: TlsFiles): FileWatcher<SecureContextOptions> {
   try {
     return new FileWatcher([certificate, key], readPair);
   } catch (cause) {
-    throw new OperatorError(cannotBeUsed((cause as Error).message), { cause });
+    throw new OperatorError(formatTlsError((cause as Error).message), { cause });
   }
 }
 
 /**
- * Creates a server that uses the certificate and key for new connections, as they are after each
- * change. While they are invalid, for example because only one of the two is written yet, the last
- * valid pair stays in use.
+ * Creates a server that reloads the certificate and key for new connections when the files change. Keeps the
+ * last valid pair while they are invalid, for example because only one of the files is written yet.
  *
  * @throws OperatorError when the certificate or its key cannot be used
  */
@@ -46,10 +49,10 @@ export function createTlsServer(files: TlsFiles, settings: { headersTimeout: num
   pair.start({
     onChange: (options) => {
       server.setSecureContext(options);
-      logger.log('Read the changed certificate and key. New connections use them.');
+      logger.log('Reloaded the certificate and key for new connections.');
     },
     onError: (message) => {
-      logger.warn(`${cannotBeUsed(message)} The last valid pair stays in use.`);
+      logger.warn(`${formatTlsError(message)} Keeping the last valid pair.`);
     },
   });
   server.once('close', () => {
@@ -58,16 +61,16 @@ export function createTlsServer(files: TlsFiles, settings: { headersTimeout: num
   return server;
 }
 
-/** All options of a secure context: a new one keeps none of the old. */
+/** Returns all TLS options, because setSecureContext() replaces them all. */
 function readPair(cert: Buffer, key: Buffer): SecureContextOptions {
-  // A secure context takes a key of another type, and then every handshake fails.
-  if (!belongTogether(cert, key)) throw new Error(NO_PAIR);
+  // createSecureContext() accepts a key of the wrong type, and then every handshake fails.
+  if (!isKeyPair(cert, key)) throw new Error(KEY_PAIR_MESSAGE);
   const options = { cert, key, ciphers: CIPHERS };
   createSecureContext(options);
   return options;
 }
 
-function belongTogether(cert: Buffer, key: Buffer): boolean {
+function isKeyPair(cert: Buffer, key: Buffer): boolean {
   try {
     return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
   } catch {
@@ -75,6 +78,6 @@ function belongTogether(cert: Buffer, key: Buffer): boolean {
   }
 }
 
-function cannotBeUsed(reason: string): string {
+function formatTlsError(reason: string): string {
   return `TLS_CERT and TLS_KEY cannot be used: ${reason}.`;
 }
