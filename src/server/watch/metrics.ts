@@ -78,13 +78,13 @@ export class Metrics {
     this.gauge('plant_store_queue_length', 'Plants waiting to be sent to the database.', () =>
       plants.queueLength(),
     );
-    this.gauge('plant_store_ready', 'Whether plants are committed in time: 1 or 0.', () =>
-      Number(plants.isReady()),
-    );
     this.gauge(
-      'plant_store_token_file_valid',
-      'Whether AUTH_TOKENS_FILE can be used: 1 or 0.',
-      () => Number(tokens.isFileValid()),
+      'plant_store_ready',
+      '1 if plants are committed in time, 0 if the store is failing or slow. Shutdown has no effect.',
+      () => Number(plants.isReady()),
+    );
+    this.gauge('plant_store_token_file_valid', '1 if AUTH_TOKENS_FILE is valid, otherwise 0.', () =>
+      Number(tokens.isFileValid()),
     );
     new Gauge({
       name: 'plant_store_build_info',
@@ -108,11 +108,11 @@ export class Metrics {
     });
   }
 
-  /** Tells when the certificate expires that a file begins with. */
+  /** Adds a gauge for the expiry of the first certificate in a file. */
   watchCertificate(file: string): void {
     const help = 'When the certificate in TLS_CERT expires, in seconds since 1970.';
     this.gauge('plant_store_certificate_not_after_seconds', help, async () => {
-      // NaN while the file is invalid; the last valid certificate is in use then.
+      // NaN while the file is invalid. The last valid certificate is then in use.
       const expiry = readFile(file).then((pem) => new X509Certificate(pem).validToDate.getTime());
       return (await expiry.catch(() => NaN)) / 1000;
     });
