@@ -3,32 +3,32 @@ import { setFlagsFromString } from 'node:v8';
 import { Logger } from '@nestjs/common';
 import { createApplication } from './app.module';
 import { withTemporaryToken } from './plants/auth/auth.options';
-import { describeForOperator, readEnvironment } from './server/settings/environment';
+import { printCurlExample } from './server/settings/curl-example';
+import { formatForOperator, readEnvironment } from './server/settings/environment';
 import { listen } from './server/edge/listen';
 import { closeOnSignal, exitAtOnce } from './server/edge/shutdown';
-import { printTrial } from './server/settings/trial';
 
-/** Runs the service as the environment configures it. */
+/** Runs the service with the settings of the environment. */
 async function main(): Promise<void> {
-  // Without it, V8 puts what each request needs into the old generation in some starts (pretenuring):
-  // seen in 5 of 13 starts on Node.js 26.10, with a quarter more processor time and 65 MiB more memory.
+  // Without this flag, V8 sometimes allocates per-request objects in the old generation (pretenuring). That
+  // happened in 5 of 13 starts on Node.js 26.10, and took 25% more CPU time and 65 MiB more memory.
   setFlagsFromString('--no-allocation-site-pretenuring');
-  const given = readEnvironment(process.env);
-  const { auth, temporaryToken } = withTemporaryToken(given.auth);
-  const settings = { ...given, auth };
+  const environment = readEnvironment(process.env);
+  const { auth, temporaryToken } = withTemporaryToken(environment.auth);
+  const settings = { ...environment, auth };
   const app = await createApplication(settings);
-  closeOnSignal(app, settings, fail);
+  closeOnSignal(app, settings, exitWithError);
   await listen(app, settings);
-  if (temporaryToken !== undefined) await printTrial(app, temporaryToken);
+  if (temporaryToken !== undefined) await printCurlExample(app, temporaryToken);
 }
 
-function fail(error: unknown): never {
-  console.error(describeForOperator(error));
+function exitWithError(error: unknown): never {
+  console.error(formatForOperator(error));
   exitAtOnce(1);
 }
 
-// An uncaught error ends the process, as is the default of Node.js; the log says why.
+// Logs an uncaught error. Node.js then ends the process.
 process.on('uncaughtExceptionMonitor', (error) => {
   new Logger('PlantStore').fatal(error);
 });
-main().catch(fail);
+main().catch(exitWithError);

@@ -2,26 +2,29 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { checkSqlite, copySqlite } from './sqlite.maintenance';
-import { databaseVariable } from '../server/settings/database.settings';
+import { databaseVariableName } from '../server/settings/database.settings';
 import { withInterrupts } from './interrupt';
-import { sizeOf, writeNewFile } from './new-file';
+import { requireFile, writeNewFile } from './new-file';
 import { Progress } from './progress';
-import { sqliteFile, urlInShell } from './store';
+import { requireSqlitePath, urlInShell } from './store';
 
 export function addBackup(program: Command): void {
   program
     .command('backup')
     .summary('copy the store to a file')
     .description(
-      'Copies the SQLite file that DATABASE_URL names, with all plants stored so far, and checks the copy. The service may run meanwhile. For PostgreSQL it prints the command to use.',
+      'Copies the SQLite file at DATABASE_URL, with all plants stored so far, and checks the copy. The service can keep running. For PostgreSQL, prints the command to use instead.',
     )
-    .argument('<file>', 'the copy, which must not exist')
+    .argument('<file>', 'the file to create; it must not exist')
     .action((file: string) => withInterrupts((signal) => backUp(file, signal)));
 }
 
 async function backUp(path: string, signal: AbortSignal): Promise<void> {
-  const source = sqliteFile(`pg_dump --format=custom --file=${path} ${urlInShell()}`);
-  const size = sizeOf(source, `Set ${databaseVariable(process.env)} to the store to copy.`);
+  const source = requireSqlitePath(`pg_dump --format=custom --file=${path} ${urlInShell()}`);
+  const size = requireFile(
+    source,
+    `Set ${databaseVariableName(process.env)} to the store to copy.`,
+  );
   await writeNewFile(path, async (draft) => {
     const progress = new Progress('MiB');
     const timer = setInterval(() => {

@@ -13,16 +13,16 @@ export function addExport(program: Command): void {
     .command('export')
     .summary('write all plants to a file')
     .description(
-      'Writes all plants of the store that DATABASE_URL names as JSON Lines, in the order of their ids. The service may run meanwhile.',
+      'Writes all plants of the store at DATABASE_URL as JSON Lines, in the order of their ids. The service can keep running.',
     )
-    .argument('[file]', 'the file to write, which must not exist; default: the standard output')
+    .argument('[file]', 'the file to create, which must not exist (default: standard output)')
     .action((file?: string) => withInterrupts((signal) => exportTo(file, signal)));
 }
 
-/** @param file undefined or `-` for the standard output */
+/** @param file undefined or `-` for standard output */
 async function exportTo(file = '-', signal: AbortSignal): Promise<void> {
   const progress = new Progress('plants');
-  // On a terminal, the progress would stand among the plants.
+  // On a terminal, progress output would mix with the plants.
   const isShown = file !== '-' || !process.stdout.isTTY;
   let count = 0;
   const write = (target: NodeJS.WritableStream): Promise<void> =>
@@ -43,7 +43,7 @@ async function exportTo(file = '-', signal: AbortSignal): Promise<void> {
   console.error(`Exported ${count} ${count === 1 ? 'plant' : 'plants'}.`);
 }
 
-/** An id beyond 2^53 is no number of JavaScript. */
+/** Formats a plant as a line of JSON. Writes the id itself, because JSON.stringify cannot write a bigint. */
 function toLine(plant: Plant): string {
   return `{"id":${plant.id},${JSON.stringify(contentOf(plant)).slice(1)}\n`;
 }

@@ -2,53 +2,56 @@ import { once } from 'node:events';
 import { get as getPlain, type IncomingMessage } from 'node:http';
 import type { Command } from 'commander';
 
-/** The addresses that a service listens on everywhere, and where it is reached from its own machine. */
+/** Maps wildcard addresses to the loopback address to connect to. */
 const LOOPBACK: Partial<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 export function addHealth(program: Command): void {
   program
     .command('health')
-    .summary('ask the running service whether it is live or ready')
+    .summary('check whether the running service is live or ready')
     .description(
-      'Asks the service that the same environment configures (HOST, HEALTH_PORT or PORT, TLS_CERT) whether it is live. The exit code is 1 when it is not, or does not answer within 5 seconds.',
+      'Checks whether the service configured by this environment (HOST, HEALTH_PORT or PORT, TLS_CERT) is live. The exit code is 1 if it is not, or if it does not respond within 5 seconds.',
     )
-    .option('--ready', 'ask whether it is ready, that is, whether its store accepts plants')
-    .action(({ ready }: { ready?: true }) => askHealth(ready ? 'ready' : 'live'));
+    .option('--ready', 'check whether it is ready, that is, whether it commits plants in time')
+    .action(({ ready }: { ready?: true }) => checkHealth(ready ? 'ready' : 'live'));
 }
 
-/** Imports nothing of the service, whose start costs many times the processor time and memory. */
-export async function askHealth(word: 'live' | 'ready'): Promise<void> {
-  const host = read('HOST')?.replace(/^\[(.*)\]$/, '$1') ?? '127.0.0.1';
-  const port = read('HEALTH_PORT') ?? read('PORT') ?? 3000;
-  const get = read('TLS_CERT') ? (await import('node:https')).get : getPlain;
+/**
+ * Checks the health of the running service. This file imports no service code, which would take many times
+ * the CPU time and memory.
+ */
+export async function checkHealth(state: 'live' | 'ready'): Promise<void> {
+  const host = readVariable('HOST')?.replace(/^\[(.*)\]$/, '$1') ?? '127.0.0.1';
+  const port = readVariable('HEALTH_PORT') ?? readVariable('PORT') ?? 3000;
+  const get = readVariable('TLS_CERT') ? (await import('node:https')).get : getPlain;
   const options = {
     host: LOOPBACK[host] ?? host,
     port,
-    path: `/health/${word}`,
+    path: `/health/${state}`,
     agent: false,
     signal: AbortSignal.timeout(5000),
-    // The certificate need not name this address. Nothing secret is sent.
+    // The certificate need not be valid for this address, because the request contains no secrets.
     rejectUnauthorized: false,
   };
   try {
     const request = get(options);
     const [{ statusCode }] = (await once(request, 'response')) as [IncomingMessage];
     request.destroy();
-    if (statusCode === 200) console.log(word);
-    else fail(`The service is not ${word}: it answered with status ${statusCode}.`);
+    if (statusCode === 200) console.log(state);
+    else reportFailure(`The service is not ${state}: it returned status ${statusCode}.`);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    fail(`The service at ${host} port ${port} does not answer: ${code ?? message}.`);
+    reportFailure(`The service at ${host} port ${port} does not respond: ${code ?? message}.`);
   }
 }
 
-/** As the settings have it: an empty variable counts as not set. */
-function read(name: string): string | undefined {
+/** Reads a variable as the service does: an empty one counts as not set. */
+function readVariable(name: string): string | undefined {
   const text = process.env[name]?.trim();
   return text === '' ? undefined : text;
 }
 
-function fail(reason: string): void {
+function reportFailure(reason: string): void {
   console.error(reason);
   process.exitCode = 1;
 }

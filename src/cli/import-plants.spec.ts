@@ -40,7 +40,7 @@ it('the first twenty lines that are not stored are reported, and all are counted
   expect(counts).toEqual([0, 0, 0, 1234]);
   expect(report).toHaveLength(21);
   expect(report.at(-2)).toMatch('Line 20: Not JSON: ');
-  expect(report.at(-1)).toBe('More lines were not stored.');
+  expect(report.at(-1)).toBe('Further lines were not stored and are not listed.');
 });
 
 it.each([
@@ -48,13 +48,13 @@ it.each([
     'refuses for a moment is stored at another try',
     new UnavailableError({ cause: new Error('the disk is away') }),
     [2, 0, 0, 0],
-    ['Trying again for up to a minute: the disk is away'],
+    ['Retrying for up to a minute: the disk is away'],
   ],
   [
     'has stored without an answer is present',
     new OutcomeUnknownError({ cause: new Error('the answer is lost') }),
     [1, 1, 0, 0],
-    ['Trying again for up to a minute: the answer is lost'],
+    ['Retrying for up to a minute: the answer is lost'],
   ],
   [
     'refuses by a rule of its own is invalid',

@@ -6,29 +6,30 @@ import { UsageError } from '../plants/errors/operator.error';
 import { readEnvironment } from '../server/settings/environment';
 import { PlantsImport } from './import-plants';
 import { withInterrupts } from './interrupt';
-import { sizeOf } from './new-file';
+import { requireFile } from './new-file';
 import { Progress } from './progress';
 import { withRepository } from './store';
+
+const FILE_ADVICE = 'Pass a file, or pipe one to standard input.';
 
 export function addImport(program: Command): void {
   program
     .command('import')
-    .summary('store the plants of a file')
+    .summary('store the plants in a file')
     .description(
-      'Stores the plants of a file of JSON Lines in the store that DATABASE_URL names, by the rules of POST /plants. A plant that is already stored counts as present, so you can resume an interrupted import by running it again. The service may run meanwhile.',
+      'Stores the plants of a JSON Lines file in the store at DATABASE_URL, by the rules of POST /plants. Skips plants that are already stored, so you can rerun an interrupted import. The service can keep running.',
     )
-    .argument('[file]', 'the file to read; default: the standard input')
+    .argument('[file]', 'the file to read (default: standard input)')
     .action((file?: string) => withInterrupts((signal) => importFile(file, signal)));
 }
 
-/** @param file undefined or `-` for the standard input */
+/** @param file undefined or `-` for standard input */
 async function importFile(file = '-', signal: AbortSignal): Promise<void> {
   const isPiped = file === '-';
   if (isPiped && process.stdin.isTTY) {
-    throw new UsageError('Name the file to import, or pipe it to the standard input.');
+    throw new UsageError(FILE_ADVICE);
   }
-  const advice = 'Name a file, or pipe it to the standard input.';
-  const size = isPiped ? undefined : sizeOf(file, advice, true);
+  const size = isPiped ? undefined : requireFile(file, FILE_ADVICE, true);
   const { bodyLimit } = readEnvironment({ ...process.env, NODE_ENV: undefined });
   const progress = new Progress('plants');
   await withRepository('create', async (repository) => {

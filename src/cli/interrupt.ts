@@ -1,10 +1,10 @@
 import { OperatorError } from '../plants/errors/operator.error';
 
 /**
- * Runs work that SIGINT and SIGTERM end cleanly, by aborting the signal given to it. A second SIGINT or
- * SIGTERM ends the process at once.
+ * Runs work, and aborts the signal passed to it on SIGINT or SIGTERM, so that the work can clean up. A second
+ * SIGINT or SIGTERM ends the process at once.
  *
- * @throws OperatorError when it was ended
+ * @throws OperatorError when the work was interrupted
  */
 export async function withInterrupts(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const controller = new AbortController();

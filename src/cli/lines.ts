@@ -1,21 +1,21 @@
-/** A line of a file that is not empty. */
+/** A nonempty line of a file. */
 export interface Line {
-  /** From 1; empty lines count too. */
+  /** Starts at 1. Empty lines count too. */
   readonly number: number;
-  /** Without LF or CRLF; undefined when there are more than the limit. */
+  /** Without LF or CRLF. Undefined if the line is longer than the limit. */
   readonly bytes: Buffer | undefined;
 }
 
 const [CR, LF] = [0x0d, 0x0a];
 
 /**
- * Reads the lines of a file as its bytes arrive. A byte order mark at the start is no part of the first.
+ * Reads the nonempty lines of a file as its bytes arrive. Skips a leading byte order mark.
  *
- * @param limit the most bytes of a line, which bounds the memory
+ * @param maxLineBytes the maximum length of a line, which bounds the memory
  */
 export async function* readLines(
   chunks: AsyncIterable<Buffer>,
-  limit: number,
+  maxLineBytes: number,
 ): AsyncGenerator<Line> {
   let number = 0;
   let parts: Buffer[] = [];
@@ -25,7 +25,7 @@ export async function* readLines(
     let bytes = Buffer.concat(parts);
     if (++number === 1 && bytes.indexOf('\uFEFF') === 0) bytes = bytes.subarray(3);
     if (bytes.at(-1) === CR) bytes = bytes.subarray(0, -1);
-    const isTooLong = length > limit + 1 || bytes.length > limit;
+    const isTooLong = length > maxLineBytes + 1 || bytes.length > maxLineBytes;
     parts = [];
     length = 0;
     if (isTooLong) return { number, bytes: undefined };
@@ -37,8 +37,8 @@ export async function* readLines(
       end = chunk.indexOf(LF, start);
       const part = chunk.subarray(start, end < 0 ? undefined : end);
       length += part.length;
-      // One byte more than the limit, because the last may be the CR of the line end.
-      if (length <= limit + 1) parts.push(part);
+      // Allows one byte more, because the last byte may be the CR of the line end.
+      if (length <= maxLineBytes + 1) parts.push(part);
       else parts = [];
       if (end < 0) break;
       const line = finish();

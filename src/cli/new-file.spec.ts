@@ -13,7 +13,7 @@ it('a file that appears while another is written stays', async () => {
     writeFileSync(path, 'other');
   });
 
-  await expect(writing).rejects.toThrow(`${path} exists already. Name a new file.`);
+  await expect(writing).rejects.toThrow(`${path} already exists. Choose another file name.`);
 
   expect(readFileSync(path, 'utf8')).toBe('other');
   expect(readdirSync(folder)).toEqual(['plants.ndjson']);

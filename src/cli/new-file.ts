@@ -8,63 +8,68 @@ import { syncDirectory } from '../plants/persistence/sqlite/sqlite.files';
 type Work = (draft: string) => Promise<void>;
 
 /**
- * Writes a file that appears under its name only when all of it is on the disk.
+ * Writes a file that appears under its name only after it is complete and synced.
  *
- * @param write is given the name of an empty file to fill
- * @throws OperatorError when there is a file of this name, or no directory for it
+ * @param write called with the path of an empty file to fill
+ * @throws OperatorError when the file already exists, or its directory does not exist
  */
 export async function writeNewFile(path: string, write: Work): Promise<void> {
   const file = resolve(path);
-  assertFolder(file);
-  assertFree(file);
+  assertParentDirectory(file);
+  assertNotExists(file);
   await writeDraft(file, write, (draft) =>
-    // A link, because renaming would overwrite a file of this name.
+    // Links the file, because renaming would overwrite an existing file.
     link(draft, file).catch(async () => {
-      assertFree(file);
-      // A file system without hard links, FAT for example.
+      assertNotExists(file);
+      // The file system has no hard links, for example FAT.
       await rename(draft, file);
     }),
   );
 }
 
 /**
- * Writes a file under another name in the same folder, and gives it its name when all of it is on the
- * disk. When that fails, what was written is removed.
+ * Writes a draft in the same directory, syncs it, and publishes it under the name of the file. Removes the
+ * draft if that fails.
+ *
+ * @param publish called with the path of the complete draft, to give it its name
  */
-export async function writeDraft(file: string, write: Work, place: Work): Promise<void> {
+export async function writeDraft(file: string, write: Work, publish: Work): Promise<void> {
   const draft = join(dirname(file), `.${basename(file)}.${randomUUID()}.part`);
   try {
     await (await open(draft, 'wx', 0o600)).close();
     await write(draft);
     const handle = await open(draft);
     await handle.sync().finally(() => handle.close());
-    await place(draft);
+    await publish(draft);
   } finally {
-    // With the files that SQLite may leave beside it.
+    // SQLite may leave files next to the draft.
     for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(draft + suffix, { force: true });
   }
   syncDirectory(dirname(file));
 }
 
-/** @throws OperatorError when the folder of a file does not exist */
-export function assertFolder(file: string): void {
-  const folder = dirname(resolve(file));
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
-  throw new OperatorError(`There is no directory ${folder}. Name a file in one that exists.`);
+/** @throws OperatorError when the directory of a file does not exist */
+export function assertParentDirectory(file: string): void {
+  const directory = dirname(resolve(file));
+  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return;
+  throw new OperatorError(
+    `Directory ${directory} does not exist. Choose a file in an existing directory.`,
+  );
 }
 
-function assertFree(file: string): void {
-  if (existsSync(file)) throw new OperatorError(`${file} exists already. Name a new file.`);
+function assertNotExists(file: string): void {
+  if (existsSync(file))
+    throw new OperatorError(`${file} already exists. Choose another file name.`);
 }
 
 /**
- * The size, in bytes, of a file that a command reads.
+ * Checks that a file that a command reads exists. Returns its size in bytes.
  *
- * @param advice what to do when there is none
- * @param mayBePipe whether a pipe or a device will do
- * @throws OperatorError when there is no such file
+ * @param advice what to do if the file cannot be read, as a sentence
+ * @param mayBePipe whether a pipe or a device is allowed
+ * @throws OperatorError when the file does not exist or is not a regular file
  */
-export function sizeOf(path: string, advice: string, mayBePipe = false): number {
+export function requireFile(path: string, advice: string, mayBePipe = false): number {
   const status = statSync(path, { throwIfNoEntry: false });
   if (!status) throw new OperatorError(`${path} does not exist. ${advice}`);
   if (status.isDirectory()) throw new OperatorError(`${path} is a directory. ${advice}`);

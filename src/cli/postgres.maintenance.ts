@@ -3,11 +3,11 @@ import { describeVersion } from '../plants/persistence/migrations';
 import { PostgresSessions } from '../plants/persistence/postgres/postgres.sessions';
 
 /**
- * What is at an address, and what the service will do with it. Changes nothing.
+ * Describes the database at an address and what the service would do with it. Changes nothing.
  *
  * @param where a connection URL, or settings of the driver
  * @throws StoreOpenError when the URL or the settings are invalid
- * @throws Error saying why the service cannot use it
+ * @throws Error stating why the service cannot use it
  */
 export async function describePostgres(where: string | ClientConfig): Promise<string> {
   const sessions = new PostgresSessions(where, () => undefined, false);

@@ -6,33 +6,33 @@ import { OperatorError, UsageError } from '../plants/errors/operator.error';
 import { makeDirectory } from '../plants/persistence/sqlite/sqlite.files';
 import { checkSqlite, replaceSqlite } from './sqlite.maintenance';
 import { withInterrupts } from './interrupt';
-import { sizeOf, writeDraft } from './new-file';
-import { sqliteFile, urlInShell } from './store';
+import { requireFile, writeDraft } from './new-file';
+import { requireSqlitePath, urlInShell } from './store';
 
-const BACKUP_ADVICE = 'Name a file that "plant-store backup" has made.';
+const BACKUP_ADVICE = 'Pass a file created by "plant-store backup".';
 
 export function addRestore(program: Command): void {
   program
     .command('restore')
     .summary('replace the store with a backup')
     .description(
-      'Checks a backup, and replaces the SQLite file that DATABASE_URL names with a copy of it. Stop the service first. The old file is kept under another name. For PostgreSQL it prints the command to use.',
+      'Checks a backup, and replaces the SQLite file at DATABASE_URL with a copy of it. Stop the service first. The old file is kept under another name. For PostgreSQL, prints the command to use instead.',
     )
-    .argument('<file>', 'the backup')
+    .argument('<file>', 'the backup to restore')
     .action((file: string) => withInterrupts((signal) => restore(file, signal)));
 }
 
 async function restore(path: string, signal: AbortSignal): Promise<void> {
-  const file = sqliteFile(
+  const file = requireSqlitePath(
     `pg_restore --clean --if-exists --single-transaction --dbname=${urlInShell()} ${path}`,
   );
-  sizeOf(path, BACKUP_ADVICE);
+  requireFile(path, BACKUP_ADVICE);
   if (realpathSync(path) === file) {
     throw new UsageError(`${path} is the store itself. ${BACKUP_ADVICE}`);
   }
   if (existsSync(`${path}-wal`)) {
     throw new UsageError(
-      `${path} has a write-ahead log beside it, so it is in use or incomplete. ${BACKUP_ADVICE}`,
+      `${path} has a write-ahead log next to it, so it is in use or incomplete. ${BACKUP_ADVICE}`,
     );
   }
   if (!existsSync(file) && lstatSync(file, { throwIfNoEntry: false })) {
@@ -43,7 +43,7 @@ async function restore(path: string, signal: AbortSignal): Promise<void> {
   const copy = async (draft: string): Promise<void> => {
     await copyFile(path, draft, constants.COPYFILE_FICLONE);
     await copyAccess(existsSync(file) ? file : dirname(file), draft);
-    // The copy is checked, because the copy is what is used.
+    // Check the copy, not the original, because the service will use the copy.
     await checkSqlite(draft, signal, path);
   };
   await writeDraft(file, copy, (draft) => replaceSqlite(draft, file, former));
@@ -52,8 +52,8 @@ async function restore(path: string, signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Gives a new file the owner and the mode of another one or of a directory: a restored store belongs to
- * the user of the service, and not to root, who may have run this command.
+ * Gives a new file the owner and the mode of another file or of a directory. A restored store must belong to
+ * the user of the service, even if root ran this command.
  */
 async function copyAccess(from: string, to: string): Promise<void> {
   const { uid, gid, mode } = statSync(from);

@@ -1,15 +1,15 @@
 import type { Command } from 'commander';
 import { addEnvFile } from '../server/settings/env-file';
 
-/** `plant-store serve`, or `plant-store` alone: runs the service as the environment configures it. */
+/** Adds `plant-store serve`, which `plant-store` alone also runs: runs the service with the settings of the environment. */
 export function addServe(program: Command): void {
   program
     .command('serve')
     .summary('run the service; this is the default command')
-    .description('Runs the service as the environment configures it.')
+    .description('Runs the service with the settings of the environment.')
     .option(
       '--env-file <file>',
-      'read variables from a file; those of the environment take precedence',
+      'read variables from a file; existing environment variables take precedence',
     )
     .action(async ({ envFile }: { envFile?: string }) => {
       if (envFile !== undefined) addEnvFile(envFile, process.env);

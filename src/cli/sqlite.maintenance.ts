@@ -24,15 +24,15 @@ import { findVersion } from '../plants/persistence/sqlite/sqlite.schema';
 /**
  * Describes the file at a path and what the service would do with it.
  *
- * @throws Error saying why the service cannot use it
+ * @throws Error stating why the service cannot use it
  */
 export function describeSqlite(file: string): string {
   if (!existsSync(file)) {
-    assertWritableFolder(dirname(file));
+    assertWritableDirectory(dirname(file));
     return `SQLite file ${file}, which the service will create`;
   }
   accessSync(file, constants.R_OK | constants.W_OK);
-  assertWritableFolder(dirname(realpathSync(file)));
+  assertWritableDirectory(dirname(realpathSync(file)));
   const version = versionOf(file);
   return version === 0
     ? `SQLite file ${file}, in which the service will create its table`
@@ -40,20 +40,20 @@ export function describeSqlite(file: string): string {
 }
 
 /**
- * Tries whether this user can create files in a folder, and the folder itself if it is missing, and
- * leaves nothing there. SQLite needs that for its log, too.
+ * Checks that this user can create files in a directory, or the directory itself if it does not exist. Leaves
+ * nothing behind. SQLite needs this permission for its write-ahead log, too.
  *
- * @throws Error when it cannot
+ * @throws Error when no file can be created
  */
-function assertWritableFolder(folder: string): void {
-  if (!existsSync(folder) && folder !== dirname(folder)) {
-    assertWritableFolder(dirname(folder));
+function assertWritableDirectory(directory: string): void {
+  if (!existsSync(directory) && directory !== dirname(directory)) {
+    assertWritableDirectory(dirname(directory));
     return;
   }
   try {
-    rmdirSync(mkdtempSync(join(folder, '.plant-store-check-')));
+    rmdirSync(mkdtempSync(join(directory, '.plant-store-check-')));
   } catch (cause) {
-    throw new Error(`nothing can be created in ${folder}: ${(cause as Error).message}`, { cause });
+    throw new Error(`cannot create files in ${directory}: ${(cause as Error).message}`, { cause });
   }
 }
 
@@ -71,7 +71,7 @@ export function copySqlite(from: string, to: string, signal: AbortSignal): Promi
  * Checks that a file is a store, and reads all of it.
  *
  * @param name the file's name in messages
- * @throws OperatorError saying what is wrong
+ * @throws OperatorError stating what is wrong
  */
 export async function checkSqlite(file: string, signal: AbortSignal, name = file): Promise<void> {
   try {
@@ -98,10 +98,10 @@ function versionOf(file: string): number {
 }
 
 async function runTask(args: string[], failure: string, signal: AbortSignal): Promise<void> {
-  const program = join(__dirname, 'sqlite.task.js');
+  const script = join(__dirname, 'sqlite.task.js');
   try {
     const options = { killSignal: 'SIGKILL', signal } as const;
-    await promisify(execFile)(process.execPath, [program, ...args], options);
+    await promisify(execFile)(process.execPath, [script, ...args], options);
   } catch (error) {
     signal.throwIfAborted();
     const { stderr = '' } = error as { stderr?: string };
@@ -111,10 +111,10 @@ async function runTask(args: string[], failure: string, signal: AbortSignal): Pr
 }
 
 /**
- * Replaces a database file by another one, in one step.
+ * Atomically replaces a database file with another one.
  *
  * @param draft the new file, synced, in the same directory
- * @param former the new name of the replaced file
+ * @param former the new path of the replaced file
  * @throws OperatorError when another connection has the file open; then the file is unchanged
  */
 export async function replaceSqlite(draft: string, file: string, former: string): Promise<void> {
@@ -135,7 +135,7 @@ export async function replaceSqlite(draft: string, file: string, former: string)
     }
     renameSync(draft, file);
   } else if (await isDatabase(file)) {
-    useAlone(file, walPath, replace);
+    runExclusively(file, walPath, replace);
   } else {
     // SQLite would reject the file and delete its WAL.
     if (existsSync(walPath)) renameSync(walPath, `${former}-wal`);
@@ -150,7 +150,7 @@ async function isDatabase(file: string): Promise<boolean> {
 }
 
 /** Runs a function while no other connection has the database open and its WAL is empty. */
-function useAlone(file: string, walPath: string, perform: () => void): void {
+function runExclusively(file: string, walPath: string, perform: () => void): void {
   const database = new DatabaseSync(file, { timeout: 1000 });
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE');

@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite';
 
 /**
- * Long-running tasks, run in a separate process: SQLite does each in one call, which only killing the
- * process can interrupt. Arguments: `copy SOURCE TARGET` or `check FILE`.
+ * Runs a long task in a separate process. SQLite performs each task in one call, which can be interrupted only
+ * by killing the process. Arguments: `copy SOURCE TARGET` or `check FILE`.
  */
 const [task, file = '', target] = process.argv.slice(2);
 try {

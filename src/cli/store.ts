@@ -5,64 +5,64 @@ import { PlantStoreError } from '../plants/errors/errors';
 import { OperatorError, UsageError } from '../plants/errors/operator.error';
 import { openRepository } from '../plants/persistence/stores';
 import type { PlantsRepository } from '../plants/plants.repository';
-import { databaseVariable, readDatabase } from '../server/settings/database.settings';
-import { sizeOf } from './new-file';
+import { databaseVariableName, readDatabase } from '../server/settings/database.settings';
+import { requireFile } from './new-file';
 
 /**
- * Opens the store that the environment names as the service does, and closes it after the work.
+ * Opens the store that the environment configures, runs the work, and closes the store.
  *
- * @param file whether a SQLite file must exist, or is created when it is missing
+ * @param file whether the SQLite file must exist, or is created if it does not exist
  * @throws OperatorError when the store cannot be used, or fails during the work
  */
 export async function withRepository(
   file: 'exists' | 'create',
   work: (repository: PlantsRepository) => Promise<void>,
 ): Promise<void> {
-  // Log lines would stand among the plants on the standard output. Errors say the same.
+  // Log lines would mix with exported plants on standard output. Errors carry the same information.
   Logger.overrideLogger(false);
   const location = readDatabase(process.env);
   if ('sqlite' in location && file === 'exists') {
-    sizeOf(
+    requireFile(
       resolve(location.sqlite),
-      `Set ${databaseVariable(process.env)} to a store that exists.`,
+      `Set ${databaseVariableName(process.env)} to an existing store.`,
     );
   }
   const repository = await openRepository(location);
   try {
-    const fault = repository.currentFailure();
-    if (fault) throw new OperatorError(`The database cannot be used: ${fault.message}`);
+    const failure = repository.currentFailure();
+    if (failure) throw new OperatorError(`The database cannot be used: ${failure.message}`);
     await work(repository);
   } catch (error) {
     if (!(error instanceof PlantStoreError)) throw error;
-    throw new OperatorError(reasonOf(error), { cause: error });
+    throw new OperatorError(formatStoreError(error), { cause: error });
   } finally {
     await repository.onApplicationShutdown();
   }
 }
 
-/** The URL of the database in a line for a shell, which shows no password. */
+/** Returns a shell expression for the URL of the database, so that a command shows no password. */
 export function urlInShell(): string {
-  return databaseVariable(process.env) === 'DATABASE_URL'
+  return databaseVariableName(process.env) === 'DATABASE_URL'
     ? '"$DATABASE_URL"'
     : '"$(cat "$DATABASE_URL_FILE")"';
 }
 
 /**
- * Finds the SQLite file that `DATABASE_URL` names.
+ * Returns the path of the SQLite file that the environment configures: absolute, and without symbolic links if
+ * the file exists.
  *
- * @param line what to run instead for PostgreSQL
- * @returns its path, absolute and without symbolic links if it exists
- * @throws UsageError when the environment names a PostgreSQL database
+ * @param command the command to suggest for PostgreSQL
+ * @throws UsageError when the environment configures a PostgreSQL database
  */
-export function sqliteFile(line: string): string {
+export function requireSqlitePath(command: string): string {
   const store = readDatabase(process.env);
   if ('postgres' in store) {
-    throw new UsageError(`This command is for SQLite files. For PostgreSQL, run:\n  ${line}`);
+    throw new UsageError(`This command is for SQLite files. For PostgreSQL, run:\n  ${command}`);
   }
   return existsSync(store.sqlite) ? realpathSync(store.sqlite) : resolve(store.sqlite);
 }
 
-/** Why a store did not take or give plants, for an operator. */
-export function reasonOf({ cause, message }: PlantStoreError): string {
+/** Formats a store error for the operator. */
+export function formatStoreError({ cause, message }: PlantStoreError): string {
   return cause instanceof Error ? cause.message : message;
 }

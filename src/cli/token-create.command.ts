@@ -3,7 +3,7 @@ import { scopes } from '../plants/auth/caller';
 import { isTokenName } from '../plants/auth/listed-token';
 import { createToken } from '../plants/auth/token-file';
 import { UsageError } from '../plants/errors/operator.error';
-import { assertFolder } from './new-file';
+import { assertParentDirectory } from './new-file';
 
 interface Options {
   readonly name?: string;
@@ -18,37 +18,41 @@ export function addTokenCreate(program: Command): void {
     .summary('create tokens')
     .description('Creates tokens.')
     .command('create')
-    .summary('make a token')
-    .description('Makes a token, prints it, and appends its digest to a file of accepted tokens.')
-    .option('--name <name>', 'the name of the caller that uses it', parseName)
+    .summary('create a token')
+    .description('Creates a token, prints it, and appends its digest to a token file.')
+    .option('--name <name>', 'the name of the caller that uses the token', parseName)
     .option(
       '--expires <duration>',
-      'how long it is valid: hours or days, such as 12h or 90d',
+      'how long the token is valid, in hours or days, such as 12h or 90d',
       parseDuration,
     )
     .addOption(
-      new Option('--scope <scope...>', 'what it may do; default: everything').choices(scopes),
+      new Option('--scope <scope...>', 'what the token may do (default: everything)').choices(
+        scopes,
+      ),
     )
-    .option('--file <path>', 'the token file; default: AUTH_TOKENS_FILE')
+    .option('--file <path>', 'the token file (default: AUTH_TOKENS_FILE)')
     .addHelpText(
       'after',
       '\nExample:\n  plant-store token create --name ci --expires 90d --file tokens.txt',
     )
     .action(({ scope, file = process.env.AUTH_TOKENS_FILE, ...rest }: Options) => {
-      if (!file) throw new UsageError('Name the file with --file, or set AUTH_TOKENS_FILE.');
-      assertFolder(file);
+      if (!file) throw new UsageError('Pass the token file with --file, or set AUTH_TOKENS_FILE.');
+      assertParentDirectory(file);
       console.log(createToken(file, { ...rest, scopes: scope }));
     });
 }
 
 function parseName(text: string): string {
   if (isTokenName(text)) return text;
-  throw new UsageError('--name must be a letter, then up to 63 letters, digits or _.@-');
+  throw new UsageError(
+    '--name must be a letter followed by up to 63 letters, digits or _.@- characters.',
+  );
 }
 
 const UNITS: Record<string, number> = { h: 3_600_000, d: 86_400_000 };
 
-/** Reads a duration that begins now. Returns its end, in milliseconds since 1970. */
+/** Parses a duration. Returns the time when it ends if it starts now, in milliseconds since 1970. */
 function parseDuration(text: string): number {
   const [, number, unit = ''] = /^([1-9]\d{0,4})([hd])$/.exec(text) ?? [];
   const time = Date.now() + Number(number) * (UNITS[unit] ?? NaN);

@@ -20,7 +20,7 @@ import { useServiceHome } from '../support/service-process';
 import { execute, integrity, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
 
-const ADVICE = 'Name a file that "plant-store backup" has made.';
+const ADVICE = 'Pass a file created by "plant-store backup".';
 
 const failed = (stderr: string | RegExp): Run => ({
   code: 1,
@@ -101,7 +101,7 @@ describe('backup and restore', () => {
     const text = await run('restore text.db');
     const checked = await run('check --deep', inFolder('damaged.db'));
 
-    expect(again).toEqual(failed(`^${copy} exists already. Name a new file.\n$`));
+    expect(again).toEqual(failed(`^${copy} already exists. Choose another file name.\n$`));
     expect(damaged).toEqual(failed(/^damaged\.db is damaged: /));
     expect([checked.code, checked.stderr]).toEqual([1, 'One check failed.\n']);
     expect(checked.stdout).toMatch(/^FAILED {2}plants: .* is damaged: /m);
@@ -224,10 +224,10 @@ describe('backup and restore', () => {
   it.each([
     ['restore none.db', `none.db does not exist. ${ADVICE}`],
     ['restore /dev', `/dev is a directory. ${ADVICE}`],
-    ['import none', 'none does not exist. Name a file, or pipe it to the standard input.'],
+    ['import none', 'none does not exist. Pass a file, or pipe one to standard input.'],
     ['backup copy.db', 'FOLDER/plants.db does not exist. Set DATABASE_URL to the store to copy.'],
-    ['export /no/x', 'There is no directory /no. Name a file in one that exists.'],
-    ['export', 'FOLDER/plants.db does not exist. Set DATABASE_URL to a store that exists.'],
+    ['export /no/x', 'Directory /no does not exist. Choose a file in an existing directory.'],
+    ['export', 'FOLDER/plants.db does not exist. Set DATABASE_URL to an existing store.'],
   ])('%s says which file is missing, and what to do', async (command, sentence) => {
     const outcome = await run(command, inFolder('plants.db'));
 

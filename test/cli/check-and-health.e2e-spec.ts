@@ -113,9 +113,9 @@ describe('health', () => {
 
     expect(live).toEqual({ code: 0, stdout: 'live\n', stderr: '' });
     expect(ready).toEqual({ code: 0, stdout: 'ready\n', stderr: '' });
-    const refusal = 'The service is not ready: it answered with status 503.\n';
+    const refusal = 'The service is not ready: it returned status 503.\n';
     expect(unready).toEqual({ code: 1, stdout: '', stderr: refusal });
-    const silence = `The service at 127.0.0.1 port ${port} does not answer: ECONNREFUSED.\n`;
+    const silence = `The service at 127.0.0.1 port ${port} does not respond: ECONNREFUSED.\n`;
     expect(gone).toEqual({ code: 1, stdout: '', stderr: silence });
   });
 });

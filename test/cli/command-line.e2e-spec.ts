@@ -28,9 +28,12 @@ describe('the command line', () => {
   it.each([
     ['--port 1', `error: unknown option '--port'\n${help}`],
     ['sevre', `error: unknown command 'sevre'\n(Did you mean serve?)\n${help}`],
-    ['check --deep --deep', `error: option '--deep' is given twice\n${help}`],
-    ['token create', 'Name the file with --file, or set AUTH_TOKENS_FILE.'],
-    ['token create --name=2027', '--name must be a letter, then up to 63 letters, digits or _.@-'],
+    ['check --deep --deep', `error: option '--deep' was given more than once\n${help}`],
+    ['token create', 'Pass the token file with --file, or set AUTH_TOKENS_FILE.'],
+    [
+      'token create --name=2027',
+      '--name must be a letter followed by up to 63 letters, digits or _.@- characters.',
+    ],
     [
       'token create --expires=90',
       '--expires must be a number of hours or days, such as 12h or 90d.',
@@ -43,7 +46,10 @@ describe('the command line', () => {
       'token create --file=f ci',
       `error: too many arguments for 'create'. Expected 0 arguments but got 1: ci.\n${help}`,
     ],
-    ['token create --file=f --file f', `error: option '--file <path>' is given twice\n${help}`],
+    [
+      'token create --file=f --file f',
+      `error: option '--file <path>' was given more than once\n${help}`,
+    ],
   ])('ends with 2 and a sentence when it is called as %j', async (line, sentence) => {
     const outcome = await plantStore(line.split(' '), {}, { cwd: folder });
 

@@ -69,11 +69,11 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
 
     expect(outcome).toEqual(
       failed(
-        'Line 2: A plant with this id exists already, with other content.\n' +
+        'Line 2: A plant with this id already exists, with other content.\n' +
           'Line 3: Not a NewPlant: name is required.\n' +
           'Line 6: Not JSON: Unexpected token \'o\', "nonsense" is not valid JSON\n' +
-          'Line 7: It is longer than 35 bytes (BODY_LIMIT).\n' +
-          'Line 8: A plant with this id exists already, with other content.\n' +
+          'Line 7: The line is longer than 35 bytes (BODY_LIMIT).\n' +
+          'Line 8: A plant with this id already exists, with other content.\n' +
           counts(1, 1, 2, 3),
       ),
     );
@@ -151,7 +151,7 @@ it('import goes on when PostgreSQL is back, and ends with what it says when that
   await until(async () => (await server.plants().catch(() => [])).length > 0);
   await server.stop();
   command.child.stdin?.end(manyLines(2000, 2001));
-  await until(() => command.stderr.includes('Trying again for up to a minute'));
+  await until(() => command.stderr.includes('Retrying for up to a minute'));
   await server.start();
   const { code, stderr } = await command.ended;
   const stored = await server.plants();

@@ -60,7 +60,10 @@ describe('token create', () => {
 
   it.each([
     ['tokens.txt', /^The token file tokens\.txt is invalid: line 2 has an invalid field: .*\.\n$/],
-    ['/nope/tokens.txt', /^There is no directory \/nope\. Name a file in one that exists\.\n$/],
+    [
+      '/nope/tokens.txt',
+      /^Directory \/nope does not exist\. Choose a file in an existing directory\.\n$/,
+    ],
   ])('refuses the file %s with a sentence, and changes no file', async (name, sentence) => {
     writeFileSync(file, 'valid\nnot valid at all\n');
 

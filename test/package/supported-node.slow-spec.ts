@@ -37,7 +37,7 @@ describe('the service', () => {
       expect(await run(node, [MAIN])).toEqual({
         code: 1,
         stdout: '',
-        stderr: `The Plant Store needs Node.js ${engines.node}. This is v${version}, ${node}.\n`,
+        stderr: `The Plant Store requires Node.js ${engines.node}. This is v${version}, ${node}.\n`,
       });
     },
   );

@@ -59,10 +59,7 @@ export async function plantStore(
  * because a store did not answer in time.
  */
 export function withoutProgress(stderr: string): string {
-  return stderr.replaceAll(
-    /^(?:[\d,]+ (?:plants|MiB), |Trying again for up to a minute: ).*\n/gm,
-    '',
-  );
+  return stderr.replaceAll(/^(?:[\d,]+ (?:plants|MiB), |Retrying for up to a minute: ).*\n/gm, '');
 }
 
 /** Runs a command to its end on a terminal. What it prints comes as one text. */

@@ -1,21 +1,21 @@
 import { OperatorError } from '../../plants/errors/operator.error';
 import { type StoreLocation, STORES } from '../../plants/persistence/stores';
 import { readSettingFile } from './env-file';
-import { OTHERS, readVariables } from './variables';
+import { COMBINED_SETTINGS, readVariables } from './variables';
 
-/** The name of the variable that says where the plants are. */
-export function databaseVariable(environment: NodeJS.ProcessEnv): string {
-  const { databaseUrl, databaseUrlFile } = OTHERS;
+/** Returns the name of the variable that configures the database. */
+export function databaseVariableName(environment: NodeJS.ProcessEnv): string {
+  const { databaseUrl, databaseUrlFile } = COMBINED_SETTINGS;
   return (environment[databaseUrlFile.name]?.trim() ? databaseUrlFile : databaseUrl).name;
 }
 
 /**
- * Reads `DATABASE_URL` or `DATABASE_URL_FILE`, and nothing else of an environment.
+ * Reads `DATABASE_URL` or `DATABASE_URL_FILE`, and no other variable of an environment.
  *
- * @throws OperatorError when it is invalid; the message never shows a secret
+ * @throws OperatorError when the variable is invalid; the message never shows a secret
  */
 export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
-  const { databaseUrl, databaseUrlFile: file } = readVariables(OTHERS, environment, []);
+  const { databaseUrl, databaseUrlFile: file } = readVariables(COMBINED_SETTINGS, environment, []);
   if (file === undefined) return parseDatabaseUrl(databaseUrl, 'DATABASE_URL');
   if (environment.DATABASE_URL?.trim()) {
     throw new OperatorError('DATABASE_URL_FILE and DATABASE_URL must not both be set');
@@ -26,12 +26,14 @@ export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
   if ('sqlite' in location) return location;
   return {
     postgres: {
-      // A getter, because the settings are read again after each fault, and the file may have been
-      // replaced meanwhile. The driver takes a function for the password alone.
+      // A getter, because the settings are read again after each failure, and the file may have been replaced
+      // since. The driver accepts a function only for the password.
       get connectionString() {
-        const present = readFile();
-        if ('postgres' in present && typeof present.postgres === 'string') return present.postgres;
-        throw new OperatorError('DATABASE_URL_FILE names SQLite now: restart to use it');
+        const current = readFile();
+        if ('postgres' in current && typeof current.postgres === 'string') return current.postgres;
+        throw new OperatorError(
+          'DATABASE_URL_FILE now contains a SQLite URL: restart the service to use it',
+        );
       },
     },
   };
@@ -42,9 +44,9 @@ function parseDatabaseUrl(text: string, variable: string): StoreLocation {
   const kinds = Object.values(STORES);
   const [, scheme = ''] = /^([a-z]+):(?!.*\0)/s.exec(text) ?? [];
   const kind = kinds.find(({ schemes }) => schemes.includes(scheme));
-  const fault = kind
+  const clause = kind
     ? kind.findUrlError(text)
     : `must be ${kinds.map(({ form }) => form).join(', or ')}`;
-  if (kind && fault === undefined) return kind.parseLocation(text);
-  throw new OperatorError(`${variable} ${fault}`);
+  if (kind && clause === undefined) return kind.parseLocation(text);
+  throw new OperatorError(`${variable} ${clause}`);
 }

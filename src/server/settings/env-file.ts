@@ -2,16 +2,16 @@ import { readFileSync, statSync } from 'node:fs';
 import { getSystemErrorMessage, parseEnv } from 'node:util';
 import { OperatorError } from '../../plants/errors/operator.error';
 
-/** The text between quotes, which may span lines. */
+/** A quoted value, which may span lines. */
 const QUOTED_VALUE = /(?<==[ \t]*)(["'`])[^]*?\1/g;
-/** An assignment, a comment or nothing. Node's parser silently ignores any other line. */
+/** An assignment, a comment or an empty line. The parser of Node.js silently ignores any other line. */
 const LINE = /^\s*(?:(?:export\s+)?[A-Za-z_]\w*\s*=.*|#.*)?$/;
 
 /**
- * Adds the variables of a file to an environment, as Node.js parses such files. A variable that the
- * environment has, even an empty one, stays as it is.
+ * Adds the variables of a file to an environment, as Node.js parses such files. Does not overwrite variables that
+ * are already set, even to an empty string.
  *
- * @throws OperatorError when the file cannot be read, or has a line that assigns nothing
+ * @throws OperatorError when the file cannot be read, or has a line that is not NAME=VALUE
  */
 export function addEnvFile(file: string, environment: NodeJS.ProcessEnv): void {
   const content = readSettingFile(file, `--env-file ${file}`);
@@ -28,9 +28,9 @@ export function addEnvFile(file: string, environment: NodeJS.ProcessEnv): void {
 /**
  * Reads a text file.
  *
- * @param setting begins the message
- * @throws OperatorError when it cannot be read. It has the reason, but not the path, which may be a
- *   secret given to the wrong variable.
+ * @param setting the beginning of the error message
+ * @throws OperatorError when the file cannot be read. The message contains the reason, but not the path, which may
+ *   be a secret in the wrong variable
  */
 export function readSettingFile(path: string, setting: string): string {
   try {

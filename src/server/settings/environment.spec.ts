@@ -196,7 +196,9 @@ describe('readEnvironment', () => {
       writeFileSync(file, 'postgres://a:50%off@elsewhere/plants');
       expect(postgres.connectionString).toBe('postgres://a:50%off@elsewhere/plants');
       writeFileSync(file, 'sqlite:plants.db');
-      expect(() => postgres.connectionString).toThrow('DATABASE_URL_FILE names SQLite now');
+      expect(() => postgres.connectionString).toThrow(
+        'DATABASE_URL_FILE now contains a SQLite URL',
+      );
     });
 
     it('is refused beside DATABASE_URL', () => {
@@ -221,10 +223,10 @@ describe('readEnvironment', () => {
     expect(
       errorOf({ AUTH_TOKEN: 'secret', AUTH_JWKS_URI: 'x', AUTH_USER: 'x' }).split('\n'),
     ).toEqual([
-      'AUTH_TOKEN is an unknown variable: did you mean AUTH_TOKENS?',
-      'AUTH_JWKS_URI is an unknown variable: did you mean AUTH_JWKS_URL?',
+      'AUTH_TOKEN is not a known variable: did you mean AUTH_TOKENS?',
+      'AUTH_JWKS_URI is not a known variable: did you mean AUTH_JWKS_URL?',
       expect.stringMatching(
-        /^AUTH_USER is an unknown variable: known variables are AUTH_TOKENS, AUTH_TOKENS_FILE, /,
+        /^AUTH_USER is not a known variable: known variables are AUTH_TOKENS, AUTH_TOKENS_FILE, /,
       ),
     ]);
   });
@@ -242,10 +244,10 @@ describe('readEnvironment', () => {
     const environment = { ...misspelled, LOG_LEVELS: '', PATH: '/bin', USER: 'x' };
 
     expect(readEnvironment(environment).warnings).toEqual([
-      'DATABSE_URL is set but has no effect: did you mean DATABASE_URL?',
-      'POTR is set but has no effect: did you mean PORT?',
-      'acces_log is set but has no effect: did you mean ACCESS_LOG?',
-      'NODE_EN is set but has no effect: did you mean NODE_ENV?',
+      'DATABSE_URL is not a known variable: did you mean DATABASE_URL?',
+      'POTR is not a known variable: did you mean PORT?',
+      'acces_log is not a known variable: did you mean ACCESS_LOG?',
+      'NODE_EN is not a known variable: did you mean NODE_ENV?',
     ]);
   });
 

@@ -6,20 +6,20 @@ import {
   parseTokenList,
 } from '../../plants/auth/listed-token';
 
-/** How the text of a variable is read. */
+/** Parses the text of a variable. */
 export interface Parser<T> {
-  /** What the text must be, after "must be". */
+  /** The expected text, as it follows "must be" in a message. */
   readonly expected: string;
   /**
-   * Returns undefined when the text is not that.
+   * Returns undefined if the text is invalid.
    *
-   * @throws Error with more than that to say. It must not show a secret
+   * @throws Error with a more specific message, which must not contain a secret
    */
   readonly parse: (text: string) => T | undefined;
 }
 
-/** Some text, which is judged together with other variables. */
-export const anyText: Parser<string> = { expected: 'a text', parse: (text) => text };
+/** Any string. It is validated in combination with other variables. */
+export const anyString: Parser<string> = { expected: 'a string', parse: (text) => text };
 
 export const audiences: Parser<readonly string[]> = {
   expected: 'audiences, separated by spaces and not by commas',
@@ -40,7 +40,7 @@ export const logLevel: Parser<string> = {
 
 export const host: Parser<string> = {
   expected: 'a host name or an IP address',
-  // An IPv6 address may have the brackets that it has in a URL.
+  // An IPv6 address may be in brackets, as in a URL.
   parse: (text) => /^[\w.:-]+$/.exec(text.replace(/^\[(.*:.*)\]$/, '$1'))?.[0],
 };
 
@@ -57,14 +57,14 @@ export const connections = integer('a number', 1, 1_000_000);
 
 const DURATION_UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000 };
 
-/** @param shortest in milliseconds, as its value */
-const durationFrom = (shortest: number, kind: string): Parser<number> => ({
+/** @param minMs the minimum, in milliseconds like the value */
+const durationFrom = (minMs: number, kind: string): Parser<number> => ({
   expected: `${kind}: seconds, or a number with the unit ms, s or m`,
   parse: (text) => {
     const [, number, unit = 's'] = /^(\d{1,9}(?:\.\d{1,3})?) ?(ms|s|m)?$/.exec(text) ?? [];
     const duration = Math.round(Number(number) * (DURATION_UNITS[unit] ?? NaN));
-    // Node.js has no longer timers.
-    return duration >= shortest && duration < 2 ** 31 ? duration : undefined;
+    // Timers of Node.js cannot be longer.
+    return duration >= minMs && duration < 2 ** 31 ? duration : undefined;
   },
 });
 
@@ -73,24 +73,23 @@ export const durationOrZero = durationFrom(0, 'a duration');
 
 const SIZE_UNITS: Record<string, number> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 };
 
-/** In bytes. */
+/** Parses a size in bytes. */
 export const size: Parser<number> = {
   expected: 'a size above zero and up to 256 MiB: bytes, or a number with the unit KiB or MiB',
   parse: (text) => {
     const [, number, unit = ''] = /^(\d{1,9}) ?(KiB|MiB)?$/.exec(text) ?? [];
     const bytes = Number(number) * (SIZE_UNITS[unit] ?? NaN);
-    // A string of V8 has at most about 2^29 characters.
+    // A string in V8 can have at most about 2^29 characters.
     return bytes > 0 && bytes <= 256 * 2 ** 20 ? bytes : undefined;
   },
 };
 
-/** In seconds. */
-const WINDOWS: Record<string, number> = { s: 1, m: 60, h: 3600 };
+const WINDOW_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600 };
 
 export interface RateLimit {
-  /** Requests that a caller may make within the window, which begins with the first of them. */
+  /** The number of requests that a caller may send within the window, which starts with the first of them. */
   readonly quota: number;
-  /** Seconds. */
+  /** The length of the window in seconds. */
   readonly window: number;
 }
 
@@ -100,36 +99,36 @@ export const rate: Parser<RateLimit> = {
   parse: (text) => {
     const [, number, unit = ''] = /^(\d{1,9}) ?\/ ?(s|m|h)$/.exec(text) ?? [];
     const quota = Number(number);
-    return quota > 0 ? { quota, window: WINDOWS[unit] ?? NaN } : undefined;
+    return quota > 0 ? { quota, window: WINDOW_SECONDS[unit] ?? NaN } : undefined;
   },
 };
 
-const list = (what: string, isValid: (member: string) => boolean): Parser<readonly string[]> => ({
+const list = (what: string, isValid: (item: string) => boolean): Parser<readonly string[]> => ({
   expected: `a list of ${what}, separated by commas or white space`,
   parse: (text) => {
-    const members = membersOf(text);
-    const invalid = members.find((member) => !isValid(member));
-    if (invalid !== undefined) throw new Error(`"${invalid}" does not belong in a list of ${what}`);
-    return members.length > 0 || text === '' ? members : undefined;
+    const items = splitList(text);
+    const invalid = items.find((item) => !isValid(item));
+    if (invalid !== undefined) throw new Error(`"${invalid}" is not valid in a list of ${what}`);
+    return items.length > 0 || text === '' ? items : undefined;
   },
 });
 
-function membersOf(text: string): string[] {
-  return text.split(/[\s,]+/).filter((member) => member !== '');
+function splitList(text: string): string[] {
+  return text.split(/[\s,]+/).filter((item) => item !== '');
 }
 
-export const ranges = list('IP addresses or ranges such as 10.0.0.0/8', (member) => {
-  const [, address = '', bits = 1] = /^([^/]+)(?:\/([1-9]\d*))?$/.exec(member) ?? [];
+export const ranges = list('IP addresses or ranges such as 10.0.0.0/8', (item) => {
+  const [, address = '', bits = 1] = /^([^/]+)(?:\/([1-9]\d*))?$/.exec(item) ?? [];
   return isIP(address) > 0 && Number(bits) <= (isIP(address) === 4 ? 32 : 128);
 });
 
-/** As browsers write them: never "null", which is everybody's, nor a wildcard. */
+/** Parses origins as browsers send them: not "null", which any sandboxed page sends, and no wildcards. */
 export const origins = list(
-  'origins such as https://app.example.org, without path, slash at the end and wildcards',
-  (member) => /^https?:[^*]+$/.test(member) && URL.parse(member)?.origin === member,
+  'origins such as https://app.example.org, without a path, a trailing slash or wildcards',
+  (item) => /^https?:[^*]+$/.test(item) && URL.parse(item)?.origin === item,
 );
 
-/** The tokens as `sha256:HEX`, so that the settings hold no secret, with their scopes. */
+/** Returns each token as `sha256:HEX` with its scopes, so that the settings contain no secrets. */
 export const tokens: Parser<readonly string[]> = {
   expected: 'a list of tokens',
   parse: (text) => {
@@ -138,13 +137,17 @@ export const tokens: Parser<readonly string[]> = {
   },
 };
 
-/** @throws Error when the list is invalid; the message never shows a token */
+/**
+ * Parses a list of tokens with their scopes.
+ *
+ * @throws Error when the list is invalid; the message never shows a token
+ */
 export function parseTokens(text: string): ListedToken[] {
   const entries: string[] = [];
-  for (const member of membersOf(text)) {
+  for (const item of splitList(text)) {
     // A scope belongs to the token before it.
-    const isScope = member.startsWith('scope=') && entries.length > 0;
-    entries.push(isScope ? `${entries.pop()} ${member}` : member);
+    const isScope = item.startsWith('scope=') && entries.length > 0;
+    entries.push(isScope ? `${entries.pop()} ${item}` : item);
   }
   return parseTokenList(entries);
 }

@@ -6,9 +6,9 @@ import * as parsers from './variable-parsers';
 interface Variable<Value> {
   readonly name: string;
   readonly parser: Parser<Value>;
-  /** What counts as its text when it is not set. */
+  /** The default, as it would be written in the variable. Undefined if there is none. */
   readonly fallback: string | undefined;
-  /** Its meaning in the tables of docs/configuration.md, which a test compares. */
+  /** The meaning in the tables of docs/configuration.md. A test compares them. */
   readonly sentence: string;
 }
 
@@ -21,7 +21,7 @@ function variable<T, F extends string | undefined>(
   return { name, parser, fallback, sentence };
 }
 
-/** Variables that are settings by themselves. Durations are in milliseconds, sizes in bytes. */
+/** Variables that are settings of their own. Durations are in milliseconds, sizes in bytes. */
 // prettier-ignore
 export const SETTINGS = {
   host: variable('HOST', parsers.host, '127.0.0.1', 'The address to listen on. `0.0.0.0` means every IPv4 address.'),
@@ -43,26 +43,26 @@ export const SETTINGS = {
   docs: variable('DOCS', parsers.flag, 'true', '`false` removes Swagger UI and the OpenAPI document.'),
 };
 
-/** Variables that are options of the module's authentication. */
+/** Variables that set options of the module's authentication. */
 // prettier-ignore
 export const AUTH = {
   tokens: variable('AUTH_TOKENS', parsers.tokens, undefined, 'The accepted [tokens](tokens.md#token-list), each with an optional scope.'),
-  tokensFile: variable('AUTH_TOKENS_FILE', parsers.anyText, undefined, 'A [file of accepted tokens](tokens.md#token-file). The file is reloaded when it changes.'),
-  issuer: variable('AUTH_ISSUER', parsers.anyText, undefined, 'An OpenID Connect [issuer of JWTs](tokens.md#jwts-of-an-issuer). Requires `AUTH_AUDIENCE`.'),
+  tokensFile: variable('AUTH_TOKENS_FILE', parsers.anyString, undefined, 'A [file of accepted tokens](tokens.md#token-file). The file is reloaded when it changes.'),
+  issuer: variable('AUTH_ISSUER', parsers.anyString, undefined, 'An OpenID Connect [issuer of JWTs](tokens.md#jwts-of-an-issuer). Requires `AUTH_AUDIENCE`.'),
   audience: variable('AUTH_AUDIENCE', parsers.audiences, undefined, 'The accepted audiences. A JWT must contain at least one.'),
-  jwksUrl: variable('AUTH_JWKS_URL', parsers.anyText, undefined, "The URL of the issuer's keys. By default, it is read from the issuer's discovery document."),
-  scope: variable('AUTH_SCOPE', parsers.anyText, undefined, 'The scopes that a JWT needs to create plants (all of them).'),
-  metricsScope: variable('AUTH_SCOPE_METRICS', parsers.anyText, undefined, 'The scopes that a JWT needs to read `/metrics`. Defaults to `AUTH_SCOPE`.'),
+  jwksUrl: variable('AUTH_JWKS_URL', parsers.anyString, undefined, "The URL of the issuer's keys. By default, it is read from the issuer's discovery document."),
+  scope: variable('AUTH_SCOPE', parsers.anyString, undefined, 'The scopes that a JWT needs to create plants (all of them).'),
+  metricsScope: variable('AUTH_SCOPE_METRICS', parsers.anyString, undefined, 'The scopes that a JWT needs to read `/metrics`. Defaults to `AUTH_SCOPE`.'),
 };
 
-/** Variables that are judged together. */
+/** Variables that are validated in combination with others. */
 // prettier-ignore
-export const OTHERS = {
-  databaseUrl: variable('DATABASE_URL', parsers.anyText, `sqlite:${DEFAULTS.sqlite}`, 'The store: `sqlite:PATH`, or `postgres://USER:PASSWORD@HOST:PORT/NAME` with [parameters](postgresql.md#url-parameters).'),
-  databaseUrlFile: variable('DATABASE_URL_FILE', parsers.anyText, undefined, 'A file that contains the URL. Set only one of the two.'),
-  certificate: variable('TLS_CERT', parsers.anyText, undefined, 'A certificate chain in PEM. Requires `TLS_KEY`.'),
-  key: variable('TLS_KEY', parsers.anyText, undefined, 'The private key of the certificate, in PEM, without a passphrase. If both files are set, the service uses HTTPS on `PORT` and `HEALTH_PORT`.'),
-  nodeEnv: variable('NODE_ENV', parsers.anyText, undefined, 'With `production`, the service requires an `AUTH_` variable, and `sslmode` for a PostgreSQL server on another machine.'),
+export const COMBINED_SETTINGS = {
+  databaseUrl: variable('DATABASE_URL', parsers.anyString, `sqlite:${DEFAULTS.sqlite}`, 'The store: `sqlite:PATH`, or `postgres://USER:PASSWORD@HOST:PORT/NAME` with [parameters](postgresql.md#url-parameters).'),
+  databaseUrlFile: variable('DATABASE_URL_FILE', parsers.anyString, undefined, 'A file that contains the URL. Set only one of the two.'),
+  certificate: variable('TLS_CERT', parsers.anyString, undefined, 'A certificate chain in PEM. Requires `TLS_KEY`.'),
+  key: variable('TLS_KEY', parsers.anyString, undefined, 'The private key of the certificate, in PEM, without a passphrase. If both files are set, the service uses HTTPS on `PORT` and `HEALTH_PORT`.'),
+  nodeEnv: variable('NODE_ENV', parsers.anyString, undefined, 'With `production`, the service requires an `AUTH_` variable, and `sslmode` for a PostgreSQL server on another machine.'),
 };
 
 type Table = Readonly<Record<string, Variable<unknown>>>;
@@ -72,14 +72,14 @@ export type Values<T extends Table> = {
 };
 
 /**
- * Reads the variables of a table. An empty one counts as not set.
+ * Reads the variables of a table. An empty variable counts as not set.
  *
- * @param faults gets a sentence for each invalid one
+ * @param errors gets a sentence for each invalid variable
  */
 export function readVariables<T extends Table>(
   table: T,
   environment: NodeJS.ProcessEnv,
-  faults: string[],
+  errors: string[],
 ): Values<T> {
   const values = Object.entries(table).map(([setting, { name, parser, fallback }]) => {
     const given = environment[name]?.trim() ?? '';
@@ -87,17 +87,21 @@ export function readVariables<T extends Table>(
     if (text === undefined) return [setting, undefined];
     try {
       const value = parser.parse(text);
-      if (value === undefined) faults.push(`${name} must be ${parser.expected}`);
+      if (value === undefined) errors.push(`${name} must be ${parser.expected}`);
       return [setting, value];
     } catch (error) {
-      faults.push(`${name} is invalid: ${(error as Error).message}`);
+      errors.push(`${name} is invalid: ${(error as Error).message}`);
       return [setting, undefined];
     }
   });
   return Object.fromEntries(values) as Values<T>;
 }
 
-export const VARIABLES = Object.values<Variable<unknown>>({ ...SETTINGS, ...AUTH, ...OTHERS });
+export const VARIABLES = Object.values<Variable<unknown>>({
+  ...SETTINGS,
+  ...AUTH,
+  ...COMBINED_SETTINGS,
+});
 
 /**
  * Variables that Kubernetes sets in every container of a namespace with a Service named `auth` or
@@ -106,12 +110,12 @@ export const VARIABLES = Object.values<Variable<unknown>>({ ...SETTINGS, ...AUTH
 const SERVICE_LINK = /^AUTH_(?:\w+_)?(?:SERVICE_HOST|(?:SERVICE_)?PORT(?:_\w+)?)$/;
 
 /**
- * Looks for mistakes among the variables that the service does not read.
+ * Finds variables that look like misspelled settings.
  *
- * @param faults gets a sentence for each that begins with `AUTH_`
- * @returns a sentence for each other one that has nearly the name of a known one
+ * @param errors gets a sentence for each unknown variable that begins with `AUTH_`
+ * @returns a warning for each other unknown variable whose name is similar to a known one
  */
-export function findMisspelled(environment: NodeJS.ProcessEnv, faults: string[]): string[] {
+export function findUnknownVariables(environment: NodeJS.ProcessEnv, errors: string[]): string[] {
   const warnings: string[] = [];
   const names = VARIABLES.map(({ name }) => name);
   for (const [name, value] of Object.entries(environment)) {
@@ -121,9 +125,9 @@ export function findMisspelled(environment: NodeJS.ProcessEnv, faults: string[])
       const advice = near
         ? `did you mean ${near}?`
         : `known variables are ${names.filter(isAuth).join(', ')}`;
-      faults.push(`${name} is an unknown variable: ${advice}`);
+      errors.push(`${name} is not a known variable: ${advice}`);
     } else if (near) {
-      warnings.push(`${name} is set but has no effect: did you mean ${near}?`);
+      warnings.push(`${name} is not a known variable: did you mean ${near}?`);
     }
   }
   return warnings;
