@@ -1,5 +1,5 @@
 // @ts-check
-// A flat configuration under the name the project's layout asks for; eslint.config.js names it.
+// A flat configuration. eslint.config.js loads it from this file, whose name the project layout requires.
 const eslint = require('@eslint/js');
 const jest = require('eslint-plugin-jest');
 const { defineConfig } = require('eslint/config');
@@ -24,7 +24,7 @@ const restrictImports = (files, ...patterns) => ({
 });
 
 module.exports = defineConfig(
-  // The baselines import what only the benchmark installs.
+  // The baselines import packages that only the benchmark installs.
   { ignores: ['dist/**', 'coverage/**', '.bench/**', 'bench/dist/**', 'bench/baselines/**'] },
   eslint.configs.recommended,
   {
@@ -36,12 +36,12 @@ module.exports = defineConfig(
         'error',
         { considerDefaultExhaustiveForUnions: true },
       ],
-      // Nest's DTO classes describe shapes; plain objects of that shape are what it serialises.
+      // DTO classes of Nest describe shapes. Nest serializes plain objects of these shapes.
       '@typescript-eslint/no-unsafe-class-instance-assignment': 'off',
       '@typescript-eslint/explicit-module-boundary-types': 'error',
-      // Nest modules are classes that carry nothing but their decorator.
+      // Nest modules are classes that contain nothing but their decorator.
       '@typescript-eslint/no-extraneous-class': ['error', { allowWithDecorator: true }],
-      // What is loaded only when it is needed or installed.
+      // Modules that are loaded only when they are needed or installed.
       '@typescript-eslint/no-require-imports': [
         'error',
         {
@@ -52,7 +52,7 @@ module.exports = defineConfig(
           ],
         },
       ],
-      // As TypeScript has it: a parameter that only subclasses use begins with an underscore.
+      // As in TypeScript, a parameter that only subclasses use begins with an underscore.
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
     },
@@ -77,7 +77,7 @@ module.exports = defineConfig(
     files: ['**/*spec.ts'],
     extends: [jest.configs['flat/recommended']],
     rules: {
-      // Assertions may live in helpers that compare whole Error bodies.
+      // Assertions may be in helpers that compare whole Error bodies.
       'jest/expect-expect': ['error', { assertFunctionNames: ['expect', 'expect*', 'fc.assert'] }],
     },
   },

@@ -1,11 +1,11 @@
-# The service on a small Debian; docs/deploy/README.md says how to build and run it.
+# The service on Debian slim. docs/deploy/README.md describes how to build and run the image.
 FROM node:26.10.0-trixie-slim AS build
 WORKDIR /opt/plant-store
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY nest-cli.json tsconfig.json tsconfig.build.json ./
 COPY src src
-# Optional peers of Nest, such as Express, are left out too.
+# Also removes optional peers of Nest, such as Express.
 RUN npm run build \
   && npm prune --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
   && chmod +x dist/cli/plant-store.js

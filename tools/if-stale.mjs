@@ -1,12 +1,12 @@
 /**
- * Runs scripts of package.json whose result is missing, or older than what it is made from:
+ * Runs scripts of package.json whose result is missing or older than its sources:
  * `node tools/if-stale.mjs build test:install`.
  */
 import { execSync } from 'node:child_process';
 import { readdirSync, statSync } from 'node:fs';
 import process from 'node:process';
 
-/** The result of a script, and what it is made from: files and folders. */
+/** The result of each script, and its sources: files and directories. */
 const SCRIPTS = {
   build: {
     result: 'dist/cli/plant-store.js',
@@ -18,24 +18,24 @@ const SCRIPTS = {
   },
 };
 
-// npm runs scripts on the Node.js from node_modules, unless that package could not install it.
+// npm runs scripts with the Node.js in node_modules, unless npm did not run the install script of that package.
 if (Number.parseInt(process.versions.node, 10) < 24) {
-  stop(`This needs a newer Node.js than ${process.version}, which is installed by`, 'rebuild node');
+  stop(`Node.js ${process.version} is too old. Install the version of the project`, 'rebuild node');
 }
 process.argv.slice(2).forEach(runIfStale);
 
 function runIfStale(name) {
   const { result, sources } = SCRIPTS[name];
-  const madeAt = timeOf(result);
-  if (sources.flatMap(filesIn).every((file) => timeOf(file) <= madeAt)) return;
+  const builtAt = timeOf(result);
+  if (sources.flatMap(filesIn).every((file) => timeOf(file) <= builtAt)) return;
   if (name === 'test:install' && process.env.npm_config_ignore_scripts === 'true') {
-    stop('The tests need packages with scripts, which are installed by', 'ci --prefix test');
+    stop('The tests need packages with install scripts. Install them', 'ci --prefix test');
   }
-  // The standard output is the program's.
+  // Prints to standard error, because standard output belongs to the program that runs next.
   execSync(`npm run --silent ${name}`, { stdio: ['ignore', 2, 2] });
 }
 
-/** Where npm does not run scripts of packages. */
+/** Exits with the command to run if npm is configured not to run install scripts. */
 function stop(reason, command) {
   process.stderr.write(`${reason}: npm ${command} --ignore-scripts=false\n`);
   process.exit(1);

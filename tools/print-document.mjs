@@ -1,4 +1,4 @@
-/** Prints the OpenAPI document of the built service (`npm run openapi`). Preview mode opens no store. */
+/** Prints the OpenAPI document of the built service, for `npm run openapi`. Uses preview mode, which opens no store. */
 import process from 'node:process';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';

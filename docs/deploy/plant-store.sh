@@ -1,6 +1,6 @@
 #!/bin/sh
-# /usr/local/bin/plant-store: runs a command as plant-store.service runs the service, with its user, its
-# settings and its data. Of all files, it can write only those in /var/lib/plant-store.
+# /usr/local/bin/plant-store: runs a command with the user, settings and data of plant-store.service. The command
+# can write only the files in /var/lib/plant-store.
 exec systemd-run --quiet --pipe --wait --collect --working-directory=/var/lib/plant-store \
   --property=DynamicUser=yes --property=User=plant-store \
   --property=StateDirectory=plant-store --property=StateDirectoryMode=0700 --property=UMask=0077 \
