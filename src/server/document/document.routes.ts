@@ -7,6 +7,11 @@ import { pathOf } from '../../plants/http/request';
 import { PLANTS_PATH } from '../../plants/plants.controller';
 import { createDocument } from './document';
 
+/*
+ * This file depends on undocumented behavior of `@nestjs/swagger`: the paths, files and layout of its page. Tested
+ * with 12.0.2. `swagger-ui.e2e-spec.ts` fails if this behavior changes.
+ */
+
 /**
  * Headers of the Swagger UI page: it may load only files from this server. Inline styles are allowed,
  * because the page of `@nestjs/swagger` has some. Its style sheet contains icons as `data:` URLs.

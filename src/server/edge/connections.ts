@@ -29,6 +29,10 @@ interface ClientError extends Error {
  * The open connections of a server. Each connection has one request in progress, and later requests wait. So a
  * request that follows a response with `Connection: close` is never processed, RFC 9112 section 9.6: the
  * socket has ended before the request would start.
+ *
+ * This file depends on undocumented behavior of Node.js: when it reports a parser error again, when it resumes
+ * reading, and when it ends the socket of a response. Tested with Node.js 26.10. `segmentations.e2e-spec.ts` fails
+ * if this behavior changes.
  */
 export class Connections {
   /** All open sockets. With TLS, these include the raw sockets, which exist before the handshake ends. */
