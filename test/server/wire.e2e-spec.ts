@@ -118,13 +118,22 @@ describe('HTTP on the wire', () => {
 
   it.each([
     [
-      'too long',
+      'a body that is too long',
       `${AUTHORIZED}Content-Type: application/json\r\nContent-Length: ${2 ** 24}\r\n\r\n`,
       errors.tooLarge,
     ],
-    ['behind a broken chunk', `${POST}${CHUNKED}xyz\r\n`, errors.malformedRequest],
-    ['to no path', `PUT /nope HTTP/1.0\r\nContent-Length: ${2 ** 22}\r\n\r\n`, errors.notFound],
-  ])('lets a client that still sends a body %s read its answer', async (_what, head, answer) => {
+    ['a body behind a broken chunk', `${POST}${CHUNKED}xyz\r\n`, errors.malformedRequest],
+    [
+      'a body to no path',
+      `PUT /nope HTTP/1.0\r\nContent-Length: ${2 ** 22}\r\n\r\n`,
+      errors.notFound,
+    ],
+    [
+      'more behind a request that closes the connection',
+      `${POST}Connection: close\r\n\r\n`,
+      errors.missingCredentials,
+    ],
+  ])('lets a client that still sends %s read its answer', async (_what, head, answer) => {
     // From a client that reads when all of it is sent: more than the buffers on the way hold, if the
     // client has announced that.
     const body = 'x'.repeat(head.includes('Content-Length') ? 2 ** 22 : 2 ** 19);

@@ -31,7 +31,7 @@ interface ClientError extends Error {
  * socket has ended before the request would start.
  *
  * This file depends on undocumented behavior of Node.js: when it reports a parser error again, when it resumes
- * reading, and when it ends the socket of a response. Tested with Node.js 26.10. `segmentations.e2e-spec.ts` fails
+ * reading, and when and by which method it ends the socket of a response. Tested with Node.js 26.10. `segmentations.e2e-spec.ts` fails
  * if this behavior changes.
  */
 export class Connections {
@@ -55,6 +55,10 @@ export class Connections {
       server.on(event, (socket: Socket) => {
         this.sockets.add(socket);
         socket.once('close', () => this.sockets.delete(socket));
+        // Node.js calls it after a response that closes the connection.
+        socket.destroySoon = () => {
+          this.end(socket);
+        };
       });
     }
     server.on('timeout', (socket: Socket) => {
@@ -160,7 +164,13 @@ export class Connections {
     // The request with the invalid body may already have got its response.
     const hasResponse = latest?.req.complete === false && latest.headersSent;
     if (!hasResponse) this.rejections.rejectBytes(socket, error);
-    endAndLinger(socket);
+    this.end(socket);
+  }
+
+  /** Ends a connection so that a client that is still sending can read the response. */
+  private end(socket: Socket): void {
+    const request = this.latestResponse.get(socket)?.req;
+    endAndLinger(socket, Number(request?.headers['content-length'] ?? 0));
   }
 }
 

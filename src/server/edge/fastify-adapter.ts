@@ -10,7 +10,6 @@ import { Connections } from './connections';
 import { corsHeaders, isPreflight, OriginLog, PREFLIGHT_HEADERS } from './cors';
 import type { Settings } from '../settings/environment';
 import { createServer, limitConnections } from './http-server';
-import { discardBody } from './linger';
 import { requestId } from './request-id';
 import { listenForRequests } from './request-listener';
 import { Rejections } from './rejections';
@@ -68,17 +67,13 @@ function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
       done(request.is404 ? createNoRouteError(request, instance) : undefined);
     }
   });
-  instance.addHook('onSend', (request: FailedRequest, reply, _payload, done) => {
-    const { raw, failure } = request;
+  instance.addHook('onSend', ({ raw, failure }: FailedRequest, reply, _payload, done) => {
     // An oversized body may never end, RFC 9110 section 15.5.14. A client that got no 100 Continue may or
     // may not send its body.
     if (failure instanceof BodyTooLargeError || raw.headers.expect !== undefined) {
       void reply.header('Connection', 'close');
     }
-    // Node.js closes the connection after the response. A client that is still sending could not read it.
-    const isSending = !raw.complete && !raw.destroyed;
-    if (isSending && reply.getHeader('connection') === 'close') discardBody(raw, done);
-    else done();
+    done();
   });
 }
 

@@ -1,6 +1,4 @@
-import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { finished } from 'node:stream';
 
 /** How long a client may keep sending after the final response. */
 const LINGER_MS = 2000;
@@ -18,7 +16,7 @@ const POLL_INTERVAL_MS = 50;
  *
  * @param announced the `Content-Length` of the request, in bytes
  */
-export function endAndLinger(socket: Socket, announced = 0): void {
+export function endAndLinger(socket: Socket, announced: number): void {
   socket.end();
   socket.resume();
   const limit = socket.bytesRead + announced + MAX_LINGER_BYTES;
@@ -26,19 +24,6 @@ export function endAndLinger(socket: Socket, announced = 0): void {
   const timer = setInterval(() => {
     elapsedMs += POLL_INTERVAL_MS;
     if (socket.bytesRead > limit || elapsedMs >= LINGER_MS) socket.destroy();
+    if (socket.destroyed) clearInterval(timer);
   }, POLL_INTERVAL_MS).unref();
-  socket.once('close', () => {
-    clearInterval(timer);
-  });
-}
-
-/** How long to wait for a body that the client may not send because it waits for `100 Continue`. */
-const UNREQUESTED_BODY_WAIT_MS = 100;
-
-/** Before a response that closes the connection, reads and discards the rest of the body for a limited time. */
-export function discardBody(request: IncomingMessage, done: () => void): void {
-  const limit = request.headers.expect === undefined ? LINGER_MS : UNREQUESTED_BODY_WAIT_MS;
-  finished(request.resume(), { signal: AbortSignal.timeout(limit) }, () => {
-    done();
-  });
 }

@@ -5,7 +5,6 @@ import type { PlantStoreError } from '../../plants/errors/errors';
 import { securityHeaders } from '../../plants/http/error.filter';
 import type { Responses } from '../watch/responses';
 import { corsHeaders } from './cors';
-import { endAndLinger } from './linger';
 import { requestId } from './request-id';
 
 /** Rejects requests before routing: requests that violate HTTP, and bytes that are not a request. */
@@ -19,22 +18,12 @@ export class Rejections {
     private readonly responses: Responses,
   ) {}
 
-  /** Rejects a request and closes its connection. A client that is still sending can read the response. */
+  /** Rejects a request and closes its connection. */
   reject(request: IncomingMessage, response: ServerResponse, error: PlantStoreError): void {
     const { status, body, headers } = createResponse(error);
     const id = requestId(request);
     const cors = corsHeaders(request, this.origins);
-    response.writeHead(status, { ...headers, 'X-Request-Id': id, ...cors });
-    if (request.method === 'HEAD') {
-      // RFC 9110 section 9.3.2
-      response.end();
-    } else {
-      request.resume();
-      // Linger only after the body is sent: the response may still wait for the socket.
-      response.write(body, () => {
-        endAndLinger(request.socket, Number(request.headers['content-length'] ?? 0));
-      });
-    }
+    response.writeHead(status, { ...headers, 'X-Request-Id': id, ...cors }).end(body);
     this.responses.emit('failed', error);
     this.responses.emit('completed', { id, raw: request, status, ms: 0, failure: error });
   }
