@@ -1,17 +1,17 @@
-import { setTimeout } from 'node:timers/promises';
 import { PlantStoreClient } from '../../src/client/index.mjs';
 import { TOKEN } from '../support/application';
 import { freePort } from '../support/free-port';
 import { useServiceHome } from '../support/service-process';
+import { until } from '../support/until';
 
 const CALLERS = 32;
 /** `npm run test:faults` takes more. */
-const KILLS = Number(process.env.KILLS ?? 3);
+const KILLS = Number(process.env.KILLS ?? 1);
 
 describe('PlantStoreClient', () => {
   const home = useServiceHome();
 
-  it(`has each creation answered, and stored once, through ${KILLS} times kill -9, each second`, async () => {
+  it(`has each creation answered, and stored once, through ${KILLS} times kill -9`, async () => {
     const PORT = String(await freePort());
     let service = await home.start({ PORT });
     const client = new PlantStoreClient({ url: await service.url(), token: TOKEN });
@@ -20,13 +20,15 @@ describe('PlantStoreClient', () => {
     const callers = Array.from({ length: CALLERS }, async (_, caller) => {
       for (let count = 0; !isOver; count++) {
         const id = BigInt(caller) * 10n ** 12n + BigInt(count);
-        await client.create({ id, name: `${caller}/${count}` });
+        // A start may take long.
+        await client.create({ id, name: `${caller}/${count}` }, { timeout: Infinity });
         answered.push({ id, name: `${caller}/${count}` });
       }
     });
 
     for (let count = 0; count < KILLS; count++) {
-      await setTimeout(1000);
+      const before = answered.length;
+      await until(() => answered.length > before + 500);
       await service.end('SIGKILL');
       service = await home.start({ PORT });
     }

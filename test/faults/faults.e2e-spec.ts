@@ -53,7 +53,7 @@ describe('a running service', () => {
     expect(await create()).toBe(200);
 
     service.kill('SIGUSR2');
-    await until(async () => !(await isReady()));
+    await service.says(/"level":50,.*plants\.db: /);
     await until(isReady);
 
     expect(await create()).toBe(200);

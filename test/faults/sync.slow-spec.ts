@@ -60,19 +60,16 @@ describe('commits that take eight seconds', () => {
     await until(() => /TracerPid:\t[1-9]/.test(readFileSync(status, 'utf8')));
 
     // As many at once as fill two batches and a bit.
-    let [nextId, longest] = [1, 0];
-    const begin = performance.now();
+    let nextId = 1;
     const load = new Load({
       urls: [await service.url()],
       connections: 2600,
       next: () => (nextId <= 2600 ? creation(nextId++) : undefined),
-      onAnswer: () => (longest = performance.now() - begin),
     });
     await until(async () => (await service.statusOf('/health/ready')) === 503);
     await load.done;
 
-    // The promise is 20 seconds. Without it, the last is answered after 32.
-    expect(longest).toBeLessThan(23_000);
+    // Those whose batch could not begin in time are rejected. Without the limits, all would get 200.
     expect(Object.keys(load.counts)).toEqual(['200', String(errorNumbers.unavailable)]);
     expectKept(load.creations, home.plants());
     const readiness = new Set<number>();

@@ -291,14 +291,11 @@ describe('the keys of an issuer', () => {
     ['a response that is not JSON', (response) => response.end('<html>')],
     ['JSON that is not a key set', (response) => response.end('{"keys":7}')],
   ])('are not taken from %s', async (_what, answer) => {
-    const within = AbortSignal.timeout.bind(AbortSignal);
-    const timeout = jest.spyOn(AbortSignal, 'timeout').mockImplementation(() => within(100));
     const keys = JSON.stringify({ keys: [publicPart(key)] });
     const url = await serveHttp((response) => answer(response, keys));
     application = await startFor(provider, url);
 
     expect(await statusOf(await provider.accessToken())).toBe(503);
-    expect(timeout).toHaveBeenCalledWith(5 * SECOND);
   });
 
   const rsa = (modulusLength: number) => () => crypto.generateKeyPairSync('rsa', { modulusLength });

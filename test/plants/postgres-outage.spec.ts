@@ -207,14 +207,13 @@ describe('The repository on PostgreSQL, when the database fails', () => {
       },
     );
 
-    it('stays ready while the database rejects rows and commits others', async () => {
+    it('goes on accepting plants while the database rejects rows and commits others', async () => {
       await server.execute(beforeInsert("IF NEW.name = 'Weed' THEN RAISE 'a weed'; END IF"));
-      const start = performance.now();
-      for (let id = 0n; performance.now() - start < 3000; id += 2n) {
+      for (let id = 0n; id < 100n; id += 2n) {
         const weed = repository.insert({ id, name: 'Weed' });
         await expect(weed).rejects.toMatchObject({ error: errorNumbers.internal });
         expect(await insert(id + 1n)).toBe('created');
-        expect(repository.isReady()).toBe(true);
+        expect(repository.currentFailure()).toBeUndefined();
       }
       await server.execute(NOT_BEFORE_INSERT);
 

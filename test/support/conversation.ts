@@ -1,8 +1,6 @@
 import { connect } from 'node:net';
+import { HANG_MS } from './until';
 import { splitAnswers } from './wire';
-
-/** Milliseconds without a byte after which a connection counts as hanging. */
-const HANG = 60_000;
 
 /**
  * How a client leaves: it reads its answers and then ends its side, or it ends its side or resets the
@@ -39,7 +37,7 @@ export async function converse(
   socket.on('end', endWhenRead);
   // A client that has left is not told.
   socket.on('error', () => undefined);
-  socket.setTimeout(HANG, () => {
+  socket.setTimeout(HANG_MS, () => {
     received += '(the connection does not end)';
     socket.destroy();
   });

@@ -1,8 +1,9 @@
 import { AUTHORIZED } from './application';
+import { HANG_MS } from './until';
 
 /** Reads one metric of a running service; NaN when it has none of that name. */
 export async function readMetric(url: URL, name: string): Promise<number> {
-  const options = { headers: AUTHORIZED, signal: AbortSignal.timeout(60_000) };
+  const options = { headers: AUTHORIZED, signal: AbortSignal.timeout(HANG_MS) };
   const text = await (await fetch(new URL('/metrics', url), options)).text();
   const line = text.split('\n').find((each) => each.startsWith(`${name} `));
   return Number(line?.slice(name.length + 1) ?? NaN);

@@ -1,15 +1,13 @@
 import { DatabaseSync } from 'node:sqlite';
 import { type Plant, PLANT_COLUMNS, plantFromRow, type PlantRow } from '../../src/plants/plant';
+import { HANG_MS } from './until';
 
-/**
- * How long a connection waits for a lock, in milliseconds: a command that opens a file holds it alone
- * for a moment, to learn whether a service is using it.
- */
-const TIMEOUT = 60_000;
+/** A connection waits for locks: a command that opens a file holds it alone for a moment. */
+const WAITING = { timeout: HANG_MS };
 
 /** The rows that a query of a SQLite file gives, on a connection of its own. */
 export function query(file: string, statement: string): Record<string, unknown>[] {
-  const database = new DatabaseSync(file, { readOnly: true, timeout: TIMEOUT });
+  const database = new DatabaseSync(file, { ...WAITING, readOnly: true });
   const rows = database.prepare(statement).all();
   database.close();
   return rows.map((row) => ({ ...row }));
@@ -17,7 +15,7 @@ export function query(file: string, statement: string): Record<string, unknown>[
 
 /** All plants of a SQLite file, in id order. */
 export function readPlants(file: string): Plant[] {
-  const options = { readOnly: true, readBigInts: true, returnArrays: true, timeout: TIMEOUT };
+  const options = { ...WAITING, readOnly: true, readBigInts: true, returnArrays: true };
   const database = new DatabaseSync(file, options);
   const rows = database.prepare(`SELECT ${PLANT_COLUMNS.join(', ')} FROM plants ORDER BY id`).all();
   database.close();
@@ -26,14 +24,14 @@ export function readPlants(file: string): Plant[] {
 
 /** Runs a statement on a SQLite file, on a connection of its own. */
 export function execute(file: string, statement: string): void {
-  const database = new DatabaseSync(file, { timeout: TIMEOUT });
+  const database = new DatabaseSync(file, WAITING);
   database.exec(statement);
   database.close();
 }
 
 /** Takes the lock of who writes to a SQLite file, and holds it until the connection is closed. */
 export function lockDatabase(file: string): DatabaseSync {
-  const database = new DatabaseSync(file, { timeout: TIMEOUT });
+  const database = new DatabaseSync(file, WAITING);
   database.exec('BEGIN IMMEDIATE');
   return database;
 }

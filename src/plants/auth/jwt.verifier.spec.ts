@@ -2,6 +2,7 @@ import { BearerToken } from './bearer-token';
 import { JwtVerifier } from './jwt.verifier';
 import { useLog } from '../../../test/support/log';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../../../test/support/openid-provider';
+import { until } from '../../../test/support/until';
 
 useLog();
 let provider: OpenIdProvider;
@@ -10,8 +11,9 @@ beforeAll(async () => {
   provider = await OpenIdProvider.start(makeKey('EdDSA'));
   verifier = new JwtVerifier({ issuer: provider.issuer, audience: AUDIENCE });
   await verifier.keys.start();
-  // Nothing is cached before the keys are there.
-  await verify(await provider.accessToken());
+  // Nothing is cached before the keys are there. On a busy machine, fetching them may time out.
+  const token = await provider.accessToken();
+  await until(() => verify(token).then(Boolean, () => false));
 });
 afterAll(async () => {
   verifier.keys.stop();
