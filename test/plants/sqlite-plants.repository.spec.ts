@@ -10,6 +10,7 @@ import { StoreOpenError } from '../../src/plants/persistence/store-open.error';
 import { describeRepository, describeShortPages, type StoreUnderTest } from './repository.contract';
 import { makeFolder, removeFolder } from '../support/folder';
 import { useLog } from '../support/log';
+import { describeOnLinux } from '../support/run';
 import { execute, lockDatabase, query } from '../support/sqlite';
 import { SqliteStore } from '../support/stores';
 import { until } from '../support/until';
@@ -251,11 +252,19 @@ describe('The repository on SQLite', () => {
     expect([':memory:', 'sqlite:', 'postgres:'].filter(fs.existsSync)).toEqual([]);
   });
 
+  async function expectNotOpened(path: string, why: string): Promise<void> {
+    const opening = openRepository({ sqlite: path });
+
+    await expect(opening).rejects.toThrow(StoreOpenError);
+    await expect(opening).rejects.toThrow(
+      `PlantsModule: "sqlite" names the file ${path}, which cannot be used: ${why}.`,
+    );
+  }
+
   const { link, mkdir, writeFile } = fs.promises;
   it.each<[string, string, (path: string) => unknown]>([
     ['a folder', 'it is a directory', (path) => mkdir(path)],
     ['no database', 'file is not a database', (path) => writeFile(path, 'x'.repeat(10_000))],
-    ['a pipe', 'it is not a regular file', (path) => execFileSync('mkfifo', [path])],
     [
       'one of two names of a file',
       'it has 2 hard links. Opening it under more than one name loses plants: delete the other links (symbolic links are fine)',
@@ -272,11 +281,15 @@ describe('The repository on SQLite', () => {
     const path = join(folder, 'other');
     await make(path);
 
-    const opening = openRepository({ sqlite: path });
+    await expectNotOpened(path, why);
+  });
 
-    await expect(opening).rejects.toThrow(StoreOpenError);
-    await expect(opening).rejects.toThrow(
-      `PlantsModule: "sqlite" names the file ${path}, which cannot be used: ${why}.`,
-    );
+  describeOnLinux(() => {
+    it('does not open a pipe', async () => {
+      const pipe = join(folder, 'pipe');
+      execFileSync('mkfifo', [pipe]);
+
+      await expectNotOpened(pipe, 'it is not a regular file');
+    });
   });
 });

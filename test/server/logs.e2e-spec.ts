@@ -6,6 +6,7 @@ import { errorCatalogue } from '../../src/plants/errors/errors';
 import { TOKEN } from '../support/application';
 import { freePort } from '../support/free-port';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { describeOnLinux } from '../support/run';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
@@ -226,13 +227,13 @@ describe('the log', () => {
   });
 });
 
-describe('a log output', () => {
+describeOnLinux(() => {
   const home = useServiceHome();
 
   it.each([
     ['that is full', '/dev/full'],
     ['that is a pipe without a reader', 'pipe'],
-  ])('%s does not stop the service, nor its end', async (_what, output) => {
+  ])('a log output %s does not stop the service, nor its end', async (_what, output) => {
     execFileSync('mkfifo', [join(home.folder, 'pipe')]);
     const PORT = String(await freePort());
     // Opened for reading, too, a pipe needs nobody else.

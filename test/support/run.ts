@@ -34,6 +34,12 @@ export function isOnPath(program: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some((part) => existsSync(join(part, program)));
 }
 
+/** Tests that need Linux: its programs, devices and limits. On other systems they are skipped, under a name that says so. */
+export function describeOnLinux(tests: () => void): void {
+  if (process.platform === 'linux') describe('on Linux', tests);
+  else describe.skip('on Linux, which this machine does not run', tests);
+}
+
 /** Tests that run a program of the machine. Where it is missing they are skipped, under a name that says so. */
 export function describeWith(program: string, tests: () => void): void {
   if (isOnPath(program)) describe(`with ${program}`, tests);

@@ -5,23 +5,26 @@ import { Worker } from 'node:worker_threads';
 import { FileWatcher } from './file-watcher';
 import { releaseClock, stopClock } from '../../../test/support/clock';
 import { useFolder } from '../../../test/support/folder';
+import { describeOnLinux } from '../../../test/support/run';
 
 const folder = useFolder();
 beforeEach(stopClock);
 afterEach(releaseClock);
 
-it('a watcher of files reads a pipe once, because it gives its content only once', async () => {
-  const [file, pipe] = [join(folder, 'file'), join(folder, 'pipe')];
-  writeFileSync(file, 'old');
-  execFileSync('mkfifo', [pipe]);
-  const script = `require('node:fs').writeFileSync(${JSON.stringify(pipe)}, 'piped')`;
-  const writer = new Worker(script, { eval: true });
+describeOnLinux(() => {
+  it('a watcher of files reads a pipe once, because it gives its content only once', async () => {
+    const [file, pipe] = [join(folder, 'file'), join(folder, 'pipe')];
+    writeFileSync(file, 'old');
+    execFileSync('mkfifo', [pipe]);
+    const script = `require('node:fs').writeFileSync(${JSON.stringify(pipe)}, 'piped')`;
+    const writer = new Worker(script, { eval: true });
 
-  const watcher = new FileWatcher([file, pipe], (...contents) => contents.join(' '));
-  watcher.start({ onChange: jest.fn(), onError: jest.fn() });
+    const watcher = new FileWatcher([file, pipe], (...contents) => contents.join(' '));
+    watcher.start({ onChange: jest.fn(), onError: jest.fn() });
 
-  expect(watcher.current).toBe('old piped');
-  expect(jest.getTimerCount()).toBe(0);
-  watcher.stop();
-  await writer.terminate();
+    expect(watcher.current).toBe('old piped');
+    expect(jest.getTimerCount()).toBe(0);
+    watcher.stop();
+    await writer.terminate();
+  });
 });

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../../../test/support/folder';
+import { describeOnLinux } from '../../../test/support/run';
 import { addEnvFile } from './env-file';
 import { OperatorError } from '../../plants/errors/operator.error';
 
@@ -31,18 +32,21 @@ describe('addEnvFile', () => {
     }).toThrow(new OperatorError(`--env-file ${file}: line ${number} must be NAME=VALUE`));
   });
 
-  it.each([
-    [
-      'a pipe, without waiting for a writer',
-      'it is not a regular file',
-      () => execFileSync('mkfifo', [file]),
-    ],
-    ['a file that is missing', 'no such file or directory', () => undefined],
-  ])('refuses %s', (_what, reason, make) => {
-    make();
-
+  function expectUnreadable(reason: string): void {
     expect(() => {
       addEnvFile(file, {});
     }).toThrow(new OperatorError(`--env-file ${file} cannot be read: ${reason}`));
+  }
+
+  it('refuses a file that is missing', () => {
+    expectUnreadable('no such file or directory');
+  });
+
+  describeOnLinux(() => {
+    it('refuses a pipe, without waiting for a writer', () => {
+      execFileSync('mkfifo', [file]);
+
+      expectUnreadable('it is not a regular file');
+    });
   });
 });
