@@ -1,4 +1,3 @@
-import { Logger } from '@nestjs/common';
 import { describeRepository, describeShortPages } from './repository.contract';
 import { PostgresServer } from '../support/postgres';
 import { openPostgresStore } from '../support/stores';
@@ -7,7 +6,6 @@ import { TABLE } from './postgres-statements';
 let server: PostgresServer;
 let databases = 0;
 beforeAll(async () => {
-  Logger.overrideLogger(false);
   server = await PostgresServer.start();
 });
 afterAll(() => server.remove());
