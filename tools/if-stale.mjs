@@ -15,6 +15,7 @@ const SCRIPTS = {
   'test:install': {
     result: 'test/node_modules/.package-lock.json',
     sources: ['test/package-lock.json'],
+    notice: 'Installing the test tools, once: PostgreSQL, Chromium, an OpenID provider … (340 MB)',
   },
 };
 
@@ -25,12 +26,13 @@ if (Number.parseInt(process.versions.node, 10) < 24) {
 process.argv.slice(2).forEach(runIfStale);
 
 function runIfStale(name) {
-  const { result, sources } = SCRIPTS[name];
+  const { result, sources, notice } = SCRIPTS[name];
   const builtAt = timeOf(result);
   if (sources.flatMap(filesIn).every((file) => timeOf(file) <= builtAt)) return;
   if (name === 'test:install' && process.env.npm_config_ignore_scripts === 'true') {
     stop('The tests need packages with install scripts. Install them', 'ci --prefix test');
   }
+  if (notice) process.stderr.write(`${notice}\n`);
   // Prints to standard error, because standard output belongs to the program that runs next.
   execSync(`npm run --silent ${name}`, { stdio: ['ignore', 2, 2] });
 }
