@@ -2,6 +2,8 @@ import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
+  copyFileSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -12,10 +14,11 @@ import {
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
+import { makeFolder, removeFolder } from '../support/folder';
 import { expectKept, Load } from '../support/load';
 import { CommandProcess, plantStore } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
-import { describeWith, type Run, shell } from '../support/run';
+import { describeOnLinux, describeWith, type Run, shell } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { execute, integrity, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
@@ -38,14 +41,28 @@ describe('backup and restore', () => {
     plantStore(command.split(' '), storeIn(file), { cwd: home.folder, input });
   /** Where a restoration has put the file that it has replaced. */
   const formerOf = ({ stderr }: Run) => /The old file is now (.*)\.\n/.exec(stderr)?.[1] ?? '';
-  beforeEach(async () => {
+  /** A store with a plant, of which each test gets a copy, and a backup of it. */
+  const prepared = makeFolder();
+  const useBackup = (): void => {
+    copyFileSync(join(prepared, 'copy.db'), copy);
+  };
+  beforeAll(async () => {
+    const store = join(prepared, 'plants.db');
+    await run('import', store, '{"id":-1,"name":"Fern"}\n');
+    await run(`backup ${join(prepared, 'copy.db')}`, store);
+  });
+  beforeEach(() => {
     copy = inFolder('copy.db');
-    await run('import', home.file, '{"id":-1,"name":"Fern"}\n');
+    mkdirSync(dirname(home.file));
+    copyFileSync(join(prepared, 'plants.db'), home.file);
+  });
+  afterAll(() => {
+    removeFolder(prepared);
   });
 
   it('copy the store of a busy service, and give it back', async () => {
     const service = await home.start();
-    const load = Load.compete([await service.url()], 16);
+    const load = Load.compete([await service.url()], 16, { pause: 10 });
     await until(() => load.withOutcome(200).length > 500);
     const before = load.withOutcome(200);
     const backup = await run('backup copy.db');
@@ -70,7 +87,7 @@ describe('backup and restore', () => {
     execute(
       home.file,
       `INSERT INTO plants (id, name) WITH RECURSIVE ids(id) AS (VALUES (1) UNION ALL
-       SELECT id + 1 FROM ids WHERE id < 500000) SELECT id, printf('%0100d', id) FROM ids`,
+       SELECT id + 1 FROM ids WHERE id < 200000) SELECT id, printf('%0100d', id) FROM ids`,
     );
     const files = () => readdirSync(home.folder).filter((file) => file !== 'data');
     const interrupt = async (signal: NodeJS.Signals): Promise<[number, string, string[]]> => {
@@ -90,7 +107,7 @@ describe('backup and restore', () => {
   });
 
   it('refuse a file that is not a whole store, and leave the store as it was', async () => {
-    await run('backup copy.db');
+    useBackup();
     const bytes = readFileSync(copy);
     bytes.fill(0xff, 4096 + 8, 4096 + 200);
     writeFileSync(inFolder('damaged.db'), bytes);
@@ -114,7 +131,7 @@ describe('backup and restore', () => {
     ['the replaced file', false],
     ['the directory when there is no file', true],
   ])('restore a file with the owner and the mode of %s', async (_what, isMissing) => {
-    await run('backup copy.db');
+    useBackup();
     // Only root may give files away.
     const isRoot = process.getuid?.() === 0;
     const [uid, gid] = isRoot ? [10_001, 10_002] : [userInfo().uid, userInfo().gid];
@@ -155,7 +172,7 @@ describe('backup and restore', () => {
     ],
     ['no table', 'DROP TABLE plants', 'it has no table plants'],
   ])('refuse a backup with %s, as a start does', async (_what, statements, why) => {
-    await run('backup copy.db');
+    useBackup();
     execute(copy, statements);
 
     const restored = await run('restore copy.db');
@@ -178,22 +195,24 @@ describe('backup and restore', () => {
     });
   });
 
-  it.each([
-    ['restore pipe', 'data/plants.db'],
-    ['restore copy.db', 'pipe'],
-    ['backup other.db', 'pipe'],
-    ['check', 'pipe'],
-  ])('refuse a pipe at once: %s, with the store %s', async (command, file) => {
-    await run('backup copy.db');
-    execFileSync('mkfifo', [inFolder('pipe')]);
+  describeOnLinux(() => {
+    it.each([
+      ['restore pipe', 'data/plants.db'],
+      ['restore copy.db', 'pipe'],
+      ['backup other.db', 'pipe'],
+      ['check', 'pipe'],
+    ])('refuse a pipe at once: %s, with the store %s', async (command, file) => {
+      useBackup();
+      execFileSync('mkfifo', [inFolder('pipe')]);
 
-    const { code, stdout, stderr } = await run(command, inFolder(file));
+      const { code, stdout, stderr } = await run(command, inFolder(file));
 
-    expect([code, stdout + stderr]).toEqual([1, expect.stringContaining('not a regular file')]);
+      expect([code, stdout + stderr]).toEqual([1, expect.stringContaining('not a regular file')]);
+    });
   });
 
   it('restore over a file that is no database, and keep that file and its log', async () => {
-    await run('backup copy.db');
+    useBackup();
     writeFileSync(home.file, 'garbage');
     writeFileSync(`${home.file}-wal`, 'its log');
 
@@ -205,7 +224,7 @@ describe('backup and restore', () => {
   });
 
   it('restore the file that a symbolic link names, not onto itself, and not to no file', async () => {
-    await run('backup copy.db');
+    useBackup();
     symlinkSync(home.file, inFolder('link.db'));
     symlinkSync(inFolder('nothing.db'), inFolder('dangling.db'));
 

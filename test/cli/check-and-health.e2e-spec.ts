@@ -1,18 +1,21 @@
 import { chmodSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
+import { openRepository } from '../../src/plants/persistence/stores';
 import { TOKEN } from '../support/application';
 import { plantStore, PROGRAM, WITHOUT_ROOT_ACCESS } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
-import { type Run, run } from '../support/run';
+import { describeOnLinux, type Run, run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 
 const home = useServiceHome();
+const createStore = async () =>
+  (await openRepository({ sqlite: home.file })).onApplicationShutdown();
 
 describe('check', () => {
   it('says what the environment names and which parts are wrong, without a secret', async () => {
-    await (await home.start()).end();
+    await createStore();
     const outcome = await plantStore(['check'], {
       DATABASE_URL: `sqlite:${home.file}`,
       AUTH_TOKENS: TOKEN,
@@ -30,23 +33,25 @@ describe('check', () => {
     ]);
   });
 
-  it.each([
-    ['a directory that it cannot write', 'data', 'new.db', 0o500],
-    ['a missing directory that it cannot create', 'data', 'new/new.db', 0o500],
-    ['a directory that it cannot write, with a store', 'data', 'plants.db', 0o500],
-    ['a store that it cannot write', 'data/plants.db', 'plants.db', 0o400],
-  ])('fails for %s, as a start does', async (_what, closed, file, mode) => {
-    await (await home.start()).end();
-    chmodSync(join(home.folder, closed), mode);
-    const environment = { DATABASE_URL: `sqlite:data/${file}`, AUTH_TOKENS: TOKEN };
-    const options = { cwd: home.folder, wrapper: WITHOUT_ROOT_ACCESS };
+  describeOnLinux(() => {
+    it.each([
+      ['a directory that it cannot write', 'data', 'new.db', 0o500],
+      ['a missing directory that it cannot create', 'data', 'new/new.db', 0o500],
+      ['a directory that it cannot write, with a store', 'data', 'plants.db', 0o500],
+      ['a store that it cannot write', 'data/plants.db', 'plants.db', 0o400],
+    ])('fails for %s, as a start does', async (_what, closed, file, mode) => {
+      await createStore();
+      chmodSync(join(home.folder, closed), mode);
+      const environment = { DATABASE_URL: `sqlite:data/${file}`, AUTH_TOKENS: TOKEN };
+      const options = { cwd: home.folder, wrapper: WITHOUT_ROOT_ACCESS };
 
-    const checked = await plantStore(['check'], environment, options);
-    const started = await plantStore(['serve'], { ...environment, PORT: '0' }, options);
+      const checked = await plantStore(['check'], environment, options);
+      const started = await plantStore(['serve'], { ...environment, PORT: '0' }, options);
 
-    expect([checked.code, checked.stderr]).toEqual([1, 'One check failed.\n']);
-    expect(checked.stdout).toMatch(/^FAILED {2}store: .*EACCES/m);
-    expect(started.code).toBe(1);
+      expect([checked.code, checked.stderr]).toEqual([1, 'One check failed.\n']);
+      expect(checked.stdout).toMatch(/^FAILED {2}store: .*EACCES/m);
+      expect(started.code).toBe(1);
+    });
   });
 
   it('leaves nothing where the service will create its file', async () => {

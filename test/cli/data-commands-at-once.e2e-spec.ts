@@ -1,10 +1,11 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
+import { openRepository } from '../../src/plants/persistence/stores';
 import { plantStore } from '../support/plant-store';
 import type { Run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
-import { integrity } from '../support/sqlite';
+import { execute, integrity } from '../support/sqlite';
 
 const PLANTS = 2000;
 
@@ -23,49 +24,61 @@ const faultsOf = (runs: readonly Run[]): string[] =>
   runs.filter(({ code }) => code !== 0).map(({ stdout, stderr }) => stdout + stderr);
 
 it('services that start and all commands make one file, and wait for each other on it', async () => {
-  const starts = [home.start(), home.start(), home.start()];
-  const first = await Promise.all([0, 1, 2, 3].map(importPart));
-  const copies = [0, 1].map((at) => join(home.folder, `copy-${at}.db`));
+  const starts = [home.start(), home.start()];
+  const first = await Promise.all([0, 1].map(importPart));
+  const copy = join(home.folder, 'copy.db');
   const runs = await Promise.all([
-    ...[4, 5].map(importPart),
-    ...copies.map((copy) => run(['backup', copy])),
-    run(['export']),
+    importPart(2),
+    run(['backup', copy]),
     run(['export', join(home.folder, 'plants.ndjson')]),
     run(['check', '--deep']),
   ]);
   const services = await Promise.all(starts);
 
   expect(faultsOf([...first, ...runs])).toEqual([]);
-  for (const copy of copies) expect(integrity(copy)).toBe('ok');
-  for (const service of services) expect(service.stdout).not.toMatch(/locked|"level":[56]0/);
-  expect(home.plants()).toHaveLength(PLANTS * 6);
+  expect(integrity(copy)).toBe('ok');
+  for (const service of services) expect(service.stdout).not.toMatch(/locked|cannot/);
+  expect(home.plants()).toHaveLength(PLANTS * 3);
 });
 
-it('every command and a service wait while another program has the file alone for a moment', async () => {
-  await importPart(0);
-  const backup = join(home.folder, 'backup.db');
-  await run(['backup', backup]);
+describe('while another program has the file alone for a moment, again and again', () => {
   const done = new AbortController();
-  const holding = (async () => {
+  let holding: Promise<void>;
+  let backup: string;
+  beforeEach(async () => {
+    backup = join(home.folder, 'backup.db');
+    await (await openRepository({ sqlite: home.file })).onApplicationShutdown();
+    execute(home.file, `VACUUM INTO '${backup}'`);
+    holding = hold();
+  });
+  afterEach(async () => {
+    // Before the folder is removed.
+    done.abort();
+    await holding;
+  });
+
+  async function hold(): Promise<void> {
     while (!done.signal.aborted) {
       await holdFor(100);
       await setTimeout(100);
     }
-  })();
+  }
 
-  const runs = [await importPart(1), await run(['export']), await run(['check', '--deep'])];
-  runs.push(await run(['backup', join(home.folder, 'other.db')]));
-  await (await home.start()).end();
-  runs.push(await run(['restore', backup]));
-  done.abort();
-  await holding;
+  it('every command and a service wait', async () => {
+    const runs = [await importPart(1), await run(['export']), await run(['check', '--deep'])];
+    runs.push(await run(['backup', join(home.folder, 'other.db')]));
+    await (await home.start()).end();
+    runs.push(await run(['restore', backup]));
+    done.abort();
+    await holding;
 
-  // Longer than a service waits.
-  const held = holdFor(2000);
-  runs.push(await importPart(2));
-  await held;
+    // Longer than a service waits.
+    const held = holdFor(2000);
+    runs.push(await importPart(2));
+    await held;
 
-  expect(faultsOf(runs)).toEqual([]);
+    expect(faultsOf(runs)).toEqual([]);
+  });
 });
 
 /** Has the file alone for some milliseconds, as a restore has it; if it can. */

@@ -77,15 +77,17 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
           counts(1, 1, 2, 3),
       ),
     );
-    const exported = await run('export');
-    expect(exported.stdout).toBe('{"id":1,"name":"Fern"}\n{"id":3,"name":"Ginkgo"}\n');
+    expect(await store.plants()).toEqual([
+      { id: 1n, name: 'Fern' },
+      { id: 3n, name: 'Ginkgo' },
+    ]);
   });
 
   it.each([
     ['SIGKILL', NaN, () => ''],
     ['SIGINT', 1, (stored: number) => `${counts(stored)}Interrupted.\n`],
   ] as const)('resume an import that %s has ended', async (signal, code, report) => {
-    const input = manyLines(30_000);
+    const input = manyLines(6000);
     const command = new CommandProcess(['import'], environment);
     command.child.stdin?.write(input.slice(0, input.length / 2));
     await until(async () => (await store.plants()).length > 0);
@@ -93,15 +95,14 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
     const end = await command.ended;
     const stored = (await store.plants()).length;
     const again = await run('import', input);
-    const exported = await run('export');
 
     expect([end.code, withoutProgress(end.stderr)]).toEqual([code, report(stored)]);
-    expect(again).toEqual(done(counts(30_000 - stored, stored)));
-    expect(exported.stdout).toBe(input);
+    expect(again).toEqual(done(counts(6000 - stored, stored)));
+    expect(await store.plants()).toHaveLength(6000);
   });
 
   it('leave nothing behind when an export is interrupted, or its reader has gone', async () => {
-    await run('import', manyLines(20_000));
+    await run('import', manyLines(10_000));
     const head = await shell(`"${process.execPath}" "${PROGRAM}" export | head -n 1`, {
       env: { ...process.env, ...environment },
     });
@@ -119,12 +120,12 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
 
   it('make a service refuse no creation while they import', async () => {
     const service = await home.start(environment);
-    const load = Load.compete([await service.url()], 16);
-    const outcome = await run('import', manyLines(40_000, -40_000));
+    const load = Load.compete([await service.url()], 16, { pause: 10 });
+    const outcome = await run('import', manyLines(10_000, -10_000));
     await load.stop();
     await service.end();
 
-    expect(outcome).toEqual(done(counts(40_000)));
+    expect(outcome).toEqual(done(counts(10_000)));
     expect(Object.keys(load.counts)).toEqual(['200', String(errorNumbers.idTaken)]);
     expectKept(load.creations, await store.plants());
     expect(service.stdout).not.toMatch(/locked|"level":[56]0/);
@@ -132,14 +133,14 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
 
   it('show how far they are on a terminal', async () => {
     const file = join(home.folder, 'many.ndjson');
-    writeFileSync(file, manyLines(60_000));
+    writeFileSync(file, manyLines(5000));
 
     const { code, output } = await plantStoreOnTerminal(['import', file], environment);
 
     expect(code).toBe(0);
     expect(output).toMatch(/\d,\d{3} plants, [\d,]+\/s/);
     expect(output).toContain('\u001b[2K');
-    expect(output.endsWith(counts(60_000).replace('\n', '\r\n'))).toBe(true);
+    expect(output.endsWith(counts(5000).replace('\n', '\r\n'))).toBe(true);
   });
 });
 

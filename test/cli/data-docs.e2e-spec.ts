@@ -1,5 +1,6 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeFolder } from '../support/folder';
 import { PROGRAM } from '../support/plant-store';
 import { describeWith, shell } from '../support/run';
 import { useServiceHome } from '../support/service-process';
@@ -18,8 +19,7 @@ describe('docs/data.md', () => {
 
   async function expectOutput(shown: readonly Example[]): Promise<void> {
     const { folder } = home;
-    const bin = join(folder, 'bin');
-    mkdirSync(bin);
+    const bin = makeFolder();
     const script = `#!/bin/sh\nexec "${process.execPath}" "${PROGRAM}" "$@"\n`;
     writeFileSync(join(bin, 'plant-store'), script, { mode: 0o755 });
     const environment: NodeJS.ProcessEnv = { DATABASE_URL: 'sqlite:data/plants.db' };

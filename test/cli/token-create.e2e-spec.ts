@@ -52,10 +52,10 @@ describe('token create', () => {
   });
 
   it('keeps every token when several are created at once', async () => {
-    const outcomes = await Promise.all(Array.from({ length: 5 }, () => create(`--file ${file}`)));
+    const outcomes = await Promise.all(Array.from({ length: 3 }, () => create(`--file ${file}`)));
 
     const callers = outcomes.map(({ stdout }) => callerOf(stdout.trim()));
-    expect(callers.toSorted()).toEqual(['line 1', 'line 2', 'line 3', 'line 4', 'line 5']);
+    expect(callers.toSorted()).toEqual(['line 1', 'line 2', 'line 3']);
   });
 
   it.each([

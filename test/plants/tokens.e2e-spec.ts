@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LightMyRequestResponse } from 'fastify';
+import { withTemporaryToken } from '../../src/plants/auth/auth.options';
 import { BearerToken, hashToken } from '../../src/plants/auth/bearer-token';
 import { TokenVerifier } from '../../src/plants/auth/token-verifier';
 import { answerOf, TestApplication } from '../support/application';
@@ -176,6 +177,14 @@ describe('the scopes of a token', () => {
 
     expect(missingIn(response)).toBe('plants:create');
     await other.stop();
+  });
+});
+
+describe('withTemporaryToken', () => {
+  it('makes another token each time', () => {
+    const tokens = [1, 2].map(() => withTemporaryToken({}).temporaryToken);
+
+    expect(new Set(tokens).size).toBe(2);
   });
 });
 

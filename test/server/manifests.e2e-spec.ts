@@ -200,7 +200,9 @@ describe.each([
 });
 
 it('plant-store.service starts what docs/deploy/systemd.md copies', async () => {
-  const [firstStart = ''] = read('docs/deploy/systemd.md').split('## Check status and logs');
+  // The first lines of shell that write there.
+  const [firstStart = ''] =
+    /```sh\n[^`]*\/opt\/[^`]*```/.exec(read('docs/deploy/systemd.md')) ?? [];
   const copies = firstStart.match(/(?<=^sudo )(mkdir|cp) .*\/opt\/.*$/gm) ?? [];
   const [start = ''] = /(?<=^ExecStart=).*$/m.exec(read('docs/deploy/plant-store.service')) ?? [];
   const script = [

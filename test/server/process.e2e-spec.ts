@@ -2,14 +2,17 @@ import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
-import { TOKEN } from '../support/application';
+import { OperatorError } from '../../src/plants/errors/operator.error';
+import { listen } from '../../src/server/edge/listen';
+import { readEnvironment } from '../../src/server/settings/environment';
+import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
-import { listen } from '../support/listen';
+import { listen as listenOn } from '../support/listen';
 import { creation } from '../support/load';
 import { readMetric } from '../support/metrics';
 import { plantStore, WITHOUT_ROOT_ACCESS } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
-import { describeWith, shell } from '../support/run';
+import { describeOnLinux, describeWith, shell } from '../support/run';
 import { describeWithResolver } from '../support/silent-resolver';
 import { useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
@@ -33,29 +36,31 @@ describe('the service as a process', () => {
   }
 
   describe('without AUTH_TOKENS', () => {
-    describeWith('curl', () => {
-      it.each([
-        // All of 127.0.0.0/8 is the loopback interface.
-        ['127.0.0.2', '127.0.0.2'],
-        ['0.0.0.0', '127.0.0.1'],
-        ['[::]', '[::1]'],
-      ])('with HOST=%s listens there alone, and prints a curl line', async (HOST, to) => {
-        const service = home.begin({ HOST });
-        const [line] = await service.says(/^curl .*$/m, 'stderr');
-        const { port } = await service.url();
+    describeOnLinux(() => {
+      describeWith('curl', () => {
+        it.each([
+          // All of 127.0.0.0/8 is the loopback interface.
+          ['127.0.0.2', '127.0.0.2'],
+          ['0.0.0.0', '127.0.0.1'],
+          ['[::]', '[::1]'],
+        ])('with HOST=%s listens there alone, and prints a curl line', async (HOST, to) => {
+          const service = home.begin({ HOST });
+          const [line] = await service.says(/^curl .*$/m, 'stderr');
+          const { port } = await service.url();
 
-        const { stdout } = await shell(line);
+          const { stdout } = await shell(line);
 
-        // Each line of the standard output is JSON.
-        const messages = service.lines.map(({ msg }) => msg);
-        expect(messages).toContain(`Listening on http://${HOST}:${port}`);
-        expect(messages).toContain(`Swagger UI is at http://${to}:${port}/docs`);
-        expect(line).toContain(` http://${to}:${port}/plants `);
-        // Pasted again, it has another id.
-        expect(line).toContain(`"id":'$(date +%s)'`);
-        expect(stdout).toMatch(/^HTTP\/1.1 200 OK[^]*{"name":"Fern"}$/);
-        expect(home.plants()).toHaveLength(1);
-        expect(await isListening(`http://127.0.0.1:${port}`)).toBe(HOST !== '127.0.0.2');
+          // Each line of the standard output is JSON.
+          const messages = service.lines.map(({ msg }) => msg);
+          expect(messages).toContain(`Listening on http://${HOST}:${port}`);
+          expect(messages).toContain(`Swagger UI is at http://${to}:${port}/docs`);
+          expect(line).toContain(` http://${to}:${port}/plants `);
+          // Pasted again, it has another id.
+          expect(line).toContain(`"id":'$(date +%s)'`);
+          expect(stdout).toMatch(/^HTTP\/1.1 200 OK[^]*{"name":"Fern"}$/);
+          expect(home.plants()).toHaveLength(1);
+          expect(await isListening(`http://127.0.0.1:${port}`)).toBe(HOST !== '127.0.0.2');
+        });
       });
     });
 
@@ -75,44 +80,27 @@ describe('the service as a process', () => {
       await service.end();
       await server.remove();
     });
-
-    it('prints another token at the next start', async () => {
-      const seen = new Set<string | undefined>();
-      for (let start = 0; start < 2; start++) {
-        const service = home.begin();
-        seen.add((await service.says(/Bearer (\S+)'/, 'stderr'))[1]);
-        await service.end();
-      }
-
-      expect(seen.size).toBe(2);
-    });
   });
 
-  it.each(['PORT', 'HEALTH_PORT'])('ends with one sentence when %s is taken', async (variable) => {
+  it('ends with one sentence when PORT is taken', async () => {
     const other = createServer();
-    const { port } = await listen(other);
+    const { port } = await listenOn(other);
 
-    expect(await failure({ [variable]: port })).toBe(
-      `Cannot listen on 127.0.0.1:${port}: address already in use. Change ${variable}.\n`,
+    expect(await failure({ PORT: port })).toBe(
+      `Cannot listen on 127.0.0.1:${port}: address already in use. Change PORT.\n`,
     );
     other.close();
   });
 
-  it.each([
-    ['192.0.2.1', /^Cannot listen on 192\.0\.2\.1:0: address not available\. Change HOST\.\n$/],
-    ['2001:db8::', /^Cannot listen on \[2001:db8::\]:0: address not available\. Change HOST\.\n$/],
-    ['plants.invalid', /^Cannot listen on plants\.invalid:0: [^:\n]+\. Change HOST\.\n$/],
-  ])('ends with one sentence when HOST is %s', async (HOST, sentence) => {
-    expect(await failure({ HOST })).toMatch(sentence);
-  });
+  describeOnLinux(() => {
+    it('says why the operating system refuses the database file', async () => {
+      const file = join(home.folder, 'plants.db');
+      writeFileSync(file, '', { mode: 0o000 });
 
-  it('says why the operating system refuses the database file', async () => {
-    const file = join(home.folder, 'plants.db');
-    writeFileSync(file, '', { mode: 0o000 });
-
-    expect(await failure({ DATABASE_URL: `sqlite:${file}` }, WITHOUT_ROOT_ACCESS)).toMatch(
-      /^DATABASE_URL names the file \S+, which cannot be used: EACCES: permission denied, .*\.\n$/,
-    );
+      expect(await failure({ DATABASE_URL: `sqlite:${file}` }, WITHOUT_ROOT_ACCESS)).toMatch(
+        /^DATABASE_URL names the file \S+, which cannot be used: EACCES: permission denied, .*\.\n$/,
+      );
+    });
   });
 
   it.each(['SIGTERM', 'SIGINT'] as const)(
@@ -200,7 +188,7 @@ describe('the service as a process', () => {
 
     it('ends with 1 when another service has its port', async () => {
       const other = createServer();
-      const { port } = await listen(other);
+      const { port } = await listenOn(other);
 
       const service = home.begin({ DATABASE_URL, AUTH_TOKENS: TOKEN, PORT: port }, wrapper());
 
@@ -253,22 +241,59 @@ describe('the service as a process', () => {
     }
   });
 
-  it('accepts no more connections than it may open files', async () => {
-    const wrapper = ['sh', '-c', 'ulimit -n 64 && exec "$0" "$@"'];
-    const service = await home.start({ HEALTH_PORT: '0' }, wrapper);
-    const [, health = ''] = await service.says(/Health and metrics also on ([^"]+)/);
-    const [, limit] = await service.says(
-      /accepts only (\d+) connections instead of 4096, .*ulimit/,
-    );
+  describeOnLinux(() => {
+    it('accepts no more connections than it may open files', async () => {
+      const wrapper = ['sh', '-c', 'ulimit -n 64 && exec "$0" "$@"'];
+      const service = await home.start({ HEALTH_PORT: '0' }, wrapper);
+      const [, health = ''] = await service.says(/Health and metrics also on ([^"]+)/);
+      const [, limit] = await service.says(
+        /accepts only (\d+) connections instead of 4096, .*ulimit/,
+      );
 
-    const url = await service.url();
-    const sockets = Array.from({ length: 64 }, () => open(url).resume());
+      const url = await service.url();
+      const sockets = Array.from({ length: 64 }, () => open(url).resume());
 
-    await service.says(
-      RegExp(`Closed \\d+ new connections within a second: the limit of ${limit} open`),
+      await service.says(
+        RegExp(`Closed \\d+ new connections within a second: the limit of ${limit} open`),
+      );
+      expect((await fetch(new URL('/health/ready', health))).status).toBe(200);
+      sockets.forEach((socket) => socket.destroy());
+    });
+  });
+});
+
+describe('listen', () => {
+  let application: TestApplication | undefined;
+  afterEach(() => application?.stop());
+
+  /** Why an application cannot listen. */
+  async function failureOf(environment: NodeJS.ProcessEnv): Promise<unknown> {
+    application = await TestApplication.start();
+    const settings = readEnvironment({ AUTH_TOKENS: TOKEN, PORT: '0', ...environment });
+    return listen(application.app, settings).catch((error: unknown) => error);
+  }
+
+  it('names HEALTH_PORT when that is taken', async () => {
+    const other = createServer();
+    const { port } = await listenOn(other);
+
+    expect(await failureOf({ HEALTH_PORT: port })).toEqual(
+      new OperatorError(
+        `Cannot listen on 127.0.0.1:${port}: address already in use. Change HEALTH_PORT.`,
+      ),
     );
-    expect((await fetch(new URL('/health/ready', health))).status).toBe(200);
-    sockets.forEach((socket) => socket.destroy());
+    other.close();
+  });
+
+  it.each([
+    ['192.0.2.1', /^Cannot listen on 192\.0\.2\.1:0: address not available\. Change HOST\.$/],
+    ['2001:db8::', /^Cannot listen on \[2001:db8::\]:0: address not available\. Change HOST\.$/],
+    ['plants.invalid', /^Cannot listen on plants\.invalid:0: [^:\n]+\. Change HOST\.$/],
+  ])('names HOST when that is %s', async (HOST, message) => {
+    expect(await failureOf({ HOST })).toMatchObject({
+      name: OperatorError.name,
+      message: expect.stringMatching(message) as string,
+    });
   });
 });
 

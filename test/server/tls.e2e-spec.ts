@@ -8,7 +8,7 @@ import { TOKEN } from '../support/application';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { creation } from '../support/load';
 import { plantStore } from '../support/plant-store';
-import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { type ServiceProcess, shareServiceHome, useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 import { open as openPlainly, readAnswers } from '../support/wire';
 
@@ -19,19 +19,23 @@ const FILES = { TLS_CERT: 'cert.pem', TLS_KEY: 'key.pem' };
 const CREATION = creation(10).text.replace('Host: x', 'Host: x\r\nConnection: close');
 
 describe('HTTPS', () => {
-  const home = useServiceHome();
+  const home = shareServiceHome();
   let service: ServiceProcess;
   let url: URL;
-  beforeEach(async () => {
-    await writePair('first');
+  let pairs = 0;
+  beforeAll(async () => {
+    await writePair();
     service = await home.start({ ...FILES, ...TIMES, HEALTH_PORT: '0' });
     url = await service.url();
   });
 
-  async function writePair(commonName: string): Promise<void> {
-    const { cert, private: key } = await makePair(commonName);
+  /** Replaces certificate and key, and returns their new name. */
+  async function writePair(): Promise<string> {
+    const name = `pair-${++pairs}`;
+    const { cert, private: key } = await makePair(name);
     replace('cert.pem', cert);
     replace('key.pem', key);
+    return name;
   }
 
   function replace(name: string, text: string): void {
@@ -39,8 +43,8 @@ describe('HTTPS', () => {
     renameSync(join(home.folder, 'new'), join(home.folder, name));
   }
 
-  async function open(options: ConnectionOptions = {}): Promise<TLSSocket> {
-    const { port, hostname: host } = url;
+  async function open(options: ConnectionOptions = {}, to = url): Promise<TLSSocket> {
+    const { port, hostname: host } = to;
     const socket = connect({ port: Number(port), host, rejectUnauthorized: false, ...options });
     await once(socket, 'secureConnect');
     return socket;
@@ -77,8 +81,8 @@ describe('HTTPS', () => {
     };
     expect(await agrees()).toBe(isAccepted);
 
-    await writePair('second');
-    await until(async () => (await currentName()) === 'second');
+    const name = await writePair();
+    await until(async () => (await currentName()) === name);
 
     expect(await agrees()).toBe(isAccepted);
   });
@@ -86,14 +90,16 @@ describe('HTTPS', () => {
   it.each(['rsa', 'ec'] as const)(
     'uses a new %s pair without a restart, and keeps the last valid one until the second file',
     async (keyType) => {
-      const { cert, private: key } = await makePair('second', keyType);
+      const warnings = () => service.stdout.split('Keeping the last valid pair').length;
+      const [before, current] = [warnings(), await currentName()];
+      const { cert, private: key } = await makePair(`new-${keyType}`, keyType);
 
       replace('cert.pem', cert);
-      await until(() => service.stdout.includes('Keeping the last valid pair'));
-      expect(await currentName()).toBe('first');
+      await until(() => warnings() > before);
+      expect(await currentName()).toBe(current);
 
       replace('key.pem', key);
-      await until(async () => (await currentName()) === 'second');
+      await until(async () => (await currentName()) === `new-${keyType}`);
     },
   );
 
@@ -108,11 +114,11 @@ describe('HTTPS', () => {
 
   it('closes a connection without a handshake, and does not count it as a request', async () => {
     const other = await home.start({ ...FILES, HEADERS_TIMEOUT: '5s' });
-    url = await other.url();
+    const to = await other.url();
 
-    await once(openPlainly(url).resume(), 'close');
+    await once(openPlainly(to).resume(), 'close');
 
-    const socket = await open();
+    const socket = await open({}, to);
     socket.write(`GET /metrics HTTP/1.0\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`);
     expect(await text(socket)).toContain(
       `plant_store_errors_total{error="${errorNumbers.malformedRequest}"} 0\n`,
@@ -120,15 +126,15 @@ describe('HTTPS', () => {
   });
 
   it('ends with 0 although connections are open, one of them before its handshake', async () => {
-    const used = await open();
+    const other = await home.start({ ...FILES, ...TIMES });
+    const to = await other.url();
+    const used = await open({}, to);
     used.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
     await once(used, 'data');
-    const silent = openPlainly(url);
+    const silent = openPlainly(to);
     await once(silent, 'connect');
 
-    service.kill('SIGTERM');
-
-    expect(await service.ended).toEqual({ code: 0, signal: null });
+    expect(await other.end()).toEqual({ code: 0, signal: null });
     used.destroy();
     silent.destroy();
   });

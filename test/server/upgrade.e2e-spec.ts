@@ -1,12 +1,17 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { hashToken } from '../../src/plants/auth/bearer-token';
+import { digestIdempotencyKey } from '../../src/plants/idempotency-key';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
+import { openRepository } from '../../src/plants/persistence/stores';
+import { readDatabase } from '../../src/server/settings/database.settings';
 import { TABLE } from '../plants/postgres-statements';
 import { TOKEN } from '../support/application';
 import { makeNewerBuild } from '../support/newer-build';
 import { plantStore } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
+import { describeOnLinux } from '../support/run';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { SmallDisk } from '../support/small-disk';
 import { SqliteStore, stores, type TestStore } from '../support/stores';
@@ -44,12 +49,13 @@ function isLocked(file: string): boolean {
 const home = useServiceHome();
 const newer = () => makeNewerBuild({ sqlite: ADD_SOIL, postgres: ADD_SOIL });
 
-/** Creates a store of the present version with a plant and a key. */
-async function createStore(environment: NodeJS.ProcessEnv): Promise<void> {
-  const service = await home.start(environment);
-  await service.untilReady();
-  expect((await service.post(FERN, KEY)).status).toBe(200);
-  await service.end();
+/** Creates a store of the present version with a plant and a key, as the service does. */
+async function createStore({ url }: Pick<TestStore, 'url'>): Promise<void> {
+  const repository = await openRepository(readDatabase({ DATABASE_URL: url }));
+  const caller = { name: 'token 1', tokenDigest: hashToken(TOKEN) };
+  const key = digestIdempotencyKey(KEY['idempotency-key'], caller);
+  expect(await repository.insert({ id: 1n, name: 'Fern' }, key)).toBe('created');
+  await repository.onApplicationShutdown();
 }
 
 /** Whether a service still knows the plant and its key, and has upgraded the store. */
@@ -67,7 +73,7 @@ describe.each(stores)('the start of a newer service on a store in %s', (kind, st
   beforeEach(async () => {
     store = await startStore();
     environment = { DATABASE_URL: store.url };
-    await createStore(environment);
+    await createStore(store);
   });
   afterEach(() => store.remove());
 
@@ -110,42 +116,44 @@ const LARGE = {
   postgres: `${ADD_SOIL}; CREATE TABLE large AS SELECT repeat('x', 1000) FROM generate_series(1, 40000)`,
 };
 
-describe('the start of a newer service when the disk is full in the middle', () => {
-  it('leaves a SQLite file as it was, and says why', async () => {
-    const folder = join(home.folder, 'small');
-    mkdirSync(folder);
-    const disk = await SmallDisk.mount(folder, 4 * 2 ** 20);
-    const environment = { DATABASE_URL: `sqlite:${folder}/plants.db`, AUTH_TOKENS: TOKEN };
-    const service = await home.start(environment, disk.wrapper);
-    await service.post(FERN, KEY);
-    await service.end();
+describeOnLinux(() => {
+  describe('the start of a newer service when the disk is full in the middle', () => {
+    it('leaves a SQLite file as it was, and says why', async () => {
+      const folder = join(home.folder, 'small');
+      mkdirSync(folder);
+      const disk = await SmallDisk.mount(folder, 4 * 2 ** 20);
+      const environment = { DATABASE_URL: `sqlite:${folder}/plants.db`, AUTH_TOKENS: TOKEN };
+      const service = await home.start(environment, disk.wrapper);
+      await service.post(FERN, KEY);
+      await service.end();
 
-    const full = home.begin(environment, disk.wrapper, makeNewerBuild(LARGE));
+      const full = home.begin(environment, disk.wrapper, makeNewerBuild(LARGE));
 
-    expect(await full.ended).toMatchObject({ code: 1 });
-    expect(full.stderr).toContain('database or disk is full');
-    const again = await home.start(environment, disk.wrapper);
-    expect((await again.post(FERN, KEY)).headers.get('idempotent-replayed')).toBe('true');
-    await again.end();
-    await disk.unmount();
-  });
+      expect(await full.ended).toMatchObject({ code: 1 });
+      expect(full.stderr).toContain('database or disk is full');
+      const again = await home.start(environment, disk.wrapper);
+      expect((await again.post(FERN, KEY)).headers.get('idempotent-replayed')).toBe('true');
+      await again.end();
+      await disk.unmount();
+    });
 
-  it('leaves a PostgreSQL database as it was, and says why', async () => {
-    const server = await PostgresServer.start();
-    const environment = { DATABASE_URL: server.url(), AUTH_TOKENS: TOKEN };
-    await createStore(environment);
-    await server.stop();
-    // As on a full disk, no file grows beyond the size of a segment of the write-ahead log.
-    await server.start(['prlimit', `--fsize=${2 ** 24}`]);
+    it('leaves a PostgreSQL database as it was, and says why', async () => {
+      const server = await PostgresServer.start();
+      const environment = { DATABASE_URL: server.url(), AUTH_TOKENS: TOKEN };
+      await createStore({ url: server.url() });
+      await server.stop();
+      // As on a full disk, no file grows beyond the size of a segment of the write-ahead log.
+      await server.start(['prlimit', `--fsize=${2 ** 24}`]);
 
-    const full = home.begin(environment, [], makeNewerBuild(LARGE));
+      const full = home.begin(environment, [], makeNewerBuild(LARGE));
 
-    await full.says(/could not extend file/);
-    await full.end();
-    const again = await home.start(environment);
-    await again.untilReady();
-    expect((await again.post(FERN, KEY)).headers.get('idempotent-replayed')).toBe('true');
-    await server.remove();
+      await full.says(/could not extend file/);
+      await full.end();
+      const again = await home.start(environment);
+      await again.untilReady();
+      expect((await again.post(FERN, KEY)).headers.get('idempotent-replayed')).toBe('true');
+      await server.remove();
+    });
   });
 });
 
@@ -170,7 +178,7 @@ describe('a backup of an older version', () => {
   it('is restored by the newer service, whose start upgrades it', async () => {
     const store = new SqliteStore();
     const environment = { DATABASE_URL: store.url };
-    await createStore(environment);
+    await createStore(store);
     const copy = join(store.folder, 'copy.db');
     const program = newer();
     expect(await plantStore(['backup', copy], environment)).toMatchObject({ code: 0 });

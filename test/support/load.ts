@@ -29,6 +29,8 @@ interface LoadOptions {
   readonly onAnswer?: (creation: Creation, status: number, body: string) => unknown;
   /** Milliseconds to wait before the next request after an answer of 503. */
   readonly backOff?: number;
+  /** Milliseconds to wait before the next request after any other answer. */
+  readonly pause?: number;
   /** Whether a connection that is lost is opened again. */
   readonly isReopened?: boolean;
   /** Where the creations are noted; they may be those of several loads. */
@@ -61,8 +63,12 @@ export class Load {
     return load;
   }
 
-  /** Clients that compete until they are stopped: every third id is one that all want. */
-  static compete(urls: readonly URL[], connections: number, round = 0): Load {
+  /**
+   * Clients that compete until they are stopped: every third id is one that all want.
+   *
+   * @param pause milliseconds between the requests of a client, so that the load leaves time for others
+   */
+  static compete(urls: readonly URL[], connections: number, { round = 0, pause = 0 } = {}): Load {
     const counts = Array<number>(connections).fill(0);
     const next = (connection: number): Request => {
       const count = (counts[connection] ?? 0) + 1;
@@ -70,7 +76,7 @@ export class Load {
       const id = round * 1e9 + (count % 3 === 0 ? count : 1e6 * (connection + 1) + count);
       return creation(id, `${round}-${connection}-${count}`);
     };
-    return new Load({ urls, connections, next, backOff: 10, isReopened: true });
+    return new Load({ urls, connections, next, backOff: 10, pause, isReopened: true });
   }
 
   async stop(): Promise<void> {
@@ -106,7 +112,7 @@ export class Load {
 
   /** Sends requests on one connection until it ends. */
   private async talk(url: URL, at: number): Promise<void> {
-    const { next, onAnswer, backOff = 0 } = this.options;
+    const { next, onAnswer, backOff = 0, pause = 0 } = this.options;
     const socket = connect(Number(url.port), url.hostname).setNoDelay();
     let current: Creation | undefined;
     let received = '';
@@ -140,8 +146,11 @@ export class Load {
       answered.answeredAt = Date.now();
       onAnswer?.(answered, status, body);
       if (closes) socket.end();
-      else if (status === 503 && backOff > 0) void setTimeout(backOff).then(send);
-      else send();
+      else {
+        const wait = status === 503 ? backOff : pause;
+        if (wait > 0) void setTimeout(wait).then(send);
+        else send();
+      }
     });
     socket.on('error', () => undefined);
     await new Promise((resolve) => socket.once('close', resolve));

@@ -29,7 +29,8 @@ const PROGRAMS = join(
 const USER = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined;
 
 /** Whether that user may run the programs where they are: a root's home is closed to others. */
-const REACHABLE = spawnSync(join(PROGRAMS, 'bin/postgres'), ['--version'], USER).status === 0;
+const isReachable = (): boolean =>
+  spawnSync(join(PROGRAMS, 'bin/postgres'), ['--version'], USER).status === 0;
 
 const ENVIRONMENT = { LC_ALL: 'C', TZ: 'UTC' };
 
@@ -200,7 +201,7 @@ function shared(): string {
   const made = makeFolder();
   const data = join(made, 'data');
   if (USER) chmodSync(made, 0o755);
-  if (!REACHABLE) {
+  if (!isReachable()) {
     cpSync(PROGRAMS, join(made, 'native'), { recursive: true, verbatimSymlinks: true });
   }
   mkdirSync(data, { mode: 0o700 });
@@ -219,5 +220,6 @@ function shared(): string {
 
 /** The path of a program of PostgreSQL. */
 function programPath(name: string, folder = shared()): string {
-  return join(REACHABLE ? PROGRAMS : join(folder, 'native'), 'bin', name);
+  const copied = join(folder, 'native');
+  return join(existsSync(copied) ? copied : PROGRAMS, 'bin', name);
 }

@@ -58,8 +58,8 @@ export function programEnvironment(): NodeJS.ProcessEnv {
 }
 
 /**
- * A folder in memory, if the system has one with enough room, for the many files of PostgreSQL servers
- * that do not synchronise them. It outlasts processes, not the machine.
+ * A folder in memory, if the system has one with enough room, for stores: a busy disk shall not make tests
+ * slow. It outlasts processes, not the machine. Programs may not be executable there.
  */
 export function memoryFolder(): string {
   return process.env.TEST_MEMORY ?? tmpdir();

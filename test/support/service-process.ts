@@ -3,6 +3,7 @@ import type { Plant } from '../../src/plants';
 import { JSON_HEADERS, TOKEN } from './application';
 import { makeFolder, removeFolder } from './folder';
 import { ProgramProcess } from './plant-store';
+import { memoryFolder } from './run-folder';
 import { readPlants } from './sqlite';
 import { until } from './until';
 
@@ -63,7 +64,7 @@ export class ServiceProcess extends ProgramProcess {
   }
 }
 
-/** A folder for services, which end with the test. */
+/** A folder for services, which end with it. */
 class ServiceHome {
   folder = '';
   private services: ServiceProcess[] = [];
@@ -106,8 +107,18 @@ class ServiceHome {
 export function useServiceHome(): ServiceHome {
   const home = new ServiceHome();
   beforeEach(() => {
-    home.folder = makeFolder();
+    home.folder = makeFolder(memoryFolder());
   });
   afterEach(() => home.close());
+  return home;
+}
+
+/** Gives all tests of a suite one folder, for services that they share. */
+export function shareServiceHome(): ServiceHome {
+  const home = new ServiceHome();
+  beforeAll(() => {
+    home.folder = makeFolder(memoryFolder());
+  });
+  afterAll(() => home.close());
   return home;
 }

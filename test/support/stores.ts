@@ -5,6 +5,7 @@ import { openRepository } from '../../src/plants/persistence/stores';
 import type { StoreUnderTest } from '../plants/repository.contract';
 import { makeFolder, removeFolder } from './folder';
 import { PostgresServer, readPostgresPlants } from './postgres';
+import { memoryFolder } from './run-folder';
 import { execute, query, readPlants } from './sqlite';
 
 /** A real database for the application, and a way to read it without the application. */
@@ -21,7 +22,7 @@ export interface TestStore {
 
 /** A SQLite file in a folder of its own. */
 export class SqliteStore implements TestStore {
-  readonly folder = makeFolder();
+  readonly folder = makeFolder(memoryFolder());
   readonly file = join(this.folder, 'plants.db');
   readonly url = `sqlite:${this.file}`;
 
