@@ -24,7 +24,7 @@ async function imported(
 it.each([
   ['a byte order mark in the middle', Buffer.from('\uFEFF{"id":1,"name":"x"}'), 'JSON: '],
   ['other bytes than UTF-8', Buffer.from([0x22, 0xff, 0x22]), 'JSON: it is not UTF-8.'],
-])('a line with %s is refused, and the next is stored', async (_what, line, reason) => {
+])('PlantsImport rejects a line with %s, and stores the next line', async (_what, line, reason) => {
   const next = Buffer.from('\r\n{"id":2,"name":"y"}');
 
   const [counts, report] = await imported(Buffer.concat([Buffer.from('\n'), line, next]));
@@ -34,7 +34,7 @@ it.each([
   expect(report[0]).toMatch(reason);
 });
 
-it('the first twenty lines that are not stored are reported, and all are counted', async () => {
+it('PlantsImport reports the first twenty rejected lines, and counts all of them', async () => {
   const [counts, report] = await imported('x\n'.repeat(1234));
 
   expect(counts).toEqual([0, 0, 0, 1234]);
@@ -45,24 +45,24 @@ it('the first twenty lines that are not stored are reported, and all are counted
 
 it.each([
   [
-    'refuses for a moment is stored at another try',
+    'retries and stores a plant when the store was unavailable',
     new UnavailableError({ cause: new Error('the disk is away') }),
     [2, 0, 0, 0],
     ['Retrying for up to a minute: the disk is away'],
   ],
   [
-    'has stored without an answer is present',
+    'counts a plant as present when it was stored without a response',
     new OutcomeUnknownError({ cause: new Error('the answer is lost') }),
     [1, 1, 0, 0],
     ['Retrying for up to a minute: the answer is lost'],
   ],
   [
-    'refuses by a rule of its own is invalid',
+    'counts a plant as invalid when the database rejects it',
     new PlantStoreError('internal', undefined, { cause: new Error('a rule of the table') }),
     [1, 0, 0, 1],
     ['Line 1: a rule of the table'],
   ],
-])('a plant that the store %s', async (_what, failure, ...expected) => {
+])('PlantsImport %s', async (_what, failure, ...expected) => {
   const repository = new InMemoryPlantsRepository();
   const insert = repository.insert.bind(repository);
   jest.spyOn(repository, 'insert').mockImplementationOnce(async (plant) => {
@@ -75,7 +75,7 @@ it.each([
   expect([counts, report]).toEqual(expected);
 });
 
-it('pauses for a quarter of the time that each batch of 1,000 lines took', async () => {
+it('PlantsImport pauses after each batch of 1,000 lines for a quarter of the time that the batch took', async () => {
   const repository = new InMemoryPlantsRepository();
   const insert = repository.insert.bind(repository);
   stopClock();

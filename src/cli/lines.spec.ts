@@ -26,11 +26,11 @@ it.each([
   ['\xef\xbb\xbf\r\n1', ['2 1']],
   ['twelve bytes\r\nthirteen long\r\n3\n', ['1 twelve bytes', '2 too long', '3 3']],
   ['far longer than any line may be\n2', ['1 too long', '2 2']],
-])('the file %j has the lines %j', async (file, expected) => {
+])('readLines splits %j into %j', async (file, expected) => {
   expect(await linesOf(Buffer.from(file, 'latin1'))).toEqual(expected);
 });
 
-it('has the same lines in whatever pieces it comes', async () => {
+it('readLines yields the same lines for any chunking', async () => {
   const piece = fc.constantFrom('1', 'é', '\n', '\r\n', '\r', '\uFEFF', 'eleven and more');
   await fc.assert(
     fc.asyncProperty(
@@ -45,7 +45,7 @@ it('has the same lines in whatever pieces it comes', async () => {
   );
 });
 
-it('keeps no more of a line than the limit', async () => {
+it('readLines buffers no more of a line than the limit', async () => {
   let kept = 0;
   function* gibibyte(): Generator<Buffer> {
     for (let count = 0; count < 1024; count++) yield Buffer.alloc(2 ** 20, 'x');

@@ -7,7 +7,7 @@ import { useFolder } from '../../test/support/folder';
 const folder = useFolder();
 const path = join(folder, 'plants.ndjson');
 
-it('a file that appears while another is written stays', async () => {
+it('writeNewFile does not overwrite a file that appears while it writes', async () => {
   const writing = writeNewFile(path, async (draft) => {
     await writeFile(draft, 'own');
     writeFileSync(path, 'other');
@@ -19,7 +19,7 @@ it('a file that appears while another is written stays', async () => {
   expect(readdirSync(folder)).toEqual(['plants.ndjson']);
 });
 
-it('a file whose writing fails leaves nothing', async () => {
+it('writeNewFile leaves no file behind when writing fails', async () => {
   const writing = writeNewFile(path, () => Promise.reject(new Error('no space')));
 
   await expect(writing).rejects.toThrow('no space');

@@ -1,6 +1,6 @@
 import { Progress } from './progress';
 
-it('is one line every ten seconds off a terminal, and says what is left', () => {
+it('Progress prints one line every ten seconds when not on a terminal, with the remaining time', () => {
   jest.useFakeTimers();
   const written: unknown[] = [];
   jest.spyOn(process.stderr, 'write').mockImplementation((text) => written.push(text) > 0);
