@@ -10,7 +10,7 @@ import { Rejections } from './rejections';
 
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 
-describe('the connections of a server', () => {
+describe('Connections', () => {
   let server: Server;
   let connections: Connections;
   let url: URL;
@@ -31,7 +31,7 @@ describe('the connections of a server', () => {
     });
   }
 
-  it('read no further while requests pile up', async () => {
+  it('stops reading while earlier requests of the connection are waiting', async () => {
     handle(() => undefined);
     const socket = open(url).on('error', () => undefined);
     const [[peer]] = (await Promise.all<unknown[]>([
@@ -46,7 +46,7 @@ describe('the connections of a server', () => {
     expect(peer.bytesRead).toBeLessThan(2 ** 20);
   });
 
-  it('answer a request that was on its way when draining began, and close', async () => {
+  it('responds to a request that arrives after draining began, and then closes the connection', async () => {
     handle((response) => response.end('answer'));
     const socket = open(url);
     socket.write(GET);
@@ -60,7 +60,7 @@ describe('the connections of a server', () => {
     await drained;
   });
 
-  it('are destroyed when their client does not read', async () => {
+  it('destroys a connection when its client does not read the response', async () => {
     server.setTimeout(50);
     handle((response) => response.end('x'.repeat(2 ** 24)));
     const socket = open(url).pause();

@@ -2,13 +2,16 @@ import { requestId } from './request-id';
 
 const idGiven = (given: string) => requestId({ headers: { 'x-request-id': given } });
 
-describe('a request id', () => {
-  it.each(['7', 'a-b_c.d:e/f+g=h@i', 'x'.repeat(128)])('is the one given: %s', (given) => {
-    expect(idGiven(given)).toBe(given);
-  });
+describe('requestId', () => {
+  it.each(['7', 'a-b_c.d:e/f+g=h@i', 'x'.repeat(128)])(
+    'returns a valid X-Request-Id: %s',
+    (given) => {
+      expect(idGiven(given)).toBe(given);
+    },
+  );
 
   it.each(['', ' ', 'a b', 'a\tb', 'a"b', '{}', 'ä', 'x'.repeat(129), 'a,b'])(
-    'is made, each time another, when what is given is not well-formed: %j',
+    'generates a new id when X-Request-Id is invalid: %j',
     (given) => {
       expect(idGiven(given)).toMatch(/^[0-9a-f-]{36}$/);
       expect(idGiven(given)).not.toBe(idGiven(given));

@@ -9,7 +9,7 @@ import { OperatorError } from '../../plants/errors/operator.error';
 describe('addEnvFile', () => {
   const file = join(useFolder(), 'service.env');
 
-  it('adds the variables of the file, as Node.js parses them, to those that the environment lacks', () => {
+  it('adds the variables of the file as Node.js parses them, and keeps variables that are already set', () => {
     writeFileSync(
       file,
       '# comment\n\nPORT=1\n export HOST = "::1" # loopback\r\nTEXT="a\n no assignment\nb"\nEMPTY=\nDOCS=false\nAUTH_TOKENS=abc\n',
@@ -23,7 +23,7 @@ describe('addEnvFile', () => {
     expect(environment).toEqual({ ...own, ...added });
   });
 
-  it.each(['PORT 1', 'PORT: 1', '=1', 'TEXT="a"\nmore'])('refuses %j', (line) => {
+  it.each(['PORT 1', 'PORT: 1', '=1', 'TEXT="a"\nmore'])('rejects the line %j', (line) => {
     writeFileSync(file, `HOST="a\nb"\n${line}\n`);
     const number = line.split('\n').length + 2;
 

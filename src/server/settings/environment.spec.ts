@@ -20,7 +20,7 @@ function errorOf(environment: NodeJS.ProcessEnv): string {
 }
 
 describe('readEnvironment', () => {
-  it('has a default for everything', () => {
+  it('returns a default for every setting when the environment is empty', () => {
     expect(readEnvironment({})).toEqual({
       host: '127.0.0.1',
       port: 3000,
@@ -86,11 +86,11 @@ describe('readEnvironment', () => {
     [{ ...ISSUER, AUTH_SCOPE: 'a b' }, { auth: { ...AUTH, scope: 'a b' } }],
     [{ ...ISSUER, AUTH_SCOPE_METRICS: 'c' }, { auth: { ...AUTH, metricsScope: 'c' } }],
     [{ ...ISSUER, AUTH_JWKS_URL: 'http://[::1]' }, { auth: { ...AUTH, jwksUrl: 'http://[::1]' } }],
-  ])('reads %j', (environment, settings) => {
+  ])('parses %j', (environment, settings) => {
     expect(readEnvironment(environment)).toMatchObject(settings);
   });
 
-  it('reads tokens and digests of tokens, with scopes, and keeps the digests', () => {
+  it('converts tokens to digests and keeps digests and scopes', () => {
     const { auth } = readEnvironment({
       AUTH_TOKENS: `abc scope=metrics scope=create,sha256:${DIGEST.toUpperCase()} scope=create,scope=metrics\n x`,
     });
@@ -146,7 +146,7 @@ describe('readEnvironment', () => {
     { AUTH_SCOPE_METRICS: 'a"b', ...ISSUER },
     { SHUTDOWN_GRACE: '10', SHUTDOWN_TIMEOUT: '10' },
     { HEADERS_TIMEOUT: '20', REQUEST_TIMEOUT: '10' },
-  ])('refuses %j, and names the variable but no secret', (environment) => {
+  ])('rejects %j with an error that names the variable and shows no secret', (environment) => {
     const error = errorOf(environment);
 
     expect(error).toContain(Object.keys(environment)[0]);
@@ -177,7 +177,7 @@ describe('readEnvironment', () => {
     ['sqlite:file:p.db', 'must be the path of a file, such as data/plants.db, without a scheme'],
     ['sqlite:plants.db?mode=ro', 'must not have parameters after sqlite:PATH'],
     ['sqlite:', 'must name a file, such as data/plants.db'],
-  ])('refuses the URL %s with the reason', (url, fault) => {
+  ])('rejects the URL %s with the reason', (url, fault) => {
     const error = errorOf({ DATABASE_URL: url });
 
     expect(error.startsWith(`DATABASE_URL ${fault}`)).toBe(true);
@@ -187,7 +187,7 @@ describe('readEnvironment', () => {
   describe('DATABASE_URL_FILE', () => {
     const file = join(useFolder(), 'secret');
 
-    it('is read again for each new pool, and refused while it is invalid', () => {
+    it('is read again for each new pool, and throws when it contains a SQLite URL', () => {
       writeFileSync(file, 'postgres://a:old@localhost/plants\n');
       const { database } = readEnvironment({ DATABASE_URL_FILE: file });
       const { postgres } = database as { postgres: { connectionString: string } };
@@ -201,7 +201,7 @@ describe('readEnvironment', () => {
       );
     });
 
-    it('is refused beside DATABASE_URL', () => {
+    it('is rejected when DATABASE_URL is set too', () => {
       expect(errorOf({ DATABASE_URL: 'sqlite:a.db', DATABASE_URL_FILE: file })).toBe(
         'DATABASE_URL_FILE and DATABASE_URL must not both be set',
       );
@@ -211,7 +211,7 @@ describe('readEnvironment', () => {
       ['postgres://a:secret@b:port/c', /^DATABASE_URL_FILE must be postgres:/],
       ['', /^DATABASE_URL_FILE must be sqlite:PATH/],
       [undefined, /^DATABASE_URL_FILE cannot be read: no such file or directory$/],
-    ])('is refused when the file has %j', (content, fault) => {
+    ])('is rejected when the file contains %j', (content, fault) => {
       if (content !== undefined) writeFileSync(file, content);
 
       expect(errorOf({ DATABASE_URL_FILE: file })).toMatch(fault);
@@ -219,7 +219,7 @@ describe('readEnvironment', () => {
     });
   });
 
-  it('refuses unknown variables that begin with AUTH_, and names each', () => {
+  it('rejects unknown variables that begin with AUTH_, and names each of them', () => {
     expect(
       errorOf({ AUTH_TOKEN: 'secret', AUTH_JWKS_URI: 'x', AUTH_USER: 'x' }).split('\n'),
     ).toEqual([
@@ -239,7 +239,7 @@ describe('readEnvironment', () => {
     expect(readEnvironment({ [name]: 'tcp://10.0.0.1:80' })).toEqual(readEnvironment({}));
   });
 
-  it('warns of variables that are nearly those of the service', () => {
+  it('warns about variables that look like misspelled settings', () => {
     const misspelled = { DATABSE_URL: 'x', POTR: '1', acces_log: 'true', NODE_EN: 'production' };
     const environment = { ...misspelled, LOG_LEVELS: '', PATH: '/bin', USER: 'x' };
 
@@ -257,7 +257,7 @@ describe('readEnvironment', () => {
     // The digest of "abc".
     [`short sha256:${DIGEST}`, 'token 1, token 2'],
     [`a-token-of-16-ch scope=create sha256:${UNGUESSABLE}`, undefined],
-  ])('warns of a token that can be guessed, in %j', (AUTH_TOKENS, places) => {
+  ])('warns about a guessable token in %j', (AUTH_TOKENS, places) => {
     const { warnings } = readEnvironment({ AUTH_TOKENS });
 
     const warning =
@@ -265,7 +265,7 @@ describe('readEnvironment', () => {
     expect(warnings).toEqual(places ? [warning.replace('PLACES', places)] : []);
   });
 
-  it('names all invalid variables, one per line, and says what each must be', () => {
+  it('reports all invalid variables, one per line, with the expected value', () => {
     const invalid = { PORT: 'x', DOCS: 'x', BODY_LIMIT: 'x', AUTH_AUDIENCE: 'plants,other' };
 
     expect(errorOf(invalid).split('\n')).toEqual([
@@ -291,7 +291,7 @@ describe('readEnvironment', () => {
     ],
     [{ ...ISSUER, DATABASE_URL: 'postgres://db.example.org/plants?sslmode=disable' }, ''],
     [{ ...ISSUER, DATABASE_URL: 'postgres://localhost/plants' }, ''],
-  ])('asks for tokens and sslmode in production: %j', (environment, error) => {
+  ])('requires tokens and sslmode in production: %j', (environment, error) => {
     expect(errorOf({ NODE_ENV: 'production', ...environment })).toEqual(error);
   });
 });
