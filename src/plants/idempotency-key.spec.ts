@@ -14,7 +14,7 @@ it.each([
     ['token', sha256('good')],
   ],
   ['nobody', undefined, []],
-])('the digest of an idempotency key and %s is that of a JSON array', (_who, caller, scope) => {
+])('the digest of a key and %s is the digest of a JSON array', (_who, caller, scope) => {
   for (const key of ['abc', '"', '\\"', 'a,b']) {
     const expected = sha256(JSON.stringify([...scope, key]));
     expect(digestIdempotencyKey(key, caller)).toBe(expected);

@@ -13,7 +13,7 @@ function fractionOf(literal: string): { numerator: bigint; denominator: bigint }
 }
 
 describe('parseInt64', () => {
-  it('accepts a number exactly when its mathematical value is an int64', () => {
+  it('accepts a number if and only if its mathematical value is an int64', () => {
     fc.assert(
       fc.property(fc.stringMatching(JSON_NUMBER), (literal) => {
         const { numerator, denominator } = fractionOf(literal);
@@ -31,16 +31,16 @@ describe('parseInt64', () => {
   it.each([
     '', '-', '+1', '.5', '1.', '0x1', '1n', ' 1', '1e', 'NaN', 'Infinity',
     '-9223372036854775809', '9223372036854775808', '1e999999999',
-  ])('has nothing for %j', (literal) => {
+  ])('returns undefined for %j', (literal) => {
     expect(parseInt64(literal)).toBeUndefined();
   });
 
-  it.each([INT64_MIN, INT64_MAX])('reads %d, a limit', (limit) => {
+  it.each([INT64_MIN, INT64_MAX])('parses the limit %d', (limit) => {
     expect(parseInt64(String(limit))).toBe(limit);
     expect(isInt64(limit)).toBe(true);
   });
 
-  it.each([1, '1', undefined])('is not needed to see that %j is none', (value) => {
+  it.each([1, '1', undefined])('isInt64 returns false for %j', (value) => {
     expect(isInt64(value)).toBe(false);
   });
 
@@ -48,7 +48,7 @@ describe('parseInt64', () => {
     `1${'0'.repeat(1_000_000)}e-1000000`,
     `0.${'0'.repeat(999_999)}1e1000000`,
     `1.${'0'.repeat(1_000_000)}`,
-  ])('reads a million digits', (literal) => {
+  ])('parses a million digits', (literal) => {
     expect(parseInt64(literal)).toBe(1n);
   });
 });

@@ -22,7 +22,7 @@ const members = fc.array(
 );
 
 describe('findPropertySource', () => {
-  it('finds the member that JSON.parse finds', () => {
+  it('finds the property that JSON.parse uses', () => {
     fc.assert(
       fc.property(members, (texts) => {
         const json = `{${texts.join(',')}}`;
@@ -36,7 +36,7 @@ describe('findPropertySource', () => {
     );
   });
 
-  it('gives a number as it was written, whatever stands before', () => {
+  it('returns a number as it was written, whatever precedes it', () => {
     fc.assert(
       fc.property(members, number, space, (texts, literal, white) => {
         const last = `"\\u0069d"${white}:${white}${literal}${white}`;
@@ -50,7 +50,7 @@ describe('findPropertySource', () => {
 
 describe('parseJson', () => {
   it.each(['1', '-0', '1E3', '9007199254740993', '9223372036854775807', '10.0e-1'])(
-    'reads the id %s to the last digit',
+    'keeps every digit of the id %s',
     (literal) => {
       expect(parseJson(`{"id":${literal}}`)).toEqual({ id: parseInt64(literal) });
     },
@@ -65,7 +65,7 @@ describe('parseJson', () => {
     },
   );
 
-  it('names a byte order mark', () => {
+  it('reports a byte order mark', () => {
     expect(() => parseJson('\uFEFF{}')).toThrow('Not JSON: it begins with a byte order mark.');
   });
 });

@@ -23,7 +23,7 @@ afterAll(async () => {
 /** With a new string each time, as in a request. What is cached gives the same object again. */
 const verify = (token: string) => verifier.verify(new BearerToken(Buffer.from(token).toString()));
 
-it('a JWT that was accepted is cached, and one that was refused is not', async () => {
+it('JwtVerifier caches accepted JWTs, and does not cache rejected ones', async () => {
   const refused = await provider.accessToken({ redraft: ({ payload }) => (payload.aud = 'other') });
   const token = await provider.accessToken();
   const verified = await verify(token);

@@ -9,7 +9,7 @@ import { useFolder } from '../../../test/support/folder';
 import { useLog } from '../../../test/support/log';
 import { describeOnLinux } from '../../../test/support/run';
 
-describe('a token file', () => {
+describe('TokenFile', () => {
   const { lines } = useLog();
   const folder = useFolder();
   const file = join(folder, 'tokens.txt');
@@ -37,8 +37,8 @@ describe('a token file', () => {
     }
   }
 
-  describe('contains', () => {
-    it('one token per line, as the token itself or its digest, and optionally a name and an expiry', () => {
+  describe('parses', () => {
+    it('one token or digest per line, with an optional name and expiry', () => {
       follow(`a\nsha256:${hashToken('b')} ci\nc+/~==\t2100-01-01t00:00:00.5+02:00`);
 
       expect(['a', 'b', 'c+/~=='].map(callerOf)).toEqual(['line 1', 'ci', 'line 3']);
@@ -52,13 +52,13 @@ describe('a token file', () => {
       expect(['a', 'b'].map(callerOf)).toEqual(['ci', undefined]);
     });
 
-    it.each(['\r', '\u2028'])('no token in a comment, even after %j', (end) => {
+    it.each(['\r', '\u2028'])('no token in a comment, even after the separator %j', (end) => {
       follow(`a\n# old:${end}b`);
 
       expect(['a', 'b'].map(callerOf)).toEqual(['line 1', undefined]);
     });
 
-    it('tokens that can be guessed, of which the log warns with their lines', () => {
+    it('guessable tokens, and warns with their lines', () => {
       const random = 'c0ffee'.padEnd(64, '0');
       follow(`# two\nsha256:${hashToken('test')} ci\nsha256:${random}\n${'x'.repeat(16)}\nshort`);
 
@@ -67,7 +67,7 @@ describe('a token file', () => {
       ]);
     });
 
-    it('tokens that are valid until their expiry', () => {
+    it('tokens with an expiry, and rejects them afterwards', () => {
       jest.setSystemTime(new Date('2027-01-31T11:59:59.999Z'));
       follow('a ci 2027-01-31T12:00:00Z');
       expect(callerOf('a')).toBe('ci');
@@ -78,7 +78,7 @@ describe('a token file', () => {
     });
   });
 
-  describe('is refused at the start, with its line and without any token in the message,', () => {
+  describe('rejects a file at startup, with the line and without any token in the message,', () => {
     const badToken =
       'line 2 must begin with a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits';
     const scopes = 'scopes are written as scope=create scope=metrics';
@@ -125,11 +125,11 @@ describe('a token file', () => {
     });
   });
 
-  describe('takes effect after a change', () => {
+  describe('reloads a changed file', () => {
     /** Without the warnings of these short tokens. */
     const otherLines = () => lines.filter((line) => !line.startsWith('warn'));
 
-    it('at the second reading, not while it is being written, and the log says so', async () => {
+    it('after two equal readings, not while it is being written, and logs that', async () => {
       follow('a\nb\nc\n');
 
       for (const content of ['', 'd\n', 'd\na\n', 'd\na\nb\n']) {
@@ -143,7 +143,7 @@ describe('a token file', () => {
       expect(otherLines()).toEqual([`log Reloaded the token file ${file}. Number of tokens: 3.`]);
     });
 
-    it('when a symbolic link to it is replaced, as Kubernetes does, by a file of the same size and time', async () => {
+    it('when a symbolic link to it is replaced by a file with the same size and time, as Kubernetes does', async () => {
       for (const version of ['old', 'new']) {
         writeFileSync(join(folder, version), version);
         utimesSync(join(folder, version), 0, 0);
@@ -160,9 +160,9 @@ describe('a token file', () => {
     });
 
     it.each([
-      ['is invalid', 'a\nsecret 7secret\n', /: line 2 has an invalid field: (?!.*secret).*/],
+      ['becomes invalid', 'a\nsecret 7secret\n', /: line 2 has an invalid field: (?!.*secret).*/],
       ['disappears', undefined, /ENOENT.*/],
-    ])('not when it %s: the list stays, and the log says so once', async (_how, content, fault) => {
+    ])('but not when it %s: keeps the tokens, and logs that once', async (_how, content, fault) => {
       follow('a\nb');
 
       unlinkSync(file);

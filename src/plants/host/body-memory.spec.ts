@@ -7,7 +7,7 @@ const MIB = 2 ** 20;
 
 const startResponse = () => new ServerResponse(new IncomingMessage(new Socket()));
 
-describe('the memory for bodies', () => {
+describe('BodyMemory', () => {
   let bodies: BodyMemory;
   beforeEach(() => {
     // That is 4 MiB of bodies at a time.
@@ -27,7 +27,7 @@ describe('the memory for bodies', () => {
     expect(bodies.reserve(size, startResponse())).toBeInstanceOf(UnavailableError);
   };
 
-  it('takes bodies up to the bound together, and again once one is answered', () => {
+  it('accepts bodies up to the limit together, and further bodies after a response', () => {
     const response = receive(MIB);
     for (let count = 1; count < 4; count++) receive(MIB);
 
@@ -38,14 +38,14 @@ describe('the memory for bodies', () => {
     expectNoRoom(MIB);
   });
 
-  it('counts what has arrived of a body, once', () => {
+  it('counts the received bytes of a body once', () => {
     const response = receive(2 * MIB);
     for (const size of [3, 3.5, 4]) receive(size * MIB, response);
 
     expectNoRoom(4096);
   });
 
-  it('takes a single body beyond the bound', () => {
+  it('accepts a single body beyond the limit', () => {
     const response = receive(4 * MIB);
 
     expect(receive(8 * MIB, response)).toBe(response);

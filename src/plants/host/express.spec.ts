@@ -90,22 +90,22 @@ describe('a host on Express', () => {
     return [response.status, await response.json()] as const;
   };
 
-  it('hands out a body unread, and marked as read only until then', async () => {
+  it('leaves the body unread, and removes the marks before the handler', async () => {
     expect(await post('/own/a%20b')).toEqual([
       201,
       { isUnread: true, isMarked: true, text: '{"id": 1.0}', isMarkedAfterwards: false },
     ]);
   });
 
-  it('parses the bodies of a path that a route of the host shares', async () => {
+  it('parses the bodies of a path that it shares with a route of the host', async () => {
     expect(await post('/shared', '2')).toEqual([201, { body: { id: 1 } }]);
   });
 
-  it('parses the body for a route of the host in front, which takes every path', async () => {
+  it('parses the body for an earlier route of the host that matches every path', async () => {
     expect(await post('/any/own')).toEqual([200, { body: { id: 1 } }]);
   });
 
-  it('answers a path with a malformed escape itself', async () => {
+  it('responds itself to a path with a malformed escape', async () => {
     const response = await fetch(`${await app.getUrl()}/own/%zz`, { method: 'POST' });
 
     expect(response.status).toBe(400);

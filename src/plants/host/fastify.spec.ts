@@ -49,7 +49,7 @@ describe('a host on Fastify', () => {
   };
 
   it.each(['application/json', 'application/json; malformed', 'text/plain', ''])(
-    'leaves a body of type "%s" unread, and its type as it was',
+    'leaves a body of type "%s" unread, and keeps its type',
     async (type) => {
       await app.init();
 
@@ -57,7 +57,7 @@ describe('a host on Fastify', () => {
     },
   );
 
-  it('leaves it unread although a hook has looked at the media type, which Fastify remembers', async () => {
+  it('leaves the body unread even if a hook has read the media type, which Fastify caches', async () => {
     instance().addHook('onRequest', (request, _reply, done) => {
       expect(request.mediaType).toBe('application/json');
       done();
@@ -67,7 +67,7 @@ describe('a host on Fastify', () => {
     expect(await post('application/json')).toMatchObject({ text: '{"id": 1.0}' });
   });
 
-  it('leaves what its hooks have put in the place of the body', async () => {
+  it('keeps a payload that a host hook put in place of the body', async () => {
     instance().addHook('preParsing', (_request, _reply, payload, done) => {
       const other = new PassThrough();
       payload.resume().on('end', () => other.end('other'));

@@ -25,7 +25,7 @@ describe('isJsonMediaType', () => {
   it.each([
     'text/json', 'application/jsonp', 'application/merge-patch+json',
     'application/json charset=utf-8',
-  ])('refuses %s', (type) => {
+  ])('rejects %s', (type) => {
     expect(isJsonMediaType(type)).toBe(false);
   });
 
@@ -41,7 +41,7 @@ describe('isJsonMediaType', () => {
     );
   });
 
-  it('refuses one malformed parameter, or another charset, wherever it stands', () => {
+  it('rejects a malformed parameter or another charset at any position', () => {
     // prettier-ignore
     const fault = fc.constantFrom(
       ';charset=latin1', ', text/plain', ';CHARSET="utf-16"', ';charset=""', ';charset=utf-8x',

@@ -57,7 +57,7 @@ beforeEach(stopClock);
 afterEach(releaseClock);
 
 describe('GroupCommit', () => {
-  it('commits one plant at once, and those that come meanwhile together', async () => {
+  it('commits a single plant immediately, and plants submitted during its commit together', async () => {
     const { commits, batches, submit } = makeGroupCommit();
 
     const outcomes = [submit(1)];
@@ -76,7 +76,7 @@ describe('GroupCommit', () => {
     expect(await Promise.all(outcomes)).toEqual(['created', 'taken', 'replayed', 'keyReused']);
   });
 
-  it('gathers the plants of one turn of the event loop', async () => {
+  it('commits the plants of one turn of the event loop together', async () => {
     const { batches, submit } = makeGroupCommit();
 
     void submit(1);
@@ -87,7 +87,7 @@ describe('GroupCommit', () => {
     expect(batches.map(({ ids }) => ids)).toEqual([[1, 2]]);
   });
 
-  it('weighs name and tag together, and 4095 characters nothing', async () => {
+  it('adds no weight for up to 4095 characters of name and tag together', async () => {
     const { commits, batches } = makeGroupCommit();
     const half = 'x'.repeat(2048);
     for (let id = 0n; id < BATCH_WEIGHT; id++) {
@@ -100,7 +100,7 @@ describe('GroupCommit', () => {
     expect(batches[0]?.ids).toHaveLength(Math.ceil((BATCH_WEIGHT * 2) / 3));
   });
 
-  it('refuses plants at once while the queue is full, and accepts plants afterwards', async () => {
+  it('rejects plants immediately while the queue is full, and accepts plants afterwards', async () => {
     const { batches, submit } = makeGroupCommit();
     const accepted = [submit(1, QUEUE_WEIGHT - 1), submit(2)];
 
@@ -114,7 +114,7 @@ describe('GroupCommit', () => {
     expect(await Promise.all(accepted)).toEqual(['created', 'created', 'created']);
   });
 
-  it('closes once all plants are settled when a batch never ends', async () => {
+  it('closes after all plants are settled, even if a batch never ends', async () => {
     const { commits, submit } = makeGroupCommit();
     const first = submit(1);
     await turn();
@@ -128,7 +128,7 @@ describe('GroupCommit', () => {
     expect((await plants).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   });
 
-  it('refuses plants that would wait too long, by the moving average of recent batches', async () => {
+  it('rejects plants that would wait too long by the moving average of recent batches', async () => {
     const { commits, submit, commitOne } = makeGroupCommit();
     await commitOne(2000);
     await commitOne(1000);
@@ -140,7 +140,7 @@ describe('GroupCommit', () => {
     await expect(submit(3)).rejects.toThrow(UnavailableError);
   });
 
-  it('gives the cause of an outcome that is unknown', async () => {
+  it('reports the cause of an unknown outcome', async () => {
     const { batches, submit } = makeGroupCommit();
     const plant = submit(1);
     await turn();
@@ -151,7 +151,7 @@ describe('GroupCommit', () => {
     await expect(plant).rejects.toThrow(new OutcomeUnknownError({ cause }));
   });
 
-  it('reports an unknown outcome when a batch times out, and refuses plants until it ends', async () => {
+  it('reports an unknown outcome when a batch times out, and rejects plants until it ends', async () => {
     const { commits, batches, submit } = makeGroupCommit();
     const timedOut = submit(1);
     await turn();
@@ -172,7 +172,7 @@ describe('GroupCommit', () => {
     expect(await next).toBe('created');
   });
 
-  it('refuses the plants that are overdue when a batch ends, and no others', async () => {
+  it('rejects only the overdue plants when a batch ends', async () => {
     const { batches, submit } = makeGroupCommit();
     const [first, second, overdue] = [1, 2, 3].map((id) => submit(id, BATCH_WEIGHT));
     await turn();
@@ -197,7 +197,7 @@ describe('GroupCommit', () => {
     expect(await last).toBe('created');
   });
 
-  it('reports the size and the duration of each batch, also of one that fails', async () => {
+  it('reports the size and duration of each batch, also of a failed one', async () => {
     const { batches, ended, submit } = makeGroupCommit();
 
     const one = submit(1);
@@ -375,7 +375,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constant('close' as const) },
 );
 
-it('GroupCommit settles each item once, in time, and as the store did, on any schedule', async () => {
+it('GroupCommit settles each plant once, in time, with the outcome of the store, on any schedule', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (schedule) => {
       const trial = new Trial();

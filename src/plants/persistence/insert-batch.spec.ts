@@ -45,7 +45,7 @@ const plantOf = (id: number, name = 'Fern', keyDigest?: string): KeyedPlant => (
 });
 
 describe('insertBatch', () => {
-  it('returns what inserting the plants one after another would, for any batch', async () => {
+  it('returns the outcomes of inserting the plants one after another, for any batch', async () => {
     const plant = fc
       .record({
         id: fc.integer({ min: 1, max: 4 }),
@@ -81,7 +81,7 @@ describe('insertBatch', () => {
     expect(database.statements).toEqual([[1n, 2n, 3n]]);
   });
 
-  it('rejects alone each row that the database rejects, and what repeats it', async () => {
+  it('rejects only the rows that the database rejects, and their retries', async () => {
     const database = new Database();
     const plants = Array.from({ length: 9 }, (_, id) =>
       plantOf(id, id === 5 ? 'rejected' : 'Fern'),
@@ -94,7 +94,7 @@ describe('insertBatch', () => {
     expect(outcomes[9]).toBeInstanceOf(UnavailableError);
   });
 
-  it('tries a statement again as long as its error says so', async () => {
+  it('retries a statement while its error is retryable', async () => {
     const database = new Database();
     database.failures.push('retry', 'retry');
 
@@ -112,7 +112,7 @@ describe('insertBatch', () => {
     expect(database.statements).toEqual([[1n, 2n], [1n]]);
   });
 
-  it('stores nothing, and says so, when the error concerns the whole batch', async () => {
+  it('reports that nothing was stored when the error concerns the whole batch', async () => {
     const database = new Database();
     database.failures.push('batch');
 
@@ -122,7 +122,7 @@ describe('insertBatch', () => {
     expect(database.stored.size).toBe(0);
   });
 
-  it('is unavailable for a retry whose stored plant cannot be read', async () => {
+  it('rejects a retry with 50300 when the stored plant cannot be read', async () => {
     const database = new Database();
     await insertBatch([plantOf(1, 'Fern', 'a')], database);
     database.findKeyed = () => Promise.reject(new Error('batch'));

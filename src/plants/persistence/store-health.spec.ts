@@ -127,7 +127,7 @@ describe('StoreHealth', () => {
       expect(lines).toEqual([SLOW_LINE]);
     });
 
-    it('when a plant has waited two seconds, which the log has before the batch ends', () => {
+    it('when a plant has waited two seconds, and logs that before the batch ends', () => {
       pass(1);
       store.submit();
       pass(SLOW - 1);
@@ -344,7 +344,7 @@ describe('StoreHealth', () => {
   });
 
   describe('stays failing', () => {
-    it('with the first failure until it is reopened, whatever commits and probes do', async () => {
+    it('with the first failure until it is reopened, whatever the result of commits and probes', async () => {
       ways.slow();
       pass(2 * CHECK);
       store.health.fail(broken);
@@ -411,7 +411,7 @@ describe('StoreHealth', () => {
       expect(store.probes).toHaveLength(2);
     });
 
-    it('when it is reopened, and to failing when the probe shows that, but not in a tight loop', () => {
+    it('when it is reopened, and to failing when the probe detects that, but not in a tight loop', () => {
       store.health.fail(broken);
 
       expect(store.view).toEqual(failing('broken'));
@@ -501,7 +501,7 @@ describe('StoreHealth', () => {
           store.submit();
         },
       ],
-    ])('begins no %s', (_what, act) => {
+    ])('starts no %s', (_what, act) => {
       act();
       store.health.stop();
       pass(SLOW);

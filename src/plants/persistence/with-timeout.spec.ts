@@ -1,6 +1,6 @@
 import { withTimeout } from './with-timeout';
 
-it('withTimeout gives up work that does not end within the time limit', async () => {
+it('withTimeout rejects when the work does not end within the time limit', async () => {
   const never = new Promise<never>(() => undefined);
 
   await expect(withTimeout(never, 1)).rejects.toThrow('no response within the time limit');

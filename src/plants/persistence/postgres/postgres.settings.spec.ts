@@ -1,7 +1,7 @@
 import type { ClientConfig } from 'pg';
 import { lacksTls } from './postgres.settings';
 
-describe('a connection to PostgreSQL', () => {
+describe('lacksTls', () => {
   afterEach(() => {
     jest.restoreAllMocks();
   });
@@ -12,7 +12,7 @@ describe('a connection to PostgreSQL', () => {
     ['postgres:///plants?host=192.0.2.1'],
     [{ host: 'db.example.org' }],
     [{ connectionString: 'postgres://localhost/plants', host: 'db.example.org' }],
-  ])('lacks TLS when it leads to another machine and says nothing of it: %j', (where) => {
+  ])('returns true for another machine without TLS options: %j', (where) => {
     expect(lacksTls(where)).toBe(true);
   });
 
@@ -25,11 +25,11 @@ describe('a connection to PostgreSQL', () => {
     ['postgres:///plants?host=/run/postgresql'],
     ['postgres://%2Frun%2Fpostgresql/plants'],
     [{}],
-  ])('lacks none when it stays on this machine, or says what is meant: %j', (where) => {
+  ])('returns false for this machine, or with TLS options: %j', (where) => {
     expect(lacksTls(where)).toBe(false);
   });
 
-  it('lacks none when PGSSLMODE decides', () => {
+  it('returns false when PGSSLMODE is set', () => {
     jest.replaceProperty(process, 'env', { PGSSLMODE: 'require' });
 
     expect(lacksTls('postgres://db.example.org/plants')).toBe(false);

@@ -7,12 +7,12 @@ const useVersion = (version: string) => () => {
   assertSafeSqlite(database);
 };
 
-describe('a connection to SQLite', () => {
-  it.each(['3.44.6', '3.50.7', '3.51.3', '3.60.0', '4.0.0'])('may be of version %s', (version) => {
+describe('the check of the SQLite version', () => {
+  it.each(['3.44.6', '3.50.7', '3.51.3', '3.60.0', '4.0.0'])('accepts version %s', (version) => {
     expect(useVersion(version)).not.toThrow();
   });
 
-  it.each(['3.44.5', '3.45.0', '3.50.6', '3.51.2'])('must not be of version %s', (version) => {
+  it.each(['3.44.5', '3.45.0', '3.50.6', '3.51.2'])('rejects version %s', (version) => {
     expect(useVersion(version)).toThrow(`SQLite ${version} may lose stored plants`);
   });
 });
