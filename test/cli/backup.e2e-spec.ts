@@ -60,7 +60,7 @@ describe('backup and restore', () => {
     removeFolder(prepared);
   });
 
-  it('copy the store of a busy service, and give it back', async () => {
+  it('back up a busy service and restore the copy', async () => {
     const service = await home.start();
     const load = Load.compete([await service.url()], 16, { pause: 10 });
     await until(() => load.withOutcome(200).length > 500);
@@ -83,7 +83,7 @@ describe('backup and restore', () => {
     expect(readPlants(former)).toEqual(last);
   });
 
-  it('leave no file under the final name when they are killed, and none at all on SIGINT', async () => {
+  it('leave no file under the final name when they are killed, and no file at all after SIGINT', async () => {
     execute(
       home.file,
       `INSERT INTO plants (id, name) WITH RECURSIVE ids(id) AS (VALUES (1) UNION ALL
@@ -185,7 +185,7 @@ describe('backup and restore', () => {
     expect(home.plants()).toHaveLength(1);
   });
 
-  it('keep indexes and further tables of the operator', async () => {
+  it('keep indexes and tables that the operator added', async () => {
     execute(home.file, 'CREATE INDEX by_name ON plants (name); CREATE TABLE notes (text)');
     await run('backup copy.db');
 
@@ -247,7 +247,7 @@ describe('backup and restore', () => {
     ['backup copy.db', 'FOLDER/plants.db does not exist. Set DATABASE_URL to the store to copy.'],
     ['export /no/x', 'Directory /no does not exist. Choose a file in an existing directory.'],
     ['export', 'FOLDER/plants.db does not exist. Set DATABASE_URL to an existing store.'],
-  ])('%s says which file is missing, and what to do', async (command, sentence) => {
+  ])('%s reports which file is missing and what to do', async (command, sentence) => {
     const outcome = await run(command, inFolder('plants.db'));
 
     expect(outcome).toEqual(failed(`^${sentence.replace('FOLDER', home.folder)}\n$`));
@@ -255,7 +255,7 @@ describe('backup and restore', () => {
   });
 
   describeWith('psql', () => {
-    it('leave a URL to the programs of PostgreSQL that has every kind of parameter', async () => {
+    it('print commands that the PostgreSQL programs accept with every kind of URL parameter', async () => {
       const server = await PostgresServer.start();
       const parameters =
         'sslmode=disable&connect_timeout=5&target_session_attrs=read-write&application_name=x&options=-c%20statement_timeout%3D5s';
@@ -275,23 +275,20 @@ describe('backup and restore', () => {
   it.each([
     ['backup', 'pg_dump --format=custom --file=FILE URL'],
     ['restore', 'pg_restore --clean --if-exists --single-transaction --dbname=URL FILE'],
-  ])(
-    '%s names the program for PostgreSQL, and the variable with its URL',
-    async (command, line) => {
-      const url = 'postgres://user:secret@127.0.0.1:9/plants';
-      writeFileSync(inFolder('url'), url);
+  ])('%s prints the command for PostgreSQL and its URL variable', async (command, line) => {
+    const url = 'postgres://user:secret@127.0.0.1:9/plants';
+    writeFileSync(inFolder('url'), url);
 
-      const byVariable = await plantStore([command, 'FILE'], { DATABASE_URL: url });
-      const byFile = await plantStore([command, 'FILE'], { DATABASE_URL_FILE: inFolder('url') });
+    const byVariable = await plantStore([command, 'FILE'], { DATABASE_URL: url });
+    const byFile = await plantStore([command, 'FILE'], { DATABASE_URL_FILE: inFolder('url') });
 
-      const advice = `This command is for SQLite files. For PostgreSQL, run:\n  ${line}\n`;
-      const usage = (shown: string) => ({
-        code: 2,
-        stdout: '',
-        stderr: advice.replace('URL', shown),
-      });
-      expect(byVariable).toEqual(usage('"$DATABASE_URL"'));
-      expect(byFile).toEqual(usage('"$(cat "$DATABASE_URL_FILE")"'));
-    },
-  );
+    const advice = `This command is for SQLite files. For PostgreSQL, run:\n  ${line}\n`;
+    const usage = (shown: string) => ({
+      code: 2,
+      stdout: '',
+      stderr: advice.replace('URL', shown),
+    });
+    expect(byVariable).toEqual(usage('"$DATABASE_URL"'));
+    expect(byFile).toEqual(usage('"$(cat "$DATABASE_URL_FILE")"'));
+  });
 });

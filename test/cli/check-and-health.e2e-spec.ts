@@ -54,7 +54,7 @@ describe('check', () => {
     });
   });
 
-  it('leaves nothing where the service will create its file', async () => {
+  it('leaves nothing behind in the directory of a new store', async () => {
     const environment = { DATABASE_URL: 'sqlite:new/plants.db', AUTH_TOKENS: TOKEN };
 
     const { stdout } = await plantStore(['check'], environment, { cwd: home.folder });
@@ -63,7 +63,7 @@ describe('check', () => {
     expect(readdirSync(home.folder)).toEqual([]);
   });
 
-  it('changes nothing in a PostgreSQL database, and names the store it has', async () => {
+  it('changes nothing in a PostgreSQL database, and prints the identity of its store', async () => {
     const server = await PostgresServer.start();
     const environment = { DATABASE_URL: server.url(), AUTH_TOKENS: TOKEN };
 
@@ -83,7 +83,7 @@ describe('check', () => {
 });
 
 describe('health', () => {
-  it('loads nothing of the service, because containers run it again and again', async () => {
+  it('loads no code of the service', async () => {
     const script = `process.argv.push(${JSON.stringify(PROGRAM)}, 'health');
       require(process.argv[1]);
       process.on('exit', () => console.log(Object.keys(require.cache).join()));`;
@@ -102,7 +102,7 @@ describe('health', () => {
     ]);
   });
 
-  it('says whether the service is live and ready', async () => {
+  it('reports whether the service is live and ready', async () => {
     const service = await home.start();
     const { port } = await service.url();
     const health = (option: string[] = [], environment = {}): Promise<Run> =>

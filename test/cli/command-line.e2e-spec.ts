@@ -50,7 +50,7 @@ describe('the command line', () => {
       'token create --file=f --file f',
       `error: option '--file <path>' was given more than once\n${help}`,
     ],
-  ])('ends with 2 and a sentence when it is called as %j', async (line, sentence) => {
+  ])('exits with code 2 and one error message for %j', async (line, sentence) => {
     const outcome = await plantStore(line.split(' '), {}, { cwd: folder });
 
     expect(outcome).toEqual({ code: 2, stdout: '', stderr: `${sentence}\n` });
@@ -58,11 +58,11 @@ describe('the command line', () => {
 
   const badPort = { code: 1, stderr: 'PORT must be a port from 0 to 65535\n' };
 
-  it.each([[[]], [['serve']]])('serves when it is called as %j', async (args) => {
+  it.each([[[]], [['serve']]])('starts the service for %j', async (args) => {
     expect(await plantStore(args, { PORT: 'x' })).toMatchObject(badPort);
   });
 
-  it('serves with the variables of a file, which those of the environment precede', async () => {
+  it('reads variables from --env-file; environment variables take precedence', async () => {
     const file = join(folder, 'service.env');
     writeFileSync(file, 'PORT=x\nDOCS=x\n');
 
@@ -71,7 +71,7 @@ describe('the command line', () => {
     expect(outcome).toMatchObject(badPort);
   });
 
-  it('names the variable of a token file that is missing, and says how to make it', async () => {
+  it('names AUTH_TOKENS_FILE when the file does not exist, and says how to create it', async () => {
     const outcome = await plantStore(['serve'], { AUTH_TOKENS_FILE: '/nope/tokens.txt' });
 
     const sentence =
@@ -79,7 +79,7 @@ describe('the command line', () => {
     expect(outcome).toMatchObject({ code: 1, stderr: `${sentence}\n` });
   });
 
-  it('names the variable of the file that has the URL of a store at fault, once', async () => {
+  it('names DATABASE_URL_FILE once when the store at its URL cannot be used', async () => {
     const file = join(folder, 'garbage.db');
     writeFileSync(file, 'garbage');
     writeFileSync(join(folder, 'url'), `sqlite:${file}`);

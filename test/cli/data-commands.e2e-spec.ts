@@ -32,7 +32,7 @@ const counts = (stored: number, present = 0, conflicting = 0, invalid = 0): stri
 const done = (stderr: string): Run => ({ code: 0, stdout: '', stderr });
 const failed = (stderr: string): Run => ({ code: 1, stdout: '', stderr });
 
-describe.each(stores)('export and import, on %s', (_name, startStore) => {
+describe.each(stores)('export and import on %s', (_name, startStore) => {
   const home = useServiceHome();
   let store: TestStore;
   let environment: NodeJS.ProcessEnv;
@@ -47,7 +47,7 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
   beforeEach(() => store.removePlants());
   afterAll(() => store.remove());
 
-  it('give back every byte, in the order of the ids', async () => {
+  it('keep every byte, and export in the order of the ids', async () => {
     const imported = await run('import', LINES.toReversed().join(''));
     const exported = await run('export');
     const file = join(home.folder, 'plants.ndjson');
@@ -59,7 +59,7 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
     expect(exported).toEqual({ code: 0, stdout: LINES.join(''), stderr: 'Exported 13 plants.\n' });
   });
 
-  it('report what is not stored, and store the rest', async () => {
+  it('report rejected lines and store the others', async () => {
     await run('import', '{"id":1,"name":"Fern"}\n');
     const input =
       '{"id":1,"name":"Fern"}\n{"id":1,"name":"Moss"}\n{"id":2}\n\n{"id":3,"name":"Ginkgo"}\n' +
@@ -118,7 +118,7 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
     expect([interrupted.code, interrupted.stderr]).toEqual([1, 'Interrupted.\n']);
   });
 
-  it('make a service refuse no creation while they import', async () => {
+  it('do not make a running service reject requests', async () => {
     const service = await home.start(environment);
     const load = Load.compete([await service.url()], 16, { pause: 10 });
     const outcome = await run('import', manyLines(10_000, -10_000));
@@ -131,7 +131,7 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
     expect(service.stdout).not.toMatch(/locked|"level":[56]0/);
   });
 
-  it('show how far they are on a terminal', async () => {
+  it('show their progress on a terminal', async () => {
     const file = join(home.folder, 'many.ndjson');
     writeFileSync(file, manyLines(5000));
 
@@ -144,7 +144,7 @@ describe.each(stores)('export and import, on %s', (_name, startStore) => {
   });
 });
 
-it('import goes on when PostgreSQL is back, and ends with what it says when that is refused', async () => {
+it('import resumes when PostgreSQL is back, and reports the error when PostgreSQL rejects the session', async () => {
   const server = await PostgresServer.start();
   const environment = { DATABASE_URL: server.url() };
   const command = new CommandProcess(['import'], environment);

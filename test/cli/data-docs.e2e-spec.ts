@@ -46,7 +46,7 @@ describe('docs/data.md', () => {
     expect(printed).toEqual(shown.map(({ output }) => output));
   }
 
-  it('shows what the commands print', async () => {
+  it('shows the actual output of the commands', async () => {
     const shown = examples.filter((each) => !needsSqlite3(each));
 
     expect(shown.length).toBeGreaterThanOrEqual(6);
@@ -54,7 +54,7 @@ describe('docs/data.md', () => {
   });
 
   describeWith('sqlite3', () => {
-    it('shows what the commands print that need it', async () => {
+    it('shows the actual output of the commands with sqlite3', async () => {
       // The first example makes the plants that they show.
       await expectOutput([...examples.slice(0, 1), ...examples.filter(needsSqlite3)]);
     });

@@ -24,7 +24,7 @@ describe('token create', () => {
     expect(callerOf(stdout.trim())).toBe('line 1');
   });
 
-  it('adds a name, an expiry and a scope', async () => {
+  it('writes the name, expiry and scope of a token', async () => {
     const start = Date.now();
     const options = '--name ci --expires 90d --scope create';
     const { stdout } = await create(options, { AUTH_TOKENS_FILE: file });
@@ -37,7 +37,7 @@ describe('token create', () => {
     expect(callerOf(stdout.trim())).toBe('ci');
   });
 
-  it('keeps the content and the place of the file', async () => {
+  it('keeps the other lines of the file, and follows a symbolic link to it', async () => {
     const before = '# mine\r\nold laptop # of May';
     writeFileSync(join(folder, 'elsewhere'), before, { mode: 0o640 });
     symlinkSync('elsewhere', file);
@@ -64,7 +64,7 @@ describe('token create', () => {
       '/nope/tokens.txt',
       /^Directory \/nope does not exist\. Choose a file in an existing directory\.\n$/,
     ],
-  ])('refuses the file %s with a sentence, and changes no file', async (name, sentence) => {
+  ])('rejects the file %s with an error message, and changes no file', async (name, sentence) => {
     writeFileSync(file, 'valid\nnot valid at all\n');
 
     const { code, stdout, stderr } = await create(`--file ${name}`);
