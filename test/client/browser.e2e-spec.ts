@@ -8,7 +8,7 @@ import { listen } from '../support/listen';
 
 const MODULE = readFileSync(join(__dirname, '../../dist/client/index.mjs'));
 
-describe('a page of another origin in Chromium', () => {
+describe('PlantStoreClient in a page of another origin in Chromium', () => {
   const pages = createServer(({ url }, response) => {
     if (url === '/') response.setHeader('Content-Type', 'text/html').end('<!doctype html>');
     else if (url === '/moved/plants') response.writeHead(307, { Location: '/' }).end();
@@ -26,7 +26,7 @@ describe('a page of another origin in Chromium', () => {
     pages.close();
   });
 
-  it('creates a plant with the client, and reads that it was stored before', async () => {
+  it('creates a plant, and reports a replay', async () => {
     const application = await TestApplication.start({ CORS_ORIGINS: origin });
     const url = await application.listen();
 
@@ -44,7 +44,7 @@ describe('a page of another origin in Chromium', () => {
     await application.stop();
   });
 
-  it('follows no redirect with the client, whose status browsers hide', async () => {
+  it('does not follow a redirect, whose status browsers hide', async () => {
     const failure = await page.evaluate(`(async () => {
       const { PlantStoreClient } = await import('/client.mjs');
       const client = new PlantStoreClient({ url: '${origin}/moved', token: '${TOKEN}' });

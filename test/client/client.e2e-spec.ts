@@ -99,7 +99,7 @@ describe('PlantStoreClient', () => {
     [aTime, '"5s"', { timeout: '5s' }],
     [aTime, '0', { timeout: 0 }],
     [aTime, 'NaN', { timeout: NaN }],
-  ])('says that the %s, not %s, and sends nothing', async (rule, text, wrong) => {
+  ])('rejects with "The %s, not %s", and sends nothing', async (rule, text, wrong) => {
     const client = await connect();
     const creation = client.create({ ...FERN, ...wrong }, wrong);
 
@@ -115,7 +115,7 @@ describe('PlantStoreClient', () => {
     ['url', ['', '/api', 'plants.example.org', 'ftp://plants.example.org', undefined]],
     ['url', ['http://h/?a=b', 'http://h/#a', 'http://h?', 'http://ada:secret@h/']],
     ['token', [undefined, '', ' ', 'to ken', 'to\nken', 7]],
-  ])('refuses options at once, and names the %s', (name, values) => {
+  ])('throws for invalid options, and names the %s', (name, values) => {
     const sentence = new RegExp(`^${name} must be (?!.*secret)`);
     for (const value of values) {
       const options = { url: 'http://h', token: TOKEN, [name]: value };
@@ -123,7 +123,7 @@ describe('PlantStoreClient', () => {
     }
   });
 
-  it.each([301, 302, 303, 307, 308])('does not follow a redirect by %d', async (status) => {
+  it.each([301, 302, 303, 307, 308])('does not follow a %d redirect', async (status) => {
     const Location = `${application.url.origin}/plants`;
     const failure = await fail(await connect([{ status, headers: { Location }, body: '' }]));
 
@@ -133,13 +133,13 @@ describe('PlantStoreClient', () => {
     expect(application.store.plants()).toEqual([]);
   });
 
-  it('reads an answer that is as long as the plant', async () => {
+  it('reads a response that is as long as the plant', async () => {
     const plant = { id: 1, name: '\u0001🌿'.repeat(100_000) };
 
     expect(await (await connect()).create(plant)).toEqual({ name: plant.name, isReplay: false });
   });
 
-  it('says to check the URL, without the page, when a web server responds', async () => {
+  it('tells to check the URL when a web server responds, without the content of the page', async () => {
     const html = `\n<!DOCTYPE html><title>Not found</title>${'<p>Sorry</p>'.repeat(100)}`;
     const failure = await fail(await connect([page(404, html)]));
 
@@ -149,7 +149,7 @@ describe('PlantStoreClient', () => {
   });
 
   it.each(['{"error":40399,"message":"TEXT"}', 'Sorry: TEXT'])(
-    'shows its token to nobody who logs it, or its error when a server answers %s',
+    'does not reveal the token when the client or its error is logged (response: %s)',
     async (body) => {
       const faulty = page(403, body.replace('TEXT', `Authorization: Bearer ${TOKEN}`));
       const client = await connect([faulty]);
@@ -162,7 +162,7 @@ describe('PlantStoreClient', () => {
     },
   );
 
-  it('shows its token to nobody who logs its error when a broken answer repeats the request', async () => {
+  it('does not reveal the token when a malformed response repeats the request and the error is logged', async () => {
     jest.spyOn(Math, 'random').mockReturnValue(1e6);
     const server = createServer((socket) => {
       socket.once('data', (bytes) => socket.end(`HTTP/1.1 200 OK\r\n broken ${bytes.toString()}`));
@@ -180,7 +180,7 @@ describe('PlantStoreClient', () => {
     expect(inspect(failure, { showHidden: true, depth: null })).not.toContain(TOKEN);
   });
 
-  it('says why nothing answers', async () => {
+  it('reports why there is no response', async () => {
     // So long a pause that there is no second attempt.
     jest.spyOn(Math, 'random').mockReturnValue(1e6);
     const url = `http://localhost:${await freePort()}`;
@@ -189,7 +189,7 @@ describe('PlantStoreClient', () => {
     expect(String(failure)).toContain('ECONNREFUSED');
   });
 
-  it.each([2 ** 40, Infinity])('waits for months with the timeout %d', async (timeout) => {
+  it.each([2 ** 40, Infinity])('accepts the long timeout %d', async (timeout) => {
     const controller = new AbortController();
     const client = await connect([refuse(bodies.unavailable, '9999999')]);
     const failure = fail(client, { timeout, signal: controller.signal });
@@ -201,7 +201,7 @@ describe('PlantStoreClient', () => {
     expect(seen()).toEqual([503]);
   });
 
-  it('makes no attempt if a pause that took too long leaves no time for it', async () => {
+  it('does not retry when a delayed timer leaves too little time', async () => {
     const failure = fail(await connect([refuse(bodies.unavailable, '20')]));
     const endPause = await timerOf(20_000);
     jest.spyOn(performance, 'now').mockReturnValue(Infinity);
@@ -224,7 +224,7 @@ describe('PlantStoreClient', () => {
     expect(application.store.plants()).toEqual([FERN]);
   });
 
-  it('has a key for each creation, or that of the caller', async () => {
+  it('generates one key per create call unless the caller passes one', async () => {
     const client = await connect();
     const options = { idempotencyKey: 'of-the-caller' };
 
@@ -251,7 +251,7 @@ describe('PlantStoreClient', () => {
     expect(await creation).toEqual(STORED);
   });
 
-  it('waits longer and longer without Retry-After', async () => {
+  it('doubles the delay between attempts without Retry-After', async () => {
     // The least part of each pause, which is no whole number as those of other timers are.
     const part = 1 / 1024;
     jest.spyOn(Math, 'random').mockReturnValue(part);
@@ -265,7 +265,7 @@ describe('PlantStoreClient', () => {
     expect(pauses).toEqual(longest.map((time) => time * part));
   });
 
-  it('asks for the token for each attempt, which may change meanwhile', async () => {
+  it('calls the token function for each attempt', async () => {
     const current = ['old', 'new'];
     const client = await connect(['answer lost'], () => Promise.resolve(current.shift() ?? ''));
 
@@ -274,32 +274,38 @@ describe('PlantStoreClient', () => {
   });
 
   it.each<[string, Fault[], number | undefined, number, CreationError['outcome']]>([
-    ['a refusal', [refuse(bodies.forbidden)], errorNumbers.forbidden, 403, 'not stored'],
+    ['a rejection', [refuse(bodies.forbidden)], errorNumbers.forbidden, 403, 'not stored'],
     [
-      '408 and a refusal',
+      '408 and a rejection',
       [refuse(bodies.requestTimeout), taken],
       errorNumbers.idTaken,
       400,
       'not stored',
     ],
     [
-      '504 and a refusal',
+      '504 and a rejection',
       [refuse(bodies.outcomeUnknown), taken],
       errorNumbers.idTaken,
       400,
       'unknown',
     ],
-    ['a lost answer and a refusal', ['answer lost', taken], errorNumbers.idTaken, 400, 'unknown'],
+    [
+      'a lost response and a rejection',
+      ['answer lost', taken],
+      errorNumbers.idTaken,
+      400,
+      'unknown',
+    ],
     ['500', [refuse(bodies.internal)], errorNumbers.internal, 500, 'unknown'],
     ["a proxy's 502 and a refusal", [page(502), taken], errorNumbers.idTaken, 400, 'unknown'],
     ["a proxy's 403", [page(403, '{"error":403,"message":"No"}')], undefined, 403, 'unknown'],
     ['another name', [page(200, '{"name":"Login","tag":"shade"}')], undefined, 200, 'unknown'],
-    ['an endless answer', [ENDLESS], undefined, 200, 'unknown'],
+    ['an endless response', [ENDLESS], undefined, 200, 'unknown'],
     ['no tag', [page(200, '{"name":"Fern"}')], undefined, 200, 'unknown'],
     ['an Error with 200', [page(200, '{"error":20000,"message":""}')], undefined, 200, 'unknown'],
     ['an Error with 302', [page(302, '{"error":30200,"message":""}')], undefined, 302, 'unknown'],
   ])(
-    'ends at once, and says whether the plant may be stored, after %s',
+    'rejects without a retry, and reports whether the plant may be stored, after %s',
     async (_what, faults, error, status, outcome) => {
       const failure = (await fail(await connect(faults))) as CreationError;
 
@@ -310,7 +316,7 @@ describe('PlantStoreClient', () => {
     },
   );
 
-  it('refuses nothing else that the service refuses', async () => {
+  it('leaves all other validation to the service', async () => {
     const creation = (await connect()).create({ id: 2n ** 63n, name: '\ud800' });
     const url = `${proxy.origin}/store/`;
 
@@ -322,7 +328,7 @@ describe('PlantStoreClient', () => {
   });
 
   it.each<[string, Fault[], Token, number | undefined, object]>([
-    ['nothing answers', Array<Fault>(9).fill('no answer'), TOKEN, 300, { outcome: 'unknown' }],
+    ['nothing responds', Array<Fault>(9).fill('no answer'), TOKEN, 300, { outcome: 'unknown' }],
     ['there is no token', [], () => new Promise(() => undefined), 100, { outcome: 'unknown' }],
     ['Retry-After is later', [refuse(bodies.unavailable, '99')], TOKEN, undefined, NOT_STORED],
   ])('gives up when %s', async (_what, faults, token, timeout, expected) => {
@@ -332,7 +338,7 @@ describe('PlantStoreClient', () => {
     expect(String(failure)).toMatch(/^CreationError: Gave up after \d+ ms\. /);
   });
 
-  it('tries another connection when nothing comes on the first', async () => {
+  it('retries on a new connection when the first gets no response', async () => {
     const client = await connect(['no answer']);
     const creation = client.create(FERN);
     await until(() => seen().length === 1);
@@ -346,7 +352,7 @@ describe('PlantStoreClient', () => {
   it.each([
     ['Error: sold out', () => Promise.reject(new Error('sold out'))],
     ['TypeError: token must be a non-empty string of visible ASCII characters.', () => 'a\nb'],
-  ])('ends when the function for the token ends with %s', async (cause, token) => {
+  ])('rejects when the token function throws %s', async (cause, token) => {
     const failure = (await fail(await connect([], token))) as CreationError;
 
     expect(failure.message).toBe(`The request cannot be created: ${cause}`);
@@ -364,7 +370,7 @@ describe('PlantStoreClient', () => {
       { status: undefined, outcome: 'unknown' },
     ],
     ['between attempts', [refuse(bodies.unavailable, '20')], () => timerOf(20_000), NOT_STORED],
-  ])('ends at an abort %s', async (_when, faults, moment, expected) => {
+  ])('rejects on an abort %s', async (_when, faults, moment, expected) => {
     const controller = new AbortController();
     const reason = new Error('changed my mind');
     if (faults.length === 0) controller.abort(reason);
