@@ -23,7 +23,7 @@ describe('CORS', () => {
       headers: { origin, 'access-control-request-method': 'POST' },
     });
 
-  it('answers a preflight of an allowed origin, without a token', async () => {
+  it('responds to a preflight from an allowed origin without a token', async () => {
     const { statusCode, headers, body } = await preflight(ORIGIN);
 
     expect([statusCode, body]).toEqual([204, '']);
@@ -43,7 +43,7 @@ describe('CORS', () => {
   });
 
   it.each([OTHER, 'null', `${ORIGIN}.evil.org`, ORIGIN.toUpperCase(), `${ORIGIN}:8443`, undefined])(
-    'allows nothing to the origin %s, and keeps its answers apart in caches',
+    'sends no Access-Control-Allow-Origin to %s, and varies the response by Origin',
     async (origin) => {
       const unrouted = `GET /%zz HTTP/1.1\r\nHost: x\r\nOrigin: ${origin ?? ''}\r\n\r\n`;
       const answers = [
@@ -63,8 +63,8 @@ describe('CORS', () => {
     ['a success', 200, CREATION],
     ['a bad token', 401, CREATION.replace(TOKEN, 'x')],
     ['an unknown path', 404, CREATION.replace('/plants', '/plant')],
-    ['what no router sees', 400, CREATION.replace('/plants', '/plants?<>')],
-  ])('lets an allowed origin read the answer to %s', async (_what, status, request) => {
+    ['a request rejected before routing', 400, CREATION.replace('/plants', '/plants?<>')],
+  ])('lets an allowed origin read the response to %s', async (_what, status, request) => {
     const [answer] = await exchange(application.url, request);
 
     const headers = { vary: 'Origin', 'access-control-allow-origin': ORIGIN };
@@ -78,7 +78,7 @@ describe('CORS', () => {
   });
 
   it.each([{}, { origin: ORIGIN }, { 'access-control-request-method': 'POST' }])(
-    'refuses OPTIONS with %j, which is no preflight',
+    'rejects OPTIONS with %j, which is not a preflight',
     async (headers) => {
       const url = '/plants';
       const response = await application.app.inject({ method: 'OPTIONS', url, headers });
@@ -88,7 +88,7 @@ describe('CORS', () => {
     },
   );
 
-  it('keeps the redirect at / apart by origin too', async () => {
+  it('varies the redirect from / by Origin', async () => {
     const response = await application.app.inject({ url: '/', headers: { accept: 'text/html' } });
 
     expect(response.statusCode).toBe(302);
@@ -96,7 +96,7 @@ describe('CORS', () => {
   });
 });
 
-describe('a preflight of an origin that is not listed', () => {
+describe('a preflight from an origin that is not listed', () => {
   const home = useServiceHome();
 
   it.each([undefined, ORIGIN])(

@@ -6,7 +6,7 @@ import { exchange, open, readAnswers } from '../support/wire';
 
 const BODY = '{"id":1,"name":"Fern"}';
 
-describe('a creation that waits for 100 Continue', () => {
+describe('a create request that waits for 100 Continue', () => {
   let provider: OpenIdProvider;
   let application: TestApplication;
   let url: URL;
@@ -36,7 +36,7 @@ describe('a creation that waits for 100 Continue', () => {
     ['another scope', head('Authorization: Bearer scraper\r\n', 9), errorBodies.forbidden],
     ['a body that is too long', head(GOOD, 2 ** 21), errorBodies.tooLarge],
     ['a path that there is not', head(GOOD, 9, '/nothing'), errorBodies.notFound],
-  ])('is not asked for its body when it has %s', async (_what, request, body) => {
+  ])('gets an error instead of 100 Continue when it has %s', async (_what, request, body) => {
     const status = Math.floor(body.error / 100);
 
     expect(await exchange(url, request)).toMatchObject([
@@ -44,7 +44,7 @@ describe('a creation that waits for 100 Continue', () => {
     ]);
   });
 
-  it('is asked for it when it has a good JWT', async () => {
+  it('gets 100 Continue when it has a valid JWT', async () => {
     const socket = open(url);
     const fields = `Connection: close\r\nAuthorization: Bearer ${await provider.accessToken()}\r\n`;
     socket.write(head(fields, BODY.length));

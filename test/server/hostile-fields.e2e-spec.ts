@@ -34,7 +34,7 @@ const SIZE = 15_000;
 /** How much longer a field may take than a plain one of the same size; quadratic ones take 100 times as long. */
 const FACTOR = 50;
 
-describe('a field of 15 KB', () => {
+describe('a 15 KB header', () => {
   const application = TestApplication.use({
     ACCESS_LOG: 'true',
     CORS_ORIGINS: 'https://app.example.org',
@@ -59,7 +59,7 @@ describe('a field of 15 KB', () => {
     return user + system;
   }
 
-  it.each(routes)('takes %s about as long whatever it is filled with', async (route) => {
+  it.each(routes)('takes %s a similar time to process, whatever its content', async (route) => {
     const slow: string[] = [];
     for (const name of fields) {
       const beginning = `${name}: ${beginnings[name] ?? 'a'}`;

@@ -46,7 +46,7 @@ beforeAll(async () => {
 
 afterAll(() => run(`docker rm --force ${NAME} && docker volume rm ${NAME}`));
 
-it('the image is made and run by all lines of the page, adds less than 100 MB, and runs as an ordinary user', async () => {
+it('the documented commands build and run the image, which adds less than 100 MB and runs as an ordinary user', async () => {
   await run(`docker image inspect ${BASE} || docker pull ${BASE}`);
   const inspected = await run(`docker image inspect ${BASE} plant-store:${version}`);
   const [base, image] = JSON.parse(inspected) as [Image, Image];
@@ -57,13 +57,13 @@ it('the image is made and run by all lines of the page, adds less than 100 MB, a
   expect(Object.keys(image.Config.Volumes)).toEqual(['/data']);
 });
 
-it('the image is healthy by the line of the page', () => {
+it('the image reports healthy with the documented command', () => {
   const [, check = ''] = /^HEALTHCHECK .*\n *CMD (.*)$/m.exec(read('Dockerfile')) ?? [];
 
   expect(health).toBe(`docker exec ${NAME} ${(JSON.parse(check) as string[]).join(' ')}`);
 });
 
-it('the image stores plants, with its root file system read-only, ends with 0, and has all in the volume', async () => {
+it('the image stores plants in its volume with a read-only root file system, and exits with code 0', async () => {
   const plant = '{"id":9007199254740993,"name":"Fern"}';
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const answer = await fetch(new URL('/plants', url), { method: 'POST', headers, body: plant });

@@ -86,7 +86,7 @@ describe('a service with an inherited socket', () => {
     expect(home.plants()).toHaveLength(statuses.length);
   });
 
-  it('ends with one sentence when it is handed several sockets', async () => {
+  it('exits with one error message when it gets several sockets', async () => {
     const several = START.replace('LISTEN_FDS=1', 'LISTEN_FDS=2');
     const service = home.begin({}, ['sh', '-c', several]);
 
@@ -96,7 +96,7 @@ describe('a service with an inherited socket', () => {
     );
   });
 
-  it('listens on its port when the variables are meant for another process', async () => {
+  it('listens on PORT when LISTEN_PID is that of another process', async () => {
     const service = await home.start({ LISTEN_FDS: '1', LISTEN_PID: String(process.pid) });
 
     expect(await service.statusOf('/health/ready')).toBe(200);

@@ -25,7 +25,7 @@ describe('the log', () => {
     return service.lines.filter(({ context }) => context === 'Errors');
   }
 
-  it('has one line for a 5xx, with its number, its cause, the request id and the trace', async () => {
+  it('contains one line per 5xx with the error number, cause, request id and trace id', async () => {
     const AUTH_ISSUER = 'http://127.0.0.1:9';
     service = await home.start({ AUTH_ISSUER, AUTH_AUDIENCE: AUDIENCE });
     const header = Buffer.from('{"alg":"ES256","typ":"at+jwt"}').toString('base64url');
@@ -44,7 +44,7 @@ describe('the log', () => {
     ]);
   });
 
-  it('names a fault of the store once, and counts the lines of an error number beyond ten a second', async () => {
+  it('contains a store failure once, and at most ten lines per second and error number', async () => {
     service = await home.start();
     const lock = lockDatabase(home.file);
     await Promise.all(
@@ -61,7 +61,7 @@ describe('the log', () => {
     expect(lines.map(({ requestId }) => requestId === undefined)).toEqual(counts.map(Boolean));
   });
 
-  it('has no line for a request by default, unless it is answered with a 5xx', async () => {
+  it('contains no line for a request by default, unless the response is a 5xx', async () => {
     service = await home.start();
     await service.post(FERN);
     await service.post('{');
@@ -74,7 +74,7 @@ describe('the log', () => {
     expect(service.lines.filter(({ requestId }) => requestId !== undefined)).toEqual([]);
   });
 
-  it('says once from which address a rejected token comes, and why', async () => {
+  it('contains the address and reason of a rejected token once', async () => {
     const AUTH_TOKENS_FILE = join(home.folder, 'tokens.txt');
     writeFileSync(AUTH_TOKENS_FILE, 'good-for-metrics-only ci scope=metrics\n');
     service = await home.start({ AUTH_TOKENS_FILE, TRUSTED_PROXIES: '127.0.0.1' });
@@ -119,7 +119,7 @@ describe('the log', () => {
       return written.map((line) => Object.fromEntries(fields.map((name) => [name, line[name]])));
     }
 
-    it('says who created what, and with which outcome', async () => {
+    it('contains the caller, the id and the outcome of a create request', async () => {
       await start({ LOG_LEVEL: 'trace', BODY_LIMIT: '1KiB', CORS_ORIGINS: ORIGIN });
       const post = (body: string, token = 'valid', headers = {}) =>
         service.post(body, { authorization: `Bearer ${token}`, ...headers });
@@ -158,7 +158,7 @@ describe('the log', () => {
       expect(service.stdout + service.stderr).not.toMatch(new RegExp(`secret|${TOKEN}`));
     });
 
-    it('says which issuer knows the caller, also one without the scope', async () => {
+    it('contains the issuer of the caller, also for 403', async () => {
       const provider = await OpenIdProvider.start(makeKey('ES256'));
       const { issuer } = provider;
       await start({ AUTH_ISSUER: issuer, AUTH_AUDIENCE: AUDIENCE, AUTH_SCOPE: 'plants:create' });
@@ -175,7 +175,7 @@ describe('the log', () => {
       await provider.stop();
     });
 
-    it('has a line for what is refused before any router, without passwords', async () => {
+    it('contains a line for a request that is rejected before routing, without passwords', async () => {
       await start();
       for (const [target, id, field] of [
         ['GET /%zz?secret', 'r-1', 'X-Forwarded-For: 192.0.2.7'],
@@ -195,7 +195,7 @@ describe('the log', () => {
       expect(service.stdout).not.toContain('secret');
     });
 
-    it('cannot be forged, and has no control character, no address that is none, and three decimals of a millisecond', async () => {
+    it('escapes control characters, omits invalid addresses, and rounds durations to microseconds', async () => {
       await start({ TRUSTED_PROXIES: '127.0.0.0/8' });
       const forged = '{"level":60}\u009b2J';
       const origin = `Origin: ${forged}\r\nAccess-Control-Request-Method: POST`;
@@ -210,7 +210,7 @@ describe('the log', () => {
       expect(service.lines.map(({ level }) => level)).not.toContain(60);
     });
 
-    it('names the client of a trusted proxy, and its caller although it is refused', async () => {
+    it('contains the client address behind a trusted proxy, and the caller of a rejected request', async () => {
       await start({ TRUSTED_PROXIES: '127.0.0.0/8 192.0.2.0/24' });
       const forwarded = '203.0.113.9, 198.51.100.4, 192.0.2.1';
       for (const expect of ['', 'Expect: 100-continue\r\n']) {

@@ -75,7 +75,7 @@ async function expectToServe(environment: NodeJS.ProcessEnv): Promise<Settings> 
   return readEnvironment(env);
 }
 
-it('have the types that the Kubernetes API has, and no other fields', async () => {
+it('the Kubernetes manifests match the types of the Kubernetes API, without unknown fields', async () => {
   const types = join(ROOT, 'test/node_modules/kubernetes-types');
   const documents = MANIFESTS.flatMap(documentsOf);
   const program = join(home.folder, 'manifests.ts');
@@ -93,7 +93,7 @@ it('have the types that the Kubernetes API has, and no other fields', async () =
   expect(compiled).toEqual({ code: 0, stdout: '', stderr: '' });
 });
 
-it('name the version of the program, as the page does', () => {
+it('the manifests, Compose files and pages contain the current version', () => {
   const texts = [...MANIFESTS, ...COMPOSE_FILES].map(read).concat(page);
 
   for (const text of texts) expect(text).toContain(`plant-store:${version}\n`);
@@ -109,7 +109,7 @@ describe.each(MANIFESTS)('%s', (file) => {
   const variables: EnvVar[] = container.env;
   const secretFiles = variables.filter(({ name }) => name.endsWith('_FILE'));
 
-  it('names the pods, the port, the probes and the secrets that there are', () => {
+  it('refers to existing pods, ports, probes and secrets', () => {
     const { labels } = metadata;
     const { selector } = specs.Service as Whole<ServiceSpec>;
     const port = { name: 'http', containerPort: Number(image.PORT) };
@@ -139,7 +139,7 @@ describe.each(MANIFESTS)('%s', (file) => {
     }
   });
 
-  it('has the user of the image, and meets the restricted Pod Security Standard', () => {
+  it('runs as the user of the image, and meets the restricted Pod Security Standard', () => {
     expect(pod.securityContext).toMatchObject({
       runAsNonRoot: true,
       runAsUser: user,
@@ -153,7 +153,7 @@ describe.each(MANIFESTS)('%s', (file) => {
     });
   });
 
-  it('starts a program that serves on until it is not ready, and has the time to end', async () => {
+  it('keeps serving during SHUTDOWN_GRACE, and allows enough time to stop', async () => {
     const environment = Object.fromEntries(variables.map(({ name, value }) => [name, value]));
     for (const [name, content] of Object.entries({
       AUTH_TOKENS_FILE: TOKEN,
@@ -172,7 +172,7 @@ describe.each(MANIFESTS)('%s', (file) => {
   });
 });
 
-it('kubernetes.yaml has a volume where the image has its data, for its group', () => {
+it('kubernetes.yaml mounts a volume at the data directory of the image, for its group', () => {
   const [{ spec }] = documentsOf('docs/deploy/kubernetes.yaml') as [Document];
 
   const volumeMounts = expect.arrayContaining([{ name: 'data', mountPath: '/data' }]) as unknown;
@@ -185,7 +185,7 @@ describe.each([
   [COMPOSE_FILES[0], ['plants']],
   [COMPOSE_FILES[1], ['plants-a', 'plants-b']],
 ] as const)('%s', (file, names) => {
-  it.each(names)('starts the service %s, which ends in time', async (name) => {
+  it.each(names)('starts the service %s, and allows enough time to stop', async (name) => {
     const secrets: NodeJS.ProcessEnv = { AUTH_TOKENS: TOKEN, POSTGRES_PASSWORD };
     const text = read(file)
       .replaceAll(/\$\{(\w+):\?.*\}$/gm, (_, secret: string) => secrets[secret] ?? '')

@@ -42,7 +42,7 @@ describe('alert rules and dashboard', () => {
     await application.stop();
   });
 
-  it('name sections that the pages have', () => {
+  it('refer to existing sections of the documentation', () => {
     const named = [...alerts.matchAll(/\((docs\/\w+\.md), ([^)]+)\)/g)];
 
     expect(named).not.toEqual([]);
@@ -51,7 +51,7 @@ describe('alert rules and dashboard', () => {
     }
   });
 
-  it.each(expressions)('use metrics that the service has: %s', (_name, expression) => {
+  it.each(expressions)('use existing metrics: %s', (_name, expression) => {
     expect(faultsOf(expression, metrics)).toEqual([]);
   });
 });

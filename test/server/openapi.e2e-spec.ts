@@ -22,7 +22,7 @@ describe('the OpenAPI document', () => {
   it.each([
     ['/openapi.json', 'application/json; charset=utf-8'],
     ['/openapi.yaml', 'text/yaml'],
-  ])('is served at %s, as it is committed', async (url, type) => {
+  ])('is served at %s as committed', async (url, type) => {
     const { headers, body } = await application.app.inject({ url });
 
     expect(headers['content-type']).toBe(type);
@@ -30,8 +30,8 @@ describe('the OpenAPI document', () => {
     expect(load(body)).toEqual(document);
   });
 
-  describe('equals the specification:', () => {
-    it('version, license, and a bearer token that secures the whole interface', () => {
+  describe('matches the specification in', () => {
+    it('version, license and the bearer token that secures every operation', () => {
       const info = { title: 'Plant Store', version: '1.0.0', license: { name: 'MIT' } };
       const description = expect.any(String) as string;
 
@@ -42,7 +42,7 @@ describe('the OpenAPI document', () => {
       });
     });
 
-    it('one operation, POST /plants, with its request and responses', () => {
+    it('its one operation, POST /plants, with request and responses', () => {
       const json = (shape: string) => {
         return { 'application/json': { schema: { $ref: `#/components/schemas/${shape}` } } };
       };
@@ -62,7 +62,7 @@ describe('the OpenAPI document', () => {
       });
     });
 
-    it('three schemas, without further constraints', () => {
+    it('its three schemas, without further constraints', () => {
       const type = 'object';
       const text = (description: string) => ({ type: 'string', description });
       const name = text('The name of the plant');
@@ -89,7 +89,7 @@ describe('the OpenAPI document', () => {
 
   describe('beyond the specification', () => {
     it.each(['', 'Fern\n', '\0', 'Fe\0rn', '\n\0'])(
-      'takes the text %j by its schema exactly when the service does',
+      'accepts the string %j in the schema if and only if the service accepts it',
       async (text) => {
         const plant = { id: 1, name: text };
         const tagged = { id: 2, name: 'Fern', tag: text };
@@ -103,7 +103,7 @@ describe('the OpenAPI document', () => {
       },
     );
 
-    it('takes an Idempotency-Key by its schema exactly when the service does', async () => {
+    it('accepts an Idempotency-Key in the schema if and only if the service accepts it', async () => {
       const isValid = validatorOf({ $ref: '#/paths/~1plants/post/parameters/0/schema' });
       // Often what is near the rules: quotation marks, backslashes, commas and spaces.
       const unit = fc.oneof(
@@ -134,7 +134,7 @@ describe('the OpenAPI document', () => {
       );
     });
 
-    it('has each error number with its meaning, and an example of it under its status', () => {
+    it('contains each error number with its meaning and an example under its status', () => {
       const responses = Object.entries(createPlant.responses);
 
       for (const { error, status, meaning } of Object.values(errorCatalogue)) {
@@ -146,8 +146,8 @@ describe('the OpenAPI document', () => {
     });
   });
 
-  describe('its examples', () => {
-    it('of errors equal the answers of the service', () => {
+  describe('examples', () => {
+    it('of errors equal the responses of the service', () => {
       const answered: { error: number }[] = Object.values(errorBodies);
       const shown = Object.values(createPlant.responses)
         .flatMap(({ content }) => Object.values(examplesIn(content)))
@@ -158,7 +158,7 @@ describe('the OpenAPI document', () => {
       expect(answered).toEqual(expect.arrayContaining(known));
     });
 
-    it('of requests are accepted unchanged', async () => {
+    it('of requests are accepted by the service unchanged', async () => {
       const examples = Object.values(examplesIn(createPlant.requestBody.content));
 
       for (const { value } of examples) {

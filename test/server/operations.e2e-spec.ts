@@ -11,7 +11,7 @@ import { lockDatabase } from '../support/sqlite';
 import { stores, type TestStore } from '../support/stores';
 import { exchange } from '../support/wire';
 
-describe.each(stores)('operations of a service with plants in %s', (_name, startStore) => {
+describe.each(stores)('a service with plants in %s', (_name, startStore) => {
   let application: TestApplication<TestStore>;
   beforeEach(async () => {
     application = await TestApplication.start({}, await startStore());
@@ -21,14 +21,14 @@ describe.each(stores)('operations of a service with plants in %s', (_name, start
   const get = (url: string, headers = {}) => application.app.inject({ url, headers });
   const newPlant = (id: number) => application.post(`{"id":${id},"name":"Fern"}`);
 
-  it.each(['/health/live', '/health/ready'])('%s answers 200 without a token', async (url) => {
+  it.each(['/health/live', '/health/ready'])('returns 200 for %s without a token', async (url) => {
     const { statusCode, body, headers } = await get(url);
 
     expect([statusCode, body]).toEqual([200, '{"status":"ok"}']);
     expect(headers['content-type']).toBe('application/json; charset=utf-8');
   });
 
-  it('has metrics as Prometheus text: the version, creations by outcome, errors, requests, and commits', async () => {
+  it('exports metrics as Prometheus text: version, create requests by outcome, errors, requests and commits', async () => {
     await newPlant(1);
     await newPlant(1);
     await application.post('{');
@@ -60,7 +60,7 @@ describe.each(stores)('operations of a service with plants in %s', (_name, start
     expect(body).not.toContain('/plants/7');
   });
 
-  it('keeps its metrics at zero when another application in the process creates plants', async () => {
+  it('keeps its metrics at zero when another application in the same process creates plants', async () => {
     const other = await TestApplication.start();
     await other.post('{"id":1,"name":"Fern"}');
     await other.post('{"id":2,"name":"Moss"}');
@@ -79,7 +79,7 @@ describe.each(stores)('operations of a service with plants in %s', (_name, start
     expect(missingLines(body, counts(0))).toEqual([]);
   });
 
-  it('refuses a creation without reading its token or body while too many plants wait', async () => {
+  it('rejects a create request without reading its token or body while too many plants are waiting', async () => {
     const repository = application.app.get(PlantsRepository, { strict: false });
     jest.spyOn(repository, 'isFull').mockReturnValue(true);
     const url = await application.listen();
@@ -99,7 +99,7 @@ function missingLines(text: string, expected: readonly string[]): string[] {
   return expected.filter((line) => !lines.includes(line));
 }
 
-describe('the rate limit of a caller', () => {
+describe('the rate limit', () => {
   const AUTH_TOKENS_FILE = join(useFolder(), 'tokens.txt');
   let application: TestApplication;
   beforeEach(async () => {
@@ -111,7 +111,7 @@ describe('the rate limit of a caller', () => {
   const post = (id: number, token = TOKEN) =>
     application.post(`{"id":${id},"name":"Fern"}`, { authorization: `Bearer ${token}` });
 
-  it('refuses further requests, and says in every answer what remains', async () => {
+  it('rejects further requests of a caller, and reports the remaining quota in every response', async () => {
     const responses = [await post(1), await post(2), await post(3)];
 
     expect(responses.map(({ statusCode }) => statusCode)).toEqual([200, 200, 429]);
@@ -124,7 +124,7 @@ describe('the rate limit of a caller', () => {
     }
   });
 
-  it('is that of a name, whichever token is used, and of no other caller and no metrics', async () => {
+  it('counts requests by the name of the caller for all its tokens, and does not limit other callers and metrics', async () => {
     const answers = [await post(1, 'first'), await post(2, 'second'), await post(3, 'first')];
     const headers = { authorization: 'Bearer first' };
     answers.push(await post(4), await application.app.inject({ url: '/metrics', headers }));
@@ -168,7 +168,7 @@ describe('a service with other limits', () => {
     expect(await answers).toMatchObject([{ status: 200 }]);
   });
 
-  it('cuts a request that never ends when it closes', async () => {
+  it('disconnects a client whose request never ends when the service stops', async () => {
     const url = await start({ SHUTDOWN_TIMEOUT: '1s' });
     const answers = exchange(url, creation(1).text.slice(0, -1));
     await once(application.app.getHttpServer(), 'request');
@@ -178,7 +178,7 @@ describe('a service with other limits', () => {
     expect(await answers).toEqual([]);
   });
 
-  it('refuses only a head that is larger than HEADERS_LIMIT', async () => {
+  it('rejects only request headers that are larger than HEADERS_LIMIT', async () => {
     const url = await start({ HEADERS_LIMIT: '1KiB' });
     const withField = (size: number) => last(ALIVE, `X: ${'x'.repeat(size)}`);
 

@@ -64,7 +64,7 @@ describe('the service as a process', () => {
       });
     });
 
-    it('says that it is not ready because PostgreSQL refuses the password, and serves when it does not', async () => {
+    it('logs that it is not ready while PostgreSQL rejects the password, and serves once PostgreSQL accepts it', async () => {
       const server = await PostgresServer.start();
       await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
       const DATABASE_URL = server.url().replace('//postgres@', '//clerk:secret@');
@@ -104,7 +104,7 @@ describe('the service as a process', () => {
   });
 
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'on %s answers what it has accepted, closes idle connections, and ends with 0 and a single file',
+    'on %s responds to accepted requests, closes idle connections, and exits with code 0 and a single database file',
     async (signal) => {
       // Longer than the test may take: only the end of a connection ends the wait for it.
       const times = { HEADERS_TIMEOUT: '10m', REQUEST_TIMEOUT: '10m', SHUTDOWN_TIMEOUT: '20m' };
@@ -136,7 +136,7 @@ describe('the service as a process', () => {
     },
   );
 
-  it('serves on during SHUTDOWN_GRACE, live but not ready, and ends at once on a second signal', async () => {
+  it('keeps serving during SHUTDOWN_GRACE, live but not ready, and exits immediately on a second signal', async () => {
     const service = await home.start({ SHUTDOWN_GRACE: '5m', SHUTDOWN_TIMEOUT: '6m' });
 
     service.kill('SIGTERM');
@@ -151,7 +151,7 @@ describe('the service as a process', () => {
     expect(await service.ended).toEqual({ code: 130, signal: null });
   });
 
-  it('ends with 1 and a sentence when closing takes longer than SHUTDOWN_TIMEOUT', async () => {
+  it('exits with code 1 and an error message when closing takes longer than SHUTDOWN_TIMEOUT', async () => {
     const service = await home.start({ SHUTDOWN_TIMEOUT: '300ms' });
     const lock = lockDatabase(home.file);
     const socket = await beginCreation(await service.url());
@@ -170,14 +170,14 @@ describe('the service as a process', () => {
     // Nothing answers the lookup, which takes minutes.
     const DATABASE_URL = 'postgres://db.example.org/plants?sslmode=disable';
 
-    it('ends with 0 once it has closed', async () => {
+    it('exits with code 0 after closing', async () => {
       const service = await home.start({ DATABASE_URL, SHUTDOWN_TIMEOUT: '20m' }, wrapper());
 
       expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
       expect(service.stdout).toContain('"Stopped."');
     });
 
-    it('ends at once on a second signal', async () => {
+    it('exits immediately on a second signal', async () => {
       const times = { SHUTDOWN_GRACE: '5m', SHUTDOWN_TIMEOUT: '20m' };
       const service = await home.start({ DATABASE_URL, ...times }, wrapper());
       service.kill('SIGTERM');
@@ -186,7 +186,7 @@ describe('the service as a process', () => {
       expect(await service.end('SIGTERM')).toEqual({ code: 143, signal: null });
     });
 
-    it('ends with 1 when another service has its port', async () => {
+    it('exits with code 1 when another service uses its port', async () => {
       const other = createServer();
       const { port } = await listenOn(other);
 
@@ -197,7 +197,7 @@ describe('the service as a process', () => {
     });
   });
 
-  it('closes connections beyond MAX_CONNECTIONS, counts them, and answers at HEALTH_PORT', async () => {
+  it('closes and counts connections beyond MAX_CONNECTIONS, and still responds on HEALTH_PORT', async () => {
     const service = await home.start({ HEALTH_PORT: '0', MAX_CONNECTIONS: '10' });
     const url = await service.url();
     const [, health = ''] = await service.says(/Health and metrics also on ([^"]+)/);
@@ -221,7 +221,7 @@ describe('the service as a process', () => {
     idle.destroy();
   });
 
-  it('HEALTH_PORT has the rules of every head, and answers with the Error body', async () => {
+  it('validates headers on HEALTH_PORT, and returns the Error body', async () => {
     const service = await home.start({ HEALTH_PORT: '0' });
     const [, url = ''] = await service.says(/also on (http:[^"\s]+)/);
     const send = (request: string) => exchange(new URL(url), request);

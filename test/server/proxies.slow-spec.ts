@@ -36,7 +36,7 @@ describe.each([
   ['nginx', startNginx],
   ['HAProxy', startHaproxy],
 ])('behind %s', (_name, startProxy) => {
-  it('two instances with PostgreSQL are restarted in turn without a failed creation', async () => {
+  it('no create request fails while two instances with PostgreSQL restart in turn', async () => {
     const postgres = await PostgresServer.start();
     const start = async (port: number): Promise<ServiceProcess> => {
       const settings = { PORT: String(port), DATABASE_URL: postgres.url(), SHUTDOWN_GRACE: '3s' };
@@ -63,7 +63,7 @@ describe.each([
     expect(statuses.length).toBeGreaterThan(RATE * 5);
   });
 
-  it('while one instance with SQLite restarts, creations are refused or unknown', async () => {
+  it('create requests get 50300 or 50400 while one instance with SQLite restarts', async () => {
     const settings = { PORT: String(ports.a) };
     const instance = await home.start(settings);
     await startProxy();
@@ -83,7 +83,7 @@ describe.each([
     expect(statuses.at(-1)).toBe(200);
   });
 
-  it('answers with an Error body when no instance is there', async () => {
+  it('requests get an Error body when no instance is reachable', async () => {
     await startProxy();
 
     expect(await sendRaw('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toMatch(
@@ -95,7 +95,7 @@ describe.each([
   });
 });
 
-it('HAProxy finds an instance with a name at its new address after a restart', async () => {
+it('HAProxy resolves the name of an instance again after a restart', async () => {
   const names = await NameServer.start();
   const PORT = String(ports.a);
   const start = async (HOST: string): Promise<ServiceProcess> => {
@@ -119,7 +119,7 @@ it('HAProxy finds an instance with a name at its new address after a restart', a
   names.close();
 });
 
-it('nginx answers a malformed head with an Error body', async () => {
+it('nginx responds to malformed headers with an Error body', async () => {
   await startNginx();
 
   expect(await sendRaw('GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n')).toMatch(
@@ -130,7 +130,7 @@ it('nginx answers a malformed head with an Error body', async () => {
   );
 });
 
-it('behind HAProxy, a primary is killed and its standby promoted: nothing acknowledged is lost, and each creation is stored once', async () => {
+it('behind HAProxy, the promotion of a standby after the primary was killed loses no acknowledged plant and stores each plant once', async () => {
   const primary = await PostgresServer.make({ synchronous_standby_names: '*' });
   const standby = await primary.startStandby();
   const checks = [primary, standby].map(makeCheck);

@@ -16,7 +16,7 @@ describe('paths and methods', () => {
   it.each([
     '/', '/plant', '/plants/', '/plants/1', '//plants', '/PLANTS', '/plants%2f',
     '/:a(', '/:a((x+)+)',
-  ])('answers 404 at %s, with or without a token, whatever the body', async (url) => {
+  ])('return 404 for %s, with or without a token, whatever the body', async (url) => {
     for (const authorization of ['', `Bearer ${TOKEN}`]) {
       const headers = { authorization, 'content-type': '@' };
       const payload = '{'.repeat(2 ** 21);
@@ -32,7 +32,7 @@ describe('paths and methods', () => {
     ['/docs/index.html', '*/*', 308, '../docs', null],
     ['/', 'text/html', 302, 'docs', 'Accept'],
     ['/', 'application/xhtml+xml,text/html;q=0.9,*/*;q=0.8', 302, 'docs', 'Accept'],
-  ])('leads a browser from %s to /docs: %s', async (path, accept, ...expected) => {
+  ])('redirect a browser from %s to /docs: %s', async (path, accept, ...expected) => {
     const url = new URL(path, application.url);
     const { status, headers } = await fetch(url, { headers: { accept }, redirect: 'manual' });
 
@@ -43,7 +43,7 @@ describe('paths and methods', () => {
   it.each([
     'GET /docs/../metrics', 'GET /docs/%00', 'GET /docs//x', 'GET /docs/package.json',
     'GET /docs/swagger-initializer.js', 'GET /docs/swagger-ui.css.map', 'POST /docs/nothing',
-  ])('answers 404 to %s, where Swagger UI has nothing', async (line) => {
+  ])('return 404 for %s, where Swagger UI has no file', async (line) => {
     const request = `${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
 
     const [answer] = await exchange(application.url, request);
@@ -56,7 +56,7 @@ describe('paths and methods', () => {
   it.each([
     ...['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'].map((each) => `${each} /plants?x=1`),
     'GET http://x/plants', 'GET /pl%61nts',
-  ])('answers 405 to %s, and names the allowed method', async (line) => {
+  ])('return 405 for %s, with the allowed method', async (line) => {
     const request = `${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
 
     expect(await exchange(application.url, request)).toMatchObject([
@@ -67,7 +67,7 @@ describe('paths and methods', () => {
 
 describe('security headers', () => {
   it.each(['GET /', 'GET /health/live', 'GET /health/ready', 'GET /metrics', 'POST /plants'])(
-    'are on the answer to %s',
+    'are in the response to %s',
     async (line) => {
       const [method, path = ''] = line.split(' ');
       const answer = await fetch(new URL(path, application.url), { method, headers: AUTHORIZED });
@@ -76,7 +76,7 @@ describe('security headers', () => {
     },
   );
 
-  it('are not on the answer to a creation, which no browser acts on', async () => {
+  it('are not in the response to a create request, which no browser renders', async () => {
     const { headers } = await application.post('{"id":1,"name":"Fern"}');
 
     // prettier-ignore

@@ -46,7 +46,7 @@ describe('Swagger UI in Chromium', () => {
     return { status: status.trim().slice(0, 3), body: JSON.parse(body) };
   }
 
-  it('creates a plant from the prefilled example, without errors and requests to other origins', async () => {
+  it('creates a plant from the prefilled example, without errors or requests to other origins', async () => {
     await authorize();
 
     expect(await execute()).toEqual({ status: '200', body: { name: 'Fern', tag: 'shade' } });
@@ -57,7 +57,7 @@ describe('Swagger UI in Chromium', () => {
     expect(new Set(urls.map(({ origin }) => origin))).toEqual(new Set([application.url.origin]));
   });
 
-  it('sends an id as it is typed, to the last digit, and shows it so', async () => {
+  it('sends and shows every digit of an id', async () => {
     await authorize();
     await page.locator('textarea').fill('{"id": 9007199254740993, "name": "Ginkgo"}');
 
@@ -67,7 +67,7 @@ describe('Swagger UI in Chromium', () => {
     expect(await page.locator('.curl').innerText()).toContain('9007199254740993');
   });
 
-  it('creates a plant below the path that a proxy adds', async () => {
+  it('creates a plant when a proxy adds a path prefix', async () => {
     const { port } = application.url;
     const proxy = createServer((incoming, outgoing) => {
       const { url = '', method, headers } = incoming;
@@ -89,7 +89,7 @@ describe('Swagger UI in Chromium', () => {
     proxy.close();
   });
 
-  it('remembers the token on this machine, and has another id each time it is loaded', async () => {
+  it('remembers the token on a loopback address, and shows a new id after each reload', async () => {
     await authorize();
     expect((await execute()).status).toBe('200');
     await open();
@@ -99,7 +99,7 @@ describe('Swagger UI in Chromium', () => {
     expect(application.store.plants()).toHaveLength(2);
   });
 
-  it('has the icons that it names, which this browser does not show', async () => {
+  it('loads its icons', async () => {
     for (const link of await page.locator('link').all()) {
       const file = new URL((await link.getAttribute('href')) ?? '', page.url());
 
@@ -107,7 +107,7 @@ describe('Swagger UI in Chromium', () => {
     }
   });
 
-  it('is as wide as a phone', async () => {
+  it('fits the width of a phone', async () => {
     await page.setViewportSize({ width: 375, height: 800 });
     await open();
 
@@ -117,10 +117,10 @@ describe('Swagger UI in Chromium', () => {
   });
 });
 
-describe('Swagger UI at an address that others reach', () => {
+describe('Swagger UI on an address that is not loopback', () => {
   const application = TestApplication.use({ HOST: '0.0.0.0' });
 
-  it('is not told to remember the token', async () => {
+  it('does not remember the token', async () => {
     const { body } = await application.app.inject('/docs/swagger-ui-init.js');
 
     expect(body).toContain('"persistAuthorization": false');

@@ -54,7 +54,7 @@ const byParser = errorBodies.malformedRequest;
 describe.each([
   ['without CORS', {}],
   ['with CORS', { CORS_ORIGINS: 'https://app.example.org' }],
-])('any target, %s', (_name, environment) => {
+])('random request targets, %s', (_name, environment) => {
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
   const application = TestApplication.use(environment);
 

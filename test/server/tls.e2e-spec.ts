@@ -60,7 +60,7 @@ describe('HTTPS', () => {
   it.each([
     ['plants', CREATION, { status: 200, body: { name: 'Fern' } }],
     ['malformed HTTP', 'garbage\r\n\r\n', { status: 400, body: errorBodies.malformedRequest }],
-  ])('answers %s as HTTP does', async (_what, request, answer) => {
+  ])('responds to %s as over HTTP', async (_what, request, answer) => {
     expect(url.protocol).toBe('https:');
     const socket = await open();
     socket.write(request);
@@ -73,7 +73,7 @@ describe('HTTPS', () => {
     // Without forward secrecy, and without authenticated encryption.
     ['AES128-GCM-SHA256', false],
     ['ECDHE-RSA-AES128-SHA256', false],
-  ])('in TLS 1.2 agrees to %s: %s, also with a new pair', async (ciphers, isAccepted) => {
+  ])('accepts the TLS 1.2 cipher %s: %s, also after a reload', async (ciphers, isAccepted) => {
     const agrees = async () => {
       const socket = await open({ ciphers, maxVersion: 'TLSv1.2' }).catch(() => undefined);
       socket?.destroy();
@@ -88,7 +88,7 @@ describe('HTTPS', () => {
   });
 
   it.each(['rsa', 'ec'] as const)(
-    'uses a new %s pair without a restart, and keeps the last valid one until the second file',
+    'reloads a new %s key pair, and keeps the old pair until both files are written',
     async (keyType) => {
       const warnings = () => service.stdout.split('Keeping the last valid pair').length;
       const [before, current] = [warnings(), await currentName()];
@@ -103,7 +103,7 @@ describe('HTTPS', () => {
     },
   );
 
-  it('is what `health` speaks, at both ports', async () => {
+  it('is used by `plant-store health` on both ports', async () => {
     const [, HEALTH_PORT] = await service.says(/also on https:.*:(\d+)/);
     for (const port of [{ PORT: url.port }, { HEALTH_PORT }]) {
       const health = await plantStore(['health'], { ...port, ...FILES }, { cwd: home.folder });
@@ -144,7 +144,7 @@ describe('HTTPS with invalid files', () => {
   const home = useServiceHome();
 
   it.each(['swapped files', 'the key of another ec pair', 'the key of another rsa pair'])(
-    'with %s ends the service and `check` with one sentence',
+    'makes the service and `check` exit with one error message for %s',
     async (what) => {
       const { cert, private: key } = await makePair('first');
       const other = await makePair('other', what.includes('ec') ? 'ec' : 'rsa');

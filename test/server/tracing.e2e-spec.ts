@@ -21,7 +21,7 @@ interface Traces {
 describe("a service with OpenTelemetry's agent", () => {
   const home = useServiceHome();
 
-  it('sends a span of a creation, child of the caller, without secrets, and logs its trace id', async () => {
+  it("sends a span per create request, a child of the caller's span without secrets, and logs its trace id", async () => {
     // As after `npm install` in the folder of the service.
     symlinkSync(join(__dirname, '../node_modules'), join(home.folder, 'node_modules'));
     const collected: string[] = [];

@@ -77,7 +77,7 @@ describe.each(stores)('the start of a newer service on a store in %s', (kind, st
   });
   afterEach(() => store.remove());
 
-  it('upgrades the store and keeps plants and keys, and the older service refuses it then', async () => {
+  it('upgrades the store and keeps plants and keys; the older service then rejects the store', async () => {
     const service = await home.start(environment, [], newer());
 
     await expectUpgraded(service, store);
@@ -98,7 +98,7 @@ describe.each(stores)('the start of a newer service on a store in %s', (kind, st
     for (const service of services) await expectUpgraded(service, store);
   });
 
-  it('leaves the store as it was when it is killed in the middle, and the next start upgrades it', async () => {
+  it('leaves the store unchanged when it is killed during the upgrade; the next start upgrades it', async () => {
     const service = home.begin({ ...environment, AUTH_TOKENS: TOKEN }, [], makeNewerBuild(HANGING));
     await until(() => hasBegun[kind]?.(store) ?? false);
 
@@ -157,8 +157,8 @@ describeOnLinux(() => {
   });
 });
 
-describe('the start of a newer service on a table that was prepared', () => {
-  it('does not change the table, says what to run, and is ready once that was run', async () => {
+describe('the start of a newer service on a table that the operator prepared', () => {
+  it('does not change the table, logs the statements to run, and is ready after they were run', async () => {
     const server = await PostgresServer.start();
     // As an operator prepares a table of the present version.
     await server.execute(`${TABLE} PARTITION BY HASH (id);
@@ -175,7 +175,7 @@ describe('the start of a newer service on a table that was prepared', () => {
 });
 
 describe('a backup of an older version', () => {
-  it('is restored by the newer service, whose start upgrades it', async () => {
+  it('is restored by the newer version and upgraded at the next start', async () => {
     const store = new SqliteStore();
     const environment = { DATABASE_URL: store.url };
     await createStore(store);

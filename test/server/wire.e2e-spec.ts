@@ -76,7 +76,7 @@ describe('HTTP on the wire', () => {
       errors.malformedTarget,
     ]),
     ['the target x:443', POST.replace('/plants', 'x:443') + '\r\n', errors.malformedRequest],
-  ])('answers %s with the Error body', async (_what, request, body) => {
+  ])('responds to %s with the Error body', async (_what, request, body) => {
     const answers = await send(request);
 
     expect(answers).toEqual([{ ...refused(body), headers: expect.anything() as unknown }]);
@@ -93,7 +93,7 @@ describe('HTTP on the wire', () => {
   });
 
   it.each(['x', 'localhost:3000', '127.0.0.1', '[::1]:80', '', 'a_b.example', 'x%20y:'])(
-    'takes the Host %j',
+    'accepts Host: %j',
     async (host) => {
       const request = `GET /health/live HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
 
@@ -101,14 +101,14 @@ describe('HTTP on the wire', () => {
     },
   );
 
-  it('takes HTTP/1.0 without Host', async () => {
+  it('accepts HTTP/1.0 without Host', async () => {
     expect(await send('GET /health/live HTTP/1.0\r\n\r\n')).toMatchObject([{ status: 200 }]);
   });
 
   it.each([
     [',', [200]],
     ['100-CONTINUE, 100-continue,', [100, 200]],
-  ])('takes the expectation %j', async (expectation, statuses) => {
+  ])('accepts Expect: %j', async (expectation, statuses) => {
     const request = creation(61 + statuses.length, `Expect: ${expectation}`, 'Connection: close');
 
     const answers = await send(request.replace('/plants', '/plants?'));
@@ -150,9 +150,9 @@ describe('HTTP on the wire', () => {
 
   // segmentations.e2e-spec.ts shows this of all else that ends a connection.
   it.each([
-    ['a refused HEAD', 'HEAD / HTTP/1.1\r\nHost: a b\r\n\r\n', [{ status: 400, body: null }]],
+    ['a rejected HEAD', 'HEAD / HTTP/1.1\r\nHost: a b\r\n\r\n', [{ status: 400, body: null }]],
     ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', []],
-  ])('takes nothing behind %s, in one segment or later', async (_what, end, answers) => {
+  ])('processes nothing after %s, in one segment or later', async (_what, end, answers) => {
     for (const later of [false, true]) {
       const socket = connected();
       socket.on('error', () => undefined);
@@ -163,7 +163,7 @@ describe('HTTP on the wire', () => {
     expect(application.store.plants()).not.toContainEqual({ id: 30n, name: 'Fern' });
   });
 
-  it('does not take a caller who hangs up amid a body for a failure of its own', async () => {
+  it('does not log a client disconnect during the body as a server error', async () => {
     const socket = connected();
     socket.write(creation(14).slice(0, -5));
     const [request] = (await once(application.app.getHttpServer(), 'request')) as [IncomingMessage];
@@ -178,14 +178,14 @@ describe('HTTP on the wire', () => {
   });
 });
 
-describe('a service with short time-outs', () => {
+describe('a service with short timeouts', () => {
   const application = TestApplication.use({ HEADERS_TIMEOUT: '500ms', REQUEST_TIMEOUT: '1s' });
 
   it.each([
     ['the header section', POST],
     ['the body', creation(1).slice(0, -5)],
     ['anything', ''],
-  ])('answers 408 to a client that does not send %s in time', async (_what, beginning) => {
+  ])('returns 408 to a client that does not send %s in time', async (_what, beginning) => {
     const answers = await exchange(application.url, beginning);
 
     expect(answers).toMatchObject([refused(errors.requestTimeout)]);
