@@ -127,7 +127,7 @@ describe('a store on a Citus cluster', () => {
     return repository;
   }
 
-  it('is refused on all nodes until the table is distributed, with the statements for that', async () => {
+  it('is not ready on any node until the table is distributed, and logs the statements for that', async () => {
     const plant = { id: 1n, name: 'Fern' };
     const instances = await Promise.all(urlsOfBoth().map(open));
     const reasons = await Promise.all(
@@ -150,7 +150,7 @@ describe('a store on a Citus cluster', () => {
     ['a local table', false],
     ['a reference table', true],
   ])(
-    'whose version stands in %s is shown to all nodes by the coordinator',
+    'has its version in %s, which every node reads from the coordinator',
     async (_table, isReference) => {
       await distribute();
       await coordinator.query(VERSIONS);
@@ -169,7 +169,7 @@ describe('a store on a Citus cluster', () => {
     },
   );
 
-  it('asks only the worker of the plant for a repetition and a lookup', async () => {
+  it('queries only the worker of the plant for a retry and a lookup', async () => {
     await distribute();
     const repository = await open();
     const plant = { id: await idOn(workers[0]), name: 'Fern' };
@@ -184,7 +184,7 @@ describe('a store on a Citus cluster', () => {
     expect(answers).toMatchObject([{ value: 'replayed' }, { value: plant }]);
   });
 
-  it('does not acknowledge a plant if a worker does not wait for its standby', async () => {
+  it('does not acknowledge a plant when a worker does not wait for its standby', async () => {
     await distribute();
     const repository = await open();
     const reconfigure = async (setting: string) => {
@@ -206,7 +206,7 @@ describe('a store on a Citus cluster', () => {
     expect(await error).toMatchObject({ error: errorNumbers.outcomeUnknown });
   });
 
-  describe('with two instances under load, on two nodes,', () => {
+  describe('with two instances under load on two nodes', () => {
     const home = useServiceHome();
     let services: ServiceProcess[];
     let load: Load;
@@ -235,7 +235,7 @@ describe('a store on a Citus cluster', () => {
       expectKept(load.creations, await readPostgresPlants(coordinator));
     }
 
-    it('is not ready and rejects plants at once while a worker is lost, and is ready after it', async () => {
+    it('is not ready and rejects plants immediately while a worker is down, and is ready when the worker is back', async () => {
       const count = (outcome: number) => load.withOutcome(outcome).length;
       const statuses = () =>
         Promise.all(services.map((service) => service.statusOf('/health/ready')));

@@ -45,7 +45,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     expect(await store.plants()).toEqual([]);
   }
 
-  it('answers 200 with name and tag and nothing else, and has stored the plant', async () => {
+  it('returns 200 with only name and tag, and stores the plant', async () => {
     const response = await application.post(withTag('"shade"'));
 
     expect(await store.plants()).toEqual([{ id: 1n, name: 'Fern', tag: 'shade' }]);
@@ -73,15 +73,15 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     ['__proto__', '{"__proto__":{"tag":"shade"},"id":1,"name":"Fern"}'],
     ['ill-formed strings in unknown ones', '{"x":"\\ud800\\u0000","id":1,"name":"Fern"}'],
     ['400,000 arrays', `{"x":${'['.repeat(4e5)}${']'.repeat(4e5)},"id":1,"name":"Fern"}`],
-  ])('ignores members: %s', (_what, body) => expectCreation(body));
+  ])('ignores properties: %s', (_what, body) => expectCreation(body));
 
   // json.spec.ts tries all objects.
-  it('takes members as last given', () =>
+  it('uses the last value of a repeated property', () =>
     expectCreation('{"id":"2","name":"Moss","\\u0069d":9007199254740993,"name":"Fern"}', {
       id: EXACT,
     }));
 
-  it('takes a body that is as large as the limit', () => expectCreation(FERN.padEnd(LIMIT)));
+  it('accepts a body that is as large as the limit', () => expectCreation(FERN.padEnd(LIMIT)));
 
   it.each<[ErrorBody, Body[]]>([
     [errorBodies.idNotInt64, ['9223372036854775808', '1.000000000000000005', '1E400'].map(withId)],
@@ -99,11 +99,11 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
       [[0x80], [0xed, 0xa0, 0x80], [0xf0, 0x9f, 0x8c], [0xff, 0xfe]].map(withBytes),
     ],
     [errorBodies.tooLarge, [FERN.padEnd(LIMIT + 1)]],
-  ])('refuses with %j', async (expected, bodies) => {
+  ])('rejects with %j', async (expected, bodies) => {
     for (const body of bodies) await expectRefusal(body, expected);
   });
 
-  it('names every field at fault at once', () =>
+  it('reports every invalid property in one response', () =>
     expectRefusal('{"id":"7","name":null,"tag":0}', {
       error: errorNumbers.idMissing,
       message:
@@ -118,7 +118,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     ['white space only', '  '],
     ['a character of two surrogates', '{"id":🌿}'],
     ['400,000 arrays that never close', '['.repeat(4e5)],
-  ])('refuses what is not JSON: %s', async (_what, body) => {
+  ])('rejects a body that is not JSON: %s', async (_what, body) => {
     const message = expect.stringMatching(/^Not JSON: [ -~]{1,100}$/) as string;
 
     await expectRefusal(body, { error: errorNumbers.empty, message });
@@ -128,18 +128,18 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
   it.each([
     { 'content-type': 'Application/JSON;charset="UTF-8" ; a=b' },
     ...['Identity', 'identity, identity', ' ,'].map((coding) => ({ 'content-encoding': coding })),
-  ])('takes a body with %j', async (headers) => {
+  ])('accepts a body with %j', async (headers) => {
     expect((await application.post(FERN, headers)).statusCode).toBe(200);
   });
 
   it.each<[string, ErrorBody, (string | undefined)[]]>([
     ['content-type', errorBodies.mediaType, [undefined, 'text/plain', '@@@']],
     ['content-encoding', errorBodies.contentEncoding, ['gzip', 'identity, gzip', 'x']],
-  ])('refuses a body by its %s', async (field, expected, values) => {
+  ])('rejects a body because of its %s', async (field, expected, values) => {
     for (const value of values) await expectRefusal(FERN, expected, { [field]: value });
   });
 
-  it('refuses an id that is taken without revealing the stored plant, which stays', async () => {
+  it('rejects an existing id, reveals nothing of the stored plant, and keeps it', async () => {
     await application.post('{"id":9007199254740993,"name":"Fern"}');
 
     const response = await application.post('{"id":9007199254740993,"name":"Moss"}');

@@ -10,11 +10,11 @@ const CONNECTIONS = 32;
 /** `npm run test:faults` takes more. */
 const KILLS = Number(process.env.KILLS ?? 2);
 
-describe(`${KILLS} times kill -9 under load`, () => {
+describe(`a service that is killed ${KILLS} times under load`, () => {
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
   const home = useServiceHome();
 
-  it(`lose nothing acknowledged, and keep nothing refused (SEED=${seed})`, async () => {
+  it(`keeps every acknowledged plant and no rejected one (SEED=${seed})`, async () => {
     const creations: Creation[] = [];
     /** How many creations each service gets. */
     const lifetimes = fc.sample(fc.integer({ min: 300, max: 3000 }), { seed, numRuns: KILLS });

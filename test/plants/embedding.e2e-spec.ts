@@ -124,9 +124,9 @@ const mountings = {
     PlantsModule.forRootAsync({ imports: [exporting(AsyncOptions)], useExisting: AsyncOptions }),
 };
 
-describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
+describe.each(['Fastify', 'Express'] as const)('PlantsModule on %s', (adapter) => {
   it.each(Object.entries(mountings))(
-    'mounted by %s, creates a plant exactly, below the prefix and version of the host',
+    'creates a plant exactly when it is mounted by %s, below the prefix and version of the host',
     async (_how, mount) => {
       const url = await start(adapter, [mount()]);
 
@@ -135,7 +135,7 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
     },
   );
 
-  it('is below a path that RouterModule gives it', async () => {
+  it('serves its route below a path set by RouterModule', async () => {
     const router = RouterModule.register([{ path: 'greenhouse', module: PlantsModule }]);
     const url = await start(adapter, [withToken(), router]);
 
@@ -149,7 +149,7 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
     ['keeps the bytes of bodies', { rawBody: true }],
     ['parses no bodies', { bodyParser: false }],
     ['puts a Proxy around each instance', { instrument: { instanceDecorator } }],
-  ])('reads the body itself where the host %s', async (_what, options) => {
+  ])('reads the body itself when the host %s', async (_what, options) => {
     const url = await start(adapter, [withToken()], options);
 
     expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
@@ -160,7 +160,7 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
     expect(readPlants(file)).toEqual([{ id: 9_007_199_254_740_993n, name: ' Fern ' }]);
   });
 
-  it('has a limit of its own for bodies', async () => {
+  it('applies its own body limit', async () => {
     const url = await start(adapter, [withToken({ sqlite: file, bodyLimit: 100 })]);
     const message = 'The body is larger than the limit of 100 bytes.';
 
@@ -173,7 +173,7 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
     ]);
   });
 
-  it('works in a testing module, which has its adapter later, and may override the guard', async () => {
+  it('works in a testing module, which gets its adapter later and can override the guard', async () => {
     const guarded = PlantsModule.forRoot({ sqlite: file, guard: KeyGuard });
     const testing = Test.createTestingModule({ imports: [guarded] }).overrideProvider(KeyGuard);
     const compiled = await testing.useValue({ canActivate: () => true }).compile();
@@ -185,7 +185,7 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
     expect(answer).toMatchObject({ status: 200 });
   });
 
-  it('is one store for the modules of the host that import the same constant', async () => {
+  it('shares one store between modules of the host that import the same constant', async () => {
     const plants = withToken();
 
     await start(adapter, [plants, feature('a', [plants]), feature('b', [plants])]);
@@ -193,7 +193,7 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
     expectOneStore('a', 'b');
   });
 
-  it('is there for modules of the host that import nothing, when it is global', async () => {
+  it('is available without an import when isGlobal is true', async () => {
     const plants = PlantsModule.forRoot({ sqlite: file, guard: false, isGlobal: true });
 
     await start(adapter, [plants, feature('a')]);
@@ -202,7 +202,7 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
   });
 
   it.each(Object.entries(mountings))(
-    'does not start when it is mounted by %s, and by another module of the host',
+    'does not start when it is mounted by %s and by another module of the host',
     async (_how, mount) => {
       for (const other of [withToken(), PlantsModule]) {
         const starting = startHost(adapter, [mount(), { ...withProviders(), imports: [other] }]);
@@ -214,7 +214,7 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
     },
   );
 
-  it('has a store for each application of the process', async () => {
+  it('opens a separate store for each application in the process', async () => {
     const plants = withToken();
     const [one, other] = [await start(adapter, [plants]), await start(adapter, [plants])];
 
@@ -224,7 +224,7 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
   });
 
   // test/package/hosts sends more.
-  it('leaves the routes of the host as they are', async () => {
+  it('does not change the other routes of the host', async () => {
     const answersOf = async (url: URL) => [
       await send(url, '/api/v1/trees', json('{"id":9007199254740993,"name":" Oak "}')),
       await send(url, '/api/v1/trees', json(`{"name":"${'x'.repeat(3 * 2 ** 20)}"}`)),
@@ -244,7 +244,7 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
     expect(countListeners()).toEqual(listeners);
   });
 
-  it('keeps the routes of the host going while the store fails, and logs the fault once', async () => {
+  it('does not affect other routes of the host while the store fails, and logs the failure once', async () => {
     const logger = recordingLogger();
     const postgres = 'postgres://plants@127.0.0.1:1/plants';
     const url = await start(adapter, [withToken({ postgres })], { logger });
@@ -272,7 +272,7 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
     expect(readPlants(file)).toHaveLength(20);
   });
 
-  it("describes itself in the host's document, beside schemas of the same name", async () => {
+  it('adds itself to the OpenAPI document of the host, next to schemas with the same name', async () => {
     await start(adapter, [withToken()]);
 
     const { paths, components } = SwaggerModule.createDocument(app, new DocumentBuilder().build());
@@ -297,7 +297,7 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
     });
   });
 
-  it("tells the host's callers apart as its guard names them, also in process", async () => {
+  it("separates callers by the name that the host's guard sets, over HTTP and in-process", async () => {
     const guard = guardThat((context) => {
       const request = context.switchToHttp().getRequest<{ headers: Record<string, string> }>();
       const name = request.headers['x-caller'];
@@ -323,7 +323,7 @@ describe.each(['Fastify', 'Express'] as const)('in a host on %s', (adapter) => {
   });
 });
 
-describe('with options that do not say all', () => {
+describe('PlantsModule with missing or invalid options', () => {
   const folderBefore = process.cwd();
   beforeEach(() => {
     process.chdir(folder);
@@ -336,7 +336,7 @@ describe('with options that do not say all', () => {
   const byFactory = (options: unknown) =>
     PlantsModule.forRootAsync({ useFactory: () => options as object });
 
-  it('accepts a temporary token that it prints to standard error, and logs where it stores plants', async () => {
+  it('prints a temporary token to standard error, accepts it, and logs where it stores plants', async () => {
     const logger = recordingLogger();
     const standardError = jest.spyOn(process.stderr, 'write').mockReturnValue(true);
     const url = await start('Fastify', [PlantsModule.forRoot()], { logger });
@@ -415,7 +415,7 @@ class HostRepository extends InMemoryPlantsRepository {
   }
 }
 
-it("stores plants in the host's own repository, and leaves closing to the host", async () => {
+it('PlantsModule stores plants in a repository of the host, and leaves closing it to the host', async () => {
   const ownStore = { imports: [exporting(HostRepository)], repository: HostRepository };
   const url = await start('Fastify', [withToken(ownStore)]);
 
@@ -429,7 +429,7 @@ it("stores plants in the host's own repository, and leaves closing to the host",
   expect(repository.shutdown).toHaveBeenCalledTimes(1);
 });
 
-describe('PlantsService, in an application without HTTP', () => {
+describe('PlantsService in an application without HTTP', () => {
   let plants: PlantsService;
   beforeEach(async () => {
     const context = await NestFactory.createApplicationContext(withToken(), { logger: false });
@@ -437,7 +437,7 @@ describe('PlantsService, in an application without HTTP', () => {
     plants = context.get(PlantsService);
   });
 
-  it('creates the plant as given, although the object changes afterwards', async () => {
+  it('creates the plant as passed, even if the object changes afterwards', async () => {
     const plant = { id: 1n, name: 'Fern' };
     const creation = plants.create(plant);
     Object.assign(plant, { id: 2n ** 64n + 5n, name: 'Moss' });
@@ -446,7 +446,7 @@ describe('PlantsService, in an application without HTTP', () => {
     expect(readPlants(file)).toEqual([{ id: 1n, name: 'Fern' }]);
   });
 
-  it('returns plants that are JSON, with the id as a string', async () => {
+  it('returns plants that JSON.stringify accepts, with the id as a string', async () => {
     const created = await plants.create({ id: 2n ** 63n - 1n, name: 'Fern', tag: 'shade' });
     const json = '{"id":"9223372036854775807","name":"Fern","tag":"shade"}';
 
@@ -456,7 +456,7 @@ describe('PlantsService, in an application without HTTP', () => {
     expect(await plants.find(1n)).toBeUndefined();
   });
 
-  it('throws the errors of the catalogue', async () => {
+  it('throws the errors in the catalogue', async () => {
     const fern = { id: 1n, name: 'Fern' };
     await plants.create(fern);
 

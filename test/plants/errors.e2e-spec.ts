@@ -7,7 +7,7 @@ import { errorBodies, errorNumbers } from '../support/error-bodies';
 describe('the error catalogue', () => {
   const lines = Object.values(errorCatalogue);
 
-  it('has no number twice, and each begins with its status', () => {
+  it('contains unique numbers that start with the HTTP status', () => {
     expect(new Set(lines.map(({ error }) => error)).size).toBe(lines.length);
     for (const { error, status } of lines) expect(Math.floor(error / 100)).toBe(status);
   });
@@ -19,19 +19,19 @@ describe('the error catalogue', () => {
   };
   const expected = lines.map(({ error, meaning }) => [String(error), meaning]);
 
-  it('is the same as the table of its page, of which the README shows rows', () => {
+  it('matches docs/errors.md and the rows in the README', () => {
     expect(rowsOf('docs/errors.md')).toEqual(expected);
     expect(expected).toEqual(expect.arrayContaining(rowsOf('README.md')));
   });
 });
 
-describe('a store that throws an unexpected error', () => {
+describe('a create request whose store throws an unexpected error', () => {
   const application = TestApplication.use();
   afterEach(() => {
     jest.restoreAllMocks();
   });
 
-  it('is answered 500, and the log has the cause', async () => {
+  it('gets 500, and the log contains the cause', async () => {
     const failure = new Error('a secret of the inside');
     const store = application.app.get(PlantsRepository, { strict: false });
     jest.spyOn(store, 'insert').mockRejectedValue(failure);

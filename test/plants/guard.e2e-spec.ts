@@ -19,7 +19,7 @@ const application = TestApplication.use({
   AUTH_TOKENS: `${TOKEN},sha256:${hashToken(OTHER_TOKEN)},sha256:${almost(hashToken('guess'))}`,
 });
 
-describe('the guard, on the wire,', () => {
+describe('the bearer guard on the wire', () => {
   /** What a request is answered that has a line and fields as given, byte for byte. */
   async function answerTo(line: string, fields: string[]): Promise<[number, number | undefined]> {
     // prettier-ignore
@@ -34,7 +34,7 @@ describe('the guard, on the wire,', () => {
     return [answer?.status ?? 0, (answer?.body as ErrorBody | null)?.error];
   }
 
-  it('answers a request while its body has not come', async () => {
+  it('returns 401 before the body has arrived', async () => {
     const socket = open(application.url);
     socket.write('POST /plants HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n');
 
@@ -81,7 +81,7 @@ describe('the guard, on the wire,', () => {
     fc.array(field, { maxLength: 3 }),
   );
 
-  it('admits exactly one well-formed bearer credential, and nothing else', async () => {
+  it('accepts exactly one well-formed bearer credential, and nothing else', async () => {
     const seen = { admitted: 0, refused: 0 };
     await fc.assert(
       fc.asyncProperty(fields, async (lines) => {
@@ -111,18 +111,18 @@ describe('the guard, on the wire,', () => {
   it.each([
     '/plants', '/%70lants', '/%70%6C%61%6e%74%73', '/plants?', 'http://elsewhere/plants',
     `/plants?access_token=${TOKEN}`, `/plants?authorization=Bearer%20${TOKEN}`,
-  ])('answers 401 without a token by POST %s', async (target) => {
+  ])('returns 401 without a token for POST %s', async (target) => {
     expect(await answerTo(`POST ${target}`, [])).toEqual([401, errorNumbers.missingCredentials]);
   });
 
-  it('reads neither method nor path from other fields', async () => {
+  it('ignores headers that override the method or path', async () => {
     const fields = ['X-HTTP-Method-Override: POST', 'X-Original-URL: /plants'];
 
     expect(await answerTo('GET /plants', fields)).toEqual([405, errorNumbers.methodNotAllowed]);
     expect(await answerTo('POST /docs', fields)).toEqual([405, errorNumbers.methodNotAllowed]);
   });
 
-  it('reads no token and no caller from other fields', async () => {
+  it('ignores tokens and caller names in other headers', async () => {
     // prettier-ignore
     const fields = [
       `X-Access-Token: ${TOKEN}`, `X-Auth-Token: ${TOKEN}`, `X-Api-Key: ${TOKEN}`,
@@ -133,7 +133,7 @@ describe('the guard, on the wire,', () => {
     expect(await answerTo('POST /plants', fields)).toEqual([401, errorNumbers.missingCredentials]);
   });
 
-  it('reads no token from a trailer', async () => {
+  it('ignores a token in a trailer', async () => {
     // prettier-ignore
     const request = [
       'POST /plants HTTP/1.1', 'Host: localhost', 'Connection: close',
@@ -145,8 +145,8 @@ describe('the guard, on the wire,', () => {
   });
 });
 
-describe('the bearer token of a request', () => {
-  it('is valid when its digest is configured', async () => {
+describe('a bearer token', () => {
+  it('is accepted when its digest is configured', async () => {
     const headers = { authorization: `Bearer ${OTHER_TOKEN}` };
 
     expect((await application.post(FERN, headers)).statusCode).toBe(200);
@@ -161,7 +161,7 @@ describe('the bearer token of a request', () => {
     ['is the digest itself', `Bearer ${hashToken(TOKEN)}`, errorBodies.invalidToken],
     ['is empty', 'Bearer', errorBodies.malformedCredentials],
     ['is sent twice', [`Bearer ${TOKEN}`, `Bearer ${TOKEN}`], errorBodies.malformedCredentials],
-  ])('is refused when it %s', async (_when, authorization, expected) => {
+  ])('is rejected when it %s', async (_when, authorization, expected) => {
     const response = await application.post(FERN, { authorization });
 
     expect(response.statusCode).toBe(401);
@@ -170,7 +170,7 @@ describe('the bearer token of a request', () => {
     expect(response.headers['www-authenticate']).toBe(`Bearer realm="plants"${reason}`);
   });
 
-  it('is checked before the key, the media type and the body, which may be a form with it', async () => {
+  it('is checked before the idempotency key, media type and body (which may be a form with a token)', async () => {
     const type = 'application/x-www-form-urlencoded';
     const headers = { authorization: undefined, 'content-type': type, 'idempotency-key': 'a b' };
 
@@ -180,7 +180,7 @@ describe('the bearer token of a request', () => {
   });
 
   it.each(['a&access_token', '%61ccess_token=x', `?&access_token=${TOKEN}`])(
-    'is refused when the query has one too: %s',
+    'is rejected when the query contains a token too: %s',
     async (query) => {
       const request = { headers: JSON_HEADERS, payload: FERN };
       const url = `/plants?${query}`;

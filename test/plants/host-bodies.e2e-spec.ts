@@ -91,8 +91,8 @@ const lastTree = bytesOf(
   Buffer.from('{}'),
 );
 
-describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', (adapter) => {
-  it('responds to a request without a token while its body has not come', async () => {
+describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s', (adapter) => {
+  it('responds to a request without a token before its body has arrived', async () => {
     const url = await start(adapter, [plantsModule()]);
     const socket = open(url);
     socket.write('POST /api/v1/plants HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n');
@@ -196,7 +196,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', 
     },
   );
 
-  it('reads the bytes that middleware has kept exactly', async () => {
+  it('reads the exact bytes that middleware has kept', async () => {
     const keep = withEarlyCode((message, early, next) => {
       void text(message).then((content) => {
         early.rawBody = Buffer.from(content);
@@ -213,7 +213,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', 
   it.each<[string, Parameters<INestApplication['setGlobalPrefix']>[1]]>([
     ['path', { exclude: ['plants'] }],
     ['path and method', { exclude: [{ path: 'plants', method: POST }] }],
-  ])('reads the body itself where the global prefix excludes the %s', async (_what, options) => {
+  ])('reads the body itself when the global prefix excludes the %s', async (_what, options) => {
     const logger = recordingLogger();
     const url = await start(adapter, [plantsModule()], { logger }, (app) =>
       app.setGlobalPrefix('api', options),
@@ -346,7 +346,7 @@ describe('a hook of Fastify that replaces the body', () => {
   it.each([
     ['truncated', gzipSync(FERN).subarray(0, -9)],
     ['broken', Buffer.from(FERN)],
-  ])('is the mistake of the client when it decompresses a %s body', async (_what, body) => {
+  ])('returns a 400 when it cannot decompress a %s body', async (_what, body) => {
     const logger = recordingLogger();
     const url = await start(
       'Fastify',
@@ -362,7 +362,7 @@ describe('a hook of Fastify that replaces the body', () => {
     expect(logger.error).not.toHaveBeenCalled();
   });
 
-  it.each([413, 502])('may fail with a status of its own: %d', async (statusCode) => {
+  it.each([413, 502])('keeps the status of its own error: %d', async (statusCode) => {
     const fail = (payload: Readable): Readable => {
       const failing = new PassThrough();
       payload.resume().on('end', () => {

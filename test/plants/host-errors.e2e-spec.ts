@@ -85,7 +85,7 @@ const intercepted = (interceptor: NestInterceptor) => [
 const httpError = (statusCode: number, headers: object | null = {}) =>
   Object.assign(new Error('of the host'), { statusCode, headers });
 
-describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', (adapter) => {
+describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s', (adapter) => {
   const { malformedRequest } = errorNumbers;
   const unprocessable = { error: 422 * 100, message: STATUS_CODES[422] };
   const paymentRequired = { error: 402 * 100, message: 'of the host' };
@@ -122,7 +122,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', 
     },
   );
 
-  it('keeps every status that a guard throws, with a number of the catalogue or its own', async () => {
+  it('keeps every status that a guard throws, with a number from the catalogue or from the status', async () => {
     const guard = guardThat((context) => {
       const request = context.switchToHttp().getRequest<{ headers: Record<string, string> }>();
       throw new HttpException('of the host', Number(request.headers['x-status']));
@@ -157,7 +157,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', 
     }
   });
 
-  it('adds security headers to an error, and leaves the headers that the host has set', async () => {
+  it('adds security headers to an error, and keeps headers that the host has set', async () => {
     const guard = guardThat((context) => {
       const response = context.switchToHttp().getResponse<{ header: Headers['set'] }>();
       response.header('WWW-Authenticate', 'Key');
@@ -175,21 +175,18 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', 
     });
   });
 
-  it.each([502, 500, 501])(
-    'logs one entry, with the cause, for a %d of the host',
-    async (status) => {
-      const logger = recordingLogger();
-      const exception = new HttpException('of the host', status);
-      const url = await start(adapter, [guardedBy(exception)], { logger });
+  it.each([502, 500, 501])('logs one entry with the cause for a %d of the host', async (status) => {
+    const logger = recordingLogger();
+    const exception = new HttpException('of the host', status);
+    const url = await start(adapter, [guardedBy(exception)], { logger });
 
-      await post(url);
+    await post(url);
 
-      const calls = logger.error.mock.calls as unknown[][];
-      expect(calls).toEqual([[expect.objectContaining({ cause: exception }), undefined, 'Errors']]);
-    },
-  );
+    const calls = logger.error.mock.calls as unknown[][];
+    expect(calls).toEqual([[expect.objectContaining({ cause: exception }), undefined, 'Errors']]);
+  });
 
-  it('is one entry of the logger of Nest for one failure', async () => {
+  it("logs one entry per failure through Nest's logger", async () => {
     const output = jest.spyOn(process.stderr, 'write').mockReturnValue(true);
     const logger = new ConsoleLogger({ colors: false, logLevels: ['error'] });
     const url = await start(adapter, [guardedBy(new Error('of the host'))], { logger });
@@ -216,21 +213,18 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', 
       },
     ],
     ['TimeoutError of RxJS', { intercept: (_context, next) => next.handle().pipe(timeout(100)) }],
-  ])(
-    'tells that the plant may be stored when an interceptor throws a %s',
-    async (_what, interceptor) => {
-      const url = await start(adapter, intercepted(interceptor));
-      const lock = lockDatabase(file);
+  ])('returns 50400 when an interceptor throws a %s', async (_what, interceptor) => {
+    const url = await start(adapter, intercepted(interceptor));
+    const lock = lockDatabase(file);
 
-      const response = await post(url);
-      lock.close();
+    const response = await post(url);
+    lock.close();
 
-      expect(response).toMatchObject({ status: 504, body: errorBodies.outcomeUnknown });
-      await until(() => readPlants(file).length === 1);
-    },
-  );
+    expect(response).toMatchObject({ status: 504, body: errorBodies.outcomeUnknown });
+    await until(() => readPlants(file).length === 1);
+  });
 
-  it('responds by the status of what an interceptor throws', async () => {
+  it('responds with the status of an exception that an interceptor throws', async () => {
     const reject: NestInterceptor = {
       intercept: () => throwError(() => new ConflictException('of the host')),
     };
@@ -243,7 +237,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', 
     expect(readPlants(file)).toEqual([]);
   });
 
-  it('stores exactly what came past global guards, pipes and interceptors of the host', async () => {
+  it('stores the exact plant despite global guards, pipes and interceptors of the host', async () => {
     const seen: unknown[] = [];
     const guard = guardThat((context) => {
       const request = context.switchToHttp().getRequest<{
@@ -312,7 +306,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('in a host on %s', 
     });
   });
 
-  it('keeps its errors from the filters of the host, which respond to errors of middleware', async () => {
+  it("responds to its own errors instead of the host's filters, which respond to errors of middleware", async () => {
     const filtered: unknown[] = [];
     const filter: ExceptionFilter = {
       catch: (exception, host) => {

@@ -21,13 +21,13 @@ async function create(
 }
 
 // repository.contract.ts shows what each store does with keys.
-describe('a creation with Idempotency-Key', () => {
+describe('a create request with an Idempotency-Key', () => {
   const application = TestApplication.use();
   beforeEach(() => {
     application.store.removePlants();
   });
 
-  it('is answered as without it the first time, and again with a header that says so', async () => {
+  it('gets the normal response first, and Idempotent-Replayed in addition for a retry', async () => {
     const first = await application.post(FERN, { 'idempotency-key': 'abc' });
     const again = await application.post(FERN, { 'idempotency-key': 'abc' });
 
@@ -39,7 +39,7 @@ describe('a creation with Idempotency-Key', () => {
     expect(application.store.plants()).toHaveLength(1);
   });
 
-  it('is refused when the plant was created with other content, another key or none', async () => {
+  it('is rejected when the plant was created with other content, another key or without a key', async () => {
     await create(application, 'abc');
     await create(application, undefined, '{"id":2,"name":"Fern"}');
 
@@ -53,14 +53,14 @@ describe('a creation with Idempotency-Key', () => {
     expect(application.store.plants()).toContainEqual({ id: 1n, name: 'Fern', tag: 'shade' });
   });
 
-  it('is a repetition although the same plant is written in another way', async () => {
+  it('is replayed for the same plant in different JSON formatting', async () => {
     await create(application, 'abc');
 
     const body = ' {"id": 2, "t\\u0061g": "shade", "name": "F\\u0065rn", "id": 1.0}';
     expect(await create(application, 'abc', body)).toBe('replayed');
   });
 
-  it('may be repeated after a refusal, until it is stored', async () => {
+  it('can be retried after a rejection until the plant is stored', async () => {
     expect(await create(application, 'abc', '{"id":1}')).toBe(errorNumbers.idMissing);
     expect(await create(application, 'abc')).toBe('created');
     expect(await create(application, 'abc', '{"id":1}')).toBe(errorNumbers.idMissing);
@@ -72,7 +72,7 @@ describe('a creation with Idempotency-Key', () => {
     ['"a\\"b\\\\c,;"', '"a\\"b\\\\c,;"'],
     ['~'.repeat(255), `"${'~'.repeat(255)}"`],
     ['\\', '"\\\\"'],
-  ])('has with %s the same key as with %s', async (one, other) => {
+  ])('has the same key with %s as with %s', async (one, other) => {
     expect(await create(application, one)).toBe('created');
     expect(await create(application, other)).toBe('replayed');
   });
@@ -81,7 +81,7 @@ describe('a creation with Idempotency-Key', () => {
   it.each([
     ['malformed', 'a b', errorBodies.keyMalformed],
     ['sent twice, even with the same value', ['abc', 'abc'], errorBodies.keyTwice],
-  ])('is refused when the key is %s', async (_what, key, expected) => {
+  ])('is rejected when the key is %s', async (_what, key, expected) => {
     const response = await application.post(FERN, { 'idempotency-key': key });
 
     expect(response.json()).toEqual(expected);
@@ -97,7 +97,7 @@ describe('Idempotency-Key', () => {
   const as = (token: string) =>
     create(application, 'abc', FERN, { authorization: `Bearer ${token}` });
 
-  it('of one caller is not that of another', async () => {
+  it('is separate for each caller', async () => {
     const tokensFile = join(folder, 'tokens.txt');
     writeFileSync(tokensFile, `old ${AUDIENCE}\nnew ${AUDIENCE}\nof-bob bob\nunnamed`);
     const provider = await OpenIdProvider.start(makeKey('ES256'));
@@ -117,7 +117,7 @@ describe('Idempotency-Key', () => {
     await provider.stop();
   });
 
-  it('of a token without a name goes with the token, not with its place in the list', async () => {
+  it('belongs to an unnamed token itself, not to the position of the token in the list', async () => {
     application = await TestApplication.start({ AUTH_TOKENS: 'one-token,other-token' });
     expect(await as('one-token')).toBe('created');
 

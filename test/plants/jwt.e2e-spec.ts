@@ -99,7 +99,7 @@ describe('a JWT', () => {
     ['with the type JWT', ({ header }) => (header.typ = 'JWT')],
     ['without a type', ({ header }) => (header.typ = undefined)],
     ['that begins within the clock tolerance', ({ payload }) => (payload.nbf = now() + 9)],
-  ])('is valid %s', async (_how, redraft) => {
+  ])('is accepted %s', async (_how, redraft) => {
     expect(await statusOf(await provider.accessToken({ redraft }))).toBe(200);
   });
 
@@ -118,7 +118,7 @@ describe('a JWT', () => {
     ['an ID token', untyped({ nonce: 'n-0S6_WzA2Mj' }), errorBodies.notAccessToken],
     ['an ID token of Keycloak', untyped({ typ: 'ID' }), errorBodies.notAccessToken],
     ['an ID token of Amazon Cognito', untyped({ token_use: 'id' }), errorBodies.notAccessToken],
-  ])('is invalid %s', async (_what, redraft, expected) => {
+  ])('is rejected %s', async (_what, redraft, expected) => {
     await expectRefusal(await provider.accessToken({ redraft }), expected);
   });
 
@@ -133,7 +133,7 @@ describe('a JWT', () => {
     ['a key in its own header', { jwk: publicPart(attackersKey) }, attackersKey],
     ['the critical extension b64', { crit: ['b64'], b64: true }, key],
     ['an unknown critical extension', { crit: ['urn:x'], 'urn:x': 1 }, key],
-  ])('is invalid with %s, and without a signature', async (_what, header, signer) => {
+  ])('is rejected with %s, and without a signature', async (_what, header, signer) => {
     const claims = decodeJwt(await provider.accessToken());
     const token = sign({ ...HEADER, kid: key.kid, ...header }, claims, signer);
 
@@ -145,7 +145,7 @@ describe('a JWT', () => {
   it.each([
     ['header', '\ufeff', ''],
     ['claims', '', '\ufeff'],
-  ])('is invalid with a byte order mark before its %s', async (_part, mark, otherMark) => {
+  ])('is rejected with a byte order mark before its %s', async (_part, mark, otherMark) => {
     const header = JSON.stringify({ ...HEADER, kid: key.kid });
     const claims = JSON.stringify(decodeJwt(await provider.accessToken()));
 
@@ -153,7 +153,7 @@ describe('a JWT', () => {
     await expectRefusal(sign(mark + header, otherMark + claims, key));
   });
 
-  it('is invalid once it has expired, although it was accepted before', async () => {
+  it('is rejected after its expiry, even if it was accepted before', async () => {
     const redraft = ({ payload }: Draft): unknown => (payload.exp = now() + 60);
     const token = await provider.accessToken({ redraft });
     expect(await statusOf(token)).toBe(200);
@@ -165,7 +165,7 @@ describe('a JWT', () => {
   });
 
   it.each(['a.b.c', 'a.b.c.d.e', '..', 'e30.e30.e30', 'eyJhbGciOiJFUzI1NiJ9..'])(
-    'is invalid when it is %s',
+    'is rejected: %s',
     (token) => expectRefusal(token),
   );
 });
@@ -193,7 +193,7 @@ describe('the keys of an issuer', () => {
     return token;
   }
 
-  it('can be rotated without a restart: the new one is valid, the old one is not', async () => {
+  it('are rotated without a restart: a new key is accepted, the old one rejected', async () => {
     const oldToken = await startWithToken();
 
     await provider.stop();
@@ -204,7 +204,7 @@ describe('the keys of an issuer', () => {
     await expectRefusal(oldToken);
   });
 
-  it('are fetched once for any number of unknown ones', async () => {
+  it('are fetched once for any number of unknown key ids', async () => {
     await startWithToken();
     pass(COOLDOWN);
     const before = provider.fetches;
@@ -231,7 +231,7 @@ describe('the keys of an issuer', () => {
     expect(asked).toHaveBeenCalledTimes(1);
   });
 
-  it('are used for an hour while the issuer is down, and again when it is back', async () => {
+  it('are cached for an hour while the issuer is down, and fetched again when it is back', async () => {
     const cached = await startWithToken();
     const [fresh, late] = [await provider.accessToken(), await provider.accessToken()];
 
@@ -250,7 +250,7 @@ describe('the keys of an issuer', () => {
     for (const token of [cached, fresh, late]) expect(await statusOf(token)).toBe(200);
   });
 
-  it('are fetched after a start without the issuer, although the timer fires slightly early', async () => {
+  it('are fetched after a start while the issuer was down, even if the timer fires early', async () => {
     const token = await provider.accessToken();
     await provider.stop();
     application = await startFor(provider);
@@ -267,7 +267,7 @@ describe('the keys of an issuer', () => {
     expect(await statusOf(token)).toBe(200);
   });
 
-  it('are fetched every five minutes, so that a withdrawn one becomes invalid', async () => {
+  it('are fetched every five minutes, and withdrawn keys are then rejected', async () => {
     const token = await startWithToken();
 
     await provider.stop();
@@ -330,7 +330,7 @@ describe('the keys of an issuer', () => {
     // This URL reaches the provider nevertheless.
     ['names an http: URL that is not loopback', { jwks_uri: 'http://0.0.0.0:PORT/jwks' }],
     ['names no URL', { jwks_uri: undefined }],
-  ])('are not taken from a discovery document that %s', async (_what, wrong) => {
+  ])('are not fetched with a discovery document that %s', async (_what, wrong) => {
     const url = await serveHttp((response) => {
       const right = { issuer: url, jwks_uri: `${provider.issuer}/jwks` };
       const { port } = new URL(provider.issuer);

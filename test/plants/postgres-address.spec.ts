@@ -9,7 +9,7 @@ import { TABLE } from './postgres-statements';
 
 const TABLES = "SELECT FROM pg_tables WHERE schemaname = 'public'";
 
-describe('The repository on PostgreSQL, at an address that leads elsewhere', () => {
+describe('the PostgreSQL repository at an address that changes its target', () => {
   let server: PostgresServer;
   let other: PostgresServer;
   let proxy: Proxy;
@@ -57,7 +57,7 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
     expect((await server.plants()).map(({ id }) => id)).toEqual([1n, 2n]);
   }
 
-  it('never uses another store, and logs once which one was expected and found', async () => {
+  it('never uses another store, and logs once which store was expected and which was found', async () => {
     await insert(1n);
     await (await openRepository({ postgres: other.url() })).onApplicationShutdown();
     proxy.lead(other.port);
@@ -70,7 +70,7 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
     expect(countOf(reason)).toBe(1);
   });
 
-  it('makes no store of a table without an identity while it runs', async () => {
+  it('does not adopt a table without an identity while it is running', async () => {
     await insert(1n);
     await other.execute(TABLE);
     proxy.lead(other.port);
@@ -81,7 +81,7 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
     await expectRecovery();
   });
 
-  it('notices by a new session, though the present ones are in the store', async () => {
+  it('detects another store when it opens a new session, although its sessions still reach the store', async () => {
     await insert(1n);
     const lock = await server.connect();
     await lock.query('BEGIN; LOCK TABLE plants');
@@ -97,7 +97,7 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
     await expectRecovery();
   });
 
-  it('answers all creations in time when the server falls silent, and is ready when it answers again', async () => {
+  it('settles all plants in time when the server becomes unresponsive, and is ready when it responds again', async () => {
     const answered: bigint[] = [];
     const begin = (id: bigint) => outcomeOf(id).finally(() => answered.push(id));
     proxy.silence();
@@ -122,7 +122,7 @@ describe('The repository on PostgreSQL, at an address that leads elsewhere', () 
     expect(await insert(5n)).toBe('created');
   });
 
-  it('does not use a standby in the place of a server that falls silent, until it is promoted', async () => {
+  it('does not use a standby in place of an unresponsive server until the standby is promoted', async () => {
     const primary = await PostgresServer.make();
     const standby = await primary.startStandby();
     await repository.onApplicationShutdown();

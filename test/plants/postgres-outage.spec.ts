@@ -12,7 +12,7 @@ import { beforeInsert, NOT_BEFORE_INSERT, SESSIONS, TABLE } from './postgres-sta
 
 const HELD = `${SESSIONS} AND wait_event = 'PgSleep'`;
 
-describe('The repository on PostgreSQL, when the database fails', () => {
+describe('the PostgreSQL repository when the database fails', () => {
   let server: PostgresServer;
   let repository: DatabasePlantsRepository;
   const { lines: log, errors } = useLog();
@@ -89,7 +89,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
     await expectRecovery();
   });
 
-  it('stores each creation once that is repeated while its sessions are ended again and again', async () => {
+  it('stores each retried plant once while its sessions are repeatedly terminated', async () => {
     const ids = Array.from({ length: 300 }, (_, at) => BigInt(at));
     const create = async (id: bigint): Promise<void> => {
       for (;;) {
@@ -116,7 +116,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
     expect((await server.plants()).map(({ id }) => id)).toEqual(ids);
   });
 
-  it('names the database that is missing, at a start too', async () => {
+  it('reports a missing database by name, also at startup', async () => {
     await reopen(server.url('meadow'));
 
     expect(repository.isReady()).toBe(false);
@@ -184,7 +184,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
       ['an internal error', '', raise('XX001'), 'XX001'],
       ['an object in use', '', raise('55006'), '55006'],
     ])(
-      'is not ready while each insert fails by %s, with or without traffic, until one succeeds',
+      'is not ready while every insert fails with %s, with or without traffic, until an insert succeeds',
       async (_what, parameters, statements, code) => {
         await reopen(server.url() + parameters);
         const locker = await server.connect();
@@ -220,7 +220,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
       expect(log.join()).not.toContain('a weed');
     });
 
-    it('is ready again after a slow commit with SELECT and INSERT on the table alone', async () => {
+    it('is ready again after a slow commit when it has only SELECT and INSERT on the table', async () => {
       await server.execute('CREATE DATABASE garden');
       await server.execute(
         `${TABLE};
@@ -255,7 +255,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
       await expectRecovery();
     });
 
-    it('is ready again after a slow commit although the table rejects the rows of a probe', async () => {
+    it('is ready again after a slow commit even if the table rejects the rows of a probe', async () => {
       await server.execute(
         beforeInsert("IF NEW.name = 'probe' THEN RAISE 'unknown'; END IF; PERFORM pg_sleep(2)"),
       );
@@ -268,7 +268,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
     });
   });
 
-  describe('with a user of its own', () => {
+  describe('with its own database user', () => {
     let url: string;
     beforeAll(async () => {
       const roles = 'pg_write_all_data, pg_read_all_data';
@@ -304,7 +304,7 @@ describe('The repository on PostgreSQL, when the database fails', () => {
         'No space left on device (53100). Free disk space on the database',
         NOT_BEFORE_INSERT,
       ],
-    ])('reports %s and waits until that is corrected', async (_what, spoil, fault, mend) => {
+    ])('reports %s and waits until it is corrected', async (_what, spoil, fault, mend) => {
       await reopen(url);
       await server.execute(spoil, 'orchard');
       await endSessions();

@@ -49,7 +49,7 @@ async function tablesOf(database: string): Promise<unknown[]> {
   return (await server.execute(names, database)).map(({ tablename }) => tablename);
 }
 
-describe('The repository on PostgreSQL', () => {
+describe('the PostgreSQL repository', () => {
   let database: string;
   let url: string;
   let repository: DatabasePlantsRepository;
@@ -85,7 +85,7 @@ describe('The repository on PostgreSQL', () => {
 
   const ownSessions = () => execute(OWN);
 
-  describe('when it starts', () => {
+  describe('at startup', () => {
     it('creates one store when ten repositories open an empty database at the same time', async () => {
       const fresh = await makeDatabase();
       const logged = server.log.length;
@@ -106,7 +106,7 @@ describe('The repository on PostgreSQL', () => {
       expect(server.log.slice(logged)).not.toContain('ERROR');
     });
 
-    it("uses an operator's table as it is, with SELECT and INSERT alone", async () => {
+    it('uses a table of the operator unchanged, with only SELECT and INSERT', async () => {
       const prepared = await makeDatabase(
         `${TABLE};
          ALTER TABLE plants ADD idempotency_key bytea, ADD extra int DEFAULT 7;
@@ -123,7 +123,7 @@ describe('The repository on PostgreSQL', () => {
       expect(await tablesOf(prepared)).toEqual(['plants']);
     });
 
-    it("ignores keys on an operator's table without the column, and warns once", async () => {
+    it('ignores keys on a table of the operator without the column, and warns once', async () => {
       await reopen(server.url(await makeDatabase(TABLE)));
 
       expect(await repository.insert(fern, KEY)).toBe('created');
@@ -163,7 +163,7 @@ describe('The repository on PostgreSQL', () => {
     it.each([
       ['synchronous_commit', 'off'],
       ['client_min_messages', 'error'],
-    ])('is not ready while the role has %s %s, but once it is reset', async (name, value) => {
+    ])('is not ready while the role has %s %s, and ready after a reset', async (name, value) => {
       const role = `role_${database}`;
       await execute(`CREATE ROLE ${role} SUPERUSER LOGIN`);
       await execute(`ALTER ROLE ${role} SET ${name} = ${value}`);
@@ -175,7 +175,7 @@ describe('The repository on PostgreSQL', () => {
     });
   });
 
-  it('commits the accepted plants when it closes, refuses new ones, and closes its sessions', async () => {
+  it('commits accepted plants when it closes, rejects new ones, and closes its sessions', async () => {
     const inserts = Array.from({ length: 100 }, (_, at) => insert(BigInt(at)));
 
     const closing = repository.onApplicationShutdown();
@@ -204,7 +204,7 @@ describe('The repository on PostgreSQL', () => {
     const raise = (code: string, condition: string) =>
       execute(beforeInsert(`IF ${condition} THEN RAISE 'no' USING ERRCODE = ${code}; END IF`));
 
-    it('has each id once, in order, so that instances cannot deadlock', async () => {
+    it('contains each id once, in order, so that instances cannot deadlock', async () => {
       await execute('CREATE TABLE attempts (id bigint)');
       await execute(beforeInsert('INSERT INTO attempts VALUES (NEW.id)'));
 
@@ -214,7 +214,7 @@ describe('The repository on PostgreSQL', () => {
       expect(attempts.map(({ id }) => id)).toEqual(['-5', '4', '30']);
     });
 
-    it('is one statement, and a second one for those with keys that were refused', async () => {
+    it('is one statement, with a second one for plants with keys that were not inserted', async () => {
       const sent = jest.spyOn(Client.prototype, 'query');
 
       await Promise.all([insert(2n), insert(2n), repository.insert(fern, KEY)]);
@@ -224,7 +224,7 @@ describe('The repository on PostgreSQL', () => {
       expect([ofCreations, sent.mock.calls.length - ofCreations]).toEqual([1, 2]);
     });
 
-    it('replays what another instance stores while the insert waits for it', async () => {
+    it('replays a plant that another instance stores while the insert waits for it', async () => {
       const other = await openTransaction(
         `INSERT INTO plants VALUES (2, 'Fern', NULL, '\\x${KEY}')`,
       );
@@ -237,7 +237,7 @@ describe('The repository on PostgreSQL', () => {
       await other.end();
     });
 
-    it('fails only the plant with a key that the table refuses, and its repetitions', async () => {
+    it('fails only for the plant whose key the table rejects, and its retries', async () => {
       await execute("ALTER TABLE plants ADD CHECK (name <> 'Weed')");
       const once = (id: bigint, name: string) => repository.insert({ id, name }, KEY);
 
@@ -255,7 +255,7 @@ describe('The repository on PostgreSQL', () => {
       expect(await once(2n, 'Fern')).toBe('created');
     });
 
-    it('refuses a repetition that it cannot look up, and replays it afterwards', async () => {
+    it('rejects a retry that it cannot look up, and replays it afterwards', async () => {
       await repository.insert(fern, KEY);
       // The session inserts, and finds no table plants after that.
       await execute(beforeInsert("PERFORM set_config('search_path', 'nowhere', false)"));
@@ -282,7 +282,7 @@ describe('The repository on PostgreSQL', () => {
       answers.flatMap(([error, isReady, codes]) =>
         codes.split(' ').map((code) => [code, error, isReady] as const),
       ),
-    )('that fails with SQLSTATE %s is answered %i', async (code, error, isReady) => {
+    )('fails with SQLSTATE %s as error %i', async (code, error, isReady) => {
       await raise('NEW.name', "NEW.name <> 'Fern'");
 
       const settled = await Promise.allSettled([insert(1n), insert(2n, code), insert(3n)]);
@@ -299,7 +299,7 @@ describe('The repository on PostgreSQL', () => {
       expect(await insert(1n)).toBe('created');
     });
 
-    it('fails only the plant that a row-level policy refuses', async () => {
+    it('fails only for the plant that a row-level policy rejects', async () => {
       await execute(
         `CREATE ROLE gardener LOGIN;
          GRANT SELECT, INSERT ON plants, plants_migrations TO gardener;
@@ -314,7 +314,7 @@ describe('The repository on PostgreSQL', () => {
       expect(settled).toMatchObject([{ value: 'created' }, refused, { value: 'created' }]);
     });
 
-    it('refuses the plants that were not sent when a session ends in the middle', async () => {
+    it('rejects the plants that were not sent when a session ends during the batch', async () => {
       const ends = "NEW.name = 'Axe' AND pg_terminate_backend(pg_backend_pid())";
       await raise("'23514'", `NEW.name = 'Weed' OR (${ends})`);
 
@@ -330,7 +330,7 @@ describe('The repository on PostgreSQL', () => {
       expect(settled).toMatchObject(expected);
     });
 
-    it('is not prepared any more once a proxy has removed its prepared statement', async () => {
+    it('is no longer prepared after a proxy has removed its prepared statement', async () => {
       await execute('CREATE TABLE prepared (name text)');
       const note = 'INSERT INTO prepared SELECT name FROM pg_prepared_statements';
       await execute(beforeInsert(`${note}; EXECUTE 'DEALLOCATE ALL'`));
@@ -364,7 +364,7 @@ describe('The repository on PostgreSQL', () => {
       });
     });
 
-    it('does not answer a repetition before the standby has the plant', async () => {
+    it('does not confirm a retry before the standby has the plant', async () => {
       await execute(
         `SET synchronous_commit = local;
          INSERT INTO plants (id, name, idempotency_key) VALUES (1, 'Fern', '\\x${KEY}')`,
@@ -388,7 +388,7 @@ describe('The repository on PostgreSQL', () => {
   it.each<[string, ClientConfig]>([
     ['the host program sets other parsers', { types: { getTypeParser: () => () => 7 } }],
     ['the driver asks for binary results', { binary: true } as ClientConfig],
-  ])('reads exactly although %s', async (_what, settings) => {
+  ])('reads plants exactly even if %s', async (_what, settings) => {
     const id = 9_007_199_254_740_993n;
     await reopen({ connectionString: url, ...settings });
 
@@ -396,8 +396,8 @@ describe('The repository on PostgreSQL', () => {
     expect(await repository.page(undefined, 1)).toEqual([{ id, name: 'Fern' }]);
   });
 
-  describe('by client settings', () => {
-    it('takes its host from a URL, and settings beside it, which win when defined', async () => {
+  describe('with settings of the driver', () => {
+    it('reads the host from the URL; other settings override the URL', async () => {
       const connectionString = url.replace('postgres@', 'nobody@');
       const beside = { user: 'postgres', database: undefined, application_name: 'orchard' };
       await reopen({ connectionString, ...beside });
@@ -411,11 +411,11 @@ describe('The repository on PostgreSQL', () => {
       { connectionString: 'postgres://localhost?sslmode=verify-full&sslrootcert=/nowhere' },
       { host: 'one,two' },
       { sslnegotiation: 'direct', ssl: false },
-    ])('refuses to start with %j', async (invalid) => {
+    ])('does not start with %j', async (invalid) => {
       await expect(openRepository({ postgres: invalid })).rejects.toThrow(StoreOpenError);
     });
 
-    it('has the server end a statement after the statement_timeout', async () => {
+    it('lets the server cancel a statement after statement_timeout', async () => {
       const other = await openTransaction("INSERT INTO plants VALUES (1, 'Moss')");
       await reopen({ connectionString: url, statement_timeout: 500 });
 
@@ -423,7 +423,7 @@ describe('The repository on PostgreSQL', () => {
       await other.end();
     });
 
-    it('is not ready while a password function fails, keeps no sockets open, and asks it again', async () => {
+    it('is not ready while a password function fails, keeps no sockets open, and calls it again', async () => {
       await server.execute("CREATE ROLE forgetful LOGIN SUPERUSER PASSWORD 'good'");
       await server.admit('host all forgetful 127.0.0.1/32 scram-sha-256');
       const password = jest.fn(() => Promise.reject<string>(new Error('no password today')));

@@ -9,7 +9,7 @@ import { useLog } from '../support/log';
 import { CERTIFICATE, PostgresServer } from '../support/postgres';
 import { until } from '../support/until';
 
-describe('The repository on PostgreSQL, over TLS', () => {
+describe('the PostgreSQL repository over TLS', () => {
   const folder = useFolder();
   const { lines, errors } = useLog();
   let server: PostgresServer;
@@ -26,7 +26,7 @@ describe('The repository on PostgreSQL, over TLS', () => {
   });
   afterAll(() => server.remove());
 
-  it('is asked for at the start, once, when the URL of another machine does not speak of it', async () => {
+  it('warns once at startup when a remote URL does not set TLS options', async () => {
     for (const parameters of ['', '?sslmode=disable']) {
       const url = `postgres://db.invalid/plants${parameters}`;
       await (await openRepository({ postgres: url })).onApplicationShutdown();
@@ -71,12 +71,12 @@ describe('The repository on PostgreSQL, over TLS', () => {
     ['the certificate of another host', '127.0.0.1', verified, /match certificate's altnames/],
     ['an untrusted certificate', 'localhost', 'sslmode=verify-full', /self-signed certificate/],
     [
-      'plain text where the server refuses it',
+      'plain text when the server rejects it',
       '127.0.0.1',
       'sslmode=disable',
       /no encryption \(28000\)\. Check the user and sslmode, and the server's pg_hba.conf\./,
     ],
-  ])('does not use %s, and says why', async (_what, host, parameters, fault) => {
+  ])('rejects %s, and reports the reason', async (_what, host, parameters, fault) => {
     expect(await connect(host, parameters)).toEqual({ isInserted: false, isEncrypted: false });
     expect(errors().join()).toMatch(fault);
   });
@@ -94,7 +94,7 @@ describe('The repository on PostgreSQL, over TLS', () => {
     expect(errors().join()).toMatch(/self-signed certificate/);
   });
 
-  it('reads certificates, key and DATABASE_URL_FILE anew after each fault', async () => {
+  it('reads certificates, key and DATABASE_URL_FILE again after each failure', async () => {
     const inFolder = (name: string) => join(folder, name);
     const files = `sslrootcert=${inFolder('crt')}&sslcert=${inFolder('crt')}&sslkey=${inFolder('key')}`;
     const urlWith = (password: string) =>

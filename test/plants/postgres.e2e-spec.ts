@@ -4,10 +4,10 @@ import { PostgresServer } from '../support/postgres';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 
-describe('the service, when its PostgreSQL server is killed', () => {
+describe('the service when its PostgreSQL server is killed', () => {
   const home = useServiceHome();
 
-  it('loses no acknowledged plant at a kill -9 under load, and serves again once the server is back', async () => {
+  it('loses no acknowledged plant under load, and serves again when the server is back', async () => {
     const server = await PostgresServer.start();
     const service = await home.start({ DATABASE_URL: server.url() });
     const load = Load.compete([await service.url()], 32);

@@ -53,7 +53,7 @@ class Model {
 
 /** The tests that every {@link PlantsRepository} passes, on a real database. */
 export function describeRepository(name: string, open: () => Promise<StoreUnderTest>): void {
-  describe(`${name}, as a PlantsRepository`, () => {
+  describe(`${name} as a PlantsRepository`, () => {
     let store: StoreUnderTest;
     beforeAll(async () => {
       store = await open();
@@ -131,7 +131,7 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
         expect(insertions.filter((each) => each === 'created')).toHaveLength(1);
       });
 
-      it('does in any order what a model of twenty lines does', async () => {
+      it('behaves like the reference model for any sequence of inserts', async () => {
         const attempt = fc.record({
           plant: fc.record(
             {
@@ -182,7 +182,7 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
 
 /** What every repository does whose plants are not in memory anyway. */
 export function describeShortPages(name: string, open: () => Promise<StoreUnderTest>): void {
-  it(`${name} ends a page early when texts are long, to bound its memory`, async () => {
+  it(`${name} ends a page early when strings are long, to bound its memory`, async () => {
     const store = await open();
     const name = 'x'.repeat(2 ** 19);
     const tag = 'y'.repeat(2 ** 18);

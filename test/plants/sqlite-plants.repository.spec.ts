@@ -29,10 +29,10 @@ async function openStore(): Promise<StoreUnderTest> {
   return Object.assign(store, { repository, second, close });
 }
 
-describeRepository('The repository on SQLite', openStore);
-describeShortPages('The repository on SQLite', openStore);
+describeRepository('the SQLite repository', openStore);
+describeShortPages('the SQLite repository', openStore);
 
-describe('The repository on SQLite', () => {
+describe('the SQLite repository', () => {
   let folder: string;
   let file: string;
   let repository: DatabasePlantsRepository;
@@ -98,13 +98,13 @@ describe('The repository on SQLite', () => {
       reader.close();
     });
 
-    it('truncates the WAL while no plants come', async () => {
+    it('truncates the WAL while no plants are inserted', async () => {
       await until(() => logSize() === 0);
 
       expect(await insert(nextId)).toBe('created');
     });
 
-    it('limits the size of the WAL while plants come', async () => {
+    it('limits the size of the WAL while plants are inserted', async () => {
       await until(async () => (await insert(nextId++)) === 'created' && logSize() <= 2 ** 25);
 
       expect(logSize()).toBeGreaterThan(0);
@@ -155,7 +155,7 @@ describe('The repository on SQLite', () => {
     await second.onApplicationShutdown();
   });
 
-  it('creates directories and files for its own user alone, and keeps the mode of a file that exists', async () => {
+  it('creates directories and files only for its own user, and keeps the mode of an existing file', async () => {
     const modeOf = (path: string) => fs.statSync(path).mode & 0o777;
     const existing = join(folder, 'existing.db');
     fs.writeFileSync(existing, '', { mode: 0o640 });
@@ -243,7 +243,7 @@ describe('The repository on SQLite', () => {
     ['sqlite:data/plants.db', 'be the path of a file, such as data/plants.db, without a scheme'],
     ['postgres://plants:secret@db.example.org/plants', 'be the path of a file'],
     ['package.json/plants.db', 'not name a file below'],
-  ])('rejects the path %j with the reason, and does not repeat it', async (path, why) => {
+  ])('rejects the path %j with the reason, and does not repeat the path', async (path, why) => {
     const opening = openRepository({ sqlite: path });
 
     await expect(opening).rejects.toThrow(StoreOpenError);

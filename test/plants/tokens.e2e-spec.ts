@@ -31,7 +31,7 @@ describe('the service with a token file or an issuer', () => {
     return response.status;
   }
 
-  it('starts while its issuer is down, logs that, and stops at once on SIGTERM', async () => {
+  it('starts while its issuer is down, logs that, and stops immediately on SIGTERM', async () => {
     const provider = await OpenIdProvider.start(makeKey('ES256'));
     const jwt = await provider.accessToken();
     await provider.stop();
@@ -136,7 +136,7 @@ describe('the scopes of a token', () => {
     [['creator', 'file-creator'], undefined, 'metrics'],
     [['scraper', 'file-scraper'], 'create', undefined],
     [['both', 'file-both', 'all', 'file-all'], undefined, undefined],
-  ])('let the tokens %j do what they name', async (tokens, ...expected) => {
+  ])('allow the tokens %j only what they list', async (tokens, ...expected) => {
     for (const token of tokens) expect(await missing(token)).toEqual(expected);
   });
 
@@ -152,7 +152,7 @@ describe('the scopes of a token', () => {
     ['plants:create', all, 'plants:read'],
     ['plants:read', all, undefined],
     ['', all, 'plants:read'],
-  ])('of an issuer decide: %s', async (scope, ...expected) => {
+  ])('of a JWT decide what it may do: %s', async (scope, ...expected) => {
     const token = await provider.accessToken({ scope });
 
     // The second time from the cache.
@@ -162,13 +162,13 @@ describe('the scopes of a token', () => {
   it.each([
     { scope: undefined, scp: all.split(' ') },
     { scope: ['plants:create'], scp: 'plants:read x' },
-  ])('of an issuer may be %j', async (claims) => {
+  ])('of a JWT may be %j', async (claims) => {
     const redraft = ({ payload }: Draft): unknown => Object.assign(payload, claims);
 
     expect(await missing(await provider.accessToken({ redraft }))).toEqual([undefined, undefined]);
   });
 
-  it('of an issuer are those of AUTH_SCOPE for the metrics too, unless set', async () => {
+  it('of AUTH_SCOPE apply to metrics unless AUTH_SCOPE_METRICS is set', async () => {
     const environment = { ...trust(provider), AUTH_SCOPE: 'plants:create' };
     const other = await TestApplication.start(environment);
     const authorization = `Bearer ${await provider.accessToken({ scope: '' })}`;
@@ -194,7 +194,7 @@ describe('a TokenVerifier', () => {
   beforeEach(stopClock);
   afterEach(releaseClock);
 
-  it('stops following file and issuer when it is closed', async () => {
+  it('stops watching the file and the issuer when it is closed', async () => {
     const provider = await OpenIdProvider.start(makeKey('ES256'));
     writeFileSync(file, '');
     const { issuer } = provider;
