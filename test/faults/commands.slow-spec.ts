@@ -28,7 +28,7 @@ const lines = (count: number, length: number): string =>
     (_, at) => `{"id":${-1 - at},"name":"${String(at).padEnd(length, '.')}"}\n`,
   ).join('');
 
-it('export, backup and restore say when a disk is full, leave no file, and the store as it was', async () => {
+it('export, backup and restore report a full disk, leave no file behind, and leave the store unchanged', async () => {
   const small = join(folder, 'small');
   mkdirSync(small);
   const disk = await SmallDisk.mount(small, 2 ** 21);
@@ -53,7 +53,7 @@ it('export, backup and restore say when a disk is full, leave no file, and the s
 });
 
 const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
-describe(`SIGINT at any moment (SEED=${seed})`, () => {
+describe(`SIGINT at a random time (SEED=${seed})`, () => {
   const ROUNDS = 12;
 
   it.each([
@@ -62,7 +62,7 @@ describe(`SIGINT at any moment (SEED=${seed})`, () => {
     ['backup', 'TARGET'],
     ['restore', 'backup.db'],
     ['check', '--deep'],
-  ])('ends %s %s in order, or comes too late', async (command, argument) => {
+  ])('stops %s %s cleanly, or arrives too late', async (command, argument) => {
     writeFileSync(join(folder, 'input.ndjson'), lines(60_000, 40));
     await plantStore(['import', 'input.ndjson'], environment, { cwd: folder });
     await plantStore(['backup', 'backup.db'], environment, { cwd: folder });

@@ -8,10 +8,10 @@ import { open } from '../support/wire';
 const ROUNDS = 20;
 const CONNECTIONS = 64;
 
-describe(`${ROUNDS} times SIGTERM under load`, () => {
+describe(`a service that gets SIGTERM ${ROUNDS} times under load`, () => {
   const home = useServiceHome();
 
-  it('answer all that was sent, keep all that was acknowledged, and end with 0', async () => {
+  it('responds to every request, keeps every acknowledged plant, and exits with code 0', async () => {
     const creations: Creation[] = [];
 
     for (let round = 0; round < ROUNDS; round++) {

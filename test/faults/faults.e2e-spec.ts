@@ -5,8 +5,8 @@ import { until } from '../support/until';
 
 const home = useServiceHome();
 
-describe('a SQLite that may lose plants', () => {
-  it('is refused at the start', async () => {
+describe('a SQLite version with the WAL-reset bug', () => {
+  it('is rejected at startup', async () => {
     const preload = join(home.folder, 'preload.cjs');
     writeFileSync(
       preload,
@@ -25,7 +25,7 @@ describe('a SQLite that may lose plants', () => {
   });
 });
 
-describe('a running service', () => {
+describe('the service', () => {
   let service: ServiceProcess;
   let nextId = 1;
 
@@ -42,7 +42,7 @@ describe('a running service', () => {
 
   const isReady = async () => (await service.statusOf('/health/ready')) === 200;
 
-  it('whose database thread dies is not ready, and recovers by itself', async () => {
+  it('is not ready when its SQLite thread dies, and recovers without a restart', async () => {
     await startWith(`
       const threads = require('node:worker_threads');
       const { Worker } = threads;
@@ -60,7 +60,7 @@ describe('a running service', () => {
     expect(home.plants()).toHaveLength(2);
   });
 
-  it('works on when the clock jumps', async () => {
+  it('keeps working when the clock jumps', async () => {
     await startWith(`
       const { now } = Date;
       const jumps = [86_400_000, -86_400_000];
@@ -78,7 +78,7 @@ describe('a running service', () => {
     expect(await isReady()).toBe(true);
   });
 
-  it('ends with 1 on an unhandled rejection, and logs why', async () => {
+  it('exits with code 1 on an unhandled rejection, and logs the cause', async () => {
     await startWith(
       `process.on('SIGUSR2', () => void Promise.reject(new Error('nobody foresaw this')));`,
     );
@@ -91,7 +91,7 @@ describe('a running service', () => {
     expect(home.plants()).toHaveLength(1);
   });
 
-  it('whose -shm file is cut ends, and has its plants when it is started again', async () => {
+  it('exits when its -shm file is truncated, and keeps all plants after a restart', async () => {
     service = await home.start();
     expect(await create()).toBe(200);
 

@@ -12,7 +12,7 @@ import { integrity, readPlants } from '../support/sqlite';
 const SIZE = 2 ** 20;
 const ROUNDS = 20;
 
-describe('a full disk', () => {
+describe('the service on a full disk', () => {
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
   const home = useServiceHome();
   let disk: SmallDisk;
@@ -58,7 +58,7 @@ describe('a full disk', () => {
     );
   }
 
-  it('is answered 503 or 504, is not ready, and is got over without a restart', async () => {
+  it('returns 503 or 504, is not ready, and recovers without a restart', async () => {
     const url = await start();
     disk.fill(100_000);
 
@@ -84,7 +84,7 @@ describe('a full disk', () => {
   it.each([
     ['a new store', 0],
     ['a store with plants', 10],
-  ])('ends a start on %s with one sentence, and loses nothing', async (_what, plants) => {
+  ])('exits at startup on %s with one error message, and loses nothing', async (_what, plants) => {
     if (plants > 0) {
       const next = () => (creations.length < plants ? creation(nextId++) : undefined);
       await Load.put({ urls: [await start()], connections: 1, next, creations });
@@ -106,7 +106,7 @@ describe('a full disk', () => {
     expect(creations).toHaveLength(plants);
   });
 
-  it(`never brings back, after kill -9, what it refused (SEED=${seed})`, async () => {
+  it(`never restores a rejected plant after kill -9 (SEED=${seed})`, async () => {
     const space = fc.sample(fc.integer({ min: 0, max: 150_000 }), { seed, numRuns: ROUNDS });
 
     for (const free of space) {

@@ -8,13 +8,13 @@ import { integrity } from '../support/sqlite';
 import { inject, strace, tracee } from '../support/strace';
 import { until } from '../support/until';
 
-describe('a disk that fails for a while', () => {
+describe('the service on a disk that fails for a while', () => {
   const home = useServiceHome();
 
   it.each([
     ['an I/O error on the sync', 'fsync,fdatasync', 'EIO', '60..70'],
     ['a file system that becomes read-only', 'pwrite64', 'EROFS', '200..260'],
-  ])('with %s is got over without a restart', async (_what, calls, error, when) => {
+  ])('recovers from %s without a restart', async (_what, calls, error, when) => {
     const service = await home.start({}, inject(calls, `error=${error}:when=${when}`));
     let [nextId, after, hasFailed] = [1, 0, false];
     const { creations } = await Load.put({
@@ -38,7 +38,7 @@ describe('a disk that fails for a while', () => {
   it.each([
     ['an I/O error on the sync', 'fsync,fdatasync', 'EIO'],
     ['a read-only file system', 'pwrite64', 'EROFS'],
-  ])('with %s ends a start with one sentence', async (_what, calls, error) => {
+  ])('exits at startup on %s with one error message', async (_what, calls, error) => {
     const wrapper = inject(calls, `error=${error}:when=3+`);
     const service = home.begin({ AUTH_TOKENS: 'a-token' }, wrapper);
 

@@ -22,7 +22,7 @@ const statuses = new Map<number, number>(
 const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
 const home = useServiceHome();
 
-it(`100,000 malformed requests harm nothing (SEED=${seed})`, async () => {
+it(`the service withstands 100,000 malformed requests (SEED=${seed})`, async () => {
   const service = await home.start({ HEADERS_TIMEOUT: '2s', REQUEST_TIMEOUT: '2s' });
   const url = await service.url();
   const mutate = mutator(seed);

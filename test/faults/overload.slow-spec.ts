@@ -5,7 +5,7 @@ import { residentMemory } from '../support/metrics';
 import { useServiceHome } from '../support/service-process';
 import { inject, tracee } from '../support/strace';
 
-describe('overload', () => {
+describe('the service under overload', () => {
   const home = useServiceHome();
   let nextId = 1;
 
@@ -16,7 +16,7 @@ describe('overload', () => {
     return (await Load.put({ urls: [url], connections, backOff, next })).counts;
   }
 
-  it('of a slow disk, ten times what it takes, leaves the goodput as it is', async () => {
+  it('keeps goodput when the load is ten times what a slow disk can handle', async () => {
     const slowSync = inject('fsync,fdatasync', 'delay_exit=500000');
     const service = await home.start({ MAX_CONNECTIONS: '8000' }, slowSync);
     const url = await service.url();

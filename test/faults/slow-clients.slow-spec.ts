@@ -14,7 +14,7 @@ afterEach(() => {
   for (const socket of readers) socket.destroy();
 });
 
-it('1,000 slow clients are cut by the time-outs, and others are served meanwhile', async () => {
+it('the service disconnects 1,000 slow clients by its timeouts, and serves others at the same time', async () => {
   const service = await home.start({ HEADERS_TIMEOUT: '2s', REQUEST_TIMEOUT: '4s' });
   const url = await service.url();
   const [head = '', body = ''] = creation(1).text.split(/(?={)/);

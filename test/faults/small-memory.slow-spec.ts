@@ -31,7 +31,7 @@ it.each([
   { limit: 320, connections: 64, size: MIB, outcomes: ['200', String(errorNumbers.unavailable)] },
   { limit: 512, connections: 256, size: MIB, outcomes: ['200', String(errorNumbers.unavailable)] },
 ])(
-  'a memory of $limit MiB is enough to answer $outcomes to $connections callers with bodies of $size bytes',
+  '$limit MiB of memory are enough to return $outcomes to $connections callers with bodies of $size bytes',
   async ({ limit, connections, size, outcomes }) => {
     memory = SmallMemory.make(limit * MIB);
     const service = await home.start(PATIENT, memory.wrapper);
@@ -65,7 +65,7 @@ it.each([
   [2000, 'send a field of 15.9 kB without the end', `${POST}X: ${'x'.repeat(15_900)}`],
   [1000, 'send trailers of 15,900 fields without the end', REFUSED + 'a:\r\n'.repeat(15_900)],
 ])(
-  'a memory of 320 MiB is enough for creations beside %d strangers who %s',
+  '320 MiB of memory are enough for create requests while %d strangers %s',
   async (count, _what, text) => {
     memory = SmallMemory.make(320 * MIB);
     const service = await home.start(PATIENT, memory.wrapper);
@@ -89,11 +89,11 @@ it.each([
   },
 );
 
-describe.each(stores)('to move into %s and out again', (_name, start) => {
+describe.each(stores)('import into and export from %s', (_name, start) => {
   it.each([
     [160, 200_000, 'Fern'],
     [320, 300, 'x'.repeat(MIB - 64)],
-  ])('a memory of %d MiB is enough for %d plants', async (limit, count, name) => {
+  ])('need no more than %d MiB of memory for %d plants', async (limit, count, name) => {
     memory = SmallMemory.make(limit * MIB);
     const store = await start();
     const lines = Array.from({ length: count }, (_, id) => `{"id":${id},"name":"${name}"}\n`).join(

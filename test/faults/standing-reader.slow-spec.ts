@@ -8,7 +8,7 @@ import { type ServiceProcess, useServiceHome } from '../support/service-process'
 import { integrity, readPlants } from '../support/sqlite';
 import { strace, tracee } from '../support/strace';
 
-describe('beside a process that reads all the time', () => {
+describe('with a long-running reader on the same file', () => {
   const home = useServiceHome();
   let reader: DatabaseSync;
   let service: ServiceProcess;
@@ -53,7 +53,7 @@ describe('beside a process that reads all the time', () => {
     expect(model.lost).toBe(0);
   }
 
-  it('a service recovers from a failed sync, and loses nothing at a power cut', async () => {
+  it('the service recovers from a failed sync, and loses nothing in a power failure', async () => {
     const trace = join(home.folder, 'trace');
     const model = new DiskModel(`${home.file}-wal`);
     const failure = 'inject=fsync,fdatasync:error=EIO:when=60..66';
@@ -76,7 +76,7 @@ describe('beside a process that reads all the time', () => {
     expectNothingLost(model);
   });
 
-  it('a service starts on a log that is partly lost, and loses nothing at a power cut', async () => {
+  it('the service starts with a partly lost WAL, and loses nothing in a power failure', async () => {
     const [first, second] = [join(home.folder, 'first'), join(home.folder, 'second')];
     const model = new DiskModel(`${home.file}-wal`);
     const failure = 'inject=fsync,fdatasync:error=EIO:when=60+';

@@ -11,10 +11,10 @@ import { until } from '../support/until';
 const CREATIONS = 1000;
 const CALLS = 'pwrite64,fsync,fdatasync,write,writev,sendmsg';
 
-describe('each acknowledged creation', () => {
+describe('the service', () => {
   const home = useServiceHome();
 
-  it('is written to the log, then the log is synced, and only then it is answered', async () => {
+  it('writes and syncs the WAL before it responds', async () => {
     const trace = join(home.folder, 'trace');
     const options = ['-ff', '-ttt', '-T', '-y', '-s', '8192', '-o', trace];
     const service = await home.start({}, strace(...options, '-e', `trace=${CALLS}`));
@@ -46,9 +46,9 @@ describe('each acknowledged creation', () => {
   });
 });
 
-describe('commits that take eight seconds', () => {
+describe('the service while commits take eight seconds', () => {
   const home = useServiceHome();
-  it('let no creation wait for longer than the limits, and the service is not ready meanwhile', async () => {
+  it('keeps every request within its time limit, and reports not ready', async () => {
     const service = await home.start({ MAX_CONNECTIONS: '4000' });
     // Alone, because a new log is synced twice.
     await service.post('{"id":0,"name":"Fern"}');

@@ -75,7 +75,7 @@ describe('docs/clients.md', () => {
       expect(application.store.plants()).toMatchObject(Array(others + 1).fill(fern));
     });
 
-    it('tells why it failed', async () => {
+    it('reports why it failed', async () => {
       const { code, stdout, stderr } = await create({ ...env, TOKEN: 'bad' });
 
       expect(code).not.toBe(0);
@@ -86,7 +86,7 @@ describe('docs/clients.md', () => {
       );
     });
 
-    it('repeats a creation until it succeeds', async () => {
+    it('retries a request until it succeeds', async () => {
       application.store.removePlants();
       const proxy = await makeUnreliable(application.url.origin);
 
@@ -124,7 +124,7 @@ describe('docs/clients.md', () => {
       });
     });
 
-    it('comes without other packages', () => {
+    it('is installed without other packages', () => {
       const installed = readdirSync(join(home, 'node_modules'));
 
       expect(installed).toEqual(['.package-lock.json', '@plant-store']);

@@ -34,7 +34,7 @@ function anchorsOf(text: string): string[] {
 }
 
 describe('the documentation', () => {
-  it.each([...pages.keys()])('has in %s only links that lead somewhere', (page) => {
+  it.each([...pages.keys()])('contains only working links in %s', (page) => {
     const broken = linksOf(pages.get(page) ?? '').filter((link) => {
       const [path = '', anchor] = link.split('#');
       const target = path === '' ? page : relative('', join(dirname(page), path));
@@ -45,7 +45,7 @@ describe('the documentation', () => {
     expect(broken).toEqual([]);
   });
 
-  it('has every page in its index', () => {
+  it('lists every page in its index', () => {
     const index = linksOf(pages.get('docs/README.md') ?? '');
     const decisions = linksOf(pages.get('docs/decisions/README.md') ?? '');
     const linked = [...index, ...decisions.map((link) => `decisions/${link}`)];
@@ -58,14 +58,14 @@ describe('the documentation', () => {
     expect(missing).toEqual([]);
   });
 
-  it('comes with each package, whose version and licence are those of the service', () => {
+  it('is in each package, with the version and licence of the service', () => {
     for (const folder of ['src/plants', 'src/client']) {
       expect(JSON.parse(read(`${folder}/package.json`))).toMatchObject({ version });
       expect(read(`${folder}/LICENSE`)).toBe(read('LICENSE'));
     }
   });
 
-  it('shows no digest of a token that can be guessed', () => {
+  it('contains no digest of a guessable token', () => {
     const digests = [...pages.keys()].flatMap(
       (page) => read(page).match(/sha256:[0-9a-f]{64}/g) ?? [],
     );
@@ -74,7 +74,7 @@ describe('the documentation', () => {
     expect(parseTokenList(digests).filter((token) => token.isGuessable)).toEqual([]);
   });
 
-  it('has every variable in the tables of docs/configuration.md, as the table of variables has it', () => {
+  it('describes every variable in docs/configuration.md as variables.ts does', () => {
     const page = pages.get('docs/configuration.md') ?? '';
     // The second column has the type, for people.
     const rows = page.matchAll(/^\| `([A-Z_]+)` +\|[^|]*\| (\S+) +\| (.*?) +\|$/gm);

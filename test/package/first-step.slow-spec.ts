@@ -9,7 +9,7 @@ import { PROJECT, run } from './packed';
 const folder = useFolder();
 
 describeWith('curl', () => {
-  it('npm ci && npm start store a plant, from at most 500 MB', async () => {
+  it('npm ci && npm start run a service that stores a plant, with at most 500 MB of packages', async () => {
     run(PROJECT, 'sh', '-ec', `git ls-files -z | xargs -0 cp --parents -t ${folder}`);
     // Without the Node.js that npm puts first for scripts: a newcomer has the machine's.
     const path = process.env.PATH?.split(delimiter).filter(

@@ -10,7 +10,7 @@ describe.each([
   // An ES module alone.
   ['client', /^(package\.json|README\.md|LICENSE|index\.(mjs|d\.mts))$/, 'esm-only'],
 ] as const)('the package of the %s', (kind, expected, profile) => {
-  it('holds what users need and no more', () => {
+  it('contains only the files that users need', () => {
     const files = run(packed.folder, 'tar', '-tzf', packed[kind])
       .trim()
       .split('\n')
@@ -21,7 +21,7 @@ describe.each([
     );
   });
 
-  it.each(['publint --strict', `attw --profile ${profile}`])('is faultless to %s', (command) => {
+  it.each(['publint --strict', `attw --profile ${profile}`])('passes %s', (command) => {
     const [program = '', ...options] = command.split(' ');
     const file = join(PROJECT, 'test/node_modules/.bin', program);
 

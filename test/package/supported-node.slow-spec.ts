@@ -30,7 +30,7 @@ describe('the service', () => {
   });
 
   it.each(['20.19.0', '22.23.2', '24.18.0', '25.9.0', '26.5.0'])(
-    'ends with one sentence on Node.js %s',
+    'exits with one error message on Node.js %s',
     async (version) => {
       const node = nodeOf(version);
 

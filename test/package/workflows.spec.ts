@@ -20,7 +20,7 @@ describe.each(globSync('*.yml', { cwd: FOLDER }).map((file) => [basename(file)])
   const { permissions, jobs } = load(readFileSync(join(FOLDER, file), 'utf8')) as Workflow;
   const steps = Object.values(jobs).flatMap((job) => job.steps);
 
-  it('may only read unless a job asks for more', () => {
+  it('has only read permission by default', () => {
     expect(permissions).toEqual({ contents: 'read' });
   });
 
@@ -30,13 +30,13 @@ describe.each(globSync('*.yml', { cwd: FOLDER }).map((file) => [basename(file)])
     expect(uses.filter((each) => !/@[0-9a-f]{40}$/.test(each))).toEqual([]);
   });
 
-  it('leaves no token in a checkout', () => {
+  it('keeps no token in a checkout', () => {
     for (const step of steps.filter(({ uses }) => uses?.startsWith('actions/checkout@'))) {
       expect(step.with).toMatchObject({ 'persist-credentials': false });
     }
   });
 
-  it('puts into scripts no expression that an outsider can choose', () => {
+  it('contains no expression in a script that an outsider can choose', () => {
     const expressions = steps.flatMap(({ run = '' }) => run.match(/\$\{\{.*?\}\}/g) ?? []);
 
     expect(expressions.filter((each) => !/^\$\{\{ matrix\.\w+ \}\}$/.test(each))).toEqual([]);

@@ -18,7 +18,7 @@ import { createPlant } from './orval.js';
 const headers = { Authorization: 'Bearer ' + process.env.TOKEN };
 await createPlant({ id: 9007199254741003n, name: 'Fern' }, { headers });`;
 
-describe('generators of clients', () => {
+describe('code generators in docs/clients.md', () => {
   const application = TestApplication.use();
   const folder = makeFolder();
   const run = async (lines: string, token = TOKEN) => {
@@ -44,20 +44,20 @@ describe('generators of clients', () => {
     removeFolder(folder);
   });
 
-  it('make by the lines of the page a client that creates a plant', async () => {
+  it('hey-api: the documented commands generate a client that creates a plant', async () => {
     expect(await run('node src/generated.js')).toMatchObject({ code: 0, stdout: 'Fern\n' });
 
     expect(application.store.plants()).toMatchObject([{ name: 'Fern', tag: 'shade' }]);
   });
 
-  it('make a client that tells why it failed', async () => {
+  it('hey-api: the client reports the error number and message', async () => {
     const { code, stderr } = await run('node src/generated.js', 'bad');
 
     expect(code).not.toBe(0);
     expect(stderr).toMatch(`${errorNumbers.invalidToken}: Invalid bearer token`);
   });
 
-  it('keep with orval and useBigInt every digit of an id', async () => {
+  it('orval with useBigInt keeps every digit of the id', async () => {
     await run('node src/create-by-orval.js');
 
     expect(application.store.plants()).toMatchObject([{ id: 9_007_199_254_741_003n }]);

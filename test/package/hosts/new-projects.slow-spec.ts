@@ -62,15 +62,15 @@ describe.each([
     return `${response.status} ${await response.text()}`;
   }
 
-  it('accepts the types of all programs, declarations included', () => {
+  it('compiles all programs, including declarations', () => {
     expect(run(home, 'npx', 'tsc', '--noEmit', '--skipLibCheck', 'false')).toBe('');
   });
 
-  it('passes the test of the page, among its own', () => {
+  it('passes the documented test and its own', () => {
     expect(run(home, 'sh', '-c', 'npm test 2>&1')).toContain('plants.spec.ts');
   });
 
-  it('creates a plant by the module without options', async () => {
+  it('creates a plant with the module without options', async () => {
     await start('main');
 
     const [, token = ''] = (await host?.says(/Bearer ([\w-]+)/, 'stderr')) ?? [];
@@ -78,7 +78,7 @@ describe.each([
     expect(await post({})).toMatch(new RegExp(`^401 {"error":${errorNumbers.missingCredentials}`));
   });
 
-  it('creates a plant by the program with a guard and PostgreSQL', async () => {
+  it('creates a plant with a guard and PostgreSQL', async () => {
     const postgres = await PostgresServer.start();
     await start('main-guard', { DATABASE_URL: postgres.url(), GARDENER: 'ada' });
 
