@@ -106,7 +106,7 @@ describe('backup and restore', () => {
     expect(await interrupt('SIGKILL')).toEqual([NaN, '', [expect.stringMatching(/\.part$/)]]);
   });
 
-  it('refuse a file that is not a whole store, and leave the store as it was', async () => {
+  it('reject a file that is not a complete store, and leave the store unchanged', async () => {
     useBackup();
     const bytes = readFileSync(copy);
     bytes.fill(0xff, 4096 + 8, 4096 + 200);
@@ -130,7 +130,7 @@ describe('backup and restore', () => {
   it.each([
     ['the replaced file', false],
     ['the directory when there is no file', true],
-  ])('restore a file with the owner and the mode of %s', async (_what, isMissing) => {
+  ])('restore gives the file the owner and mode of %s', async (_what, isMissing) => {
     useBackup();
     // Only root may give files away.
     const isRoot = process.getuid?.() === 0;
@@ -171,7 +171,7 @@ describe('backup and restore', () => {
       `its table plants ${mismatch}`,
     ],
     ['no table', 'DROP TABLE plants', 'it has no table plants'],
-  ])('refuse a backup with %s, as a start does', async (_what, statements, why) => {
+  ])('reject a backup with %s, like a start of the service', async (_what, statements, why) => {
     useBackup();
     execute(copy, statements);
 
@@ -201,7 +201,7 @@ describe('backup and restore', () => {
       ['restore copy.db', 'pipe'],
       ['backup other.db', 'pipe'],
       ['check', 'pipe'],
-    ])('refuse a pipe at once: %s, with the store %s', async (command, file) => {
+    ])('reject a pipe without waiting: %s, with the store %s', async (command, file) => {
       useBackup();
       execFileSync('mkfifo', [inFolder('pipe')]);
 
@@ -211,7 +211,7 @@ describe('backup and restore', () => {
     });
   });
 
-  it('restore over a file that is no database, and keep that file and its log', async () => {
+  it('restore replaces a file that is not a database, and keeps that file and its WAL', async () => {
     useBackup();
     writeFileSync(home.file, 'garbage');
     writeFileSync(`${home.file}-wal`, 'its log');
@@ -223,7 +223,7 @@ describe('backup and restore', () => {
     expect(home.plants()).toHaveLength(1);
   });
 
-  it('restore the file that a symbolic link names, not onto itself, and not to no file', async () => {
+  it('restore replaces the target of a symbolic link, and rejects the store itself and a dangling link', async () => {
     useBackup();
     symlinkSync(home.file, inFolder('link.db'));
     symlinkSync(inFolder('nothing.db'), inFolder('dangling.db'));

@@ -14,7 +14,7 @@ const createStore = async () =>
   (await openRepository({ sqlite: home.file })).onApplicationShutdown();
 
 describe('check', () => {
-  it('says what the environment names and which parts are wrong, without a secret', async () => {
+  it('reports each part of the configuration as valid or invalid, without secrets', async () => {
     await createStore();
     const outcome = await plantStore(['check'], {
       DATABASE_URL: `sqlite:${home.file}`,
@@ -39,7 +39,7 @@ describe('check', () => {
       ['a missing directory that it cannot create', 'data', 'new/new.db', 0o500],
       ['a directory that it cannot write, with a store', 'data', 'plants.db', 0o500],
       ['a store that it cannot write', 'data/plants.db', 'plants.db', 0o400],
-    ])('fails for %s, as a start does', async (_what, closed, file, mode) => {
+    ])('fails for %s, like a start of the service', async (_what, closed, file, mode) => {
       await createStore();
       chmodSync(join(home.folder, closed), mode);
       const environment = { DATABASE_URL: `sqlite:data/${file}`, AUTH_TOKENS: TOKEN };

@@ -23,7 +23,7 @@ function importPart(part: number): Promise<Run> {
 const faultsOf = (runs: readonly Run[]): string[] =>
   runs.filter(({ code }) => code !== 0).map(({ stdout, stderr }) => stdout + stderr);
 
-it('services that start and all commands make one file, and wait for each other on it', async () => {
+it('concurrent services and commands create one file and wait for each other', async () => {
   const starts = [home.start(), home.start()];
   const first = await Promise.all([0, 1].map(importPart));
   const copy = join(home.folder, 'copy.db');

@@ -86,7 +86,7 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
   it.each([
     ['SIGKILL', NaN, () => ''],
     ['SIGINT', 1, (stored: number) => `${counts(stored)}Interrupted.\n`],
-  ] as const)('resume an import that %s has ended', async (signal, code, report) => {
+  ] as const)('resume an import that %s interrupted', async (signal, code, report) => {
     const input = manyLines(6000);
     const command = new CommandProcess(['import'], environment);
     command.child.stdin?.write(input.slice(0, input.length / 2));
@@ -101,7 +101,7 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
     expect(await store.plants()).toHaveLength(6000);
   });
 
-  it('leave nothing behind when an export is interrupted, or its reader has gone', async () => {
+  it('leave no file behind when an export is interrupted or its reader closes the pipe', async () => {
     await run('import', manyLines(10_000));
     const head = await shell(`"${process.execPath}" "${PROGRAM}" export | head -n 1`, {
       env: { ...process.env, ...environment },

@@ -51,7 +51,7 @@ describe('token create', () => {
     expect([callerOf('old'), callerOf(stdout.trim())]).toEqual(['laptop', 'line 3']);
   });
 
-  it('keeps every token when several are created at once', async () => {
+  it('keeps every token when several commands run at once', async () => {
     const outcomes = await Promise.all(Array.from({ length: 3 }, () => create(`--file ${file}`)));
 
     const callers = outcomes.map(({ stdout }) => callerOf(stdout.trim()));

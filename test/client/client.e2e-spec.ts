@@ -211,7 +211,7 @@ describe('PlantStoreClient', () => {
     expect(seen()).toEqual([503]);
   });
 
-  it('repeats with one key until the plant is stored, and says that it was stored before', async () => {
+  it('retries with one key until the plant is stored, and reports a replay', async () => {
     const client = await connect([refuse(bodies.unavailable, '20'), 'answer lost']);
     const creation = client.create(FERN);
     const endPause = await timerOf(20_000);
@@ -239,7 +239,7 @@ describe('PlantStoreClient', () => {
     expect(new Set(all('idempotency-key')).size).toBe(3);
   });
 
-  it('waits until the date of Retry-After', async () => {
+  it('waits until the date in Retry-After', async () => {
     jest.spyOn(Date, 'now').mockReturnValue(Date.parse('2027-01-31T12:00:00Z'));
     const date = 'Sun, 31 Jan 2027 12:00:20 GMT';
     const client = await connect([refuse(bodies.tooManyRequests, date)]);

@@ -290,7 +290,7 @@ describe('the keys of an issuer', () => {
     ],
     ['a response that is not JSON', (response) => response.end('<html>')],
     ['JSON that is not a key set', (response) => response.end('{"keys":7}')],
-  ])('are not taken from %s', async (_what, answer) => {
+  ])('are not accepted from %s', async (_what, answer) => {
     const keys = JSON.stringify({ keys: [publicPart(key)] });
     const url = await serveHttp((response) => answer(response, keys));
     application = await startFor(provider, url);

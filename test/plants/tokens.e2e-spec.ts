@@ -188,7 +188,7 @@ describe('withTemporaryToken', () => {
   });
 });
 
-describe('a TokenVerifier', () => {
+describe('TokenVerifier', () => {
   const file = join(useFolder(), 'tokens.txt');
   useLog();
   beforeEach(stopClock);

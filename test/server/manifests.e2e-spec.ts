@@ -199,7 +199,7 @@ describe.each([
   });
 });
 
-it('plant-store.service starts what docs/deploy/systemd.md copies', async () => {
+it('plant-store.service starts the files that docs/deploy/systemd.md copies', async () => {
   // The first lines of shell that write there.
   const [firstStart = ''] =
     /```sh\n[^`]*\/opt\/[^`]*```/.exec(read('docs/deploy/systemd.md')) ?? [];

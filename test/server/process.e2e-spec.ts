@@ -43,7 +43,7 @@ describe('the service as a process', () => {
           ['127.0.0.2', '127.0.0.2'],
           ['0.0.0.0', '127.0.0.1'],
           ['[::]', '[::1]'],
-        ])('with HOST=%s listens there alone, and prints a curl line', async (HOST, to) => {
+        ])('listens only on HOST=%s, and prints a curl command', async (HOST, to) => {
           const service = home.begin({ HOST });
           const [line] = await service.says(/^curl .*$/m, 'stderr');
           const { port } = await service.url();
@@ -93,7 +93,7 @@ describe('the service as a process', () => {
   });
 
   describeOnLinux(() => {
-    it('says why the operating system refuses the database file', async () => {
+    it('exits with the reason of the operating system when the database file cannot be opened', async () => {
       const file = join(home.folder, 'plants.db');
       writeFileSync(file, '', { mode: 0o000 });
 
@@ -242,7 +242,7 @@ describe('the service as a process', () => {
   });
 
   describeOnLinux(() => {
-    it('accepts no more connections than it may open files', async () => {
+    it('limits connections to the limit of open files', async () => {
       const wrapper = ['sh', '-c', 'ulimit -n 64 && exec "$0" "$@"'];
       const service = await home.start({ HEALTH_PORT: '0' }, wrapper);
       const [, health = ''] = await service.says(/Health and metrics also on ([^"]+)/);

@@ -6,7 +6,7 @@ import { BODY_LIMIT, playScripts } from '../support/connection-model';
 const CONNECTIONS = Number(process.env.CONVERSATIONS ?? 4_000);
 const EXAMPLE = 1000;
 
-describe('any requests, ends and breaks, in any segments', () => {
+describe('random requests, split at random positions', () => {
   const application = TestApplication.use({
     BODY_LIMIT: String(BODY_LIMIT),
     // A connection that should end and does not is not ended by this.

@@ -58,7 +58,7 @@ describe.each([
   const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
   const application = TestApplication.use(environment);
 
-  it(`escapes no rule of the head, and nothing behind is processed (SEED=${seed})`, async () => {
+  it(`never bypass header validation, and nothing after a rejection is processed (SEED=${seed})`, async () => {
     const property = fc.asyncProperty(methods, targets, faults, async (method, target, fault) => {
       const request = `${method} ${target}${fault.rest}${creation(1).text}`;
 

@@ -125,7 +125,7 @@ describe('HTTPS', () => {
     );
   });
 
-  it('ends with 0 although connections are open, one of them before its handshake', async () => {
+  it('lets the service exit with code 0 while connections are open, even before their handshake', async () => {
     const other = await home.start({ ...FILES, ...TIMES });
     const to = await other.url();
     const used = await open({}, to);

@@ -117,8 +117,8 @@ const LARGE = {
 };
 
 describeOnLinux(() => {
-  describe('the start of a newer service when the disk is full in the middle', () => {
-    it('leaves a SQLite file as it was, and says why', async () => {
+  describe('the start of a newer service when the disk becomes full during the upgrade', () => {
+    it('leaves a SQLite file unchanged, and reports the reason', async () => {
       const folder = join(home.folder, 'small');
       mkdirSync(folder);
       const disk = await SmallDisk.mount(folder, 4 * 2 ** 20);
@@ -137,7 +137,7 @@ describeOnLinux(() => {
       await disk.unmount();
     });
 
-    it('leaves a PostgreSQL database as it was, and says why', async () => {
+    it('leaves a PostgreSQL database unchanged, and reports the reason', async () => {
       const server = await PostgresServer.start();
       const environment = { DATABASE_URL: server.url(), AUTH_TOKENS: TOKEN };
       await createStore({ url: server.url() });

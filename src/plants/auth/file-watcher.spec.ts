@@ -12,7 +12,7 @@ beforeEach(stopClock);
 afterEach(releaseClock);
 
 describeOnLinux(() => {
-  it('a watcher of files reads a pipe once, because it gives its content only once', async () => {
+  it('FileWatcher reads a pipe once, because its content can be read only once', async () => {
     const [file, pipe] = [join(folder, 'file'), join(folder, 'pipe')];
     writeFileSync(file, 'old');
     execFileSync('mkfifo', [pipe]);
