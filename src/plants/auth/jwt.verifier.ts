@@ -24,8 +24,8 @@ const CLOCK_TOLERANCE_SECONDS = 10;
 const COMPACT_JWS = /^(?!77u_)[\w-]+\.(?!77u_)[\w-]+\.[\w-]+$/;
 /** Claims of ID tokens and logout tokens that access tokens do not have. */
 const NON_ACCESS_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'];
-/** The maximum number of accepted tokens in the cache. The least recently used are evicted first. */
-const MAX_CACHED_TOKENS = 10_000;
+/** The maximum number of accepted JWTs in the cache. The least recently used are evicted first. */
+const MAX_CACHED_JWTS = 10_000;
 
 interface AcceptedToken extends Grant {
   /** Milliseconds since 1970. */
@@ -40,7 +40,7 @@ interface AcceptedToken extends Grant {
  */
 export class JwtVerifier {
   readonly keys: IssuerKeys;
-  private readonly accepted = new LruMap<AcceptedToken>(MAX_CACHED_TOKENS);
+  private readonly accepted = new LruMap<AcceptedToken>(MAX_CACHED_JWTS);
 
   constructor(private readonly options: JwtOptions) {
     this.keys = new IssuerKeys(options.issuer, options.jwksUrl);

@@ -36,8 +36,8 @@ const COMMON_TOKENS = [
 ];
 const COMMON_DIGESTS: ReadonlySet<string> = new Set(COMMON_TOKENS.map(hashToken));
 
-/** RFC 6750 section 2.1, b64token. */
-const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
+/** The syntax of a bearer token, RFC 6750 section 2.1. */
+const B64TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 const DIGEST = /^sha256:([0-9a-f]{64})$/i;
 /** A name begins with a letter, so that a half-written time is never read as a name. */
 const NAME = /^[A-Za-z][\w.@-]{0,63}$/;
@@ -150,7 +150,7 @@ function parseDigest(entry: string, location: string): string {
   }
   const [, hex] = DIGEST.exec(entry) ?? [];
   if (hex !== undefined) return hex.toLowerCase();
-  if (TOKEN.test(entry) && !entry.startsWith(SCOPE_PREFIX)) return hashToken(entry);
+  if (B64TOKEN.test(entry) && !entry.startsWith(SCOPE_PREFIX)) return hashToken(entry);
   throw new Error(
     `${location} must begin with a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits`,
   );

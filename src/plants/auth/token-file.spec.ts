@@ -169,7 +169,7 @@ describe('TokenFile', () => {
       if (content !== undefined) writeFileSync(file, content);
       await readings(5);
       expect(['a', 'b'].map(callerOf)).toEqual(['line 1', 'line 2']);
-      const line = new RegExp(`^error .*${fault.source}\\. The last valid tokens stay in use\\.$`);
+      const line = new RegExp(`^error .*${fault.source}\\. Keeping the last valid tokens\\.$`);
       expect(otherLines()).toEqual([expect.stringMatching(line)]);
       expect(verifier?.isValid).toBe(false);
 

@@ -69,7 +69,7 @@ export class TokenFile {
       },
       onError: (message) => {
         this.logger.error(
-          `The token file ${this.path} cannot be used: ${message}. The last valid tokens stay in use.`,
+          `The token file ${this.path} cannot be used: ${message}. Keeping the last valid tokens.`,
         );
       },
     });

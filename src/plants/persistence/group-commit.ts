@@ -109,8 +109,8 @@ export class GroupCommit {
     this.currentBatchSince = batch[0]?.since ?? start;
     const timer = setTimeout(() => {
       this.hasTimedOut = true;
-      fail(batch, new OutcomeUnknownError());
-      fail(this.take(Infinity), new UnavailableError());
+      rejectAll(batch, new OutcomeUnknownError());
+      rejectAll(this.take(Infinity), new UnavailableError());
       this.onSettled?.();
     }, COMMIT_TIMEOUT_MS);
 
@@ -122,7 +122,10 @@ export class GroupCommit {
         else resolve(outcome);
       });
     } catch (cause) {
-      fail(batch, cause instanceof PlantStoreError ? cause : new OutcomeUnknownError({ cause }));
+      rejectAll(
+        batch,
+        cause instanceof PlantStoreError ? cause : new OutcomeUnknownError({ cause }),
+      );
     }
 
     clearTimeout(timer);
@@ -142,7 +145,7 @@ export class GroupCommit {
     const overdue = this.take(this.queue.filter(({ since }) => since < earliest).length);
     if (overdue.length === 0) return;
     const cause = new Error('overloaded: the plant has waited too long for its batch');
-    fail(overdue, new UnavailableError({ cause }));
+    rejectAll(overdue, new UnavailableError({ cause }));
   }
 
   private takeBatch(): QueuedPlant[] {
@@ -163,6 +166,6 @@ function weigh(plant: KeyedPlant): number {
   return 1 + Math.floor(textLength(plant) / 4096);
 }
 
-function fail(batch: readonly QueuedPlant[], reason: PlantStoreError): void {
-  for (const { reject } of batch) reject(reason);
+function rejectAll(plants: readonly QueuedPlant[], reason: PlantStoreError): void {
+  for (const { reject } of plants) reject(reason);
 }
