@@ -137,7 +137,10 @@ export function dataCommands(plants: number, folder: string, postgres: PostgresS
     ],
   ];
   const pairs = [...(hasTool('sqlite3') ? sqlite : []), ...(hasTool('psql') ? postgresql : [])];
-  return pairs.flatMap(([own, tool]) => [own, { ...tool, reference: own.name }]);
+  return pairs.flatMap(([own, tool]) => [
+    { ...own, reference: own.name },
+    { ...tool, reference: own.name },
+  ]);
 }
 
 /** Runs a program until it exits. If `target` is set, its output is written to this file. */
