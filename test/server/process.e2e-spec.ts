@@ -164,6 +164,8 @@ describe('the service as a process', () => {
       'The service did not shut down within 300 ms (SHUTDOWN_TIMEOUT).\n',
     );
     lock.close();
+    // Its response was not read, so it stays open.
+    socket.destroy();
   });
 
   describeWithResolver('whose name lookup hangs', (wrapper) => {
