@@ -17,19 +17,21 @@ export type Statements = Readonly<Record<'insert' | 'selectKeyed' | 'select', St
 const COLUMNS = PLANT_COLUMNS.join(', ');
 
 export function prepareStatements(database: DatabaseSync): Statements {
-  return {
+  const statements = {
     insert: database.prepare(
       `INSERT INTO plants (${COLUMNS}, idempotency_key) VALUES (${'?, '.repeat(PLANT_COLUMNS.length)}?) ON CONFLICT DO NOTHING`,
     ),
     selectKeyed: database.prepare(
       `SELECT ${COLUMNS} FROM plants WHERE id = ? AND idempotency_key = ?`,
-      { returnArrays: true },
     ),
     select: database.prepare(
       `SELECT ${COLUMNS} FROM plants WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?`,
-      { returnArrays: true },
     ),
   };
+  // Node.js 22 does not know the option `returnArrays` of prepare().
+  statements.selectKeyed.setReturnArrays(true);
+  statements.select.setReturnArrays(true);
+  return statements;
 }
 
 export function insertPlant({ insert, selectKeyed }: Statements, plant: KeyedPlant): InsertOutcome {
