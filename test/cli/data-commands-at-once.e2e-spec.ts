@@ -23,7 +23,7 @@ function importPart(part: number): Promise<Run> {
 const faultsOf = (runs: readonly Run[]): string[] =>
   runs.filter(({ code }) => code !== 0).map(({ stdout, stderr }) => stdout + stderr);
 
-it('concurrent services and commands create one file and wait for each other', async () => {
+it('concurrent services and commands create one SQLite file and wait for each other', async () => {
   const starts = [home.start(), home.start()];
   const first = await Promise.all([0, 1].map(importPart));
   const copy = join(home.folder, 'copy.db');
@@ -41,7 +41,7 @@ it('concurrent services and commands create one file and wait for each other', a
   expect(home.plants()).toHaveLength(PLANTS * 3);
 });
 
-describe('while another program has the file alone for a moment, again and again', () => {
+describe('a SQLite file that another program locks repeatedly', () => {
   const done = new AbortController();
   let holding: Promise<void>;
   let backup: string;
@@ -64,7 +64,7 @@ describe('while another program has the file alone for a moment, again and again
     }
   }
 
-  it('every command and a service wait', async () => {
+  it('makes services and commands wait for the lock', async () => {
     const runs = [await importPart(1), await run(['export']), await run(['check', '--deep'])];
     runs.push(await run(['backup', join(home.folder, 'other.db')]));
     await (await home.start()).end();

@@ -11,7 +11,7 @@ const KILLS = Number(process.env.KILLS ?? 1);
 describe('PlantStoreClient', () => {
   const home = useServiceHome();
 
-  it(`has each creation answered, and stored once, through ${KILLS} times kill -9`, async () => {
+  it(`stores each plant once while the service is killed ${KILLS} times`, async () => {
     const PORT = String(await freePort());
     let service = await home.start({ PORT });
     const client = new PlantStoreClient({ url: await service.url(), token: TOKEN });

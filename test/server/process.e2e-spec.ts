@@ -82,7 +82,7 @@ describe('the service as a process', () => {
     });
   });
 
-  it('ends with one sentence when PORT is taken', async () => {
+  it('exits with one error message when PORT is in use', async () => {
     const other = createServer();
     const { port } = await listenOn(other);
 
@@ -275,7 +275,7 @@ describe('listen', () => {
     return listen(application.app, settings).catch((error: unknown) => error);
   }
 
-  it('names HEALTH_PORT when that is taken', async () => {
+  it('names HEALTH_PORT when that port is in use', async () => {
     const other = createServer();
     const { port } = await listenOn(other);
 
@@ -291,7 +291,7 @@ describe('listen', () => {
     ['192.0.2.1', /^Cannot listen on 192\.0\.2\.1:0: address not available\. Change HOST\.$/],
     ['2001:db8::', /^Cannot listen on \[2001:db8::\]:0: address not available\. Change HOST\.$/],
     ['plants.invalid', /^Cannot listen on plants\.invalid:0: [^:\n]+\. Change HOST\.$/],
-  ])('names HOST when that is %s', async (HOST, message) => {
+  ])('names HOST when the address is %s', async (HOST, message) => {
     expect(await failureOf({ HOST })).toMatchObject({
       name: OperatorError.name,
       message: expect.stringMatching(message) as string,

@@ -21,7 +21,7 @@ describe('random requests, split at random positions', () => {
     // Oversized headers behind a response that closes the connection.
     [866_316_579, EXAMPLE],
   ])(
-    'are answered in order, once each, and none behind an end is processed (SEED=%i)',
+    'get one response each, in order, and none after a closing response (SEED=%i)',
     async (seed, count) => {
       const { url } = application;
       const { faults, stored, maybeStored } = await playScripts(url, seed, count);
