@@ -37,7 +37,7 @@ export const plantStore = {
   postgres: plantStoreIn('.', 'postgres'),
 };
 
-/** What most Nest users would write: TypeORM with `save()`, and with `insert()` on a tuned store. */
+/** Creates the servers that most Nest users would write: TypeORM with `save()`, and with `insert()` on a tuned store. */
 export function typeOrm(store: 'sqlite' | 'postgres'): Contestant[] {
   const journals = { save: ' (rollback journal)', insert: ' (WAL)' };
   return (['save', 'insert'] as const).map((write) => ({

@@ -4,7 +4,7 @@ import { Column, Entity, PrimaryColumn, type Repository } from 'typeorm';
 import { NewPlantDto, serve, TokenGuard } from './nest';
 
 /**
- * What most Nest users would write: Nest, its ValidationPipe and TypeORM. STORE is `sqlite` or `postgres`.
+ * The server that most Nest users would write: Nest, its ValidationPipe and TypeORM. STORE is `sqlite` or `postgres`.
  * WRITE is `save`, with TypeORM's default settings, or `insert`, with a write-ahead log that is synced at
  * every commit.
  */

@@ -5,7 +5,7 @@ import { residentMemory } from '../support/metrics';
 import { useServiceHome } from '../support/service-process';
 import { inject, tracee } from '../support/strace';
 
-/** What a 503 asks clients to wait. */
+/** The delay in the Retry-After header of a 503. */
 const RETRY_AFTER_MS = 1000;
 
 describe('the service under overload', () => {

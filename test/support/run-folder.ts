@@ -58,7 +58,7 @@ export function programEnvironment(): NodeJS.ProcessEnv {
 }
 
 /**
- * A folder in memory, if the system has one with enough room, for stores: a busy disk shall not make tests
+ * A folder in memory, if the system has one with enough space, for stores: a busy disk must not make tests
  * slow. It outlasts processes, not the machine. Programs may not be executable there.
  */
 export function memoryFolder(): string {
