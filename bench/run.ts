@@ -362,8 +362,7 @@ async function makePostgresDatabase(): Promise<string> {
 }
 
 /** Counts the plants of a server in its database. */
-async function countPlants({ contestant, database, created }: Server): Promise<number> {
-  if (contestant.store === 'none') return created;
+async function countPlants({ contestant, database }: Server): Promise<number> {
   const query = 'SELECT count(*) AS plants FROM plants';
   if (contestant.store === 'postgres') {
     const [row] = await postgres.execute(query, new URL(database).pathname.slice(1));

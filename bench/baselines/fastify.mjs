@@ -5,12 +5,11 @@ import pg from 'pg';
 
 /**
  * Plain Fastify as in its documentation: a schema compiled by Ajv, @fastify/bearer-auth, and a handler.
- * STORE is `none`, `sqlite` (one synced commit per request), `postgres` (one insert per request over pg's
+ * STORE is `sqlite` (one synced commit per request), `postgres` (one insert per request over pg's
  * pool of 10 connections), or one of these two with a handwritten group commit: `sqlite-batched` and
  * `postgres-batched`.
  */
 const stores = {
-  none: () => () => undefined,
   sqlite() {
     const database = openSqlite();
     const insert = database.prepare('INSERT INTO plants VALUES (?, ?, ?)');
