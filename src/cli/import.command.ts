@@ -4,7 +4,6 @@ import { setTimeout } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { UsageError } from '../plants/errors/operator.error';
 import { readEnvironment } from '../server/settings/environment';
-import { PlantsImport } from './import-plants';
 import { withInterrupts } from './interrupt';
 import { requireFile } from './new-file';
 import { Progress } from './progress';
@@ -32,6 +31,8 @@ async function importFile(file = '-', signal: AbortSignal): Promise<void> {
   const size = isPiped ? undefined : requireFile(file, FILE_ADVICE, true);
   const { bodyLimit } = readEnvironment({ ...process.env, NODE_ENV: undefined });
   const progress = new Progress('plants');
+  // Loaded only here, because the validation of plants takes most of the time in which a command starts.
+  const { PlantsImport } = await import('./import-plants.js');
   await withRepository('create', async (repository) => {
     const input = addAbortSignal(signal, isPiped ? process.stdin : createReadStream(file));
     const plants = new PlantsImport(
