@@ -82,7 +82,7 @@ export function dataCommands(plants: number, folder: string, postgres: PostgresS
   });
   const command = (args: string[], database: string, prepare?: () => Promise<unknown>): Subject =>
     make(
-      `${args[0]}, ${database.startsWith('sqlite') ? 'SQLite' : 'PostgreSQL'}`,
+      `plant-store ${args[0]}, ${database.startsWith('sqlite') ? 'SQLite' : 'PostgreSQL'}`,
       process.execPath,
       ['dist/cli/plant-store.js', ...args],
       { DATABASE_URL: database },
