@@ -5,7 +5,7 @@ import { TestApplication } from '../support/application';
 import { type Content, createPlant, document, validatorOf } from '../support/contract';
 import { errorBodies } from '../support/error-bodies';
 
-/** A part of the document without what the specification does not have. */
+/** Returns a part of the document without the additions to the specification. */
 function specified(part: unknown): unknown {
   const additions = ['example', 'examples', 'pattern', 'headers'];
   const text = JSON.stringify(part, (key, value: unknown) =>
@@ -26,7 +26,7 @@ describe('the OpenAPI document', () => {
     const { headers, body } = await application.app.inject({ url });
 
     expect(headers['content-type']).toBe(type);
-    // JSON is YAML, too.
+    // JSON is also YAML.
     expect(load(body)).toEqual(document);
   });
 
@@ -105,7 +105,7 @@ describe('the OpenAPI document', () => {
 
     it('accepts an Idempotency-Key in the schema if and only if the service accepts it', async () => {
       const isValid = validatorOf({ $ref: '#/paths/~1plants/post/parameters/0/schema' });
-      // Often what is near the rules: quotation marks, backslashes, commas and spaces.
+      // Characters with a meaning in the rules are frequent: quotation marks, backslashes, commas and spaces.
       const unit = fc.oneof(
         fc.constantFrom('"', '\\', ',', ' ', 'a'),
         fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 1 }),
@@ -123,7 +123,7 @@ describe('the OpenAPI document', () => {
       await fc.assert(
         fc.asyncProperty(key, async (value) => {
           const { statusCode } = await application.post('{"id":1,"name":"Fern"}', {
-            // An empty one would be left out here.
+            // `inject` would omit an empty string.
             'idempotency-key': value === '' ? [''] : value,
           });
           application.store.removePlants();
