@@ -301,7 +301,13 @@ describe('PlantStoreClient', () => {
       'unknown',
     ],
     ['500', [createRejection(bodies.internal)], errorNumbers.internal, 500, 'unknown'],
-    ["a proxy's 502 and a rejection", [createPage(502), taken], errorNumbers.idTaken, 400, 'unknown'],
+    [
+      "a proxy's 502 and a rejection",
+      [createPage(502), taken],
+      errorNumbers.idTaken,
+      400,
+      'unknown',
+    ],
     ["a proxy's 403", [createPage(403, '{"error":403,"message":"No"}')], undefined, 403, 'unknown'],
     [
       'another name',

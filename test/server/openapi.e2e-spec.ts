@@ -30,8 +30,8 @@ describe('the OpenAPI document', () => {
     expect(load(body)).toEqual(document);
   });
 
-  describe('matches the specification in', () => {
-    it('version, license and the bearer token that secures every operation', () => {
+  describe('compared with the specification', () => {
+    it('has the same version, license and bearer token for every operation', () => {
       const info = { title: 'Plant Store', version: '1.0.0', license: { name: 'MIT' } };
       const description = expect.any(String) as string;
 
@@ -42,7 +42,7 @@ describe('the OpenAPI document', () => {
       });
     });
 
-    it('its one operation, POST /plants, with request and responses', () => {
+    it('has the same operation, POST /plants, with request and responses', () => {
       const json = (shape: string) => {
         return { 'application/json': { schema: { $ref: `#/components/schemas/${shape}` } } };
       };
@@ -62,7 +62,7 @@ describe('the OpenAPI document', () => {
       });
     });
 
-    it('its three schemas, without further constraints', () => {
+    it('has the same three schemas, without further constraints', () => {
       const type = 'object';
       const text = (description: string) => ({ type: 'string', description });
       const name = text('The name of the plant');
@@ -146,8 +146,8 @@ describe('the OpenAPI document', () => {
     });
   });
 
-  describe('examples', () => {
-    it('of errors equal the responses of the service', () => {
+  describe('its examples', () => {
+    it('equal the error responses of the service', () => {
       const answered: { error: number }[] = Object.values(errorBodies);
       const shown = Object.values(createPlant.responses)
         .flatMap(({ content }) => Object.values(examplesIn(content)))
@@ -158,7 +158,7 @@ describe('the OpenAPI document', () => {
       expect(answered).toEqual(expect.arrayContaining(known));
     });
 
-    it('of requests are accepted by the service unchanged', async () => {
+    it('are requests that the service accepts unchanged', async () => {
       const examples = Object.values(examplesIn(createPlant.requestBody.content));
 
       for (const { value } of examples) {
