@@ -4,8 +4,8 @@ import { PlantsImport } from './import-plants';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../plants/errors/errors';
 import { InMemoryPlantsRepository } from '../plants/persistence/in-memory-plants.repository';
 
-/** Imports a file, and returns the counts, in their order, what was reported, and the pauses. */
-async function imported(
+/** Imports a file. Returns the counts, the reported lines and the pauses in milliseconds. */
+async function importFile(
   file: string | Buffer,
   repository = new InMemoryPlantsRepository(),
 ): Promise<[counts: number[], report: string[], pauses: number[]]> {
@@ -23,11 +23,11 @@ async function imported(
 
 it.each([
   ['a byte order mark in the middle', Buffer.from('\uFEFF{"id":1,"name":"x"}'), 'JSON: '],
-  ['other bytes than UTF-8', Buffer.from([0x22, 0xff, 0x22]), 'JSON: it is not UTF-8.'],
+  ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22]), 'JSON: it is not UTF-8.'],
 ])('PlantsImport rejects a line with %s, and stores the next line', async (_what, line, reason) => {
   const next = Buffer.from('\r\n{"id":2,"name":"y"}');
 
-  const [counts, report] = await imported(Buffer.concat([Buffer.from('\n'), line, next]));
+  const [counts, report] = await importFile(Buffer.concat([Buffer.from('\n'), line, next]));
 
   expect(counts).toEqual([1, 0, 0, 1]);
   expect(report).toEqual([expect.stringMatching(/^Line 2: Not /)]);
@@ -35,7 +35,7 @@ it.each([
 });
 
 it('PlantsImport reports the first twenty rejected lines, and counts all of them', async () => {
-  const [counts, report] = await imported('x\n'.repeat(1234));
+  const [counts, report] = await importFile('x\n'.repeat(1234));
 
   expect(counts).toEqual([0, 0, 0, 1234]);
   expect(report).toHaveLength(21);
@@ -46,21 +46,21 @@ it('PlantsImport reports the first twenty rejected lines, and counts all of them
 it.each([
   [
     'retries and stores a plant when the store was unavailable',
-    new UnavailableError({ cause: new Error('the disk is away') }),
+    new UnavailableError({ cause: new Error('the disk is unreachable') }),
     [2, 0, 0, 0],
-    ['Retrying for up to a minute: the disk is away'],
+    ['Retrying for up to a minute: the disk is unreachable'],
   ],
   [
     'counts a plant as present when it was stored without a response',
-    new OutcomeUnknownError({ cause: new Error('the answer is lost') }),
+    new OutcomeUnknownError({ cause: new Error('the response is lost') }),
     [1, 1, 0, 0],
-    ['Retrying for up to a minute: the answer is lost'],
+    ['Retrying for up to a minute: the response is lost'],
   ],
   [
     'counts a plant as invalid when the database rejects it',
-    new PlantStoreError('internal', undefined, { cause: new Error('a rule of the table') }),
+    new PlantStoreError('internal', undefined, { cause: new Error('a constraint of the table') }),
     [1, 0, 0, 1],
-    ['Line 1: a rule of the table'],
+    ['Line 1: a constraint of the table'],
   ],
 ])('PlantsImport %s', async (_what, failure, ...expected) => {
   const repository = new InMemoryPlantsRepository();
@@ -70,23 +70,24 @@ it.each([
     throw failure;
   });
 
-  const [counts, report] = await imported('{"id":1,"name":"x"}\n{"id":2,"name":"x"}', repository);
+  const [counts, report] = await importFile('{"id":1,"name":"x"}\n{"id":2,"name":"x"}', repository);
 
   expect([counts, report]).toEqual(expected);
 });
+
+const MS_PER_PLANT = 2;
 
 it('PlantsImport pauses after each batch of 1,000 lines for a quarter of the time that the batch took', async () => {
   const repository = new InMemoryPlantsRepository();
   const insert = repository.insert.bind(repository);
   stopClock();
   jest.spyOn(repository, 'insert').mockImplementation((plant) => {
-    // Each plant takes two milliseconds.
-    pass(2);
+    pass(MS_PER_PLANT);
     return insert(plant);
   });
   const lines = Array.from({ length: 2500 }, (_, id) => `{"id":${id},"name":""}`);
 
-  const [counts, , pauses] = await imported(lines.join('\n'), repository);
+  const [counts, , pauses] = await importFile(lines.join('\n'), repository);
 
   releaseClock();
   expect(counts).toEqual([2500, 0, 0, 0]);

@@ -2,14 +2,17 @@ import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { readLines } from './lines';
 
-const LIMIT = 12;
+const MAX_LINE_BYTES = 12;
 
-/** The lines of a file that comes in pieces, with their numbers; a byte is a character. */
-async function linesOf(file: Buffer, cuts: readonly number[] = []): Promise<string[]> {
-  const ends = [...cuts.map((cut) => cut % (file.length + 1)).sort((a, b) => a - b), file.length];
+/** Reads the numbered lines of a file that arrives in chunks. Decodes each byte as one character. */
+async function readFileLines(file: Buffer, boundaries: readonly number[] = []): Promise<string[]> {
+  const ends = [
+    ...boundaries.map((boundary) => boundary % (file.length + 1)).sort((a, b) => a - b),
+    file.length,
+  ];
   const chunks = ends.map((end, at) => file.subarray(ends[at - 1] ?? 0, end));
   const lines: string[] = [];
-  for await (const { number, bytes } of readLines(Readable.from(chunks), LIMIT)) {
+  for await (const { number, bytes } of readLines(Readable.from(chunks), MAX_LINE_BYTES)) {
     lines.push(`${number} ${bytes?.toString('latin1') ?? 'too long'}`);
   }
   return lines;
@@ -27,7 +30,7 @@ it.each([
   ['twelve bytes\r\nthirteen long\r\n3\n', ['1 twelve bytes', '2 too long', '3 3']],
   ['far longer than any line may be\n2', ['1 too long', '2 2']],
 ])('readLines splits %j into %j', async (file, expected) => {
-  expect(await linesOf(Buffer.from(file, 'latin1'))).toEqual(expected);
+  expect(await readFileLines(Buffer.from(file, 'latin1'))).toEqual(expected);
 });
 
 it('readLines yields the same lines for any chunking', async () => {
@@ -36,24 +39,26 @@ it('readLines yields the same lines for any chunking', async () => {
     fc.asyncProperty(
       fc.array(piece, { maxLength: 20 }),
       fc.array(fc.nat(200), { maxLength: 10 }),
-      async (pieces, cuts) => {
+      async (pieces, boundaries) => {
         const file = Buffer.from(pieces.join(''));
 
-        expect(await linesOf(file, cuts)).toEqual(await linesOf(file));
+        expect(await readFileLines(file, boundaries)).toEqual(await readFileLines(file));
       },
     ),
   );
 });
 
 it('readLines buffers no more of a line than the limit', async () => {
-  let kept = 0;
-  function* gibibyte(): Generator<Buffer> {
+  let bufferedBytes = 0;
+  function* generateGibibyte(): Generator<Buffer> {
     for (let count = 0; count < 1024; count++) yield Buffer.alloc(2 ** 20, 'x');
-    kept = process.memoryUsage().arrayBuffers;
+    bufferedBytes = process.memoryUsage().arrayBuffers;
   }
 
-  const lines = await Readable.from(readLines(Readable.from(gibibyte()), LIMIT)).toArray();
+  const lines = await Readable.from(
+    readLines(Readable.from(generateGibibyte()), MAX_LINE_BYTES),
+  ).toArray();
 
   expect(lines).toEqual([{ number: 1, bytes: undefined }]);
-  expect(kept).toBeLessThan(2 ** 29);
+  expect(bufferedBytes).toBeLessThan(2 ** 29);
 });

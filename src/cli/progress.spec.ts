@@ -1,6 +1,6 @@
 import { Progress } from './progress';
 
-it('Progress prints one line every ten seconds when not on a terminal, with the remaining time', () => {
+it('Progress prints the remaining time every ten seconds when stderr is not a terminal', () => {
   jest.useFakeTimers();
   const written: unknown[] = [];
   jest.spyOn(process.stderr, 'write').mockImplementation((text) => written.push(text) > 0);

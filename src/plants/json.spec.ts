@@ -3,7 +3,7 @@ import { parseInt64 } from './int64';
 import { parseJson, findPropertySource } from './json';
 
 const name = fc.constantFrom('id', '\\u0069d', 'i', '', '\\\\', 'id\\"', '{', ':', ',');
-const key = fc.oneof(
+const anyName = fc.oneof(
   name,
   fc.string().map((string) => JSON.stringify(string).slice(1, -1)),
 );
@@ -15,17 +15,17 @@ const value = fc.oneof(
   fc.constantFrom('{"id":7}', '[{"id":8},"id"]', '"\\\\\\""', '{"a":{"id":[9,{}]}}', '[]', '{}'),
 );
 
-/** The texts of members with any keys, escaped and repeated ones included. */
-const members = fc.array(
-  fc.tuple(space, key, space, value).map(([s, k, t, v]) => `${s}"${k}"${t}:${s}${v}${t}`),
+/** The sources of properties with any names, including escaped and repeated names. */
+const properties = fc.array(
+  fc.tuple(space, anyName, space, value).map(([s, n, t, v]) => `${s}"${n}"${t}:${s}${v}${t}`),
   { maxLength: 8 },
 );
 
 describe('findPropertySource', () => {
   it('finds the property that JSON.parse uses', () => {
     fc.assert(
-      fc.property(members, (texts) => {
-        const json = `{${texts.join(',')}}`;
+      fc.property(properties, (sources) => {
+        const json = `{${sources.join(',')}}`;
         const { id } = JSON.parse(json) as { id?: unknown };
 
         const source = findPropertySource(json, 'id');
@@ -38,10 +38,10 @@ describe('findPropertySource', () => {
 
   it('returns a number as it was written, whatever precedes it', () => {
     fc.assert(
-      fc.property(members, number, space, (texts, literal, white) => {
-        const last = `"\\u0069d"${white}:${white}${literal}${white}`;
+      fc.property(properties, number, space, (sources, literal, around) => {
+        const last = `"\\u0069d"${around}:${around}${literal}${around}`;
 
-        expect(findPropertySource(`{${[...texts, last].join(',')}}`, 'id')).toBe(literal);
+        expect(findPropertySource(`{${[...sources, last].join(',')}}`, 'id')).toBe(literal);
       }),
       { numRuns: 2_000, verbose: true },
     );
@@ -65,7 +65,7 @@ describe('parseJson', () => {
     },
   );
 
-  it('reports a byte order mark', () => {
+  it('throws an error that reports a byte order mark', () => {
     expect(() => parseJson('\uFEFF{}')).toThrow('Not JSON: it begins with a byte order mark.');
   });
 });

@@ -1,6 +1,6 @@
 import { findNearMatch } from './near-match';
 
-// environment.spec.ts has names that are near.
+// environment.spec.ts tests names that have a near match.
 it.each(['', 'DATABSE_ULR', 'DATABASE', 'PRTO_', 'sslrootcert', 'TROP', 'POXX'])(
   'findNearMatch returns undefined for %j',
   (name) => {

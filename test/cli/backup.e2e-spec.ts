@@ -35,29 +35,29 @@ describe('backup and restore', () => {
   const home = useServiceHome();
   let copy: string;
   const inFolder = (name: string): string => join(home.folder, name);
-  const storeIn = (file: string) => ({ DATABASE_URL: `sqlite:${file}` });
-  /** Runs a command, given as one line, in the folder. */
+  const environmentFor = (file: string) => ({ DATABASE_URL: `sqlite:${file}` });
+  /** Runs a command line in the folder of the test. */
   const run = (command: string, file = home.file, input = ''): Promise<Run> =>
-    plantStore(command.split(' '), storeIn(file), { cwd: home.folder, input });
-  /** Where a restoration has put the file that it has replaced. */
-  const formerOf = ({ stderr }: Run) => /The old file is now (.*)\.\n/.exec(stderr)?.[1] ?? '';
-  /** A store with a plant, of which each test gets a copy, and a backup of it. */
-  const prepared = makeFolder();
-  const useBackup = (): void => {
-    copyFileSync(join(prepared, 'copy.db'), copy);
+    plantStore(command.split(' '), environmentFor(file), { cwd: home.folder, input });
+  /** Finds the path to which a restore moved the replaced file. */
+  const findOldFile = ({ stderr }: Run) => /The old file is now (.*)\.\n/.exec(stderr)?.[1] ?? '';
+  /** Contains a store with one plant, and a backup of it. Each test gets copies of them. */
+  const template = makeFolder();
+  const copyBackup = (): void => {
+    copyFileSync(join(template, 'copy.db'), copy);
   };
   beforeAll(async () => {
-    const store = join(prepared, 'plants.db');
+    const store = join(template, 'plants.db');
     await run('import', store, '{"id":-1,"name":"Fern"}\n');
-    await run(`backup ${join(prepared, 'copy.db')}`, store);
+    await run(`backup ${join(template, 'copy.db')}`, store);
   });
   beforeEach(() => {
     copy = inFolder('copy.db');
     mkdirSync(dirname(home.file));
-    copyFileSync(join(prepared, 'plants.db'), home.file);
+    copyFileSync(join(template, 'plants.db'), home.file);
   });
   afterAll(() => {
-    removeFolder(prepared);
+    removeFolder(template);
   });
 
   it('back up a busy service and restore the copy', async () => {
@@ -76,11 +76,11 @@ describe('backup and restore', () => {
     expect(inUse).toEqual(failed(`${home.file} is in use: stop the service first.\n`));
     expect(integrity(copy)).toBe('ok');
     expectKept(before, readPlants(copy));
-    const former = formerOf(restored);
+    const oldFile = findOldFile(restored);
     expect(restored.stderr).toMatch(`Restored ${home.file} from ${copy}.\n`);
-    expect(former).toMatch(`${home.file}.before-`);
+    expect(oldFile).toMatch(`${home.file}.before-`);
     expect(home.plants()).toEqual(readPlants(copy));
-    expect(readPlants(former)).toEqual(last);
+    expect(readPlants(oldFile)).toEqual(last);
   });
 
   it('leave no file under the final name when they are killed, and no file at all after SIGINT', async () => {
@@ -92,12 +92,12 @@ describe('backup and restore', () => {
     const files = () => readdirSync(home.folder).filter((file) => file !== 'data');
     const interrupt = async (signal: NodeJS.Signals): Promise<[number, string, string[]]> => {
       for (;;) {
-        const command = new CommandProcess(['backup', copy], storeIn(home.file));
+        const command = new CommandProcess(['backup', copy], environmentFor(home.file));
         await until(() => files().length > 0);
         command.child.kill(signal);
         const { code, stderr } = await command.ended;
         if (!files().includes('copy.db')) return [code, stderr, files()];
-        // This process was held up, and the copy was there before the signal.
+        // This process was delayed, and the backup was complete before the signal.
         rmSync(copy);
       }
     };
@@ -109,18 +109,18 @@ describe('backup and restore', () => {
   });
 
   it('reject a file that is not a complete store, and leave the store unchanged', async () => {
-    useBackup();
+    copyBackup();
     const bytes = readFileSync(copy);
     bytes.fill(0xff, 4096 + 8, 4096 + 200);
     writeFileSync(inFolder('damaged.db'), bytes);
     writeFileSync(inFolder('text.db'), 'not a database, by any means '.repeat(50));
 
-    const again = await run('backup copy.db');
+    const repeated = await run('backup copy.db');
     const damaged = await run('restore damaged.db');
     const text = await run('restore text.db');
     const checked = await run('check --deep', inFolder('damaged.db'));
 
-    expect(again).toEqual(failed(`^${copy} already exists. Choose another file name.\n$`));
+    expect(repeated).toEqual(failed(`^${copy} already exists. Choose another file name.\n$`));
     expect(damaged).toEqual(failed(/^damaged\.db is damaged: /));
     expect([checked.code, checked.stderr]).toEqual([1, 'One check failed.\n']);
     expect(checked.stdout).toMatch(/^FAILED {2}plants: .* is damaged: /m);
@@ -133,8 +133,8 @@ describe('backup and restore', () => {
     ['the replaced file', false],
     ['the directory when there is no file', true],
   ])('restore gives the file the owner and mode of %s', async (_what, isMissing) => {
-    useBackup();
-    // Only root may give files away.
+    copyBackup();
+    // Only root may change the owner of a file.
     const isRoot = process.getuid?.() === 0;
     const [uid, gid] = isRoot ? [10_001, 10_002] : [userInfo().uid, userInfo().gid];
     for (const [path, mode] of [
@@ -167,14 +167,14 @@ describe('backup and restore', () => {
       `its trigger rewrite ${mismatch}`,
     ],
     [
-      'a table of another kind',
+      'a table that is not STRICT',
       `ALTER TABLE plants RENAME TO other; CREATE TABLE plants
        (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT, idempotency_key BLOB)`,
       `its table plants ${mismatch}`,
     ],
     ['no table', 'DROP TABLE plants', 'it has no table plants'],
   ])('reject a backup with %s, like a start of the service', async (_what, statements, why) => {
-    useBackup();
+    copyBackup();
     execute(copy, statements);
 
     const restored = await run('restore copy.db');
@@ -204,7 +204,7 @@ describe('backup and restore', () => {
       ['backup other.db', 'pipe'],
       ['check', 'pipe'],
     ])('reject a pipe without waiting: %s, with the store %s', async (command, file) => {
-      useBackup();
+      copyBackup();
       execFileSync('mkfifo', [inFolder('pipe')]);
 
       const { code, stdout, stderr } = await run(command, inFolder(file));
@@ -214,29 +214,32 @@ describe('backup and restore', () => {
   });
 
   it('restore replaces a file that is not a database, and keeps that file and its WAL', async () => {
-    useBackup();
+    copyBackup();
     writeFileSync(home.file, 'garbage');
-    writeFileSync(`${home.file}-wal`, 'its log');
+    writeFileSync(`${home.file}-wal`, 'its WAL');
 
-    const former = formerOf(await run('restore copy.db'));
+    const oldFile = findOldFile(await run('restore copy.db'));
 
-    expect(readFileSync(former, 'utf8')).toBe('garbage');
-    expect(readFileSync(`${former}-wal`, 'utf8')).toBe('its log');
+    expect(readFileSync(oldFile, 'utf8')).toBe('garbage');
+    expect(readFileSync(`${oldFile}-wal`, 'utf8')).toBe('its WAL');
     expect(home.plants()).toHaveLength(1);
   });
 
   it('restore replaces the target of a symbolic link, and rejects the store itself and a dangling link', async () => {
-    useBackup();
+    copyBackup();
     symlinkSync(home.file, inFolder('link.db'));
     symlinkSync(inFolder('nothing.db'), inFolder('dangling.db'));
 
     const restored = await run('restore copy.db', inFolder('link.db'));
-    const onto = await run('restore link.db');
-    const toNothing = await run('restore copy.db', inFolder('dangling.db'));
+    const ontoItself = await run('restore link.db');
+    const ontoDanglingLink = await run('restore copy.db', inFolder('dangling.db'));
 
     expect(restored.stderr).toMatch(`Restored ${home.file} from ${copy}.\n`);
-    expect(onto).toEqual({ ...failed(`^link.db is the store itself. ${ADVICE}\n$`), code: 2 });
-    expect(toNothing).toEqual(
+    expect(ontoItself).toEqual({
+      ...failed(`^link.db is the store itself. ${ADVICE}\n$`),
+      code: 2,
+    });
+    expect(ontoDanglingLink).toEqual(
       failed(`^${inFolder('dangling.db')} is a symbolic link to a file that does not exist.\n$`),
     );
     expect(home.plants()).toHaveLength(1);

@@ -39,9 +39,9 @@ describe('check', () => {
       ['a missing directory that it cannot create', 'data', 'new/new.db', 0o500],
       ['a directory that it cannot write, with a store', 'data', 'plants.db', 0o500],
       ['a store that it cannot write', 'data/plants.db', 'plants.db', 0o400],
-    ])('fails for %s, like a start of the service', async (_what, closed, file, mode) => {
+    ])('fails for %s, like a start of the service', async (_what, restricted, file, mode) => {
       await createStore();
-      chmodSync(join(home.folder, closed), mode);
+      chmodSync(join(home.folder, restricted), mode);
       const environment = { DATABASE_URL: `sqlite:data/${file}`, AUTH_TOKENS: TOKEN };
       const options = { cwd: home.folder, wrapper: WITHOUT_ROOT_ACCESS };
 
@@ -70,13 +70,16 @@ describe('check', () => {
     const empty = await plantStore(['check'], environment);
     const tables = await server.execute("SELECT FROM pg_class WHERE relname LIKE 'plants%'");
     await plantStore(['import'], environment);
-    const made = await plantStore(['check', '--deep'], environment);
+    const created = await plantStore(['check', '--deep'], environment);
     await server.remove();
 
     expect(empty.stdout).toContain('which has no table plants: the service will create it');
     expect(tables).toEqual([]);
-    expect([made.code, made.stderr]).toEqual([0, expect.stringMatching(/ {2}pg_amcheck .*\n$/)]);
-    expect(made.stdout).toMatch(
+    expect([created.code, created.stderr]).toEqual([
+      0,
+      expect.stringMatching(/ {2}pg_amcheck .*\n$/),
+    ]);
+    expect(created.stdout).toMatch(
       /^ok {6}store: PostgreSQL at .*, the store [-0-9a-f]{36}, schema version \d+$/m,
     );
   });
@@ -114,13 +117,13 @@ describe('health', () => {
     const unready = await health(['--ready']);
     lock.close();
     await service.end('SIGKILL');
-    const gone = await health();
+    const unreachable = await health();
 
     expect(live).toEqual({ code: 0, stdout: 'live\n', stderr: '' });
     expect(ready).toEqual({ code: 0, stdout: 'ready\n', stderr: '' });
-    const refusal = 'The service is not ready: it returned status 503.\n';
-    expect(unready).toEqual({ code: 1, stdout: '', stderr: refusal });
-    const silence = `The service at 127.0.0.1 port ${port} does not respond: ECONNREFUSED.\n`;
-    expect(gone).toEqual({ code: 1, stdout: '', stderr: silence });
+    const notReadyMessage = 'The service is not ready: it returned status 503.\n';
+    expect(unready).toEqual({ code: 1, stdout: '', stderr: notReadyMessage });
+    const unreachableMessage = `The service at 127.0.0.1 port ${port} does not respond: ECONNREFUSED.\n`;
+    expect(unreachable).toEqual({ code: 1, stdout: '', stderr: unreachableMessage });
   });
 });

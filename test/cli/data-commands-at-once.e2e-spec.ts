@@ -7,20 +7,20 @@ import type { Run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { execute, integrity } from '../support/sqlite';
 
-const PLANTS = 2000;
+const PLANTS_PER_IMPORT = 2000;
 
 const home = useServiceHome();
 
 const run = (args: string[], input = ''): Promise<Run> =>
   plantStore(args, { DATABASE_URL: `sqlite:${home.file}` }, { input });
 
-/** Imports some plants, with ids that no other part has. */
+/** Imports plants with ids that no other part uses. */
 function importPart(part: number): Promise<Run> {
-  const ids = Array.from({ length: PLANTS }, (_, at) => part * PLANTS + at);
+  const ids = Array.from({ length: PLANTS_PER_IMPORT }, (_, at) => part * PLANTS_PER_IMPORT + at);
   return run(['import'], ids.map((id) => `{"id":${id},"name":"Fern"}\n`).join(''));
 }
 
-const faultsOf = (runs: readonly Run[]): string[] =>
+const findFailures = (runs: readonly Run[]): string[] =>
   runs.filter(({ code }) => code !== 0).map(({ stdout, stderr }) => stdout + stderr);
 
 it('concurrent services and commands create one SQLite file and wait for each other', async () => {
@@ -35,31 +35,31 @@ it('concurrent services and commands create one SQLite file and wait for each ot
   ]);
   const services = await Promise.all(starts);
 
-  expect(faultsOf([...first, ...runs])).toEqual([]);
+  expect(findFailures([...first, ...runs])).toEqual([]);
   expect(integrity(copy)).toBe('ok');
   for (const service of services) expect(service.stdout).not.toMatch(/locked|cannot/);
-  expect(home.plants()).toHaveLength(PLANTS * 3);
+  expect(home.plants()).toHaveLength(PLANTS_PER_IMPORT * 3);
 });
 
-describe('a SQLite file that another program locks repeatedly', () => {
+describe('a SQLite file that is locked repeatedly', () => {
   const done = new AbortController();
-  let holding: Promise<void>;
+  let locking: Promise<void>;
   let backup: string;
   beforeEach(async () => {
     backup = join(home.folder, 'backup.db');
     await (await openRepository({ sqlite: home.file })).onApplicationShutdown();
     execute(home.file, `VACUUM INTO '${backup}'`);
-    holding = hold();
+    locking = lockRepeatedly();
   });
   afterEach(async () => {
-    // Before the folder is removed.
+    // The lock must be released before the folder is removed.
     done.abort();
-    await holding;
+    await locking;
   });
 
-  async function hold(): Promise<void> {
+  async function lockRepeatedly(): Promise<void> {
     while (!done.signal.aborted) {
-      await holdFor(100);
+      await lockFor(100);
       await setTimeout(100);
     }
   }
@@ -70,25 +70,25 @@ describe('a SQLite file that another program locks repeatedly', () => {
     await (await home.start()).end();
     runs.push(await run(['restore', backup]));
     done.abort();
-    await holding;
+    await locking;
 
-    // Longer than a service waits.
-    const held = holdFor(2000);
+    // This is longer than a service waits for the lock.
+    const locked = lockFor(2000);
     runs.push(await importPart(2));
-    await held;
+    await locked;
 
-    expect(faultsOf(runs)).toEqual([]);
+    expect(findFailures(runs)).toEqual([]);
   });
 });
 
-/** Has the file alone for some milliseconds, as a restore has it; if it can. */
-async function holdFor(time: number): Promise<void> {
+/** Locks the file exclusively, as a restore does, unless it is in use. */
+async function lockFor(durationMs: number): Promise<void> {
   const database = new DatabaseSync(home.file);
   try {
     database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
-    await setTimeout(time);
+    await setTimeout(durationMs);
   } catch {
-    // Another one uses it.
+    // Another process uses the file.
   }
   database.close();
 }

@@ -16,27 +16,29 @@ import { useServiceHome } from '../support/service-process';
 import { stores, type TestStore } from '../support/stores';
 import { until } from '../support/until';
 
-const TEXTS = ['', '\\', '"', '\\N', '\t', '\r\n', '\v', '\x01', '\x7f', '\u2028', '🌿'];
+const SPECIAL_STRINGS = ['', '\\', '"', '\\N', '\t', '\r\n', '\v', '\x01', '\x7f', '\u2028', '🌿'];
 const LINES = [
   '{"id":-9223372036854775808,"name":"Fern","tag":""}\n',
-  ...TEXTS.map((name, at) => `{"id":${at},${JSON.stringify({ name, tag: name }).slice(1)}\n`),
+  ...SPECIAL_STRINGS.map(
+    (name, at) => `{"id":${at},${JSON.stringify({ name, tag: name }).slice(1)}\n`,
+  ),
   '{"id":9007199254740993,"name":"Moss"}\n',
 ];
 
-const manyLines = (count: number, first = 1): string =>
+const createLines = (count: number, first = 1): string =>
   Array.from({ length: count }, (_, at) => `{"id":${first + at},"name":"Fern"}\n`).join('');
 
-const counts = (stored: number, present = 0, conflicting = 0, invalid = 0): string =>
+const formatCounts = (stored: number, present = 0, conflicting = 0, invalid = 0): string =>
   `Stored ${stored}, already present ${present}, conflicting ${conflicting}, invalid ${invalid}.\n`;
 
-const done = (stderr: string): Run => ({ code: 0, stdout: '', stderr });
+const succeeded = (stderr: string): Run => ({ code: 0, stdout: '', stderr });
 const failed = (stderr: string): Run => ({ code: 1, stdout: '', stderr });
 
 describe.each(stores)('export and import on %s', (_name, startStore) => {
   const home = useServiceHome();
   let store: TestStore;
   let environment: NodeJS.ProcessEnv;
-  /** Runs a command, given as one line, on the store. */
+  /** Runs a command line on the store. */
   const run = (command: string, input = ''): Promise<Run> =>
     plantStore(command.split(' '), environment, { input });
   beforeAll(async () => {
@@ -47,14 +49,14 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
   beforeEach(() => store.removePlants());
   afterAll(() => store.remove());
 
-  it('keep every byte, and export in the order of the ids', async () => {
+  it('keep every byte, and export the plants in id order', async () => {
     const imported = await run('import', LINES.toReversed().join(''));
     const exported = await run('export');
     const file = join(home.folder, 'plants.ndjson');
     const written = await run(`export ${file}`);
 
-    expect(imported).toEqual(done(counts(13)));
-    expect(written).toEqual(done('Exported 13 plants.\n'));
+    expect(imported).toEqual(succeeded(formatCounts(13)));
+    expect(written).toEqual(succeeded('Exported 13 plants.\n'));
     expect(readFileSync(file, 'utf8')).toBe(exported.stdout);
     expect(exported).toEqual({ code: 0, stdout: LINES.join(''), stderr: 'Exported 13 plants.\n' });
   });
@@ -74,7 +76,7 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
           'Line 6: Not JSON: Unexpected token \'o\', "nonsense" is not valid JSON\n' +
           'Line 7: The line is longer than 35 bytes (BODY_LIMIT).\n' +
           'Line 8: A plant with this id already exists, with other content.\n' +
-          counts(1, 1, 2, 3),
+          formatCounts(1, 1, 2, 3),
       ),
     );
     expect(await store.plants()).toEqual([
@@ -85,9 +87,9 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
 
   it.each([
     ['SIGKILL', NaN, () => ''],
-    ['SIGINT', 1, (stored: number) => `${counts(stored)}Interrupted.\n`],
+    ['SIGINT', 1, (stored: number) => `${formatCounts(stored)}Interrupted.\n`],
   ] as const)('resume an import that %s interrupted', async (signal, code, report) => {
-    const input = manyLines(6000);
+    const input = createLines(6000);
     const command = new CommandProcess(['import'], environment);
     command.child.stdin?.write(input.slice(0, input.length / 2));
     await until(async () => (await store.plants()).length > 0);
@@ -97,16 +99,16 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
     const again = await run('import', input);
 
     expect([end.code, withoutProgress(end.stderr)]).toEqual([code, report(stored)]);
-    expect(again).toEqual(done(counts(6000 - stored, stored)));
+    expect(again).toEqual(succeeded(formatCounts(6000 - stored, stored)));
     expect(await store.plants()).toHaveLength(6000);
   });
 
   it('leave no file behind when an export is interrupted or its reader closes the pipe', async () => {
-    await run('import', manyLines(10_000));
+    await run('import', createLines(10_000));
     const head = await shell(`"${process.execPath}" "${PROGRAM}" export | head -n 1`, {
       env: { ...process.env, ...environment },
     });
-    // Its standard output is never read, so that it is in the middle when the signal comes.
+    // Nothing reads its standard output, so the export is still running when the signal arrives.
     const piped = new CommandProcess(['export'], environment);
     piped.child.stdout?.pause();
     await once(piped.child.stdout ?? piped.child, 'readable');
@@ -121,11 +123,11 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
   it('do not make a running service reject requests', async () => {
     const service = await home.start(environment);
     const load = Load.compete([await service.url()], 16, { pause: 10 });
-    const outcome = await run('import', manyLines(10_000, -10_000));
+    const outcome = await run('import', createLines(10_000, -10_000));
     await load.stop();
     await service.end();
 
-    expect(outcome).toEqual(done(counts(10_000)));
+    expect(outcome).toEqual(succeeded(formatCounts(10_000)));
     expect(Object.keys(load.counts)).toEqual(['200', String(errorNumbers.idTaken)]);
     expectKept(load.creations, await store.plants());
     expect(service.stdout).not.toMatch(/locked|"level":[56]0/);
@@ -133,35 +135,37 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
 
   it('show their progress on a terminal', async () => {
     const file = join(home.folder, 'many.ndjson');
-    writeFileSync(file, manyLines(5000));
+    writeFileSync(file, createLines(5000));
 
     const { code, output } = await plantStoreOnTerminal(['import', file], environment);
 
     expect(code).toBe(0);
     expect(output).toMatch(/\d,\d{3} plants, [\d,]+\/s/);
     expect(output).toContain('\u001b[2K');
-    expect(output.endsWith(counts(5000).replace('\n', '\r\n'))).toBe(true);
+    expect(output.endsWith(formatCounts(5000).replace('\n', '\r\n'))).toBe(true);
   });
 });
 
-it('import resumes when PostgreSQL is back, and reports the error when PostgreSQL rejects the session', async () => {
+it('import resumes when PostgreSQL is reachable again, and fails when PostgreSQL is unreachable at its start', async () => {
   const server = await PostgresServer.start();
   const environment = { DATABASE_URL: server.url() };
   const command = new CommandProcess(['import'], environment);
-  command.child.stdin?.write(manyLines(2000));
+  command.child.stdin?.write(createLines(2000));
   await until(async () => (await server.plants().catch(() => [])).length > 0);
   await server.stop();
-  command.child.stdin?.end(manyLines(2000, 2001));
+  command.child.stdin?.end(createLines(2000, 2001));
   await until(() => command.stderr.includes('Retrying for up to a minute'));
   await server.start();
   const { code, stderr } = await command.ended;
   const stored = await server.plants();
   await server.stop();
-  const refused = await plantStore(['import'], environment, { input: manyLines(1) });
+  const failedImport = await plantStore(['import'], environment, { input: createLines(1) });
   await server.remove();
 
   expect([code, stored.length]).toEqual([0, 4000]);
   expect(stderr).toMatch(/Stored \d+, already present \d+, conflicting 0, invalid 0\.\n$/);
-  expect(refused.code).toBe(1);
-  expect(refused.stderr).toMatch(/^The database cannot be used: PostgreSQL at .* ECONNREFUSED /);
+  expect(failedImport.code).toBe(1);
+  expect(failedImport.stderr).toMatch(
+    /^The database cannot be used: PostgreSQL at .* ECONNREFUSED /,
+  );
 });

@@ -35,10 +35,10 @@ describe('docs/data.md', () => {
       printed.push(
         stdout
           .replaceAll(folder, '/srv')
-          // Where a command takes longer than usual, it shows how far it is.
+          // On a slow machine, a command also prints its progress.
           .replaceAll(/^\d+ plants, .*\n/gm, '')
           .replaceAll(/(?<=before-)\d{17}/g, '20270131120000000')
-          // As CSV has them, and Markdown does not.
+          // The lines of CSV output end with CR LF, the lines of the page do not.
           .replaceAll('\r\n', '\n'),
       );
     }
@@ -55,7 +55,7 @@ describe('docs/data.md', () => {
 
   describeWith('sqlite3', () => {
     it('shows the actual output of the commands with sqlite3', async () => {
-      // The first example makes the plants that they show.
+      // The first example creates the plants that the others show.
       await expectOutput([...examples.slice(0, 1), ...examples.filter(needsSqlite3)]);
     });
   });

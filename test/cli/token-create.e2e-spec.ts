@@ -11,7 +11,7 @@ describe('token create', () => {
   const file = join(folder, 'tokens.txt');
   const create = (options: string, environment: NodeJS.ProcessEnv = {}): Promise<Run> =>
     plantStore(['token', 'create', ...options.split(' ')], environment, { cwd: folder });
-  const callerOf = (token: string) =>
+  const findCaller = (token: string) =>
     new TokenFile(file).verify(new BearerToken(token))?.caller.name;
 
   it('prints a new token and adds its digest to a file that only its owner can read', async () => {
@@ -21,7 +21,7 @@ describe('token create', () => {
     expect(stderr).toBe('');
     expect(readFileSync(file, 'utf8')).toMatch(/^sha256:[0-9a-f]{64}\n$/);
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(callerOf(stdout.trim())).toBe('line 1');
+    expect(findCaller(stdout.trim())).toBe('line 1');
   });
 
   it('writes the name, expiry and scope of a token', async () => {
@@ -34,7 +34,7 @@ describe('token create', () => {
     expect(name).toBe('ci');
     expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
     expect((Date.parse(time) - start) / 86_400_000).toBeCloseTo(90, 2);
-    expect(callerOf(stdout.trim())).toBe('ci');
+    expect(findCaller(stdout.trim())).toBe('ci');
   });
 
   it('keeps the other lines of the file, and follows a symbolic link to it', async () => {
@@ -48,13 +48,13 @@ describe('token create', () => {
       /^# mine\r\nold laptop # of May\nsha256:\w{64}\n$/,
     );
     expect(statSync(file).mode & 0o777).toBe(0o640);
-    expect([callerOf('old'), callerOf(stdout.trim())]).toEqual(['laptop', 'line 3']);
+    expect([findCaller('old'), findCaller(stdout.trim())]).toEqual(['laptop', 'line 3']);
   });
 
   it('keeps every token when several commands run at once', async () => {
     const outcomes = await Promise.all(Array.from({ length: 3 }, () => create(`--file ${file}`)));
 
-    const callers = outcomes.map(({ stdout }) => callerOf(stdout.trim()));
+    const callers = outcomes.map(({ stdout }) => findCaller(stdout.trim()));
     expect(callers.toSorted()).toEqual(['line 1', 'line 2', 'line 3']);
   });
 

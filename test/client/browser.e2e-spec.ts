@@ -30,21 +30,21 @@ describe('PlantStoreClient in a page of another origin in Chromium', () => {
     const application = await TestApplication.start({ CORS_ORIGINS: origin });
     const url = await application.listen();
 
-    const answer = await page.evaluate(`(async () => {
+    const created = await page.evaluate(`(async () => {
       const { PlantStoreClient } = await import('/client.mjs');
       const client = new PlantStoreClient({ url: '${url.origin}', token: '${TOKEN}' });
-      const options = { idempotencyKey: 'of-the-page' };
+      const options = { idempotencyKey: 'page-key' };
       const plant = { id: 9007199254740993n, name: 'Fern' };
       await client.create(plant, options);
       return client.create(plant, options);
     })()`);
 
-    expect(answer).toEqual({ name: 'Fern', isReplay: true });
+    expect(created).toEqual({ name: 'Fern', isReplay: true });
     expect(application.store.plants()).toEqual([{ id: 9_007_199_254_740_993n, name: 'Fern' }]);
     await application.stop();
   });
 
-  it('does not follow a redirect, whose status browsers hide', async () => {
+  it('reports a redirect without following it, although browsers hide its status', async () => {
     const failure = await page.evaluate(`(async () => {
       const { PlantStoreClient } = await import('/client.mjs');
       const client = new PlantStoreClient({ url: '${origin}/moved', token: '${TOKEN}' });

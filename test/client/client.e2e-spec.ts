@@ -22,18 +22,17 @@ const FERN = { id: 9_007_199_254_740_993n, name: 'Fern', tag: 'shade' };
 const STORED = { name: 'Fern', tag: 'shade', isReplay: false };
 const REPLAYED = { ...STORED, isReplay: true };
 
-/** A refusal as the service has it. */
-const refuse = (body: { error: number }, retryAfter?: string): Fault => ({
+/** Creates an error response of the service. */
+const createRejection = (body: { error: number }, retryAfter?: string): Fault => ({
   status: Math.floor(body.error / 100),
   headers: retryAfter === undefined ? {} : { 'Retry-After': retryAfter },
   body: JSON.stringify(body),
 });
-/** What a proxy or a portal answers. */
-const page = (status: number, body = '<h1>Sorry</h1>'): Fault => ({ status, body });
+/** Creates a response of a web server that is not a plant store. */
+const createPage = (status: number, body = '<h1>Sorry</h1>'): Fault => ({ status, body });
 const ENDLESS: Fault = { status: 200, body: '{"name":"Fern","tag":"shade"}', isEndless: true };
-const taken = refuse(bodies.idTaken);
-/** Milliseconds that an attempt may take. */
-const ATTEMPT = 25_000;
+const taken = createRejection(bodies.idTaken);
+const ATTEMPT_TIMEOUT_MS = 25_000;
 const NOT_STORED = { error: errorNumbers.unavailable, outcome: 'not stored' };
 
 describe('PlantStoreClient', () => {
@@ -53,26 +52,29 @@ describe('PlantStoreClient', () => {
     await proxy.stop();
   });
 
-  /** A client whose first requests fail. */
+  /** Creates a client. The proxy in front of the service causes these faults, one for each request. */
   async function connect(faults: Fault[] = [], token: Token = TOKEN): Promise<PlantStoreClient> {
     proxy = await makeUnreliable(application.url.origin, faults);
     return new PlantStoreClient({ url: proxy.origin, token });
   }
   const seen = () => proxy.seen.map(({ what }) => what);
-  /** The message about a response that is not from a plant store. */
+  /** Returns the message about a response that does not come from a plant store. */
   const notFromPlantStore = (status: number, received: string) =>
     `Response ${status} from ${proxy.origin}/plants is not a plant store response. Check the URL. Received: ${received}`;
-  const all = (header: string) => proxy.seen.map(({ headers }) => headers[header]);
+  const listHeader = (header: string) => proxy.seen.map(({ headers }) => headers[header]);
 
-  /** The timer of so many milliseconds that the client sets; ends what it limits when it is called. */
-  async function timerOf(time: number): Promise<() => void> {
-    const find = () => timers.mock.calls.find(([, delay]) => delay === time);
+  /** Waits until the client sets a timer with this delay. Returns the callback of the timer. */
+  async function findTimer(delayMs: number): Promise<() => void> {
+    const find = () => timers.mock.calls.find(([, delay]) => delay === delayMs);
     await until(() => find() !== undefined);
     return find()?.[0] as () => void;
   }
 
-  /** What a creation of {@link FERN} fails with. */
-  async function fail(client: PlantStoreClient, options?: CreateOptions): Promise<unknown> {
+  /** Returns the error with which the creation of {@link FERN} fails. */
+  async function createAndFail(
+    client: PlantStoreClient,
+    options?: CreateOptions,
+  ): Promise<unknown> {
     return client.create(FERN, options).catch((error: unknown) => error);
   }
 
@@ -125,7 +127,9 @@ describe('PlantStoreClient', () => {
 
   it.each([301, 302, 303, 307, 308])('does not follow a %d redirect', async (status) => {
     const Location = `${application.url.origin}/plants`;
-    const failure = await fail(await connect([{ status, headers: { Location }, body: '' }]));
+    const failure = await createAndFail(
+      await connect([{ status, headers: { Location }, body: '' }]),
+    );
 
     const message = notFromPlantStore(status, Location);
     expect(failure).toMatchObject({ message, outcome: 'unknown', status });
@@ -141,7 +145,7 @@ describe('PlantStoreClient', () => {
 
   it('tells to check the URL when a web server responds, without the content of the page', async () => {
     const html = `\n<!DOCTYPE html><title>Not found</title>${'<p>Sorry</p>'.repeat(100)}`;
-    const failure = await fail(await connect([page(404, html)]));
+    const failure = await createAndFail(await connect([createPage(404, html)]));
 
     const message = notFromPlantStore(404, 'a page');
     expect(failure).toMatchObject({ message, error: undefined, status: 404, outcome: 'unknown' });
@@ -151,9 +155,9 @@ describe('PlantStoreClient', () => {
   it.each(['{"error":40399,"message":"TEXT"}', 'Sorry: TEXT'])(
     'does not reveal the token when the client or its error is logged (response: %s)',
     async (body) => {
-      const faulty = page(403, body.replace('TEXT', `Authorization: Bearer ${TOKEN}`));
+      const faulty = createPage(403, body.replace('TEXT', `Authorization: Bearer ${TOKEN}`));
       const client = await connect([faulty]);
-      const failure = await fail(client);
+      const failure = await createAndFail(client);
 
       expect(String(failure)).toContain('Authorization: Bearer TOKEN');
       for (const each of [client, failure]) {
@@ -169,7 +173,7 @@ describe('PlantStoreClient', () => {
     });
     const { port } = await listen(server);
     proxy = await makeUnreliable(application.url.origin);
-    const failure = await fail(
+    const failure = await createAndFail(
       new PlantStoreClient({ url: `http://127.0.0.1:${port}`, token: TOKEN }),
     );
     server.close();
@@ -181,20 +185,20 @@ describe('PlantStoreClient', () => {
   });
 
   it('reports why there is no response', async () => {
-    // So long a pause that there is no second attempt.
+    // The pause is so long that the client makes no second attempt.
     jest.spyOn(Math, 'random').mockReturnValue(1e6);
     const url = `http://localhost:${await freePort()}`;
-    const failure = await fail(new PlantStoreClient({ url, token: TOKEN }));
+    const failure = await createAndFail(new PlantStoreClient({ url, token: TOKEN }));
 
     expect(String(failure)).toContain('ECONNREFUSED');
   });
 
   it.each([2 ** 40, Infinity])('accepts the long timeout %d', async (timeout) => {
     const controller = new AbortController();
-    const client = await connect([refuse(bodies.unavailable, '9999999')]);
-    const failure = fail(client, { timeout, signal: controller.signal });
-    // Node.js takes a longer time for no time.
-    await timerOf(2 ** 31 - 1);
+    const client = await connect([createRejection(bodies.unavailable, '9999999')]);
+    const failure = createAndFail(client, { timeout, signal: controller.signal });
+    // Node.js would fire a timer with a longer delay at once.
+    await findTimer(2 ** 31 - 1);
     controller.abort();
 
     expect(await failure).toMatchObject(NOT_STORED);
@@ -202,8 +206,8 @@ describe('PlantStoreClient', () => {
   });
 
   it('does not retry when a delayed timer leaves too little time', async () => {
-    const failure = fail(await connect([refuse(bodies.unavailable, '20')]));
-    const endPause = await timerOf(20_000);
+    const failure = createAndFail(await connect([createRejection(bodies.unavailable, '20')]));
+    const endPause = await findTimer(20_000);
     jest.spyOn(performance, 'now').mockReturnValue(Infinity);
     endPause();
 
@@ -212,39 +216,39 @@ describe('PlantStoreClient', () => {
   });
 
   it('retries with one key until the plant is stored, and reports a replay', async () => {
-    const client = await connect([refuse(bodies.unavailable, '20'), 'answer lost']);
+    const client = await connect([createRejection(bodies.unavailable, '20'), 'answer lost']);
     const creation = client.create(FERN);
-    const endPause = await timerOf(20_000);
+    const endPause = await findTimer(20_000);
     expect(seen()).toEqual([503]);
     endPause();
 
     expect(await creation).toEqual(REPLAYED);
     expect(seen()).toEqual([503, 'answer lost', 200]);
-    expect(new Set(all('idempotency-key')).size).toBe(1);
+    expect(new Set(listHeader('idempotency-key')).size).toBe(1);
     expect(application.store.plants()).toEqual([FERN]);
   });
 
   it('generates one key per create call unless the caller passes one', async () => {
     const client = await connect();
-    const options = { idempotencyKey: 'of-the-caller' };
+    const options = { idempotencyKey: 'caller-key' };
 
     expect(await client.create(FERN, options)).toEqual(STORED);
     expect(await client.create(FERN, options)).toEqual(REPLAYED);
-    for (let repetition = 0; repetition < 2; repetition++) {
-      expect(await fail(client)).toMatchObject({
+    for (let count = 0; count < 2; count++) {
+      expect(await createAndFail(client)).toMatchObject({
         error: errorNumbers.idTaken,
         outcome: 'not stored',
       });
     }
-    expect(new Set(all('idempotency-key')).size).toBe(3);
+    expect(new Set(listHeader('idempotency-key')).size).toBe(3);
   });
 
   it('waits until the date in Retry-After', async () => {
     jest.spyOn(Date, 'now').mockReturnValue(Date.parse('2027-01-31T12:00:00Z'));
     const date = 'Sun, 31 Jan 2027 12:00:20 GMT';
-    const client = await connect([refuse(bodies.tooManyRequests, date)]);
+    const client = await connect([createRejection(bodies.tooManyRequests, date)]);
     const creation = client.create(FERN);
-    const endPause = await timerOf(20_000);
+    const endPause = await findTimer(20_000);
     expect(seen()).toEqual([429]);
     endPause();
 
@@ -252,12 +256,12 @@ describe('PlantStoreClient', () => {
   });
 
   it('doubles the delay between attempts without Retry-After', async () => {
-    // The least part of each pause, which is no whole number as those of other timers are.
+    // The delays are fractions, which distinguishes them from the delays of other timers.
     const part = 1 / 1024;
     jest.spyOn(Math, 'random').mockReturnValue(part);
-    const client = await connect([...Array<Fault>(8).fill(page(503)), taken]);
+    const client = await connect([...Array<Fault>(8).fill(createPage(503)), taken]);
 
-    expect(await fail(client, { timeout: Infinity })).toMatchObject({
+    expect(await createAndFail(client, { timeout: Infinity })).toMatchObject({
       error: errorNumbers.idTaken,
     });
     const pauses = timers.mock.calls.map(([, time = 0]) => time).filter((time) => time % 1 !== 0);
@@ -270,21 +274,21 @@ describe('PlantStoreClient', () => {
     const client = await connect(['answer lost'], () => Promise.resolve(current.shift() ?? ''));
 
     expect(await client.create(FERN)).toEqual(REPLAYED);
-    expect(all('authorization')).toEqual(['Bearer old', 'Bearer new']);
+    expect(listHeader('authorization')).toEqual(['Bearer old', 'Bearer new']);
   });
 
   it.each<[string, Fault[], number | undefined, number, CreationError['outcome']]>([
-    ['a rejection', [refuse(bodies.forbidden)], errorNumbers.forbidden, 403, 'not stored'],
+    ['a rejection', [createRejection(bodies.forbidden)], errorNumbers.forbidden, 403, 'not stored'],
     [
       '408 and a rejection',
-      [refuse(bodies.requestTimeout), taken],
+      [createRejection(bodies.requestTimeout), taken],
       errorNumbers.idTaken,
       400,
       'not stored',
     ],
     [
       '504 and a rejection',
-      [refuse(bodies.outcomeUnknown), taken],
+      [createRejection(bodies.outcomeUnknown), taken],
       errorNumbers.idTaken,
       400,
       'unknown',
@@ -296,18 +300,42 @@ describe('PlantStoreClient', () => {
       400,
       'unknown',
     ],
-    ['500', [refuse(bodies.internal)], errorNumbers.internal, 500, 'unknown'],
-    ["a proxy's 502 and a refusal", [page(502), taken], errorNumbers.idTaken, 400, 'unknown'],
-    ["a proxy's 403", [page(403, '{"error":403,"message":"No"}')], undefined, 403, 'unknown'],
-    ['another name', [page(200, '{"name":"Login","tag":"shade"}')], undefined, 200, 'unknown'],
+    ['500', [createRejection(bodies.internal)], errorNumbers.internal, 500, 'unknown'],
+    [
+      "a proxy's 502 and a rejection",
+      [createPage(502), taken],
+      errorNumbers.idTaken,
+      400,
+      'unknown',
+    ],
+    ["a proxy's 403", [createPage(403, '{"error":403,"message":"No"}')], undefined, 403, 'unknown'],
+    [
+      'another name',
+      [createPage(200, '{"name":"Login","tag":"shade"}')],
+      undefined,
+      200,
+      'unknown',
+    ],
     ['an endless response', [ENDLESS], undefined, 200, 'unknown'],
-    ['no tag', [page(200, '{"name":"Fern"}')], undefined, 200, 'unknown'],
-    ['an Error with 200', [page(200, '{"error":20000,"message":""}')], undefined, 200, 'unknown'],
-    ['an Error with 302', [page(302, '{"error":30200,"message":""}')], undefined, 302, 'unknown'],
+    ['no tag', [createPage(200, '{"name":"Fern"}')], undefined, 200, 'unknown'],
+    [
+      'an Error with 200',
+      [createPage(200, '{"error":20000,"message":""}')],
+      undefined,
+      200,
+      'unknown',
+    ],
+    [
+      'an Error with 302',
+      [createPage(302, '{"error":30200,"message":""}')],
+      undefined,
+      302,
+      'unknown',
+    ],
   ])(
     'rejects without a retry, and reports whether the plant may be stored, after %s',
     async (_what, faults, error, status, outcome) => {
-      const failure = (await fail(await connect(faults))) as CreationError;
+      const failure = (await createAndFail(await connect(faults))) as CreationError;
 
       expect(failure).toBeInstanceOf(CreationError);
       expect(failure).toMatchObject({ error, status, outcome });
@@ -324,15 +352,23 @@ describe('PlantStoreClient', () => {
       error: errorNumbers.idMissing,
       outcome: 'not stored',
     });
-    expect(await fail(new PlantStoreClient({ url, token: 'bad' }))).toMatchObject(bodies.notFound);
+    expect(await createAndFail(new PlantStoreClient({ url, token: 'bad' }))).toMatchObject(
+      bodies.notFound,
+    );
   });
 
   it.each<[string, Fault[], Token, number | undefined, object]>([
     ['nothing responds', Array<Fault>(9).fill('no answer'), TOKEN, 300, { outcome: 'unknown' }],
     ['there is no token', [], () => new Promise(() => undefined), 100, { outcome: 'unknown' }],
-    ['Retry-After is later', [refuse(bodies.unavailable, '99')], TOKEN, undefined, NOT_STORED],
+    [
+      'Retry-After is later',
+      [createRejection(bodies.unavailable, '99')],
+      TOKEN,
+      undefined,
+      NOT_STORED,
+    ],
   ])('gives up when %s', async (_what, faults, token, timeout, expected) => {
-    const failure = await fail(await connect(faults, token), { timeout });
+    const failure = await createAndFail(await connect(faults, token), { timeout });
 
     expect(failure).toMatchObject(expected);
     expect(String(failure)).toMatch(/^CreationError: Gave up after \d+ ms\. /);
@@ -342,7 +378,7 @@ describe('PlantStoreClient', () => {
     const client = await connect(['no answer']);
     const creation = client.create(FERN);
     await until(() => seen().length === 1);
-    const endAttempt = await timerOf(ATTEMPT);
+    const endAttempt = await findTimer(ATTEMPT_TIMEOUT_MS);
     endAttempt();
 
     expect(await creation).toEqual(STORED);
@@ -353,7 +389,7 @@ describe('PlantStoreClient', () => {
     ['Error: sold out', () => Promise.reject(new Error('sold out'))],
     ['TypeError: token must be a non-empty string of visible ASCII characters.', () => 'a\nb'],
   ])('rejects when the token function throws %s', async (cause, token) => {
-    const failure = (await fail(await connect([], token))) as CreationError;
+    const failure = (await createAndFail(await connect([], token))) as CreationError;
 
     expect(failure.message).toBe(`The request cannot be created: ${cause}`);
     expect(String(failure.cause)).toBe(cause);
@@ -369,12 +405,17 @@ describe('PlantStoreClient', () => {
       () => until(() => seen().length === 1),
       { status: undefined, outcome: 'unknown' },
     ],
-    ['between attempts', [refuse(bodies.unavailable, '20')], () => timerOf(20_000), NOT_STORED],
+    [
+      'between attempts',
+      [createRejection(bodies.unavailable, '20')],
+      () => findTimer(20_000),
+      NOT_STORED,
+    ],
   ])('rejects on an abort %s', async (_when, faults, moment, expected) => {
     const controller = new AbortController();
     const reason = new Error('changed my mind');
     if (faults.length === 0) controller.abort(reason);
-    const failure = fail(await connect(faults), { signal: controller.signal });
+    const failure = createAndFail(await connect(faults), { signal: controller.signal });
     await moment();
     controller.abort(reason);
 

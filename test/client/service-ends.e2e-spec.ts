@@ -5,7 +5,7 @@ import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 
 const CALLERS = 32;
-/** `npm run test:faults` takes more. */
+/** `npm run test:faults` sets a larger number. */
 const KILLS = Number(process.env.KILLS ?? 1);
 
 describe('PlantStoreClient', () => {
@@ -15,20 +15,20 @@ describe('PlantStoreClient', () => {
     const PORT = String(await freePort());
     let service = await home.start({ PORT });
     const client = new PlantStoreClient({ url: await service.url(), token: TOKEN });
-    const answered: { id: bigint; name: string }[] = [];
+    const created: { id: bigint; name: string }[] = [];
     let isOver = false;
     const callers = Array.from({ length: CALLERS }, async (_, caller) => {
       for (let count = 0; !isOver; count++) {
         const id = BigInt(caller) * 10n ** 12n + BigInt(count);
-        // A start may take long.
+        // The service may take a long time to start.
         await client.create({ id, name: `${caller}/${count}` }, { timeout: Infinity });
-        answered.push({ id, name: `${caller}/${count}` });
+        created.push({ id, name: `${caller}/${count}` });
       }
     });
 
     for (let count = 0; count < KILLS; count++) {
-      const before = answered.length;
-      await until(() => answered.length > before + 500);
+      const before = created.length;
+      await until(() => created.length > before + 500);
       await service.end('SIGKILL');
       service = await home.start({ PORT });
     }
@@ -36,6 +36,6 @@ describe('PlantStoreClient', () => {
     await Promise.all(callers);
     await service.end();
 
-    expect(home.plants()).toEqual(answered.sort((one, other) => Number(one.id - other.id)));
+    expect(home.plants()).toEqual(created.sort((one, other) => Number(one.id - other.id)));
   });
 });

@@ -21,8 +21,8 @@ afterEach(() => {
 
 const FULL = /^ENOSPC: no space left on device|database or disk is full\.\n$/;
 
-/** Lines for plants. */
-const lines = (count: number, length: number): string =>
+/** Creates the lines of an import file. */
+const createLines = (count: number, length: number): string =>
   Array.from(
     { length: count },
     (_, at) => `{"id":${-1 - at},"name":"${String(at).padEnd(length, '.')}"}\n`,
@@ -34,7 +34,7 @@ it('export, backup and restore report a full disk, leave no file behind, and lea
   const disk = await SmallDisk.mount(small, 2 ** 21);
   const run = (args: string[], url = store.url, input = '') =>
     plantStore(args, { DATABASE_URL: url }, { wrapper: disk.wrapper, input });
-  await plantStore(['import'], environment, { input: lines(5000, 1000) });
+  await plantStore(['import'], environment, { input: createLines(5000, 1000) });
   const url = `sqlite:${join(small, 'plants.db')}`;
   await run(['import'], url, '{"id":1,"name":"Fern"}\n');
 
@@ -63,7 +63,7 @@ describe(`SIGINT at a random time (SEED=${seed})`, () => {
     ['restore', 'backup.db'],
     ['check', '--deep'],
   ])('stops %s %s cleanly, or arrives too late', async (command, argument) => {
-    writeFileSync(join(folder, 'input.ndjson'), lines(60_000, 40));
+    writeFileSync(join(folder, 'input.ndjson'), createLines(60_000, 40));
     await plantStore(['import', 'input.ndjson'], environment, { cwd: folder });
     await plantStore(['backup', 'backup.db'], environment, { cwd: folder });
 
@@ -79,7 +79,7 @@ describe(`SIGINT at a random time (SEED=${seed})`, () => {
       const args = [command, argument.replace('TARGET', file)];
       const began = performance.now();
       const child = new CommandProcess(args, { DATABASE_URL: url }, { cwd: folder });
-      // The first runs to its end, and tells how long that takes.
+      // The first round is not interrupted. It measures how long the command takes.
       if (round > 0) {
         await setTimeout(((seed % 97) / 97 + round - 1) * (longest / ROUNDS));
         child.child.kill('SIGINT');
@@ -87,7 +87,7 @@ describe(`SIGINT at a random time (SEED=${seed})`, () => {
       const { code, signal, stderr } = await child.ended;
       if (round === 0) longest = performance.now() - began;
 
-      // Node.js itself ends before the program has begun, and once it has ended.
+      // SIGINT ends Node.js itself before the command has started and after it has ended.
       const end = signal ?? (code === 0 ? 'done' : stderr.split('\n').at(-2));
       expect(['done', 'Interrupted.', 'SIGINT']).toContain(end);
       const isDone = code === 0 && argument === 'TARGET';

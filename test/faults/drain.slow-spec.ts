@@ -28,7 +28,7 @@ describe(`a service that gets SIGTERM ${ROUNDS} times under load`, () => {
       const next = () => creation(++id);
       const load = new Load({ urls: [url], connections: CONNECTIONS, next });
       await setTimeout(150 + 10 * round);
-      // Each connection has been accepted by then: one still in the kernel's queue is reset.
+      // Wait until the service has accepted each connection: the kernel resets those in its queue.
       const before = load.creations.length;
       await until(() => load.creations.length - before > 11 * CONNECTIONS);
 

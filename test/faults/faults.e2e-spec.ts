@@ -29,7 +29,7 @@ describe('the service', () => {
   let service: ServiceProcess;
   let nextId = 1;
 
-  /** Starts the service with a script that runs before it in its main thread. */
+  /** Starts the service. The script runs first, in the main thread. */
   async function startWith(script: string): Promise<void> {
     const preload = join(home.folder, 'preload.cjs');
     writeFileSync(preload, `if (require('node:worker_threads').isMainThread) { ${script} }`);

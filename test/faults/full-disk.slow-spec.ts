@@ -9,7 +9,7 @@ import { type ServiceProcess, useServiceHome } from '../support/service-process'
 import { SmallDisk } from '../support/small-disk';
 import { integrity, readPlants } from '../support/sqlite';
 
-const SIZE = 2 ** 20;
+const DISK_BYTES = 2 ** 20;
 const ROUNDS = 20;
 
 describe('the service on a full disk', () => {
@@ -20,7 +20,7 @@ describe('the service on a full disk', () => {
   let creations: Creation[];
   beforeEach(async () => {
     mkdirSync(dirname(home.file));
-    disk = await SmallDisk.mount(dirname(home.file), SIZE);
+    disk = await SmallDisk.mount(dirname(home.file), DISK_BYTES);
     creations = [];
   });
   afterEach(() => disk.unmount());
@@ -32,29 +32,29 @@ describe('the service on a full disk', () => {
 
   let nextId = 1;
 
-  /** Creates plants until so many were refused. */
-  async function createUntilRefused(url: URL, refusals: number): Promise<void> {
-    let refused = 0;
+  /** Creates plants until this number of them failed. */
+  async function createUntilFailures(url: URL, failures: number): Promise<void> {
+    let failed = 0;
     await Load.put({
       urls: [url],
       connections: 16,
-      next: () => (refused < refusals ? creation(nextId++, 'x'.repeat(1000)) : undefined),
+      next: () => (failed < failures ? creation(nextId++, 'x'.repeat(1000)) : undefined),
       onAnswer: ({ outcome }) => {
-        if (outcome !== 200) refused++;
+        if (outcome !== 200) failed++;
       },
       creations,
     });
   }
 
-  /** Looks at a copy of the database, which the service has closed: SQLite does not open it where it is. */
-  function expectPromisesHeld(): void {
+  /** Checks a copy of the database, which the service has closed. SQLite cannot open it on the small disk. */
+  function expectNothingLost(): void {
     const copy = join(home.folder, 'copy.db');
     copyFileSync(join(disk.path, 'plants.db'), copy);
     expectKept(creations, readPlants(copy));
     expect(integrity(copy)).toBe('ok');
-    const refusals = creations.map(({ outcome }) => outcome).filter((outcome) => outcome !== 200);
+    const errors = creations.map(({ outcome }) => outcome).filter((outcome) => outcome !== 200);
     expect([undefined, errorNumbers.unavailable, errorNumbers.outcomeUnknown]).toEqual(
-      expect.arrayContaining(refusals),
+      expect.arrayContaining(errors),
     );
   }
 
@@ -62,9 +62,9 @@ describe('the service on a full disk', () => {
     const url = await start();
     disk.fill(100_000);
 
-    await createUntilRefused(url, 20);
+    await createUntilFailures(url, 20);
     disk.fill();
-    await createUntilRefused(url, 20);
+    await createUntilFailures(url, 20);
     for (let probe = 0; probe < 20; probe++) {
       expect(await service.statusOf('/health/ready')).toBe(503);
       await setTimeout(100);
@@ -77,7 +77,7 @@ describe('the service on a full disk', () => {
     }
 
     expect(await service.end()).toEqual({ code: 0, signal: null });
-    expectPromisesHeld();
+    expectNothingLost();
     expect(creations).toContainEqual(expect.objectContaining({ outcome: 200 }));
   });
 
@@ -102,7 +102,7 @@ describe('the service on a full disk', () => {
     disk.release();
     await start();
     expect(await service.end()).toEqual({ code: 0, signal: null });
-    expectPromisesHeld();
+    expectNothingLost();
     expect(creations).toHaveLength(plants);
   });
 
@@ -112,13 +112,13 @@ describe('the service on a full disk', () => {
     for (const free of space) {
       const url = await start();
       disk.fill(free);
-      await createUntilRefused(url, 5);
+      await createUntilFailures(url, 5);
       await service.end('SIGKILL');
       disk.release();
     }
     await start();
     await service.end();
 
-    expectPromisesHeld();
+    expectNothingLost();
   });
 });

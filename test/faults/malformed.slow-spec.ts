@@ -7,14 +7,14 @@ import { residentMemory } from '../support/metrics';
 import { useServiceHome } from '../support/service-process';
 import { open } from '../support/wire';
 
-const WARM_UP = 50_000;
+const WARM_UP_REQUESTS = 50_000;
 const CONNECTIONS = 50;
 
-/** A body that no few bytes more or less make a NewPlant. */
+/** A body that does not become a valid NewPlant when a few bytes change. */
 const BODY = '{"id":null,"nome":[1.5,{"tag":"\\ud800"},"Fern"],"tag":{"x":false}}';
-const HEAD = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
-const requestWith = (body: string): string =>
-  `${HEAD}Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`;
+const REQUEST_HEADERS = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
+const createRequest = (body: string): string =>
+  `${REQUEST_HEADERS}Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`;
 const statuses = new Map<number, number>(
   Object.values(errorCatalogue).map(({ error, status }) => [error, status]),
 );
@@ -25,34 +25,34 @@ const home = useServiceHome();
 it(`the service withstands 100,000 malformed requests (SEED=${seed})`, async () => {
   const service = await home.start({ HEADERS_TIMEOUT: '2s', REQUEST_TIMEOUT: '2s' });
   const url = await service.url();
-  const mutate = mutator(seed);
+  const mutate = createMutator(seed);
   const errors = new Set<number>();
-  const strange: string[] = [];
+  const unexpected: string[] = [];
 
-  /** Of three, one is mutated as a whole, and of two the body, whose length is then right. */
+  /** Mutates every third request as a whole, and only the body of the others, with a correct Content-Length. */
   async function sendMalformed(count: number): Promise<void> {
     let sent = 0;
-    const one = async (): Promise<void> => {
+    const sendAll = async (): Promise<void> => {
       while (sent++ < count) {
-        const request = sent % 3 === 0 ? mutate(requestWith(BODY)) : requestWith(mutate(BODY));
-        const [head = '', rest = ''] = (await exchange(url, request)).split('\r\n\r\n');
-        if (head === '') continue;
-        // Whatever follows the first answer is that to a further malformed request.
-        const body = rest.slice(0, Number(/content-length: (\d+)/i.exec(head)?.[1]));
+        const request = sent % 3 === 0 ? mutate(createRequest(BODY)) : createRequest(mutate(BODY));
+        const [responseHeaders = '', rest = ''] = (await exchange(url, request)).split('\r\n\r\n');
+        if (responseHeaders === '') continue;
+        // A mutated request may contain a second one. Its response follows the first.
+        const body = rest.slice(0, Number(/content-length: (\d+)/i.exec(responseHeaders)?.[1]));
         const error = Number(/^{"error":(\d{5}),"message":".*"}$/.exec(body)?.[1]);
         errors.add(error);
-        if (statuses.get(error) !== Number(head.slice(9, 12))) strange.push(body);
+        if (statuses.get(error) !== Number(responseHeaders.slice(9, 12))) unexpected.push(body);
       }
     };
-    await Promise.all(Array.from({ length: CONNECTIONS }, one));
+    await Promise.all(Array.from({ length: CONNECTIONS }, sendAll));
   }
 
-  await sendMalformed(WARM_UP);
+  await sendMalformed(WARM_UP_REQUESTS);
   const before = await residentMemory(url);
   await sendMalformed(100_000);
 
   expect((await residentMemory(url)) - before).toBeLessThan(50);
-  expect(strange).toEqual([]);
+  expect(unexpected).toEqual([]);
   expect(
     [errorNumbers.internal, errorNumbers.unavailable, errorNumbers.outcomeUnknown].filter((error) =>
       errors.has(error),
@@ -63,7 +63,7 @@ it(`the service withstands 100,000 malformed requests (SEED=${seed})`, async () 
   expect(home.plants()).toEqual([]);
 });
 
-/** Sends a text on a connection of its own, and ends it; gives back all that came. */
+/** Sends a request on a new connection, ends the connection, and returns everything that was received. */
 async function exchange(url: URL, request: string): Promise<string> {
   const socket = open(url).setEncoding('latin1');
   let received = '';
@@ -74,8 +74,8 @@ async function exchange(url: URL, request: string): Promise<string> {
   return received;
 }
 
-/** Makes a function that cuts, repeats, swaps and replaces bytes of a text here and there. */
-function mutator(seed: number): (text: string) => string {
+/** Creates a function that deletes, repeats, reverses, replaces and inserts bytes at random positions. */
+function createMutator(seed: number): (text: string) => string {
   const edit = fc.record({
     kind: fc.nat({ max: 4 }),
     thousandth: fc.nat({ max: 999 }),

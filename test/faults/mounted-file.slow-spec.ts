@@ -3,9 +3,9 @@ import { dirname } from 'node:path';
 import { useServiceHome } from '../support/service-process';
 import { execute } from '../support/sqlite';
 
-/** Runs a program where the file of its first argument is a mount point. Linux with user namespaces only. */
+/** Wraps a command so that the file is a mount point. Works only on Linux with user namespaces. */
 // prettier-ignore
-const mounted = (file: string): string[] => [
+const mountFile = (file: string): string[] => [
   'unshare', '-rm', 'sh', '-c',
   'mount --bind "$0" "$0" && exec "$@"', file,
 ];
@@ -18,7 +18,7 @@ describe('the service on a database file that is a mount point', () => {
     mkdirSync(dirname(file));
     execute(file, 'VACUUM');
 
-    const service = home.begin({ DATABASE_URL: `sqlite:${file}` }, mounted(file));
+    const service = home.begin({ DATABASE_URL: `sqlite:${file}` }, mountFile(file));
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(

@@ -12,15 +12,15 @@ describe('the service under overload', () => {
   const home = useServiceHome();
   let nextId = 1;
 
-  /** Puts a load of some seconds on a server, and counts what came of it. */
+  /** Sends create requests to a service for some seconds. Returns the number of responses per outcome. */
   async function load(url: URL, connections: number, seconds: number, backOff = 0) {
     const end = performance.now() + seconds * 1000;
     const next = () => (performance.now() < end ? creation(nextId++) : undefined);
     return (await Load.put({ urls: [url], connections, backOff, next })).counts;
   }
 
-  // Clients that retry after 40 ms instead get 0.60 to 0.87 of the goodput: on two cores that they share with
-  // the service, their tens of thousands of rejections take the processor, not the disk.
+  // If clients retry after 40 ms instead, goodput drops to 0.60 to 0.87: on two cores that they share with the
+  // service, tens of thousands of rejections make the processor the bottleneck, not the disk.
   it('keeps goodput when more clients than a slow disk can handle retry after Retry-After', async () => {
     const slowSync = inject('fsync,fdatasync', 'delay_exit=500000');
     const service = await home.start({ MAX_CONNECTIONS: '8000' }, slowSync);
@@ -31,7 +31,7 @@ describe('the service under overload', () => {
     const memory = await residentMemory(url);
     const {
       200: created = 0,
-      [errorNumbers.unavailable]: refused = 0,
+      [errorNumbers.unavailable]: rejected = 0,
       ...others
     } = await load(url, 5000, 15, RETRY_AFTER_MS);
     expect(await residentMemory(url)).toBeLessThan(memory + 300);
@@ -41,7 +41,7 @@ describe('the service under overload', () => {
     process.kill(tracee(service.pid), 'SIGTERM');
     await service.ended;
     expect(created / 15 / (peak / 10)).toBeGreaterThanOrEqual(0.9);
-    expect(refused).toBeGreaterThan(created / 2);
+    expect(rejected).toBeGreaterThan(created / 2);
     expect(others).toEqual({});
     expect(after).not.toHaveProperty(String(errorNumbers.unavailable));
   });

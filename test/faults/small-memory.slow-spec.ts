@@ -10,14 +10,13 @@ import { open } from '../support/wire';
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/** Milliseconds. */
-const DURATION = 15_000;
-/** A slow machine should not answer 408. */
-const PATIENT = { HEADERS_TIMEOUT: '30s', REQUEST_TIMEOUT: '60s' };
+const LOAD_DURATION_MS = 15_000;
+/** Timeouts that are long enough to avoid a 408 on a slow machine. */
+const LONG_TIMEOUTS = { HEADERS_TIMEOUT: '30s', REQUEST_TIMEOUT: '60s' };
 
 const home = useServiceHome();
 let memory: SmallMemory;
-// Once its processes have ended with the home.
+// This runs after the home has ended the processes that use the memory.
 afterEach(() => memory.remove());
 
 it.each([
@@ -34,11 +33,11 @@ it.each([
   '$limit MiB of memory are enough to return $outcomes to $connections callers with bodies of $size bytes',
   async ({ limit, connections, size, outcomes }) => {
     memory = SmallMemory.make(limit * MIB);
-    const service = await home.start(PATIENT, memory.wrapper);
+    const service = await home.start(LONG_TIMEOUTS, memory.wrapper);
     const url = await service.url();
     const name = 'x'.repeat(size - 64);
     let id = 0;
-    const end = performance.now() + DURATION;
+    const end = performance.now() + LOAD_DURATION_MS;
     const next = () => (performance.now() < end ? creation(++id, name) : undefined);
 
     const { counts } = await Load.put({ urls: [url], connections, next });
@@ -51,7 +50,7 @@ it.each([
 );
 
 const POST = 'POST /plants HTTP/1.1\r\nHost: x\r\n';
-const REFUSED = 'PUT /nothing HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n';
+const REJECTED = 'PUT /nothing HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n';
 const LARGE = `Content-Length: ${MIB}\r\n\r\n`;
 
 it.each([
@@ -63,12 +62,12 @@ it.each([
   ],
   [1163, 'send 15,900 fields without the end', POST + 'a:\r\n'.repeat(15_900)],
   [2000, 'send a field of 15.9 kB without the end', `${POST}X: ${'x'.repeat(15_900)}`],
-  [1000, 'send trailers of 15,900 fields without the end', REFUSED + 'a:\r\n'.repeat(15_900)],
+  [1000, 'send trailers of 15,900 fields without the end', REJECTED + 'a:\r\n'.repeat(15_900)],
 ])(
   '320 MiB of memory are enough for create requests while %d strangers %s',
   async (count, _what, text) => {
     memory = SmallMemory.make(320 * MIB);
-    const service = await home.start(PATIENT, memory.wrapper);
+    const service = await home.start(LONG_TIMEOUTS, memory.wrapper);
     const url = await service.url();
     const strangers = Array.from({ length: count }, () => open(url).on('error', () => undefined));
     await Promise.all(strangers.map((socket) => once(socket, 'connect')));

@@ -18,14 +18,14 @@ describe('with a long-running reader on the same file', () => {
     creations = [];
   });
 
-  /** Opens a connection that stays in the middle of a read. */
+  /** Opens a connection whose read transaction stays open. */
   function openReader(): void {
     reader = new DatabaseSync(home.file);
     reader.exec('BEGIN');
     reader.prepare('SELECT count(*) FROM plants').get();
   }
 
-  /** Creates plants until the condition holds. */
+  /** Creates plants until the condition is true. */
   async function create(isDone: () => boolean): Promise<void> {
     await Load.put({
       urls: [await service.url()],
@@ -43,7 +43,7 @@ describe('with a long-running reader on the same file', () => {
     await service.ended;
   }
 
-  /** Of what a power cut would leave. Closing the reader, who is now the last, would empty the log. */
+  /** Checks what a power failure would leave. Copies it first: closing the last connection empties the WAL. */
   function expectNothingLost(model: DiskModel): void {
     const copy = join(home.folder, 'copy.db');
     model.copyDisk(home.file, copy);
@@ -87,7 +87,7 @@ describe('with a long-running reader on the same file', () => {
     await kill();
     model.follow(first);
     const lostBefore = model.lost;
-    // Finds the frames of the failed batch in the log, and takes them for committed.
+    // The reader finds the frames of the failed batch in the WAL and considers them committed.
     openReader();
 
     service = await home.start({}, DiskModel.wrapper(second));

@@ -8,8 +8,8 @@ import { useServiceHome } from '../support/service-process';
 import { readTraces, strace, tracee } from '../support/strace';
 import { until } from '../support/until';
 
-const CREATIONS = 1000;
-const CALLS = 'pwrite64,fsync,fdatasync,write,writev,sendmsg';
+const CREATE_REQUESTS = 1000;
+const TRACED_CALLS = 'pwrite64,fsync,fdatasync,write,writev,sendmsg';
 
 describe('the service', () => {
   const home = useServiceHome();
@@ -17,14 +17,14 @@ describe('the service', () => {
   it('writes and syncs the WAL before it responds', async () => {
     const trace = join(home.folder, 'trace');
     const options = ['-ff', '-ttt', '-T', '-y', '-s', '8192', '-o', trace];
-    const service = await home.start({}, strace(...options, '-e', `trace=${CALLS}`));
+    const service = await home.start({}, strace(...options, '-e', `trace=${TRACED_CALLS}`));
     let count = 0;
     const { creations, counts } = await Load.put({
       urls: [await service.url()],
       connections: 8,
       next: () => {
         const name = `plant-${String(count + 1).padStart(6, '0')}`;
-        return count < CREATIONS ? creation(++count, name) : undefined;
+        return count < CREATE_REQUESTS ? creation(++count, name) : undefined;
       },
     });
     process.kill(tracee(service.pid), 'SIGTERM');
@@ -41,7 +41,7 @@ describe('the service', () => {
         write && answer && began >= write.ended && ended <= answer.began;
       return !syncs.some(isBetween);
     });
-    expect(counts).toEqual({ 200: CREATIONS });
+    expect(counts).toEqual({ 200: CREATE_REQUESTS });
     expect(uncovered).toEqual([]);
   });
 });
@@ -50,7 +50,7 @@ describe('the service while commits take eight seconds', () => {
   const home = useServiceHome();
   it('keeps every request within its time limit, and reports not ready', async () => {
     const service = await home.start({ MAX_CONNECTIONS: '4000' });
-    // Alone, because a new log is synced twice.
+    // This plant is created before the delay begins, because a new WAL is synced twice.
     await service.post('{"id":0,"name":"Fern"}');
     const trace = join(home.folder, 'trace');
     const [program = '', ...options] = strace('-p', String(service.pid), '-o', trace);
@@ -59,7 +59,7 @@ describe('the service while commits take eight seconds', () => {
     const status = `/proc/${service.pid}/status`;
     await until(() => /TracerPid:\t[1-9]/.test(readFileSync(status, 'utf8')));
 
-    // As many at once as fill two batches and a bit.
+    // These requests fill two batches and part of a third.
     let nextId = 1;
     const load = new Load({
       urls: [await service.url()],
@@ -69,7 +69,7 @@ describe('the service while commits take eight seconds', () => {
     await until(async () => (await service.statusOf('/health/ready')) === 503);
     await load.done;
 
-    // Those whose batch could not begin in time are rejected. Without the limits, all would get 200.
+    // Plants that wait too long for their batch are rejected. Without the time limit, all would get 200.
     expect(Object.keys(load.counts)).toEqual(['200', String(errorNumbers.unavailable)]);
     expectKept(load.creations, home.plants());
     const readiness = new Set<number>();
@@ -88,7 +88,7 @@ describe('the service while commits take eight seconds', () => {
 
 interface Call {
   readonly text: string;
-  /** In seconds. */
+  /** In seconds since 1970. */
   readonly began: number;
   readonly ended: number;
 }

@@ -7,35 +7,35 @@ import { makeUnreliable } from '../support/unreliable-proxy';
 import { errorNumbers } from '../support/error-bodies';
 import {
   compile,
-  configure,
-  example,
-  nodeOf,
+  configureTypeScript,
+  readExample,
+  installNode,
   PROJECT,
   run as runSync,
   usePackages,
 } from './packed';
 
-/** The programs of docs/clients.md, and the package of the client. They need the registry and other languages, so not in npm test. */
+/** Tests the programs of docs/clients.md and the client package. `npm test` does not run them: they need the registry and other languages. */
 
-/** What the types of the client accept, and what not. */
+/** Uses the types of the client. The compiler must accept the first part and reject the rest. */
 const CONSUMER = `import { CreationError, PlantStoreClient } from '@plant-store/client';
 const client = new PlantStoreClient({ url: new URL('https://x.example.org'), token: async () => 'x' });
 const { name, tag, isReplay } = await client.create({ id: 1n, name: 'Fern' }, { timeout: 1 });
 const types: [string, string | undefined, boolean] = [name, tag, isReplay];
 const { error, status, outcome } = types as unknown as CreationError;
 const failure: [number | undefined, number | undefined, 'not stored' | 'unknown'] = [error, status, outcome];
-// @ts-expect-error an id is no string
+// @ts-expect-error an id is not a string
 await client.create({ id: '1', name: failure.join() });
 // @ts-expect-error a name is required
 await client.create({ id: 1 });
-// @ts-expect-error a tag is no null
+// @ts-expect-error a tag must not be null
 await client.create({ id: 1, name: 'Fern', tag: null });
 `;
 
 describe('docs/clients.md', () => {
   const application = TestApplication.use();
   const packed = usePackages();
-  /** An ES module with the client installed. */
+  /** An ES module project in which the client is installed. */
   const home = join(packed.folder, 'client');
   const write = (name: string, content: string): string => {
     const file = join(home, name);
@@ -48,26 +48,26 @@ describe('docs/clients.md', () => {
     mkdirSync(home);
     write('package.json', '{"type":"module"}');
     runSync(home, 'npm', 'install', '--prefer-offline', '--no-audit', packed.client);
-    write('client.ts', example('TypeScript client', 'ts'));
-    write('errors.ts', example('TypeScript client', 'ts errors'));
-    configure(home, { typeRoots: [join(PROJECT, 'node_modules/@types')] });
+    write('client.ts', readExample('TypeScript client', 'ts'));
+    write('errors.ts', readExample('TypeScript client', 'ts errors'));
+    configureTypeScript(home, { typeRoots: [join(PROJECT, 'node_modules/@types')] });
     compile(home);
   });
 
   type Program = (env: NodeJS.ProcessEnv) => Promise<Run>;
-  const client: Program = (env) => run(nodeOf('20.0.0'), [join(home, 'client.js')], { env });
+  const client: Program = (env) => run(installNode('20.0.0'), [join(home, 'client.js')], { env });
   const curl =
     (language: string): Program =>
     (env) =>
-      shell(example('curl', language), { env });
+      shell(readExample('curl', language), { env });
   const python: Program = (env) =>
-    run('python3', [write('program.py', example('Python', 'python'))], { env });
+    run('python3', [write('program.py', readExample('Python', 'python'))], { env });
   const success = { code: 0, stdout: expect.stringContaining('Fern') as string };
   const fern = { name: 'Fern', tag: 'shade' };
 
-  /** @param repeat the program that sends a creation again */
+  /** @param repeat the program that retries a create request */
   const testProgram = (create: Program, repeat: Program): void => {
-    it('creates a plant, in a store that has seen those of the others', async () => {
+    it('creates a plant with an id that no other program has used', async () => {
       const others = application.store.plants().length;
 
       expect(await create(env)).toMatchObject(success);
@@ -75,7 +75,7 @@ describe('docs/clients.md', () => {
       expect(application.store.plants()).toMatchObject(Array(others + 1).fill(fern));
     });
 
-    it('reports why it failed', async () => {
+    it('reports the error number and message when the token is invalid', async () => {
       const { code, stdout, stderr } = await create({ ...env, TOKEN: 'bad' });
 
       expect(code).not.toBe(0);
@@ -94,7 +94,7 @@ describe('docs/clients.md', () => {
 
       expect(proxy.seen.map(({ what }) => what)).toEqual([503, 'answer lost', 200]);
       expect(new Set(proxy.seen.map(({ headers }) => headers['idempotency-key'])).size).toBe(1);
-      // Retry-After said two seconds. A busy machine only makes the pause longer.
+      // Retry-After was two seconds. On a busy machine, the pause can only be longer.
       expect(proxy.pauseAfterRefusal).toBeGreaterThan(1900);
       expect(application.store.plants()).toMatchObject([fern]);
       await proxy.stop();
@@ -106,9 +106,9 @@ describe('docs/clients.md', () => {
     it('handles errors as the page shows', async () => {
       const program = join(home, 'errors.js');
       const [stored, rejected, elsewhere] = [
-        await run(nodeOf('20.0.0'), [program], { env }),
-        await run(nodeOf('20.0.0'), [program], { env: { ...env, TOKEN: 'bad' } }),
-        await run(nodeOf('20.0.0'), [program], {
+        await run(installNode('20.0.0'), [program], { env }),
+        await run(installNode('20.0.0'), [program], { env: { ...env, TOKEN: 'bad' } }),
+        await run(installNode('20.0.0'), [program], {
           env: { ...env, PLANT_STORE: `${application.url.origin}/elsewhere` },
         }),
       ];
@@ -130,14 +130,20 @@ describe('docs/clients.md', () => {
       expect(installed).toEqual(['.package-lock.json', '@plant-store']);
     });
 
-    // attw tries newer ones.
-    it('has types, also for what TypeScript 6 still has of Node.js 10', () => {
+    // attw tests newer ones.
+    it('has types for the module resolution node10 of TypeScript 6', () => {
       const folder = join(home, 'types');
       mkdirSync(folder);
       write('types/consumer.ts', CONSUMER);
       const resolution = { moduleResolution: 'node', ignoreDeprecations: '6.0' };
       const lib = ['es2022', 'dom'];
-      configure(folder, { types: [], lib, noEmit: true, module: 'es2022', ...resolution });
+      configureTypeScript(folder, {
+        types: [],
+        lib,
+        noEmit: true,
+        module: 'es2022',
+        ...resolution,
+      });
 
       expect(compile(folder)).toBe('');
     });

@@ -8,7 +8,7 @@ const ROOT = join(__dirname, '../..');
 
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 
-/** The pages that people read, without code, by their path in the repository. */
+/** The pages of the repository by path, without their code blocks. */
 const pages = new Map(
   globSync(['*.md', 'docs/**/*.md'], { cwd: ROOT }).map((path) => [
     path,
@@ -16,15 +16,15 @@ const pages = new Map(
   ]),
 );
 
-/** The relative links of a page, with their anchors. */
-function linksOf(text: string): string[] {
+/** Finds the relative links of a page, with their anchors. */
+function findLinks(text: string): string[] {
   return [...text.matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, target = '']) => target)
     .filter((target) => !/^[a-z]+:/.test(target));
 }
 
-/** The anchors that GitHub gives the headings of a page. */
-function anchorsOf(text: string): string[] {
+/** Finds the anchors that GitHub generates for the headings of a page. */
+function findAnchors(text: string): string[] {
   return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()
@@ -35,19 +35,19 @@ function anchorsOf(text: string): string[] {
 
 describe('the documentation', () => {
   it.each([...pages.keys()])('contains only working links in %s', (page) => {
-    const broken = linksOf(pages.get(page) ?? '').filter((link) => {
+    const broken = findLinks(pages.get(page) ?? '').filter((link) => {
       const [path = '', anchor] = link.split('#');
       const target = path === '' ? page : relative('', join(dirname(page), path));
       if (!existsSync(join(ROOT, target))) return true;
-      return anchor !== undefined && !anchorsOf(pages.get(target) ?? '').includes(anchor);
+      return anchor !== undefined && !findAnchors(pages.get(target) ?? '').includes(anchor);
     });
 
     expect(broken).toEqual([]);
   });
 
   it('lists every page in its index', () => {
-    const index = linksOf(pages.get('docs/README.md') ?? '');
-    const decisions = linksOf(pages.get('docs/decisions/README.md') ?? '');
+    const index = findLinks(pages.get('docs/README.md') ?? '');
+    const decisions = findLinks(pages.get('docs/decisions/README.md') ?? '');
     const linked = [...index, ...decisions.map((link) => `decisions/${link}`)];
 
     const missing = [...pages.keys()]
@@ -76,7 +76,7 @@ describe('the documentation', () => {
 
   it('describes every variable in docs/configuration.md as variables.ts does', () => {
     const page = pages.get('docs/configuration.md') ?? '';
-    // The second column has the type, for people.
+    // The second column contains the type, which is not compared.
     const rows = page.matchAll(/^\| `([A-Z_]+)` +\|[^|]*\| (\S+) +\| (.*?) +\|$/gm);
     const shown = Array.from(rows, ([, ...cells]) => cells.join(' | '));
 

@@ -4,30 +4,30 @@ import { describeWith, shell } from '../support/run';
 import { TestProcess } from '../support/test-process';
 import { PROJECT, run } from './packed';
 
-/** What a newcomer types first, in a clean copy. It asks the registry, so it is no part of npm test. */
+/** Runs the first commands of a new user in a clean copy. `npm test` does not run it: it needs the registry. */
 
 const folder = useFolder();
 
 describeWith('curl', () => {
   it('npm ci && npm start run a service that stores a plant, with at most 500 MB of packages', async () => {
     run(PROJECT, 'sh', '-ec', `git ls-files -z | xargs -0 cp --parents -t ${folder}`);
-    // Without the Node.js that npm puts first for scripts: a newcomer has the machine's.
+    // Removes the Node.js that npm puts first for scripts: a new user has the Node.js of the machine.
     const path = process.env.PATH?.split(delimiter).filter(
       (part) => !part.includes('node_modules'),
     );
     const env = { PATH: path?.join(delimiter), HOME: process.env.HOME, PORT: '0' };
 
-    // With a group of its own: npm, its shell and the service.
+    // `setsid` creates a process group for npm, its shell and the service.
     const command = ['setsid', 'sh', '-c', 'exec 2>&1; npm ci && exec npm start'];
     const npm = new TestProcess(command, { cwd: folder, env });
     try {
       const [, curl = ''] = await npm.says(/^ *(curl .*)\n/m);
-      const answer = await shell(curl, { env });
+      const response = await shell(curl, { env });
       const [size = ''] = run(folder, 'du', '-sm', 'node_modules').split('\t');
 
-      expect(answer.stdout).toMatch(/^HTTP\/1.1 200 [^]*\r\n\r\n{"name":"Fern"}$/);
+      expect(response.stdout).toMatch(/^HTTP\/1.1 200 [^]*\r\n\r\n{"name":"Fern"}$/);
       expect(Number(size)).toBeLessThanOrEqual(500);
-      // npm lists packages whose scripts nobody has decided about.
+      // npm lists packages whose install scripts are neither allowed nor denied.
       expect(npm.stdout).not.toContain('install scripts');
     } finally {
       if (npm.child.pid !== undefined && npm.child.exitCode === null) process.kill(-npm.child.pid);

@@ -1,7 +1,7 @@
 import { engines } from '../../src/plants/package.json';
 import { testHosts } from './hosts/expect-host';
 
-/** Of the hosts that `npm run test:hosts` tries, one on the oldest of each line of Node.js. It asks the registry, so it is no part of npm test. */
+/** Tests one of the hosts of `npm run test:hosts` on the oldest version of each Node.js line. `npm test` does not run it: it needs the registry. */
 
 const [oldest22, oldest24, oldest26] = engines.node.match(/[\d.]+/g) ?? [];
 

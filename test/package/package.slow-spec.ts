@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import { PROJECT, run, usePackages } from './packed';
 
-/** The packages as they are published. It packs and checks them with tools of others, so not in npm test. */
+/** Packs the packages as for a release, and checks them. `npm test` does not run it: it needs the tools in test/node_modules. */
 
 const packed = usePackages();
 
 describe.each([
   ['module', /^(package\.json|README\.md|LICENSE|([a-z]+\/)*[a-z\d.-]+\.(js|d\.ts))$/, 'node16'],
-  // An ES module alone.
+  // The client is only an ES module.
   ['client', /^(package\.json|README\.md|LICENSE|index\.(mjs|d\.mts))$/, 'esm-only'],
 ] as const)('the package of the %s', (kind, expected, profile) => {
   it('contains only the files that users need', () => {

@@ -3,9 +3,9 @@ import { engines } from '../../package.json';
 import { useFolder } from '../support/folder';
 import { describeWith, run, shell } from '../support/run';
 import { TestProcess } from '../support/test-process';
-import { nodeOf, PROJECT } from './packed';
+import { installNode, PROJECT } from './packed';
 
-/** The service on Node.js of other versions. They come from the registry, so it is no part of npm test. */
+/** Tests the service on other versions of Node.js. `npm test` does not run it: it needs the registry. */
 
 const MAIN = join(PROJECT, 'dist/main.js');
 
@@ -17,7 +17,7 @@ describe('the service', () => {
       'stores a plant on Node.js %s',
       async (version) => {
         const env = { PATH: process.env.PATH, PORT: '0' };
-        const service = new TestProcess([nodeOf(version), MAIN], { cwd: home, env });
+        const service = new TestProcess([installNode(version), MAIN], { cwd: home, env });
         try {
           const [curl] = await service.says(/^curl .*$/m, 'stderr');
 
@@ -32,7 +32,7 @@ describe('the service', () => {
   it.each(['20.19.0', '22.23.2', '24.18.0', '25.9.0', '26.5.0'])(
     'exits with one error message on Node.js %s',
     async (version) => {
-      const node = nodeOf(version);
+      const node = installNode(version);
 
       expect(await run(node, [MAIN])).toEqual({
         code: 1,

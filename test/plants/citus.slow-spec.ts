@@ -23,7 +23,7 @@ const VERSIONS = `CREATE TABLE plants_migrations (version integer PRIMARY KEY, i
 const IDENTITY = 'SELECT identity::text FROM plants_migrations WHERE identity IS NOT NULL';
 const KEY = 'ab'.repeat(32);
 
-/** Addresses of the workers. The second instance enters at the first one. The last one is lost. */
+/** The addresses of the workers. The second instance connects to the first one. The last one is made unreachable. */
 let workers: string[] = [];
 let coordinator: Client;
 let worker: Client;
@@ -34,14 +34,14 @@ beforeAll(async () => {
 });
 afterAll(disconnectAll);
 
-/** The URL of a store, in a schema that every node has, at one of the nodes. */
+/** Returns the URL of a store at one of the nodes, in a schema that exists on every node. */
 function urlOf(entry = new URL(CITUS_URL).host): string {
   const url = new URL(CITUS_URL);
   url.searchParams.set('options', '-c search_path=plants_test');
   return url.href.replace(url.host, entry);
 }
 
-/** The URLs of two instances: the coordinator, and a worker, as a balancer may choose it. */
+/** Returns the URLs of two instances: the coordinator, and a worker, as a load balancer may choose it. */
 function urlsOfBoth(): string[] {
   return [urlOf(), urlOf(workers[0])];
 }
@@ -84,8 +84,8 @@ async function value(node: Client, query: string): Promise<unknown> {
   return rows[0]?.[0];
 }
 
-/** The id of a plant that a worker would store. */
-async function idOn(address = ''): Promise<bigint> {
+/** Finds the id of a plant that a worker would store. */
+async function findIdOn(address = ''): Promise<bigint> {
   const id = await value(
     coordinator,
     `SELECT id::text FROM generate_series(1, 100) AS id JOIN citus_shards
@@ -95,8 +95,8 @@ async function idOn(address = ''): Promise<bigint> {
   return BigInt(id as string);
 }
 
-/** Gives the last worker a port where nobody listens, as far as the other nodes in use know. */
-async function loseWorker(): Promise<() => Promise<void>> {
+/** Makes the other nodes use a port of the last worker where nothing listens. */
+async function disconnectWorker(): Promise<() => Promise<void>> {
   const [name, port] = workers.at(-1)?.split(':') ?? [];
   const move = async (from: string, to: string) => {
     const where = `nodename = '${name}' AND nodeport = ${from}`;
@@ -172,10 +172,10 @@ describe('a store on a Citus cluster', () => {
   it('queries only the worker of the plant for a retry and a lookup', async () => {
     await distribute();
     const repository = await open();
-    const plant = { id: await idOn(workers[0]), name: 'Fern' };
+    const plant = { id: await findIdOn(workers[0]), name: 'Fern' };
     await repository.insert(plant, KEY);
 
-    const findWorker = await loseWorker();
+    const findWorker = await disconnectWorker();
     const answers = await Promise.allSettled([
       repository.insert(plant, KEY),
       repository.find(plant.id),
@@ -194,7 +194,7 @@ describe('a store on a Citus cluster', () => {
     await reconfigure("SET synchronous_standby_names = 'nobody'");
 
     let isAnswered = false;
-    const answer = repository.insert({ id: await idOn(workers[0]), name: 'Fern' });
+    const answer = repository.insert({ id: await findIdOn(workers[0]), name: 'Fern' });
     const error = answer.catch((reason: unknown) => reason).finally(() => (isAnswered = true));
     await until(async () => {
       await worker.query(
@@ -220,15 +220,15 @@ describe('a store on a Citus cluster', () => {
     });
     afterEach(() => load.stop());
 
-    /** Waits until creations succeed again, and compares what is stored with what was answered. */
-    async function expectPromises(): Promise<void> {
+    /** Waits until create requests succeed again, and compares the stored plants with the responses. */
+    async function expectNothingLost(): Promise<void> {
       const back = Date.now();
       await until(() => load.hasSucceededSince(back));
       await load.stop();
       // Sessions keep connections to workers, some of which may have been terminated.
       await disconnectAll();
       await connectAll();
-      // What a worker has prepared is not visible until this, which Citus does from time to time.
+      // Prepared transactions of a worker are invisible until this call, which Citus makes periodically.
       for (const node of [coordinator, worker]) {
         await node.query('SELECT recover_prepared_transactions()');
       }
@@ -240,7 +240,7 @@ describe('a store on a Citus cluster', () => {
       const statuses = () =>
         Promise.all(services.map((service) => service.statusOf('/health/ready')));
       const unknown = count(errorNumbers.outcomeUnknown);
-      const findWorker = await loseWorker();
+      const findWorker = await disconnectWorker();
       await until(async () => (await statuses()).every((status) => status === 503));
       const [stillUnknown, rejected] = [
         count(errorNumbers.outcomeUnknown),
@@ -259,7 +259,7 @@ describe('a store on a Citus cluster', () => {
       expect(count(errorNumbers.unavailable)).toBeGreaterThan(rejected);
       for (const each of log) expect(each).toContain('(08006)');
       await until(async () => (await statuses()).every((status) => status === 200));
-      await expectPromises();
+      await expectNothingLost();
     });
 
     it('loses nothing when the sessions of all nodes are terminated', async () => {
@@ -270,7 +270,7 @@ describe('a store on a Citus cluster', () => {
         await setTimeout(100);
       }
 
-      await expectPromises();
+      await expectNothingLost();
     });
   });
 });

@@ -25,9 +25,9 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
   beforeEach(() => store.removePlants());
   afterAll(() => application.stop());
 
-  /** @param members what of the plant is not as in {@link FERN} */
-  async function expectCreation(body: string, members: Partial<Plant> = {}): Promise<void> {
-    const { id, ...answer }: Plant = { id: 1n, name: 'Fern', ...members };
+  /** @param properties the properties that differ from {@link FERN} */
+  async function expectCreation(body: string, properties: Partial<Plant> = {}): Promise<void> {
+    const { id, ...answer }: Plant = { id: 1n, name: 'Fern', ...properties };
 
     const response = await application.post(body);
 
@@ -53,7 +53,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     expect(response.body).toBe('{"name":"Fern","tag":"shade"}');
   });
 
-  // int64.spec.ts tries all numbers.
+  // int64.spec.ts tests all numbers.
   it.each([
     ['9.223372036854775807e18', 9_223_372_036_854_775_807n],
     ['-9223372036854775808', -9_223_372_036_854_775_808n],
@@ -75,7 +75,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     ['400,000 arrays', `{"x":${'['.repeat(4e5)}${']'.repeat(4e5)},"id":1,"name":"Fern"}`],
   ])('ignores properties: %s', (_what, body) => expectCreation(body));
 
-  // json.spec.ts tries all objects.
+  // json.spec.ts tests all objects.
   it('uses the last value of a repeated property', () =>
     expectCreation('{"id":"2","name":"Moss","\\u0069d":9007199254740993,"name":"Fern"}', {
       id: EXACT,
@@ -124,7 +124,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     await expectRefusal(body, { error: errorNumbers.empty, message });
   });
 
-  // media-type.spec.ts tries all that is like these.
+  // media-type.spec.ts tests further values.
   it.each([
     { 'content-type': 'Application/JSON;charset="UTF-8" ; a=b' },
     ...['Identity', 'identity, identity', ' ,'].map((coding) => ({ 'content-encoding': coding })),

@@ -7,7 +7,7 @@ import { integrity } from '../support/sqlite';
 import { until } from '../support/until';
 
 const CONNECTIONS = 32;
-/** `npm run test:faults` takes more. */
+/** `npm run test:faults` sets a larger number. */
 const KILLS = Number(process.env.KILLS ?? 2);
 
 describe(`a service that is killed ${KILLS} times under load`, () => {
@@ -16,7 +16,7 @@ describe(`a service that is killed ${KILLS} times under load`, () => {
 
   it(`keeps every acknowledged plant and no rejected one (SEED=${seed})`, async () => {
     const creations: Creation[] = [];
-    /** How many creations each service gets. */
+    /** The number of create requests after which each service is killed. */
     const lifetimes = fc.sample(fc.integer({ min: 300, max: 3000 }), { seed, numRuns: KILLS });
     for (const [round, lifetime] of lifetimes.entries()) {
       const service = await home.start();

@@ -50,11 +50,11 @@ afterEach(async () => {
 
 const plantsService = () => app.get(PlantsService, { strict: false });
 
-/** The module with a token, and a file unless the options say otherwise. */
+/** Creates the module with a token, and with a SQLite file unless the options specify another store. */
 const withToken = (options: Parameters<typeof PlantsModule.forRoot>[0] = { sqlite: file }) =>
   PlantsModule.forRoot({ auth: { tokens: [TOKEN] }, ...options });
 
-/** Starts a host and keeps it for the end of the test. */
+/** Starts a host, which is closed at the end of the test. */
 async function start(...parameters: Parameters<typeof startHost>): Promise<URL> {
   const host = await startHost(...parameters);
   ({ app } = host);
@@ -74,20 +74,20 @@ async function post(url: URL, body: string, headers = {}, path = '/api/v1/plants
   return { status, body: JSON.parse(text) as unknown };
 }
 
-/** It knows who calls by a key. */
+/** A guard of the host that accepts requests with a key. */
 const KeyGuard = guardThat((context) => {
   const request = context.switchToHttp().getRequest<{ headers: Record<string, string> }>();
   if (request.headers['x-key'] !== 'good') throw new ForbiddenException('no key');
   return true;
 });
 
-/** Another module of the host that has something for others. */
+/** Creates a module of the host that exports a provider. */
 const exporting = (provider: Type): DynamicModule => ({
   ...withProviders(provider),
   exports: [provider],
 });
 
-/** A feature module of the host that injects the service and the store, and gives both back. */
+/** Creates a feature module of the host. Its provider returns the injected service and store. */
 const feature = (name: string, imports: DynamicModule[] = []): DynamicModule => ({
   ...withProviders({
     provide: name,
@@ -223,7 +223,7 @@ describe.each(['Fastify', 'Express'] as const)('PlantsModule on %s', (adapter) =
     expect(answers.map(({ status }) => status)).toEqual([200, 400]);
   });
 
-  // test/package/hosts sends more.
+  // test/package/hosts sends further requests.
   it('does not change the other routes of the host', async () => {
     const answersOf = async (url: URL) => [
       await send(url, '/api/v1/trees', json('{"id":9007199254740993,"name":" Oak "}')),

@@ -6,12 +6,12 @@ import { JSON_HEADERS, TestApplication, TOKEN } from '../support/application';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { exchange, open } from '../support/wire';
 
-/** A digest that differs in its last digit. */
+/** Changes the last digit of a digest. */
 const almost = (digest: string): string => digest.slice(0, 63) + (digest.endsWith('0') ? '1' : '0');
 const OTHER_TOKEN = 'another/valid+token==';
 const FERN = '{"id":1,"name":"Fern"}';
 
-/** Not JSON: who is told so has passed the guard. */
+/** A body that is not JSON. A response that reports this shows that the guard has admitted the request. */
 const BODY = '{';
 const NOT_JSON = errorNumbers.empty;
 
@@ -20,7 +20,7 @@ const application = TestApplication.use({
 });
 
 describe('the bearer guard on the wire', () => {
-  /** What a request is answered that has a line and fields as given, byte for byte. */
+  /** Sends a request line and headers byte for byte. Returns the status and the error number of the response. */
   async function answerTo(line: string, fields: string[]): Promise<[number, number | undefined]> {
     // prettier-ignore
     const head = [
@@ -44,7 +44,7 @@ describe('the bearer guard on the wire', () => {
     socket.destroy();
   });
 
-  /** RFC 6750 section 2.1, after the white space around a field's value is gone, RFC 9112 section 5.1. */
+  /** RFC 6750 section 2.1, after the white space around a header's value is removed, RFC 9112 section 5.1. */
   const isCredential = (value: string): boolean =>
     /^[ \t]*[Bb][Ee][Aa][Rr][Ee][Rr] +a-good-token[ \t]*$/.test(value);
 
@@ -89,7 +89,7 @@ describe('the bearer guard on the wire', () => {
 
         const [, error] = await answerTo('POST /plants', texts);
 
-        // A line feed in a value ends the field, whatever stood before.
+        // A line break in a value ends the header, whatever precedes it.
         const sent = texts.join('\r\n').split('\r\n');
         const credentials = sent.filter((line) => /^authorization:/i.test(line));
         const [only = ''] = credentials;
@@ -106,7 +106,7 @@ describe('the bearer guard on the wire', () => {
     expect(seen.refused).toBeGreaterThan(100);
   });
 
-  // routes.e2e-spec.ts has paths that lead nowhere.
+  // routes.e2e-spec.ts tests paths without a route.
   // prettier-ignore
   it.each([
     '/plants', '/%70lants', '/%70%6C%61%6e%74%73', '/plants?', 'http://elsewhere/plants',
@@ -152,7 +152,7 @@ describe('a bearer token', () => {
     expect((await application.post(FERN, headers)).statusCode).toBe(200);
   });
 
-  // The property above tries all that is like these.
+  // The property test above covers similar values.
   it.each<[string, string | string[] | undefined, ErrorBody]>([
     ['is missing', undefined, errorBodies.missingCredentials],
     ['is of another scheme', 'Basic YTpi', errorBodies.missingCredentials],

@@ -53,7 +53,7 @@ async function start(...parameters: Parameters<typeof startHost>): Promise<URL> 
 const plantsModule = (bodyLimit = 2 ** 20) =>
   PlantsModule.forRoot({ sqlite: file, auth: { tokens: [TOKEN] }, bodyLimit });
 
-/** What a request with a body gets. */
+/** Sends a request with a body, and returns the response. */
 async function post(
   url: URL,
   body: string | Buffer,
@@ -69,9 +69,9 @@ async function post(
   return { status: response.statusCode, body: JSON.parse(await text(response)) as ErrorBody };
 }
 
-const refusedWith = (body: ErrorBody) => ({ status: Math.floor(body.error / 100), body });
+const rejectedWith = (body: ErrorBody) => ({ status: Math.floor(body.error / 100), body });
 
-/** The statuses of the responses to requests that a client sends at once on one connection. */
+/** Sends requests at once on one connection, and returns the statuses of the responses. */
 async function statusesOnOneConnection(url: URL, requests: Buffer[]): Promise<number[]> {
   const socket = open(url);
   socket.write(Buffer.concat(requests));
@@ -79,13 +79,13 @@ async function statusesOnOneConnection(url: URL, requests: Buffer[]): Promise<nu
   return responses.map(({ head }) => Number(head.split(' ')[1]));
 }
 
-/** A request with a body, as bytes. */
-function bytesOf(path: string, headers: string[], body: Buffer): Buffer {
+/** Creates a request with a body, as bytes. */
+function createRequest(path: string, headers: string[], body: Buffer): Buffer {
   const head = [`POST ${path} HTTP/1.1`, 'Host: x', `Content-Length: ${body.length}`, ...headers];
   return Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body]);
 }
 
-const lastTree = bytesOf(
+const lastTree = createRequest(
   '/api/v1/trees',
   ['Content-Type: application/json', 'Connection: close'],
   Buffer.from('{}'),
@@ -123,8 +123,8 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
       await post(url, '', { authorization: 'Bearer x' }),
     ];
 
-    const empty = refusedWith(errorBodies.empty);
-    expect(responses).toEqual([empty, empty, refusedWith(errorBodies.invalidToken)]);
+    const empty = rejectedWith(errorBodies.empty);
+    expect(responses).toEqual([empty, empty, rejectedWith(errorBodies.invalidToken)]);
   });
 
   it.each<[string, EarlyCode]>([
@@ -164,8 +164,8 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
       await post(url, '{"id":1e400,"name":"Fern"}'),
       await post(url, '{"id":-9007199254740991,"name":"Fern"}'),
     ]).toEqual([
-      refusedWith(errorBodies.idRounded),
-      refusedWith(errorBodies.idNotInt64),
+      rejectedWith(errorBodies.idRounded),
+      rejectedWith(errorBodies.idNotInt64),
       { status: 200, body: { name: 'Fern' } },
     ]);
     expect(readPlants(file)).toEqual([{ id: -9_007_199_254_740_991n, name: 'Fern' }]);
@@ -187,7 +187,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
       const url = await start(adapter, [read, plantsModule(100)]);
 
       expect([await post(url, FERN.padEnd(101)), await post(url, FERN.padEnd(100))]).toEqual([
-        refusedWith({
+        rejectedWith({
           error: errorNumbers.tooLarge,
           message: 'The body is larger than the limit of 100 bytes.',
         }),
@@ -226,7 +226,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
     ]).toMatchObject([
       { status: 200 },
       { status: 400, body: { error: errorNumbers.empty } },
-      refusedWith(errorBodies.missingCredentials),
+      rejectedWith(errorBodies.missingCredentials),
     ]);
     expect(readPlants(file)).toEqual(LARGE_PLANTS);
     expect(logger.warn).not.toHaveBeenCalled();
@@ -250,7 +250,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
   });
 });
 
-/** A module of a host on Fastify whose hook puts a stream in the place of each body. */
+/** Creates a module of a host on Fastify. Its hook replaces each body with a stream. */
 const withReplacement = (replace: (payload: Readable) => Readable): DynamicModule =>
   withProviders({
     provide: 'replacement',
@@ -267,10 +267,10 @@ describe('a hook of Fastify that replaces the body', () => {
   const replacements: Record<string, (payload: Readable) => Readable> = {
     'a pipe': (payload) => payload.pipe(new PassThrough()),
     'two pipes': (payload) => payload.pipe(new PassThrough()).pipe(new PassThrough()),
-    // As @fastify/compress 9 does.
+    // @fastify/compress 9 does this.
     'a paused pipeline': (payload) => pipeline(payload, new PassThrough().pause(), () => undefined),
     'an iterator': (payload) => Readable.from(payload),
-    // What it makes fails at the first byte.
+    // This stream fails at the first byte.
     'a broken pipe': (payload) => payload.pipe(createGunzip()).on('error', () => undefined),
   };
 
@@ -285,8 +285,8 @@ describe('a hook of Fastify that replaces the body', () => {
       ];
 
       const statuses = await statusesOnOneConnection(url, [
-        ...rejected.map((headers) => bytesOf('/api/v1/plants', headers, BIG)),
-        bytesOf('/api/v1/plants', [good, 'Content-Type: application/json'], BIG),
+        ...rejected.map((headers) => createRequest('/api/v1/plants', headers, BIG)),
+        createRequest('/api/v1/plants', [good, 'Content-Type: application/json'], BIG),
         lastTree,
       ]);
 
@@ -304,7 +304,7 @@ describe('a hook of Fastify that replaces the body', () => {
       ]);
 
       expect(await post(url, LARGE_ID.padEnd(500_000))).toMatchObject({ status: 200 });
-      expect(await post(url, BIG.toString() + FERN)).toEqual(refusedWith(errorBodies.tooLarge));
+      expect(await post(url, BIG.toString() + FERN)).toEqual(rejectedWith(errorBodies.tooLarge));
       expect(readPlants(file)).toEqual(LARGE_PLANTS);
     },
   );
@@ -333,7 +333,7 @@ describe('a hook of Fastify that replaces the body', () => {
     for (const leaves of ['accepted', 'rejected']) {
       const socket = open(url);
       const headers = [`X-Leaves: ${leaves}`, 'Content-Type: application/json'];
-      const whole = bytesOf('/api/v1/plants', headers, Buffer.alloc(1000, ' '));
+      const whole = createRequest('/api/v1/plants', headers, Buffer.alloc(1000, ' '));
       socket.write(whole.subarray(0, -990));
       await once(asked, 'data');
       socket.destroy();

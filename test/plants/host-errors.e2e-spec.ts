@@ -66,7 +66,7 @@ async function post(url: URL, headers: Record<string, string> = {}, body = FERN)
   };
 }
 
-/** The module behind a guard that throws. */
+/** Creates the module with a guard that throws. */
 const guardedBy = (exception: unknown) =>
   PlantsModule.forRoot({
     sqlite: file,
@@ -75,14 +75,14 @@ const guardedBy = (exception: unknown) =>
     }),
   });
 
-/** The module without tokens, and an interceptor of the host for all routes. */
+/** Creates the module without tokens, and a global interceptor of the host. */
 const intercepted = (interceptor: NestInterceptor) => [
   PlantsModule.forRoot({ sqlite: file, guard: false }),
   withProviders({ provide: APP_INTERCEPTOR, useValue: interceptor }),
 ];
 
-/** An error like those of the package http-errors, which Nest answers by its status too. */
-const httpError = (statusCode: number, headers: object | null = {}) =>
+/** Creates an error like those of the package http-errors, whose status Nest also uses. */
+const createHttpError = (statusCode: number, headers: object | null = {}) =>
   Object.assign(new Error('of the host'), { statusCode, headers });
 
 describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s', (adapter) => {
@@ -94,8 +94,8 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
     ['a 401', errorBodies.missingCredentials, new UnauthorizedException()],
     ['a 401 for a bearer token', errorBodies.invalidToken, new UnauthorizedException(), bearer],
     ['a 403', errorBodies.forbidden, new ForbiddenException('no key')],
-    ['a 404 of http-errors', errorBodies.notFound, httpError(404)],
-    ['a 429 of http-errors', errorBodies.tooManyRequests, httpError(429)],
+    ['a 404 of http-errors', errorBodies.notFound, createHttpError(404)],
+    ['a 429 of http-errors', errorBodies.tooManyRequests, createHttpError(429)],
     ['a 503', errorBodies.unavailable, new ServiceUnavailableException()],
     [
       'a 400 with several messages',
@@ -105,8 +105,8 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
     ['a 422 without a message', unprocessable, new HttpException({ code: 'x' }, 422)],
     ['a 422 without a response', unprocessable, new HttpException(null as never, 422)],
     ['a 422 made of an error', unprocessable, new HttpException(new Error('secret'), 422)],
-    ['a 402 of http-errors', paymentRequired, httpError(402)],
-    ['a 402 without headers', paymentRequired, httpError(402, null)],
+    ['a 402 of http-errors', paymentRequired, createHttpError(402)],
+    ['a 402 without headers', paymentRequired, createHttpError(402, null)],
     ['a 200', errorBodies.internal, new HttpException('of the host', 200)],
     ['a 999', errorBodies.internal, new HttpException('of the host', 999)],
     ['an error', errorBodies.internal, new Error('secret')],
@@ -136,7 +136,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
       const response = await post(url, { 'x-status': `${status}` });
 
       const { error, message } = response.body as { error: number; message: string };
-      // A plant may be stored when the host does not wait any longer.
+      // When the host stops waiting, the plant may be stored.
       const expected = status === 408 ? 504 : status;
       expect([status, response.status, error]).toEqual([status, expected, expected * 100]);
       const ofStatus = status < 500 ? 'of the host' : errorBodies.internal.message;
@@ -145,7 +145,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
   });
 
   it.each([429, 503])('keeps the Retry-After of a guard that throws %d', async (status) => {
-    const thrown = await start(adapter, [guardedBy(httpError(status, { 'retry-after': 7 }))]);
+    const thrown = await start(adapter, [guardedBy(createHttpError(status, { 'retry-after': 7 }))]);
     const guard = guardThat((context) => {
       context.switchToHttp().getResponse<{ header: Headers['set'] }>().header('Retry-After', '7');
       throw new HttpException('of the host', status);

@@ -8,7 +8,7 @@ import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
 const FERN = '{"id":1,"name":"Fern","tag":"shade"}';
 const MOSS = '{"id":1,"name":"Moss"}';
 
-/** What a creation was answered: the number of the error, or whether it was created or replayed. */
+/** Sends a create request. Returns the error number, or whether the plant was created or replayed. */
 async function create(
   application: TestApplication,
   key: string | undefined,
@@ -20,7 +20,7 @@ async function create(
   return response.headers['idempotent-replayed'] === 'true' ? 'replayed' : 'created';
 }
 
-// repository.contract.ts shows what each store does with keys.
+// repository.contract.ts tests the keys in each store.
 describe('a create request with an Idempotency-Key', () => {
   const application = TestApplication.use();
   beforeEach(() => {
@@ -77,7 +77,7 @@ describe('a create request with an Idempotency-Key', () => {
     expect(await create(application, other)).toBe('replayed');
   });
 
-  // openapi.e2e-spec.ts tries all keys.
+  // openapi.e2e-spec.ts tests all keys.
   it.each([
     ['malformed', 'a b', errorBodies.keyMalformed],
     ['sent twice, even with the same value', ['abc', 'abc'], errorBodies.keyTwice],
@@ -111,7 +111,7 @@ describe('Idempotency-Key', () => {
     expect(await as('of-bob')).toBe(errorNumbers.idTaken);
     expect(await as('unnamed')).toBe(errorNumbers.idTaken);
     expect(await as(TOKEN)).toBe(errorNumbers.idTaken);
-    // Its subject is the audience too.
+    // The subject of this token is also the audience.
     expect(await as(await provider.accessToken())).toBe(errorNumbers.idTaken);
     expect(await as('new')).toBe('replayed');
     await provider.stop();

@@ -17,10 +17,10 @@ import {
   type SigningKey,
 } from '../support/openid-provider';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
 /** The minimum time between two fetches of keys. */
-const COOLDOWN = 10 * SECOND;
+const FETCH_COOLDOWN_MS = 10 * SECOND_MS;
 const HEADER = { alg: 'ES256', typ: 'at+jwt' };
 
 let application: TestApplication;
@@ -32,7 +32,7 @@ const post = (token: string) =>
   application.post(`{"id":${nextId++},"name":"Fern"}`, { authorization: `Bearer ${token}` });
 const statusOf = async (token: string) => (await post(token)).statusCode;
 
-async function expectRefusal(token: string, expected: ErrorBody = errorBodies.invalidToken) {
+async function expectRejection(token: string, expected: ErrorBody = errorBodies.invalidToken) {
   const response = await post(token);
 
   expect(response.json()).toEqual(expected);
@@ -45,12 +45,12 @@ const wrongClaim = (claim: string): ErrorBody => ({
   message: `The token's claim ${claim} is missing or invalid.`,
 });
 
-const now = (): number => Math.floor(Date.now() / SECOND);
+const now = (): number => Math.floor(Date.now() / SECOND_MS);
 
 /**
  * Signs any header and claims, as an attacker or an unusual issuer would.
  *
- * @param header is encoded as it is when it is a text, and so are the claims
+ * @param header an object, or a string that is encoded unchanged; the same applies to the claims
  */
 function sign(header: object | string, claims: object | string, key: KeyObject | SigningKey) {
   const parts = [header, claims].map((part) => {
@@ -119,7 +119,7 @@ describe('a JWT', () => {
     ['an ID token of Keycloak', untyped({ typ: 'ID' }), errorBodies.notAccessToken],
     ['an ID token of Amazon Cognito', untyped({ token_use: 'id' }), errorBodies.notAccessToken],
   ])('is rejected %s', async (_what, redraft, expected) => {
-    await expectRefusal(await provider.accessToken({ redraft }), expected);
+    await expectRejection(await provider.accessToken({ redraft }), expected);
   });
 
   const attackersKey = makeKey('ES256');
@@ -150,7 +150,7 @@ describe('a JWT', () => {
     const claims = JSON.stringify(decodeJwt(await provider.accessToken()));
 
     expect(await statusOf(sign(header, claims, key))).toBe(200);
-    await expectRefusal(sign(mark + header, otherMark + claims, key));
+    await expectRejection(sign(mark + header, otherMark + claims, key));
   });
 
   it('is rejected after its expiry, even if it was accepted before', async () => {
@@ -158,15 +158,15 @@ describe('a JWT', () => {
     const token = await provider.accessToken({ redraft });
     expect(await statusOf(token)).toBe(200);
 
-    pass(60 * SECOND + 9 * SECOND);
+    pass(60 * SECOND_MS + 9 * SECOND_MS);
     expect(await statusOf(token)).toBe(200);
-    pass(SECOND);
-    await expectRefusal(token, errorBodies.tokenExpired);
+    pass(SECOND_MS);
+    await expectRejection(token, errorBodies.tokenExpired);
   });
 
   it.each(['a.b.c', 'a.b.c.d.e', '..', 'e30.e30.e30', 'eyJhbGciOiJFUzI1NiJ9..'])(
     'is rejected: %s',
-    (token) => expectRefusal(token),
+    (token) => expectRejection(token),
   );
 });
 
@@ -181,11 +181,11 @@ describe('the keys of an issuer', () => {
     await provider.stop();
   });
 
-  /** A token of the right issuer with an unknown `kid`. */
+  /** Signs a token that names the issuer and an unknown `kid`. */
   const withUnknownKey = (kid: string) =>
     sign({ ...HEADER, kid }, { iss: provider.issuer, aud: AUDIENCE, exp: now() + 60 }, key);
 
-  /** Starts the service, which has the keys by then, and returns a valid token. */
+  /** Starts the service, waits until it has the keys, and returns a valid token. */
   async function startWithToken(): Promise<string> {
     application = await startFor(provider);
     const token = await provider.accessToken();
@@ -198,19 +198,19 @@ describe('the keys of an issuer', () => {
 
     await provider.stop();
     await provider.start(makeKey('RS256'));
-    pass(COOLDOWN);
+    pass(FETCH_COOLDOWN_MS);
 
     expect(await statusOf(await provider.accessToken())).toBe(200);
-    await expectRefusal(oldToken);
+    await expectRejection(oldToken);
   });
 
   it('are fetched once for any number of unknown key ids', async () => {
     await startWithToken();
-    pass(COOLDOWN);
+    pass(FETCH_COOLDOWN_MS);
     const before = provider.fetches;
 
     const tokens = Array.from({ length: 200 }, (_, at) => withUnknownKey(`unknown-${at}`));
-    for (const token of tokens.slice(0, 10)) await expectRefusal(token);
+    for (const token of tokens.slice(0, 10)) await expectRejection(token);
     const answers = await Promise.all(tokens.map(statusOf));
 
     expect(new Set(answers)).toEqual(new Set([401]));
@@ -224,7 +224,7 @@ describe('the keys of an issuer', () => {
 
     const tokens = Array.from({ length: 50 }, (_, at) => withUnknownKey(`unknown-${at}`));
     const answers = await Promise.all(tokens.map(statusOf));
-    pass(COOLDOWN - 1);
+    pass(FETCH_COOLDOWN_MS - 1);
     answers.push(await statusOf(withUnknownKey('later')));
 
     expect(new Set(answers)).toEqual(new Set([503]));
@@ -236,17 +236,17 @@ describe('the keys of an issuer', () => {
     const [fresh, late] = [await provider.accessToken(), await provider.accessToken()];
 
     await provider.stop();
-    pass(60 * MINUTE - SECOND);
+    pass(60 * MINUTE_MS - SECOND_MS);
     for (const token of [cached, fresh]) expect(await statusOf(token)).toBe(200);
 
-    pass(SECOND);
+    pass(SECOND_MS);
     for (const token of [cached, fresh, late]) {
       expect((await post(token)).json()).toEqual(errorBodies.unavailable);
     }
     expect(await statusOf(TOKEN)).toBe(200);
 
     await provider.start(key);
-    pass(COOLDOWN);
+    pass(FETCH_COOLDOWN_MS);
     for (const token of [cached, fresh, late]) expect(await statusOf(token)).toBe(200);
   });
 
@@ -261,7 +261,7 @@ describe('the keys of an issuer', () => {
     jest.spyOn(performance, 'now').mockImplementation(() => now() - 0.5);
     const fetched = once(provider.events, 'fetch');
 
-    pass(COOLDOWN);
+    pass(FETCH_COOLDOWN_MS);
     await fetched;
 
     expect(await statusOf(token)).toBe(200);
@@ -273,12 +273,12 @@ describe('the keys of an issuer', () => {
     await provider.stop();
     await provider.start(makeKey('ES256'));
     const fetched = once(provider.events, 'fetch');
-    pass(5 * MINUTE);
+    pass(5 * MINUTE_MS);
     await fetched;
 
-    // The keys take effect a moment after they were fetched.
+    // The keys take effect shortly after they were fetched.
     while ((await statusOf(token)) === 200);
-    await expectRefusal(token);
+    await expectRejection(token);
   });
 
   it.each<[string, (response: ServerResponse, keys: string) => unknown]>([
@@ -317,8 +317,8 @@ describe('the keys of an issuer', () => {
     const token = await provider.accessToken();
     expect(await statusOf(token)).toBe(200);
     const { kid, alg } = weak;
-    await expectRefusal(sign({ ...HEADER, kid, alg }, decodeJwt(token), privateKey));
-    // There are warnings about the short token of the tests, and about the token that is rejected, too.
+    await expectRejection(sign({ ...HEADER, kid, alg }, decodeJwt(token), privateKey));
+    // Other warnings concern the short token of the tests and the rejected token.
     const warnings = warn.mock.calls
       .flat()
       .filter((each) => String(each).startsWith('Ignored the key'));
@@ -327,7 +327,7 @@ describe('the keys of an issuer', () => {
 
   it.each([
     ['names another issuer', { issuer: 'https://x.example' }],
-    // This URL reaches the provider nevertheless.
+    // The provider is reachable at this URL.
     ['names an http: URL that is not loopback', { jwks_uri: 'http://0.0.0.0:PORT/jwks' }],
     ['names no URL', { jwks_uri: undefined }],
   ])('are not fetched with a discovery document that %s', async (_what, wrong) => {

@@ -103,7 +103,7 @@ describe('the PostgreSQL repository at an address that changes its target', () =
     proxy.silence();
 
     const first = begin(2n);
-    // Its batch has begun, so the next one waits behind it.
+    // The batch of the first plant has begun, so the second plant waits for the next batch.
     await new Promise(setImmediate);
     const second = begin(3n);
     await until(() => !repository.isReady());

@@ -80,7 +80,7 @@ describe('the PostgreSQL repository when the database fails', () => {
     expect(await outcomeOf(1n)).toBeInstanceOf(OutcomeUnknownError);
     expect(await outcomeOf(1n)).toBeInstanceOf(UnavailableError);
     expect(repository.isReady()).toBe(false);
-    // It is reopened meanwhile, and probed.
+    // In this time, the store is reopened and probed.
     await setTimeout(2000);
     expect(repository.isReady()).toBe(false);
     expect(errors()).toEqual([expect.stringMatching(/: no answer of a shard \(08006\)\.$/)]);
@@ -134,7 +134,7 @@ describe('the PostgreSQL repository when the database fails', () => {
     await reopen({ connectionString: server.url(), query_timeout: 3000 });
     await server.reconfigure("SET synchronous_standby_names = 'nobody'");
     let id = 1n;
-    // The session takes a moment to notice.
+    // The server applies the new settings after a delay.
     await until(async () => (await outcomeOf(id++)) instanceof OutcomeUnknownError);
 
     const reason = 'a commit still waits for a synchronous standby';
@@ -194,7 +194,7 @@ describe('the PostgreSQL repository when the database fails', () => {
 
         expect(errors().at(-1)).toContain(code);
         const { length } = log;
-        // Probes without traffic show the same.
+        // Probes without traffic have the same result.
         await setTimeout(1500);
         expect(repository.isReady()).toBe(false);
         expect(await outcomeOf(1n)).toBeInstanceOf(PlantStoreError);
@@ -247,7 +247,7 @@ describe('the PostgreSQL repository when the database fails', () => {
 
       const waiting = `${SESSIONS} AND wait_event_type = 'Lock'`;
       await setTimeout(4000);
-      // That of the plant, and perhaps that of a probe.
+      // The session of the plant, and possibly that of a probe.
       expect((await server.execute(waiting)).length).toBeLessThanOrEqual(2);
       await locker.query('ROLLBACK');
       await locker.end();
@@ -304,9 +304,9 @@ describe('the PostgreSQL repository when the database fails', () => {
         'No space left on device (53100). Free disk space on the database',
         NOT_BEFORE_INSERT,
       ],
-    ])('reports %s and waits until it is corrected', async (_what, spoil, fault, mend) => {
+    ])('reports %s and waits until it is corrected', async (_what, cause, fault, remedy) => {
       await reopen(url);
-      await server.execute(spoil, 'orchard');
+      await server.execute(cause, 'orchard');
       await endSessions();
 
       await until(async () => {
@@ -315,7 +315,7 @@ describe('the PostgreSQL repository when the database fails', () => {
       });
       expect(repository.isReady()).toBe(false);
       expect(errors().join()).not.toContain('good-password');
-      await server.execute(mend, 'orchard');
+      await server.execute(remedy, 'orchard');
 
       await expectRecovery();
       await server.execute('TRUNCATE plants', 'orchard');

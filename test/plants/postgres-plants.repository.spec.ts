@@ -16,16 +16,16 @@ const KEY = hash('sha256', 'abc');
 /** The lock that instances take before they create a store. */
 const LOCK = "SELECT pg_advisory_lock(x'706c616e7473'::bigint)";
 
-/** A store of another program, which has no identity. */
+/** Creates a store of another program, without an identity. */
 const storeOf = (version: number) => `
   ${TABLE};
   CREATE TABLE plants_migrations (version integer PRIMARY KEY, identity uuid);
   INSERT INTO plants_migrations VALUES (${version})`;
 
-/** Those of the repositories. */
+/** Selects the sessions of the repositories. */
 const OWN = `${SESSIONS} AND application_name = 'plant-store'`;
 
-/** Those that wait for others. */
+/** Selects the sessions that wait for a lock. */
 const WAITING = `${SESSIONS} AND wait_event_type = 'Lock'`;
 
 let server: PostgresServer;
@@ -36,8 +36,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.remove());
 
-/** The name of a new database, after some statements in it. */
-async function makeDatabase(statements = ''): Promise<string> {
+/** Creates a database, runs statements in it, and returns its name. */
+async function createDatabase(statements = ''): Promise<string> {
   const name = `plants_${++databases}`;
   await server.execute(`CREATE DATABASE ${name}`);
   await server.execute(statements, name);
@@ -54,7 +54,7 @@ describe('the PostgreSQL repository', () => {
   let url: string;
   let repository: DatabasePlantsRepository;
   beforeEach(async () => {
-    database = await makeDatabase();
+    database = await createDatabase();
     url = server.url(database);
     repository = await openRepository({ postgres: url });
   });
@@ -72,7 +72,7 @@ describe('the PostgreSQL repository', () => {
     repository = await openRepository({ postgres: where });
   }
 
-  /** Opens another session with a transaction, and some statements in it. */
+  /** Opens another session, and runs statements in a transaction that stays open. */
   async function openTransaction(statements: string): Promise<Client> {
     const other = await server.connect(database);
     await other.query(`BEGIN; ${statements}`);
@@ -87,7 +87,7 @@ describe('the PostgreSQL repository', () => {
 
   describe('at startup', () => {
     it('creates one store when ten repositories open an empty database at the same time', async () => {
-      const fresh = await makeDatabase();
+      const fresh = await createDatabase();
       const logged = server.log.length;
       const locker = await server.connect(fresh);
       await locker.query(LOCK);
@@ -107,7 +107,7 @@ describe('the PostgreSQL repository', () => {
     });
 
     it('uses a table of the operator unchanged, with only SELECT and INSERT', async () => {
-      const prepared = await makeDatabase(
+      const prepared = await createDatabase(
         `${TABLE};
          ALTER TABLE plants ADD idempotency_key bytea, ADD extra int DEFAULT 7;
          CREATE ROLE clerk LOGIN;
@@ -124,7 +124,7 @@ describe('the PostgreSQL repository', () => {
     });
 
     it('ignores keys on a table of the operator without the column, and warns once', async () => {
-      await reopen(server.url(await makeDatabase(TABLE)));
+      await reopen(server.url(await createDatabase(TABLE)));
 
       expect(await repository.insert(fern, KEY)).toBe('created');
       expect(await repository.insert(fern, KEY)).toBe('taken');
@@ -150,7 +150,7 @@ describe('the PostgreSQL repository', () => {
     ])(
       'is not ready while the table %s, and changes nothing',
       async (_, statements, tables, why) => {
-        const damaged = await makeDatabase(statements);
+        const damaged = await createDatabase(statements);
 
         await reopen(server.url(damaged));
 
@@ -200,7 +200,7 @@ describe('the PostgreSQL repository', () => {
   });
 
   describe('a batch', () => {
-    /** Has inserts of some rows fail. */
+    /** Makes inserts of some rows fail. */
     const raise = (code: string, condition: string) =>
       execute(beforeInsert(`IF ${condition} THEN RAISE 'no' USING ERRCODE = ${code}; END IF`));
 
@@ -257,7 +257,7 @@ describe('the PostgreSQL repository', () => {
 
     it('rejects a retry that it cannot look up, and replays it afterwards', async () => {
       await repository.insert(fern, KEY);
-      // The session inserts, and finds no table plants after that.
+      // After its insert, the session no longer finds the table plants.
       await execute(beforeInsert("PERFORM set_config('search_path', 'nowhere', false)"));
 
       await expect(repository.insert(fern, KEY)).rejects.toThrow(UnavailableError);
@@ -350,7 +350,7 @@ describe('the PostgreSQL repository', () => {
     const waiting = `${SESSIONS} AND wait_event = 'SyncRep'`;
 
     it('does not report success when the wait is cancelled', async () => {
-      // The server takes a moment to apply new settings.
+      // The server applies the new settings after a delay.
       const insertUntilFailure = async (id: bigint): Promise<unknown> =>
         insert(id).then(() => insertUntilFailure(id + 1n));
       const failure = insertUntilFailure(1n).catch((error: unknown) => error);
@@ -370,18 +370,18 @@ describe('the PostgreSQL repository', () => {
          INSERT INTO plants (id, name, idempotency_key) VALUES (1, 'Fern', '\\x${KEY}')`,
       );
 
-      let isAnswered = false;
-      let repetition: Promise<unknown> | undefined;
-      // The first ones may come before the server has the new settings.
+      let isSettled = false;
+      let retry: Promise<unknown> | undefined;
+      // The first retries may arrive before the server has applied the new settings.
       await until(async () => {
-        isAnswered = false;
-        repetition = repository.insert(fern, KEY).finally(() => (isAnswered = true));
-        await until(async () => isAnswered || (await execute(waiting)).length > 0);
-        return !isAnswered;
+        isSettled = false;
+        retry = repository.insert(fern, KEY).finally(() => (isSettled = true));
+        await until(async () => isSettled || (await execute(waiting)).length > 0);
+        return !isSettled;
       });
       await server.reconfigure('RESET synchronous_standby_names');
 
-      expect(await repetition).toBe('replayed');
+      expect(await retry).toBe('replayed');
     });
   });
 

@@ -36,7 +36,7 @@ describe('the PostgreSQL repository over TLS', () => {
     expect(warnings).toEqual([expect.stringContaining('sslmode=verify-full')]);
   });
 
-  /** Inserts a plant and says whether that succeeded, and whether the session was encrypted. */
+  /** Inserts a plant. Returns whether that succeeded and whether the session was encrypted. */
   async function insertBy(where: string | ClientConfig) {
     const repository = await openRepository({ postgres: where });
     const insertion = await repository

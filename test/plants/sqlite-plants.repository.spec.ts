@@ -47,14 +47,14 @@ describe('the SQLite repository', () => {
     removeFolder(folder);
   });
 
-  /** Creates a file. */
+  /** Creates a SQLite file without plants. */
   async function createStore(path: string): Promise<string> {
     await (await openRepository({ sqlite: path })).onApplicationShutdown();
     return path;
   }
 
   const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
-  const expectRefused = (id: bigint) => expect(insert(id)).rejects.toThrow(UnavailableError);
+  const expectRejected = (id: bigint) => expect(insert(id)).rejects.toThrow(UnavailableError);
 
   const suffixes = ['', '-wal', '-shm'];
 
@@ -76,7 +76,7 @@ describe('the SQLite repository', () => {
     const writer = lockDatabase(file);
     expect(repository.isReady()).toBe(true);
 
-    await expectRefused(2n);
+    await expectRejected(2n);
     expect(repository.isReady()).toBe(false);
     expect(repository.currentFailure()?.message).toBe(`${file}: database is locked.`);
 
@@ -117,8 +117,8 @@ describe('the SQLite repository', () => {
     fs.renameSync(await createStore(join(folder, 'other.db')), file);
     const found = contents();
 
-    await expectRefused(2n);
-    await expectRefused(3n);
+    await expectRejected(2n);
+    await expectRejected(3n);
     expect(repository.isReady()).toBe(false);
     expect(errors()).toEqual([`error ${file}: ${CHANGED}.`]);
     await repository.onApplicationShutdown();
@@ -207,7 +207,7 @@ describe('the SQLite repository', () => {
       fs.closeSync(descriptor);
     }
 
-    /** The right-most child of an interior page, https://sqlite.org/fileformat2.html#b_tree_pages. */
+    /** Finds the right-most child of an interior page, https://sqlite.org/fileformat2.html#b_tree_pages. */
     const lastPage = () => fs.readFileSync(file).readUInt32BE((rootPage() - 1) * PAGE + 8);
 
     const advice =
@@ -220,10 +220,10 @@ describe('the SQLite repository', () => {
 
     it('rejects a plant and logs what to do if its page is damaged', async () => {
       damage(lastPage());
-      // The repository has read the page. After this it reads all pages again.
+      // The repository has cached the page. This statement makes it read all pages again.
       execute(file, `PRAGMA user_version = ${MIGRATIONS.length}`);
 
-      await expectRefused(51n);
+      await expectRejected(51n);
 
       expect(repository.isReady()).toBe(false);
       expect(errors()).toEqual([expect.stringMatching(advice)]);

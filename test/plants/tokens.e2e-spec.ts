@@ -116,7 +116,7 @@ describe('the scopes of a token', () => {
     removeFolder(folder);
   });
 
-  /** The scope that a refusal names as missing; undefined when the request was admitted. */
+  /** Returns the scope that a rejection names as missing; undefined if the request was admitted. */
   function missingIn(response: LightMyRequestResponse): string | undefined {
     if (response.statusCode === 200) return undefined;
     expectAsDeclared(answerOf(response));
@@ -125,7 +125,7 @@ describe('the scopes of a token', () => {
     return challenge.exec(String(response.headers['www-authenticate']))?.[1] ?? 'none is named';
   }
 
-  /** The scopes that a token lacks, for a creation and for a reading of the metrics. */
+  /** Returns the scopes that a token lacks for a create request and for the metrics. */
   async function missing(token: string): Promise<(string | undefined)[]> {
     const headers = { authorization: `Bearer ${token}` };
     const creation = await application.post(`{"id":${nextId++},"name":"Fern"}`, headers);
@@ -155,7 +155,7 @@ describe('the scopes of a token', () => {
   ])('of a JWT decide what it may do: %s', async (scope, ...expected) => {
     const token = await provider.accessToken({ scope });
 
-    // The second time from the cache.
+    // The second result comes from the cache.
     for (let time = 0; time < 2; time++) expect(await missing(token)).toEqual(expected);
   });
 

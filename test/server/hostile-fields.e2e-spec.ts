@@ -8,7 +8,7 @@ const routes = [
   'GET /', 'GET /docs', 'GET /docs/swagger-ui.css', 'GET /openapi.json', 'POST /nothing',
 ];
 
-/** Every field that the service, Nest, Fastify, the file server or Node.js reads. */
+/** Every header that the service, Nest, Fastify, the file server or Node.js reads. */
 // prettier-ignore
 const fields = [
   'Connection', 'Expect', 'Transfer-Encoding', 'Upgrade', 'Host', 'Keep-Alive', 'TE',
@@ -20,7 +20,7 @@ const fields = [
 
 const pieces = [' ', ' ,', '"', '\\"', '"a",', ';', '; a=b', '=', '%41', ':', 'a:'];
 
-/** What stands before the repeated pieces, for the field to be read at all. */
+/** The beginning of each value, without which the header would not be parsed. */
 const beginnings: Partial<Record<string, string>> = {
   Authorization: `Bearer ${TOKEN}`,
   'Content-Type': 'application/json',
@@ -28,11 +28,11 @@ const beginnings: Partial<Record<string, string>> = {
   'X-Forwarded-For': '192.0.2.1',
 };
 
-/** Bytes of the field's value. */
-const SIZE = 15_000;
+/** The size of the header's value. */
+const VALUE_BYTES = 15_000;
 
-/** How much longer a field may take than a plain one of the same size; quadratic ones take 100 times as long. */
-const FACTOR = 50;
+/** How much longer a header may take than a plain one of the same size. A quadratic one takes 100 times as long. */
+const MAX_TIME_FACTOR = 50;
 
 describe('a 15 KB header', () => {
   const application = TestApplication.use({
@@ -42,8 +42,8 @@ describe('a 15 KB header', () => {
     TRUSTED_PROXIES: '127.0.0.0/8 192.0.2.0/24',
   });
 
-  /** Microseconds that this thread computes from a request with a field to the first byte of its answer. */
-  async function timeOf(route: string, field: string): Promise<number> {
+  /** Measures the CPU time in microseconds from a request with a header to the first byte of the response. */
+  async function measureTime(route: string, field: string): Promise<number> {
     const socket = open(application.url);
     await once(socket, 'connect');
     const body = '{"id":1,"name":"Fern"}';
@@ -63,17 +63,18 @@ describe('a 15 KB header', () => {
     const slow: string[] = [];
     for (const name of fields) {
       const beginning = `${name}: ${beginnings[name] ?? 'a'}`;
-      const plainField = beginning.padEnd(SIZE, 'x');
-      let plain = await timeOf(route, plainField);
+      const plainField = beginning.padEnd(VALUE_BYTES, 'x');
+      let plain = await measureTime(route, plainField);
       for (const piece of pieces) {
-        const field = beginning + piece.repeat(SIZE / piece.length) + 'b';
-        // Garbage is collected now and then, so only what is slow again and again counts.
-        let time = await timeOf(route, field);
-        for (let round = 0; round < 20 && time > plain * FACTOR; round++) {
-          time = Math.min(time, await timeOf(route, field));
-          plain = Math.max(plain, await timeOf(route, plainField));
+        const field = beginning + piece.repeat(VALUE_BYTES / piece.length) + 'b';
+        // The garbage collector may run, so only a header that is slow every time counts.
+        let time = await measureTime(route, field);
+        for (let round = 0; round < 20 && time > plain * MAX_TIME_FACTOR; round++) {
+          time = Math.min(time, await measureTime(route, field));
+          plain = Math.max(plain, await measureTime(route, plainField));
         }
-        if (time > plain * FACTOR) slow.push(`${name} filled with ${JSON.stringify(piece)}`);
+        if (time > plain * MAX_TIME_FACTOR)
+          slow.push(`${name} filled with ${JSON.stringify(piece)}`);
       }
     }
 

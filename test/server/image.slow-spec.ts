@@ -6,14 +6,14 @@ import { shell } from '../support/run';
 import { until } from '../support/until';
 
 /**
- * Runs the lines of docs/deploy that have `docker`: builds the Dockerfile, and runs the image read-only,
- * as an ordinary user, with the data in a volume. It needs Docker, or Podman under that name.
+ * Runs the `docker` commands of docs/deploy: builds the image and runs it as an ordinary user, with a read-only
+ * root file system and the data in a volume. It needs Docker, or Podman under that name.
  */
 
 const PROJECT = join(__dirname, '../..');
 const read = (file: string): string => readFileSync(join(PROJECT, file), 'utf8');
 const [, BASE = ''] = /^FROM (\S+)$/m.exec(read('Dockerfile')) ?? [];
-/** The container and the volume, which are no others' here. */
+/** The name of the container and of the volume, which is unique on this machine. */
 const NAME = `plants-${process.pid}`;
 const lines = read('docs/deploy/README.md').match(/^docker .*$/gm) ?? [];
 const [build = '', createToken = '', start = '', health = '', stop = ''] = lines.map((line) =>
@@ -28,7 +28,7 @@ interface Image {
 let token: string;
 let url: URL;
 
-/** Runs a line in the project, and gives back its output. */
+/** Runs a command in the project, and returns its output. */
 async function run(line: string): Promise<string> {
   const { code, stdout, stderr } = await shell(line, { cwd: PROJECT, env: process.env });
   if (code !== 0) throw new Error(`${line}: ${code}\n${stderr}`);

@@ -7,11 +7,11 @@ import { programEnvironment } from '../support/run-folder';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 
-/** As systemd starts a service with a socket: the process becomes the service, and knows its own id. */
+/** Starts a service with a socket as systemd does: `exec` keeps the process id in LISTEN_PID. */
 const START = 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" "$@"';
-/** `npm run test:faults` takes more. */
+/** `npm run test:faults` sets a larger number. */
 const RESTARTS = Number(process.env.KILLS ?? 1);
-/** Keeps the socket open, and starts the service again when it ends. */
+/** Keeps the socket open, and restarts the service when it exits. */
 const SUPERVISOR = `for run in $(seq ${RESTARTS + 1}); do sh -c '${START}' "$@"; done`;
 
 describe('a service with an inherited socket', () => {
@@ -19,7 +19,7 @@ describe('a service with an inherited socket', () => {
   let supervisor: ChildProcess | undefined;
   let output = '';
   afterEach(() => {
-    // The group of the supervisor, with the service.
+    // Kills the process group, which includes the service.
     if (supervisor?.exitCode === null) process.kill(-(supervisor.pid ?? NaN), 'SIGKILL');
     supervisor = undefined;
   });
@@ -29,7 +29,7 @@ describe('a service with an inherited socket', () => {
     const command = ['-c', SUPERVISOR, 'sh', process.execPath, PROGRAM];
     supervisor = spawn('sh', command, {
       cwd: home.folder,
-      // The environment names another port, which the socket makes unimportant.
+      // The service ignores PORT because it has a socket.
       env: { ...programEnvironment(), AUTH_TOKENS: TOKEN, PORT: '1' },
       stdio: ['ignore', 'pipe', 'inherit', fd],
       detached: true,
@@ -37,7 +37,7 @@ describe('a service with an inherited socket', () => {
     supervisor.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()));
   }
 
-  /** The process id of each service that listens or has listened. */
+  /** Returns the process id of each service that has listened. */
   const pids = (): number[] =>
     [...output.matchAll(/"pid":(\d+).*Listening on http:/g)].map(([, pid]) => Number(pid));
 
@@ -45,14 +45,14 @@ describe('a service with an inherited socket', () => {
     const socket = createServer();
     const { port } = await listen(socket);
     supervise(socket);
-    // From now on only the supervisor and the service have it.
+    // From now on, only the supervisor and the service have the socket.
     socket.close();
     await until(() => pids().length === 1);
     const statuses: unknown[] = [];
     let isOver = false;
-    /** Returns the status, or why there is none. */
+    /** Returns the status, or the reason why there is none. */
     const create = async (id: number): Promise<unknown> => {
-      // A connection that is idle for long is closed at a restart: on a busy machine, one that has just begun.
+      // A restart closes idle connections. On a busy machine, a new connection may be idle.
       const headers = { ...JSON_HEADERS, connection: 'close', 'idempotency-key': String(id) };
       const init = { method: 'POST', headers, body: `{"id":${id},"name":"Fern"}` };
       for (;;) {

@@ -19,7 +19,7 @@ describe('the log', () => {
   const home = useServiceHome();
   let service: ServiceProcess;
 
-  /** Ends the service, and gives back the lines about errors. */
+  /** Stops the service, and returns the log lines about errors. */
   async function failures(): Promise<Record<string, unknown>[]> {
     await service.end();
     return service.lines.filter(({ context }) => context === 'Errors');
@@ -83,7 +83,7 @@ describe('the log', () => {
     for (let time = 0; time < 3; time++) await post('Bearer a-secret', '192.0.2.1');
     await post('Bearer a-secret', '192.0.2.2');
     await post('Bearer good-for-metrics-only', '192.0.2.1');
-    // Not credentials.
+    // These are not bearer credentials.
     await post('Basic a-secret', '192.0.2.3');
     await service.end();
 
@@ -112,7 +112,7 @@ describe('the log', () => {
       service = await home.start({ ACCESS_LOG: 'true', AUTH_TOKENS_FILE, ...environment });
     }
 
-    /** These fields of the lines about requests. */
+    /** Stops the service, and returns some fields of the log lines about requests. */
     async function requests(...fields: string[]): Promise<unknown[]> {
       await service.end();
       const written = service.lines.filter(({ msg }) => msg === 'request');
@@ -236,7 +236,7 @@ describeOnLinux(() => {
   ])('a log output %s does not stop the service, nor its end', async (_what, output) => {
     execFileSync('mkfifo', [join(home.folder, 'pipe')]);
     const PORT = String(await freePort());
-    // Opened for reading, too, a pipe needs nobody else.
+    // The pipe is also opened for reading, so opening it does not wait for a reader.
     const wrapper = ['sh', '-c', `exec "$0" "$@" 1<> ${output}`];
     const service = home.begin({ PORT, ACCESS_LOG: 'true', SHUTDOWN_TIMEOUT: '5m' }, wrapper);
     const url = new URL(`http://127.0.0.1:${PORT}/${'x'.repeat(4000)}`);

@@ -12,9 +12,8 @@ import { run, shell } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 
 /**
- * Starts the program as the Kubernetes manifests and the Compose file would: in the environment of the
- * Dockerfile and theirs, ended by their signal. The user that they name and a read-only root file system
- * are what `npm run test:image` has.
+ * Starts the service as the Kubernetes manifests and the Compose file do: with their environment and that of the
+ * Dockerfile, and stops it with their signal. `npm run test:image` tests the user and the read-only file system.
  */
 
 const ROOT = join(__dirname, '../..');
@@ -31,7 +30,7 @@ interface Compose {
   readonly services: Record<string, { environment: NodeJS.ProcessEnv; stop_grace_period: string }>;
 }
 
-/** A part of a manifest, for reading what it has: any member may be absent. */
+/** Makes all properties of a manifest required, so that a test can read any of them. */
 type Whole<T> = T extends object ? { [Key in keyof T]-?: Whole<NonNullable<T[Key]>> } : T;
 
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
@@ -39,11 +38,11 @@ const documentsOf = (file: string) => loadAll(read(file)) as Document[];
 const dockerfile = read('Dockerfile');
 const page = read('docs/deploy/README.md');
 const kubernetesPage = read('docs/deploy/kubernetes.md');
-/** The variables of the image. */
+/** The environment variables of the image. */
 const image = parseEnv((/^ENV (.*)$/m.exec(dockerfile)?.[1] ?? '').replaceAll(' ', '\n'));
 const [user, group] = /^USER (.*)$/m.exec(dockerfile)?.[1]?.split(':').map(Number) ?? [];
 
-/** With all kinds of characters of Base64, as openssl makes passwords. */
+/** A password with all kinds of Base64 characters, as openssl generates it. */
 const POSTGRES_PASSWORD = 'p+a/s40=';
 
 const home = useServiceHome();
@@ -57,7 +56,7 @@ beforeAll(async () => {
 });
 afterAll(() => postgres.remove());
 
-/** Runs the program in an environment, but for what the tests cannot have: port and path. */
+/** Runs the service in an environment, but with a host, port and path that the tests can use. */
 async function expectToServe(environment: NodeJS.ProcessEnv): Promise<Settings> {
   mkdirSync(join(home.folder, 'data'));
   const env: NodeJS.ProcessEnv = { ...image, AUTH_TOKENS: '', ...environment };
@@ -69,7 +68,7 @@ async function expectToServe(environment: NodeJS.ProcessEnv): Promise<Settings> 
   await service.untilReady();
   expect((await service.post(`{"id":${nextId++},"name":"Fern"}`)).status).toBe(200);
   expect(await service.end()).toEqual({ code: 0, signal: null });
-  // The token of the tests is short.
+  // The token of the tests is short, which causes a warning.
   const warnings = service.lines.filter(({ level }) => Number(level) >= 40);
   expect(warnings).toMatchObject([{ msg: expect.stringContaining('can be guessed') as string }]);
   return readEnvironment(env);
@@ -200,13 +199,13 @@ describe.each([
 });
 
 it('plant-store.service starts the files that docs/deploy/systemd.md copies', async () => {
-  // The first lines of shell that write there.
+  // The first shell commands of the page that write to /opt.
   const [firstStart = ''] =
     /```sh\n[^`]*\/opt\/[^`]*```/.exec(read('docs/deploy/systemd.md')) ?? [];
   const copies = firstStart.match(/(?<=^sudo )(mkdir|cp) .*\/opt\/.*$/gm) ?? [];
   const [start = ''] = /(?<=^ExecStart=).*$/m.exec(read('docs/deploy/plant-store.service')) ?? [];
   const script = [
-    // Links stand for what is large: the packages, and Node's own release.
+    // Links replace large folders: the packages and the Node.js release.
     ...copies.map((line) => line.replace(' node_modules ', ' ')),
     `ln -s ${ROOT}/node_modules /opt/plant-store/`,
     `ln -s ${process.execPath} /opt/plant-store/bin/node`,

@@ -24,11 +24,11 @@ const expressions = [
   ),
 ];
 
-/** Labels that Prometheus adds to everything it scrapes. */
+/** The labels that Prometheus adds to every scraped metric. */
 const SCRAPED = ['job', 'instance'];
 
 describe('alert rules and dashboard', () => {
-  /** As the service writes them. */
+  /** The metrics as the service exports them. */
   let metrics: string;
   beforeAll(async () => {
     const application = await TestApplication.start({
@@ -52,15 +52,15 @@ describe('alert rules and dashboard', () => {
   });
 
   it.each(expressions)('use existing metrics: %s', (_name, expression) => {
-    expect(faultsOf(expression, metrics)).toEqual([]);
+    expect(findUnknownNames(expression, metrics)).toEqual([]);
   });
 });
 
 /**
- * The metrics, labels and values in an expression that do not exist. `promtool` checks the rules
+ * Finds the metrics, labels and label values in an expression that do not exist. `promtool` checks the rules
  * themselves.
  */
-function faultsOf(expression: string, metrics: string): string[] {
+function findUnknownNames(expression: string, metrics: string): string[] {
   const hasLine = (start: string) => new RegExp(`^${start}`, 'm').test(metrics);
   const selectors = expression.matchAll(
     /\b(up|(?:plant_store|http|nodejs|process)_\w+)(?:{(.*?)})?/g,

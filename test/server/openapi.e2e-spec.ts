@@ -5,7 +5,7 @@ import { TestApplication } from '../support/application';
 import { type Content, createPlant, document, validatorOf } from '../support/contract';
 import { errorBodies } from '../support/error-bodies';
 
-/** A part of the document without what the specification does not have. */
+/** Returns a part of the document without the additions to the specification. */
 function specified(part: unknown): unknown {
   const additions = ['example', 'examples', 'pattern', 'headers'];
   const text = JSON.stringify(part, (key, value: unknown) =>
@@ -26,12 +26,12 @@ describe('the OpenAPI document', () => {
     const { headers, body } = await application.app.inject({ url });
 
     expect(headers['content-type']).toBe(type);
-    // JSON is YAML, too.
+    // JSON is also YAML.
     expect(load(body)).toEqual(document);
   });
 
-  describe('matches the specification in', () => {
-    it('version, license and the bearer token that secures every operation', () => {
+  describe('compared with the specification', () => {
+    it('has the same version, license and bearer token for every operation', () => {
       const info = { title: 'Plant Store', version: '1.0.0', license: { name: 'MIT' } };
       const description = expect.any(String) as string;
 
@@ -42,7 +42,7 @@ describe('the OpenAPI document', () => {
       });
     });
 
-    it('its one operation, POST /plants, with request and responses', () => {
+    it('has the same operation, POST /plants, with request and responses', () => {
       const json = (shape: string) => {
         return { 'application/json': { schema: { $ref: `#/components/schemas/${shape}` } } };
       };
@@ -62,7 +62,7 @@ describe('the OpenAPI document', () => {
       });
     });
 
-    it('its three schemas, without further constraints', () => {
+    it('has the same three schemas, without further constraints', () => {
       const type = 'object';
       const text = (description: string) => ({ type: 'string', description });
       const name = text('The name of the plant');
@@ -105,7 +105,7 @@ describe('the OpenAPI document', () => {
 
     it('accepts an Idempotency-Key in the schema if and only if the service accepts it', async () => {
       const isValid = validatorOf({ $ref: '#/paths/~1plants/post/parameters/0/schema' });
-      // Often what is near the rules: quotation marks, backslashes, commas and spaces.
+      // Characters with a meaning in the rules are frequent: quotation marks, backslashes, commas and spaces.
       const unit = fc.oneof(
         fc.constantFrom('"', '\\', ',', ' ', 'a'),
         fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 1 }),
@@ -123,7 +123,7 @@ describe('the OpenAPI document', () => {
       await fc.assert(
         fc.asyncProperty(key, async (value) => {
           const { statusCode } = await application.post('{"id":1,"name":"Fern"}', {
-            // An empty one would be left out here.
+            // `inject` would omit an empty string.
             'idempotency-key': value === '' ? [''] : value,
           });
           application.store.removePlants();
@@ -146,8 +146,8 @@ describe('the OpenAPI document', () => {
     });
   });
 
-  describe('examples', () => {
-    it('of errors equal the responses of the service', () => {
+  describe('its examples', () => {
+    it('equal the error responses of the service', () => {
       const answered: { error: number }[] = Object.values(errorBodies);
       const shown = Object.values(createPlant.responses)
         .flatMap(({ content }) => Object.values(examplesIn(content)))
@@ -158,7 +158,7 @@ describe('the OpenAPI document', () => {
       expect(answered).toEqual(expect.arrayContaining(known));
     });
 
-    it('of requests are accepted by the service unchanged', async () => {
+    it('are requests that the service accepts unchanged', async () => {
       const examples = Object.values(examplesIn(createPlant.requestBody.content));
 
       for (const { value } of examples) {

@@ -33,7 +33,7 @@ describe.each(stores)('a service with plants in %s', (_name, startStore) => {
     await newPlant(1);
     await application.post('{');
     for (const path of ['/a', '/b', '/plants/7']) await get(path);
-    // Refused before any router.
+    // This request is rejected before routing.
     await exchange(await application.listen(), 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n');
 
     const { headers, body } = await get('/metrics', AUTHORIZED);
@@ -41,7 +41,7 @@ describe.each(stores)('a service with plants in %s', (_name, startStore) => {
     expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
     expect(body).toMatch(/^plant_store_build_info\{version="\d+\.\d+\.\d+"\} 1$/m);
     expect(
-      missingLines(body, [
+      findMissingLines(body, [
         'plant_store_creations_total{outcome="created"} 1',
         'plant_store_creations_total{outcome="conflict"} 1',
         'plant_store_creations_total{outcome="invalid"} 1',
@@ -75,8 +75,8 @@ describe.each(stores)('a service with plants in %s', (_name, startStore) => {
       `plant_store_creations_total{outcome="created"} ${count}`,
       `plant_store_errors_total{error="${errorNumbers.malformedRequest}"} ${count / 2}`,
     ];
-    expect(missingLines(otherBody, counts(2))).toEqual([]);
-    expect(missingLines(body, counts(0))).toEqual([]);
+    expect(findMissingLines(otherBody, counts(2))).toEqual([]);
+    expect(findMissingLines(body, counts(0))).toEqual([]);
   });
 
   it('rejects a create request without reading its token or body while too many plants are waiting', async () => {
@@ -93,8 +93,8 @@ describe.each(stores)('a service with plants in %s', (_name, startStore) => {
   });
 });
 
-/** The lines that a text should have and does not. */
-function missingLines(text: string, expected: readonly string[]): string[] {
+/** Finds the expected lines that a text does not contain. */
+function findMissingLines(text: string, expected: readonly string[]): string[] {
   const lines = text.split('\n');
   return expected.filter((line) => !lines.includes(line));
 }
@@ -116,7 +116,7 @@ describe('the rate limit', () => {
 
     expect(responses.map(({ statusCode }) => statusCode)).toEqual([200, 200, 429]);
     expect(responses[2]?.json()).toEqual(errorBodies.tooManyRequests);
-    // Seconds of the hour that are left.
+    // The remaining seconds of the hour.
     expect(responses[2]?.headers['retry-after']).toMatch(/^3\d{3}$/);
     for (const [at, { headers }] of responses.entries()) {
       expect(headers['ratelimit-policy']).toBe('"caller";q=2;w=3600');
@@ -150,7 +150,7 @@ describe('a service with other limits', () => {
   it('closes a connection that is idle for longer than KEEP_ALIVE_TIMEOUT', async () => {
     const url = await start({ KEEP_ALIVE_TIMEOUT: '1s' });
 
-    // It ends only because it is closed, and the answer says when.
+    // The service closes the connection, and announces the timeout in the response.
     expect(await exchange(url, ALIVE)).toMatchObject([
       { status: 200, headers: { 'keep-alive': 'timeout=1' } },
     ]);

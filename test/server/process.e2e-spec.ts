@@ -19,15 +19,15 @@ import { lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
 import { exchange, open, readAnswers } from '../support/wire';
 
-/** A creation that waits to be asked for its body. */
-const [HEAD = '', BODY = ''] = creation(1)
+/** The headers and the body of a create request that waits for 100 Continue. */
+const [HEADERS = '', BODY = ''] = creation(1)
   .text.replace('Host: x', 'Host: x\r\nExpect: 100-continue')
   .split(/(?<=\r\n\r\n)/);
 
 describe('the service as a process', () => {
   const home = useServiceHome();
 
-  /** What a service prints that cannot start. */
+  /** Returns the standard error of a service that cannot start. */
   async function failure(environment: NodeJS.ProcessEnv, wrapper?: string[]): Promise<string> {
     const service = home.begin(environment, wrapper);
     expect(await service.ended).toEqual({ code: 1, signal: null });
@@ -50,12 +50,12 @@ describe('the service as a process', () => {
 
           const { stdout } = await shell(line);
 
-          // Each line of the standard output is JSON.
+          // `lines` parses each line of standard output as JSON.
           const messages = service.lines.map(({ msg }) => msg);
           expect(messages).toContain(`Listening on http://${HOST}:${port}`);
           expect(messages).toContain(`Swagger UI is at http://${to}:${port}/docs`);
           expect(line).toContain(` http://${to}:${port}/plants `);
-          // Pasted again, it has another id.
+          // The command uses a new id each time it is pasted.
           expect(line).toContain(`"id":'$(date +%s)'`);
           expect(stdout).toMatch(/^HTTP\/1.1 200 OK[^]*{"name":"Fern"}$/);
           expect(home.plants()).toHaveLength(1);
@@ -106,7 +106,7 @@ describe('the service as a process', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
     'on %s responds to accepted requests, closes idle connections, and exits with code 0 and a single database file',
     async (signal) => {
-      // Longer than the test may take: only the end of a connection ends the wait for it.
+      // These timeouts are longer than the test may take, so they do not close connections.
       const times = { HEADERS_TIMEOUT: '10m', REQUEST_TIMEOUT: '10m', SHUTDOWN_TIMEOUT: '20m' };
       const service = await home.start(times);
       const url = await service.url();
@@ -155,7 +155,7 @@ describe('the service as a process', () => {
     const service = await home.start({ SHUTDOWN_TIMEOUT: '300ms' });
     const lock = lockDatabase(home.file);
     const socket = await beginCreation(await service.url());
-    // Begun, it gets to the store, whether the signal comes first or not.
+    // The request has begun, so it reaches the store even if the signal arrives first.
     socket.write(BODY);
     service.kill('SIGTERM');
 
@@ -164,12 +164,12 @@ describe('the service as a process', () => {
       'The service did not shut down within 300 ms (SHUTDOWN_TIMEOUT).\n',
     );
     lock.close();
-    // Its response was not read, so it stays open.
+    // The response was not read, so the connection stays open.
     socket.destroy();
   });
 
   describeWithResolver('whose name lookup hangs', (wrapper) => {
-    // Nothing answers the lookup, which takes minutes.
+    // The name lookup gets no response and takes minutes.
     const DATABASE_URL = 'postgres://db.example.org/plants?sslmode=disable';
 
     it('exits with code 0 after closing', async () => {
@@ -268,7 +268,7 @@ describe('listen', () => {
   let application: TestApplication | undefined;
   afterEach(() => application?.stop());
 
-  /** Why an application cannot listen. */
+  /** Returns the error with which an application fails to listen. */
   async function failureOf(environment: NodeJS.ProcessEnv): Promise<unknown> {
     application = await TestApplication.start();
     const settings = readEnvironment({ AUTH_TOKENS: TOKEN, PORT: '0', ...environment });
@@ -301,12 +301,12 @@ describe('listen', () => {
 
 const isListening = (url: URL | string) => fetch(url).then(Boolean, () => false);
 
-/** Sends the head of a creation, and resolves once the service asks for the body: it has begun. */
+/** Sends the headers of a create request. Resolves when the service requests the body: the request has begun. */
 async function beginCreation(url: URL): Promise<Socket> {
   const socket = open(url);
-  socket.write(HEAD);
+  socket.write(HEADERS);
   await once(socket, 'readable');
-  // Those that the service cuts.
+  // The service may disconnect.
   socket.on('error', () => undefined);
   return socket;
 }

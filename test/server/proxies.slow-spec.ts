@@ -17,11 +17,10 @@ import { type ServiceProcess, useServiceHome } from '../support/service-process'
 import { TestProcess } from '../support/test-process';
 import { until } from '../support/until';
 
-/** The configurations of proxies that the pages show. It needs Debian's nginx and haproxy. */
+/** Tests the documented proxy configurations. It needs nginx and haproxy of Debian. */
 
 const DOCS = join(__dirname, '../../docs');
-/** Creations a second. */
-const RATE = 150;
+const CREATE_REQUESTS_PER_SECOND = 150;
 
 const home = useServiceHome();
 let proxy: TestProcess | undefined;
@@ -60,7 +59,7 @@ describe.each([
 
     expect(new Set(statuses)).toEqual(new Set([200]));
     expect(stored).toHaveLength(statuses.length);
-    expect(statuses.length).toBeGreaterThan(RATE * 5);
+    expect(statuses.length).toBeGreaterThan(CREATE_REQUESTS_PER_SECOND * 5);
   });
 
   it('create requests get 50300 or 50400 while one instance with SQLite restarts', async () => {
@@ -133,7 +132,7 @@ it('nginx responds to malformed headers with an Error body', async () => {
 it('behind HAProxy, the promotion of a standby after the primary was killed loses no acknowledged plant and stores each plant once', async () => {
   const primary = await PostgresServer.make({ synchronous_standby_names: '*' });
   const standby = await primary.startStandby();
-  const checks = [primary, standby].map(makeCheck);
+  const checks = [primary, standby].map(createHealthCheck);
   const [one, other] = await Promise.all(checks.map(listen));
   const [, block = ''] =
     /```haproxy\n([^]*?)```/.exec(readFileSync(join(DOCS, 'postgresql.md'), 'utf8')) ?? [];
@@ -184,18 +183,21 @@ it('behind HAProxy, the promotion of a standby after the primary was killed lose
   await Promise.all([primary.remove(), standby.remove()]);
 });
 
-/** Creations at a fixed pace, however long the answers take, until the load is stopped. */
+/** Sends create requests at a fixed rate, whatever the latency, until the load is stopped. */
 function startLoad(): () => Promise<number[]> {
   const statuses: Promise<number>[] = [];
   const create = async (): Promise<number> => {
     const body = `{"id":${statuses.length},"name":"Fern"}`;
     const init = { method: 'POST', headers: JSON_HEADERS, body };
     const response = await fetch(`http://127.0.0.1:${ports.proxy}/plants`, init);
-    // Read, so that the connection serves the next one.
+    // Reading the body makes the connection available to the next request.
     await response.text();
     return response.status;
   };
-  const timer = setInterval(() => statuses.push(create().catch(() => NaN)), 1000 / RATE);
+  const timer = setInterval(
+    () => statuses.push(create().catch(() => NaN)),
+    1000 / CREATE_REQUESTS_PER_SECOND,
+  );
   return () => {
     clearInterval(timer);
     return Promise.all(statuses);
@@ -222,7 +224,7 @@ async function startHaproxy(configuration = readConfiguration('haproxy.cfg')): P
   await startProxyProcess('haproxy', '-db', '-f', join(home.folder, 'haproxy.cfg'));
 }
 
-/** A configuration as it is documented, but for the ports. */
+/** Reads a documented configuration, and replaces its ports. */
 function readConfiguration(name: string): string {
   return readFileSync(join(DOCS, 'deploy', name), 'utf8')
     .replace('127.0.0.1:8080', `127.0.0.1:${ports.proxy}`)
@@ -258,8 +260,8 @@ function sendRaw(request: string): Promise<string> {
   return text(socket);
 }
 
-/** Answers as Patroni's health check does: 200 for the primary. */
-function makeCheck(server: PostgresServer): Server {
+/** Creates a server that responds like Patroni's health check: 200 for the primary. */
+function createHealthCheck(server: PostgresServer): Server {
   return createServer((request, response) => {
     void server
       .execute('SELECT WHERE NOT pg_is_in_recovery()')

@@ -2,14 +2,14 @@ import { randomInt } from 'node:crypto';
 import { TestApplication } from '../support/application';
 import { BODY_LIMIT, playScripts } from '../support/connection-model';
 
-/** `npm run test:faults` plays more. */
+/** `npm run test:faults` sets a larger number. */
 const CONNECTIONS = Number(process.env.CONVERSATIONS ?? 4_000);
 const EXAMPLE = 1000;
 
 describe('random requests, split at random positions', () => {
   const application = TestApplication.use({
     BODY_LIMIT: String(BODY_LIMIT),
-    // A connection that should end and does not is not ended by this.
+    // This timeout is so long that it does not close a connection that should have been closed before.
     KEEP_ALIVE_TIMEOUT: '60m',
   });
   afterEach(() => {
@@ -18,7 +18,7 @@ describe('random requests, split at random positions', () => {
 
   it.each([
     [Number(process.env.SEED ?? randomInt(2 ** 31)), CONNECTIONS],
-    // Oversized headers behind a response that closes the connection.
+    // With this seed, oversized headers follow a response that closes the connection.
     [866_316_579, EXAMPLE],
   ])(
     'get one response each, in order, and none after a closing response (SEED=%i)',

@@ -8,7 +8,7 @@ describe('Swagger UI in Chromium', () => {
   const application = TestApplication.use();
   const browser = TestBrowser.use();
   let page: Page;
-  /** What the page wrote to the console or threw. */
+  /** The messages that the page wrote to the console, and the errors that it threw. */
   let pageErrors: string[];
   let requests: Request[];
   beforeEach(async () => {
@@ -71,7 +71,7 @@ describe('Swagger UI in Chromium', () => {
     const { port } = application.url;
     const proxy = createServer((incoming, outgoing) => {
       const { url = '', method, headers } = incoming;
-      // A path that does not begin so is 404, as behind a proxy.
+      // Paths without the prefix get 404, as behind a proxy.
       const path = url.startsWith('/store/') ? url.slice('/store'.length) : '/nothing';
       const forwarded = request({ port, path, method, headers }, (answer) => {
         answer.pipe(outgoing.writeHead(answer.statusCode ?? 502, answer.headers));

@@ -6,7 +6,7 @@ import { errorBodies } from '../support/error-bodies';
 import { creation } from '../support/load';
 import { exchange } from '../support/wire';
 
-/** Characters of targets; those that separate their parts come often. */
+/** The characters of targets. Those that separate parts are frequent. */
 const characters = fc.oneof(
   fc.constantFrom('/', '?', '*', '%61', '%2f', '%zz'),
   fc.string({ unit: fc.constantFrom(...Array.from('/?*:@%#[]()+;.~plantshe0')), maxLength: 3 }),
@@ -30,7 +30,7 @@ const targets = fc.oneof(
 );
 const methods = fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'HEAD');
 
-/** What follows a target in the head of a request, and what that is answered, whatever the target. */
+/** The text after the target of a request, and the response to it for any target. */
 const faults = fc.constantFrom(
   { rest: ' HTTP/1.1\r\n\r\n', answer: errorBodies.missingHost },
   { rest: ' HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', answer: errorBodies.missingHost },
@@ -45,10 +45,10 @@ const faults = fc.constantFrom(
   },
 );
 
-/** `npm run test:faults` plays more. */
+/** `npm run test:faults` sets a larger number. */
 const CONVERSATIONS = Number(process.env.CONVERSATIONS ?? 300);
 
-/** Node's parser refuses some targets itself. */
+/** The parser of Node.js rejects some targets itself. */
 const byParser = errorBodies.malformedRequest;
 
 describe.each([

@@ -12,8 +12,8 @@ import { type ServiceProcess, shareServiceHome, useServiceHome } from '../suppor
 import { until } from '../support/until';
 import { open as openPlainly, readAnswers } from '../support/wire';
 
-/** Longer than a test may take: no connection ends because of them. */
-const TIMES = { HEADERS_TIMEOUT: '10m', REQUEST_TIMEOUT: '10m', SHUTDOWN_TIMEOUT: '20m' };
+/** Timeouts that are longer than a test may take, so that they close no connection. */
+const LONG_TIMEOUTS = { HEADERS_TIMEOUT: '10m', REQUEST_TIMEOUT: '10m', SHUTDOWN_TIMEOUT: '20m' };
 const FILES = { TLS_CERT: 'cert.pem', TLS_KEY: 'key.pem' };
 
 const CREATION = creation(10).text.replace('Host: x', 'Host: x\r\nConnection: close');
@@ -25,11 +25,11 @@ describe('HTTPS', () => {
   let pairs = 0;
   beforeAll(async () => {
     await writePair();
-    service = await home.start({ ...FILES, ...TIMES, HEALTH_PORT: '0' });
+    service = await home.start({ ...FILES, ...LONG_TIMEOUTS, HEALTH_PORT: '0' });
     url = await service.url();
   });
 
-  /** Replaces certificate and key, and returns their new name. */
+  /** Replaces the certificate and the key, and returns the new common name. */
   async function writePair(): Promise<string> {
     const name = `pair-${++pairs}`;
     const { cert, private: key } = await makePair(name);
@@ -70,7 +70,7 @@ describe('HTTPS', () => {
 
   it.each([
     ['ECDHE-RSA-AES128-GCM-SHA256', true],
-    // Without forward secrecy, and without authenticated encryption.
+    // The first has no forward secrecy, the second no authenticated encryption.
     ['AES128-GCM-SHA256', false],
     ['ECDHE-RSA-AES128-SHA256', false],
   ])('accepts the TLS 1.2 cipher %s: %s, also after a reload', async (ciphers, isAccepted) => {
@@ -126,7 +126,7 @@ describe('HTTPS', () => {
   });
 
   it('lets the service exit with code 0 while connections are open, even before their handshake', async () => {
-    const other = await home.start({ ...FILES, ...TIMES });
+    const other = await home.start({ ...FILES, ...LONG_TIMEOUTS });
     const to = await other.url();
     const used = await open({}, to);
     used.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');

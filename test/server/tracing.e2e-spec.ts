@@ -10,10 +10,10 @@ import { until } from '../support/until';
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const CALLER_ID = 'b7ad6b7169203331';
 
-/** OTLP's number of the kind of a span. */
-const SERVER = 2;
+/** The number of the span kind SERVER in OTLP. */
+const SERVER_KIND = 2;
 
-/** Traces as OTLP/JSON has them. */
+/** Traces in OTLP/JSON. */
 interface Traces {
   readonly resourceSpans: { readonly scopeSpans: { readonly spans: { kind: number }[] }[] }[];
 }
@@ -22,7 +22,7 @@ describe("a service with OpenTelemetry's agent", () => {
   const home = useServiceHome();
 
   it("sends a span per create request, a child of the caller's span without secrets, and logs its trace id", async () => {
-    // As after `npm install` in the folder of the service.
+    // This is the state after `npm install` in the folder of the service.
     symlinkSync(join(__dirname, '../node_modules'), join(home.folder, 'node_modules'));
     const collected: string[] = [];
     const collector = createServer((request, response) => {
@@ -35,7 +35,7 @@ describe("a service with OpenTelemetry's agent", () => {
       collected
         .flatMap((body) => (JSON.parse(body) as Traces).resourceSpans)
         .flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans))
-        .filter(({ kind }) => kind === SERVER);
+        .filter(({ kind }) => kind === SERVER_KIND);
     const service = await home.start({
       NODE_OPTIONS: '--import @opentelemetry/auto-instrumentations-node/register',
       OTEL_SERVICE_NAME: 'garden',

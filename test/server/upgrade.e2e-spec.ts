@@ -22,7 +22,7 @@ const ADD_SOIL = 'ALTER TABLE plants ADD COLUMN soil TEXT';
 const FERN = '{"id":1,"name":"Fern"}';
 const KEY = { 'idempotency-key': 'abc' };
 
-/** A migration that does not end, and how to see that it has begun. */
+/** A migration that does not end. */
 const HANGING = {
   sqlite: `${ADD_SOIL}; CREATE TABLE many AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n WHERE x < 0`,
   postgres: `${ADD_SOIL}; SELECT pg_sleep(3600)`,
@@ -33,7 +33,7 @@ const hasBegun: Record<string, (store: TestStore) => Promise<boolean>> = {
   PostgreSQL: async (store) => (await store.query(`SELECT pid ${SLEEPING}`)).length > 0,
 };
 
-/** Whether somebody writes to a SQLite file. */
+/** Whether another connection is writing to a SQLite file. */
 function isLocked(file: string): boolean {
   const database = new DatabaseSync(file, { timeout: 0 });
   try {
@@ -49,7 +49,7 @@ function isLocked(file: string): boolean {
 const home = useServiceHome();
 const newer = () => makeNewerBuild({ sqlite: ADD_SOIL, postgres: ADD_SOIL });
 
-/** Creates a store of the present version with a plant and a key, as the service does. */
+/** Creates a store of the current version with a plant and a key, as the service does. */
 async function createStore({ url }: Pick<TestStore, 'url'>): Promise<void> {
   const repository = await openRepository(readDatabase({ DATABASE_URL: url }));
   const caller = { name: 'token 1', tokenDigest: hashToken(TOKEN) };
@@ -58,7 +58,7 @@ async function createStore({ url }: Pick<TestStore, 'url'>): Promise<void> {
   await repository.onApplicationShutdown();
 }
 
-/** Whether a service still knows the plant and its key, and has upgraded the store. */
+/** Checks that a service replays the plant by its key and has upgraded the store. */
 async function expectUpgraded(service: ServiceProcess, store: TestStore): Promise<void> {
   await service.untilReady();
   expect((await service.post(FERN, KEY)).headers.get('idempotent-replayed')).toBe('true');
@@ -103,14 +103,14 @@ describe.each(stores)('the start of a newer service on a store in %s', (kind, st
     await until(() => hasBegun[kind]?.(store) ?? false);
 
     await service.end('SIGKILL');
-    // PostgreSQL notices the end of its client when the statement ends.
+    // PostgreSQL detects only at the end of the statement that its client has disconnected.
     if (kind === 'PostgreSQL') await store.query(`SELECT pg_terminate_backend(pid) ${SLEEPING}`);
 
     await expectUpgraded(await home.start(environment, [], newer()), store);
   });
 });
 
-/** A migration that needs more room than there is. */
+/** A migration that needs more disk space than is available. */
 const LARGE = {
   sqlite: `${ADD_SOIL}; CREATE TABLE large AS SELECT zeroblob(8000000)`,
   postgres: `${ADD_SOIL}; CREATE TABLE large AS SELECT repeat('x', 1000) FROM generate_series(1, 40000)`,
@@ -142,7 +142,7 @@ describeOnLinux(() => {
       const environment = { DATABASE_URL: server.url(), AUTH_TOKENS: TOKEN };
       await createStore({ url: server.url() });
       await server.stop();
-      // As on a full disk, no file grows beyond the size of a segment of the write-ahead log.
+      // Simulates a full disk: no file may exceed the size of a WAL segment.
       await server.start(['prlimit', `--fsize=${2 ** 24}`]);
 
       const full = home.begin(environment, [], makeNewerBuild(LARGE));
@@ -160,7 +160,7 @@ describeOnLinux(() => {
 describe('the start of a newer service on a table that the operator prepared', () => {
   it('does not change the table, logs the statements to run, and is ready after they were run', async () => {
     const server = await PostgresServer.start();
-    // As an operator prepares a table of the present version.
+    // An operator prepares a table of the current version like this.
     await server.execute(`${TABLE} PARTITION BY HASH (id);
       CREATE TABLE plants_0 PARTITION OF plants FOR VALUES WITH (MODULUS 1, REMAINDER 0)`);
 

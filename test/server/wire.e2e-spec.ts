@@ -7,12 +7,12 @@ import * as load from '../support/load';
 import { readMetric } from '../support/metrics';
 import { exchange, open, readAnswers } from '../support/wire';
 
-/** The beginning of a creation, without and with a token; and of a body in chunks. */
+/** The beginnings of a create request without and with a token, and of a chunked body. */
 const POST = 'POST /plants HTTP/1.1\r\nHost: x\r\n';
 const AUTHORIZED = `${POST}Authorization: Bearer ${TOKEN}\r\n`;
 const CHUNKED = 'Transfer-Encoding: chunked\r\n\r\n';
 
-/** A good creation as it goes over the wire, with further fields. */
+/** Creates the bytes of a valid create request with additional headers. */
 const creation = (id: number, ...fields: string[]): string =>
   load.creation(id).text.replace('Host: x', ['Host: x', ...fields].join('\r\n'));
 
@@ -23,7 +23,7 @@ describe('HTTP on the wire', () => {
   const send = (request: string) => exchange(application.url, request);
   const connected = () => open(application.url);
 
-  // targets.e2e-spec.ts shows further faults of a head, at any target.
+  // targets.e2e-spec.ts tests further invalid headers, with any target.
   it.each<[string, string, ErrorBody]>([
     ['garbage', 'garbage\r\n\r\n', errors.malformedRequest],
     ['two lengths', `${POST}${'Content-Length: 1\r\n'.repeat(2)}\r\n{`, errors.malformedRequest],
@@ -133,9 +133,8 @@ describe('HTTP on the wire', () => {
       `${POST}Connection: close\r\n\r\n`,
       errors.missingCredentials,
     ],
-  ])('lets a client that still sends %s read its answer', async (_what, head, answer) => {
-    // From a client that reads when all of it is sent: more than the buffers on the way hold, if the
-    // client has announced that.
+  ])('lets a client that is still sending %s read the response', async (_what, head, answer) => {
+    // The client reads only after it has sent the whole body. An announced body exceeds all buffers.
     const body = 'x'.repeat(head.includes('Content-Length') ? 2 ** 22 : 2 ** 19);
     for (let times = 0; times < 5; times++) {
       const socket = connected().pause();
@@ -148,7 +147,7 @@ describe('HTTP on the wire', () => {
     }
   });
 
-  // segmentations.e2e-spec.ts shows this of all else that ends a connection.
+  // segmentations.e2e-spec.ts tests everything else that closes a connection.
   it.each([
     ['a rejected HEAD', 'HEAD / HTTP/1.1\r\nHost: a b\r\n\r\n', [{ status: 400, body: null }]],
     ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', []],

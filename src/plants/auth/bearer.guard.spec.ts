@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { BearerToken } from './bearer-token';
 
-it('a bearer token stays hidden when it is logged or serialized', () => {
+it('BearerToken shows neither its token nor its digest when it is inspected or serialized', () => {
   const token = new BearerToken('a-secret');
   expect(token.digest).toHaveLength(64);
 

@@ -11,7 +11,7 @@ beforeAll(async () => {
   provider = await OpenIdProvider.start(makeKey('EdDSA'));
   verifier = new JwtVerifier({ issuer: provider.issuer, audience: AUDIENCE });
   await verifier.keys.start();
-  // Nothing is cached before the keys are there. On a busy machine, fetching them may time out.
+  // Tokens are cached only after the keys were fetched, and on a busy machine a fetch may time out.
   const token = await provider.accessToken();
   await until(() => verify(token).then(Boolean, () => false));
 });
@@ -20,14 +20,16 @@ afterAll(async () => {
   await provider.stop();
 });
 
-/** With a new string each time, as in a request. What is cached gives the same object again. */
+/** Verifies a new string, as each request does. Returns the same object again if the token is cached. */
 const verify = (token: string) => verifier.verify(new BearerToken(Buffer.from(token).toString()));
 
 it('JwtVerifier caches accepted JWTs, and does not cache rejected ones', async () => {
-  const refused = await provider.accessToken({ redraft: ({ payload }) => (payload.aud = 'other') });
+  const rejected = await provider.accessToken({
+    redraft: ({ payload }) => (payload.aud = 'other'),
+  });
   const token = await provider.accessToken();
   const verified = await verify(token);
 
-  for (let count = 0; count < 2; count++) await expect(verify(refused)).rejects.toThrow();
+  for (let count = 0; count < 2; count++) await expect(verify(rejected)).rejects.toThrow();
   expect(await verify(token)).toBe(verified);
 });

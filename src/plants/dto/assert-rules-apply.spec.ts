@@ -12,8 +12,8 @@ import { NewPlantDto } from './plant.dto';
 
 const example = { id: 1n, name: 'Fern' };
 
-/** A class with the rules of a plant and one decorator more. */
-function plantWith(property: 'id' | 'name', decorator: PropertyDecorator): NewableFunction {
+/** Creates a subclass of NewPlantDto with one more decorator. */
+function createPlantClass(property: 'id' | 'name', decorator: PropertyDecorator): NewableFunction {
   // The constructor of NewPlantDto is private.
   class Plant extends (NewPlantDto as unknown as new () => object) {}
   decorator(Plant.prototype, property);
@@ -37,7 +37,7 @@ describe('assertRulesApply', () => {
     ['Allow', Allow()],
   ])('accepts the decorator %s', (_name, decorator) => {
     expect(() => {
-      assertRulesApply(plantWith('name', decorator), example);
+      assertRulesApply(createPlantClass('name', decorator), example);
     }).not.toThrow();
   });
 
@@ -46,7 +46,7 @@ describe('assertRulesApply', () => {
     ['isSlow', isSlow],
   ])('throws when the decorator %s is asynchronous', (name, decorator) => {
     expect(() => {
-      assertRulesApply(plantWith('name', decorator), example);
+      assertRulesApply(createPlantClass('name', decorator), example);
     }).toThrow(
       `Plant.name: the decorator "${name}" is asynchronous, and validateSync would ignore it.`,
     );
@@ -57,7 +57,7 @@ describe('assertRulesApply', () => {
     ['name', 'ValidateNested', ValidateNested(), 'Fern: '],
   ] as const)('throws when the %s can never pass %s', (property, _name, decorator, reason) => {
     expect(() => {
-      assertRulesApply(plantWith(property, decorator), example);
+      assertRulesApply(createPlantClass(property, decorator), example);
     }).toThrow(`Plant.${property}: its decorators reject the valid example ${reason}`);
   });
 });

@@ -22,20 +22,20 @@ const candidates = fc.record(
   { requiredKeys: [] },
 );
 
-/** The rules of the contract, written again: a string without U+0000 and unpaired surrogates. */
-const isText = (value: unknown): boolean =>
+/** Repeats the rule of the contract: a string without U+0000 and without unpaired surrogates. */
+const isValidString = (value: unknown): boolean =>
   typeof value === 'string' &&
   !Array.from(value).some((character) => /^[\0\ud800-\udfff]$/.test(character));
 const isInt64 = (value: unknown): boolean =>
   typeof value === 'bigint' && BigInt.asIntN(64, value) === value;
 
-/** Returns the plant that the factory creates from a candidate, or the names of its invalid properties. */
-function resultOf(candidate: unknown): unknown {
+/** Creates a plant from a candidate, or returns the names of the invalid properties. */
+function tryCreatePlant(candidate: unknown): unknown {
   try {
     return Object.assign({}, NewPlantDto.from(candidate));
   } catch (error) {
     if (!(error instanceof InvalidPlantError)) throw error;
-    // One sentence for each property.
+    // The message has one part for each invalid property, which begins with its name.
     const reasons = error.message.slice('Not a NewPlant: '.length).split('; ');
     return reasons.map((reason) => reason.split(' ')[0]).toSorted();
   }
@@ -49,13 +49,13 @@ describe('NewPlantDto.from', () => {
         const { id, name, tag } = candidate;
         const invalid = [
           ...(isInt64(id) ? [] : ['id']),
-          ...(isText(name) ? [] : ['name']),
-          ...(tag === undefined || isText(tag) ? [] : ['tag']),
+          ...(isValidString(name) ? [] : ['name']),
+          ...(tag === undefined || isValidString(tag) ? [] : ['tag']),
         ];
         const plant = { id, name, ...(tag !== undefined && { tag }) };
         if (invalid.length === 0) valid++;
 
-        expect(resultOf(candidate)).toEqual(invalid.length > 0 ? invalid : plant);
+        expect(tryCreatePlant(candidate)).toEqual(invalid.length > 0 ? invalid : plant);
       }),
       { numRuns: 10_000, verbose: true },
     );

@@ -5,12 +5,12 @@ import { BodyMemory } from './body-memory';
 
 const MIB = 2 ** 20;
 
-const startResponse = () => new ServerResponse(new IncomingMessage(new Socket()));
+const createResponse = () => new ServerResponse(new IncomingMessage(new Socket()));
 
 describe('BodyMemory', () => {
   let bodies: BodyMemory;
   beforeEach(() => {
-    // That is 4 MiB of bodies at a time.
+    // With this memory, bodies may take 4 MiB together.
     jest.spyOn(process, 'constrainedMemory').mockReturnValue(342 * MIB);
     bodies = new BodyMemory();
   });
@@ -18,42 +18,42 @@ describe('BodyMemory', () => {
     jest.restoreAllMocks();
   });
 
-  /** @returns the response until which the bytes are counted */
-  function receive(size: number, response = startResponse()): ServerResponse {
+  /** Reserves memory for a body. Returns the response, whose `close` event releases the memory. */
+  function reserve(size: number, response = createResponse()): ServerResponse {
     expect(bodies.reserve(size, response)).toBeUndefined();
     return response;
   }
-  const expectNoRoom = (size: number): void => {
-    expect(bodies.reserve(size, startResponse())).toBeInstanceOf(UnavailableError);
+  const expectRejection = (size: number): void => {
+    expect(bodies.reserve(size, createResponse())).toBeInstanceOf(UnavailableError);
   };
 
   it('accepts bodies up to the limit together, and further bodies after a response', () => {
-    const response = receive(MIB);
-    for (let count = 1; count < 4; count++) receive(MIB);
+    const response = reserve(MIB);
+    for (let count = 1; count < 4; count++) reserve(MIB);
 
-    expectNoRoom(MIB);
+    expectRejection(MIB);
 
     response.emit('close');
-    receive(MIB);
-    expectNoRoom(MIB);
+    reserve(MIB);
+    expectRejection(MIB);
   });
 
   it('counts the received bytes of a body once', () => {
-    const response = receive(2 * MIB);
-    for (const size of [3, 3.5, 4]) receive(size * MIB, response);
+    const response = reserve(2 * MIB);
+    for (const size of [3, 3.5, 4]) reserve(size * MIB, response);
 
-    expectNoRoom(4096);
+    expectRejection(4096);
   });
 
   it('accepts a single body beyond the limit', () => {
-    const response = receive(4 * MIB);
+    const response = reserve(4 * MIB);
 
-    expect(receive(8 * MIB, response)).toBe(response);
+    expect(reserve(8 * MIB, response)).toBe(response);
   });
 
   it('does not count small bodies', () => {
-    receive(8 * MIB);
+    reserve(8 * MIB);
 
-    expect(receive(4095)).toBeDefined();
+    expect(reserve(4095)).toBeDefined();
   });
 });

@@ -50,7 +50,7 @@ class Routes {
   }
 }
 
-/** A route of the host that takes every path below, and comes before ours. */
+/** A route of the host that matches every path under `any/` before the route of `Hidden`. */
 @Controller()
 class CatchAll {
   @All('any/*rest')
@@ -90,22 +90,22 @@ describe('a host on Express', () => {
     return [response.status, await response.json()] as const;
   };
 
-  it('leaves the body unread, and removes the marks before the handler', async () => {
+  it('leaves the body to a handler that reads it, and removes the marks of the request then', async () => {
     expect(await post('/own/a%20b')).toEqual([
       201,
       { isUnread: true, isMarked: true, text: '{"id": 1.0}', isMarkedAfterwards: false },
     ]);
   });
 
-  it('parses the bodies of a path that it shares with a route of the host', async () => {
+  it('parses the body for a path that @ReadsRawBody shares with another route', async () => {
     expect(await post('/shared', '2')).toEqual([201, { body: { id: 1 } }]);
   });
 
-  it('parses the body for an earlier route of the host that matches every path', async () => {
+  it('parses the body when an earlier route of the host matches the path too', async () => {
     expect(await post('/any/own')).toEqual([200, { body: { id: 1 } }]);
   });
 
-  it('responds itself to a path with a malformed escape', async () => {
+  it('returns 400 for a path with a malformed escape', async () => {
     const response = await fetch(`${await app.getUrl()}/own/%zz`, { method: 'POST' });
 
     expect(response.status).toBe(400);

@@ -67,7 +67,7 @@ describe('a host on Fastify', () => {
     expect(await post('application/json')).toMatchObject({ text: '{"id": 1.0}' });
   });
 
-  it('keeps a payload that a host hook put in place of the body', async () => {
+  it('keeps the payload with which a hook of the host replaced the body', async () => {
     instance().addHook('preParsing', (_request, _reply, payload, done) => {
       const other = new PassThrough();
       payload.resume().on('end', () => other.end('other'));

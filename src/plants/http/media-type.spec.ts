@@ -7,7 +7,7 @@ const quotedString = fc
   .map((text) => `"${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`);
 const space = fc.constantFrom('', ' ', '\t', ' \t');
 
-/** A parameter that is not the charset, with its semicolon. */
+/** Any parameter except the charset, with its semicolon. */
 const parameter = fc
   .tuple(
     space,
@@ -43,15 +43,15 @@ describe('isJsonMediaType', () => {
 
   it('rejects a malformed parameter or another charset at any position', () => {
     // prettier-ignore
-    const fault = fc.constantFrom(
+    const invalid = fc.constantFrom(
       ';charset=latin1', ', text/plain', ';CHARSET="utf-16"', ';charset=""', ';charset=utf-8x',
       ';a', ';a=', ';=b', ';a="b', ';a="b"c', ';a=b c', ';a =b', ';a= b', ';é=b', ',', '"',
       ';charset', '\u00a0',
     );
 
     fc.assert(
-      fc.property(parameters, fault, parameters, (before, wrong, after) => {
-        expect(isJsonMediaType(`application/json${before}${wrong}${after}`)).toBe(false);
+      fc.property(parameters, invalid, parameters, (before, middle, after) => {
+        expect(isJsonMediaType(`application/json${before}${middle}${after}`)).toBe(false);
       }),
     );
   });

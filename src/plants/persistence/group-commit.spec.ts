@@ -5,27 +5,26 @@ import type { EndedBatch, InsertOutcome } from '../plants.repository';
 import { GroupCommit } from './group-commit';
 import type { KeyedPlant } from './keyed-plant';
 
-/** Milliseconds after which a batch has timed out. */
-const DEADLINE = 10_000;
+const COMMIT_TIMEOUT_MS = 10_000;
 /** The weight at which a batch is full. */
-const BATCH_WEIGHT = 1024;
-/** The weight at which the queue is full. */
-const QUEUE_WEIGHT = 16_384;
+const MAX_BATCH_WEIGHT = 1024;
+/** The weight of the queue from which plants are rejected. */
+const MAX_QUEUE_WEIGHT = 16_384;
 
-/** @param weight in a batch and in the queue */
-function plantOf(id: number, weight = 1): KeyedPlant {
+/** Creates a plant that has this weight in a batch and in the queue. */
+function createPlant(id: number, weight = 1): KeyedPlant {
   return { id: BigInt(id), name: 'x'.repeat(4096 * (weight - 1)) };
 }
 
-/** A batch that the test ends. */
+/** A batch that is in progress until the test ends it. */
 interface ManualBatch {
   readonly ids: readonly number[];
   readonly succeed: (outcomes?: (InsertOutcome | PlantStoreError)[]) => void;
   readonly fail: (error: Error) => void;
 }
 
-/** A group commit over a store whose batches the test settles by hand. */
-function makeGroupCommit() {
+/** Creates a group commit on a store whose batches the test ends. */
+function createGroupCommit() {
   const batches: ManualBatch[] = [];
   const ended: EndedBatch[] = [];
   const commits = new GroupCommit(
@@ -40,12 +39,11 @@ function makeGroupCommit() {
     },
     (batch) => ended.push(batch),
   );
-  const submit = (id: number, weight = 1) => commits.submit(plantOf(id, weight));
-  /** Commits one plant, which takes so many milliseconds. */
-  const commitOne = async (time: number): Promise<void> => {
+  const submit = (id: number, weight = 1) => commits.submit(createPlant(id, weight));
+  const commitOne = async (durationMs: number): Promise<void> => {
     const plant = submit(1);
     await turn();
-    pass(time);
+    pass(durationMs);
     batches.at(-1)?.succeed();
     await plant;
     await turn();
@@ -58,7 +56,7 @@ afterEach(releaseClock);
 
 describe('GroupCommit', () => {
   it('commits a single plant immediately, and plants submitted during its commit together', async () => {
-    const { commits, batches, submit } = makeGroupCommit();
+    const { commits, batches, submit } = createGroupCommit();
 
     const outcomes = [submit(1)];
     await turn();
@@ -77,7 +75,7 @@ describe('GroupCommit', () => {
   });
 
   it('commits the plants of one turn of the event loop together', async () => {
-    const { batches, submit } = makeGroupCommit();
+    const { batches, submit } = createGroupCommit();
 
     void submit(1);
     await Promise.resolve();
@@ -88,21 +86,21 @@ describe('GroupCommit', () => {
   });
 
   it('adds no weight for up to 4095 characters of name and tag together', async () => {
-    const { commits, batches } = makeGroupCommit();
+    const { commits, batches } = createGroupCommit();
     const half = 'x'.repeat(2048);
-    for (let id = 0n; id < BATCH_WEIGHT; id++) {
+    for (let id = 0n; id < MAX_BATCH_WEIGHT; id++) {
       void commits.submit({ id, name: half, tag: id % 2n === 0n ? half : half.slice(1) });
     }
 
     await turn();
 
-    // 2 and 1 by turns.
-    expect(batches[0]?.ids).toHaveLength(Math.ceil((BATCH_WEIGHT * 2) / 3));
+    // The weights of the plants alternate between 2 and 1.
+    expect(batches[0]?.ids).toHaveLength(Math.ceil((MAX_BATCH_WEIGHT * 2) / 3));
   });
 
   it('rejects plants immediately while the queue is full, and accepts plants afterwards', async () => {
-    const { batches, submit } = makeGroupCommit();
-    const accepted = [submit(1, QUEUE_WEIGHT - 1), submit(2)];
+    const { batches, submit } = createGroupCommit();
+    const accepted = [submit(1, MAX_QUEUE_WEIGHT - 1), submit(2)];
 
     await expect(submit(3)).rejects.toThrow(UnavailableError);
 
@@ -115,13 +113,13 @@ describe('GroupCommit', () => {
   });
 
   it('closes after all plants are settled, even if a batch never ends', async () => {
-    const { commits, submit } = makeGroupCommit();
+    const { commits, submit } = createGroupCommit();
     const first = submit(1);
     await turn();
     const plants = Promise.allSettled([first, submit(2)]);
     const closing = commits.close();
     await turn();
-    pass(DEADLINE);
+    pass(COMMIT_TIMEOUT_MS);
 
     expect(await closing).toBe(false);
     expect(await commits.close()).toBe(false);
@@ -129,19 +127,19 @@ describe('GroupCommit', () => {
   });
 
   it('rejects plants that would wait too long by the moving average of recent batches', async () => {
-    const { commits, submit, commitOne } = makeGroupCommit();
+    const { commits, submit, commitOne } = createGroupCommit();
     await commitOne(2000);
     await commitOne(1000);
 
-    // First 500 ms, then 500 + (1000 - 500) / 4: 1.6 batches take a second.
-    while (!commits.isFull) void submit(2, BATCH_WEIGHT / 4);
+    // The average is 500 ms, then 500 + (1000 - 500) / 4 ms. So 1.6 full batches take one second.
+    while (!commits.isFull) void submit(2, MAX_BATCH_WEIGHT / 4);
 
     expect(commits.queueLength).toBe(7);
     await expect(submit(3)).rejects.toThrow(UnavailableError);
   });
 
   it('reports the cause of an unknown outcome', async () => {
-    const { batches, submit } = makeGroupCommit();
+    const { batches, submit } = createGroupCommit();
     const plant = submit(1);
     await turn();
 
@@ -152,12 +150,12 @@ describe('GroupCommit', () => {
   });
 
   it('reports an unknown outcome when a batch times out, and rejects plants until it ends', async () => {
-    const { commits, batches, submit } = makeGroupCommit();
+    const { commits, batches, submit } = createGroupCommit();
     const timedOut = submit(1);
     await turn();
     const queued = submit(2);
 
-    pass(DEADLINE - 1);
+    pass(COMMIT_TIMEOUT_MS - 1);
     expect(commits.isFull).toBe(false);
     pass(1);
 
@@ -173,8 +171,8 @@ describe('GroupCommit', () => {
   });
 
   it('rejects only the overdue plants when a batch ends', async () => {
-    const { batches, submit } = makeGroupCommit();
-    const [first, second, overdue] = [1, 2, 3].map((id) => submit(id, BATCH_WEIGHT));
+    const { batches, submit } = createGroupCommit();
+    const [first, second, overdue] = [1, 2, 3].map((id) => submit(id, MAX_BATCH_WEIGHT));
     await turn();
     pass(500);
     batches[0]?.succeed();
@@ -182,7 +180,7 @@ describe('GroupCommit', () => {
     await turn();
     const last = submit(4);
 
-    pass(DEADLINE - 1);
+    pass(COMMIT_TIMEOUT_MS - 1);
     batches[1]?.succeed();
 
     expect(await second).toBe('created');
@@ -197,8 +195,8 @@ describe('GroupCommit', () => {
     expect(await last).toBe('created');
   });
 
-  it('reports the size and duration of each batch, also of a failed one', async () => {
-    const { batches, ended, submit } = makeGroupCommit();
+  it('reports the size and duration of each batch, including failed ones', async () => {
+    const { batches, ended, submit } = createGroupCommit();
 
     const one = submit(1);
     await turn();
@@ -218,126 +216,126 @@ describe('GroupCommit', () => {
   });
 });
 
-/** All times are multiples of this many milliseconds, so that no timer is due between two steps. */
-const STEP = 250;
+/** All times are multiples of this step, so that no timer is due between two steps. */
+const STEP_MS = 250;
 
-type End = 'success' | 'refusal' | 'failure';
-const FATES = { success: 'stored', refusal: 'refused', failure: 'unknown' } as const;
+type Result = 'success' | 'rejection' | 'failure';
+const OUTCOMES = { success: 'stored', rejection: 'rejected', failure: 'unknown' } as const;
 
-interface Item {
+interface Submission {
   readonly weight: number;
   readonly since: number;
-  readonly isWelcome: boolean;
+  readonly isAccepted: boolean;
   batch?: Batch;
-  settled?: { fate: string; at: number; wasStuck: boolean };
+  settled?: { outcome: string; at: number; wasTimedOut: boolean };
 }
 
 interface Batch {
-  readonly items: readonly Item[];
+  readonly submissions: readonly Submission[];
   readonly since: number;
   endedAt: number;
-  fate: string;
-  readonly end: (how: End) => void;
+  outcome: string;
+  readonly end: (result: Result) => void;
 }
 
-/** A group commit over a store whose batches end when a schedule says so. */
-class Trial {
-  readonly items: Item[] = [];
+/** A group commit on a store whose batches end as a schedule determines. */
+class Simulation {
+  readonly submissions: Submission[] = [];
   readonly batches: Batch[] = [];
   isClosed = false;
   isClosing = false;
-  /** Milliseconds that passed while the event loop made no turn. */
-  delay = 0;
-  readonly faults: string[] = [];
+  /** How long the event loop was blocked. */
+  blockedMs = 0;
+  readonly violations: string[] = [];
   readonly commits = new GroupCommit(
-    (plants) => this.begin(plants.flatMap(({ id }) => this.items[Number(id)] ?? [])),
+    (plants) => this.begin(plants.flatMap(({ id }) => this.submissions[Number(id)] ?? [])),
     () => undefined,
   );
 
   submit(weight: number): void {
-    const isWelcome = !this.isClosing && !this.commits.isFull;
-    const item: Item = { weight, since: performance.now(), isWelcome };
-    this.items.push(item);
-    const settle = (outcome: unknown): void => {
-      const fate = fateOf(outcome);
-      item.settled = { fate, at: performance.now(), wasStuck: this.isStuck };
+    const isAccepted = !this.isClosing && !this.commits.isFull;
+    const submission: Submission = { weight, since: performance.now(), isAccepted };
+    this.submissions.push(submission);
+    const settle = (result: unknown): void => {
+      const outcome = toOutcome(result);
+      submission.settled = { outcome, at: performance.now(), wasTimedOut: this.hasTimedOut };
     };
-    this.commits.submit(plantOf(this.items.length - 1, weight)).then(settle, settle);
+    this.commits.submit(createPlant(this.submissions.length - 1, weight)).then(settle, settle);
   }
 
-  async end(how: End): Promise<void> {
-    this.open?.end(how);
-    // Promises settle before the next timer, however late the event loop is.
+  async end(result: Result): Promise<void> {
+    this.open?.end(result);
+    // Promise callbacks run before the next timer, however long the event loop was blocked.
     for (let tick = 0; tick < 10; tick++) await Promise.resolve();
   }
 
-  async pass(time: number, isLoopLate: boolean): Promise<void> {
-    if (isLoopLate) this.delay += time;
-    for (let passed = 0; passed < time; passed += STEP) {
-      pass(STEP);
-      if (!isLoopLate) await turn();
+  async pass(time: number, isLoopBlocked: boolean): Promise<void> {
+    if (isLoopBlocked) this.blockedMs += time;
+    for (let passed = 0; passed < time; passed += STEP_MS) {
+      pass(STEP_MS);
+      if (!isLoopBlocked) await turn();
       this.checkWait();
     }
   }
 
   private checkWait(): void {
-    const oldest = this.isStuck
-      ? this.open?.items[0]
-      : this.items.find(({ isWelcome, settled }) => isWelcome && !settled);
-    if (this.commits.waitingSince !== oldest?.since) this.faults.push('a wrong oldest plant');
+    const oldest = this.hasTimedOut
+      ? this.open?.submissions[0]
+      : this.submissions.find(({ isAccepted, settled }) => isAccepted && !settled);
+    if (this.commits.waitingSince !== oldest?.since) this.violations.push('wrong oldest plant');
   }
 
   close(): void {
     this.isClosing = true;
     void this.commits.close().then((hasEnded) => {
       this.isClosed = true;
-      if (hasEnded && this.open) this.faults.push('closed without the last batch');
-      if (this.items.some(({ isWelcome, settled }) => isWelcome && !settled)) {
-        this.faults.push('closed before each plant was settled');
+      if (hasEnded && this.open) this.violations.push('closed without the last batch');
+      if (this.submissions.some(({ isAccepted, settled }) => isAccepted && !settled)) {
+        this.violations.push('closed before each plant was settled');
       }
     });
   }
 
-  /** Whether the batch under way has timed out. */
-  get isStuck(): boolean {
-    return this.open !== undefined && performance.now() - this.open.since >= DEADLINE;
+  /** Whether the batch in progress has timed out. */
+  get hasTimedOut(): boolean {
+    return this.open !== undefined && performance.now() - this.open.since >= COMMIT_TIMEOUT_MS;
   }
 
-  /** The batch under way: there must not be two. */
+  /** The batch in progress. There must not be two. */
   private get open(): Batch | undefined {
     return this.batches.find(({ endedAt }) => endedAt === Infinity);
   }
 
-  private begin(items: readonly Item[]): Promise<InsertOutcome[]> {
+  private begin(submissions: readonly Submission[]): Promise<InsertOutcome[]> {
     const now = performance.now();
-    if (items.length === 0) this.faults.push('an empty batch');
-    if (this.isClosed) this.faults.push('a batch after the end');
-    if (this.open) this.faults.push('two batches at once');
-    const last = items.at(-1)?.weight ?? 0;
-    const weight = items.reduce((sum, item) => sum + item.weight, 0);
-    if (weight - last >= BATCH_WEIGHT) this.faults.push('too large a batch');
-    const isFull = weight >= BATCH_WEIGHT;
-    if (!isFull && this.commits.queueLength > 0) this.faults.push('a batch that is not full');
+    if (submissions.length === 0) this.violations.push('an empty batch');
+    if (this.isClosed) this.violations.push('a batch after the end');
+    if (this.open) this.violations.push('two batches at once');
+    const last = submissions.at(-1)?.weight ?? 0;
+    const weight = submissions.reduce((sum, submission) => sum + submission.weight, 0);
+    if (weight - last >= MAX_BATCH_WEIGHT) this.violations.push('too large a batch');
+    const isFull = weight >= MAX_BATCH_WEIGHT;
+    if (!isFull && this.commits.queueLength > 0) this.violations.push('a batch that is not full');
 
     const { promise, resolve, reject } = Promise.withResolvers<InsertOutcome[]>();
     const batch: Batch = {
-      items,
+      submissions,
       since: now,
       endedAt: Infinity,
-      fate: 'unknown',
-      end: (how) => {
+      outcome: 'unknown',
+      end: (result) => {
         batch.endedAt = performance.now();
-        if (batch.endedAt - now < DEADLINE) batch.fate = FATES[how];
-        if (how === 'success') resolve(items.map(() => 'created'));
-        else reject(how === 'refusal' ? new UnavailableError() : new Error('broken'));
+        if (batch.endedAt - now < COMMIT_TIMEOUT_MS) batch.outcome = OUTCOMES[result];
+        if (result === 'success') resolve(submissions.map(() => 'created'));
+        else reject(result === 'rejection' ? new UnavailableError() : new Error('broken'));
       },
     };
     this.batches.push(batch);
-    for (const item of items) item.batch = batch;
+    for (const submission of submissions) submission.batch = batch;
     return promise;
   }
 
-  /** Ends all that is under way. */
+  /** Closes the group commit and ends its batches. */
   async finish(): Promise<void> {
     this.close();
     for (let round = 0; round < 100 && !this.isClosed; round++) {
@@ -348,29 +346,33 @@ class Trial {
   }
 }
 
-function fateOf(outcome: unknown): string {
-  if (outcome === 'created') return 'stored';
-  if (outcome instanceof UnavailableError) return 'refused';
-  return outcome instanceof OutcomeUnknownError ? 'unknown' : String(outcome);
+function toOutcome(result: unknown): string {
+  if (result === 'created') return 'stored';
+  if (result instanceof UnavailableError) return 'rejected';
+  return result instanceof OutcomeUnknownError ? 'unknown' : String(result);
 }
 
-/** Why the way an item was settled is wrong; undefined if it is right. */
-function faultOf({ since, isWelcome, batch, settled }: Item, delay: number): string | undefined {
+/** Returns what is wrong with the outcome of a plant; undefined if it is right. */
+function findViolation(
+  { since, isAccepted, batch, settled }: Submission,
+  blockedMs: number,
+): string | undefined {
   if (!settled) return 'never settled';
   const waited = settled.at - since;
-  if (waited > 2 * DEADLINE + delay) return `settled after ${waited} ms`;
-  if (settled.fate !== (batch?.fate ?? 'refused')) return `${settled.fate}, but not in the store`;
-  if (batch || settled.wasStuck || waited > DEADLINE) return undefined;
-  return isWelcome ? `refused after ${waited} ms` : undefined;
+  if (waited > 2 * COMMIT_TIMEOUT_MS + blockedMs) return `settled after ${waited} ms`;
+  if (settled.outcome !== (batch?.outcome ?? 'rejected'))
+    return `${settled.outcome}, but not in the store`;
+  if (batch || settled.wasTimedOut || waited > COMMIT_TIMEOUT_MS) return undefined;
+  return isAccepted ? `rejected after ${waited} ms` : undefined;
 }
 
-const weight = fc.constantFrom(1, 1, 256, 512, BATCH_WEIGHT, QUEUE_WEIGHT / 2);
-const how = fc.constantFrom<End>('success', 'success', 'refusal', 'failure');
+const weight = fc.constantFrom(1, 1, 256, 512, MAX_BATCH_WEIGHT, MAX_QUEUE_WEIGHT / 2);
+const result = fc.constantFrom<Result>('success', 'success', 'rejection', 'failure');
 const steps = fc.constantFrom(1, 4, 20, 39, 40, 41);
 const step = fc.oneof(
   { weight: 5, arbitrary: fc.record({ submit: weight }) },
-  { weight: 3, arbitrary: fc.record({ end: how }) },
-  { weight: 3, arbitrary: fc.record({ steps, isLoopLate: fc.boolean() }) },
+  { weight: 3, arbitrary: fc.record({ end: result }) },
+  { weight: 3, arbitrary: fc.record({ steps, isLoopBlocked: fc.boolean() }) },
   { weight: 4, arbitrary: fc.constant('turn' as const) },
   { weight: 1, arbitrary: fc.constant('close' as const) },
 );
@@ -378,22 +380,22 @@ const step = fc.oneof(
 it('GroupCommit settles each plant once, in time, with the outcome of the store, on any schedule', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (schedule) => {
-      const trial = new Trial();
+      const simulation = new Simulation();
 
       for (const each of schedule) {
         if (each === 'turn') await turn();
-        else if (each === 'close') trial.close();
-        else if ('submit' in each) trial.submit(each.submit);
-        else if ('end' in each) await trial.end(each.end);
-        else await trial.pass(each.steps * STEP, each.isLoopLate);
+        else if (each === 'close') simulation.close();
+        else if ('submit' in each) simulation.submit(each.submit);
+        else if ('end' in each) await simulation.end(each.end);
+        else await simulation.pass(each.steps * STEP_MS, each.isLoopBlocked);
       }
-      await trial.finish();
+      await simulation.finish();
 
-      expect(trial.isClosed).toBe(true);
-      expect(trial.faults).toEqual([]);
-      expect(trial.items.map((item) => faultOf(item, trial.delay))).toEqual(
-        trial.items.map(() => undefined),
-      );
+      expect(simulation.isClosed).toBe(true);
+      expect(simulation.violations).toEqual([]);
+      expect(
+        simulation.submissions.map((submission) => findViolation(submission, simulation.blockedMs)),
+      ).toEqual(simulation.submissions.map(() => undefined));
     }),
     { numRuns: 2000, verbose: true },
   );

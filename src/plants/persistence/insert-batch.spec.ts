@@ -3,11 +3,11 @@ import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../error
 import { type BatchStatements, insertBatch, type StatementError } from './insert-batch';
 import { type KeyedPlant, duplicateOutcome } from './keyed-plant';
 
-/** A database that rejects rows with some names, and fails as its test says. */
+/** A database that rejects rows with a certain name, and fails with the errors that a test adds. */
 class Database implements BatchStatements {
   readonly stored = new Map<bigint, KeyedPlant>();
   readonly statements: bigint[][] = [];
-  /** The errors of the next statements, in order. */
+  /** The scopes of the errors of the next statements, in order. */
   readonly failures: StatementError['scope'][] = [];
 
   constructor(private readonly rejectedName = 'rejected') {}
@@ -18,9 +18,9 @@ class Database implements BatchStatements {
     if (failure) return Promise.reject(new Error(failure));
     if (rows.some(({ name }) => name === this.rejectedName))
       return Promise.reject(new Error('row'));
-    const fresh = rows.filter(({ id }) => !this.stored.has(id));
-    for (const row of fresh) this.stored.set(row.id, row);
-    return Promise.resolve(new Set(fresh.map(({ id }) => id)));
+    const newRows = rows.filter(({ id }) => !this.stored.has(id));
+    for (const row of newRows) this.stored.set(row.id, row);
+    return Promise.resolve(new Set(newRows.map(({ id }) => id)));
   }
 
   findKeyed(rows: readonly KeyedPlant[]): Promise<Map<bigint, KeyedPlant>> {
@@ -39,7 +39,7 @@ class Database implements BatchStatements {
   }
 }
 
-const plantOf = (id: number, name = 'Fern', keyDigest?: string): KeyedPlant => ({
+const createPlant = (id: number, name = 'Fern', keyDigest?: string): KeyedPlant => ({
   ...{ id: BigInt(id), name },
   ...(keyDigest !== undefined && { keyDigest }),
 });
@@ -52,7 +52,7 @@ describe('insertBatch', () => {
         name: fc.constantFrom('Fern', 'Moss'),
         keyDigest: fc.constantFrom(undefined, 'a', 'b'),
       })
-      .map(({ id, name, keyDigest }) => plantOf(id, name, keyDigest));
+      .map(({ id, name, keyDigest }) => createPlant(id, name, keyDigest));
     await fc.assert(
       fc.asyncProperty(fc.array(fc.array(plant, { minLength: 1 })), async (batches) => {
         const database = new Database();
@@ -76,18 +76,18 @@ describe('insertBatch', () => {
   it('sends each id once, in order', async () => {
     const database = new Database();
 
-    await insertBatch([plantOf(3), plantOf(1), plantOf(3), plantOf(2)], database);
+    await insertBatch([createPlant(3), createPlant(1), createPlant(3), createPlant(2)], database);
 
     expect(database.statements).toEqual([[1n, 2n, 3n]]);
   });
 
-  it('rejects only the rows that the database rejects, and their retries', async () => {
+  it('rejects only the rows that the database rejects, and retries of them', async () => {
     const database = new Database();
     const plants = Array.from({ length: 9 }, (_, id) =>
-      plantOf(id, id === 5 ? 'rejected' : 'Fern'),
+      createPlant(id, id === 5 ? 'rejected' : 'Fern'),
     );
 
-    const outcomes = await insertBatch([...plants, plantOf(5)], database);
+    const outcomes = await insertBatch([...plants, createPlant(5)], database);
 
     expect(outcomes.filter((outcome) => outcome === 'created')).toHaveLength(8);
     expect(outcomes[5]).toMatchObject({ body: new PlantStoreError('internal').body });
@@ -98,7 +98,7 @@ describe('insertBatch', () => {
     const database = new Database();
     database.failures.push('retry', 'retry');
 
-    expect(await insertBatch([plantOf(1)], database)).toEqual(['created']);
+    expect(await insertBatch([createPlant(1)], database)).toEqual(['created']);
     expect(database.statements).toHaveLength(3);
   });
 
@@ -106,7 +106,7 @@ describe('insertBatch', () => {
     const database = new Database();
     database.failures.push('row', 'session');
 
-    const outcomes = await insertBatch([plantOf(1), plantOf(2)], database);
+    const outcomes = await insertBatch([createPlant(1), createPlant(2)], database);
 
     expect(outcomes).toEqual([expect.any(OutcomeUnknownError), expect.any(UnavailableError)]);
     expect(database.statements).toEqual([[1n, 2n], [1n]]);
@@ -116,18 +116,18 @@ describe('insertBatch', () => {
     const database = new Database();
     database.failures.push('batch');
 
-    const outcomes = await insertBatch([plantOf(1), plantOf(2)], database);
+    const outcomes = await insertBatch([createPlant(1), createPlant(2)], database);
 
     expect(outcomes).toEqual([expect.any(UnavailableError), expect.any(UnavailableError)]);
     expect(database.stored.size).toBe(0);
   });
 
-  it('rejects a retry with 50300 when the stored plant cannot be read', async () => {
+  it('rejects a retry as unavailable when the stored plant cannot be read', async () => {
     const database = new Database();
-    await insertBatch([plantOf(1, 'Fern', 'a')], database);
+    await insertBatch([createPlant(1, 'Fern', 'a')], database);
     database.findKeyed = () => Promise.reject(new Error('batch'));
 
-    const outcomes = await insertBatch([plantOf(1, 'Fern', 'a'), plantOf(1)], database);
+    const outcomes = await insertBatch([createPlant(1, 'Fern', 'a'), createPlant(1)], database);
 
     expect(outcomes).toEqual([expect.any(UnavailableError), 'taken']);
   });

@@ -5,35 +5,34 @@ import { UnavailableError } from '../errors/errors';
 import type { StoreDriver } from './store-driver';
 import { StoreHealth } from './store-health';
 
-/** Milliseconds, each as the documentation of the states says. */
-const SLOW = 2000;
-const CHECK = 500;
-/** The time between two attempts is random. This is the middle. */
-const REOPEN = 375;
+const SLOW_COMMIT_MS = 2000;
+const CHECK_INTERVAL_MS = 500;
+/** The time between two attempts to reopen a store, which is random, while `Math.random` returns 0.5. */
+const REOPEN_DELAY_MS = 375;
 
 const SLOW_LINE =
   'error the store: a commit takes 2 seconds or more. Check whether the disk or the database is overloaded.';
-const AGAIN_LINE = 'log the store: in use again.';
+const IN_USE_AGAIN_LINE = 'log the store: in use again.';
 
 interface Call extends PromiseWithResolvers<undefined> {
   readonly since: number;
   hasEnded: boolean;
 }
 
-function begin(calls: Call[]): Promise<undefined> {
+function startCall(calls: Call[]): Promise<undefined> {
   const call = { ...Promise.withResolvers<undefined>(), since: performance.now(), hasEnded: false };
   calls.push(call);
   return call.promise;
 }
 
-async function end(call: Call | undefined, failure?: Error): Promise<void> {
+async function endCall(call: Call | undefined, failure?: Error): Promise<void> {
   if (call) call.hasEnded = true;
   if (failure) call?.reject(failure);
   else call?.resolve(undefined);
   await turn();
 }
 
-/** A store whose commits, attempts and probes the test ends. */
+/** A store whose commits, probes and attempts to open it are ended by the test. */
 class ManualStore {
   readonly attempts: Call[] = [];
   readonly probes: Call[] = [];
@@ -47,9 +46,9 @@ class ManualStore {
       ...(startTimeout !== undefined && { startTimeout }),
       open: (signal) => {
         this.signal = signal;
-        return begin(this.attempts);
+        return startCall(this.attempts);
       },
-      probe: () => begin(this.probes),
+      probe: () => startCall(this.probes),
     };
     this.health = new StoreHealth(
       () => driver as StoreDriver,
@@ -62,10 +61,10 @@ class ManualStore {
     this.waitingSince ??= performance.now();
   }
 
-  /** Ends a batch whose oldest plant has waited so many milliseconds. */
-  commit(duration: number, failure?: Error): void {
+  /** Ends a batch whose oldest plant has waited this long. */
+  commit(durationMs: number, failure?: Error): void {
     this.submit();
-    pass(duration);
+    pass(durationMs);
     this.endBatch(failure);
   }
 
@@ -76,14 +75,14 @@ class ManualStore {
   }
 
   endAttempt(failure?: Error): Promise<void> {
-    return end(this.attempts.at(-1), failure);
+    return endCall(this.attempts.at(-1), failure);
   }
 
   endProbe(failure?: Error): Promise<void> {
-    return end(this.probes.at(-1), failure);
+    return endCall(this.probes.at(-1), failure);
   }
 
-  /** The state that the repository reads: whether the store is ready, and why it accepts no plants. */
+  /** Whether the store is ready, and why it accepts no plants. */
   get view(): { isReady: boolean; failure: string | undefined } {
     return { isReady: this.health.isReady, failure: this.health.failure?.message };
   }
@@ -108,20 +107,20 @@ describe('StoreHealth', () => {
     releaseClock();
   });
 
-  /** Brings the store into the states that are not failing. */
-  const ways = {
+  /** Bring the store into a state. */
+  const enter = {
     working: () => undefined,
     slow: () => {
-      store.commit(SLOW);
+      store.commit(SLOW_COMMIT_MS);
     },
   };
 
   describe('goes from working to slow', () => {
     it('when a commit takes two seconds, and not before', () => {
-      store.commit(SLOW - 1);
+      store.commit(SLOW_COMMIT_MS - 1);
       expect(store.view).toEqual(working);
 
-      store.commit(SLOW);
+      store.commit(SLOW_COMMIT_MS);
 
       expect(store.view).toEqual(slow);
       expect(lines).toEqual([SLOW_LINE]);
@@ -130,11 +129,11 @@ describe('StoreHealth', () => {
     it('when a plant has waited two seconds, and logs that before the batch ends', () => {
       pass(1);
       store.submit();
-      pass(SLOW - 1);
+      pass(SLOW_COMMIT_MS - 1);
       expect([store.health.isStalled, store.health.isReady]).toEqual([false, true]);
       pass(1);
       expect([store.health.isStalled, store.health.isReady]).toEqual([true, false]);
-      pass(CHECK);
+      pass(CHECK_INTERVAL_MS);
 
       expect(lines).toEqual([SLOW_LINE]);
       store.endBatch();
@@ -142,17 +141,17 @@ describe('StoreHealth', () => {
       expect(store.view).toEqual(slow);
     });
 
-    it('when a plant has waited two seconds in one of many batches', () => {
-      for (let batch = 0; batch < 5; batch++) store.commit(CHECK - 1);
+    it('when a plant has waited two seconds after many fast batches', () => {
+      for (let batch = 0; batch < 5; batch++) store.commit(CHECK_INTERVAL_MS - 1);
       store.submit();
-      pass(SLOW + CHECK);
+      pass(SLOW_COMMIT_MS + CHECK_INTERVAL_MS);
 
       expect(lines).toEqual([SLOW_LINE]);
     });
 
     it('when commits fail for two seconds after the first failed one was submitted', () => {
       store.commit(10, broken);
-      pass(SLOW - 21);
+      pass(SLOW_COMMIT_MS - 21);
       store.commit(10, new Error('not yet'));
       expect(store.view).toEqual(working);
       expect(lines).toEqual([]);
@@ -164,7 +163,7 @@ describe('StoreHealth', () => {
     });
 
     it('when a single commit fails after two seconds', () => {
-      store.commit(SLOW, new UnavailableError());
+      store.commit(SLOW_COMMIT_MS, new UnavailableError());
 
       expect(store.view).toEqual(slow);
       expect(lines).toEqual([SLOW_LINE, `error ${new UnavailableError().message}`]);
@@ -172,22 +171,22 @@ describe('StoreHealth', () => {
 
     it('when probes fail for two seconds after a failed commit', async () => {
       store.commit(0, broken);
-      pass(2 * CHECK);
+      pass(2 * CHECK_INTERVAL_MS);
       expect(store.probes).toHaveLength(1);
-      pass(SLOW - 2 * CHECK - 1);
+      pass(SLOW_COMMIT_MS - 2 * CHECK_INTERVAL_MS - 1);
       await store.endProbe(new Error('a probe failed'));
       expect([store.view, lines]).toEqual([working, []]);
 
-      pass(CHECK);
+      pass(CHECK_INTERVAL_MS);
       await store.endProbe(new Error('another probe failed'));
 
       expect([store.view, lines]).toEqual([slow, ['error another probe failed']]);
     });
 
-    it('when a probe takes two seconds, before it ends too', async () => {
+    it('when a probe takes two seconds, even before it ends', async () => {
       store.commit(0, broken);
-      pass(2 * CHECK);
-      pass(SLOW - 1);
+      pass(2 * CHECK_INTERVAL_MS);
+      pass(SLOW_COMMIT_MS - 1);
       expect(store.view).toEqual(working);
       pass(1);
       expect([store.view, lines]).toEqual([slow, [SLOW_LINE]]);
@@ -210,10 +209,10 @@ describe('StoreHealth', () => {
 
     it('when a probe succeeds after a failed commit, and is not probed further', async () => {
       store.commit(0, broken);
-      pass(2 * CHECK);
+      pass(2 * CHECK_INTERVAL_MS);
       await store.endProbe();
-      pass(SLOW);
-      store.commit(SLOW - 1, broken);
+      pass(SLOW_COMMIT_MS);
+      store.commit(SLOW_COMMIT_MS - 1, broken);
 
       expect([store.view, lines]).toEqual([working, []]);
       expect(store.probes).toHaveLength(1);
@@ -221,7 +220,7 @@ describe('StoreHealth', () => {
 
     it('without being probed when nothing has failed', () => {
       store.commit(1);
-      pass(SLOW);
+      pass(SLOW_COMMIT_MS);
 
       expect(store.probes).toEqual([]);
       expect(jest.getTimerCount()).toBe(0);
@@ -229,38 +228,38 @@ describe('StoreHealth', () => {
   });
 
   describe('goes from slow to working', () => {
-    beforeEach(ways.slow);
+    beforeEach(enter.slow);
 
     it('when a commit takes less than two seconds', () => {
-      store.commit(SLOW);
+      store.commit(SLOW_COMMIT_MS);
       expect(store.view).toEqual(slow);
 
-      store.commit(SLOW - 1);
+      store.commit(SLOW_COMMIT_MS - 1);
 
       expect(store.view).toEqual(working);
-      expect(lines).toEqual([SLOW_LINE, AGAIN_LINE]);
+      expect(lines).toEqual([SLOW_LINE, IN_USE_AGAIN_LINE]);
     });
 
     it('when a probe takes less than two seconds, without "in use again" until a commit does', async () => {
-      pass(2 * CHECK);
-      pass(SLOW - 1);
+      pass(2 * CHECK_INTERVAL_MS);
+      pass(SLOW_COMMIT_MS - 1);
       await store.endProbe();
       expect([store.view, lines]).toEqual([working, [SLOW_LINE]]);
 
-      store.commit(SLOW);
+      store.commit(SLOW_COMMIT_MS);
       expect([store.view, lines]).toEqual([slow, [SLOW_LINE]]);
       store.commit(0);
 
-      expect([store.view, lines]).toEqual([working, [SLOW_LINE, AGAIN_LINE]]);
+      expect([store.view, lines]).toEqual([working, [SLOW_LINE, IN_USE_AGAIN_LINE]]);
     });
   });
 
   describe('stays slow', () => {
-    beforeEach(ways.slow);
+    beforeEach(enter.slow);
 
     it('while probes fail, one after the other, and logs each reason once', async () => {
       for (const reason of ['broken', 'broken', 'worse', 'broken']) {
-        pass(2 * CHECK);
+        pass(2 * CHECK_INTERVAL_MS);
         await store.endProbe(new UnavailableError({ cause: new Error(reason) }));
       }
 
@@ -279,25 +278,25 @@ describe('StoreHealth', () => {
     });
 
     it('without a second probe while one is in progress', () => {
-      pass(10 * CHECK);
+      pass(10 * CHECK_INTERVAL_MS);
 
       expect(store.probes).toHaveLength(1);
     });
 
     it('without a probe while plants wait or batches end', () => {
-      for (let batch = 0; batch < 5; batch++) store.commit(CHECK, broken);
+      for (let batch = 0; batch < 5; batch++) store.commit(CHECK_INTERVAL_MS, broken);
       store.submit();
-      pass(2 * CHECK);
+      pass(2 * CHECK_INTERVAL_MS);
       expect(store.probes).toEqual([]);
 
       store.waitingSince = undefined;
-      pass(CHECK);
+      pass(CHECK_INTERVAL_MS);
 
       expect(store.probes).toHaveLength(1);
     });
 
-    it('when a probe succeeds that began before a batch failed', async () => {
-      pass(2 * CHECK);
+    it('when a probe succeeds that began before the failure of a batch', async () => {
+      pass(2 * CHECK_INTERVAL_MS);
       store.commit(0, broken);
 
       await store.endProbe();
@@ -307,29 +306,29 @@ describe('StoreHealth', () => {
   });
 
   it('stays working when a probe fails that began before a commit in time', async () => {
-    ways.slow();
-    pass(2 * CHECK);
-    pass(SLOW);
+    enter.slow();
+    pass(2 * CHECK_INTERVAL_MS);
+    pass(SLOW_COMMIT_MS);
     store.commit(0);
 
     await store.endProbe(broken);
-    pass(SLOW);
+    pass(SLOW_COMMIT_MS);
 
-    expect([store.view, lines]).toEqual([working, [SLOW_LINE, AGAIN_LINE]]);
+    expect([store.view, lines]).toEqual([working, [SLOW_LINE, IN_USE_AGAIN_LINE]]);
     expect(store.probes).toHaveLength(1);
   });
 
   describe.each(['working', 'slow'] as const)('goes from %s to failing', (state) => {
-    beforeEach(ways[state]);
+    beforeEach(enter[state]);
 
     it('when the driver reports a failure, and is reopened at once', () => {
-      store.health.fail(new Error('gone'));
+      store.health.fail(new Error('unreachable'));
       pass(0);
 
-      expect(store.view).toEqual(failing('gone'));
-      expect(lines.at(-1)).toBe('error gone');
+      expect(store.view).toEqual(failing('unreachable'));
+      expect(lines.at(-1)).toBe('error unreachable');
       expect(store.attempts).toHaveLength(1);
-      pass(2 * CHECK);
+      pass(2 * CHECK_INTERVAL_MS);
       expect(store.probes).toEqual([]);
     });
 
@@ -345,15 +344,15 @@ describe('StoreHealth', () => {
 
   describe('stays failing', () => {
     it('with the first failure until it is reopened, whatever the result of commits and probes', async () => {
-      ways.slow();
-      pass(2 * CHECK);
+      enter.slow();
+      pass(2 * CHECK_INTERVAL_MS);
       store.health.fail(broken);
       store.health.fail(new Error('second'));
       store.commit(0);
-      store.commit(SLOW, new Error('third'));
+      store.commit(SLOW_COMMIT_MS, new Error('third'));
       await store.endProbe();
       store.submit();
-      pass(SLOW + CHECK);
+      pass(SLOW_COMMIT_MS + CHECK_INTERVAL_MS);
 
       expect(store.view).toEqual(failing('broken'));
       expect(lines).toEqual([SLOW_LINE, 'error broken']);
@@ -362,14 +361,14 @@ describe('StoreHealth', () => {
 
     it('when reopening fails, and is reopened in less than half a second', async () => {
       store.health.fail(broken);
-      pass(SLOW);
+      pass(SLOW_COMMIT_MS);
       expect(store.attempts).toHaveLength(1);
 
       await store.endAttempt(new Error('still broken'));
 
       expect(store.view).toEqual(failing('still broken'));
       expect(lines).toEqual(['error broken', 'error still broken']);
-      pass(REOPEN - 1);
+      pass(REOPEN_DELAY_MS - 1);
       expect(store.attempts).toHaveLength(1);
       pass(1);
       expect(store.attempts).toHaveLength(2);
@@ -391,31 +390,31 @@ describe('StoreHealth', () => {
       await store.endProbe();
 
       expect([store.view, lines]).toEqual([working, ['error broken']]);
-      store.commit(SLOW - 1, broken);
+      store.commit(SLOW_COMMIT_MS - 1, broken);
       expect(store.view).toEqual(working);
       store.commit(0);
-      expect(lines).toEqual(['error broken', AGAIN_LINE]);
+      expect(lines).toEqual(['error broken', IN_USE_AGAIN_LINE]);
     });
 
     it('when it is reopened, and to working when a commit succeeds before the probe', () => {
       store.commit(0);
 
-      expect([store.view, lines]).toEqual([working, ['error broken', AGAIN_LINE]]);
+      expect([store.view, lines]).toEqual([working, ['error broken', IN_USE_AGAIN_LINE]]);
     });
 
     it('when it is reopened, and is probed again when a probe fails', async () => {
       await store.endProbe(new Error('useless'));
       expect([store.view, lines]).toEqual([slow, ['error broken', 'error useless']]);
-      pass(2 * CHECK);
+      pass(2 * CHECK_INTERVAL_MS);
 
       expect(store.probes).toHaveLength(2);
     });
 
-    it('when it is reopened, and to failing when the probe detects that, but not in a tight loop', () => {
+    it('when it is reopened, and to failing when the probe detects a failure, but not in a tight loop', () => {
       store.health.fail(broken);
 
       expect(store.view).toEqual(failing('broken'));
-      pass(REOPEN - 1);
+      pass(REOPEN_DELAY_MS - 1);
       expect(store.attempts).toHaveLength(1);
       pass(1);
       expect(store.attempts).toHaveLength(2);
@@ -425,36 +424,36 @@ describe('StoreHealth', () => {
   it('logs a reason again after "in use again"', async () => {
     for (let round = 0; round < 2; round++) {
       store.health.fail(broken);
-      pass(REOPEN);
+      pass(REOPEN_DELAY_MS);
       await store.endAttempt();
       store.commit(0);
     }
 
-    expect(lines).toEqual(['error broken', AGAIN_LINE, 'error broken', AGAIN_LINE]);
+    expect(lines).toEqual(['error broken', IN_USE_AGAIN_LINE, 'error broken', IN_USE_AGAIN_LINE]);
   });
 
   describe('at startup', () => {
-    const why = 'The database has not responded yet. Retrying.';
+    const message = 'The database has not responded yet. Retrying.';
 
-    it('waits a moment for a store that does not respond, logs that, and continues', async () => {
+    it('waits for startTimeout when the store does not respond, logs that, and continues', async () => {
       releaseClock();
       store = new ManualStore(20);
 
       await store.health.start();
 
-      expect(store.view).toEqual(failing(why));
-      expect(lines).toEqual([`error ${why}`]);
+      expect(store.view).toEqual(failing(message));
+      expect(lines).toEqual([`error ${message}`]);
       await store.endAttempt();
       await store.endProbe();
       expect(store.view).toEqual(working);
     });
 
     it('waits for the probe, and logs nothing when it succeeds', async () => {
-      store = new ManualStore(10 * SLOW);
+      store = new ManualStore(10 * SLOW_COMMIT_MS);
       const starting = store.health.start();
       store.submit();
-      pass(SLOW + CHECK);
-      expect(store.view).toEqual(failing(why));
+      pass(SLOW_COMMIT_MS + CHECK_INTERVAL_MS);
+      expect(store.view).toEqual(failing(message));
       store.endBatch(broken);
       await store.endAttempt();
       expect(store.view).toEqual(slow);
@@ -465,7 +464,7 @@ describe('StoreHealth', () => {
       expect(store.probes).toHaveLength(1);
     });
 
-    it('fails when a store cannot be opened that must be available', async () => {
+    it('fails when a store that must be available cannot be opened', async () => {
       const starting = store.health.start();
       await Promise.all([expect(starting).rejects.toThrow(broken), store.endAttempt(broken)]);
 
@@ -475,14 +474,14 @@ describe('StoreHealth', () => {
   });
 
   describe('once stopped', () => {
-    it('aborts the attempt in progress, and logs and tries nothing more', async () => {
+    it('aborts the attempt to reopen in progress, and neither logs nor retries', async () => {
       store.health.fail(broken);
       pass(0);
       store.health.stop();
       expect(store.signal?.aborted).toBe(true);
 
       await store.endAttempt(new Error('aborted'));
-      pass(SLOW);
+      pass(SLOW_COMMIT_MS);
 
       expect(store.attempts).toHaveLength(1);
       expect(lines).toEqual(['error broken']);
@@ -490,7 +489,7 @@ describe('StoreHealth', () => {
 
     it.each([
       [
-        'attempt',
+        'attempt to reopen',
         () => {
           store.health.fail(broken);
         },
@@ -504,9 +503,9 @@ describe('StoreHealth', () => {
     ])('starts no %s', (_what, act) => {
       act();
       store.health.stop();
-      pass(SLOW);
+      pass(SLOW_COMMIT_MS);
       act();
-      pass(SLOW);
+      pass(SLOW_COMMIT_MS);
 
       expect([...store.attempts, ...store.probes]).toEqual([]);
       expect(jest.getTimerCount()).toBe(0);
@@ -515,7 +514,15 @@ describe('StoreHealth', () => {
 
   it('is ready exactly when commits and probes show that it works, on any schedule', async () => {
     const event = fc.oneof(
-      fc.constantFrom(0, 1, CHECK, 2 * CHECK, SLOW - 1, SLOW, 3 * SLOW),
+      fc.constantFrom(
+        0,
+        1,
+        CHECK_INTERVAL_MS,
+        2 * CHECK_INTERVAL_MS,
+        SLOW_COMMIT_MS - 1,
+        SLOW_COMMIT_MS,
+        3 * SLOW_COMMIT_MS,
+      ),
       fc.constantFrom(...(['submit', 'commit', 'failed commit', 'driver failure'] as const)),
       fc.constantFrom(...(['attempt', 'failed attempt', 'probe', 'failed probe'] as const)),
     );
@@ -528,18 +535,19 @@ describe('StoreHealth', () => {
         for (const each of events) {
           await model.apply(each);
           expect(store.view).toEqual(model.view);
-          expect(model.findFaults(lines)).toEqual([]);
+          expect(model.findViolations(lines)).toEqual([]);
         }
 
-        // It recovers in silence.
+        // Whatever happened, the store recovers.
         if (store.waitingSince !== undefined) await model.apply('commit');
         for (let round = 0; round < 3; round++) {
-          for (const each of ['attempt', 'probe', 2 * CHECK] as const) await model.apply(each);
+          for (const each of ['attempt', 'probe', 2 * CHECK_INTERVAL_MS] as const)
+            await model.apply(each);
         }
         expect(store.view).toEqual(working);
         await model.apply('submit');
         await model.apply('commit');
-        expect([undefined, AGAIN_LINE]).toContain(lines.at(-1));
+        expect([undefined, IN_USE_AGAIN_LINE]).toContain(lines.at(-1));
       }),
       { numRuns: 1000, verbose: true },
     );
@@ -551,21 +559,22 @@ type Event =
   | ('submit' | 'commit' | 'failed commit' | 'driver failure')
   | ('attempt' | 'failed attempt' | 'probe' | 'failed probe');
 
-/** A model of the health: predicts the state of a store after each event. */
+/** Predicts the state of a store after each event. */
 class Model {
   private isFailing = false;
   private isSlow = false;
   private failingSince: number | undefined;
-  /** The number of probes whose results do not count, because something newer is known. */
+  /** The number of probes whose results do not count, because a later result is known. */
   private outdatedProbes = 0;
 
   constructor(private readonly store: ManualStore) {}
 
   get view(): { isReady: boolean; failure: string | undefined } {
     const { waitingSince } = this.store;
-    const isStalled = waitingSince !== undefined && performance.now() - waitingSince >= SLOW;
+    const isStalled =
+      waitingSince !== undefined && performance.now() - waitingSince >= SLOW_COMMIT_MS;
     const isReady = !this.isFailing && !this.isSlow && !isStalled;
-    return { isReady, failure: this.isFailing ? 'gone' : undefined };
+    return { isReady, failure: this.isFailing ? 'unreachable' : undefined };
   }
 
   async apply(event: Event): Promise<void> {
@@ -577,36 +586,37 @@ class Model {
       this.record(store.waitingSince, event === 'commit');
       store.endBatch(event === 'commit' ? undefined : new Error('a commit failed'));
     } else if (event === 'driver failure') {
-      store.health.fail(new Error('gone'));
+      store.health.fail(new Error('unreachable'));
       this.isFailing = true;
       this.outdatedProbes = store.probes.length;
     } else if (event === 'probe' || event === 'failed probe') {
       await this.endProbe(event === 'probe' ? undefined : new Error('a probe failed'));
     } else if (store.attempts.at(-1)?.hasEnded === false) {
-      await store.endAttempt(event === 'attempt' ? undefined : new Error('gone'));
+      await store.endAttempt(event === 'attempt' ? undefined : new Error('unreachable'));
       if (event === 'attempt') [this.isFailing, this.isSlow] = [false, true];
       if (event === 'attempt') this.failingSince = undefined;
     }
   }
 
-  /** Why the log or the calls of the driver are wrong. */
-  findFaults(lines: readonly string[]): string[] {
-    const since = lines.slice(lines.lastIndexOf(AGAIN_LINE) + 1);
+  /** Returns the rules that the log or the calls of the driver violate. */
+  findViolations(lines: readonly string[]): string[] {
+    const since = lines.slice(lines.lastIndexOf(IN_USE_AGAIN_LINE) + 1);
     const open = (calls: readonly Call[]) => calls.filter(({ hasEnded }) => !hasEnded).length;
-    const faults = {
-      'a line twice': new Set(since).size < since.length,
-      'not ready, without a line': (this.isFailing || this.isSlow) && lines.length === 0,
+    const violations = {
+      'a line was logged twice': new Set(since).size < since.length,
+      'not ready, but nothing was logged': (this.isFailing || this.isSlow) && lines.length === 0,
       'two attempts at once': open(this.store.attempts) > 1,
       'two probes at once': open(this.store.probes.slice(this.outdatedProbes)) > 1,
     };
-    return Object.entries(faults).flatMap(([what, isTrue]) => (isTrue ? [what] : []));
+    return Object.entries(violations).flatMap(([what, isTrue]) => (isTrue ? [what] : []));
   }
 
   private pass(time: number): void {
     pass(time);
     const { probes } = this.store;
     const since = probes.slice(this.outdatedProbes).find(({ hasEnded }) => !hasEnded)?.since;
-    if (since !== undefined && performance.now() - since >= SLOW) this.isSlow ||= !this.isFailing;
+    if (since !== undefined && performance.now() - since >= SLOW_COMMIT_MS)
+      this.isSlow ||= !this.isFailing;
   }
 
   private async endProbe(failure?: Error): Promise<void> {
@@ -614,7 +624,7 @@ class Model {
     const probe = this.store.probes[at];
     if (!probe) return;
     if (at >= this.outdatedProbes) this.record(probe.since, !failure);
-    await end(probe, failure);
+    await endCall(probe, failure);
   }
 
   private record(since: number, isSuccess: boolean): void {
@@ -622,7 +632,7 @@ class Model {
     this.outdatedProbes = this.store.probes.length;
     if (isSuccess) this.failingSince = undefined;
     else this.failingSince ??= since;
-    const limit = performance.now() - SLOW;
+    const limit = performance.now() - SLOW_COMMIT_MS;
     if (isSuccess) this.isSlow = since <= limit;
     else this.isSlow ||= (this.failingSince ?? Infinity) <= limit;
   }

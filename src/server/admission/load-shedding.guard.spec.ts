@@ -5,9 +5,9 @@ import type { PlantsRepository } from '../../plants/plants.repository';
 import { LoadSheddingGuard } from './load-shedding.guard';
 
 /** The number of create requests that may be in progress while the event loop is delayed. */
-const LIMIT = 2048;
+const MAX_REQUESTS_WHILE_DELAYED = 2048;
 
-it('load shedding rejects only create requests beyond the limit, and only while the event loop is delayed', () => {
+it('LoadSheddingGuard rejects only create requests beyond the limit, and only while the event loop is delayed', () => {
   // The event loop is really delayed. The test decides when the guard measures the delay.
   jest.useFakeTimers({ doNotFake: ['performance'] });
   const guard = new LoadSheddingGuard({ isFull: () => false } as PlantsRepository);
@@ -18,13 +18,13 @@ it('load shedding rejects only create requests beyond the limit, and only while 
     } as unknown as ExecutionContext);
   const first = new EventEmitter();
   enter(first);
-  for (let count = 1; count < LIMIT; count++) enter();
+  for (let count = 1; count < MAX_REQUESTS_WHILE_DELAYED; count++) enter();
 
   const isAdmitted: boolean[] = [];
-  for (const time of [0, 1000, 0, 1000]) {
+  for (const blockedMs of [0, 1000, 0, 1000]) {
     // Blocks the event loop between two measurements.
     jest.advanceTimersToNextTimer();
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, time);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, blockedMs);
     jest.advanceTimersToNextTimer();
     try {
       isAdmitted.push(enter());
@@ -34,7 +34,7 @@ it('load shedding rejects only create requests beyond the limit, and only while 
   }
   expect(isAdmitted).toEqual([true, false, true, false]);
 
-  // Two requests more than the limit are in progress.
+  // The number of requests in progress is two above the limit.
   for (let count = 0; count < 3; count++) first.emit('close');
   expect(enter()).toBe(true);
   guard.onApplicationShutdown();

@@ -23,10 +23,10 @@ describe('Connections', () => {
     server.close().closeAllConnections();
   });
 
-  function handle(answer: (response: ServerResponse) => void): void {
+  function handle(respond: (response: ServerResponse) => void): void {
     server.on('request', (request, response) => {
       connections.handleInOrder(request, response, () => {
-        answer(response);
+        respond(response);
       });
     });
   }
@@ -50,13 +50,13 @@ describe('Connections', () => {
     handle((response) => response.end('answer'));
     const socket = open(url);
     socket.write(GET);
-    const answers = text(socket);
+    const received = text(socket);
     await once(socket, 'data');
 
     const drained = connections.drain(60_000);
     socket.write(GET);
 
-    expect(await answers).toMatch(/answer.*connection: close.*answer$/is);
+    expect(await received).toMatch(/answer.*connection: close.*answer$/is);
     await drained;
   });
 

@@ -38,12 +38,12 @@ describe('addEnvFile', () => {
     }).toThrow(new OperatorError(`--env-file ${file} cannot be read: ${reason}`));
   }
 
-  it('refuses a file that is missing', () => {
+  it('rejects a file that does not exist', () => {
     expectUnreadable('no such file or directory');
   });
 
   describeOnLinux(() => {
-    it('refuses a pipe, without waiting for a writer', () => {
+    it('rejects a pipe without waiting for a writer', () => {
       execFileSync('mkfifo', [file]);
 
       expectUnreadable('it is not a regular file');

@@ -9,7 +9,7 @@ const AUTH = { issuer: ISSUER.AUTH_ISSUER, audience: ['plants'] };
 const UNGUESSABLE = 'c0ffee'.padEnd(64, '0');
 const DIGEST = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad';
 
-function errorOf(environment: NodeJS.ProcessEnv): string {
+function findError(environment: NodeJS.ProcessEnv): string {
   try {
     readEnvironment(environment);
   } catch (error) {
@@ -102,10 +102,10 @@ describe('readEnvironment', () => {
     ]);
   });
 
-  /** Environments with one variable each. */
+  /** Creates an environment for each value of a variable. */
   const each = (name: string, ...values: string[]): NodeJS.ProcessEnv[] =>
     values.map((value) => ({ [name]: value }));
-  /** Each of the variables by itself. */
+  /** Creates an environment for each variable. */
   const alone = (variables: Record<string, string>): NodeJS.ProcessEnv[] =>
     Object.entries(variables).flatMap(([name, value]) => each(name, value));
 
@@ -147,7 +147,7 @@ describe('readEnvironment', () => {
     { SHUTDOWN_GRACE: '10', SHUTDOWN_TIMEOUT: '10' },
     { HEADERS_TIMEOUT: '20', REQUEST_TIMEOUT: '10' },
   ])('rejects %j with an error that names the variable and shows no secret', (environment) => {
-    const error = errorOf(environment);
+    const error = findError(environment);
 
     expect(error).toContain(Object.keys(environment)[0]);
     expect(error).not.toContain('secret');
@@ -177,10 +177,10 @@ describe('readEnvironment', () => {
     ['sqlite:file:p.db', 'must be the path of a file, such as data/plants.db, without a scheme'],
     ['sqlite:plants.db?mode=ro', 'must not have parameters after sqlite:PATH'],
     ['sqlite:', 'must name a file, such as data/plants.db'],
-  ])('rejects the URL %s with the reason', (url, fault) => {
-    const error = errorOf({ DATABASE_URL: url });
+  ])('rejects the URL %s with the reason', (url, reason) => {
+    const error = findError({ DATABASE_URL: url });
 
-    expect(error.startsWith(`DATABASE_URL ${fault}`)).toBe(true);
+    expect(error.startsWith(`DATABASE_URL ${reason}`)).toBe(true);
     expect(error).not.toContain('\n');
   });
 
@@ -202,7 +202,7 @@ describe('readEnvironment', () => {
     });
 
     it('is rejected when DATABASE_URL is set too', () => {
-      expect(errorOf({ DATABASE_URL: 'sqlite:a.db', DATABASE_URL_FILE: file })).toBe(
+      expect(findError({ DATABASE_URL: 'sqlite:a.db', DATABASE_URL_FILE: file })).toBe(
         'DATABASE_URL_FILE and DATABASE_URL must not both be set',
       );
     });
@@ -211,17 +211,17 @@ describe('readEnvironment', () => {
       ['postgres://a:secret@b:port/c', /^DATABASE_URL_FILE must be postgres:/],
       ['', /^DATABASE_URL_FILE must be sqlite:PATH/],
       [undefined, /^DATABASE_URL_FILE cannot be read: no such file or directory$/],
-    ])('is rejected when the file contains %j', (content, fault) => {
+    ])('is rejected when the file contains %j', (content, reason) => {
       if (content !== undefined) writeFileSync(file, content);
 
-      expect(errorOf({ DATABASE_URL_FILE: file })).toMatch(fault);
-      expect(errorOf({ DATABASE_URL_FILE: file })).not.toContain('secret@');
+      expect(findError({ DATABASE_URL_FILE: file })).toMatch(reason);
+      expect(findError({ DATABASE_URL_FILE: file })).not.toContain('secret@');
     });
   });
 
   it('rejects unknown variables that begin with AUTH_, and names each of them', () => {
     expect(
-      errorOf({ AUTH_TOKEN: 'secret', AUTH_JWKS_URI: 'x', AUTH_USER: 'x' }).split('\n'),
+      findError({ AUTH_TOKEN: 'secret', AUTH_JWKS_URI: 'x', AUTH_USER: 'x' }).split('\n'),
     ).toEqual([
       'AUTH_TOKEN is not a known variable: did you mean AUTH_TOKENS?',
       'AUTH_JWKS_URI is not a known variable: did you mean AUTH_JWKS_URL?',
@@ -254,7 +254,7 @@ describe('readEnvironment', () => {
   it.each([
     ['short', 'token 1'],
     ['a-token-of-16-ch,short scope=create', 'token 2'],
-    // The digest of "abc".
+    // DIGEST is the digest of "abc".
     [`short sha256:${DIGEST}`, 'token 1, token 2'],
     [`a-token-of-16-ch scope=create sha256:${UNGUESSABLE}`, undefined],
   ])('warns about a guessable token in %j', (AUTH_TOKENS, places) => {
@@ -268,7 +268,7 @@ describe('readEnvironment', () => {
   it('reports all invalid variables, one per line, with the expected value', () => {
     const invalid = { PORT: 'x', DOCS: 'x', BODY_LIMIT: 'x', AUTH_AUDIENCE: 'plants,other' };
 
-    expect(errorOf(invalid).split('\n')).toEqual([
+    expect(findError(invalid).split('\n')).toEqual([
       'PORT must be a port from 0 to 65535',
       'BODY_LIMIT must be a size above zero and up to 256 MiB: bytes, or a number with the unit KiB or MiB',
       'DOCS must be true or false',
@@ -292,6 +292,6 @@ describe('readEnvironment', () => {
     [{ ...ISSUER, DATABASE_URL: 'postgres://db.example.org/plants?sslmode=disable' }, ''],
     [{ ...ISSUER, DATABASE_URL: 'postgres://localhost/plants' }, ''],
   ])('requires tokens and sslmode in production: %j', (environment, error) => {
-    expect(errorOf({ NODE_ENV: 'production', ...environment })).toEqual(error);
+    expect(findError({ NODE_ENV: 'production', ...environment })).toEqual(error);
   });
 });

@@ -3,7 +3,7 @@ import { formatForTerminal } from './logger';
 
 describe('formatForTerminal', () => {
   const time = new Date(2026, 0, 2, 3, 4, 5).getTime();
-  /** Without the colours that pino-pretty adds, if it does. */
+  /** Formats a log line, and removes the colours that pino-pretty may add. */
   const format = (fields: object) =>
     stripVTControlCharacters(formatForTerminal(JSON.stringify({ level: 30, time, ...fields })));
 

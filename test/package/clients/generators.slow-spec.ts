@@ -4,9 +4,9 @@ import { errorNumbers } from '../../support/error-bodies';
 import { TestApplication, TOKEN } from '../../support/application';
 import { makeFolder, removeFolder } from '../../support/folder';
 import { shell } from '../../support/run';
-import { example } from '../packed';
+import { readExample } from '../packed';
 
-/** The generated clients of docs/clients.md, made by the page's own lines in a new folder, and by orval. */
+/** Tests clients that the commands in docs/clients.md and orval generate in a new folder. */
 
 const ORVAL = `export default { plants: {
   input: process.env.PLANT_STORE + '/openapi.json',
@@ -28,12 +28,12 @@ describe('code generators in docs/clients.md', () => {
   beforeAll(async () => {
     const install = 'npm i -D orval && npx orval --config orval.config.mjs';
     writeFileSync(join(folder, 'orval.config.mjs'), ORVAL);
-    const made = await run(`${example('Generated', 'sh')}\n${install}`);
-    writeFileSync(join(folder, 'src/generated.ts'), example('Generated', 'ts'));
-    writeFileSync(join(folder, 'src/to-json.ts'), example('Generated', 'ts toJSON'));
+    const generated = await run(`${readExample('Generated', 'sh')}\n${install}`);
+    writeFileSync(join(folder, 'src/generated.ts'), readExample('Generated', 'ts'));
+    writeFileSync(join(folder, 'src/to-json.ts'), readExample('Generated', 'ts toJSON'));
     writeFileSync(join(folder, 'src/create-by-orval.ts'), CREATE_BY_ORVAL);
     const compiled = await run('npx tsc');
-    for (const { code, stdout, stderr } of [made, compiled]) {
+    for (const { code, stdout, stderr } of [generated, compiled]) {
       if (code !== 0) throw new Error(stdout + stderr);
     }
   });

@@ -10,7 +10,7 @@ import { contractCases, hookCases, otherTargets, replacementCases, treeCases } f
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-/** Declares the tests of hosts: the same for each. */
+/** Declares the same tests for each host. */
 export function testHosts(kinds: readonly HostKind[]): void {
   const packed = usePackages();
   let additions: ReturnType<typeof installHost>[];
@@ -19,7 +19,7 @@ export function testHosts(kinds: readonly HostKind[]): void {
     additions = [...dependencies].map((each) => installHost(each, packed));
   });
 
-  it('add at most 10 MB and 3 packages by it', () => {
+  it('the module adds at most 10 MB and 3 packages to a host', () => {
     for (const { packages, kib } of additions) {
       expect(packages).toBeLessThanOrEqual(3);
       expect(kib).toBeLessThanOrEqual(10 * 1024);
@@ -47,40 +47,47 @@ export function testHosts(kinds: readonly HostKind[]): void {
       });
       afterAll(() => Promise.all([alone.end(), host.end(), excluding.end()]));
 
-      it("answers as the contract says at the module's route", async () => {
-        for (const [body, answer, headers] of contractCases) {
+      it("responds at the module's route as the contract specifies", async () => {
+        for (const [body, expectedBody, headers] of contractCases) {
           const all = { ...AUTHORIZED, ...headers };
           const sent = { body: String(body).slice(0, 60), headers };
           const { status, body: received } = await host.send('POST /api/v1/plants', all, body);
 
-          const { error } = answer as Partial<ErrorBody>;
-          const expected = error ? [Math.floor(error / 100), answer] : [200, { data: answer }];
+          const { error } = expectedBody as Partial<ErrorBody>;
+          const expected = error
+            ? [Math.floor(error / 100), expectedBody]
+            : [200, { data: expectedBody }];
           expect([sent, status, JSON.parse(received)]).toEqual([sent, ...expected]);
         }
 
         const ids = [1n, 2n, 3n, 4n, 5n, 6n, 9_007_199_254_740_992n, 9_007_199_254_740_993n];
         expect(readPlants(file).map(({ id }) => id)).toEqual(ids);
-        // What Node.js 22 says of its SQLite.
+        // Node.js 22 warns that its SQLite is experimental.
         expect(host.stderr.replaceAll(/^.*(ExperimentalW|--trace-w).*\n/gm, '')).toBe('');
       });
 
-      it('refuses with the Error body what its global guard refuses', async () => {
-        const answer = await host.send('POST /api/v1/plants', { 'x-robot': 'yes' }, '{}');
+      it('returns the Error body when its global guard rejects a request', async () => {
+        const response = await host.send('POST /api/v1/plants', { 'x-robot': 'yes' }, '{}');
 
-        expect(answer).toMatchObject({ status: 403, body: JSON.stringify(errorBodies.forbidden) });
+        expect(response).toMatchObject({
+          status: 403,
+          body: JSON.stringify(errorBodies.forbidden),
+        });
       });
 
-      it('responds as embedding.md says to what guards, interceptors and middleware do', async () => {
+      it('responds as embedding.md describes when guards, interceptors or middleware interfere', async () => {
         const cases = kind.platform === 'fastify' ? [...hookCases, ...replacementCases] : hookCases;
-        for (const [body, answer, headers] of cases) {
+        for (const [body, expectedBody, headers] of cases) {
           const response = await host.send(
             'POST /api/v1/plants',
             { ...AUTHORIZED, ...headers },
             body,
           );
 
-          const { error } = answer as Partial<ErrorBody>;
-          const expected = error ? [Math.floor(error / 100), answer] : [200, { data: answer }];
+          const { error } = expectedBody as Partial<ErrorBody>;
+          const expected = error
+            ? [Math.floor(error / 100), expectedBody]
+            : [200, { data: expectedBody }];
           const received: unknown[] = [response.status, JSON.parse(response.body)];
           expect([headers, ...received]).toEqual([headers, ...expected]);
           const isLimited = [429, 503].includes(Number(response.status));
@@ -102,7 +109,7 @@ export function testHosts(kinds: readonly HostKind[]): void {
         ]);
       });
 
-      it('reads the body itself where the global prefix excludes the path', async () => {
+      it('reads the body itself when the global prefix excludes the path', async () => {
         const body = '{"id":9007199254740993,"name":"Fern"}';
         const send = (headers: object, content: string) =>
           excluding.send('POST /v1/plants', { ...AUTHORIZED, ...headers }, content);
@@ -113,22 +120,24 @@ export function testHosts(kinds: readonly HostKind[]): void {
         expect(excluding.stdout).not.toContain('WARN');
       });
 
-      it('answers at its own routes as without the module', async () => {
-        const answersOf = async (each: Host) => {
-          const answers = [];
+      it('responds at its own routes as it does without the module', async () => {
+        const collectResponses = async (each: Host) => {
+          const responses = [];
           for (const [body, headers] of treeCases) {
-            answers.push(await each.send('POST /api/v1/trees', { ...JSON_TYPE, ...headers }, body));
+            responses.push(
+              await each.send('POST /api/v1/trees', { ...JSON_TYPE, ...headers }, body),
+            );
           }
-          for (const target of otherTargets) answers.push(await each.send(target));
-          return answers;
+          for (const target of otherTargets) responses.push(await each.send(target));
+          return responses;
         };
-        const expected = await answersOf(alone);
+        const expected = await collectResponses(alone);
 
-        expect(await answersOf(host)).toEqual(expected);
+        expect(await collectResponses(host)).toEqual(expected);
         expect(new Set(expected.map(({ status }) => status)).size).toBeGreaterThan(4);
       });
 
-      // Neither is installed: no host has asked for them yet.
+      // Hosts do not have the optional packages unless they install them.
       it.each<[string, PlantsModuleOptions]>([
         [
           'The PostgreSQL driver is not installed. Run: npm install pg',
@@ -139,7 +148,7 @@ export function testHosts(kinds: readonly HostKind[]): void {
           { auth: { issuer: 'https://issuer.example.org', audience: 'plants' } },
         ],
       ])(
-        'ends with a sentence that names the package to install: %s',
+        'does not start without an optional package, and reports how to install it: %s',
         async (sentence, options) => {
           await expect(start(options)).rejects.toThrow(sentence);
         },

@@ -20,15 +20,15 @@ import { map, NEVER, of, switchMap, timeout } from 'rxjs';
 import { PlantsModule, type PlantsModuleOptions } from '../../../src/plants';
 
 /**
- * A host with everything global: parsers with small limits, a guard, a strict ValidationPipe, a filter,
- * an interceptor that wraps answers, a prefix and versions; and with no flag for the module. Headers of a
- * request tell what they do to it.
+ * A host that uses everything globally: parsers with small limits, a guard, a strict ValidationPipe, a filter, an
+ * interceptor that wraps responses, a prefix and versions. It needs no flag for the module. Request headers
+ * determine what these do to a request.
  */
 
 const { PLATFORM, PLANTS, EXCLUDED } = process.env;
 
-/** Bytes that the host's own routes take. */
-const BODY_LIMIT = 300;
+/** The maximum size of bodies at the host's own routes. */
+const MAX_BODY_BYTES = 300;
 
 @Controller('trees')
 class TreesController {
@@ -70,9 +70,9 @@ async function createAdapter(): Promise<AbstractHttpAdapter> {
     });
     return express;
   }
-  // A bundle has Express alone.
+  // A bundle contains only Express.
   const { FastifyAdapter } = await import(/* webpackIgnore: true */ '@nestjs/platform-fastify');
-  const fastify = new FastifyAdapter({ bodyLimit: BODY_LIMIT });
+  const fastify = new FastifyAdapter({ bodyLimit: MAX_BODY_BYTES });
   const instance = fastify.getInstance();
   instance.addHook('onRequest', (request, _reply, done) => {
     touchBody(request.raw, done);
@@ -85,7 +85,7 @@ async function createAdapter(): Promise<AbstractHttpAdapter> {
   return fastify;
 }
 
-/** Middleware that looks at a body before the module does. */
+/** Touches a body before the module reads it, as middleware may do. */
 function touchBody(message: IncomingMessage, next: () => void): void {
   const how = message.headers['x-touch'];
   if (how === 'end') {
@@ -124,16 +124,16 @@ async function start(): Promise<void> {
   app.useGlobalInterceptors({
     intercept: (context, next) => {
       const { headers } = context.switchToHttp().getRequest<IncomingMessage>();
-      const isLate = headers['x-late'] !== undefined;
+      const isDelayed = headers['x-delay'] !== undefined;
       return next.handle().pipe(
-        switchMap((data: unknown) => (isLate ? NEVER.pipe(timeout(1)) : of(data))),
+        switchMap((data: unknown) => (isDelayed ? NEVER.pipe(timeout(1)) : of(data))),
         map((data) => ({ data })),
       );
     },
   });
   if (PLATFORM === 'express') {
-    app.useBodyParser('json', { limit: BODY_LIMIT, type: ['json', 'text/json'] });
-    app.useBodyParser('text', { limit: BODY_LIMIT });
+    app.useBodyParser('json', { limit: MAX_BODY_BYTES, type: ['json', 'text/json'] });
+    app.useBodyParser('text', { limit: MAX_BODY_BYTES });
   }
   await app.listen(0, '127.0.0.1');
   process.stdout.write(`Listening on ${await app.getUrl()}\n`);

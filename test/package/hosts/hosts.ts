@@ -6,29 +6,29 @@ import { text } from 'node:stream/consumers';
 import type { PlantsModuleOptions } from '../../../src/plants';
 import type { Headers } from '../../support/application';
 import { TestProcess } from '../../support/test-process';
-import { compile, configure, nodeOf, type Packed, PROJECT, run } from '../packed';
+import { compile, configureTypeScript, installNode, type Packed, PROJECT, run } from '../packed';
 
-/** Real hosts, installed from their lock files and the packed package, each a process of its own. */
+/** Installs real hosts from their lock files and the packed package. Each runs as a separate process. */
 
 export interface HostKind {
   readonly nest: 11 | 12;
   readonly platform: 'express' | 'fastify';
   readonly build: keyof typeof PROGRAMS;
-  /** A version of Node.js; the one that runs the tests unless it is given. */
+  /** The version of Node.js. By default, the version that runs the tests. */
   readonly node?: string | undefined;
 }
 
-/** What TypeScript makes of the program as CommonJS and as an ES module, and what Nest's build makes with Rspack. */
+/** The program as TypeScript compiles it to CommonJS and to an ES module, and as Nest builds it with Rspack. */
 const PROGRAMS = { cjs: 'main.cjs', mjs: 'main.mjs', rspack: 'main.js' };
 
-/** The folder here that has the dependencies of a host. */
+/** Returns the folder that contains the dependencies of a host. */
 export const dependenciesOf = ({ nest, build }: HostKind): string =>
   `${build === 'rspack' ? 'rspack' : 'nest'}${nest}`;
 
 /**
- * Installs dependencies, and the package in them, as a user would, and builds the host.
+ * Installs the dependencies and the package as a user would, and builds the host.
  *
- * @returns what the package added
+ * @returns how many packages and how much disk space the package added
  */
 export function installHost(
   dependencies: string,
@@ -49,7 +49,7 @@ export function installHost(
     writeFileSync(join(home, 'src', name), program);
   }
   const typeRoots = [join(PROJECT, 'node_modules/@types')];
-  configure(home, { skipLibCheck: true, typeRoots, rootDir: 'src', outDir: 'dist' });
+  configureTypeScript(home, { skipLibCheck: true, typeRoots, rootDir: 'src', outDir: 'dist' });
   if (dependencies.startsWith('rspack')) run(home, 'npx', 'nest', 'build', '--builder', 'rspack');
   else compile(home);
   return { packages: after.packages - before.packages, kib: after.kib - before.kib };
@@ -66,9 +66,9 @@ export class Host extends TestProcess {
   url!: URL;
 
   /**
-   * Starts an installed host, with the module if there are options for it.
+   * Starts an installed host, with the module if options are passed.
    *
-   * @throws Error with all that it printed, when it ends
+   * @throws Error with everything that the host printed, if it exits
    */
   static async start(
     folder: string,
@@ -78,7 +78,7 @@ export class Host extends TestProcess {
   ): Promise<Host> {
     const { platform, build, node } = kind;
     const home = join(folder, dependenciesOf(kind));
-    const command = [node ? nodeOf(node) : process.execPath, join('dist', PROGRAMS[build])];
+    const command = [node ? installNode(node) : process.execPath, join('dist', PROGRAMS[build])];
     const { PATH } = process.env;
     const variables = { NO_COLOR: '1', PLATFORM: platform, PLANTS: JSON.stringify(options) };
     const env = { PATH, ...variables, ...environment };
@@ -87,7 +87,7 @@ export class Host extends TestProcess {
     return Object.assign(host, { url: new URL(url) });
   }
 
-  /** Sends a request and reads the answer. Each has a connection of its own. */
+  /** Sends a request on a new connection, and reads the response. */
   async send(
     target: string,
     headers: Headers = {},
@@ -102,10 +102,10 @@ export class Host extends TestProcess {
     outgoing.end(body);
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
     const others = { ...response.headers, date: undefined };
-    const answer = { status: response.statusCode, headers: others, body: await text(response) };
-    // The host may have answered before all was sent.
+    const result = { status: response.statusCode, headers: others, body: await text(response) };
+    // The host may have responded before the whole request was sent.
     outgoing.on('error', () => undefined);
     agent.destroy();
-    return answer;
+    return result;
   }
 }

@@ -5,33 +5,38 @@ import { freePort } from '../../support/free-port';
 import { PostgresServer } from '../../support/postgres';
 import { TestProcess } from '../../support/test-process';
 import { until } from '../../support/until';
-import { installLines, PROJECT, recipes, run } from '../packed';
+import { readInstallCommands, PROJECT, readPrograms, run } from '../packed';
 import { errorNumbers } from '../../support/error-bodies';
 
-/** The code of docs/embedding.md, pasted into new projects of Nest, as they are made today. */
+/** Tests the code of docs/embedding.md in new projects, as Nest generates them today. */
 
-/** What `nest new` runs once it has asked for the type. */
-const NEW =
+/** The command that `nest new` runs after it has asked for the type. */
+const NEW_PROJECT =
   '--package=@angular-devkit/schematics-cli -- schematics @nestjs/schematics:application --name=app --type';
 
 describe.each([
   [12, 'esm', 'ES modules and Vitest'],
   [12, 'cjs', 'CommonJS and Jest'],
   [11, 'cjs', 'CommonJS and Jest'],
-])('a new project of Nest %d with the answer %s: %s', (nest, type, _what) => {
+])('a new project of Nest %d with the type %s: %s', (nest, type, _what) => {
   const folder = makeFolder();
   const home = join(folder, 'app');
   let host: TestProcess | undefined;
   let url: URL;
   beforeAll(() => {
-    // The page has a clone beside the application.
+    // The page assumes a clone next to the application.
     mkdirSync(join(folder, 'plant-store'));
     symlinkSync(join(PROJECT, 'dist'), join(folder, 'plant-store/dist'));
-    run(folder, 'sh', '-ec', `npm exec --yes --package=@nestjs/schematics@${nest} ${NEW}=${type}`);
+    run(
+      folder,
+      'sh',
+      '-ec',
+      `npm exec --yes --package=@nestjs/schematics@${nest} ${NEW_PROJECT}=${type}`,
+    );
     run(home, 'npm', 'install', '--prefer-offline', '--no-audit', '--no-fund');
-    run(home, 'sh', '-ec', installLines());
-    for (const [name, code] of recipes()) writeFileSync(join(home, 'src', name), code);
-    // The project's own main.ts starts what app.module.ts has become.
+    run(home, 'sh', '-ec', readInstallCommands());
+    for (const [name, code] of readPrograms()) writeFileSync(join(home, 'src', name), code);
+    // The main.ts of the project starts app.module.ts, which the page replaces.
     const main = readFileSync(join(home, 'src/main.ts'), 'utf8');
     writeFileSync(join(home, 'src/main-guard.ts'), main.replace('./app.module', './guard'));
     run(home, 'npm', 'run', 'build');
@@ -41,7 +46,7 @@ describe.each([
     removeFolder(folder);
   });
 
-  /** Starts a program of the page, and waits until it answers. */
+  /** Starts a program of the page, and waits until it responds. */
   async function start(program: string, environment: NodeJS.ProcessEnv = {}): Promise<void> {
     url = new URL(`http://127.0.0.1:${await freePort()}`);
     const env = { PATH: process.env.PATH, PORT: url.port, NO_COLOR: '1', ...environment };

@@ -9,18 +9,18 @@ const NOT_JSON = { error: 40001, message: expect.stringMatching(/^Not JSON: /) a
 const token = (value: Headers[string]) => ({ authorization: value });
 const type = (value: Headers[string]) => ({ 'content-type': value });
 const key = (value: string) => ({ 'idempotency-key': value });
-/** Without a length. */
+/** The body is sent without Content-Length. */
 const CHUNKED = { 'transfer-encoding': 'chunked' };
 
 /**
- * A request to the route of the module, and the answer of the contract. Header fields are beside or instead
- * of a good token and media type; `undefined` leaves one out, a list sends it twice.
+ * A request to the route of the module, and the response body that the contract specifies. The headers are added
+ * to a valid token and media type or replace them: `undefined` omits a header, an array repeats it.
  */
-type ContractCase = readonly [body: string | Buffer, answer: object, headers?: Headers];
+type ContractCase = readonly [body: string | Buffer, expectedBody: object, headers?: Headers];
 
-/** They are sent in this order. */
+/** The tests send these requests in this order. */
 export const contractCases: readonly ContractCase[] = [
-  // Bytes that the parsers of a host would change or refuse.
+  // Bytes that the parsers of a host would change or reject.
   [fern('9007199254740993'), FERN],
   [fern('9007199254740992'), FERN],
   ['{"id":1,"name":" 🌿\\t ","tag":"e\u0301"}', { name: ' 🌿\t ', tag: 'e\u0301' }],
@@ -30,15 +30,15 @@ export const contractCases: readonly ContractCase[] = [
   [`\ufeff${fern(3)}`, NOT_JSON],
   [Buffer.from([0x7b, 0xff, 0x7d]), errorBodies.notUtf8],
   ['7', errorBodies.notAnObject],
-  // Faults that the filter and the pipe of a host would answer for.
+  // Errors to which the filter or the pipe of a host would respond.
   [fern(1), errorBodies.idTaken],
   [fern('9223372036854775808'), errorBodies.idNotInt64],
-  // Sizes on both sides of the module's limit, all beyond that of the host.
+  // Sizes below and above the limit of the module. All exceed the limit of the host.
   [fern(3).padEnd(LIMIT), FERN],
   [fern(4).padEnd(100_000), FERN, CHUNKED],
   [fern(5).padEnd(LIMIT + 1), errorBodies.tooLarge],
   [fern(5).padEnd(LIMIT + 1), errorBodies.tooLarge, CHUNKED],
-  // Media types that a host parses in another way, or not at all.
+  // Media types that a host parses in a different way, or not at all.
   [fern(5), errorBodies.mediaType, type(undefined)],
   [fern(5), errorBodies.mediaType, type('text/plain')],
   [fern(5), errorBodies.mediaType, type('application/json; charset=latin1')],
@@ -46,7 +46,7 @@ export const contractCases: readonly ContractCase[] = [
   [fern(5), errorBodies.mediaType, type(';;')],
   [fern(6), FERN, type('APPLICATION/JSON; Charset="UTF-8"')],
   [gzipSync(fern(5)), errorBodies.contentEncoding, { 'content-encoding': 'gzip' }],
-  // Tokens come before all that is wrong with a body.
+  // The token is checked before the body.
   [fern(5), errorBodies.missingCredentials, { ...token(undefined), ...type(';;') }],
   ['{', errorBodies.invalidToken, token('Bearer x')],
   [fern(5).padEnd(3 * LIMIT), errorBodies.invalidToken, token('Bearer x')],
@@ -57,9 +57,9 @@ export const contractCases: readonly ContractCase[] = [
 ];
 
 const status = (value: number) => ({ 'x-status': String(value) });
-const ofHost = (value: number) => ({ error: value * 100, message: 'of the host' });
+const hostError = (value: number) => ({ error: value * 100, message: 'of the host' });
 
-/** Requests that guards, interceptors and middleware of the host reject or touch. */
+/** Requests that guards, interceptors and middleware of the host reject, delay or read. */
 export const hookCases: readonly ContractCase[] = [
   [fern(7), errorBodies.forbidden, { 'x-robot': 'yes' }],
   [fern(7), errorBodies.invalidToken, status(401)],
@@ -68,11 +68,11 @@ export const hookCases: readonly ContractCase[] = [
   [fern(7), errorBodies.unavailable, status(503)],
   ...[400, 402, 405, 409, 410, 413, 415, 418, 422].map((each): ContractCase => [
     fern(7),
-    ofHost(each),
+    hostError(each),
     status(each),
   ]),
   [fern(7), { ...errorBodies.internal, error: 502 * 100 }, status(502)],
-  [fern(7), errorBodies.outcomeUnknown, { 'x-late': 'yes' }],
+  [fern(7), errorBodies.outcomeUnknown, { 'x-delay': 'yes' }],
   ['', errorBodies.empty, { 'x-touch': 'end' }],
   ['', errorBodies.empty, { 'x-touch': 'end', ...CHUNKED }],
   [fern(8), FERN, { 'x-touch': 'pause' }],
@@ -89,7 +89,7 @@ export const replacementCases: readonly ContractCase[] = [
   [fern(11), UNDECODABLE, DECODE],
 ];
 
-/** Requests to `POST /trees`, a route of the host, with JSON unless the header fields have another type. */
+/** Requests to `POST /trees`, a route of the host. They are JSON unless the headers specify another type. */
 export const treeCases: readonly [body: string, headers?: Headers][] = [
   ['{"id":9007199254740993,"name":" Oak "}'],
   ['{'],
@@ -105,7 +105,7 @@ export const treeCases: readonly [body: string, headers?: Headers][] = [
   ['', type(undefined)],
 ];
 
-/** Other requests that the host answers. */
+/** Other requests to which the host responds. */
 export const otherTargets = [
   'POST /api/v2/plants',
   'GET /api/v1/plants',

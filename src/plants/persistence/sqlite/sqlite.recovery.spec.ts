@@ -12,7 +12,7 @@ import {
 } from './sqlite.recovery';
 import { migrate } from './sqlite.schema';
 
-/** Prints 1 if this process cannot truncate the WAL, and fails if it cannot lock the file exclusively. */
+/** Prints 1 if it cannot truncate the WAL, and fails if it cannot lock the file exclusively. */
 const OTHER_PROCESS = `
   const { DatabaseSync } = require('node:sqlite');
   const database = new DatabaseSync(process.argv[1]);

@@ -1,18 +1,18 @@
 import { DatabaseSync } from 'node:sqlite';
 import { assertSafeSqlite } from './sqlite.version';
 
-const useVersion = (version: string) => () => {
+const assertVersion = (version: string) => () => {
   const database = new DatabaseSync(':memory:');
   database.function('sqlite_version', () => version);
   assertSafeSqlite(database);
 };
 
-describe('the check of the SQLite version', () => {
+describe('assertSafeSqlite', () => {
   it.each(['3.44.6', '3.50.7', '3.51.3', '3.60.0', '4.0.0'])('accepts version %s', (version) => {
-    expect(useVersion(version)).not.toThrow();
+    expect(assertVersion(version)).not.toThrow();
   });
 
   it.each(['3.44.5', '3.45.0', '3.50.6', '3.51.2'])('rejects version %s', (version) => {
-    expect(useVersion(version)).toThrow(`SQLite ${version} may lose stored plants`);
+    expect(assertVersion(version)).toThrow(`SQLite ${version} may lose stored plants`);
   });
 });
