@@ -83,7 +83,7 @@ describe('backup and restore', () => {
     expect(readPlants(oldFile)).toEqual(last);
   });
 
-  it('leave no file under the final name when they are killed, and no file at all after SIGINT', async () => {
+  it('leave no unfinished backup under its final name after SIGKILL, and no file at all after SIGINT', async () => {
     execute(
       home.file,
       `INSERT INTO plants (id, name) WITH RECURSIVE ids(id) AS (VALUES (1) UNION ALL
@@ -173,7 +173,7 @@ describe('backup and restore', () => {
       `its table plants ${mismatch}`,
     ],
     ['no table', 'DROP TABLE plants', 'it has no table plants'],
-  ])('reject a backup with %s, like a start of the service', async (_what, statements, why) => {
+  ])('reject a file with %s, as check and export do', async (_what, statements, why) => {
     copyBackup();
     execute(copy, statements);
 
@@ -260,7 +260,7 @@ describe('backup and restore', () => {
   });
 
   describeWith('psql', () => {
-    it('print commands that the PostgreSQL programs accept with every kind of URL parameter', async () => {
+    it('check accepts the same URL as psql, with every kind of parameter', async () => {
       const server = await PostgresServer.start();
       const parameters =
         'sslmode=disable&connect_timeout=5&target_session_attrs=read-write&application_name=x&options=-c%20statement_timeout%3D5s';

@@ -23,7 +23,7 @@ afterAll(async () => {
 /** Verifies a new string, as each request does. Returns the same object again if the token is cached. */
 const verify = (token: string) => verifier.verify(new BearerToken(Buffer.from(token).toString()));
 
-it('JwtVerifier caches accepted JWTs, and does not cache rejected ones', async () => {
+it('JwtVerifier returns the same caller for an accepted JWT, and rejects an invalid one each time', async () => {
   const rejected = await provider.accessToken({
     redraft: ({ payload }) => (payload.aud = 'other'),
   });

@@ -257,7 +257,7 @@ describe('readEnvironment', () => {
     // DIGEST is the digest of "abc".
     [`short sha256:${DIGEST}`, 'token 1, token 2'],
     [`a-token-of-16-ch scope=create sha256:${UNGUESSABLE}`, undefined],
-  ])('warns about a guessable token in %j', (AUTH_TOKENS, places) => {
+  ])('warns about guessable tokens, and only about these: %j', (AUTH_TOKENS, places) => {
     const { warnings } = readEnvironment({ AUTH_TOKENS });
 
     const warning =
