@@ -32,7 +32,7 @@ it.each([
 ])(
   '$limit MiB of memory are enough to return $outcomes to $connections callers with bodies of $size bytes',
   async ({ limit, connections, size, outcomes }) => {
-    memory = SmallMemory.make(limit * MIB);
+    memory = SmallMemory.create(limit * MIB);
     const service = await home.start(LONG_TIMEOUTS, memory.wrapper);
     const url = await service.url();
     const name = 'x'.repeat(size - 64);
@@ -66,7 +66,7 @@ it.each([
 ])(
   '320 MiB of memory are enough for create requests while %d strangers %s',
   async (count, _what, text) => {
-    memory = SmallMemory.make(320 * MIB);
+    memory = SmallMemory.create(320 * MIB);
     const service = await home.start(LONG_TIMEOUTS, memory.wrapper);
     const url = await service.url();
     const strangers = Array.from({ length: count }, () => open(url).on('error', () => undefined));
@@ -93,7 +93,7 @@ describe.each(stores)('import into and export from %s', (_name, start) => {
     [160, 200_000, 'Fern'],
     [320, 300, 'x'.repeat(MIB - 64)],
   ])('need no more than %d MiB of memory for %d plants', async (limit, count, name) => {
-    memory = SmallMemory.make(limit * MIB);
+    memory = SmallMemory.create(limit * MIB);
     const store = await start();
     const lines = Array.from({ length: count }, (_, id) => `{"id":${id},"name":"${name}"}\n`).join(
       '',

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { TestApplication } from '../support/application';
-import { BODY_LIMIT, playScripts } from '../support/connection-model';
+import { BODY_LIMIT, runScripts } from '../support/connection-model';
 
 /** `npm run test:faults` sets a larger number. */
 const CONNECTIONS = Number(process.env.CONVERSATIONS ?? 4_000);
@@ -24,12 +24,12 @@ describe('random requests, split at random positions', () => {
     'get one response each, in order, and none after a closing response (SEED=%i)',
     async (seed, count) => {
       const { url } = application;
-      const { faults, stored, maybeStored } = await playScripts(url, seed, count);
+      const { violations, mustBeStored, mayBeStored } = await runScripts(url, seed, count);
 
-      expect(faults.slice(0, 5)).toEqual([]);
+      expect(violations.slice(0, 5)).toEqual([]);
       const ids = new Set(application.store.plants().map(({ id }) => Number(id)));
-      expect([...ids].filter((id) => !stored.has(id) && !maybeStored.has(id))).toEqual([]);
-      expect([...stored].filter((id) => !ids.has(id))).toEqual([]);
+      expect([...ids].filter((id) => !mustBeStored.has(id) && !mayBeStored.has(id))).toEqual([]);
+      expect([...mustBeStored].filter((id) => !ids.has(id))).toEqual([]);
     },
   );
 });

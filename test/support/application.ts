@@ -8,25 +8,27 @@ import { SqliteStore, type TestStore } from './stores';
 /** The token that the application under test accepts. */
 export const TOKEN = 'a-good-token';
 
-/** The header fields of a request with that token. */
+/** The headers of a request with {@link TOKEN}. */
 export const AUTHORIZED = { authorization: `Bearer ${TOKEN}` };
-/** Those of a creation. */
+/** The headers of a create request. */
 export const JSON_HEADERS = { ...AUTHORIZED, 'content-type': 'application/json' };
 
-/** What {@link TestApplication.post} sends unless told otherwise: undefined leaves a header out. */
+/** Headers that {@link TestApplication.post} adds to {@link JSON_HEADERS}. Undefined removes a header. */
 export type Headers = Record<string, string | string[] | undefined>;
 
-/** The real application on a real database of its own. */
+/** The real application with its own real database. */
 export class TestApplication<Store extends TestStore = SqliteStore> {
   app!: NestFastifyApplication;
-  /** Where it listens. */
+  /** The address. Set by {@link listen}. */
   url!: URL;
 
   private constructor(readonly store: Store) {}
 
   /**
-   * @param environment variables beside the defaults, as an operator would set them
-   * @param store a SQLite file unless told otherwise
+   * Creates the application. It does not listen yet.
+   *
+   * @param environment environment variables that are added to the defaults of the tests
+   * @param store a new SQLite file by default
    */
   static async start<Store extends TestStore = SqliteStore>(
     environment: NodeJS.ProcessEnv = {},
@@ -37,7 +39,7 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
     return application;
   }
 
-  /** An application that listens while the tests of the calling file or `describe` run. */
+  /** Starts an application that listens while the tests of the calling file or `describe` run. */
   static use(environment: NodeJS.ProcessEnv = {}): TestApplication {
     const application = new TestApplication(new SqliteStore());
     beforeAll(async () => {
@@ -48,7 +50,7 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
     return application;
   }
 
-  /** Listens on a free port, for tests of the wire. */
+  /** Listens on a free port, for tests that use a socket. */
   async listen(): Promise<URL> {
     await this.app.listen(0, '127.0.0.1');
     this.url = new URL(await this.app.getUrl());
@@ -56,18 +58,18 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
   }
 
   /**
-   * Sends a body to `POST /plants`, with a good token and media type unless told otherwise, and
-   * holds the answer against the OpenAPI document.
+   * Sends a body to `POST /plants`, by default with {@link JSON_HEADERS}, and checks the response
+   * against the OpenAPI document.
    */
   async post(
     body: string | Buffer | undefined,
     headers: Headers = {},
   ): Promise<LightMyRequestResponse> {
-    const fields = Object.entries<Headers[string]>({ ...JSON_HEADERS, ...headers });
+    const entries = Object.entries<Headers[string]>({ ...JSON_HEADERS, ...headers });
     const response = await this.app.inject({
       method: 'POST',
       url: '/plants',
-      headers: Object.fromEntries(fields.filter(([, value]) => value !== undefined)),
+      headers: Object.fromEntries(entries.filter(([, value]) => value !== undefined)),
       ...(body !== undefined && { payload: body }),
     });
     expectAsDeclared(answerOf(response));
@@ -94,7 +96,7 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
   }
 }
 
-/** A response of Fastify's `inject`, as the contract's checks see answers. */
+/** Converts a response of Fastify's `inject`. */
 export function answerOf(response: LightMyRequestResponse): Answer {
   return { status: response.statusCode, headers: response.headers, body: response.json() };
 }

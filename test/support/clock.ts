@@ -1,27 +1,27 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** What of Jest's fake timers stays real: all but the clocks and the timers of the code under test. */
+/** The functions that Jest does not fake: all except the clocks and the timers of the code under test. */
 // prettier-ignore
-const REAL = [
+const REAL_FUNCTIONS = [
   'hrtime', 'nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate',
   'setInterval', 'clearInterval',
 ] as const;
 
-/** Stops the clocks, so that a test can say what the time is. */
+/** Stops the clocks. Then time passes only in {@link pass}. */
 export function stopClock(): void {
-  jest.useFakeTimers({ doNotFake: [...REAL] });
+  jest.useFakeTimers({ doNotFake: [...REAL_FUNCTIONS] });
 }
 
-/** Lets time pass, in milliseconds. */
-export function pass(time: number): void {
-  jest.advanceTimersByTime(time);
+/** Advances the stopped clocks and runs the timers that become due. */
+export function pass(milliseconds: number): void {
+  jest.advanceTimersByTime(milliseconds);
 }
 
 export function releaseClock(): void {
   jest.useRealTimers();
 }
 
-/** Waits for the end of a turn of the event loop, which no stopped clock holds up. */
+/** Waits for two turns of the event loop. Works while the clocks are stopped. */
 export async function turn(): Promise<void> {
   await setImmediate();
   await setImmediate();

@@ -4,7 +4,7 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020';
 import addFormats from 'ajv-formats';
 
-/** What goes over the wire, by media type. */
+/** The content of a request or response, by media type. */
 export type Content = Readonly<
   Record<string, { schema: { $ref: string }; examples: Record<string, { value: unknown }> }>
 >;
@@ -14,7 +14,7 @@ interface Header {
   readonly schema: { readonly type: string; readonly enum?: readonly string[] };
 }
 
-/** An operation, as this document has them. */
+/** An operation: the properties that tests read. */
 interface Operation {
   readonly requestBody: { readonly content: Content };
   readonly responses: Readonly<
@@ -22,7 +22,7 @@ interface Operation {
   >;
 }
 
-/** The document as it is committed. A test compares it with the one that is served. */
+/** The committed OpenAPI document. A test checks that the service serves the same one. */
 export const document = JSON.parse(
   readFileSync(join(__dirname, '../../openapi.json'), 'utf8'),
 ) as OpenAPIObject & { readonly paths: { readonly '/plants': { readonly post: Operation } } };
@@ -32,24 +32,24 @@ export const createPlant = document.paths['/plants'].post;
 const ajv = addFormats(new Ajv2020({ strict: false, allErrors: true }));
 ajv.addSchema(document, 'openapi');
 
-/** A validator of what a place of the document refers to. */
+/** Creates a validator for a schema that the document refers to. */
 export function validatorOf({ $ref }: { readonly $ref: string }): ValidateFunction {
   return ajv.compile({ $ref: `openapi${$ref}` });
 }
 
-/** An answer as tests see it, header names in lower case. */
+/** A response. Header names are in lower case. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: unknown;
 }
 
-/** Header fields that no answer carries unless the document says so. */
-const DECLARED_ONLY = ['www-authenticate', 'retry-after', 'idempotent-replayed'];
+/** Headers that a response may have only if the document declares them for its status. */
+const HEADERS_TO_DECLARE = ['www-authenticate', 'retry-after', 'idempotent-replayed'];
 
 /**
- * Holds an answer of the service against the document: its status must be declared, with this media
- * type, a body of this schema, and these headers; an error's number must be one of the status.
+ * Checks a response against the document. The document must declare the status, and for it the media type,
+ * the schema of the body and the headers. The number of an error must be in an example of the status.
  */
 export function expectAsDeclared({ status, headers, body }: Answer): void {
   const declared = createPlant.responses[status] ?? createPlant.responses.default;
@@ -73,6 +73,6 @@ export function expectAsDeclared({ status, headers, body }: Answer): void {
     if (schema.enum) expect(schema.enum).toContain(value);
   }
   const declaredNames = Object.keys(declared.headers ?? {}).map((name) => name.toLowerCase());
-  const present = DECLARED_ONLY.filter((name) => name in headers);
+  const present = HEADERS_TO_DECLARE.filter((name) => name in headers);
   expect(present.filter((name) => !declaredNames.includes(name))).toEqual([]);
 }

@@ -3,20 +3,20 @@ import { HANG_MS } from './until';
 import { splitAnswers } from './wire';
 
 /**
- * How a client leaves: it reads its answers and then ends its side, or it ends its side or resets the
- * connection as soon as it has sent all.
+ * How a client disconnects. `read`: it reads the responses, then ends its side of the connection. `FIN`: it
+ * ends its side as soon as it has sent everything. `RST`: it then resets the connection.
  */
 export type Leaving = 'read' | 'FIN' | 'RST';
 
 interface Conversation {
-  /** Where the bytes are cut, as shares of them, and the pauses before each segment, in ticks. */
+  /** Where a segment ends, as a fraction of all bytes, and the pause before it in turns of the event loop. */
   readonly segments: readonly { readonly at: number; readonly pause: number }[];
   readonly leaving: Leaving;
-  /** How many answers the client reads before it ends its side; unless the service ends first. */
+  /** The number of responses that the client reads before it ends its side. The service may end its side first. */
   readonly count: number;
 }
 
-/** Sends a text on a connection of its own, in segments, and gives back the final statuses that came. */
+/** Sends bytes in segments on a new connection. Returns the statuses of the responses without those of 100. */
 export async function converse(
   url: URL,
   text: string,
@@ -35,18 +35,18 @@ export async function converse(
     endWhenRead();
   });
   socket.on('end', endWhenRead);
-  // A client that has left is not told.
+  // The service may reset the connection. The statuses show what was received.
   socket.on('error', () => undefined);
   socket.setTimeout(HANG_MS, () => {
     received += '(the connection does not end)';
     socket.destroy();
   });
   const closed = new Promise((resolve) => socket.once('close', resolve));
-  const cuts = segments
+  const ends = segments
     .map(({ at, pause }) => ({ at: Math.floor(at * text.length), pause }))
     .sort((a, b) => a.at - b.at);
   let sent = 0;
-  for (const { at, pause } of [...cuts, { at: text.length, pause: 1 }]) {
+  for (const { at, pause } of [...ends, { at: text.length, pause: 1 }]) {
     for (let tick = 0; tick < pause; tick++) await new Promise(setImmediate);
     socket.write(text.slice(sent, at), 'latin1');
     sent = at;
@@ -61,7 +61,7 @@ export async function converse(
   return statusesOf(received);
 }
 
-/** The final statuses in what came over the wire. */
+/** Returns the statuses of the responses, without those of 100 (Continue). */
 function statusesOf(received: string): number[] {
   return splitAnswers(received)
     .map(({ head }) => Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]))

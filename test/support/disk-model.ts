@@ -1,28 +1,28 @@
 import { closeSync, copyFileSync, openSync, writeSync } from 'node:fs';
 import { readTraces, strace } from './strace';
 
-/** What of a byte has reached the disk. */
+/** The state of a byte. `LOST`: it was written before a sync that failed. */
 const [ON_DISK, WRITTEN, LOST] = [0, 1, 2];
 
 /**
- * Follows, in traces of system calls, what of a SQLite log has reached the disk, when a failed sync
- * loses what was written before it: Linux takes such pages for clean, and later syncs pass them by.
+ * Determines from traces of system calls which bytes of a SQLite write-ahead log are on disk. A failed sync
+ * loses what was written before it: Linux marks such pages as clean, so later syncs skip them.
  */
 export class DiskModel {
   private bytes = new Uint8Array(0);
-  /** Where the log was written since the last sync, and up to where. */
-  private written: [from: number, to: number][] = [];
+  /** The ranges that were written since the last sync. */
+  private unsynced: [from: number, to: number][] = [];
 
-  /** @param log the path of the log */
+  /** @param log the path of the write-ahead log */
   constructor(private readonly log: string) {}
 
-  /** A wrapper whose traces {@link follow} reads, one for each thread. */
+  /** Returns a wrapper that writes one trace per thread, for {@link follow}. */
   static wrapper(trace: string, ...options: string[]): string[] {
     const calls = 'trace=pwrite64,fsync,fdatasync,ftruncate';
     return strace('-y', '-s', '0', '-e', calls, ...options, '-ff', '-o', trace);
   }
 
-  /** Reads the traces of a process that has ended. */
+  /** Applies the traces of a process that has ended. */
   follow(trace: string): void {
     const lines = readTraces(trace).filter((line) => line.includes(`<${this.log}>`));
     for (const line of lines) {
@@ -30,13 +30,13 @@ export class DiskModel {
       const [first = 0, second = 0] = (numbers.match(/\d+/g) ?? []).map(Number);
       if (call === 'ftruncate') {
         this.bytes = this.bytes.slice(0, first);
-        this.written = [];
-      } else if (call === 'pwrite64') this.mark(second, Number(result));
-      else this.sync(Number(result) === 0);
+        this.unsynced = [];
+      } else if (call === 'pwrite64') this.markWritten(second, Number(result));
+      else this.markSynced(Number(result) === 0);
     }
   }
 
-  /** Copies the database with its log as both would be after a power cut. */
+  /** Copies the database and its write-ahead log in the state after a power failure. */
   copyDisk(database: string, copy: string): void {
     copyFileSync(database, copy);
     copyFileSync(this.log, `${copy}-wal`);
@@ -47,12 +47,12 @@ export class DiskModel {
     closeSync(descriptor);
   }
 
-  /** How many bytes of the log a failed sync has lost, that were not written and synced again. */
+  /** The number of bytes that a failed sync lost and that were not written and synced again. */
   get lost(): number {
     return this.bytes.filter((state) => state === LOST).length;
   }
 
-  private mark(at: number, length: number): void {
+  private markWritten(at: number, length: number): void {
     if (length <= 0) return;
     if (this.bytes.length < at + length) {
       const longer = new Uint8Array(at + length);
@@ -60,11 +60,11 @@ export class DiskModel {
       this.bytes = longer;
     }
     this.bytes.fill(WRITTEN, at, at + length);
-    this.written.push([at, at + length]);
+    this.unsynced.push([at, at + length]);
   }
 
-  private sync(isDone: boolean): void {
-    for (const [from, to] of this.written) this.bytes.fill(isDone ? ON_DISK : LOST, from, to);
-    this.written = [];
+  private markSynced(isSuccess: boolean): void {
+    for (const [from, to] of this.unsynced) this.bytes.fill(isSuccess ? ON_DISK : LOST, from, to);
+    this.unsynced = [];
   }
 }

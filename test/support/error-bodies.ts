@@ -1,6 +1,6 @@
 import type { ErrorBody } from '../../src/plants';
 
-/** The number and the message of each Error body. */
+/** The number and message of each Error body. */
 const texts = {
   malformedRequest: '40000 The HTTP request is malformed: its request line, headers or framing.',
   malformedTarget: '40000 The request target is malformed.',
@@ -61,14 +61,14 @@ const texts = {
     '50400 The database did not confirm the commit: the plant may or may not be stored. Retry with the same Idempotency-Key.',
 };
 
-/** The Error bodies that tests expect, whole. */
+/** The Error bodies that tests expect. */
 export const errorBodies = Object.fromEntries(
   Object.entries(texts).map(([name, text]) => {
     return [name, { error: Number(text.slice(0, 5)), message: text.slice(6) }];
   }),
 ) as Record<keyof typeof texts, ErrorBody>;
 
-/** The number of each of these errors, for tests that do not look at the message. */
+/** The number of each error, for tests that do not check the message. */
 export const errorNumbers = Object.fromEntries(
   Object.entries(errorBodies).map(([name, { error }]) => [name, error]),
 ) as Record<keyof typeof texts, number>;

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A folder of the test's own. */
+/** Creates a temporary folder with a unique name. */
 export function makeFolder(parent = tmpdir()): string {
   return mkdtempSync(join(parent, 'plant-store-'));
 }
@@ -11,7 +11,7 @@ export function removeFolder(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** A folder that is empty at the start of each test of the calling file or `describe`. */
+/** Returns a folder that is empty at the start of each test of the calling file or `describe`. */
 export function useFolder(): string {
   const folder = makeFolder();
   beforeEach(() => {

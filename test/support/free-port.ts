@@ -2,17 +2,18 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** From where on, and below what, systems leave ports to programs that ask for them by number. */
-const FIRST = 10_000;
-const END = 32_768;
+/** The range of ports that operating systems do not assign by themselves. */
+const MIN_PORT = 10_000;
+/** Exclusive. */
+const MAX_PORT = 32_768;
 
 /**
- * A port of 127.0.0.1 that nobody listens on, for a program that cannot pick its own. It is none that
- * a system gives out by itself: a connection could have it by the time the program starts.
+ * Returns an unused port of 127.0.0.1, for a program that cannot choose one itself. The operating system does
+ * not assign such a port to a connection before the program starts.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomInt(FIRST, END);
+    const port = randomInt(MIN_PORT, MAX_PORT);
     if (await isFree(port)) return port;
   }
 }

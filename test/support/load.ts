@@ -4,59 +4,61 @@ import type { Plant } from '../../src/plants';
 import { errorNumbers } from './error-bodies';
 import { TOKEN } from './application';
 
-/** A creation, and what its caller was told. */
+/** A create request and its outcome. */
 export interface Creation {
   readonly id: number;
-  /** Where several want one id, no two have the same name: a stored plant tells whose it is. */
+  /** Requests with the same id have different names, so that the stored name shows which one was stored. */
   readonly name: string;
-  /** 200, or the number of the error; undefined without an answer. */
+  /** 200, or the number of the error. Undefined: no response. */
   outcome?: number;
-  /** When the answer came, in milliseconds since the epoch. */
+  /** When the response was received, in milliseconds since the epoch. */
   answeredAt?: number;
 }
 
 interface Request extends Pick<Creation, 'id' | 'name'> {
-  /** What goes over the wire, a byte a character. */
+  /** The bytes of the request, as latin1. */
   readonly text: string;
 }
 
 interface LoadOptions {
-  /** Where the instances listen. Each connection sticks to one. */
+  /** The addresses of the instances. Each connection uses one of them. */
   readonly urls: readonly URL[];
   readonly connections: number;
-  /** The next request of a connection, by its number; undefined ends it. */
+  /** Returns the next request of the connection with this number. Undefined ends the connection. */
   readonly next: (connection: number) => Request | undefined;
   readonly onAnswer?: (creation: Creation, status: number, body: string) => unknown;
-  /** Milliseconds to wait before the next request after an answer of 503. */
+  /** Milliseconds to wait before the next request after a 503 response. */
   readonly backOff?: number;
-  /** Milliseconds to wait before the next request after any other answer. */
+  /** Milliseconds to wait before the next request after any other response. */
   readonly pause?: number;
-  /** Whether a connection that is lost is opened again. */
+  /** Whether to reconnect after a connection has closed. */
   readonly isReopened?: boolean;
-  /** Where the creations are noted; they may be those of several loads. */
+  /** The list that the create requests are added to. Several loads may share it. */
   readonly creations?: Creation[];
 }
 
 export function creation(id: number, name = 'Fern'): Request {
   const body = `{"id":${id},"name":"${name}"}`;
-  const head = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
-  return { id, name, text: `${head}Content-Length: ${body.length}\r\n\r\n${body}` };
+  const headers = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
+  return { id, name, text: `${headers}Content-Length: ${body.length}\r\n\r\n${body}` };
 }
 
-/** A load on the service over raw sockets, each with one request at a time. */
+/** Sends create requests over several sockets, with one request at a time on each. */
 export class Load {
   readonly creations: Creation[];
-  /** Once all connections have ended. */
+  /** Resolves when all connections have ended. */
   readonly done: Promise<unknown>;
   private isStopped = false;
 
   constructor(private readonly options: LoadOptions) {
     this.creations = options.creations ?? [];
-    const connections = Array.from({ length: options.connections }, (_, at) => this.drive(at));
+    const connections = Array.from({ length: options.connections }, (_, at) =>
+      this.runConnection(at),
+    );
     this.done = Promise.all(connections);
   }
 
-  /** Puts a load that ends by itself. */
+  /** Runs a load until it ends by itself. */
   static async put(options: LoadOptions): Promise<Load> {
     const load = new Load(options);
     await load.done;
@@ -64,9 +66,11 @@ export class Load {
   }
 
   /**
-   * Clients that compete until they are stopped: every third id is one that all want.
+   * Starts clients that send requests until they are stopped. In every third request, all of them use the same
+   * id.
    *
-   * @param pause milliseconds between the requests of a client, so that the load leaves time for others
+   * @param round part of the ids and names: loads on the same store have different ones
+   * @param pause milliseconds between the requests of a client, so that the load leaves processor time for others
    */
   static compete(urls: readonly URL[], connections: number, { round = 0, pause = 0 } = {}): Load {
     const counts = Array<number>(connections).fill(0);
@@ -84,12 +88,12 @@ export class Load {
     await this.done;
   }
 
-  /** The creations with an outcome. */
+  /** Returns the create requests with this outcome. */
   withOutcome(outcome: number): Creation[] {
     return this.creations.filter((each) => each.outcome === outcome);
   }
 
-  /** How many creations there are, by outcome. */
+  /** The number of create requests, by outcome. */
   get counts(): Record<string, number> {
     const groups = Object.groupBy(this.creations, ({ outcome }) => String(outcome));
     return Object.fromEntries(
@@ -97,28 +101,28 @@ export class Load {
     );
   }
 
-  /** Whether anything was acknowledged since a time, in milliseconds since the epoch. */
+  /** Whether a plant was acknowledged after a time, in milliseconds since the epoch. */
   hasSucceededSince(time: number): boolean {
     return this.withOutcome(200).some(({ answeredAt = 0 }) => answeredAt > time);
   }
 
-  private async drive(at: number): Promise<void> {
+  private async runConnection(connection: number): Promise<void> {
     const { urls, isReopened = false } = this.options;
-    const url = urls[at % urls.length];
+    const url = urls[connection % urls.length];
     if (url === undefined) throw new Error('no URL');
-    do await this.talk(url, at);
+    do await this.sendRequests(url, connection);
     while (isReopened && !this.isStopped && (await setTimeout(10, true)));
   }
 
-  /** Sends requests on one connection until it ends. */
-  private async talk(url: URL, at: number): Promise<void> {
+  /** Sends requests on one connection until the connection ends. */
+  private async sendRequests(url: URL, connection: number): Promise<void> {
     const { next, onAnswer, backOff = 0, pause = 0 } = this.options;
     const socket = connect(Number(url.port), url.hostname).setNoDelay();
     let current: Creation | undefined;
     let received = '';
 
     const send = (): void => {
-      const request = this.isStopped ? undefined : next(at);
+      const request = this.isStopped ? undefined : next(connection);
       if (request === undefined) {
         socket.end();
         return;
@@ -132,20 +136,20 @@ export class Load {
     socket.on('connect', send);
     socket.on('data', (chunk) => {
       received += chunk.toString('latin1');
-      const headEnd = received.indexOf('\r\n\r\n');
-      if (headEnd < 0 || current === undefined) return;
-      const end = headEnd + 4 + Number(/content-length: (\d+)/i.exec(received)?.[1] ?? 0);
+      const headersEnd = received.indexOf('\r\n\r\n');
+      if (headersEnd < 0 || current === undefined) return;
+      const end = headersEnd + 4 + Number(/content-length: (\d+)/i.exec(received)?.[1] ?? 0);
       if (received.length < end) return;
       const status = Number(received.slice(9, 12));
-      const body = received.slice(headEnd + 4, end);
-      const closes = /connection: close/i.test(received);
+      const body = received.slice(headersEnd + 4, end);
+      const isClosing = /connection: close/i.test(received);
       received = '';
       const answered = current;
       current = undefined;
       answered.outcome = status === 200 ? 200 : Number(/"error":(\d+)/.exec(body)?.[1]);
       answered.answeredAt = Date.now();
       onAnswer?.(answered, status, body);
-      if (closes) socket.end();
+      if (isClosing) socket.end();
       else {
         const wait = status === 503 ? backOff : pause;
         if (wait > 0) void setTimeout(wait).then(send);
@@ -157,19 +161,22 @@ export class Load {
   }
 }
 
-/** Holds what callers were told against what is stored in the end. */
+/**
+ * Checks that every acknowledged plant is stored, that no rejected one is, and that at most one request per id
+ * was acknowledged.
+ */
 export function expectKept(creations: readonly Creation[], stored: readonly Plant[]): void {
   const names = new Map(stored.map(({ id, name }) => [Number(id), name]));
   const isStored = ({ id, name }: Creation): boolean => names.get(id) === name;
   const acknowledged = creations.filter(({ outcome }) => outcome === 200);
-  const refused = creations.filter(
+  const rejected = creations.filter(
     ({ outcome = errorNumbers.outcomeUnknown }) =>
       ![200, errorNumbers.outcomeUnknown].includes(outcome),
   );
   const lastOfId = new Map(acknowledged.map((each) => [each.id, each]));
   expect({
     lost: acknowledged.filter((each) => !isStored(each)),
-    refusedButStored: refused.filter(isStored),
+    rejectedButStored: rejected.filter(isStored),
     acknowledgedTwice: acknowledged.filter((each) => lastOfId.get(each.id) !== each),
-  }).toEqual({ lost: [], refusedButStored: [], acknowledgedTwice: [] });
+  }).toEqual({ lost: [], rejectedButStored: [], acknowledgedTwice: [] });
 }

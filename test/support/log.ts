@@ -1,11 +1,11 @@
 import { Logger } from '@nestjs/common';
 
-/** What the calling file or `describe` logs during a test: the level and the text of each line. */
+/** Records what is logged during each test of the calling file or `describe`: level and message per line. */
 export function useLog(): { readonly lines: string[]; readonly errors: () => string[] } {
   const lines: string[] = [];
-  const note = (level: string) => (text: string) => lines.push(`${level} ${text}`);
+  const record = (level: string) => (message: string) => lines.push(`${level} ${message}`);
   beforeAll(() => {
-    Logger.overrideLogger({ log: note('log'), warn: note('warn'), error: note('error') });
+    Logger.overrideLogger({ log: record('log'), warn: record('warn'), error: record('error') });
   });
   beforeEach(() => {
     lines.length = 0;

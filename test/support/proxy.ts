@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { listen } from './listen';
 
-/** Forwards connections to a server, which it can keep silent, cut, or replace by another one. */
+/** Forwards connections to a server. It can pause or reset them, and forward new ones to another server. */
 export class Proxy {
   private readonly sockets = new Set<Socket>();
-  private isSilent = false;
-  /** How many connections it has accepted. */
+  private isPaused = false;
+  /** The number of accepted connections. */
   accepted = 0;
   private readonly server = createServer((client) => {
     this.accepted++;
@@ -16,7 +16,7 @@ export class Proxy {
       [server, client],
     ] as const) {
       this.sockets.add(from);
-      if (this.isSilent) from.pause();
+      if (this.isPaused) from.pause();
       from.on('data', (chunk) => to.write(chunk));
       from.on('error', () => to.destroy());
       from.on('close', () => {
@@ -40,25 +40,25 @@ export class Proxy {
     return `postgres://postgres@127.0.0.1:${port}/postgres`;
   }
 
-  /** Forwards nothing more and closes nothing, as a network that drops packets. */
+  /** Stops forwarding and closes nothing, like a network that drops packets. */
   silence(): void {
-    this.isSilent = true;
+    this.isPaused = true;
     for (const socket of this.sockets) socket.pause();
   }
 
-  /** Forwards new connections to another server. Present ones stay as they are, silent for example. */
+  /** Forwards new connections to another server. Open connections keep their server, and stay paused if they were. */
   lead(target: number): void {
     this.target = target;
-    this.isSilent = false;
+    this.isPaused = false;
   }
 
-  /** Forwards again, first what has come meanwhile. */
+  /** Forwards again, starting with what arrived during the pause. */
   resume(): void {
-    this.isSilent = false;
+    this.isPaused = false;
     for (const socket of this.sockets) socket.resume();
   }
 
-  /** Breaks all connections. */
+  /** Resets all connections. */
   cut(): void {
     for (const socket of this.sockets) socket.resetAndDestroy();
   }

@@ -1,4 +1,4 @@
 import { Logger } from '@nestjs/common';
 
-// Keeps Nest's log out of the output of the tests (Jest's `setupFiles`). useLog() reads it.
+// Hides Nest's log from the output of the tests (Jest's `setupFiles`). useLog() records it.
 Logger.overrideLogger(false);

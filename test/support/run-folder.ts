@@ -3,17 +3,17 @@ import { chmodSync, globSync, mkdtempSync, rmSync, statfsSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Signals that end a run early, and the exit codes that a shell gives them. */
-const EARLY_ENDS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
+/** Signals that end a run early, and the exit codes for them. */
+const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 
-/** Where Linux keeps files in memory. */
-const MEMORY = '/dev/shm';
-/** The room that a run must find there, in bytes: twice what it was seen to use. */
-const ROOM = 2 ** 31;
+/** The folder in which Linux keeps files in memory. */
+const MEMORY_FOLDER = '/dev/shm';
+/** The free space that a run needs in that folder: twice the measured use. */
+const MIN_FREE_BYTES = 2 ** 31;
 
-/** Builds what is outdated, and prepares the folder of a run (Jest's `globalSetup`). */
+/** Builds `dist` if it is outdated, and creates the folder of the run (Jest's `globalSetup`). */
 export default function prepareRun(): void {
-  // Some tests run what is built: the service as a process, and the thread of SQLite.
+  // Some tests use the build: they start the service as a process, or the worker thread of SQLite.
   const tool = join(__dirname, '../../tools/if-stale.mjs');
   execFileSync(process.execPath, [tool, 'build'], {
     cwd: join(__dirname, '../..'),
@@ -23,31 +23,32 @@ export default function prepareRun(): void {
 }
 
 /**
- * Gives a run a temporary folder of its own, before its first test. All that the run puts into the
- * temporary folder of the system goes there. At the end of the process, be it by a signal, the folder is
- * removed and processes that the tests have left running end.
+ * Creates the temporary folder of a run, before its first test. All temporary files of the run are created in
+ * it. When this process ends, also by a signal, it removes the folder and ends the processes that tests have
+ * left running.
  */
 export function makeRunFolder(): void {
-  const [folder, memory] = [tmpdir(), hasRoom(MEMORY) ? MEMORY : tmpdir()].map((parent) => {
-    const made = mkdtempSync(join(parent, 'plant-store-run-'));
-    // PostgreSQL, which does not run as root, has its data in it.
-    chmodSync(made, 0o755);
-    process.once('exit', () => {
-      cleanUp(made);
-    });
-    return made;
-  });
+  const [folder, memory] = [tmpdir(), hasFreeSpace(MEMORY_FOLDER) ? MEMORY_FOLDER : tmpdir()].map(
+    (parent) => {
+      const created = mkdtempSync(join(parent, 'plant-store-run-'));
+      // PostgreSQL has its data in it, and may run as another user.
+      chmodSync(created, 0o755);
+      process.once('exit', () => {
+        cleanUp(created);
+      });
+      return created;
+    },
+  );
   process.env.TMPDIR = folder;
   process.env.TEST_MEMORY = memory;
-  for (const [signal, code] of Object.entries(EARLY_ENDS)) {
+  for (const [signal, code] of Object.entries(EXIT_CODES)) {
     process.once(signal, () => process.exit(code));
   }
 }
 
 /**
- * What a program under test finds in its environment: how to find others, OpenTelemetry, and a place for
- * compiled code, since most of the run's processor time is hundreds of processes that compile the same
- * files.
+ * Returns the environment of a program under test. `NODE_PATH` lets it find OpenTelemetry. The compile cache
+ * saves the processor time of hundreds of processes that compile the same files.
  */
 export function programEnvironment(): NodeJS.ProcessEnv {
   return {
@@ -58,14 +59,15 @@ export function programEnvironment(): NodeJS.ProcessEnv {
 }
 
 /**
- * A folder in memory, if the system has one with enough space, for stores: a busy disk must not make tests
- * slow. It outlasts processes, not the machine. Programs may not be executable there.
+ * Returns a folder for stores. It is in memory if the system has enough of it, so that a busy disk does not
+ * slow down the tests. Its files survive a crash of a process, but not of the machine. The system may not allow
+ * programs in it to be executed.
  */
 export function memoryFolder(): string {
   return process.env.TEST_MEMORY ?? tmpdir();
 }
 
-/** Has a process that a test started end with the run, should the test not end it. */
+/** Records a process, so that it ends with the run at the latest. */
 export function recordProcess(child: ChildProcess): void {
   const file = join(tmpdir(), `${String(child.pid)}.pid`);
   writeFileSync(file, '');
@@ -74,10 +76,10 @@ export function recordProcess(child: ChildProcess): void {
   });
 }
 
-function hasRoom(folder: string): boolean {
+function hasFreeSpace(folder: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(folder);
-    return bavail * bsize > ROOM;
+    return bavail * bsize > MIN_FREE_BYTES;
   } catch {
     return false;
   }
@@ -86,10 +88,10 @@ function hasRoom(folder: string): boolean {
 function cleanUp(folder: string): void {
   for (const file of globSync('*.pid', { cwd: folder })) {
     try {
-      // PostgreSQL ends its own processes on this signal, as it cannot on SIGKILL.
+      // On this signal, PostgreSQL ends its child processes. On SIGKILL, it could not.
       process.kill(parseInt(file, 10), 'SIGQUIT');
     } catch {
-      // It has ended by itself.
+      // The process has already ended.
     }
   }
   // A process that is ending may still write.

@@ -8,7 +8,7 @@ export interface Run {
   readonly stderr: string;
 }
 
-/** Runs a program to its end, and gives back whatever that is. */
+/** Runs a program until it ends. Resolves for every exit code. */
 export function run(
   program: string,
   args: readonly string[],
@@ -22,7 +22,7 @@ export function run(
   });
 }
 
-/** Runs lines that a person would paste into a shell. */
+/** Runs lines in a shell, as a user would paste them. */
 export function shell(
   lines: string,
   { env, ...options }: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
@@ -34,13 +34,13 @@ export function isOnPath(program: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some((part) => existsSync(join(part, program)));
 }
 
-/** Tests that need Linux: its programs, devices and limits. On other systems they are skipped, under a name that says so. */
+/** Describes tests that need Linux: its programs, devices or limits. On other systems, skips them and says so in the name. */
 export function describeOnLinux(tests: () => void): void {
   if (process.platform === 'linux') describe('on Linux', tests);
   else describe.skip('on Linux, which this machine does not run', tests);
 }
 
-/** Tests that run a program of the machine. Where it is missing they are skipped, under a name that says so. */
+/** Describes tests that need a program of the machine. If it is missing, skips them and says so in the name. */
 export function describeWith(program: string, tests: () => void): void {
   if (isOnPath(program)) describe(`with ${program}`, tests);
   else describe.skip(`without ${program}, which this machine lacks`, tests);

@@ -7,14 +7,14 @@ import { memoryFolder } from './run-folder';
 import { readPlants } from './sqlite';
 import { until } from './until';
 
-/** The built service as a process of its own, as an operator runs it. */
+/** A process of the built service, as an operator runs it. */
 export class ServiceProcess extends ProgramProcess {
   readonly ended = this.closed;
 
   /**
    * @param folder the working directory
    * @param wrapper a program, with its arguments, that runs the service
-   * @param program the built program, unless it is another build
+   * @param program the path of the CLI; that of the build by default
    */
   constructor(
     folder: string,
@@ -25,13 +25,13 @@ export class ServiceProcess extends ProgramProcess {
     super(['serve'], { PORT: '0', ...environment }, { cwd: folder, wrapper, program });
   }
 
-  /** Where it listens, once it does. */
+  /** Waits until the service listens. Returns its address. */
   async url(): Promise<URL> {
     const [, url = ''] = await this.says(/Listening on (https?:[^"\s]+)/);
     return new URL(url);
   }
 
-  /** Sends a body to `POST /plants`, with {@link TOKEN} and as JSON unless told otherwise. */
+  /** Sends a body to `POST /plants`, by default with {@link JSON_HEADERS}. */
   async post(body: string, headers: Record<string, string> = {}, query = ''): Promise<Response> {
     return fetch(new URL(`/plants${query}`, await this.url()), {
       method: 'POST',
@@ -48,13 +48,13 @@ export class ServiceProcess extends ProgramProcess {
     await until(async () => (await this.statusOf('/health/ready')) === 200);
   }
 
-  /** All lines of its log, each of which must be JSON. */
+  /** The lines of the log, parsed as JSON. */
   get lines(): Record<string, unknown>[] {
     const lines = this.stdout.split('\n').filter((line) => line !== '');
     return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   }
 
-  /** Of the process; of the wrapper if that started another. */
+  /** The process id. It is that of the wrapper if the wrapper runs the service as a child process. */
   get pid(): number {
     return this.child.pid ?? NaN;
   }
@@ -64,12 +64,12 @@ export class ServiceProcess extends ProgramProcess {
   }
 }
 
-/** A folder for services, which end with it. */
+/** A folder for services. {@link close} ends the services and removes the folder. */
 class ServiceHome {
   folder = '';
   private services: ServiceProcess[] = [];
 
-  /** The database, unless the environment names another. */
+  /** The path of the default database. */
   get file(): string {
     return join(this.folder, 'data/plants.db');
   }
@@ -85,7 +85,7 @@ class ServiceHome {
     return service;
   }
 
-  /** Starts a service without a token, and does not wait for it. */
+  /** Starts a service without a token, and does not wait until it listens. */
   begin(environment?: NodeJS.ProcessEnv, wrapper?: string[], program?: string): ServiceProcess {
     const service = new ServiceProcess(this.folder, environment, wrapper, program);
     this.services.push(service);

@@ -5,28 +5,28 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, removeFolder } from './folder';
 
-const ADDRESS = '127.0.0.77';
+const RESOLVER_ADDRESS = '127.0.0.77';
 
-/** Runs a program in a mount namespace of its own, with another /etc/resolv.conf. */
-const wrapperOf = (file: string): [program: string, ...args: string[]] => {
+/** Returns a wrapper that runs a program in a new mount namespace, with this file as /etc/resolv.conf. */
+const createWrapper = (file: string): [program: string, ...args: string[]] => {
   const script = 'mount --bind "$0" /etc/resolv.conf && exec "$@"';
   return ['unshare', '-rm', 'sh', '-c', script, file];
 };
 
-/** Whether this machine has Linux' user namespaces, and lets the tests use port 53. */
-function isPossible(): boolean {
-  const [program, ...args] = wrapperOf('/dev/null');
+/** Whether this machine has user namespaces of Linux, and lets the tests use port 53. */
+function isSupported(): boolean {
+  const [program, ...args] = createWrapper('/dev/null');
   return process.getuid?.() === 0 && spawnSync(program, [...args, 'true']).status === 0;
 }
 
 /**
- * Tests of processes whose resolver never responds. Where the machine lacks what that needs they are
- * skipped, under a name that says so.
+ * Describes tests of processes whose DNS resolver never responds. If the machine does not support this, skips
+ * them and says so in the name.
  *
- * @param tests get a function that returns the wrapper of such a process
+ * @param tests called with a function that returns the wrapper for such a process
  */
 export function describeWithResolver(name: string, tests: (wrapper: () => string[]) => void): void {
-  if (!isPossible()) {
+  if (!isSupported()) {
     describe.skip(`${name}, which needs root and user namespaces`, () => {
       tests(() => []);
     });
@@ -39,14 +39,14 @@ export function describeWithResolver(name: string, tests: (wrapper: () => string
     beforeAll(async () => {
       folder = makeFolder();
       file = join(folder, 'resolv.conf');
-      writeFileSync(file, `nameserver ${ADDRESS}\noptions timeout:30 attempts:5\n`);
-      resolver.bind(53, ADDRESS);
+      writeFileSync(file, `nameserver ${RESOLVER_ADDRESS}\noptions timeout:30 attempts:5\n`);
+      resolver.bind(53, RESOLVER_ADDRESS);
       await once(resolver, 'listening');
     });
     afterAll(() => {
       resolver.close();
       removeFolder(folder);
     });
-    tests(() => wrapperOf(file));
+    tests(() => createWrapper(file));
   });
 }

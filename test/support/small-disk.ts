@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { TestProcess } from './test-process';
 
 /**
- * A file system of its own size over a folder, a tmpfs in a mount namespace of its own, so that no
- * privilege is needed. Linux with user namespaces only.
+ * A file system of limited size, mounted over a folder. It is a tmpfs in a new mount namespace, so mounting it
+ * needs no privileges. Needs Linux with user namespaces.
  */
 export class SmallDisk {
   private constructor(
@@ -13,13 +13,13 @@ export class SmallDisk {
   ) {}
 
   /**
-   * @param folder an empty one
-   * @param size in bytes
-   * @throws Error when the system allows no such thing
+   * @param folder an empty folder
+   * @param sizeBytes the size of the file system
+   * @throws Error if the system does not allow it
    */
-  static async mount(folder: string, size: number): Promise<SmallDisk> {
+  static async mount(folder: string, sizeBytes: number): Promise<SmallDisk> {
     const script = 'mount -t tmpfs -o size="$1" none "$2" && echo mounted && exec sleep 3600';
-    const command = ['unshare', '-rm', 'sh', '-c', script, 'sh', String(size), folder];
+    const command = ['unshare', '-rm', 'sh', '-c', script, 'sh', String(sizeBytes), folder];
     const holder = new TestProcess(command, { env: process.env });
     await holder.says(/mounted/).catch((cause: unknown) => {
       const needed = 'a small disk needs Linux, unshare (util-linux) and user namespaces';
@@ -28,30 +28,30 @@ export class SmallDisk {
     return new SmallDisk(holder, folder);
   }
 
-  /** The folder as a process outside the namespace reaches it. */
+  /** The path of the folder for processes outside the namespace. */
   get path(): string {
     return `/proc/${String(this.holder.child.pid)}/root${this.folder}`;
   }
 
-  /** Runs a program where the disk is mounted: a wrapper for a service process. */
+  /** A wrapper that runs a process in the namespace in which the disk is mounted. */
   get wrapper(): string[] {
     return ['nsenter', '-t', String(this.holder.child.pid), '-U', '-m', '--preserve-credentials'];
   }
 
-  /** Leaves at most so many bytes free. */
-  fill(free = 0): void {
+  /** Fills the disk until at most this number of bytes is free. */
+  fill(maxFreeBytes = 0): void {
     const descriptor = openSync(join(this.path, 'filler'), 'a');
     const page = Buffer.alloc(4096);
-    const left = ({ bavail, bsize } = statfsSync(this.path)) => bavail * bsize;
+    const freeBytes = ({ bavail, bsize } = statfsSync(this.path)) => bavail * bsize;
     try {
-      while (left() > free) writeSync(descriptor, page);
+      while (freeBytes() > maxFreeBytes) writeSync(descriptor, page);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
     }
     closeSync(descriptor);
   }
 
-  /** Takes back what {@link fill} took. */
+  /** Frees the space that {@link fill} used. */
   release(): void {
     rmSync(join(this.path, 'filler'), { force: true });
   }

@@ -8,19 +8,19 @@ import { PostgresServer, readPostgresPlants } from './postgres';
 import { memoryFolder } from './run-folder';
 import { execute, query, readPlants } from './sqlite';
 
-/** A real database for the application, and a way to read it without the application. */
+/** A real database for the application, which tests can read without the application. */
 export interface TestStore {
-  /** What an operator sets as `DATABASE_URL`. */
+  /** The `DATABASE_URL` for the application. */
   readonly url: string;
   plants(): Plant[] | Promise<Plant[]>;
   removePlants(): void | Promise<void>;
-  /** The rows that a statement gives, on a connection of its own. */
+  /** Runs a statement on a new connection. Returns the rows. */
   query(statement: string): Promise<Record<string, unknown>[]>;
-  /** Removes the database for good. */
+  /** Deletes the database. */
   remove(): void | Promise<void>;
 }
 
-/** A SQLite file in a folder of its own. */
+/** A SQLite file in its own folder. */
 export class SqliteStore implements TestStore {
   readonly folder = makeFolder(memoryFolder());
   readonly file = join(this.folder, 'plants.db');
@@ -56,13 +56,17 @@ async function startPostgres(): Promise<TestStore> {
   };
 }
 
-/** Every kind of store, for `describe.each`: its name, and how to start one. */
+/** The kinds of stores, for `describe.each`: the name, and a function that starts a store. */
 export const stores: [string, () => TestStore | Promise<TestStore>][] = [
   ['SQLite', (): TestStore => new SqliteStore()],
   ['PostgreSQL', startPostgres],
 ];
 
-/** @param secondUrl where the second repository enters the same store */
+/**
+ * Opens two repositories on the same PostgreSQL store.
+ *
+ * @param secondUrl the URL for the second repository
+ */
 export async function openPostgresStore(url: string, secondUrl = url): Promise<StoreUnderTest> {
   const repository = await openRepository({ postgres: url });
   const second = await openRepository({ postgres: secondUrl });

@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 
 /**
- * A wrapper that runs the service under strace.
+ * Returns a wrapper that runs a process under strace.
  *
- * @throws Error when strace is missing, so that nothing passes for want of it
+ * @throws Error if strace is missing, so that the test fails and does not pass without it
  */
 export function strace(...options: string[]): string[] {
   if (spawnSync('strace', ['-V']).error) {
@@ -13,19 +13,19 @@ export function strace(...options: string[]): string[] {
   return ['strace', '-f', '-qq', ...options];
 }
 
-/** The lines of what strace wrote with `-ff`: a file for each thread, so that each line is a whole call. */
+/** Returns the lines that strace wrote with `-ff`: one file per thread, so that each line is a complete call. */
 export function readTraces(trace: string): string[] {
   const files = globSync(`${trace}.*`);
   return files.flatMap((file) => readFileSync(file, 'latin1').trimEnd().split('\n'));
 }
 
-/** A wrapper under which calls of the service fail or are slow, as the option `inject` of strace says. */
+/** Returns a wrapper under which system calls fail or are slow: `fault` is for the option `inject` of strace. */
 export function inject(calls: string, fault: string): string[] {
   const traced = ['--seccomp-bpf', '-e', `trace=${calls}`, '-o', '/dev/null'];
   return strace(...traced, '-e', `inject=${calls}:${fault}`);
 }
 
-/** The process id of the one program that strace, running as `pid`, runs. */
+/** Returns the process id of the program that strace runs. `pid` is the process id of strace. */
 export function tracee(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim());
 }

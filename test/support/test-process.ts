@@ -3,18 +3,18 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { recordProcess } from './run-folder';
 
-/** How a process ended. */
+/** The exit code or the signal with which a process ended. */
 interface End {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A process with pipes, which ends with the run of the tests at the latest. */
+/** A process whose output is recorded. It ends with the test run at the latest. */
 export class TestProcess {
   readonly child: ChildProcess;
   stdout = '';
   stderr = '';
-  /** Once it has ended and all its output has been read. */
+  /** Resolves when the process has ended and all its output has been read. */
   protected readonly closed: Promise<End>;
 
   constructor(
@@ -26,7 +26,7 @@ export class TestProcess {
     child.stdout.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
     child.stderr.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
     child.stdin.on('error', () => undefined);
-    // A test that fails may leave it running, and Jest ends nevertheless.
+    // A failed test may leave the process running. It must not keep Jest from ending.
     for (const handle of [child, ...child.stdio]) (handle as Socket | null)?.unref();
     this.child = child;
     this.closed = new Promise((resolve) => {
@@ -37,9 +37,9 @@ export class TestProcess {
   }
 
   /**
-   * The first match in what it prints, once there is one.
+   * Waits until the output matches. Returns the first match.
    *
-   * @throws Error with all that it printed, when it ends before
+   * @throws Error with all output, if the process ends before
    */
   async says(pattern: RegExp, output: 'stdout' | 'stderr' = 'stdout'): Promise<RegExpExecArray> {
     for (;;) {
@@ -51,7 +51,7 @@ export class TestProcess {
     }
   }
 
-  /** Sends a signal and waits for the end. */
+  /** Sends a signal and waits until the process has ended. */
   end(signal: NodeJS.Signals = 'SIGTERM'): Promise<End> {
     this.child.kill(signal);
     return this.closed;

@@ -4,24 +4,24 @@ import { pipeline } from 'node:stream';
 import { errorBodies } from './error-bodies';
 import { listen } from './listen';
 
-/** What the proxy does with a request instead of passing it on and passing the answer back. */
+/** What the proxy does with a request instead of forwarding both the request and the response. */
 export type Fault =
   | {
       readonly status: number;
       readonly headers?: Record<string, string>;
       readonly body: string;
-      /** Whether spaces follow the body without end. */
+      /** Whether the body continues with spaces forever. */
       readonly isEndless?: boolean;
     }
   | 'answer lost'
   | 'no answer';
 
-/** A proxy before the service that fails a few times. */
+/** A proxy in front of the service that fails for the first requests. */
 export interface UnreliableProxy {
   readonly origin: string;
-  /** Of each request the fault, or the status that was passed back, and when it came. */
+  /** The requests: the fault, or the status of the forwarded response, and the time of arrival. */
   readonly seen: { what: unknown; headers: IncomingHttpHeaders; at: number }[];
-  /** Milliseconds from the refusal to the next request. */
+  /** Milliseconds from the first request, which was rejected, to the next one. */
   readonly pauseAfterRefusal: number;
   stop(): Promise<void>;
 }
@@ -37,10 +37,11 @@ function* spaces(start: string): Generator<string> {
 }
 
 /**
- * Starts a proxy. `answer lost` passes a request on but closes the connection instead of answering.
+ * Starts a proxy. `answer lost` forwards the request, then closes the connection without a response.
+ * `no answer` leaves the request without a response.
  *
- * @param faults what happens to the first requests; by default the first is refused with 503 and a
- *   `Retry-After` of two seconds, and the answer to the second is lost
+ * @param faults the faults of the first requests. By default, the first request gets 503 and a `Retry-After` of
+ *   two seconds, and the response to the second is lost.
  */
 export async function makeUnreliable(
   target: string,
@@ -66,18 +67,18 @@ export async function makeUnreliable(
       return;
     }
     const { method, url = '/', headers } = incoming;
-    const passed = request(new URL(url, target), { method, headers }, (answer) => {
+    const forwarded = request(new URL(url, target), { method, headers }, (response) => {
       if (fault === 'answer lost') {
-        answer.resume().once('end', () => incoming.socket.destroy());
+        response.resume().once('end', () => incoming.socket.destroy());
       } else {
-        record.what = answer.statusCode;
-        outgoing.writeHead(answer.statusCode ?? 0, answer.headers);
-        answer.pipe(outgoing);
+        record.what = response.statusCode;
+        outgoing.writeHead(response.statusCode ?? 0, response.headers);
+        response.pipe(outgoing);
       }
     });
-    // While no service listens.
-    passed.once('error', () => incoming.socket.destroy());
-    incoming.pipe(passed);
+    // No service listens at the target.
+    forwarded.once('error', () => incoming.socket.destroy());
+    incoming.pipe(forwarded);
   });
   const { origin } = await listen(server);
 

@@ -1,9 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
 
-/** Ends what hangs, in milliseconds: far longer than anything takes on a busy machine, and no test asserts it. */
+/** The limit that ends a hang: far longer than any operation takes on a busy machine. No test asserts it. */
 export const HANG_MS = 300_000;
 
-/** Resolves once a condition holds that nothing announces. */
+/** Polls a condition until it is true. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   const end = Date.now() + HANG_MS;
   while (!(await condition())) {

@@ -2,33 +2,33 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { expectAsDeclared } from './contract';
 
-/** One answer as it came over the wire. */
+/** A response as received on a socket. Header names are in lower case. */
 export interface WireAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
 }
 
-/** Sends bytes over a socket of their own and gives back all that comes until the server hangs up. */
+/** Sends bytes on a new connection. Returns the responses until the server closes it. */
 export async function exchange(url: URL, request: string | Buffer): Promise<WireAnswer[]> {
   const socket = open(url);
   socket.write(request);
   return readAnswers(socket);
 }
 
-/** A connection to the server. */
+/** Opens a connection to the server. */
 export function open(url: URL): Socket {
   return connect(Number(url.port), url.hostname);
 }
 
-/** Everything that comes until the server hangs up. Errors are held against the OpenAPI document. */
+/** Reads responses until the server closes the connection. Checks errors against the OpenAPI document. */
 export async function readAnswers(socket: Socket): Promise<WireAnswer[]> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   await once(socket, 'close');
   const answers = splitAnswers(Buffer.concat(chunks).toString()).map(parseAnswer);
   answers
-    // The answer to HEAD has no body.
+    // A response to HEAD has no body.
     .filter(
       ({ status, body }) => status >= 400 && body !== null && !ROUTING_STATUSES.includes(status),
     )
@@ -36,10 +36,10 @@ export async function readAnswers(socket: Socket): Promise<WireAnswer[]> {
   return answers;
 }
 
-/** What paths and methods that there are not are answered with. */
+/** The statuses of responses to unknown paths and methods, which the document does not declare. */
 const ROUTING_STATUSES = [404, 405];
 
-/** Where the answers in a text begin and end, by their lengths. One that is cut off has no head. */
+/** Splits what was received into responses, by their Content-Length. Headers that are truncated become the body. */
 export function splitAnswers(text: string): { head: string; body: string }[] {
   if (text === '') return [];
   const end = text.indexOf('\r\n\r\n') + 4;
@@ -50,11 +50,11 @@ export function splitAnswers(text: string): { head: string; body: string }[] {
 }
 
 function parseAnswer({ head, body }: { head: string; body: string }): WireAnswer {
-  const [statusLine = '', ...fields] = head.trimEnd().split('\r\n');
+  const [statusLine = '', ...lines] = head.trimEnd().split('\r\n');
   const headers = Object.fromEntries(
-    fields.map((field) => {
-      const colon = field.indexOf(':');
-      return [field.slice(0, colon).toLowerCase(), field.slice(colon + 1).trim()];
+    lines.map((line) => {
+      const colon = line.indexOf(':');
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
     }),
   );
   return { status: Number(statusLine.split(' ')[1]), headers, body: JSON.parse(body || 'null') };
