@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import type { Contestant } from './contestants';
 import type { LoadOptions, LoadResult } from './load';
 import type { Turn } from './statistics';
-import { freePort } from '../test/support/free-port';
+import { findFreePort } from '../test/support/free-port';
 
 /** The token that every contestant accepts. */
 export const TOKEN = 'bench-token';
@@ -44,7 +44,7 @@ export class Server {
 
   /** Starts a contestant and waits for its first response. */
   static async start(contestant: Contestant, database: string): Promise<Server> {
-    const port = await freePort();
+    const port = await findFreePort();
     const began = performance.now();
     const child = spawn(process.execPath, [contestant.program], {
       env: {

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { pass, releaseClock, stopClock } from '../../test/support/clock';
+import { advanceClock, restoreClock, stopClock } from '../../test/support/clock';
 import { PlantsImport } from './import-plants';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../plants/errors/errors';
 import { InMemoryPlantsRepository } from '../plants/persistence/in-memory-plants.repository';
@@ -82,14 +82,14 @@ it('PlantsImport pauses after each batch of 1,000 lines for a quarter of the tim
   const insert = repository.insert.bind(repository);
   stopClock();
   jest.spyOn(repository, 'insert').mockImplementation((plant) => {
-    pass(MS_PER_PLANT);
+    advanceClock(MS_PER_PLANT);
     return insert(plant);
   });
   const lines = Array.from({ length: 2500 }, (_, id) => `{"id":${id},"name":""}`);
 
   const [counts, , pauses] = await importFile(lines.join('\n'), repository);
 
-  releaseClock();
+  restoreClock();
   expect(counts).toEqual([2500, 0, 0, 0]);
   expect(pauses).toEqual([500, 500]);
 });

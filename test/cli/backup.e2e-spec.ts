@@ -15,17 +15,17 @@ import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { makeFolder, removeFolder } from '../support/folder';
-import { expectKept, Load } from '../support/load';
+import { expectOutcomesMatch, Load } from '../support/load';
 import { CommandProcess, plantStore } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
-import { describeOnLinux, describeWith, type Run, shell } from '../support/run';
+import { describeOnLinux, describeWith, type RunResult, shell } from '../support/run';
 import { useServiceHome } from '../support/service-process';
-import { execute, integrity, readPlants } from '../support/sqlite';
+import { execute, checkIntegrity, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
 
 const ADVICE = 'Pass a file created by "plant-store backup".';
 
-const failed = (stderr: string | RegExp): Run => ({
+const failed = (stderr: string | RegExp): RunResult => ({
   code: 1,
   stdout: '',
   stderr: expect.stringMatching(stderr) as string,
@@ -37,10 +37,11 @@ describe('backup and restore', () => {
   const inFolder = (name: string): string => join(home.folder, name);
   const environmentFor = (file: string) => ({ DATABASE_URL: `sqlite:${file}` });
   /** Runs a command line in the folder of the test. */
-  const run = (command: string, file = home.file, input = ''): Promise<Run> =>
+  const run = (command: string, file = home.file, input = ''): Promise<RunResult> =>
     plantStore(command.split(' '), environmentFor(file), { cwd: home.folder, input });
   /** Finds the path to which a restore moved the replaced file. */
-  const findOldFile = ({ stderr }: Run) => /The old file is now (.*)\.\n/.exec(stderr)?.[1] ?? '';
+  const findOldFile = ({ stderr }: RunResult) =>
+    /The old file is now (.*)\.\n/.exec(stderr)?.[1] ?? '';
   /** Contains a store with one plant, and a backup of it. Each test gets copies of them. */
   const template = makeFolder();
   const copyBackup = (): void => {
@@ -62,7 +63,7 @@ describe('backup and restore', () => {
 
   it('back up a busy service and restore the copy', async () => {
     const service = await home.start();
-    const load = Load.compete([await service.url()], 16, { pause: 10 });
+    const load = Load.startCompeting([await service.url()], 16, { pause: 10 });
     await until(() => load.withOutcome(200).length > 500);
     const before = load.withOutcome(200);
     const backup = await run('backup copy.db');
@@ -74,8 +75,8 @@ describe('backup and restore', () => {
 
     expect(backup.stderr).toBe(`Backed up ${home.file} to ${copy}.\n`);
     expect(inUse).toEqual(failed(`${home.file} is in use: stop the service first.\n`));
-    expect(integrity(copy)).toBe('ok');
-    expectKept(before, readPlants(copy));
+    expect(checkIntegrity(copy)).toBe('ok');
+    expectOutcomesMatch(before, readPlants(copy));
     const oldFile = findOldFile(restored);
     expect(restored.stderr).toMatch(`Restored ${home.file} from ${copy}.\n`);
     expect(oldFile).toMatch(`${home.file}.before-`);

@@ -3,9 +3,9 @@ import { basename, join } from 'node:path';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { openRepository } from '../../src/plants/persistence/stores';
 import { TOKEN } from '../support/application';
-import { plantStore, PROGRAM, WITHOUT_ROOT_ACCESS } from '../support/plant-store';
+import { plantStore, CLI_PATH, WITHOUT_ROOT_ACCESS } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
-import { describeOnLinux, type Run, run } from '../support/run';
+import { describeOnLinux, type RunResult, run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 
@@ -87,7 +87,7 @@ describe('check', () => {
 
 describe('health', () => {
   it('loads no code of the service', async () => {
-    const script = `process.argv.push(${JSON.stringify(PROGRAM)}, 'health');
+    const script = `process.argv.push(${JSON.stringify(CLI_PATH)}, 'health');
       require(process.argv[1]);
       process.on('exit', () => console.log(Object.keys(require.cache).join()));`;
 
@@ -108,7 +108,7 @@ describe('health', () => {
   it('reports whether the service is live and ready', async () => {
     const service = await home.start();
     const { port } = await service.url();
-    const health = (option: string[] = [], environment = {}): Promise<Run> =>
+    const health = (option: string[] = [], environment = {}): Promise<RunResult> =>
       plantStore(['health', ...option], { PORT: port, ...environment });
     const ready = await health(['--ready']);
     const lock = lockDatabase(home.file);

@@ -3,24 +3,24 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
 import { openRepository } from '../../src/plants/persistence/stores';
 import { plantStore } from '../support/plant-store';
-import type { Run } from '../support/run';
+import type { RunResult } from '../support/run';
 import { useServiceHome } from '../support/service-process';
-import { execute, integrity } from '../support/sqlite';
+import { execute, checkIntegrity } from '../support/sqlite';
 
 const PLANTS_PER_IMPORT = 2000;
 
 const home = useServiceHome();
 
-const run = (args: string[], input = ''): Promise<Run> =>
+const run = (args: string[], input = ''): Promise<RunResult> =>
   plantStore(args, { DATABASE_URL: `sqlite:${home.file}` }, { input });
 
 /** Imports plants with ids that no other part uses. */
-function importPart(part: number): Promise<Run> {
+function importPart(part: number): Promise<RunResult> {
   const ids = Array.from({ length: PLANTS_PER_IMPORT }, (_, at) => part * PLANTS_PER_IMPORT + at);
   return run(['import'], ids.map((id) => `{"id":${id},"name":"Fern"}\n`).join(''));
 }
 
-const findFailures = (runs: readonly Run[]): string[] =>
+const findFailures = (runs: readonly RunResult[]): string[] =>
   runs.filter(({ code }) => code !== 0).map(({ stdout, stderr }) => stdout + stderr);
 
 it('concurrent services and commands create one SQLite file and wait for each other', async () => {
@@ -36,7 +36,7 @@ it('concurrent services and commands create one SQLite file and wait for each ot
   const services = await Promise.all(starts);
 
   expect(findFailures([...first, ...runs])).toEqual([]);
-  expect(integrity(copy)).toBe('ok');
+  expect(checkIntegrity(copy)).toBe('ok');
   for (const service of services) expect(service.stdout).not.toMatch(/locked|cannot/);
   expect(home.plants()).toHaveLength(PLANTS_PER_IMPORT * 3);
 });

@@ -2,16 +2,16 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorNumbers } from '../support/error-bodies';
-import { expectKept, Load } from '../support/load';
+import { expectOutcomesMatch, Load } from '../support/load';
 import {
   CommandProcess,
   plantStore,
   plantStoreOnTerminal,
-  PROGRAM,
+  CLI_PATH,
   withoutProgress,
 } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
-import { type Run, shell } from '../support/run';
+import { type RunResult, shell } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { stores, type TestStore } from '../support/stores';
 import { until } from '../support/until';
@@ -31,15 +31,15 @@ const createLines = (count: number, first = 1, name = 'Fern'): string =>
 const formatCounts = (stored: number, present = 0, conflicting = 0, invalid = 0): string =>
   `Stored ${stored}, already present ${present}, conflicting ${conflicting}, invalid ${invalid}.\n`;
 
-const succeeded = (stderr: string): Run => ({ code: 0, stdout: '', stderr });
-const failed = (stderr: string): Run => ({ code: 1, stdout: '', stderr });
+const succeeded = (stderr: string): RunResult => ({ code: 0, stdout: '', stderr });
+const failed = (stderr: string): RunResult => ({ code: 1, stdout: '', stderr });
 
 describe.each(stores)('export and import on %s', (_name, startStore) => {
   const home = useServiceHome();
   let store: TestStore;
   let environment: NodeJS.ProcessEnv;
   /** Runs a command line on the store. */
-  const run = (command: string, input = ''): Promise<Run> =>
+  const run = (command: string, input = ''): Promise<RunResult> =>
     plantStore(command.split(' '), environment, { input });
   beforeAll(async () => {
     store = await startStore();
@@ -106,7 +106,7 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
   it('end an export when SIGINT interrupts it, or when its reader closes the pipe', async () => {
     const lines = createLines(50, 1, 'Fern'.padEnd(50_000));
     await run('import', lines);
-    const head = await shell(`"${process.execPath}" "${PROGRAM}" export | head -n 1`, {
+    const head = await shell(`"${process.execPath}" "${CLI_PATH}" export | head -n 1`, {
       env: { ...process.env, ...environment },
     });
     // Nothing reads the standard output, and no buffer holds all of it, so the export cannot end by itself.
@@ -124,14 +124,14 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
 
   it('do not make a running service reject requests', async () => {
     const service = await home.start(environment);
-    const load = Load.compete([await service.url()], 16, { pause: 10 });
+    const load = Load.startCompeting([await service.url()], 16, { pause: 10 });
     const outcome = await run('import', createLines(10_000, -10_000));
     await load.stop();
     await service.end();
 
     expect(outcome).toEqual(succeeded(formatCounts(10_000)));
     expect(Object.keys(load.counts)).toEqual(['200', String(errorNumbers.idTaken)]);
-    expectKept(load.creations, await store.plants());
+    expectOutcomesMatch(load.creations, await store.plants());
     expect(service.stdout).not.toMatch(/locked|"level":[56]0/);
   });
 

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder } from '../support/folder';
-import { PROGRAM } from '../support/plant-store';
+import { CLI_PATH } from '../support/plant-store';
 import { describeWith, shell } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 
@@ -20,7 +20,7 @@ describe('docs/data.md', () => {
   async function expectOutput(shown: readonly Example[]): Promise<void> {
     const { folder } = home;
     const bin = makeFolder();
-    const script = `#!/bin/sh\nexec "${process.execPath}" "${PROGRAM}" "$@"\n`;
+    const script = `#!/bin/sh\nexec "${process.execPath}" "${CLI_PATH}" "$@"\n`;
     writeFileSync(join(bin, 'plant-store'), script, { mode: 0o755 });
     const environment: NodeJS.ProcessEnv = { DATABASE_URL: 'sqlite:data/plants.db' };
 

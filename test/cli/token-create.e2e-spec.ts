@@ -4,12 +4,12 @@ import { BearerToken } from '../../src/plants/auth/bearer-token';
 import { TokenFile } from '../../src/plants/auth/token-file';
 import { useFolder } from '../support/folder';
 import { plantStore } from '../support/plant-store';
-import type { Run } from '../support/run';
+import type { RunResult } from '../support/run';
 
 describe('token create', () => {
   const folder = useFolder();
   const file = join(folder, 'tokens.txt');
-  const create = (options: string, environment: NodeJS.ProcessEnv = {}): Promise<Run> =>
+  const create = (options: string, environment: NodeJS.ProcessEnv = {}): Promise<RunResult> =>
     plantStore(['token', 'create', ...options.split(' ')], environment, { cwd: folder });
   const findCaller = (token: string) =>
     new TokenFile(file).verify(new BearerToken(token))?.caller.name;

@@ -11,9 +11,13 @@ import {
 import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies as bodies, errorNumbers } from '../support/error-bodies';
 import { useFolder } from '../support/folder';
-import { freePort } from '../support/free-port';
+import { findFreePort } from '../support/free-port';
 import { listen } from '../support/listen';
-import { type Fault, makeUnreliable, type UnreliableProxy } from '../support/unreliable-proxy';
+import {
+  type Fault,
+  startUnreliableProxy,
+  type UnreliableProxy,
+} from '../support/unreliable-proxy';
 import { until } from '../support/until';
 
 type Token = PlantStoreClientOptions['token'];
@@ -54,7 +58,7 @@ describe('PlantStoreClient', () => {
 
   /** Creates a client. The proxy in front of the service causes these faults, one for each request. */
   async function connect(faults: Fault[] = [], token: Token = TOKEN): Promise<PlantStoreClient> {
-    proxy = await makeUnreliable(application.url.origin, faults);
+    proxy = await startUnreliableProxy(application.url.origin, faults);
     return new PlantStoreClient({ url: proxy.origin, token });
   }
   const seen = () => proxy.seen.map(({ what }) => what);
@@ -172,7 +176,7 @@ describe('PlantStoreClient', () => {
       socket.once('data', (bytes) => socket.end(`HTTP/1.1 200 OK\r\n broken ${bytes.toString()}`));
     });
     const { port } = await listen(server);
-    proxy = await makeUnreliable(application.url.origin);
+    proxy = await startUnreliableProxy(application.url.origin);
     const failure = await createAndFail(
       new PlantStoreClient({ url: `http://127.0.0.1:${port}`, token: TOKEN }),
     );
@@ -187,7 +191,7 @@ describe('PlantStoreClient', () => {
   it('reports why there is no response', async () => {
     // The pause is so long that the client makes no second attempt.
     jest.spyOn(Math, 'random').mockReturnValue(1e6);
-    const url = `http://localhost:${await freePort()}`;
+    const url = `http://localhost:${await findFreePort()}`;
     const failure = await createAndFail(new PlantStoreClient({ url, token: TOKEN }));
 
     expect(String(failure)).toContain('ECONNREFUSED');

@@ -1,6 +1,6 @@
 import { PlantStoreClient } from '../../src/client/index.mjs';
 import { TOKEN } from '../support/application';
-import { freePort } from '../support/free-port';
+import { findFreePort } from '../support/free-port';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 
@@ -12,7 +12,7 @@ describe('PlantStoreClient', () => {
   const home = useServiceHome();
 
   it(`stores each plant once while the service is killed ${KILLS} times`, async () => {
-    const PORT = String(await freePort());
+    const PORT = String(await findFreePort());
     let service = await home.start({ PORT });
     const client = new PlantStoreClient({ url: await service.url(), token: TOKEN });
     const created: { id: bigint; name: string }[] = [];

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
-import { type Creation, creation, expectKept, Load } from '../support/load';
+import { type CreateRequest, createRequest, expectOutcomesMatch, Load } from '../support/load';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
-import { open } from '../support/wire';
+import { openConnection } from '../support/wire';
 
 const ROUNDS = 20;
 const CONNECTIONS = 64;
@@ -12,20 +12,20 @@ describe(`a service that gets SIGTERM ${ROUNDS} times under load`, () => {
   const home = useServiceHome();
 
   it('responds to every request, keeps every acknowledged plant, and exits with code 0', async () => {
-    const creations: Creation[] = [];
+    const creations: CreateRequest[] = [];
 
     for (let round = 0; round < ROUNDS; round++) {
       const service = await home.start({ SHUTDOWN_TIMEOUT: '3s' });
       const url = await service.url();
-      const others = [open(url), open(url), open(url)] as const;
+      const others = [openConnection(url), openConnection(url), openConnection(url)] as const;
       const [, halfSent, keptAlive] = others;
       for (const socket of others) socket.on('error', () => undefined);
-      halfSent.write(creation(0).text.slice(0, round * 8));
+      halfSent.write(createRequest(0).text.slice(0, round * 8));
       keptAlive.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
       await once(keptAlive, 'data');
 
       let id = round * 1_000_000;
-      const next = () => creation(++id);
+      const next = () => createRequest(++id);
       const load = new Load({ urls: [url], connections: CONNECTIONS, next });
       await setTimeout(150 + 10 * round);
       // Wait until the service has accepted each connection: the kernel resets those in its queue.
@@ -39,6 +39,6 @@ describe(`a service that gets SIGTERM ${ROUNDS} times under load`, () => {
       creations.push(...load.creations);
     }
 
-    expectKept(creations, home.plants());
+    expectOutcomesMatch(creations, home.plants());
   });
 });

@@ -16,7 +16,7 @@ describe('a SQLite version with the WAL-reset bug', () => {
       };`,
     );
 
-    const service = home.begin({ NODE_OPTIONS: `--require ${preload}` });
+    const service = home.spawn({ NODE_OPTIONS: `--require ${preload}` });
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(
@@ -40,7 +40,7 @@ describe('the service', () => {
     return (await service.post(`{"id":${nextId++},"name":"Fern"}`)).status;
   }
 
-  const isReady = async () => (await service.statusOf('/health/ready')) === 200;
+  const isReady = async () => (await service.getStatus('/health/ready')) === 200;
 
   it('is not ready when its SQLite thread dies, and recovers without a restart', async () => {
     await startWith(`
@@ -53,7 +53,7 @@ describe('the service', () => {
     expect(await create()).toBe(200);
 
     service.kill('SIGUSR2');
-    await service.says(/"level":50,.*plants\.db: /);
+    await service.waitForOutput(/"level":50,.*plants\.db: /);
     await until(isReady);
 
     expect(await create()).toBe(200);

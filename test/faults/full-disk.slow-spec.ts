@@ -4,10 +4,10 @@ import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
 import { errorNumbers } from '../support/error-bodies';
-import { type Creation, creation, expectKept, Load } from '../support/load';
+import { type CreateRequest, createRequest, expectOutcomesMatch, Load } from '../support/load';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { SmallDisk } from '../support/small-disk';
-import { integrity, readPlants } from '../support/sqlite';
+import { checkIntegrity, readPlants } from '../support/sqlite';
 
 const DISK_BYTES = 2 ** 20;
 const ROUNDS = 20;
@@ -17,7 +17,7 @@ describe('the service on a full disk', () => {
   const home = useServiceHome();
   let disk: SmallDisk;
   let service: ServiceProcess;
-  let creations: Creation[];
+  let creations: CreateRequest[];
   beforeEach(async () => {
     mkdirSync(dirname(home.file));
     disk = await SmallDisk.mount(dirname(home.file), DISK_BYTES);
@@ -35,11 +35,11 @@ describe('the service on a full disk', () => {
   /** Creates plants until this number of them failed. */
   async function createUntilFailures(url: URL, failures: number): Promise<void> {
     let failed = 0;
-    await Load.put({
+    await Load.run({
       urls: [url],
       connections: 16,
-      next: () => (failed < failures ? creation(nextId++, 'x'.repeat(1000)) : undefined),
-      onAnswer: ({ outcome }) => {
+      next: () => (failed < failures ? createRequest(nextId++, 'x'.repeat(1000)) : undefined),
+      onResponse: ({ outcome }) => {
         if (outcome !== 200) failed++;
       },
       creations,
@@ -50,8 +50,8 @@ describe('the service on a full disk', () => {
   function expectNothingLost(): void {
     const copy = join(home.folder, 'copy.db');
     copyFileSync(join(disk.path, 'plants.db'), copy);
-    expectKept(creations, readPlants(copy));
-    expect(integrity(copy)).toBe('ok');
+    expectOutcomesMatch(creations, readPlants(copy));
+    expect(checkIntegrity(copy)).toBe('ok');
     const errors = creations.map(({ outcome }) => outcome).filter((outcome) => outcome !== 200);
     expect([undefined, errorNumbers.unavailable, errorNumbers.outcomeUnknown]).toEqual(
       expect.arrayContaining(errors),
@@ -66,12 +66,12 @@ describe('the service on a full disk', () => {
     disk.fill();
     await createUntilFailures(url, 20);
     for (let probe = 0; probe < 20; probe++) {
-      expect(await service.statusOf('/health/ready')).toBe(503);
+      expect(await service.getStatus('/health/ready')).toBe(503);
       await setTimeout(100);
     }
-    expect(await service.statusOf('/health/live')).toBe(200);
+    expect(await service.getStatus('/health/live')).toBe(200);
     disk.release();
-    await service.untilReady();
+    await service.waitUntilReady();
     for (let count = 0; count < 10; count++) {
       expect((await service.post(`{"id":${nextId++},"name":"Fern"}`)).status).toBe(200);
     }
@@ -86,14 +86,14 @@ describe('the service on a full disk', () => {
     ['a store with plants', 10],
   ])('exits at startup on %s with one error message, and loses nothing', async (_what, plants) => {
     if (plants > 0) {
-      const next = () => (creations.length < plants ? creation(nextId++) : undefined);
-      await Load.put({ urls: [await start()], connections: 1, next, creations });
+      const next = () => (creations.length < plants ? createRequest(nextId++) : undefined);
+      await Load.run({ urls: [await start()], connections: 1, next, creations });
       await service.end('SIGKILL');
     }
     disk.fill();
 
     const environment = { AUTH_TOKENS: 'a-token', DATABASE_URL: `sqlite:${home.file}` };
-    service = home.begin(environment, disk.wrapper);
+    service = home.spawn(environment, disk.wrapper);
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(

@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { errorCatalogue } from '../../src/plants/errors/errors';
 import { errorNumbers } from '../support/error-bodies';
 import { TOKEN } from '../support/application';
-import { residentMemory } from '../support/metrics';
+import { readResidentMemory } from '../support/metrics';
 import { useServiceHome } from '../support/service-process';
-import { open } from '../support/wire';
+import { openConnection } from '../support/wire';
 
 const WARM_UP_REQUESTS = 50_000;
 const CONNECTIONS = 50;
@@ -49,24 +49,24 @@ it(`the service withstands 100,000 malformed requests (SEED=${seed})`, async () 
   }
 
   await sendMalformed(WARM_UP_REQUESTS);
-  const before = await residentMemory(url);
+  const before = await readResidentMemory(url);
   await sendMalformed(100_000);
 
-  expect((await residentMemory(url)) - before).toBeLessThan(50);
+  expect((await readResidentMemory(url)) - before).toBeLessThan(50);
   expect(unexpected).toEqual([]);
   expect(
     [errorNumbers.internal, errorNumbers.unavailable, errorNumbers.outcomeUnknown].filter((error) =>
       errors.has(error),
     ),
   ).toEqual([]);
-  expect(await service.statusOf('/health/ready')).toBe(200);
+  expect(await service.getStatus('/health/ready')).toBe(200);
   expect(await service.end()).toEqual({ code: 0, signal: null });
   expect(home.plants()).toEqual([]);
 });
 
 /** Sends a request on a new connection, ends the connection, and returns everything that was received. */
 async function exchange(url: URL, request: string): Promise<string> {
-  const socket = open(url).setEncoding('latin1');
+  const socket = openConnection(url).setEncoding('latin1');
   let received = '';
   socket.on('data', (part: string) => (received += part));
   socket.on('error', () => undefined);

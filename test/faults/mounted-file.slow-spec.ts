@@ -18,7 +18,7 @@ describe('the service on a database file that is a mount point', () => {
     mkdirSync(dirname(file));
     execute(file, 'VACUUM');
 
-    const service = home.begin({ DATABASE_URL: `sqlite:${file}` }, mountFile(file));
+    const service = home.spawn({ DATABASE_URL: `sqlite:${file}` }, mountFile(file));
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(

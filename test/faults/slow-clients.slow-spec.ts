@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
-import { creation, Load } from '../support/load';
+import { createRequest, Load } from '../support/load';
 import { readMetric } from '../support/metrics';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
-import { open } from '../support/wire';
+import { openConnection } from '../support/wire';
 
 /** The pause of a slow sender after each byte. */
 const BYTE_INTERVAL_MS = 250;
@@ -17,15 +17,15 @@ afterEach(() => {
 it('the service disconnects 1,000 slow clients by its timeouts, and serves others at the same time', async () => {
   const service = await home.start({ HEADERS_TIMEOUT: '2s', REQUEST_TIMEOUT: '4s' });
   const url = await service.url();
-  const [headers = '', body = ''] = creation(1).text.split(/(?={)/);
+  const [headers = '', body = ''] = createRequest(1).text.split(/(?={)/);
   const bundle = 'GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n';
 
   // They request more than all buffers between them and the service can hold, and read nothing.
-  readers = Array.from({ length: 300 }, () => open(url).pause());
+  readers = Array.from({ length: 300 }, () => openConnection(url).pause());
   for (const socket of readers) socket.on('error', () => undefined).write(bundle.repeat(3));
   const slow = [
-    ...Array.from({ length: 400 }, () => trickle(open(url), '', headers + body)),
-    ...Array.from({ length: 300 }, () => trickle(open(url), headers, body)),
+    ...Array.from({ length: 400 }, () => trickle(openConnection(url), '', headers + body)),
+    ...Array.from({ length: 300 }, () => trickle(openConnection(url), headers, body)),
   ];
   // A client that does not read does not notice that it was disconnected. So ask the service.
   const areDisconnected = async () => (await readMetric(url, 'http_open_connections')) < 100;
@@ -34,8 +34,8 @@ it('the service disconnects 1,000 slow clients by its timeouts, and serves other
     () => (isOver = true),
   );
   let id = 1000;
-  const next = () => (isOver ? undefined : creation(++id));
-  const { counts } = await Load.put({ urls: [url], connections: 16, next });
+  const next = () => (isOver ? undefined : createRequest(++id));
+  const { counts } = await Load.run({ urls: [url], connections: 16, next });
   await disconnected;
 
   expect(counts).toEqual({ 200: expect.any(Number) as number });

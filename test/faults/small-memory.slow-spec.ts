@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { errorNumbers } from '../support/error-bodies';
-import { creation, Load } from '../support/load';
+import { createRequest, Load } from '../support/load';
 import { plantStore } from '../support/plant-store';
 import { useServiceHome } from '../support/service-process';
 import { SmallMemory } from '../support/small-memory';
 import { stores } from '../support/stores';
-import { open } from '../support/wire';
+import { openConnection } from '../support/wire';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -38,9 +38,9 @@ it.each([
     const name = 'x'.repeat(size - 64);
     let id = 0;
     const end = performance.now() + LOAD_DURATION_MS;
-    const next = () => (performance.now() < end ? creation(++id, name) : undefined);
+    const next = () => (performance.now() < end ? createRequest(++id, name) : undefined);
 
-    const { counts } = await Load.put({ urls: [url], connections, next });
+    const { counts } = await Load.run({ urls: [url], connections, next });
 
     expect(counts).toHaveProperty('200');
     expect(outcomes).toEqual(expect.arrayContaining(Object.keys(counts)));
@@ -69,7 +69,9 @@ it.each([
     memory = SmallMemory.create(320 * MIB);
     const service = await home.start(LONG_TIMEOUTS, memory.wrapper);
     const url = await service.url();
-    const strangers = Array.from({ length: count }, () => open(url).on('error', () => undefined));
+    const strangers = Array.from({ length: count }, () =>
+      openConnection(url).on('error', () => undefined),
+    );
     await Promise.all(strangers.map((socket) => once(socket, 'connect')));
 
     await Promise.all(

@@ -3,17 +3,17 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { errorNumbers } from '../support/error-bodies';
 import { DiskModel } from '../support/disk-model';
-import { type Creation, creation, expectKept, Load } from '../support/load';
+import { type CreateRequest, createRequest, expectOutcomesMatch, Load } from '../support/load';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
-import { integrity, readPlants } from '../support/sqlite';
-import { strace, tracee } from '../support/strace';
+import { checkIntegrity, readPlants } from '../support/sqlite';
+import { createStraceWrapper, findTracee } from '../support/strace';
 
 describe('with a long-running reader on the same file', () => {
   const home = useServiceHome();
   let reader: DatabaseSync;
   let service: ServiceProcess;
   let nextId = 1;
-  let creations: Creation[];
+  let creations: CreateRequest[];
   beforeEach(() => {
     creations = [];
   });
@@ -27,11 +27,11 @@ describe('with a long-running reader on the same file', () => {
 
   /** Creates plants until the condition is true. */
   async function create(isDone: () => boolean): Promise<void> {
-    await Load.put({
+    await Load.run({
       urls: [await service.url()],
       connections: 4,
-      backOff: 20,
-      next: () => (isDone() ? undefined : creation(nextId++, 'x'.repeat(1000))),
+      backOffMs: 20,
+      next: () => (isDone() ? undefined : createRequest(nextId++, 'x'.repeat(1000))),
       creations,
     });
   }
@@ -39,7 +39,7 @@ describe('with a long-running reader on the same file', () => {
   const count = (outcome: number) => creations.filter((each) => each.outcome === outcome).length;
 
   async function kill(): Promise<void> {
-    process.kill(tracee(service.pid), 'SIGKILL');
+    process.kill(findTracee(service.pid), 'SIGKILL');
     await service.ended;
   }
 
@@ -48,9 +48,9 @@ describe('with a long-running reader on the same file', () => {
     const copy = join(home.folder, 'copy.db');
     model.copyDisk(home.file, copy);
     reader.close();
-    expectKept(creations, readPlants(copy));
-    expect(integrity(copy)).toBe('ok');
-    expect(model.lost).toBe(0);
+    expectOutcomesMatch(creations, readPlants(copy));
+    expect(checkIntegrity(copy)).toBe('ok');
+    expect(model.lostBytes).toBe(0);
   }
 
   it('the service recovers from a failed sync, and loses nothing in a power failure', async () => {
@@ -69,10 +69,10 @@ describe('with a long-running reader on the same file', () => {
         before = count(200);
       return count(200) > before + 100;
     });
-    expect(await service.statusOf('/health/ready')).toBe(200);
+    expect(await service.getStatus('/health/ready')).toBe(200);
     await kill();
 
-    model.follow(trace);
+    model.applyTraces(trace);
     expectNothingLost(model);
   });
 
@@ -85,8 +85,8 @@ describe('with a long-running reader on the same file', () => {
       () => count(errorNumbers.outcomeUnknown) > 0 && count(errorNumbers.unavailable) > 0,
     );
     await kill();
-    model.follow(first);
-    const lostBefore = model.lost;
+    model.applyTraces(first);
+    const lostBefore = model.lostBytes;
     // The reader finds the frames of the failed batch in the WAL and considers them committed.
     openReader();
 
@@ -95,7 +95,7 @@ describe('with a long-running reader on the same file', () => {
     await create(() => count(200) > before + 100);
     await kill();
 
-    model.follow(second);
+    model.applyTraces(second);
     expect(lostBefore).toBeGreaterThan(0);
     expectNothingLost(model);
   });
@@ -105,9 +105,15 @@ describe('a new store', () => {
   const home = useServiceHome();
 
   it('syncs every directory that has a new entry', async () => {
-    const wrapper = strace('-y', '-e', 'trace=fsync', '-o', join(home.folder, 'trace'));
+    const wrapper = createStraceWrapper(
+      '-y',
+      '-e',
+      'trace=fsync',
+      '-o',
+      join(home.folder, 'trace'),
+    );
     const service = await home.start({ DATABASE_URL: 'sqlite:one/two/three/plants.db' }, wrapper);
-    process.kill(tracee(service.pid), 'SIGTERM');
+    process.kill(findTracee(service.pid), 'SIGTERM');
     await service.ended;
 
     const trace = readFileSync(join(home.folder, 'trace'), 'latin1');

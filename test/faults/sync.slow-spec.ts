@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorNumbers } from '../support/error-bodies';
-import { creation, expectKept, Load } from '../support/load';
+import { createRequest, expectOutcomesMatch, Load } from '../support/load';
 import { useServiceHome } from '../support/service-process';
-import { readTraces, strace, tracee } from '../support/strace';
+import { readTraces, createStraceWrapper, findTracee } from '../support/strace';
 import { until } from '../support/until';
 
 const CREATE_REQUESTS = 1000;
@@ -17,17 +17,20 @@ describe('the service', () => {
   it('writes and syncs the WAL before it responds', async () => {
     const trace = join(home.folder, 'trace');
     const options = ['-ff', '-ttt', '-T', '-y', '-s', '8192', '-o', trace];
-    const service = await home.start({}, strace(...options, '-e', `trace=${TRACED_CALLS}`));
+    const service = await home.start(
+      {},
+      createStraceWrapper(...options, '-e', `trace=${TRACED_CALLS}`),
+    );
     let count = 0;
-    const { creations, counts } = await Load.put({
+    const { creations, counts } = await Load.run({
       urls: [await service.url()],
       connections: 8,
       next: () => {
         const name = `plant-${String(count + 1).padStart(6, '0')}`;
-        return count < CREATE_REQUESTS ? creation(++count, name) : undefined;
+        return count < CREATE_REQUESTS ? createRequest(++count, name) : undefined;
       },
     });
-    process.kill(tracee(service.pid), 'SIGTERM');
+    process.kill(findTracee(service.pid), 'SIGTERM');
     await service.ended;
 
     const calls = readTraces(trace).map(parse);
@@ -53,7 +56,7 @@ describe('the service while commits take eight seconds', () => {
     // This plant is created before the delay begins, because a new WAL is synced twice.
     await service.post('{"id":0,"name":"Fern"}');
     const trace = join(home.folder, 'trace');
-    const [program = '', ...options] = strace('-p', String(service.pid), '-o', trace);
+    const [program = '', ...options] = createStraceWrapper('-p', String(service.pid), '-o', trace);
     const inject = 'inject=fsync,fdatasync:delay_exit=8000000';
     const slow = spawn(program, [...options, '-e', 'trace=fsync,fdatasync', '-e', inject]);
     const status = `/proc/${service.pid}/status`;
@@ -64,25 +67,25 @@ describe('the service while commits take eight seconds', () => {
     const load = new Load({
       urls: [await service.url()],
       connections: 2600,
-      next: () => (nextId <= 2600 ? creation(nextId++) : undefined),
+      next: () => (nextId <= 2600 ? createRequest(nextId++) : undefined),
     });
-    await until(async () => (await service.statusOf('/health/ready')) === 503);
+    await until(async () => (await service.getStatus('/health/ready')) === 503);
     await load.done;
 
     // Plants that wait too long for their batch are rejected. Without the time limit, all would get 200.
     expect(Object.keys(load.counts)).toEqual(['200', String(errorNumbers.unavailable)]);
-    expectKept(load.creations, home.plants());
+    expectOutcomesMatch(load.creations, home.plants());
     const readiness = new Set<number>();
     const syncs = () => readFileSync(trace, 'latin1').split('\n').length;
     const enough = syncs() + 3;
     await until(async () => {
-      readiness.add(await service.statusOf('/health/ready'));
+      readiness.add(await service.getStatus('/health/ready'));
       return syncs() >= enough;
     });
     expect(readiness).toEqual(new Set([503]));
     slow.kill();
     await once(slow, 'close');
-    await service.untilReady();
+    await service.waitUntilReady();
   });
 });
 

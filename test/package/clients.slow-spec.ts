@@ -2,8 +2,8 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
-import { describeWith, type Run, run, shell } from '../support/run';
-import { makeUnreliable } from '../support/unreliable-proxy';
+import { describeWith, type RunResult, run, shell } from '../support/run';
+import { startUnreliableProxy } from '../support/unreliable-proxy';
 import { errorNumbers } from '../support/error-bodies';
 import {
   compile,
@@ -54,7 +54,7 @@ describe('docs/clients.md', () => {
     compile(home);
   });
 
-  type Program = (env: NodeJS.ProcessEnv) => Promise<Run>;
+  type Program = (env: NodeJS.ProcessEnv) => Promise<RunResult>;
   const client: Program = (env) => run(installNode('20.0.0'), [join(home, 'client.js')], { env });
   const curl =
     (language: string): Program =>
@@ -88,14 +88,14 @@ describe('docs/clients.md', () => {
 
     it('retries a request until it succeeds', async () => {
       application.store.removePlants();
-      const proxy = await makeUnreliable(application.url.origin);
+      const proxy = await startUnreliableProxy(application.url.origin);
 
       expect(await repeat({ ...env, PLANT_STORE: proxy.origin })).toMatchObject(success);
 
       expect(proxy.seen.map(({ what }) => what)).toEqual([503, 'answer lost', 200]);
       expect(new Set(proxy.seen.map(({ headers }) => headers['idempotency-key'])).size).toBe(1);
       // Retry-After was two seconds. On a busy machine, the pause can only be longer.
-      expect(proxy.pauseAfterRefusal).toBeGreaterThan(1900);
+      expect(proxy.pauseAfterRejection).toBeGreaterThan(1900);
       expect(application.store.plants()).toMatchObject([fern]);
       await proxy.stop();
     });

@@ -21,7 +21,7 @@ describeWith('curl', () => {
     const command = ['setsid', 'sh', '-c', 'exec 2>&1; npm ci && exec npm start'];
     const npm = new TestProcess(command, { cwd: folder, env });
     try {
-      const [, curl = ''] = await npm.says(/^ *(curl .*)\n/m);
+      const [, curl = ''] = await npm.waitForOutput(/^ *(curl .*)\n/m);
       const response = await shell(curl, { env });
       const [size = ''] = run(folder, 'du', '-sm', 'node_modules').split('\t');
 

@@ -19,7 +19,7 @@ describe('the service', () => {
         const env = { PATH: process.env.PATH, PORT: '0' };
         const service = new TestProcess([installNode(version), MAIN], { cwd: home, env });
         try {
-          const [curl] = await service.says(/^curl .*$/m, 'stderr');
+          const [curl] = await service.waitForOutput(/^curl .*$/m, 'stderr');
 
           expect((await shell(curl)).stdout).toMatch(/\r\n\r\n{"name":"Fern"}$/);
         } finally {

@@ -5,7 +5,7 @@ import type { DatabasePlantsRepository } from '../../src/plants/persistence/data
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { openRepository } from '../../src/plants/persistence/stores';
 import { errorNumbers } from '../support/error-bodies';
-import { expectKept, Load } from '../support/load';
+import { expectOutcomesMatch, Load } from '../support/load';
 import { readPostgresPlants } from '../support/postgres';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { openPostgresStore } from '../support/stores';
@@ -215,7 +215,7 @@ describe('a store on a Citus cluster', () => {
       services = await Promise.all(
         urlsOfBoth().map((DATABASE_URL) => home.start({ DATABASE_URL })),
       );
-      load = Load.compete(await Promise.all(services.map((service) => service.url())), 32);
+      load = Load.startCompeting(await Promise.all(services.map((service) => service.url())), 32);
       await until(() => load.withOutcome(200).length > 200);
     });
     afterEach(() => load.stop());
@@ -232,13 +232,13 @@ describe('a store on a Citus cluster', () => {
       for (const node of [coordinator, worker]) {
         await node.query('SELECT recover_prepared_transactions()');
       }
-      expectKept(load.creations, await readPostgresPlants(coordinator));
+      expectOutcomesMatch(load.creations, await readPostgresPlants(coordinator));
     }
 
     it('is not ready and rejects plants immediately while a worker is down, and is ready when the worker is back', async () => {
       const count = (outcome: number) => load.withOutcome(outcome).length;
       const statuses = () =>
-        Promise.all(services.map((service) => service.statusOf('/health/ready')));
+        Promise.all(services.map((service) => service.getStatus('/health/ready')));
       const unknown = count(errorNumbers.outcomeUnknown);
       const findWorker = await disconnectWorker();
       await until(async () => (await statuses()).every((status) => status === 503));

@@ -28,7 +28,13 @@ import {
 } from '../../src/plants';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
-import { adapters, guardThat, recordingLogger, startHost, withProviders } from '../support/orchard';
+import {
+  adapters,
+  createGuard,
+  createRecordingLogger,
+  startHost,
+  createModule,
+} from '../support/orchard';
 import { readPlants } from '../support/sqlite';
 
 const TOKEN = 'host-token';
@@ -75,7 +81,7 @@ async function post(url: URL, body: string, headers = {}, path = '/api/v1/plants
 }
 
 /** A guard of the host that accepts requests with a key. */
-const KeyGuard = guardThat((context) => {
+const KeyGuard = createGuard((context) => {
   const request = context.switchToHttp().getRequest<{ headers: Record<string, string> }>();
   if (request.headers['x-key'] !== 'good') throw new ForbiddenException('no key');
   return true;
@@ -83,13 +89,13 @@ const KeyGuard = guardThat((context) => {
 
 /** Creates a module of the host that exports a provider. */
 const exporting = (provider: Type): DynamicModule => ({
-  ...withProviders(provider),
+  ...createModule(provider),
   exports: [provider],
 });
 
 /** Creates a feature module of the host. Its provider returns the injected service and store. */
 const feature = (name: string, imports: DynamicModule[] = []): DynamicModule => ({
-  ...withProviders({
+  ...createModule({
     provide: name,
     inject: [PlantsService, PlantsRepository],
     useFactory: (...injected: unknown[]) => injected,
@@ -205,7 +211,7 @@ describe.each(['Fastify', 'Express'] as const)('PlantsModule on %s', (adapter) =
     'does not start when it is mounted by %s and by another module of the host',
     async (_how, mount) => {
       for (const other of [withToken(), PlantsModule]) {
-        const starting = startHost(adapter, [mount(), { ...withProviders(), imports: [other] }]);
+        const starting = startHost(adapter, [mount(), { ...createModule(), imports: [other] }]);
 
         await expect(starting).rejects.toThrow(
           'Write "export const plants = PlantsModule.forRoot(',
@@ -245,7 +251,7 @@ describe.each(['Fastify', 'Express'] as const)('PlantsModule on %s', (adapter) =
   });
 
   it('does not affect other routes of the host while the store fails, and logs the failure once', async () => {
-    const logger = recordingLogger();
+    const logger = createRecordingLogger();
     const postgres = 'postgres://plants@127.0.0.1:1/plants';
     const url = await start(adapter, [withToken({ postgres })], { logger });
 
@@ -298,7 +304,7 @@ describe.each(['Fastify', 'Express'] as const)('PlantsModule on %s', (adapter) =
   });
 
   it("separates callers by the name that the host's guard sets, over HTTP and in-process", async () => {
-    const guard = guardThat((context) => {
+    const guard = createGuard((context) => {
       const request = context.switchToHttp().getRequest<{ headers: Record<string, string> }>();
       const name = request.headers['x-caller'];
       if (name !== undefined) Object.assign(request, { caller: { name } });
@@ -337,7 +343,7 @@ describe('PlantsModule with missing or invalid options', () => {
     PlantsModule.forRootAsync({ useFactory: () => options as object });
 
   it('prints a temporary token to standard error, accepts it, and logs where it stores plants', async () => {
-    const logger = recordingLogger();
+    const logger = createRecordingLogger();
     const standardError = jest.spyOn(process.stderr, 'write').mockReturnValue(true);
     const url = await start('Fastify', [PlantsModule.forRoot()], { logger });
     const printed = standardError.mock.calls.map(([text]) => String(text)).join('');

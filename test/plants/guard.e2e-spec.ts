@@ -4,7 +4,7 @@ import { hashToken } from '../../src/plants/auth/bearer-token';
 import type { ErrorBody } from '../../src/plants';
 import { JSON_HEADERS, TestApplication, TOKEN } from '../support/application';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
-import { exchange, open } from '../support/wire';
+import { exchange, openConnection } from '../support/wire';
 
 /** Changes the last digit of a digest. */
 const almost = (digest: string): string => digest.slice(0, 63) + (digest.endsWith('0') ? '1' : '0');
@@ -35,7 +35,7 @@ describe('the bearer guard on the wire', () => {
   }
 
   it('returns 401 before the body has arrived', async () => {
-    const socket = open(application.url);
+    const socket = openConnection(application.url);
     socket.write('POST /plants HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n');
 
     const [chunk] = (await once(socket, 'data')) as [Buffer];

@@ -17,14 +17,14 @@ import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
 import {
   type adapters,
-  guardThat,
-  recordingLogger,
+  createGuard,
+  createRecordingLogger,
   startHost,
-  withEarlyCode,
-  withProviders,
+  createEarlyModule,
+  createModule,
 } from '../support/orchard';
 import { readPlants } from '../support/sqlite';
-import { open, splitAnswers } from '../support/wire';
+import { openConnection, splitResponses } from '../support/wire';
 
 const TOKEN = 'host-token';
 const FERN = '{"id":1,"name":"Fern"}';
@@ -73,9 +73,9 @@ const rejectedWith = (body: ErrorBody) => ({ status: Math.floor(body.error / 100
 
 /** Sends requests at once on one connection, and returns the statuses of the responses. */
 async function statusesOnOneConnection(url: URL, requests: Buffer[]): Promise<number[]> {
-  const socket = open(url);
+  const socket = openConnection(url);
   socket.write(Buffer.concat(requests));
-  const responses = splitAnswers(await text(socket));
+  const responses = splitResponses(await text(socket));
   return responses.map(({ head }) => Number(head.split(' ')[1]));
 }
 
@@ -94,7 +94,7 @@ const lastTree = createRequest(
 describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s', (adapter) => {
   it('responds to a request without a token before its body has arrived', async () => {
     const url = await start(adapter, [plantsModule()]);
-    const socket = open(url);
+    const socket = openConnection(url);
     socket.write('POST /api/v1/plants HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n');
 
     const [chunk] = (await once(socket, 'data')) as [Buffer];
@@ -103,7 +103,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
     socket.destroy();
   });
 
-  type EarlyCode = Parameters<typeof withEarlyCode>[0];
+  type EarlyCode = Parameters<typeof createEarlyModule>[0];
 
   it.each<[string, EarlyCode]>([
     ['reads it to its end', (message, _request, next) => message.resume().on('end', next)],
@@ -115,7 +115,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
       },
     ],
   ])('responds to an empty body when middleware %s', async (_what, run) => {
-    const url = await start(adapter, [withEarlyCode(run), plantsModule()]);
+    const url = await start(adapter, [createEarlyModule(run), plantsModule()]);
 
     const responses = [
       await post(url, ''),
@@ -143,15 +143,15 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
       },
     ],
   ])('reads a body exactly when middleware %s', async (_what, run) => {
-    const url = await start(adapter, [withEarlyCode(run), plantsModule()]);
+    const url = await start(adapter, [createEarlyModule(run), plantsModule()]);
 
     expect(await post(url, LARGE_ID)).toEqual({ status: 200, body: { name: ' Fern ' } });
     expect(readPlants(file)).toEqual(LARGE_PLANTS);
   });
 
   it('rejects an id that middleware may have rounded, and logs the remedy once', async () => {
-    const logger = recordingLogger();
-    const parse = withEarlyCode((message, early, next) => {
+    const logger = createRecordingLogger();
+    const parse = createEarlyModule((message, early, next) => {
       void parseJson(message).then((body) => {
         early.body = body;
         next();
@@ -177,7 +177,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
   it.each([true, false])(
     'limits a body that middleware has read, with its bytes kept: %j',
     async (keepsBytes) => {
-      const read = withEarlyCode((message, early, next) => {
+      const read = createEarlyModule((message, early, next) => {
         void text(message).then((content) => {
           if (keepsBytes) early.rawBody = Buffer.from(content);
           early.body = JSON.parse(content) as unknown;
@@ -197,7 +197,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
   );
 
   it('reads the exact bytes that middleware has kept', async () => {
-    const keep = withEarlyCode((message, early, next) => {
+    const keep = createEarlyModule((message, early, next) => {
       void text(message).then((content) => {
         early.rawBody = Buffer.from(content);
         next();
@@ -214,7 +214,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
     ['path', { exclude: ['plants'] }],
     ['path and method', { exclude: [{ path: 'plants', method: POST }] }],
   ])('reads the body itself when the global prefix excludes the %s', async (_what, options) => {
-    const logger = recordingLogger();
+    const logger = createRecordingLogger();
     const url = await start(adapter, [plantsModule()], { logger }, (app) =>
       app.setGlobalPrefix('api', options),
     );
@@ -252,7 +252,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
 
 /** Creates a module of a host on Fastify. Its hook replaces each body with a stream. */
 const withReplacement = (replace: (payload: Readable) => Readable): DynamicModule =>
-  withProviders({
+  createModule({
     provide: 'replacement',
     inject: [HttpAdapterHost],
     useFactory: ({ httpAdapter }: HttpAdapterHost) => {
@@ -316,14 +316,14 @@ describe('a hook of Fastify that replaces the body', () => {
       return payload.pipe(transform);
     });
     const asked = new PassThrough();
-    const guard = guardThat(async (context) => {
+    const guard = createGuard(async (context) => {
       const { raw } = context.switchToHttp().getRequest<{ raw: IncomingMessage }>();
       if (raw.headers['x-leaves'] === undefined) return true;
       asked.write('asked');
       if (!raw.errored) await new Promise((resolve) => raw.once('close', resolve));
       return raw.headers['x-leaves'] === 'accepted';
     });
-    const logger = recordingLogger();
+    const logger = createRecordingLogger();
     const url = await start(
       'Fastify',
       [passOnErrors, PlantsModule.forRoot({ sqlite: file, guard })],
@@ -331,7 +331,7 @@ describe('a hook of Fastify that replaces the body', () => {
     );
 
     for (const leaves of ['accepted', 'rejected']) {
-      const socket = open(url);
+      const socket = openConnection(url);
       const headers = [`X-Leaves: ${leaves}`, 'Content-Type: application/json'];
       const whole = createRequest('/api/v1/plants', headers, Buffer.alloc(1000, ' '));
       socket.write(whole.subarray(0, -990));
@@ -347,7 +347,7 @@ describe('a hook of Fastify that replaces the body', () => {
     ['truncated', gzipSync(FERN).subarray(0, -9)],
     ['broken', Buffer.from(FERN)],
   ])('returns a 400 when it cannot decompress a %s body', async (_what, body) => {
-    const logger = recordingLogger();
+    const logger = createRecordingLogger();
     const url = await start(
       'Fastify',
       [withReplacement((payload) => payload.pipe(createGunzip())), plantsModule()],

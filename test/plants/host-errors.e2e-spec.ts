@@ -21,11 +21,11 @@ import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
 import {
   type adapters,
-  guardThat,
-  recordingLogger,
+  createGuard,
+  createRecordingLogger,
   startHost,
-  withEarlyCode,
-  withProviders,
+  createEarlyModule,
+  createModule,
 } from '../support/orchard';
 import { lockDatabase, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
@@ -70,7 +70,7 @@ async function post(url: URL, headers: Record<string, string> = {}, body = FERN)
 const guardedBy = (exception: unknown) =>
   PlantsModule.forRoot({
     sqlite: file,
-    guard: guardThat(() => {
+    guard: createGuard(() => {
       throw exception;
     }),
   });
@@ -78,7 +78,7 @@ const guardedBy = (exception: unknown) =>
 /** Creates the module without tokens, and a global interceptor of the host. */
 const intercepted = (interceptor: NestInterceptor) => [
   PlantsModule.forRoot({ sqlite: file, guard: false }),
-  withProviders({ provide: APP_INTERCEPTOR, useValue: interceptor }),
+  createModule({ provide: APP_INTERCEPTOR, useValue: interceptor }),
 ];
 
 /** Creates an error like those of the package http-errors, whose status Nest also uses. */
@@ -123,7 +123,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
   );
 
   it('keeps every status that a guard throws, with a number from the catalogue or from the status', async () => {
-    const guard = guardThat((context) => {
+    const guard = createGuard((context) => {
       const request = context.switchToHttp().getRequest<{ headers: Record<string, string> }>();
       throw new HttpException('of the host', Number(request.headers['x-status']));
     });
@@ -146,7 +146,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
 
   it.each([429, 503])('keeps the Retry-After of a guard that throws %d', async (status) => {
     const thrown = await start(adapter, [guardedBy(createHttpError(status, { 'retry-after': 7 }))]);
-    const guard = guardThat((context) => {
+    const guard = createGuard((context) => {
       context.switchToHttp().getResponse<{ header: Headers['set'] }>().header('Retry-After', '7');
       throw new HttpException('of the host', status);
     });
@@ -158,7 +158,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
   });
 
   it('adds security headers to an error, and keeps headers that the host has set', async () => {
-    const guard = guardThat((context) => {
+    const guard = createGuard((context) => {
       const response = context.switchToHttp().getResponse<{ header: Headers['set'] }>();
       response.header('WWW-Authenticate', 'Key');
       response.header('Cache-Control', 'private');
@@ -176,7 +176,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
   });
 
   it.each([502, 500, 501])('logs one entry with the cause for a %d of the host', async (status) => {
-    const logger = recordingLogger();
+    const logger = createRecordingLogger();
     const exception = new HttpException('of the host', status);
     const url = await start(adapter, [guardedBy(exception)], { logger });
 
@@ -239,7 +239,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
 
   it('stores the exact plant despite global guards, pipes and interceptors of the host', async () => {
     const seen: unknown[] = [];
-    const guard = guardThat((context) => {
+    const guard = createGuard((context) => {
       const request = context.switchToHttp().getRequest<{
         headers: Record<string, string>;
         body: unknown;
@@ -257,7 +257,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
     const strict = { transform: true, whitelist: true, forbidNonWhitelisted: true };
     const url = await start(adapter, [
       ...intercepted(wrap),
-      withProviders(
+      createModule(
         { provide: APP_GUARD, useClass: guard },
         { provide: APP_PIPE, useValue: new ValidationPipe(strict) },
       ),
@@ -282,7 +282,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
     const pipe = new ValidationPipe({ ...strict, validateCustomDecorators: true });
     const url = await start(adapter, [
       PlantsModule.forRoot({ sqlite: file, guard: false }),
-      withProviders({ provide: APP_PIPE, useValue: pipe }),
+      createModule({ provide: APP_PIPE, useValue: pipe }),
     ]);
 
     expect(await post(url, {}, LARGE_ID)).toMatchObject({ status: 200, body: { name: ' Fern ' } });
@@ -297,7 +297,7 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
     };
     const url = await start(adapter, [
       PlantsModule.forRoot({ sqlite: file, guard: false }),
-      withProviders({ provide: APP_PIPE, useValue: pipe }),
+      createModule({ provide: APP_PIPE, useValue: pipe }),
     ]);
 
     expect(await post(url)).toMatchObject({
@@ -321,8 +321,8 @@ describe.each<keyof typeof adapters>(['Fastify', 'Express'])('PlantsModule on %s
       adapter,
       [
         guardedBy(new UnauthorizedException()),
-        withProviders({ provide: APP_FILTER, useValue: filter }),
-        withEarlyCode((message, _request, next) => {
+        createModule({ provide: APP_FILTER, useValue: filter }),
+        createEarlyModule((message, _request, next) => {
           if (message.headers['x-broken'] === undefined) next();
           else (next as (error: Error) => void)(new Error('of middleware'));
         }),

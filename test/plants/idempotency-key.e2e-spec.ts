@@ -112,7 +112,7 @@ describe('Idempotency-Key', () => {
     expect(await as('unnamed')).toBe(errorNumbers.idTaken);
     expect(await as(TOKEN)).toBe(errorNumbers.idTaken);
     // The subject of this token is also the audience.
-    expect(await as(await provider.accessToken())).toBe(errorNumbers.idTaken);
+    expect(await as(await provider.requestAccessToken())).toBe(errorNumbers.idTaken);
     expect(await as('new')).toBe('replayed');
     await provider.stop();
   });

@@ -5,15 +5,15 @@ import { Logger } from '@nestjs/common';
 import { decodeJwt } from 'jose';
 import type { ErrorBody } from '../../src/plants';
 import { TestApplication, TOKEN } from '../support/application';
-import { pass, releaseClock, stopClock } from '../support/clock';
+import { advanceClock, restoreClock, stopClock } from '../support/clock';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { listen } from '../support/listen';
 import {
   AUDIENCE,
-  type Draft,
+  type TokenDraft,
   makeKey,
   OpenIdProvider,
-  publicPart,
+  toPublicKey,
   type SigningKey,
 } from '../support/openid-provider';
 
@@ -68,7 +68,7 @@ function sign(header: object | string, claims: object | string, key: KeyObject |
 
 beforeEach(stopClock);
 afterEach(async () => {
-  releaseClock();
+  restoreClock();
   jest.restoreAllMocks();
   for (const server of servers.splice(0)) {
     server.close();
@@ -92,7 +92,7 @@ describe('a JWT', () => {
     await provider.stop();
   });
 
-  it.each<[string, (draft: Draft) => unknown]>([
+  it.each<[string, (draft: TokenDraft) => unknown]>([
     ['for several audiences', ({ payload }) => (payload.aud = ['other', AUDIENCE])],
     ['for another audience that counts', ({ payload }) => (payload.aud = 'https://first.example')],
     ['with the full media type as its type', ({ header }) => (header.typ = 'application/AT+JWT')],
@@ -100,14 +100,14 @@ describe('a JWT', () => {
     ['without a type', ({ header }) => (header.typ = undefined)],
     ['that begins within the clock tolerance', ({ payload }) => (payload.nbf = now() + 9)],
   ])('is accepted %s', async (_how, redraft) => {
-    expect(await statusOf(await provider.accessToken({ redraft }))).toBe(200);
+    expect(await statusOf(await provider.requestAccessToken({ redraft }))).toBe(200);
   });
 
-  const untyped = (claims: object) => (draft: Draft) => {
+  const untyped = (claims: object) => (draft: TokenDraft) => {
     draft.header.typ = undefined;
     Object.assign(draft.payload, claims);
   };
-  it.each<[string, (draft: Draft) => unknown, ErrorBody]>([
+  it.each<[string, (draft: TokenDraft) => unknown, ErrorBody]>([
     ['without an expiry', ({ payload }) => delete payload.exp, wrongClaim('exp')],
     ['with an expiry in words', ({ payload }) => (payload.exp = 'never'), wrongClaim('exp')],
     ['before its time', ({ payload }) => (payload.nbf = now() + 11), wrongClaim('nbf')],
@@ -119,7 +119,7 @@ describe('a JWT', () => {
     ['an ID token of Keycloak', untyped({ typ: 'ID' }), errorBodies.notAccessToken],
     ['an ID token of Amazon Cognito', untyped({ token_use: 'id' }), errorBodies.notAccessToken],
   ])('is rejected %s', async (_what, redraft, expected) => {
-    await expectRejection(await provider.accessToken({ redraft }), expected);
+    await expectRejection(await provider.requestAccessToken({ redraft }), expected);
   });
 
   const attackersKey = makeKey('ES256');
@@ -130,11 +130,11 @@ describe('a JWT', () => {
     ['an HMAC by the public key', { alg: 'HS256' }, crypto.createSecretKey(pem, 'utf8')],
     ["another issuer's signature", {}, attackersKey],
     ["another issuer's signature without a kid", { kid: undefined }, attackersKey],
-    ['a key in its own header', { jwk: publicPart(attackersKey) }, attackersKey],
+    ['a key in its own header', { jwk: toPublicKey(attackersKey) }, attackersKey],
     ['the critical extension b64', { crit: ['b64'], b64: true }, key],
     ['an unknown critical extension', { crit: ['urn:x'], 'urn:x': 1 }, key],
   ])('is rejected with %s, and without a signature', async (_what, header, signer) => {
-    const claims = decodeJwt(await provider.accessToken());
+    const claims = decodeJwt(await provider.requestAccessToken());
     const token = sign({ ...HEADER, kid: key.kid, ...header }, claims, signer);
 
     for (const each of [token, token.slice(0, token.lastIndexOf('.') + 1)]) {
@@ -147,20 +147,20 @@ describe('a JWT', () => {
     ['claims', '', '\ufeff'],
   ])('is rejected with a byte order mark before its %s', async (_part, mark, otherMark) => {
     const header = JSON.stringify({ ...HEADER, kid: key.kid });
-    const claims = JSON.stringify(decodeJwt(await provider.accessToken()));
+    const claims = JSON.stringify(decodeJwt(await provider.requestAccessToken()));
 
     expect(await statusOf(sign(header, claims, key))).toBe(200);
     await expectRejection(sign(mark + header, otherMark + claims, key));
   });
 
   it('is rejected after its expiry, even if it was accepted before', async () => {
-    const redraft = ({ payload }: Draft): unknown => (payload.exp = now() + 60);
-    const token = await provider.accessToken({ redraft });
+    const redraft = ({ payload }: TokenDraft): unknown => (payload.exp = now() + 60);
+    const token = await provider.requestAccessToken({ redraft });
     expect(await statusOf(token)).toBe(200);
 
-    pass(60 * SECOND_MS + 9 * SECOND_MS);
+    advanceClock(60 * SECOND_MS + 9 * SECOND_MS);
     expect(await statusOf(token)).toBe(200);
-    pass(SECOND_MS);
+    advanceClock(SECOND_MS);
     await expectRejection(token, errorBodies.tokenExpired);
   });
 
@@ -188,7 +188,7 @@ describe('the keys of an issuer', () => {
   /** Starts the service, waits until it has the keys, and returns a valid token. */
   async function startWithToken(): Promise<string> {
     application = await startFor(provider);
-    const token = await provider.accessToken();
+    const token = await provider.requestAccessToken();
     expect(await statusOf(token)).toBe(200);
     return token;
   }
@@ -198,15 +198,15 @@ describe('the keys of an issuer', () => {
 
     await provider.stop();
     await provider.start(makeKey('RS256'));
-    pass(FETCH_COOLDOWN_MS);
+    advanceClock(FETCH_COOLDOWN_MS);
 
-    expect(await statusOf(await provider.accessToken())).toBe(200);
+    expect(await statusOf(await provider.requestAccessToken())).toBe(200);
     await expectRejection(oldToken);
   });
 
   it('are fetched once for any number of unknown key ids', async () => {
     await startWithToken();
-    pass(FETCH_COOLDOWN_MS);
+    advanceClock(FETCH_COOLDOWN_MS);
     const before = provider.fetches;
 
     const tokens = Array.from({ length: 200 }, (_, at) => withUnknownKey(`unknown-${at}`));
@@ -224,7 +224,7 @@ describe('the keys of an issuer', () => {
 
     const tokens = Array.from({ length: 50 }, (_, at) => withUnknownKey(`unknown-${at}`));
     const answers = await Promise.all(tokens.map(statusOf));
-    pass(FETCH_COOLDOWN_MS - 1);
+    advanceClock(FETCH_COOLDOWN_MS - 1);
     answers.push(await statusOf(withUnknownKey('later')));
 
     expect(new Set(answers)).toEqual(new Set([503]));
@@ -233,25 +233,28 @@ describe('the keys of an issuer', () => {
 
   it('are cached for an hour while the issuer is down, and fetched again when it is back', async () => {
     const cached = await startWithToken();
-    const [fresh, late] = [await provider.accessToken(), await provider.accessToken()];
+    const [fresh, late] = [
+      await provider.requestAccessToken(),
+      await provider.requestAccessToken(),
+    ];
 
     await provider.stop();
-    pass(60 * MINUTE_MS - SECOND_MS);
+    advanceClock(60 * MINUTE_MS - SECOND_MS);
     for (const token of [cached, fresh]) expect(await statusOf(token)).toBe(200);
 
-    pass(SECOND_MS);
+    advanceClock(SECOND_MS);
     for (const token of [cached, fresh, late]) {
       expect((await post(token)).json()).toEqual(errorBodies.unavailable);
     }
     expect(await statusOf(TOKEN)).toBe(200);
 
     await provider.start(key);
-    pass(FETCH_COOLDOWN_MS);
+    advanceClock(FETCH_COOLDOWN_MS);
     for (const token of [cached, fresh, late]) expect(await statusOf(token)).toBe(200);
   });
 
   it('are fetched after a start while the issuer was down, even if the timer fires early', async () => {
-    const token = await provider.accessToken();
+    const token = await provider.requestAccessToken();
     await provider.stop();
     application = await startFor(provider);
     expect(await statusOf(token)).toBe(503);
@@ -261,7 +264,7 @@ describe('the keys of an issuer', () => {
     jest.spyOn(performance, 'now').mockImplementation(() => now() - 0.5);
     const fetched = once(provider.events, 'fetch');
 
-    pass(FETCH_COOLDOWN_MS);
+    advanceClock(FETCH_COOLDOWN_MS);
     await fetched;
 
     expect(await statusOf(token)).toBe(200);
@@ -273,7 +276,7 @@ describe('the keys of an issuer', () => {
     await provider.stop();
     await provider.start(makeKey('ES256'));
     const fetched = once(provider.events, 'fetch');
-    pass(5 * MINUTE_MS);
+    advanceClock(5 * MINUTE_MS);
     await fetched;
 
     // The keys take effect shortly after they were fetched.
@@ -291,11 +294,11 @@ describe('the keys of an issuer', () => {
     ['a response that is not JSON', (response) => response.end('<html>')],
     ['JSON that is not a key set', (response) => response.end('{"keys":7}')],
   ])('are not accepted from %s', async (_what, answer) => {
-    const keys = JSON.stringify({ keys: [publicPart(key)] });
+    const keys = JSON.stringify({ keys: [toPublicKey(key)] });
     const url = await serveHttp((response) => answer(response, keys));
     application = await startFor(provider, url);
 
-    expect(await statusOf(await provider.accessToken())).toBe(503);
+    expect(await statusOf(await provider.requestAccessToken())).toBe(503);
   });
 
   const rsa = (modulusLength: number) => () => crypto.generateKeyPairSync('rsa', { modulusLength });
@@ -310,11 +313,11 @@ describe('the keys of an issuer', () => {
     const { privateKey, publicKey } = makeKeys();
     const jwk = publicKey.export({ format: 'jwk' });
     const weak = { ...jwk, kid: 'weak', alg: 'RS256', use: 'sig', ...members };
-    const keys = JSON.stringify({ keys: [weak, publicPart(key)] });
+    const keys = JSON.stringify({ keys: [weak, toPublicKey(key)] });
     const url = await serveHttp((response) => response.end(keys));
     application = await startFor(provider, url);
 
-    const token = await provider.accessToken();
+    const token = await provider.requestAccessToken();
     expect(await statusOf(token)).toBe(200);
     const { kid, alg } = weak;
     await expectRejection(sign({ ...HEADER, kid, alg }, decodeJwt(token), privateKey));
@@ -337,7 +340,9 @@ describe('the keys of an issuer', () => {
       response.end(JSON.stringify({ ...right, ...wrong }).replace('PORT', port));
     });
     application = await startFor({ issuer: url });
-    const token = await provider.accessToken({ redraft: ({ payload }) => (payload.iss = url) });
+    const token = await provider.requestAccessToken({
+      redraft: ({ payload }) => (payload.iss = url),
+    });
 
     expect(await statusOf(token)).toBe(503);
     expect(provider.fetches).toBe(0);

@@ -3,7 +3,7 @@ import type { DatabasePlantsRepository } from '../../src/plants/persistence/data
 import { openRepository } from '../../src/plants/persistence/stores';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
-import { Proxy } from '../support/proxy';
+import { TcpProxy } from '../support/proxy';
 import { until } from '../support/until';
 import { TABLE } from './postgres-statements';
 
@@ -12,14 +12,14 @@ const TABLES = "SELECT FROM pg_tables WHERE schemaname = 'public'";
 describe('the PostgreSQL repository at an address that changes its target', () => {
   let server: PostgresServer;
   let other: PostgresServer;
-  let proxy: Proxy;
+  let proxy: TcpProxy;
   let repository: DatabasePlantsRepository;
   const { errors } = useLog();
   beforeAll(async () => {
     [server, other] = [await PostgresServer.start(), await PostgresServer.start()];
   });
   beforeEach(async () => {
-    proxy = await Proxy.start(server.port);
+    proxy = await TcpProxy.start(server.port);
     repository = await openRepository({ postgres: proxy.url });
   });
   afterEach(async () => {
@@ -51,7 +51,7 @@ describe('the PostgreSQL repository at an address that changes its target', () =
   }
 
   async function expectRecovery(): Promise<void> {
-    proxy.lead(server.port);
+    proxy.redirect(server.port);
     await until(() => repository.isReady());
     expect(await insert(2n)).toBe('created');
     expect((await server.plants()).map(({ id }) => id)).toEqual([1n, 2n]);
@@ -60,8 +60,8 @@ describe('the PostgreSQL repository at an address that changes its target', () =
   it('never uses another store, and logs once which store was expected and which was found', async () => {
     await insert(1n);
     await (await openRepository({ postgres: other.url() })).onApplicationShutdown();
-    proxy.lead(other.port);
-    proxy.cut();
+    proxy.redirect(other.port);
+    proxy.reset();
 
     const reason = `expected store ${await identityOf(server)}, found store ${await identityOf(other)}`;
     await expectRefusal(reason);
@@ -73,8 +73,8 @@ describe('the PostgreSQL repository at an address that changes its target', () =
   it('does not adopt a table without an identity while it is running', async () => {
     await insert(1n);
     await other.execute(TABLE);
-    proxy.lead(other.port);
-    proxy.cut();
+    proxy.redirect(other.port);
+    proxy.reset();
 
     await expectRefusal('found store without an identity');
     expect(await other.execute(TABLES)).toHaveLength(1);
@@ -86,7 +86,7 @@ describe('the PostgreSQL repository at an address that changes its target', () =
     const lock = await server.connect();
     await lock.query('BEGIN; LOCK TABLE plants');
     const reading = repository.find(1n);
-    proxy.lead(other.port);
+    proxy.redirect(other.port);
 
     await expect(repository.find(1n)).rejects.toThrow(UnavailableError);
     await expectRefusal('this is not the store that was in use before (it has no table plants)');
@@ -100,7 +100,7 @@ describe('the PostgreSQL repository at an address that changes its target', () =
   it('settles all plants in time when the server becomes unresponsive, and is ready when it responds again', async () => {
     const answered: bigint[] = [];
     const begin = (id: bigint) => outcomeOf(id).finally(() => answered.push(id));
-    proxy.silence();
+    proxy.pause();
 
     const first = begin(2n);
     // The batch of the first plant has begun, so the second plant waits for the next batch.
@@ -123,16 +123,16 @@ describe('the PostgreSQL repository at an address that changes its target', () =
   });
 
   it('does not use a standby in place of an unresponsive server until the standby is promoted', async () => {
-    const primary = await PostgresServer.make();
+    const primary = await PostgresServer.create();
     const standby = await primary.startStandby();
     await repository.onApplicationShutdown();
-    proxy.lead(primary.port);
+    proxy.redirect(primary.port);
     repository = await openRepository({ postgres: proxy.url });
     await insert(1n);
-    proxy.silence();
+    proxy.pause();
     const outcome = outcomeOf(2n);
     await until(() => !repository.isReady());
-    proxy.lead(standby.port);
+    proxy.redirect(standby.port);
 
     await expectRefusal('the server is a standby, or read-only: connect to the primary');
     expect(await outcome).toBeInstanceOf(OutcomeUnknownError);

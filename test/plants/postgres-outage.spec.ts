@@ -273,7 +273,7 @@ describe('the PostgreSQL repository when the database fails', () => {
     beforeAll(async () => {
       const roles = 'pg_write_all_data, pg_read_all_data';
       await server.execute(`CREATE ROLE clerk LOGIN PASSWORD 'good-password' IN ROLE ${roles}`);
-      await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
+      await server.addAccessRule('host all clerk 127.0.0.1/32 scram-sha-256');
       await server.execute('CREATE DATABASE orchard');
       await (await openRepository({ postgres: server.url('orchard') })).onApplicationShutdown();
       url = server.url('orchard').replace('postgres@', 'clerk:good-password@');

@@ -425,7 +425,7 @@ describe('the PostgreSQL repository', () => {
 
     it('is not ready while a password function fails, keeps no sockets open, and calls it again', async () => {
       await server.execute("CREATE ROLE forgetful LOGIN SUPERUSER PASSWORD 'good'");
-      await server.admit('host all forgetful 127.0.0.1/32 scram-sha-256');
+      await server.addAccessRule('host all forgetful 127.0.0.1/32 scram-sha-256');
       const password = jest.fn(() => Promise.reject<string>(new Error('no password today')));
       await reopen({ connectionString: url, user: 'forgetful', password });
       await until(() => password.mock.calls.length > 3);

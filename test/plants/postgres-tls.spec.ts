@@ -14,11 +14,11 @@ describe('the PostgreSQL repository over TLS', () => {
   const { lines, errors } = useLog();
   let server: PostgresServer;
   beforeAll(async () => {
-    server = await PostgresServer.make({ fsync: 'off', ssl_ca_file: 'server.crt' });
-    server.offerTls();
+    server = await PostgresServer.create({ fsync: 'off', ssl_ca_file: 'server.crt' });
+    server.enableTls();
     await server.start();
-    await server.admit('hostnossl all clerk 127.0.0.1/32 reject');
-    await server.admit('hostssl all localhost 127.0.0.1/32 cert');
+    await server.addAccessRule('hostnossl all clerk 127.0.0.1/32 reject');
+    await server.addAccessRule('hostssl all localhost 127.0.0.1/32 cert');
     for (const role of ['clerk', 'localhost']) {
       await server.execute(`CREATE ROLE ${role} LOGIN IN ROLE pg_write_all_data, pg_read_all_data`);
     }
@@ -101,7 +101,9 @@ describe('the PostgreSQL repository over TLS', () => {
       `postgres://keeper:${password}@localhost:${server.port}/postgres?sslmode=verify-full&${files}`;
     for (const name of ['crt', 'key']) cpSync(CERTIFICATE.replace('crt', name), inFolder(name));
     writeFileSync(inFolder('url'), urlWith('old'));
-    await server.admit('hostssl all keeper 127.0.0.1/32 scram-sha-256 clientcert=verify-ca');
+    await server.addAccessRule(
+      'hostssl all keeper 127.0.0.1/32 scram-sha-256 clientcert=verify-ca',
+    );
     await server.execute(`CREATE ROLE keeper LOGIN PASSWORD 'old' IN ROLE clerk`);
     const database = readDatabase({ DATABASE_URL_FILE: inFolder('url') });
     const repository = await openRepository(database);
@@ -137,7 +139,7 @@ describe('the PostgreSQL repository over TLS', () => {
     await until(() => repository.isReady());
     expect(await repository.insert({ id: 2n, name: 'Fern' })).toBe('created');
     await repository.onApplicationShutdown();
-    server.offerTls();
+    server.enableTls();
     await server.execute('SELECT pg_reload_conf()');
   });
 });

@@ -1,5 +1,5 @@
 import { errorNumbers } from '../support/error-bodies';
-import { expectKept, Load } from '../support/load';
+import { expectOutcomesMatch, Load } from '../support/load';
 import { PostgresServer } from '../support/postgres';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
@@ -10,7 +10,7 @@ describe('the service when its PostgreSQL server is killed', () => {
   it('loses no acknowledged plant under load, and serves again when the server is back', async () => {
     const server = await PostgresServer.start();
     const service = await home.start({ DATABASE_URL: server.url() });
-    const load = Load.compete([await service.url()], 32);
+    const load = Load.startCompeting([await service.url()], 32);
     await until(() => load.withOutcome(200).length > 500);
 
     await server.stop('SIGKILL');
@@ -20,7 +20,7 @@ describe('the service when its PostgreSQL server is killed', () => {
 
     await until(() => load.hasSucceededSince(back));
     await load.stop();
-    expectKept(load.creations, await server.plants());
+    expectOutcomesMatch(load.creations, await server.plants());
     expect(await service.end()).toEqual({ code: 0, signal: null });
     await server.remove();
   });

@@ -4,13 +4,13 @@ import type { LightMyRequestResponse } from 'fastify';
 import { withTemporaryToken } from '../../src/plants/auth/auth.options';
 import { BearerToken, hashToken } from '../../src/plants/auth/bearer-token';
 import { TokenVerifier } from '../../src/plants/auth/token-verifier';
-import { answerOf, TestApplication } from '../support/application';
-import { releaseClock, stopClock } from '../support/clock';
-import { expectAsDeclared } from '../support/contract';
+import { toTestResponse, TestApplication } from '../support/application';
+import { restoreClock, stopClock } from '../support/clock';
+import { expectDeclaredResponse } from '../support/contract';
 import { errorBodies } from '../support/error-bodies';
 import { makeFolder, removeFolder, useFolder } from '../support/folder';
 import { useLog } from '../support/log';
-import { AUDIENCE, type Draft, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { AUDIENCE, type TokenDraft, makeKey, OpenIdProvider } from '../support/openid-provider';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 
 const trust = ({ issuer }: OpenIdProvider) => ({ AUTH_ISSUER: issuer, AUTH_AUDIENCE: AUDIENCE });
@@ -33,7 +33,7 @@ describe('the service with a token file or an issuer', () => {
 
   it('starts while its issuer is down, logs that, and stops immediately on SIGTERM', async () => {
     const provider = await OpenIdProvider.start(makeKey('ES256'));
-    const jwt = await provider.accessToken();
+    const jwt = await provider.requestAccessToken();
     await provider.stop();
     service = await home.start({ ...trust(provider), LOG_LEVEL: 'trace' });
 
@@ -59,12 +59,12 @@ describe('the service with a token file or an issuer', () => {
       LOG_LEVEL: 'trace',
       ACCESS_LOG: 'true',
     });
-    const jwt = await provider.accessToken();
-    const redraft = ({ header, payload }: Draft): void => {
+    const jwt = await provider.requestAccessToken();
+    const redraft = ({ header, payload }: TokenDraft): void => {
       Object.assign(header, { kid: 'unknown-kid' });
       Object.assign(payload, { aud: 'other' });
     };
-    const badJwt = await provider.accessToken({ redraft });
+    const badJwt = await provider.requestAccessToken({ redraft });
 
     const answers = [];
     for (const token of [listed, inFile, expired, unknown, jwt, `${jwt}x`, badJwt]) {
@@ -119,7 +119,7 @@ describe('the scopes of a token', () => {
   /** Returns the scope that a rejection names as missing; undefined if the request was admitted. */
   function missingIn(response: LightMyRequestResponse): string | undefined {
     if (response.statusCode === 200) return undefined;
-    expectAsDeclared(answerOf(response));
+    expectDeclaredResponse(toTestResponse(response));
     expect(response.json()).toEqual(errorBodies.forbidden);
     const challenge = /^Bearer realm="plants", error="insufficient_scope", scope="(.*)"$/;
     return challenge.exec(String(response.headers['www-authenticate']))?.[1] ?? 'none is named';
@@ -153,7 +153,7 @@ describe('the scopes of a token', () => {
     ['plants:read', all, undefined],
     ['', all, 'plants:read'],
   ])('of a JWT decide what it may do: %s', async (scope, ...expected) => {
-    const token = await provider.accessToken({ scope });
+    const token = await provider.requestAccessToken({ scope });
 
     // The second result comes from the cache.
     for (let time = 0; time < 2; time++) expect(await missing(token)).toEqual(expected);
@@ -163,15 +163,18 @@ describe('the scopes of a token', () => {
     { scope: undefined, scp: all.split(' ') },
     { scope: ['plants:create'], scp: 'plants:read x' },
   ])('of a JWT may be %j', async (claims) => {
-    const redraft = ({ payload }: Draft): unknown => Object.assign(payload, claims);
+    const redraft = ({ payload }: TokenDraft): unknown => Object.assign(payload, claims);
 
-    expect(await missing(await provider.accessToken({ redraft }))).toEqual([undefined, undefined]);
+    expect(await missing(await provider.requestAccessToken({ redraft }))).toEqual([
+      undefined,
+      undefined,
+    ]);
   });
 
   it('of AUTH_SCOPE apply to metrics unless AUTH_SCOPE_METRICS is set', async () => {
     const environment = { ...trust(provider), AUTH_SCOPE: 'plants:create' };
     const other = await TestApplication.start(environment);
-    const authorization = `Bearer ${await provider.accessToken({ scope: '' })}`;
+    const authorization = `Bearer ${await provider.requestAccessToken({ scope: '' })}`;
 
     const response = await other.app.inject({ url: '/metrics', headers: { authorization } });
 
@@ -192,7 +195,7 @@ describe('TokenVerifier', () => {
   const file = join(useFolder(), 'tokens.txt');
   useLog();
   beforeEach(stopClock);
-  afterEach(releaseClock);
+  afterEach(restoreClock);
 
   it('stops watching the file and the issuer when it is closed', async () => {
     const provider = await OpenIdProvider.start(makeKey('ES256'));
@@ -200,7 +203,7 @@ describe('TokenVerifier', () => {
     const { issuer } = provider;
     const verifier = new TokenVerifier({ tokensFile: file, issuer, audience: AUDIENCE });
     await verifier.onModuleInit();
-    await verifier.verify(new BearerToken(await provider.accessToken()));
+    await verifier.verify(new BearerToken(await provider.requestAccessToken()));
     expect(jest.getTimerCount()).toBe(2);
 
     verifier.onApplicationShutdown();

@@ -1,12 +1,12 @@
 import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
-import { creation } from '../support/load';
+import { createRequest } from '../support/load';
 import { useServiceHome } from '../support/service-process';
 import { exchange } from '../support/wire';
 
 const ORIGIN = 'https://app.example.org';
 const OTHER = 'https://other.example.org';
-const CREATION = creation(1).text.replace(
+const CREATION = createRequest(1).text.replace(
   'Host: x',
   `Host: x\r\nOrigin: ${ORIGIN}\r\nConnection: close`,
 );

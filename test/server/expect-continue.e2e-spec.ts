@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
-import { exchange, open, readAnswers } from '../support/wire';
+import { exchange, openConnection, readResponses } from '../support/wire';
 
 const BODY = '{"id":1,"name":"Fern"}';
 
@@ -45,13 +45,13 @@ describe('a create request that waits for 100 Continue', () => {
   });
 
   it('gets 100 Continue when it has a valid JWT', async () => {
-    const socket = open(url);
-    const fields = `Connection: close\r\nAuthorization: Bearer ${await provider.accessToken()}\r\n`;
+    const socket = openConnection(url);
+    const fields = `Connection: close\r\nAuthorization: Bearer ${await provider.requestAccessToken()}\r\n`;
     socket.write(head(fields, BODY.length));
     await once(socket, 'readable');
     socket.write(BODY);
 
-    expect(await readAnswers(socket)).toMatchObject([
+    expect(await readResponses(socket)).toMatchObject([
       { status: 100 },
       { status: 200, headers: { connection: 'close' } },
     ]);

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { TestApplication, TOKEN } from '../support/application';
-import { open } from '../support/wire';
+import { openConnection } from '../support/wire';
 
 // prettier-ignore
 const routes = [
@@ -44,7 +44,7 @@ describe('a 15 KB header', () => {
 
   /** Measures the CPU time in microseconds from a request with a header to the first byte of the response. */
   async function measureTime(route: string, field: string): Promise<number> {
-    const socket = open(application.url);
+    const socket = openConnection(application.url);
     await once(socket, 'connect');
     const body = '{"id":1,"name":"Fern"}';
     const isAuthorization = field.startsWith('Authorization');

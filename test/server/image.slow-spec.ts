@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { version } from '../../package.json';
-import { freePort } from '../support/free-port';
+import { findFreePort } from '../support/free-port';
 import { shell } from '../support/run';
 import { until } from '../support/until';
 
@@ -38,7 +38,7 @@ async function run(line: string): Promise<string> {
 beforeAll(async () => {
   await run(build);
   token = (await run(createToken)).trim();
-  const port = await freePort();
+  const port = await findFreePort();
   url = new URL(`http://127.0.0.1:${port}`);
   await run(start.replace('127.0.0.1:3000:3000', `127.0.0.1:${port}:${port} -e PORT=${port}`));
   await until(() => run(health).then(Boolean, () => false));

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createServer, type Server } from 'node:net';
 import { JSON_HEADERS, TOKEN } from '../support/application';
 import { listen } from '../support/listen';
-import { PROGRAM } from '../support/plant-store';
+import { CLI_PATH } from '../support/plant-store';
 import { programEnvironment } from '../support/run-folder';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
@@ -26,7 +26,7 @@ describe('a service with an inherited socket', () => {
 
   function supervise(socket: Server): void {
     const { fd } = (socket as unknown as { readonly _handle: { readonly fd: number } })._handle;
-    const command = ['-c', SUPERVISOR, 'sh', process.execPath, PROGRAM];
+    const command = ['-c', SUPERVISOR, 'sh', process.execPath, CLI_PATH];
     supervisor = spawn('sh', command, {
       cwd: home.folder,
       // The service ignores PORT because it has a socket.
@@ -88,7 +88,7 @@ describe('a service with an inherited socket', () => {
 
   it('exits with one error message when it gets several sockets', async () => {
     const several = START.replace('LISTEN_FDS=1', 'LISTEN_FDS=2');
-    const service = home.begin({}, ['sh', '-c', several]);
+    const service = home.spawn({}, ['sh', '-c', several]);
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toBe(
@@ -99,6 +99,6 @@ describe('a service with an inherited socket', () => {
   it('listens on PORT when LISTEN_PID is that of another process', async () => {
     const service = await home.start({ LISTEN_FDS: '1', LISTEN_PID: String(process.pid) });
 
-    expect(await service.statusOf('/health/ready')).toBe(200);
+    expect(await service.getStatus('/health/ready')).toBe(200);
   });
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { errorCatalogue } from '../../src/plants/errors/errors';
 import { TOKEN } from '../support/application';
-import { freePort } from '../support/free-port';
+import { findFreePort } from '../support/free-port';
 import { AUDIENCE, makeKey, OpenIdProvider } from '../support/openid-provider';
 import { describeOnLinux } from '../support/run';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
@@ -163,7 +163,7 @@ describe('the log', () => {
       const { issuer } = provider;
       await start({ AUTH_ISSUER: issuer, AUTH_AUDIENCE: AUDIENCE, AUTH_SCOPE: 'plants:create' });
       for (const scope of ['plants:create', '']) {
-        const token = await provider.accessToken({ scope });
+        const token = await provider.requestAccessToken({ scope });
         await service.post(FERN, { authorization: `Bearer ${token}` });
       }
 
@@ -235,10 +235,10 @@ describeOnLinux(() => {
     ['that is a pipe without a reader', 'pipe'],
   ])('a log output %s does not stop the service, nor its end', async (_what, output) => {
     execFileSync('mkfifo', [join(home.folder, 'pipe')]);
-    const PORT = String(await freePort());
+    const PORT = String(await findFreePort());
     // The pipe is also opened for reading, so opening it does not wait for a reader.
     const wrapper = ['sh', '-c', `exec "$0" "$@" 1<> ${output}`];
-    const service = home.begin({ PORT, ACCESS_LOG: 'true', SHUTDOWN_TIMEOUT: '5m' }, wrapper);
+    const service = home.spawn({ PORT, ACCESS_LOG: 'true', SHUTDOWN_TIMEOUT: '5m' }, wrapper);
     const url = new URL(`http://127.0.0.1:${PORT}/${'x'.repeat(4000)}`);
     await until(() => fetch(url).then(Boolean, () => false));
 

@@ -50,7 +50,7 @@ let postgres: PostgresServer;
 let nextId = 1;
 beforeAll(async () => {
   postgres = await PostgresServer.start();
-  await postgres.admit('host plants plants 127.0.0.1/32 scram-sha-256');
+  await postgres.addAccessRule('host plants plants 127.0.0.1/32 scram-sha-256');
   await postgres.execute(`CREATE ROLE plants LOGIN PASSWORD '${POSTGRES_PASSWORD}'`);
   await postgres.execute('CREATE DATABASE plants OWNER plants');
 });
@@ -65,7 +65,7 @@ async function expectToServe(environment: NodeJS.ProcessEnv): Promise<Settings> 
 
   const service = await home.start(env);
 
-  await service.untilReady();
+  await service.waitUntilReady();
   expect((await service.post(`{"id":${nextId++},"name":"Fern"}`)).status).toBe(200);
   expect(await service.end()).toEqual({ code: 0, signal: null });
   // The token of the tests is short, which causes a warning.

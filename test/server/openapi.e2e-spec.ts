@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { load } from 'js-yaml';
 import { errorCatalogue } from '../../src/plants';
 import { TestApplication } from '../support/application';
-import { type Content, createPlant, document, validatorOf } from '../support/contract';
+import { type Content, createPlantOperation, document, createValidator } from '../support/contract';
 import { errorBodies } from '../support/error-bodies';
 
 /** Returns a part of the document without the additions to the specification. */
@@ -93,7 +93,7 @@ describe('the OpenAPI document', () => {
       async (text) => {
         const plant = { id: 1, name: text };
         const tagged = { id: 2, name: 'Fern', tag: text };
-        const isValid = validatorOf({ $ref: '#/components/schemas/NewPlant' });
+        const isValid = createValidator({ $ref: '#/components/schemas/NewPlant' });
 
         for (const each of [plant, tagged]) {
           const { statusCode } = await application.post(JSON.stringify(each));
@@ -104,7 +104,7 @@ describe('the OpenAPI document', () => {
     );
 
     it('accepts an Idempotency-Key in the schema if and only if the service accepts it', async () => {
-      const isValid = validatorOf({ $ref: '#/paths/~1plants/post/parameters/0/schema' });
+      const isValid = createValidator({ $ref: '#/paths/~1plants/post/parameters/0/schema' });
       // Characters with a meaning in the rules are frequent: quotation marks, backslashes, commas and spaces.
       const unit = fc.oneof(
         fc.constantFrom('"', '\\', ',', ' ', 'a'),
@@ -135,12 +135,12 @@ describe('the OpenAPI document', () => {
     });
 
     it('contains each error number with its meaning and an example under its status', () => {
-      const responses = Object.entries(createPlant.responses);
+      const responses = Object.entries(createPlantOperation.responses);
 
       for (const { error, status, meaning } of Object.values(errorCatalogue)) {
         expect(document.info.description).toContain(`| ${error} | ${status} | ${meaning} |`);
         const places = responses.filter(([, { content }]) => error in examplesIn(content));
-        const place = status in createPlant.responses ? String(status) : 'default';
+        const place = status in createPlantOperation.responses ? String(status) : 'default';
         expect(places.map(([at]) => at)).toEqual([404, 405].includes(status) ? [] : [place]);
       }
     });
@@ -149,7 +149,7 @@ describe('the OpenAPI document', () => {
   describe('its examples', () => {
     it('equal the error responses of the service', () => {
       const answered: { error: number }[] = Object.values(errorBodies);
-      const shown = Object.values(createPlant.responses)
+      const shown = Object.values(createPlantOperation.responses)
         .flatMap(({ content }) => Object.values(examplesIn(content)))
         .map(({ value }) => value as { error: number });
 
@@ -159,7 +159,7 @@ describe('the OpenAPI document', () => {
     });
 
     it('are requests that the service accepts unchanged', async () => {
-      const examples = Object.values(examplesIn(createPlant.requestBody.content));
+      const examples = Object.values(examplesIn(createPlantOperation.requestBody.content));
 
       for (const { value } of examples) {
         expect((await application.post(JSON.stringify(value))).statusCode).toBe(200);

@@ -6,7 +6,7 @@ import { PlantsRepository } from '../../src/plants';
 import { AUTHORIZED, TestApplication, TOKEN } from '../support/application';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { useFolder } from '../support/folder';
-import { creation } from '../support/load';
+import { createRequest } from '../support/load';
 import { lockDatabase } from '../support/sqlite';
 import { stores, type TestStore } from '../support/stores';
 import { exchange } from '../support/wire';
@@ -160,7 +160,7 @@ describe('a service with other limits', () => {
     const url = await start({});
     const server = application.app.getHttpServer().setTimeout(100);
     const lock = lockDatabase(application.store.file);
-    const answers = exchange(url, last(creation(1).text));
+    const answers = exchange(url, last(createRequest(1).text));
     const [socket] = (await once(server, 'connection')) as [Socket];
     await once(socket, 'timeout');
     lock.close();
@@ -170,7 +170,7 @@ describe('a service with other limits', () => {
 
   it('disconnects a client whose request never ends when the service stops', async () => {
     const url = await start({ SHUTDOWN_TIMEOUT: '1s' });
-    const answers = exchange(url, creation(1).text.slice(0, -1));
+    const answers = exchange(url, createRequest(1).text.slice(0, -1));
     await once(application.app.getHttpServer(), 'request');
 
     await application.app.close();

@@ -8,19 +8,19 @@ import { readEnvironment } from '../../src/server/settings/environment';
 import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
 import { listen as listenOn } from '../support/listen';
-import { creation } from '../support/load';
+import { createRequest } from '../support/load';
 import { readMetric } from '../support/metrics';
 import { plantStore, WITHOUT_ROOT_ACCESS } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { describeOnLinux, describeWith, shell } from '../support/run';
-import { describeWithResolver } from '../support/silent-resolver';
+import { describeWithUnresponsiveResolver } from '../support/silent-resolver';
 import { useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
-import { exchange, open, readAnswers } from '../support/wire';
+import { exchange, openConnection, readResponses } from '../support/wire';
 
 /** The headers and the body of a create request that waits for 100 Continue. */
-const [HEADERS = '', BODY = ''] = creation(1)
+const [HEADERS = '', BODY = ''] = createRequest(1)
   .text.replace('Host: x', 'Host: x\r\nExpect: 100-continue')
   .split(/(?<=\r\n\r\n)/);
 
@@ -29,7 +29,7 @@ describe('the service as a process', () => {
 
   /** Returns the standard error of a service that cannot start. */
   async function failure(environment: NodeJS.ProcessEnv, wrapper?: string[]): Promise<string> {
-    const service = home.begin(environment, wrapper);
+    const service = home.spawn(environment, wrapper);
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stdout).not.toMatch(/in use|successfully started/);
     return service.stderr;
@@ -44,8 +44,8 @@ describe('the service as a process', () => {
           ['0.0.0.0', '127.0.0.1'],
           ['[::]', '[::1]'],
         ])('listens only on HOST=%s, and prints a curl command', async (HOST, to) => {
-          const service = home.begin({ HOST });
-          const [line] = await service.says(/^curl .*$/m, 'stderr');
+          const service = home.spawn({ HOST });
+          const [line] = await service.waitForOutput(/^curl .*$/m, 'stderr');
           const { port } = await service.url();
 
           const { stdout } = await shell(line);
@@ -66,16 +66,21 @@ describe('the service as a process', () => {
 
     it('logs that it is not ready while PostgreSQL rejects the password, and serves once PostgreSQL accepts it', async () => {
       const server = await PostgresServer.start();
-      await server.admit('host all clerk 127.0.0.1/32 scram-sha-256');
+      await server.addAccessRule('host all clerk 127.0.0.1/32 scram-sha-256');
       const DATABASE_URL = server.url().replace('//postgres@', '//clerk:secret@');
-      const service = home.begin({ DATABASE_URL, LOG_LEVEL: 'trace' });
-      await service.says(/"Not ready; create requests get 503: PostgreSQL at .*28P01.*\."/);
+      const service = home.spawn({ DATABASE_URL, LOG_LEVEL: 'trace' });
+      await service.waitForOutput(
+        /"Not ready; create requests get 503: PostgreSQL at .*28P01.*\."/,
+      );
 
       expect(service.stdout).not.toContain('secret');
       expect(service.stderr).toBe('');
 
       await server.execute("CREATE ROLE clerk LOGIN SUPERUSER PASSWORD 'secret'");
-      const [, authorization = ''] = await service.says(/^curl .*(Bearer \S+)'/m, 'stderr');
+      const [, authorization = ''] = await service.waitForOutput(
+        /^curl .*(Bearer \S+)'/m,
+        'stderr',
+      );
       expect((await service.post('{"id":1,"name":"Fern"}', { authorization })).status).toBe(200);
       await service.end();
       await server.remove();
@@ -111,14 +116,14 @@ describe('the service as a process', () => {
       const service = await home.start(times);
       const url = await service.url();
       const socket = await beginCreation(url);
-      const idle = open(url);
-      const used = open(url);
+      const idle = openConnection(url);
+      const used = openConnection(url);
       await once(idle, 'connect');
       used.write('GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n');
       await once(used, 'data');
 
       service.kill(signal);
-      const answers = readAnswers(socket);
+      const answers = readResponses(socket);
       await until(async () => !(await isListening(url)));
       socket.write(BODY);
 
@@ -140,11 +145,11 @@ describe('the service as a process', () => {
     const service = await home.start({ SHUTDOWN_GRACE: '5m', SHUTDOWN_TIMEOUT: '6m' });
 
     service.kill('SIGTERM');
-    await until(async () => (await service.statusOf('/health/ready')) === 503);
+    await until(async () => (await service.getStatus('/health/ready')) === 503);
     const ready = await fetch(new URL('/health/ready', await service.url()));
     expect(await ready.json()).toEqual(errorBodies.unavailable);
     expect(ready.headers.get('retry-after')).toBe('1');
-    expect(await service.statusOf('/health/live')).toBe(200);
+    expect(await service.getStatus('/health/live')).toBe(200);
     expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
     service.kill('SIGINT');
 
@@ -168,7 +173,7 @@ describe('the service as a process', () => {
     socket.destroy();
   });
 
-  describeWithResolver('whose name lookup hangs', (wrapper) => {
+  describeWithUnresponsiveResolver('whose name lookup hangs', (wrapper) => {
     // The name lookup gets no response and takes minutes.
     const DATABASE_URL = 'postgres://db.example.org/plants?sslmode=disable';
 
@@ -183,7 +188,7 @@ describe('the service as a process', () => {
       const times = { SHUTDOWN_GRACE: '5m', SHUTDOWN_TIMEOUT: '20m' };
       const service = await home.start({ DATABASE_URL, ...times }, wrapper());
       service.kill('SIGTERM');
-      await service.says(/shutting down/);
+      await service.waitForOutput(/shutting down/);
 
       expect(await service.end('SIGTERM')).toEqual({ code: 143, signal: null });
     });
@@ -192,7 +197,7 @@ describe('the service as a process', () => {
       const other = createServer();
       const { port } = await listenOn(other);
 
-      const service = home.begin({ DATABASE_URL, AUTH_TOKENS: TOKEN, PORT: port }, wrapper());
+      const service = home.spawn({ DATABASE_URL, AUTH_TOKENS: TOKEN, PORT: port }, wrapper());
 
       expect(await service.ended).toEqual({ code: 1, signal: null });
       other.close();
@@ -202,14 +207,14 @@ describe('the service as a process', () => {
   it('closes and counts connections beyond MAX_CONNECTIONS, and still responds on HEALTH_PORT', async () => {
     const service = await home.start({ HEALTH_PORT: '0', MAX_CONNECTIONS: '10' });
     const url = await service.url();
-    const [, health = ''] = await service.says(/Health and metrics also on ([^"]+)/);
+    const [, health = ''] = await service.waitForOutput(/Health and metrics also on ([^"]+)/);
 
-    const sockets = Array.from({ length: 50 }, () => open(url).resume());
+    const sockets = Array.from({ length: 50 }, () => openConnection(url).resume());
     let dropped = 0;
     for (const socket of sockets) socket.on('close', () => dropped++);
     await until(() => dropped === 40);
 
-    await service.says(/Closed \d+ new connections within a second: the limit of 10 open/);
+    await service.waitForOutput(/Closed \d+ new connections within a second: the limit of 10 open/);
     expect(service.stdout.split('Closed').length).toBeLessThan(20);
     expect((await fetch(new URL('/health/ready', health))).status).toBe(200);
     expect(await readMetric(new URL(health), 'http_dropped_connections_total')).toBe(40);
@@ -217,7 +222,7 @@ describe('the service as a process', () => {
     expect(await plantStore(['health', '--ready'], ports)).toMatchObject({ code: 0 });
     sockets.forEach((socket) => socket.destroy());
     await until(() => service.post('{"id":1,"name":"Fern"}').then(Boolean, () => false));
-    const idle = open(new URL(health));
+    const idle = openConnection(new URL(health));
     await once(idle, 'connect');
     expect(await service.end()).toEqual({ code: 0, signal: null });
     idle.destroy();
@@ -225,7 +230,7 @@ describe('the service as a process', () => {
 
   it('validates headers on HEALTH_PORT, and returns the Error body', async () => {
     const service = await home.start({ HEALTH_PORT: '0' });
-    const [, url = ''] = await service.says(/also on (http:[^"\s]+)/);
+    const [, url = ''] = await service.waitForOutput(/also on (http:[^"\s]+)/);
     const send = (request: string) => exchange(new URL(url), request);
     const get = (fields: string) => send(`GET /health/live HTTP/1.1\r\n${fields}\r\n`);
 
@@ -247,15 +252,15 @@ describe('the service as a process', () => {
     it('limits connections to the limit of open files', async () => {
       const wrapper = ['sh', '-c', 'ulimit -n 64 && exec "$0" "$@"'];
       const service = await home.start({ HEALTH_PORT: '0' }, wrapper);
-      const [, health = ''] = await service.says(/Health and metrics also on ([^"]+)/);
-      const [, limit] = await service.says(
+      const [, health = ''] = await service.waitForOutput(/Health and metrics also on ([^"]+)/);
+      const [, limit] = await service.waitForOutput(
         /accepts only (\d+) connections instead of 4096, .*ulimit/,
       );
 
       const url = await service.url();
-      const sockets = Array.from({ length: 64 }, () => open(url).resume());
+      const sockets = Array.from({ length: 64 }, () => openConnection(url).resume());
 
-      await service.says(
+      await service.waitForOutput(
         RegExp(`Closed \\d+ new connections within a second: the limit of ${limit} open`),
       );
       expect((await fetch(new URL('/health/ready', health))).status).toBe(200);
@@ -303,7 +308,7 @@ const isListening = (url: URL | string) => fetch(url).then(Boolean, () => false)
 
 /** Sends the headers of a create request. Resolves when the service requests the body: the request has begun. */
 async function beginCreation(url: URL): Promise<Socket> {
-  const socket = open(url);
+  const socket = openConnection(url);
   socket.write(HEADERS);
   await once(socket, 'readable');
   // The service may disconnect.

@@ -8,10 +8,10 @@ import { setTimeout } from 'node:timers/promises';
 import { PlantStoreClient } from '../../src/client/index.mjs';
 import { errorNumbers } from '../support/error-bodies';
 import { JSON_HEADERS, TOKEN } from '../support/application';
-import { freePort } from '../support/free-port';
+import { findFreePort } from '../support/free-port';
 import { listen } from '../support/listen';
 import { NameServer } from '../support/name-server';
-import { expectKept, Load } from '../support/load';
+import { expectOutcomesMatch, Load } from '../support/load';
 import { PostgresServer } from '../support/postgres';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { TestProcess } from '../support/test-process';
@@ -27,7 +27,7 @@ let proxy: TestProcess | undefined;
 let ports: { proxy: number; a: number; b: number };
 beforeEach(async () => {
   chmodSync(home.folder, 0o755);
-  ports = { proxy: await freePort(), a: await freePort(), b: await freePort() };
+  ports = { proxy: await findFreePort(), a: await findFreePort(), b: await findFreePort() };
 });
 afterEach(() => proxy?.end());
 
@@ -40,7 +40,7 @@ describe.each([
     const start = async (port: number): Promise<ServiceProcess> => {
       const settings = { PORT: String(port), DATABASE_URL: postgres.url(), SHUTDOWN_GRACE: '3s' };
       const instance = await home.start(settings);
-      await instance.untilReady();
+      await instance.waitUntilReady();
       return instance;
     };
     const instances = [await start(ports.a), await start(ports.b)];
@@ -130,7 +130,7 @@ it('nginx responds to malformed headers with an Error body', async () => {
 });
 
 it('behind HAProxy, the promotion of a standby after the primary was killed loses no acknowledged plant and stores each plant once', async () => {
-  const primary = await PostgresServer.make({ synchronous_standby_names: '*' });
+  const primary = await PostgresServer.create({ synchronous_standby_names: '*' });
   const standby = await primary.startStandby();
   const checks = [primary, standby].map(createHealthCheck);
   const [one, other] = await Promise.all(checks.map(listen));
@@ -150,9 +150,9 @@ it('behind HAProxy, the promotion of a standby after the primary was killed lose
   );
   const DATABASE_URL = `postgres://postgres@127.0.0.1:${ports.proxy}/postgres`;
   const service = await home.start({ DATABASE_URL });
-  await service.untilReady();
+  await service.waitUntilReady();
   const url = await service.url();
-  const load = Load.compete([url], 32);
+  const load = Load.startCompeting([url], 32);
   const client = new PlantStoreClient({ url, token: TOKEN });
   let [id, isOver] = [1e12, false];
   const created: number[] = [];
@@ -166,7 +166,7 @@ it('behind HAProxy, the promotion of a standby after the primary was killed lose
   await until(() => created.length > 500 && load.withOutcome(200).length > 500);
 
   await primary.stop('SIGKILL');
-  await until(async () => (await service.statusOf('/health/ready')) === 503);
+  await until(async () => (await service.getStatus('/health/ready')) === 503);
   await until(() => load.withOutcome(errorNumbers.unavailable).length > 0);
   await standby.execute('SELECT pg_promote()');
   const [promoted, before] = [Date.now(), created.length];
@@ -175,7 +175,7 @@ it('behind HAProxy, the promotion of a standby after the primary was killed lose
   await Promise.all([load.stop(), ...callers]);
 
   const stored = await standby.plants();
-  expectKept(load.creations, stored);
+  expectOutcomesMatch(load.creations, stored);
   expect(stored.map((plant) => Number(plant.id)).filter((each) => each >= 1e12)).toEqual(
     created.toSorted((a, b) => a - b),
   );

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { TestApplication } from '../support/application';
 import { errorBodies } from '../support/error-bodies';
-import { creation } from '../support/load';
+import { createRequest } from '../support/load';
 import { exchange } from '../support/wire';
 
 /** The characters of targets. Those that separate parts are frequent. */
@@ -60,7 +60,7 @@ describe.each([
 
   it(`never bypass header validation, and nothing after a rejection is processed (SEED=${seed})`, async () => {
     const property = fc.asyncProperty(methods, targets, faults, async (method, target, fault) => {
-      const request = `${method} ${target}${fault.rest}${creation(1).text}`;
+      const request = `${method} ${target}${fault.rest}${createRequest(1).text}`;
 
       const answers = await exchange(application.url, request);
 

@@ -6,17 +6,17 @@ import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
 import { TOKEN } from '../support/application';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
-import { creation } from '../support/load';
+import { createRequest } from '../support/load';
 import { plantStore } from '../support/plant-store';
 import { type ServiceProcess, shareServiceHome, useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
-import { open as openPlainly, readAnswers } from '../support/wire';
+import { openConnection as openPlainly, readResponses } from '../support/wire';
 
 /** Timeouts that are longer than a test may take, so that they close no connection. */
 const LONG_TIMEOUTS = { HEADERS_TIMEOUT: '10m', REQUEST_TIMEOUT: '10m', SHUTDOWN_TIMEOUT: '20m' };
 const FILES = { TLS_CERT: 'cert.pem', TLS_KEY: 'key.pem' };
 
-const CREATION = creation(10).text.replace('Host: x', 'Host: x\r\nConnection: close');
+const CREATION = createRequest(10).text.replace('Host: x', 'Host: x\r\nConnection: close');
 
 describe('HTTPS', () => {
   const home = shareServiceHome();
@@ -65,7 +65,7 @@ describe('HTTPS', () => {
     const socket = await open();
     socket.write(request);
 
-    expect(await readAnswers(socket)).toMatchObject([answer]);
+    expect(await readResponses(socket)).toMatchObject([answer]);
   });
 
   it.each([
@@ -104,7 +104,7 @@ describe('HTTPS', () => {
   );
 
   it('is used by `plant-store health` on both ports', async () => {
-    const [, HEALTH_PORT] = await service.says(/also on https:.*:(\d+)/);
+    const [, HEALTH_PORT] = await service.waitForOutput(/also on https:.*:(\d+)/);
     for (const port of [{ PORT: url.port }, { HEALTH_PORT }]) {
       const health = await plantStore(['health'], { ...port, ...FILES }, { cwd: home.folder });
 
@@ -152,7 +152,7 @@ describe('HTTPS with invalid files', () => {
       writeFileSync(join(home.folder, 'cert.pem'), isSwapped ? key : cert);
       writeFileSync(join(home.folder, 'key.pem'), isSwapped ? cert : other.private);
 
-      const service = home.begin(FILES);
+      const service = home.spawn(FILES);
       const check = await plantStore(['check'], FILES, { cwd: home.folder });
 
       const sentence =

@@ -8,7 +8,7 @@ import { openRepository } from '../../src/plants/persistence/stores';
 import { readDatabase } from '../../src/server/settings/database.settings';
 import { TABLE } from '../plants/postgres-statements';
 import { TOKEN } from '../support/application';
-import { makeNewerBuild } from '../support/newer-build';
+import { createNewerBuild } from '../support/newer-build';
 import { plantStore } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { describeOnLinux } from '../support/run';
@@ -47,7 +47,7 @@ function isLocked(file: string): boolean {
 }
 
 const home = useServiceHome();
-const newer = () => makeNewerBuild({ sqlite: ADD_SOIL, postgres: ADD_SOIL });
+const newer = () => createNewerBuild({ sqlite: ADD_SOIL, postgres: ADD_SOIL });
 
 /** Creates a store of the current version with a plant and a key, as the service does. */
 async function createStore({ url }: Pick<TestStore, 'url'>): Promise<void> {
@@ -60,7 +60,7 @@ async function createStore({ url }: Pick<TestStore, 'url'>): Promise<void> {
 
 /** Checks that a service replays the plant by its key and has upgraded the store. */
 async function expectUpgraded(service: ServiceProcess, store: TestStore): Promise<void> {
-  await service.untilReady();
+  await service.waitUntilReady();
   expect((await service.post(FERN, KEY)).headers.get('idempotent-replayed')).toBe('true');
   expect(await store.query('SELECT name, soil FROM plants')).toEqual([
     { name: 'Fern', soil: null },
@@ -82,7 +82,7 @@ describe.each(stores)('the start of a newer service on a store in %s', (kind, st
 
     await expectUpgraded(service, store);
     await service.end();
-    const older = home.begin({ ...environment, AUTH_TOKENS: TOKEN });
+    const older = home.spawn({ ...environment, AUTH_TOKENS: TOKEN });
     const refusal = `schema version ${NEWER_VERSION}, and this service knows versions up to ${MIGRATIONS.length}`;
     await until(() => (older.stdout + older.stderr).includes(refusal));
   });
@@ -99,7 +99,11 @@ describe.each(stores)('the start of a newer service on a store in %s', (kind, st
   });
 
   it('leaves the store unchanged when it is killed during the upgrade; the next start upgrades it', async () => {
-    const service = home.begin({ ...environment, AUTH_TOKENS: TOKEN }, [], makeNewerBuild(HANGING));
+    const service = home.spawn(
+      { ...environment, AUTH_TOKENS: TOKEN },
+      [],
+      createNewerBuild(HANGING),
+    );
     await until(() => hasBegun[kind]?.(store) ?? false);
 
     await service.end('SIGKILL');
@@ -127,7 +131,7 @@ describeOnLinux(() => {
       await service.post(FERN, KEY);
       await service.end();
 
-      const full = home.begin(environment, disk.wrapper, makeNewerBuild(LARGE));
+      const full = home.spawn(environment, disk.wrapper, createNewerBuild(LARGE));
 
       expect(await full.ended).toMatchObject({ code: 1 });
       expect(full.stderr).toContain('database or disk is full');
@@ -145,12 +149,12 @@ describeOnLinux(() => {
       // Simulates a full disk: no file may exceed the size of a WAL segment.
       await server.start(['prlimit', `--fsize=${2 ** 24}`]);
 
-      const full = home.begin(environment, [], makeNewerBuild(LARGE));
+      const full = home.spawn(environment, [], createNewerBuild(LARGE));
 
-      await full.says(/could not extend file/);
+      await full.waitForOutput(/could not extend file/);
       await full.end();
       const again = await home.start(environment);
-      await again.untilReady();
+      await again.waitUntilReady();
       expect((await again.post(FERN, KEY)).headers.get('idempotent-replayed')).toBe('true');
       await server.remove();
     });
@@ -166,10 +170,12 @@ describe('the start of a newer service on a table that the operator prepared', (
 
     const service = await home.start({ DATABASE_URL: server.url() }, [], newer());
 
-    await service.says(/must have the columns that these statements create: .*ADD COLUMN soil/);
+    await service.waitForOutput(
+      /must have the columns that these statements create: .*ADD COLUMN soil/,
+    );
     expect(await server.execute('SELECT * FROM plants_0')).toEqual([]);
     await server.execute(ADD_SOIL);
-    await service.untilReady();
+    await service.waitUntilReady();
     await server.remove();
   });
 });

@@ -5,7 +5,7 @@ import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies as errors, errorNumbers } from '../support/error-bodies';
 import * as load from '../support/load';
 import { readMetric } from '../support/metrics';
-import { exchange, open, readAnswers } from '../support/wire';
+import { exchange, openConnection, readResponses } from '../support/wire';
 
 /** The beginnings of a create request without and with a token, and of a chunked body. */
 const POST = 'POST /plants HTTP/1.1\r\nHost: x\r\n';
@@ -14,14 +14,14 @@ const CHUNKED = 'Transfer-Encoding: chunked\r\n\r\n';
 
 /** Creates the bytes of a valid create request with additional headers. */
 const creation = (id: number, ...fields: string[]): string =>
-  load.creation(id).text.replace('Host: x', ['Host: x', ...fields].join('\r\n'));
+  load.createRequest(id).text.replace('Host: x', ['Host: x', ...fields].join('\r\n'));
 
 const refused = (body: ErrorBody) => ({ status: Math.floor(body.error / 100), body });
 
 describe('HTTP on the wire', () => {
   const application = TestApplication.use();
   const send = (request: string) => exchange(application.url, request);
-  const connected = () => open(application.url);
+  const connected = () => openConnection(application.url);
 
   // targets.e2e-spec.ts tests further invalid headers, with any target.
   it.each<[string, string, ErrorBody]>([
@@ -140,7 +140,7 @@ describe('HTTP on the wire', () => {
       const socket = connected().pause();
       socket.on('error', () => undefined);
       await new Promise((resolve) => socket.write(head + body, resolve));
-      const answers = socket.destroyed ? [] : readAnswers(socket);
+      const answers = socket.destroyed ? [] : readResponses(socket);
       socket.resume();
 
       expect(await answers).toMatchObject([refused(answer)]);
@@ -157,7 +157,7 @@ describe('HTTP on the wire', () => {
       socket.on('error', () => undefined);
       socket.write(later ? end : end + creation(30));
       if (later) setTimeout(() => socket.write(creation(30)), 150);
-      expect(await readAnswers(socket)).toMatchObject(answers);
+      expect(await readResponses(socket)).toMatchObject(answers);
     }
     expect(application.store.plants()).not.toContainEqual({ id: 30n, name: 'Fern' });
   });

@@ -2,7 +2,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { LightMyRequestResponse } from 'fastify';
 import { createApplication } from '../../src/app.module';
 import { readEnvironment } from '../../src/server/settings/environment';
-import { type Answer, expectAsDeclared } from './contract';
+import { type TestResponse, expectDeclaredResponse } from './contract';
 import { SqliteStore, type TestStore } from './stores';
 
 /** The token that the application under test accepts. */
@@ -72,7 +72,7 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
       headers: Object.fromEntries(entries.filter(([, value]) => value !== undefined)),
       ...(body !== undefined && { payload: body }),
     });
-    expectAsDeclared(answerOf(response));
+    expectDeclaredResponse(toTestResponse(response));
     return response;
   }
 
@@ -97,6 +97,6 @@ export class TestApplication<Store extends TestStore = SqliteStore> {
 }
 
 /** Converts a response of Fastify's `inject`. */
-export function answerOf(response: LightMyRequestResponse): Answer {
+export function toTestResponse(response: LightMyRequestResponse): TestResponse {
   return { status: response.statusCode, headers: response.headers, body: response.json() };
 }

@@ -7,22 +7,22 @@ const REAL_FUNCTIONS = [
   'setInterval', 'clearInterval',
 ] as const;
 
-/** Stops the clocks. Then time passes only in {@link pass}. */
+/** Stops the clocks. Then time passes only in {@link advanceClock}. */
 export function stopClock(): void {
   jest.useFakeTimers({ doNotFake: [...REAL_FUNCTIONS] });
 }
 
 /** Advances the stopped clocks and runs the timers that become due. */
-export function pass(milliseconds: number): void {
+export function advanceClock(milliseconds: number): void {
   jest.advanceTimersByTime(milliseconds);
 }
 
-export function releaseClock(): void {
+export function restoreClock(): void {
   jest.useRealTimers();
 }
 
 /** Waits for two turns of the event loop. Works while the clocks are stopped. */
-export async function turn(): Promise<void> {
+export async function waitForTurn(): Promise<void> {
   await setImmediate();
   await setImmediate();
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { TOKEN } from './application';
-import { converse, type Leaving } from './conversation';
+import { exchangeInSegments, type Leaving } from './conversation';
 import * as load from './load';
 
 /** The `BODY_LIMIT` that the server under test must have. */
@@ -24,7 +24,7 @@ const plantBody = (id: number): string => `{"id":${id},"name":"Fern"}`;
 
 /** Returns a create request with additional headers and the given request line. */
 const creation = (id: number, headers = '', requestLine = CREATE): string =>
-  load.creation(id).text.replace(`${CREATE}\r\n`, `${requestLine}\r\n${headers}`);
+  load.createRequest(id).text.replace(`${CREATE}\r\n`, `${requestLine}\r\n${headers}`);
 
 /** Returns a request with a body in chunks of `size` characters, with chunk extensions and a trailer. */
 function chunked(body: string, headers = '', size = 5, requestLine = CREATE): string {
@@ -106,7 +106,7 @@ const closingMessages: readonly ClientMessage[] = [
   message((id) => creation(id, 'Expect: 200-ok\r\n'), 417),
   message((id) => creation(id).replace('Host: x', 'Host: [zz]'), 400),
   message((id) => creation(id, '', HTTP_1_0).replace('Host: x', 'Host: a b'), 400),
-  message(() => load.creation(0, LONG_NAME).text, 400),
+  message(() => load.createRequest(0, LONG_NAME).text, 400),
   message((id) => creation(id).replace(/Content-Length: \d+/, 'Content-Length: 99999'), 400),
   message(() => chunked(`{"id":1,"name":"${LONG_NAME}"}`, '', 400), 400),
   message(
@@ -197,7 +197,7 @@ async function runScript(
   const processed = end < 0 ? complete : complete.slice(0, end + 1);
 
   const count = end < 0 ? processed.length : Infinity;
-  const statuses = await converse(url, texts.join(''), { segments, leaving, count });
+  const statuses = await exchangeInSegments(url, texts.join(''), { segments, leaving, count });
 
   const storedIds = leaving === 'read' ? report.mustBeStored : report.mayBeStored;
   processed.forEach(({ creates }, index) => creates && storedIds.add(firstId + index));

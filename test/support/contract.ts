@@ -27,18 +27,18 @@ export const document = JSON.parse(
   readFileSync(join(__dirname, '../../openapi.json'), 'utf8'),
 ) as OpenAPIObject & { readonly paths: { readonly '/plants': { readonly post: Operation } } };
 
-export const createPlant = document.paths['/plants'].post;
+export const createPlantOperation = document.paths['/plants'].post;
 
 const ajv = addFormats(new Ajv2020({ strict: false, allErrors: true }));
 ajv.addSchema(document, 'openapi');
 
 /** Creates a validator for a schema that the document refers to. */
-export function validatorOf({ $ref }: { readonly $ref: string }): ValidateFunction {
+export function createValidator({ $ref }: { readonly $ref: string }): ValidateFunction {
   return ajv.compile({ $ref: `openapi${$ref}` });
 }
 
 /** A response. Header names are in lower case. */
-export interface Answer {
+export interface TestResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: unknown;
@@ -51,8 +51,8 @@ const HEADERS_TO_DECLARE = ['www-authenticate', 'retry-after', 'idempotent-repla
  * Checks a response against the document. The document must declare the status, and for it the media type,
  * the schema of the body and the headers. The number of an error must be in an example of the status.
  */
-export function expectAsDeclared({ status, headers, body }: Answer): void {
-  const declared = createPlant.responses[status] ?? createPlant.responses.default;
+export function expectDeclaredResponse({ status, headers, body }: TestResponse): void {
+  const declared = createPlantOperation.responses[status] ?? createPlantOperation.responses.default;
   const content = declared?.content['application/json'];
   if (!declared || !content)
     throw new Error(
@@ -60,7 +60,7 @@ export function expectAsDeclared({ status, headers, body }: Answer): void {
     );
 
   expect(headers['content-type']).toBe('application/json; charset=utf-8');
-  const validate = validatorOf(content.schema);
+  const validate = createValidator(content.schema);
   validate(body);
   expect(validate.errors).toBeNull();
   if (status !== 200) {

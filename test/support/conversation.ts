@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { HANG_MS } from './until';
-import { splitAnswers } from './wire';
+import { splitResponses } from './wire';
 
 /**
  * How a client disconnects. `read`: it reads the responses, then ends its side of the connection. `FIN`: it
@@ -8,7 +8,7 @@ import { splitAnswers } from './wire';
  */
 export type Leaving = 'read' | 'FIN' | 'RST';
 
-interface Conversation {
+interface SegmentedExchange {
   /** Where a segment ends, as a fraction of all bytes, and the pause before it in turns of the event loop. */
   readonly segments: readonly { readonly at: number; readonly pause: number }[];
   readonly leaving: Leaving;
@@ -17,10 +17,10 @@ interface Conversation {
 }
 
 /** Sends bytes in segments on a new connection. Returns the statuses of the responses without those of 100. */
-export async function converse(
+export async function exchangeInSegments(
   url: URL,
   text: string,
-  { segments, leaving, count }: Conversation,
+  { segments, leaving, count }: SegmentedExchange,
 ): Promise<number[]> {
   const socket = connect({ port: Number(url.port), host: url.hostname, allowHalfOpen: true });
   socket.setNoDelay();
@@ -63,7 +63,7 @@ export async function converse(
 
 /** Returns the statuses of the responses, without those of 100 (Continue). */
 function statusesOf(received: string): number[] {
-  return splitAnswers(received)
+  return splitResponses(received)
     .map(({ head }) => Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]))
     .filter((status) => status !== 100);
 }

@@ -1,5 +1,5 @@
 import { closeSync, copyFileSync, openSync, writeSync } from 'node:fs';
-import { readTraces, strace } from './strace';
+import { readTraces, createStraceWrapper } from './strace';
 
 /** The state of a byte. `LOST`: it was written before a sync that failed. */
 const [ON_DISK, WRITTEN, LOST] = [0, 1, 2];
@@ -16,14 +16,14 @@ export class DiskModel {
   /** @param log the path of the write-ahead log */
   constructor(private readonly log: string) {}
 
-  /** Returns a wrapper that writes one trace per thread, for {@link follow}. */
+  /** Returns a wrapper that writes one trace per thread, for {@link applyTraces}. */
   static wrapper(trace: string, ...options: string[]): string[] {
     const calls = 'trace=pwrite64,fsync,fdatasync,ftruncate';
-    return strace('-y', '-s', '0', '-e', calls, ...options, '-ff', '-o', trace);
+    return createStraceWrapper('-y', '-s', '0', '-e', calls, ...options, '-ff', '-o', trace);
   }
 
   /** Applies the traces of a process that has ended. */
-  follow(trace: string): void {
+  applyTraces(trace: string): void {
     const lines = readTraces(trace).filter((line) => line.includes(`<${this.log}>`));
     for (const line of lines) {
       const [, call, numbers = '', result] = /^(\w+)\(\d+<[^>]*>(.*)\) += (-?\d+)/.exec(line) ?? [];
@@ -48,7 +48,7 @@ export class DiskModel {
   }
 
   /** The number of bytes that a failed sync lost and that were not written and synced again. */
-  get lost(): number {
+  get lostBytes(): number {
     return this.bytes.filter((state) => state === LOST).length;
   }
 

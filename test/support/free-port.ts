@@ -11,7 +11,7 @@ const MAX_PORT = 32_768;
  * Returns an unused port of 127.0.0.1, for a program that cannot choose one itself. The operating system does
  * not assign such a port to a connection before the program starts.
  */
-export async function freePort(): Promise<number> {
+export async function findFreePort(): Promise<number> {
   for (;;) {
     const port = randomInt(MIN_PORT, MAX_PORT);
     if (await isFree(port)) return port;

@@ -5,17 +5,17 @@ import { errorNumbers } from './error-bodies';
 import { TOKEN } from './application';
 
 /** A create request and its outcome. */
-export interface Creation {
+export interface CreateRequest {
   readonly id: number;
   /** Requests with the same id have different names, so that the stored name shows which one was stored. */
   readonly name: string;
   /** 200, or the number of the error. Undefined: no response. */
   outcome?: number;
   /** When the response was received, in milliseconds since the epoch. */
-  answeredAt?: number;
+  respondedAt?: number;
 }
 
-interface Request extends Pick<Creation, 'id' | 'name'> {
+interface Request extends Pick<CreateRequest, 'id' | 'name'> {
   /** The bytes of the request, as latin1. */
   readonly text: string;
 }
@@ -26,18 +26,18 @@ interface LoadOptions {
   readonly connections: number;
   /** Returns the next request of the connection with this number. Undefined ends the connection. */
   readonly next: (connection: number) => Request | undefined;
-  readonly onAnswer?: (creation: Creation, status: number, body: string) => unknown;
+  readonly onResponse?: (creation: CreateRequest, status: number, body: string) => unknown;
   /** Milliseconds to wait before the next request after a 503 response. */
-  readonly backOff?: number;
+  readonly backOffMs?: number;
   /** Milliseconds to wait before the next request after any other response. */
-  readonly pause?: number;
+  readonly pauseMs?: number;
   /** Whether to reconnect after a connection has closed. */
-  readonly isReopened?: boolean;
+  readonly shouldReconnect?: boolean;
   /** The list that the create requests are added to. Several loads may share it. */
-  readonly creations?: Creation[];
+  readonly creations?: CreateRequest[];
 }
 
-export function creation(id: number, name = 'Fern'): Request {
+export function createRequest(id: number, name = 'Fern'): Request {
   const body = `{"id":${id},"name":"${name}"}`;
   const headers = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
   return { id, name, text: `${headers}Content-Length: ${body.length}\r\n\r\n${body}` };
@@ -45,7 +45,7 @@ export function creation(id: number, name = 'Fern'): Request {
 
 /** Sends create requests over several sockets, with one request at a time on each. */
 export class Load {
-  readonly creations: Creation[];
+  readonly creations: CreateRequest[];
   /** Resolves when all connections have ended. */
   readonly done: Promise<unknown>;
   private isStopped = false;
@@ -59,7 +59,7 @@ export class Load {
   }
 
   /** Runs a load until it ends by itself. */
-  static async put(options: LoadOptions): Promise<Load> {
+  static async run(options: LoadOptions): Promise<Load> {
     const load = new Load(options);
     await load.done;
     return load;
@@ -72,15 +72,26 @@ export class Load {
    * @param round part of the ids and names: loads on the same store have different ones
    * @param pause milliseconds between the requests of a client, so that the load leaves processor time for others
    */
-  static compete(urls: readonly URL[], connections: number, { round = 0, pause = 0 } = {}): Load {
+  static startCompeting(
+    urls: readonly URL[],
+    connections: number,
+    { round = 0, pause = 0 } = {},
+  ): Load {
     const counts = Array<number>(connections).fill(0);
     const next = (connection: number): Request => {
       const count = (counts[connection] ?? 0) + 1;
       counts[connection] = count;
       const id = round * 1e9 + (count % 3 === 0 ? count : 1e6 * (connection + 1) + count);
-      return creation(id, `${round}-${connection}-${count}`);
+      return createRequest(id, `${round}-${connection}-${count}`);
     };
-    return new Load({ urls, connections, next, backOff: 10, pause, isReopened: true });
+    return new Load({
+      urls,
+      connections,
+      next,
+      backOffMs: 10,
+      pauseMs: pause,
+      shouldReconnect: true,
+    });
   }
 
   async stop(): Promise<void> {
@@ -89,7 +100,7 @@ export class Load {
   }
 
   /** Returns the create requests with this outcome. */
-  withOutcome(outcome: number): Creation[] {
+  withOutcome(outcome: number): CreateRequest[] {
     return this.creations.filter((each) => each.outcome === outcome);
   }
 
@@ -103,22 +114,22 @@ export class Load {
 
   /** Whether a plant was acknowledged after a time, in milliseconds since the epoch. */
   hasSucceededSince(time: number): boolean {
-    return this.withOutcome(200).some(({ answeredAt = 0 }) => answeredAt > time);
+    return this.withOutcome(200).some(({ respondedAt: answeredAt = 0 }) => answeredAt > time);
   }
 
   private async runConnection(connection: number): Promise<void> {
-    const { urls, isReopened = false } = this.options;
+    const { urls, shouldReconnect = false } = this.options;
     const url = urls[connection % urls.length];
     if (url === undefined) throw new Error('no URL');
     do await this.sendRequests(url, connection);
-    while (isReopened && !this.isStopped && (await setTimeout(10, true)));
+    while (shouldReconnect && !this.isStopped && (await setTimeout(10, true)));
   }
 
   /** Sends requests on one connection until the connection ends. */
   private async sendRequests(url: URL, connection: number): Promise<void> {
-    const { next, onAnswer, backOff = 0, pause = 0 } = this.options;
+    const { next, onResponse, backOffMs = 0, pauseMs = 0 } = this.options;
     const socket = connect(Number(url.port), url.hostname).setNoDelay();
-    let current: Creation | undefined;
+    let current: CreateRequest | undefined;
     let received = '';
 
     const send = (): void => {
@@ -147,12 +158,12 @@ export class Load {
       const answered = current;
       current = undefined;
       answered.outcome = status === 200 ? 200 : Number(/"error":(\d+)/.exec(body)?.[1]);
-      answered.answeredAt = Date.now();
-      onAnswer?.(answered, status, body);
+      answered.respondedAt = Date.now();
+      onResponse?.(answered, status, body);
       if (isClosing) socket.end();
       else {
-        const wait = status === 503 ? backOff : pause;
-        if (wait > 0) void setTimeout(wait).then(send);
+        const waitMs = status === 503 ? backOffMs : pauseMs;
+        if (waitMs > 0) void setTimeout(waitMs).then(send);
         else send();
       }
     });
@@ -165,9 +176,12 @@ export class Load {
  * Checks that every acknowledged plant is stored, that no rejected one is, and that at most one request per id
  * was acknowledged.
  */
-export function expectKept(creations: readonly Creation[], stored: readonly Plant[]): void {
+export function expectOutcomesMatch(
+  creations: readonly CreateRequest[],
+  stored: readonly Plant[],
+): void {
   const names = new Map(stored.map(({ id, name }) => [Number(id), name]));
-  const isStored = ({ id, name }: Creation): boolean => names.get(id) === name;
+  const isStored = ({ id, name }: CreateRequest): boolean => names.get(id) === name;
   const acknowledged = creations.filter(({ outcome }) => outcome === 200);
   const rejected = creations.filter(
     ({ outcome = errorNumbers.outcomeUnknown }) =>

@@ -10,6 +10,6 @@ export async function readMetric(url: URL, name: string): Promise<number> {
 }
 
 /** Reads the resident memory of a running service, in MiB. */
-export async function residentMemory(url: URL): Promise<number> {
+export async function readResidentMemory(url: URL): Promise<number> {
   return (await readMetric(url, 'process_resident_memory_bytes')) / 2 ** 20;
 }

@@ -10,7 +10,7 @@ const ROOT = join(__dirname, '../..');
  *
  * @returns the path of the CLI of the copy
  */
-export function makeNewerBuild(migration: Migration): string {
+export function createNewerBuild(migration: Migration): string {
   const folder = makeFolder();
   cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true });
   copyFileSync(join(ROOT, 'package.json'), join(folder, 'package.json'));

@@ -4,13 +4,13 @@ import { createServer, type Server } from 'node:http';
 import type { JWK } from 'jose';
 import type Provider from 'oidc-provider';
 import type { Configuration } from 'oidc-provider';
-import { freePort } from './free-port';
+import { findFreePort } from './free-port';
 
 /** The audience of the access tokens of {@link OpenIdProvider}, and the id of its only client. */
 export const AUDIENCE = 'plants-api';
 
 /** The header and claims of an access token, which a test may change before the provider signs them. */
-export interface Draft {
+export interface TokenDraft {
   header: Record<string, unknown>;
   payload: Record<string, unknown>;
 }
@@ -33,7 +33,7 @@ export function makeKey(alg: 'RS256' | 'ES256' | 'EdDSA'): SigningKey {
 }
 
 /** Returns the public key, as the provider publishes it. */
-export function publicPart({ kid, ...jwk }: SigningKey): JWK {
+export function toPublicKey({ kid, ...jwk }: SigningKey): JWK {
   return { ...createPublicKey({ key: jwk, format: 'jwk' }).export({ format: 'jwk' }), kid };
 }
 
@@ -45,7 +45,7 @@ export class OpenIdProvider {
   fetches = 0;
   private server?: Server | undefined;
   private alg = '';
-  private redraft: (draft: Draft) => void = () => undefined;
+  private redraft: (draft: TokenDraft) => void = () => undefined;
 
   private constructor(
     readonly issuer: string,
@@ -53,7 +53,7 @@ export class OpenIdProvider {
   ) {}
 
   static async start(...keys: SigningKey[]): Promise<OpenIdProvider> {
-    const port = await freePort();
+    const port = await findFreePort();
     const provider = new OpenIdProvider(`http://127.0.0.1:${port}`, port);
     await provider.start(...keys);
     return provider;
@@ -86,10 +86,10 @@ export class OpenIdProvider {
   }
 
   /** Requests an access token for {@link AUDIENCE} by the client credentials grant (RFC 6749 section 4.4). */
-  async accessToken({
+  async requestAccessToken({
     scope = '',
     redraft = () => undefined,
-  }: { scope?: string; redraft?: (draft: Draft) => void } = {}): Promise<string> {
+  }: { scope?: string; redraft?: (draft: TokenDraft) => void } = {}): Promise<string> {
     this.redraft = redraft;
     const response = await fetch(`${this.issuer}/token`, {
       method: 'POST',

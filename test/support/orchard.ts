@@ -55,19 +55,19 @@ export const adapters = {
 class OtherModule {}
 
 /** Creates another module of the host, with these providers. */
-export const withProviders = (...providers: Provider[]): DynamicModule => ({
+export const createModule = (...providers: Provider[]): DynamicModule => ({
   module: OtherModule,
   providers,
 });
 
 /** Creates the class of a guard of the host. */
-export const guardThat = (canActivate: CanActivate['canActivate']): Type<CanActivate> =>
+export const createGuard = (canActivate: CanActivate['canActivate']): Type<CanActivate> =>
   class implements CanActivate {
     canActivate = canActivate;
   };
 
 /** Creates a logger whose calls a test can read. */
-export const recordingLogger = (): Record<'log' | 'warn' | 'error', jest.Mock> => ({
+export const createRecordingLogger = (): Record<'log' | 'warn' | 'error', jest.Mock> => ({
   log: jest.fn(),
   warn: jest.fn(),
   error: jest.fn(),
@@ -83,10 +83,10 @@ export interface PlatformRequest {
  * Creates a module of the host whose code runs before the body parsers and routes: as an `onRequest` hook of
  * Fastify, or as middleware of Express.
  */
-export const withEarlyCode = (
+export const createEarlyModule = (
   run: (message: IncomingMessage, request: PlatformRequest, next: () => void) => void,
 ): DynamicModule =>
-  withProviders({
+  createModule({
     provide: 'early',
     inject: [HttpAdapterHost],
     useFactory: ({ httpAdapter }: HttpAdapterHost) => {

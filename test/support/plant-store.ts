@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { spawn as spawnOnTerminal } from '@lydell/node-pty';
-import type { Run } from './run';
+import type { RunResult } from './run';
 import { programEnvironment } from './run-folder';
 import { TestProcess } from './test-process';
 
 /** The path of the built CLI. */
-export const PROGRAM = join(__dirname, '../../dist/cli/plant-store.js');
+export const CLI_PATH = join(__dirname, '../../dist/cli/plant-store.js');
 
 /** A wrapper under which file modes apply to root, too. */
 export const WITHOUT_ROOT_ACCESS =
@@ -16,16 +16,16 @@ interface ProgramOptions {
   readonly cwd?: string;
   /** A program, with its arguments, that runs the command. */
   readonly wrapper?: readonly string[];
-  /** The path of the CLI. {@link PROGRAM} by default. */
+  /** The path of the CLI. {@link CLI_PATH} by default. */
   readonly program?: string;
 }
 
 /** A process of the built `plant-store`. */
-export class ProgramProcess extends TestProcess {
+export class CliProcess extends TestProcess {
   constructor(
     args: readonly string[],
     environment: NodeJS.ProcessEnv = {},
-    { cwd, wrapper = [], program = PROGRAM }: ProgramOptions = {},
+    { cwd, wrapper = [], program = CLI_PATH }: ProgramOptions = {},
   ) {
     const env = { ...programEnvironment(), ...environment };
     super([...wrapper, process.execPath, program, ...args], { cwd, env });
@@ -33,13 +33,12 @@ export class ProgramProcess extends TestProcess {
 }
 
 /** A process of a `plant-store` command that ends by itself. */
-export class CommandProcess extends ProgramProcess {
-  readonly ended: Promise<Run & { readonly signal: NodeJS.Signals | null }> = this.closed.then(
-    ({ code, signal }) => {
+export class CommandProcess extends CliProcess {
+  readonly ended: Promise<RunResult & { readonly signal: NodeJS.Signals | null }> =
+    this.closed.then(({ code, signal }) => {
       const { stdout, stderr } = this;
       return { code: code ?? NaN, signal, stdout, stderr };
-    },
-  );
+    });
 }
 
 /** Runs a command until it ends. */
@@ -47,7 +46,7 @@ export async function plantStore(
   args: readonly string[],
   environment: NodeJS.ProcessEnv = {},
   { input = '', ...options }: ProgramOptions & { input?: string | Buffer } = {},
-): Promise<Run> {
+): Promise<RunResult> {
   const command = new CommandProcess(args, environment, options);
   command.child.stdin?.end(input);
   const { code, stdout, stderr } = await command.ended;
@@ -67,7 +66,7 @@ export async function plantStoreOnTerminal(
   args: readonly string[],
   environment: NodeJS.ProcessEnv = {},
 ): Promise<{ code: number; output: string }> {
-  const terminal = spawnOnTerminal(process.execPath, [PROGRAM, ...args], {
+  const terminal = spawnOnTerminal(process.execPath, [CLI_PATH, ...args], {
     cols: 200,
     env: { ...programEnvironment(), ...environment },
   });

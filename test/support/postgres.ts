@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path';
 import { Client } from 'pg';
 import { type Plant, PLANT_COLUMNS, plantFromRow, type PlantRow } from '../../src/plants/plant';
 import { makeFolder, removeFolder } from './folder';
-import { freePort } from './free-port';
+import { findFreePort } from './free-port';
 import { memoryFolder } from './run-folder';
 import { TestProcess } from './test-process';
 
@@ -54,7 +54,7 @@ export class PostgresServer {
   ) {}
 
   static async start(settings: ServerSettings = FAST_SETTINGS): Promise<PostgresServer> {
-    const server = await PostgresServer.make(settings);
+    const server = await PostgresServer.create(settings);
     await server.start();
     return server;
   }
@@ -64,14 +64,14 @@ export class PostgresServer {
    *
    * @param data a data directory that no running server uses. The new server gets a copy of it.
    */
-  static async make(
+  static async create(
     settings: ServerSettings = FAST_SETTINGS,
     data = join(prepareSharedFolder(), 'data'),
   ): Promise<PostgresServer> {
     // Without fsync, the data need not be on a disk.
     const folder = makeFolder(settings.fsync === 'off' ? memoryFolder() : tmpdir());
     if (SERVER_USER) chmodSync(folder, 0o755);
-    const server = new PostgresServer(folder, await freePort(), settings);
+    const server = new PostgresServer(folder, await findFreePort(), settings);
     execFileSync('cp', ['-a', data, server.data]);
     return server;
   }
@@ -114,7 +114,7 @@ export class PostgresServer {
       ...options,
     ];
     this.process = new TestProcess(command, { ...SERVER_USER, cwd: this.data, env: ENVIRONMENT });
-    await this.process.says(/is ready to accept/, 'stderr');
+    await this.process.waitForOutput(/is ready to accept/, 'stderr');
   }
 
   /** Stops the server. SIGTERM waits for sessions to end, SIGINT ends them, SIGKILL is a crash. */
@@ -131,7 +131,7 @@ export class PostgresServer {
   /** Starts this server, which must not be running yet, and a standby of it. Returns the standby. */
   async startStandby(): Promise<PostgresServer> {
     const primary_conninfo = `host=127.0.0.1 port=${this.port} user=postgres application_name=standby`;
-    const standby = await PostgresServer.make({ primary_conninfo }, this.data);
+    const standby = await PostgresServer.create({ primary_conninfo }, this.data);
     writeFileSync(join(standby.data, 'standby.signal'), '');
     await this.start();
     await standby.start();
@@ -165,7 +165,7 @@ export class PostgresServer {
   }
 
   /** Makes the server offer TLS from its next start, with a self-signed certificate for "localhost". */
-  offerTls(): void {
+  enableTls(): void {
     for (const name of ['server.crt', 'server.key']) {
       const file = join(this.data, name);
       cpSync(join(CERTIFICATES, name), file);
@@ -176,7 +176,7 @@ export class PostgresServer {
   }
 
   /** Inserts a line at the start of pg_hba.conf, which controls who may connect and how. */
-  async admit(line: string): Promise<void> {
+  async addAccessRule(line: string): Promise<void> {
     const file = join(this.data, 'pg_hba.conf');
     writeFileSync(file, `${line}\n${readFileSync(file, 'utf8')}`);
     await this.execute('SELECT pg_reload_conf()');

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { listen } from './listen';
 
 /** Forwards connections to a server. It can pause or reset them, and forward new ones to another server. */
-export class Proxy {
+export class TcpProxy {
   private readonly sockets = new Set<Socket>();
   private isPaused = false;
   /** The number of accepted connections. */
@@ -29,8 +29,8 @@ export class Proxy {
   private constructor(private target: number) {}
 
   /** @param target the port of the server, on the loopback interface */
-  static async start(target: number): Promise<Proxy> {
-    const proxy = new Proxy(target);
+  static async start(target: number): Promise<TcpProxy> {
+    const proxy = new TcpProxy(target);
     await listen(proxy.server);
     return proxy;
   }
@@ -41,13 +41,13 @@ export class Proxy {
   }
 
   /** Stops forwarding and closes nothing, like a network that drops packets. */
-  silence(): void {
+  pause(): void {
     this.isPaused = true;
     for (const socket of this.sockets) socket.pause();
   }
 
   /** Forwards new connections to another server. Open connections keep their server, and stay paused if they were. */
-  lead(target: number): void {
+  redirect(target: number): void {
     this.target = target;
     this.isPaused = false;
   }
@@ -59,13 +59,13 @@ export class Proxy {
   }
 
   /** Resets all connections. */
-  cut(): void {
+  reset(): void {
     for (const socket of this.sockets) socket.resetAndDestroy();
   }
 
   async stop(): Promise<void> {
     this.server.close();
-    this.cut();
+    this.reset();
     await once(this.server, 'close');
   }
 }

@@ -68,7 +68,7 @@ export function memoryFolder(): string {
 }
 
 /** Records a process, so that it ends with the run at the latest. */
-export function recordProcess(child: ChildProcess): void {
+export function endProcessWithRun(child: ChildProcess): void {
   const file = join(tmpdir(), `${String(child.pid)}.pid`);
   writeFileSync(file, '');
   child.once('exit', () => {

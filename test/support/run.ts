@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-export interface Run {
+export interface RunResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -13,7 +13,7 @@ export function run(
   program: string,
   args: readonly string[],
   options: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
-): Promise<Run> {
+): Promise<RunResult> {
   return new Promise((resolve) => {
     execFile(program, args, options, (error, stdout, stderr) => {
       const code = typeof error?.code === 'number' ? error.code : error ? 1 : 0;
@@ -26,7 +26,7 @@ export function run(
 export function shell(
   lines: string,
   { env, ...options }: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
-): Promise<Run> {
+): Promise<RunResult> {
   return run('sh', ['-c', lines], { ...options, env: { PATH: process.env.PATH, ...env } });
 }
 

@@ -2,13 +2,13 @@ import { join } from 'node:path';
 import type { Plant } from '../../src/plants';
 import { JSON_HEADERS, TOKEN } from './application';
 import { makeFolder, removeFolder } from './folder';
-import { ProgramProcess } from './plant-store';
+import { CliProcess } from './plant-store';
 import { memoryFolder } from './run-folder';
 import { readPlants } from './sqlite';
 import { until } from './until';
 
 /** A process of the built service, as an operator runs it. */
-export class ServiceProcess extends ProgramProcess {
+export class ServiceProcess extends CliProcess {
   readonly ended = this.closed;
 
   /**
@@ -27,7 +27,7 @@ export class ServiceProcess extends ProgramProcess {
 
   /** Waits until the service listens. Returns its address. */
   async url(): Promise<URL> {
-    const [, url = ''] = await this.says(/Listening on (https?:[^"\s]+)/);
+    const [, url = ''] = await this.waitForOutput(/Listening on (https?:[^"\s]+)/);
     return new URL(url);
   }
 
@@ -40,12 +40,12 @@ export class ServiceProcess extends ProgramProcess {
     });
   }
 
-  async statusOf(path: string): Promise<number> {
+  async getStatus(path: string): Promise<number> {
     return (await fetch(new URL(path, await this.url()))).status;
   }
 
-  async untilReady(): Promise<void> {
-    await until(async () => (await this.statusOf('/health/ready')) === 200);
+  async waitUntilReady(): Promise<void> {
+    await until(async () => (await this.getStatus('/health/ready')) === 200);
   }
 
   /** The lines of the log, parsed as JSON. */
@@ -80,13 +80,13 @@ class ServiceHome {
     wrapper?: string[],
     program?: string,
   ): Promise<ServiceProcess> {
-    const service = this.begin({ AUTH_TOKENS: TOKEN, ...environment }, wrapper, program);
+    const service = this.spawn({ AUTH_TOKENS: TOKEN, ...environment }, wrapper, program);
     await service.url();
     return service;
   }
 
   /** Starts a service without a token, and does not wait until it listens. */
-  begin(environment?: NodeJS.ProcessEnv, wrapper?: string[], program?: string): ServiceProcess {
+  spawn(environment?: NodeJS.ProcessEnv, wrapper?: string[], program?: string): ServiceProcess {
     const service = new ServiceProcess(this.folder, environment, wrapper, program);
     this.services.push(service);
     return service;

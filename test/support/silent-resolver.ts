@@ -25,7 +25,10 @@ function isSupported(): boolean {
  *
  * @param tests called with a function that returns the wrapper for such a process
  */
-export function describeWithResolver(name: string, tests: (wrapper: () => string[]) => void): void {
+export function describeWithUnresponsiveResolver(
+  name: string,
+  tests: (wrapper: () => string[]) => void,
+): void {
   if (!isSupported()) {
     describe.skip(`${name}, which needs root and user namespaces`, () => {
       tests(() => []);

@@ -37,6 +37,6 @@ export function lockDatabase(file: string): DatabaseSync {
 }
 
 /** Returns the result of SQLite's integrity check: "ok" if it finds no errors. */
-export function integrity(file: string): unknown {
+export function checkIntegrity(file: string): unknown {
   return query(file, 'PRAGMA integrity_check')[0]?.integrity_check;
 }

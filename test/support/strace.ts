@@ -6,7 +6,7 @@ import { globSync, readFileSync } from 'node:fs';
  *
  * @throws Error if strace is missing, so that the test fails and does not pass without it
  */
-export function strace(...options: string[]): string[] {
+export function createStraceWrapper(...options: string[]): string[] {
   if (spawnSync('strace', ['-V']).error) {
     throw new Error('this test looks at system calls with strace: apt-get install strace');
   }
@@ -20,12 +20,12 @@ export function readTraces(trace: string): string[] {
 }
 
 /** Returns a wrapper under which system calls fail or are slow: `fault` is for the option `inject` of strace. */
-export function inject(calls: string, fault: string): string[] {
+export function createFaultWrapper(calls: string, fault: string): string[] {
   const traced = ['--seccomp-bpf', '-e', `trace=${calls}`, '-o', '/dev/null'];
-  return strace(...traced, '-e', `inject=${calls}:${fault}`);
+  return createStraceWrapper(...traced, '-e', `inject=${calls}:${fault}`);
 }
 
 /** Returns the process id of the program that strace runs. `pid` is the process id of strace. */
-export function tracee(pid: number): number {
+export function findTracee(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim());
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { recordProcess } from './run-folder';
+import { endProcessWithRun } from './run-folder';
 
 /** The exit code or the signal with which a process ended. */
 interface End {
@@ -22,7 +22,7 @@ export class TestProcess {
     options: { cwd?: string | undefined; env: NodeJS.ProcessEnv },
   ) {
     const child = spawn(program, args, options);
-    recordProcess(child);
+    endProcessWithRun(child);
     child.stdout.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
     child.stderr.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
     child.stdin.on('error', () => undefined);
@@ -41,7 +41,10 @@ export class TestProcess {
    *
    * @throws Error with all output, if the process ends before
    */
-  async says(pattern: RegExp, output: 'stdout' | 'stderr' = 'stdout'): Promise<RegExpExecArray> {
+  async waitForOutput(
+    pattern: RegExp,
+    output: 'stdout' | 'stderr' = 'stdout',
+  ): Promise<RegExpExecArray> {
     for (;;) {
       const match = pattern.exec(this[output]);
       if (match) return match;

@@ -22,7 +22,7 @@ export interface UnreliableProxy {
   /** The requests: the fault, or the status of the forwarded response, and the time of arrival. */
   readonly seen: { what: unknown; headers: IncomingHttpHeaders; at: number }[];
   /** Milliseconds from the first request, which was rejected, to the next one. */
-  readonly pauseAfterRefusal: number;
+  readonly pauseAfterRejection: number;
   stop(): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ function* spaces(start: string): Generator<string> {
  * @param faults the faults of the first requests. By default, the first request gets 503 and a `Retry-After` of
  *   two seconds, and the response to the second is lost.
  */
-export async function makeUnreliable(
+export async function startUnreliableProxy(
   target: string,
   faults: readonly Fault[] = FAULTS,
 ): Promise<UnreliableProxy> {
@@ -85,7 +85,7 @@ export async function makeUnreliable(
   return {
     origin,
     seen,
-    get pauseAfterRefusal() {
+    get pauseAfterRejection() {
       const [refusal = NaN, next = NaN] = seen.map(({ at }) => at);
       return next - refusal;
     },

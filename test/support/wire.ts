@@ -1,38 +1,38 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { expectAsDeclared } from './contract';
+import { expectDeclaredResponse } from './contract';
 
 /** A response as received on a socket. Header names are in lower case. */
-export interface WireAnswer {
+export interface WireResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
 }
 
 /** Sends bytes on a new connection. Returns the responses until the server closes it. */
-export async function exchange(url: URL, request: string | Buffer): Promise<WireAnswer[]> {
-  const socket = open(url);
+export async function exchange(url: URL, request: string | Buffer): Promise<WireResponse[]> {
+  const socket = openConnection(url);
   socket.write(request);
-  return readAnswers(socket);
+  return readResponses(socket);
 }
 
 /** Opens a connection to the server. */
-export function open(url: URL): Socket {
+export function openConnection(url: URL): Socket {
   return connect(Number(url.port), url.hostname);
 }
 
 /** Reads responses until the server closes the connection. Checks errors against the OpenAPI document. */
-export async function readAnswers(socket: Socket): Promise<WireAnswer[]> {
+export async function readResponses(socket: Socket): Promise<WireResponse[]> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   await once(socket, 'close');
-  const answers = splitAnswers(Buffer.concat(chunks).toString()).map(parseAnswer);
+  const answers = splitResponses(Buffer.concat(chunks).toString()).map(parseResponse);
   answers
     // A response to HEAD has no body.
     .filter(
       ({ status, body }) => status >= 400 && body !== null && !ROUTING_STATUSES.includes(status),
     )
-    .forEach(expectAsDeclared);
+    .forEach(expectDeclaredResponse);
   return answers;
 }
 
@@ -40,16 +40,16 @@ export async function readAnswers(socket: Socket): Promise<WireAnswer[]> {
 const ROUTING_STATUSES = [404, 405];
 
 /** Splits what was received into responses, by their Content-Length. Headers that are truncated become the body. */
-export function splitAnswers(text: string): { head: string; body: string }[] {
+export function splitResponses(text: string): { head: string; body: string }[] {
   if (text === '') return [];
   const end = text.indexOf('\r\n\r\n') + 4;
   if (end < 4) return [{ head: '', body: text }];
   const head = text.slice(0, end);
   const next = end + Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0);
-  return [{ head, body: text.slice(end, next) }, ...splitAnswers(text.slice(next))];
+  return [{ head, body: text.slice(end, next) }, ...splitResponses(text.slice(next))];
 }
 
-function parseAnswer({ head, body }: { head: string; body: string }): WireAnswer {
+function parseResponse({ head, body }: { head: string; body: string }): WireResponse {
   const [statusLine = '', ...lines] = head.trimEnd().split('\r\n');
   const headers = Object.fromEntries(
     lines.map((line) => {

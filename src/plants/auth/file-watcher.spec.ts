@@ -3,13 +3,13 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { FileWatcher } from './file-watcher';
-import { releaseClock, stopClock } from '../../../test/support/clock';
+import { restoreClock, stopClock } from '../../../test/support/clock';
 import { useFolder } from '../../../test/support/folder';
 import { describeOnLinux } from '../../../test/support/run';
 
 const folder = useFolder();
 beforeEach(stopClock);
-afterEach(releaseClock);
+afterEach(restoreClock);
 
 describeOnLinux(() => {
   it('FileWatcher reads a pipe once, because its content can be read only once', async () => {

@@ -12,7 +12,7 @@ beforeAll(async () => {
   verifier = new JwtVerifier({ issuer: provider.issuer, audience: AUDIENCE });
   await verifier.keys.start();
   // Tokens are cached only after the keys were fetched, and on a busy machine a fetch may time out.
-  const token = await provider.accessToken();
+  const token = await provider.requestAccessToken();
   await until(() => verify(token).then(Boolean, () => false));
 });
 afterAll(async () => {
@@ -24,10 +24,10 @@ afterAll(async () => {
 const verify = (token: string) => verifier.verify(new BearerToken(Buffer.from(token).toString()));
 
 it('JwtVerifier returns the same caller for an accepted JWT, and rejects an invalid one each time', async () => {
-  const rejected = await provider.accessToken({
+  const rejected = await provider.requestAccessToken({
     redraft: ({ payload }) => (payload.aud = 'other'),
   });
-  const token = await provider.accessToken();
+  const token = await provider.requestAccessToken();
   const verified = await verify(token);
 
   for (let count = 0; count < 2; count++) await expect(verify(rejected)).rejects.toThrow();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { BearerToken, hashToken } from './bearer-token';
 import { TokenFile } from './token-file';
 import { InvalidTokenError } from '../errors/errors';
-import { pass, releaseClock, stopClock } from '../../../test/support/clock';
+import { advanceClock, restoreClock, stopClock } from '../../../test/support/clock';
 import { useFolder } from '../../../test/support/folder';
 import { useLog } from '../../../test/support/log';
 import { describeOnLinux } from '../../../test/support/run';
@@ -18,7 +18,7 @@ describe('TokenFile', () => {
   afterEach(() => {
     verifier?.stop();
     verifier = undefined;
-    releaseClock();
+    restoreClock();
   });
 
   function loadTokens(content: string): void {
@@ -32,7 +32,7 @@ describe('TokenFile', () => {
   /** Lets the verifier read the file again. */
   async function awaitReads(count: number): Promise<void> {
     for (let read = 0; read < count; read++) {
-      pass(1000);
+      advanceClock(1000);
       while (jest.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
     }
   }

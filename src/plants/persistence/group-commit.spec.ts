@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { pass, releaseClock, stopClock, turn } from '../../../test/support/clock';
+import { advanceClock, restoreClock, stopClock, waitForTurn } from '../../../test/support/clock';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
 import type { EndedBatch, InsertOutcome } from '../plants.repository';
 import { GroupCommit } from './group-commit';
@@ -42,31 +42,31 @@ function createGroupCommit() {
   const submit = (id: number, weight = 1) => commits.submit(createPlant(id, weight));
   const commitOne = async (durationMs: number): Promise<void> => {
     const plant = submit(1);
-    await turn();
-    pass(durationMs);
+    await waitForTurn();
+    advanceClock(durationMs);
     batches.at(-1)?.succeed();
     await plant;
-    await turn();
+    await waitForTurn();
   };
   return { commits, batches, ended, submit, commitOne };
 }
 
 beforeEach(stopClock);
-afterEach(releaseClock);
+afterEach(restoreClock);
 
 describe('GroupCommit', () => {
   it('commits a single plant immediately, and plants submitted during its commit together', async () => {
     const { commits, batches, submit } = createGroupCommit();
 
     const outcomes = [submit(1)];
-    await turn();
+    await waitForTurn();
     outcomes.push(submit(2), submit(3), submit(4), submit(5));
-    await turn();
+    await waitForTurn();
 
     expect(batches).toHaveLength(1);
     expect(commits.queueLength).toBe(4);
     batches[0]?.succeed();
-    await turn();
+    await waitForTurn();
     expect(batches.map(({ ids }) => ids)).toEqual([[1], [2, 3, 4, 5]]);
     expect(commits.queueLength).toBe(0);
     batches[1]?.succeed(['taken', 'replayed', 'keyReused', new PlantStoreError('internal')]);
@@ -80,7 +80,7 @@ describe('GroupCommit', () => {
     void submit(1);
     await Promise.resolve();
     void submit(2);
-    await turn();
+    await waitForTurn();
 
     expect(batches.map(({ ids }) => ids)).toEqual([[1, 2]]);
   });
@@ -92,7 +92,7 @@ describe('GroupCommit', () => {
       void commits.submit({ id, name: half, tag: id % 2n === 0n ? half : half.slice(1) });
     }
 
-    await turn();
+    await waitForTurn();
 
     // The weights of the plants alternate between 2 and 1.
     expect(batches[0]?.ids).toHaveLength(Math.ceil((MAX_BATCH_WEIGHT * 2) / 3));
@@ -104,10 +104,10 @@ describe('GroupCommit', () => {
 
     await expect(submit(3)).rejects.toThrow(UnavailableError);
 
-    await turn();
+    await waitForTurn();
     accepted.push(submit(4));
     batches[0]?.succeed();
-    await turn();
+    await waitForTurn();
     batches[1]?.succeed();
     expect(await Promise.all(accepted)).toEqual(['created', 'created', 'created']);
   });
@@ -115,11 +115,11 @@ describe('GroupCommit', () => {
   it('closes after all plants are settled, even if a batch never ends', async () => {
     const { commits, submit } = createGroupCommit();
     const first = submit(1);
-    await turn();
+    await waitForTurn();
     const plants = Promise.allSettled([first, submit(2)]);
     const closing = commits.close();
-    await turn();
-    pass(COMMIT_TIMEOUT_MS);
+    await waitForTurn();
+    advanceClock(COMMIT_TIMEOUT_MS);
 
     expect(await closing).toBe(false);
     expect(await commits.close()).toBe(false);
@@ -141,7 +141,7 @@ describe('GroupCommit', () => {
   it('reports the cause of an unknown outcome', async () => {
     const { batches, submit } = createGroupCommit();
     const plant = submit(1);
-    await turn();
+    await waitForTurn();
 
     batches[0]?.fail(new Error('unexpected'));
 
@@ -152,20 +152,20 @@ describe('GroupCommit', () => {
   it('reports an unknown outcome when a batch times out, and rejects plants until it ends', async () => {
     const { commits, batches, submit } = createGroupCommit();
     const timedOut = submit(1);
-    await turn();
+    await waitForTurn();
     const queued = submit(2);
 
-    pass(COMMIT_TIMEOUT_MS - 1);
+    advanceClock(COMMIT_TIMEOUT_MS - 1);
     expect(commits.isFull).toBe(false);
-    pass(1);
+    advanceClock(1);
 
     await expect(timedOut).rejects.toThrow(OutcomeUnknownError);
     await expect(queued).rejects.toThrow(UnavailableError);
     await expect(submit(3)).rejects.toThrow(UnavailableError);
     batches[0]?.succeed();
-    await turn();
+    await waitForTurn();
     const next = submit(4);
-    await turn();
+    await waitForTurn();
     batches[1]?.succeed();
     expect(await next).toBe('created');
   });
@@ -173,14 +173,14 @@ describe('GroupCommit', () => {
   it('rejects only the overdue plants when a batch ends', async () => {
     const { batches, submit } = createGroupCommit();
     const [first, second, overdue] = [1, 2, 3].map((id) => submit(id, MAX_BATCH_WEIGHT));
-    await turn();
-    pass(500);
+    await waitForTurn();
+    advanceClock(500);
     batches[0]?.succeed();
     await first;
-    await turn();
+    await waitForTurn();
     const last = submit(4);
 
-    pass(COMMIT_TIMEOUT_MS - 1);
+    advanceClock(COMMIT_TIMEOUT_MS - 1);
     batches[1]?.succeed();
 
     expect(await second).toBe('created');
@@ -189,7 +189,7 @@ describe('GroupCommit', () => {
         cause: new Error('overloaded: the plant has waited too long for its batch'),
       }),
     );
-    await turn();
+    await waitForTurn();
     expect(batches.map(({ ids }) => ids)).toEqual([[1], [2], [4]]);
     batches[2]?.succeed();
     expect(await last).toBe('created');
@@ -199,15 +199,15 @@ describe('GroupCommit', () => {
     const { batches, ended, submit } = createGroupCommit();
 
     const one = submit(1);
-    await turn();
-    pass(7);
+    await waitForTurn();
+    advanceClock(7);
     const others = [submit(2), submit(3)];
     batches[0]?.succeed();
     await one;
-    await turn();
+    await waitForTurn();
     batches[1]?.fail(new UnavailableError());
     await Promise.allSettled(others);
-    await turn();
+    await waitForTurn();
 
     expect(ended).toEqual([
       { size: 1, duration: 7 },
@@ -272,8 +272,8 @@ class Simulation {
   async pass(time: number, isLoopBlocked: boolean): Promise<void> {
     if (isLoopBlocked) this.blockedMs += time;
     for (let passed = 0; passed < time; passed += STEP_MS) {
-      pass(STEP_MS);
-      if (!isLoopBlocked) await turn();
+      advanceClock(STEP_MS);
+      if (!isLoopBlocked) await waitForTurn();
       this.checkWait();
     }
   }
@@ -339,10 +339,10 @@ class Simulation {
   async finish(): Promise<void> {
     this.close();
     for (let round = 0; round < 100 && !this.isClosed; round++) {
-      await turn();
+      await waitForTurn();
       await this.end('success');
     }
-    await turn();
+    await waitForTurn();
   }
 }
 
@@ -383,7 +383,7 @@ it('GroupCommit settles each plant once, in time, with the outcome of the store,
       const simulation = new Simulation();
 
       for (const each of schedule) {
-        if (each === 'turn') await turn();
+        if (each === 'turn') await waitForTurn();
         else if (each === 'close') simulation.close();
         else if ('submit' in each) simulation.submit(each.submit);
         else if ('end' in each) await simulation.end(each.end);

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { pass, releaseClock, stopClock, turn } from '../../../test/support/clock';
+import { advanceClock, restoreClock, stopClock, waitForTurn } from '../../../test/support/clock';
 import { useLog } from '../../../test/support/log';
 import { UnavailableError } from '../errors/errors';
 import type { StoreDriver } from './store-driver';
@@ -29,7 +29,7 @@ async function endCall(call: Call | undefined, failure?: Error): Promise<void> {
   if (call) call.hasEnded = true;
   if (failure) call?.reject(failure);
   else call?.resolve(undefined);
-  await turn();
+  await waitForTurn();
 }
 
 /** A store whose commits, probes and attempts to open it are ended by the test. */
@@ -64,7 +64,7 @@ class ManualStore {
   /** Ends a batch whose oldest plant has waited this long. */
   commit(durationMs: number, failure?: Error): void {
     this.submit();
-    pass(durationMs);
+    advanceClock(durationMs);
     this.endBatch(failure);
   }
 
@@ -104,7 +104,7 @@ describe('StoreHealth', () => {
   afterEach(() => {
     store.health.stop();
     jest.restoreAllMocks();
-    releaseClock();
+    restoreClock();
   });
 
   /** Bring the store into a state. */
@@ -127,13 +127,13 @@ describe('StoreHealth', () => {
     });
 
     it('when a plant has waited two seconds, and logs that before the batch ends', () => {
-      pass(1);
+      advanceClock(1);
       store.submit();
-      pass(SLOW_COMMIT_MS - 1);
+      advanceClock(SLOW_COMMIT_MS - 1);
       expect([store.health.isStalled, store.health.isReady]).toEqual([false, true]);
-      pass(1);
+      advanceClock(1);
       expect([store.health.isStalled, store.health.isReady]).toEqual([true, false]);
-      pass(CHECK_INTERVAL_MS);
+      advanceClock(CHECK_INTERVAL_MS);
 
       expect(lines).toEqual([SLOW_LINE]);
       store.endBatch();
@@ -144,14 +144,14 @@ describe('StoreHealth', () => {
     it('when a plant has waited two seconds after many fast batches', () => {
       for (let batch = 0; batch < 5; batch++) store.commit(CHECK_INTERVAL_MS - 1);
       store.submit();
-      pass(SLOW_COMMIT_MS + CHECK_INTERVAL_MS);
+      advanceClock(SLOW_COMMIT_MS + CHECK_INTERVAL_MS);
 
       expect(lines).toEqual([SLOW_LINE]);
     });
 
     it('when commits fail for two seconds after the first failed one was submitted', () => {
       store.commit(10, broken);
-      pass(SLOW_COMMIT_MS - 21);
+      advanceClock(SLOW_COMMIT_MS - 21);
       store.commit(10, new Error('not yet'));
       expect(store.view).toEqual(working);
       expect(lines).toEqual([]);
@@ -171,13 +171,13 @@ describe('StoreHealth', () => {
 
     it('when probes fail for two seconds after a failed commit', async () => {
       store.commit(0, broken);
-      pass(2 * CHECK_INTERVAL_MS);
+      advanceClock(2 * CHECK_INTERVAL_MS);
       expect(store.probes).toHaveLength(1);
-      pass(SLOW_COMMIT_MS - 2 * CHECK_INTERVAL_MS - 1);
+      advanceClock(SLOW_COMMIT_MS - 2 * CHECK_INTERVAL_MS - 1);
       await store.endProbe(new Error('a probe failed'));
       expect([store.view, lines]).toEqual([working, []]);
 
-      pass(CHECK_INTERVAL_MS);
+      advanceClock(CHECK_INTERVAL_MS);
       await store.endProbe(new Error('another probe failed'));
 
       expect([store.view, lines]).toEqual([slow, ['error another probe failed']]);
@@ -185,10 +185,10 @@ describe('StoreHealth', () => {
 
     it('when a probe takes two seconds, even before it ends', async () => {
       store.commit(0, broken);
-      pass(2 * CHECK_INTERVAL_MS);
-      pass(SLOW_COMMIT_MS - 1);
+      advanceClock(2 * CHECK_INTERVAL_MS);
+      advanceClock(SLOW_COMMIT_MS - 1);
       expect(store.view).toEqual(working);
-      pass(1);
+      advanceClock(1);
       expect([store.view, lines]).toEqual([slow, [SLOW_LINE]]);
 
       await store.endProbe();
@@ -209,9 +209,9 @@ describe('StoreHealth', () => {
 
     it('when a probe succeeds after a failed commit, and is not probed further', async () => {
       store.commit(0, broken);
-      pass(2 * CHECK_INTERVAL_MS);
+      advanceClock(2 * CHECK_INTERVAL_MS);
       await store.endProbe();
-      pass(SLOW_COMMIT_MS);
+      advanceClock(SLOW_COMMIT_MS);
       store.commit(SLOW_COMMIT_MS - 1, broken);
 
       expect([store.view, lines]).toEqual([working, []]);
@@ -220,7 +220,7 @@ describe('StoreHealth', () => {
 
     it('without being probed when nothing has failed', () => {
       store.commit(1);
-      pass(SLOW_COMMIT_MS);
+      advanceClock(SLOW_COMMIT_MS);
 
       expect(store.probes).toEqual([]);
       expect(jest.getTimerCount()).toBe(0);
@@ -241,8 +241,8 @@ describe('StoreHealth', () => {
     });
 
     it('when a probe takes less than two seconds, without "in use again" until a commit does', async () => {
-      pass(2 * CHECK_INTERVAL_MS);
-      pass(SLOW_COMMIT_MS - 1);
+      advanceClock(2 * CHECK_INTERVAL_MS);
+      advanceClock(SLOW_COMMIT_MS - 1);
       await store.endProbe();
       expect([store.view, lines]).toEqual([working, [SLOW_LINE]]);
 
@@ -259,7 +259,7 @@ describe('StoreHealth', () => {
 
     it('while probes fail, one after the other, and logs each reason once', async () => {
       for (const reason of ['broken', 'broken', 'worse', 'broken']) {
-        pass(2 * CHECK_INTERVAL_MS);
+        advanceClock(2 * CHECK_INTERVAL_MS);
         await store.endProbe(new UnavailableError({ cause: new Error(reason) }));
       }
 
@@ -278,7 +278,7 @@ describe('StoreHealth', () => {
     });
 
     it('without a second probe while one is in progress', () => {
-      pass(10 * CHECK_INTERVAL_MS);
+      advanceClock(10 * CHECK_INTERVAL_MS);
 
       expect(store.probes).toHaveLength(1);
     });
@@ -286,17 +286,17 @@ describe('StoreHealth', () => {
     it('without a probe while plants wait or batches end', () => {
       for (let batch = 0; batch < 5; batch++) store.commit(CHECK_INTERVAL_MS, broken);
       store.submit();
-      pass(2 * CHECK_INTERVAL_MS);
+      advanceClock(2 * CHECK_INTERVAL_MS);
       expect(store.probes).toEqual([]);
 
       store.waitingSince = undefined;
-      pass(CHECK_INTERVAL_MS);
+      advanceClock(CHECK_INTERVAL_MS);
 
       expect(store.probes).toHaveLength(1);
     });
 
     it('when a probe succeeds that began before the failure of a batch', async () => {
-      pass(2 * CHECK_INTERVAL_MS);
+      advanceClock(2 * CHECK_INTERVAL_MS);
       store.commit(0, broken);
 
       await store.endProbe();
@@ -307,12 +307,12 @@ describe('StoreHealth', () => {
 
   it('stays working when a probe fails that began before a commit in time', async () => {
     enter.slow();
-    pass(2 * CHECK_INTERVAL_MS);
-    pass(SLOW_COMMIT_MS);
+    advanceClock(2 * CHECK_INTERVAL_MS);
+    advanceClock(SLOW_COMMIT_MS);
     store.commit(0);
 
     await store.endProbe(broken);
-    pass(SLOW_COMMIT_MS);
+    advanceClock(SLOW_COMMIT_MS);
 
     expect([store.view, lines]).toEqual([working, [SLOW_LINE, IN_USE_AGAIN_LINE]]);
     expect(store.probes).toHaveLength(1);
@@ -323,21 +323,21 @@ describe('StoreHealth', () => {
 
     it('when the driver reports a failure, and is reopened at once', () => {
       store.health.fail(new Error('unreachable'));
-      pass(0);
+      advanceClock(0);
 
       expect(store.view).toEqual(failing('unreachable'));
       expect(lines.at(-1)).toBe('error unreachable');
       expect(store.attempts).toHaveLength(1);
-      pass(2 * CHECK_INTERVAL_MS);
+      advanceClock(2 * CHECK_INTERVAL_MS);
       expect(store.probes).toEqual([]);
     });
 
     it('when the driver reports a failure, and is reopened after the delay', () => {
       store.health.fail(broken, { delay: 1000 });
 
-      pass(999);
+      advanceClock(999);
       expect(store.attempts).toEqual([]);
-      pass(1);
+      advanceClock(1);
       expect(store.attempts).toHaveLength(1);
     });
   });
@@ -345,14 +345,14 @@ describe('StoreHealth', () => {
   describe('stays failing', () => {
     it('with the first failure until it is reopened, whatever the result of commits and probes', async () => {
       enter.slow();
-      pass(2 * CHECK_INTERVAL_MS);
+      advanceClock(2 * CHECK_INTERVAL_MS);
       store.health.fail(broken);
       store.health.fail(new Error('second'));
       store.commit(0);
       store.commit(SLOW_COMMIT_MS, new Error('third'));
       await store.endProbe();
       store.submit();
-      pass(SLOW_COMMIT_MS + CHECK_INTERVAL_MS);
+      advanceClock(SLOW_COMMIT_MS + CHECK_INTERVAL_MS);
 
       expect(store.view).toEqual(failing('broken'));
       expect(lines).toEqual([SLOW_LINE, 'error broken']);
@@ -361,16 +361,16 @@ describe('StoreHealth', () => {
 
     it('when reopening fails, and is reopened in less than half a second', async () => {
       store.health.fail(broken);
-      pass(SLOW_COMMIT_MS);
+      advanceClock(SLOW_COMMIT_MS);
       expect(store.attempts).toHaveLength(1);
 
       await store.endAttempt(new Error('still broken'));
 
       expect(store.view).toEqual(failing('still broken'));
       expect(lines).toEqual(['error broken', 'error still broken']);
-      pass(REOPEN_DELAY_MS - 1);
+      advanceClock(REOPEN_DELAY_MS - 1);
       expect(store.attempts).toHaveLength(1);
-      pass(1);
+      advanceClock(1);
       expect(store.attempts).toHaveLength(2);
     });
   });
@@ -379,7 +379,7 @@ describe('StoreHealth', () => {
     beforeEach(async () => {
       store.commit(0, broken);
       store.health.fail(broken);
-      pass(0);
+      advanceClock(0);
       await store.endAttempt();
     });
 
@@ -405,7 +405,7 @@ describe('StoreHealth', () => {
     it('when it is reopened, and is probed again when a probe fails', async () => {
       await store.endProbe(new Error('useless'));
       expect([store.view, lines]).toEqual([slow, ['error broken', 'error useless']]);
-      pass(2 * CHECK_INTERVAL_MS);
+      advanceClock(2 * CHECK_INTERVAL_MS);
 
       expect(store.probes).toHaveLength(2);
     });
@@ -414,9 +414,9 @@ describe('StoreHealth', () => {
       store.health.fail(broken);
 
       expect(store.view).toEqual(failing('broken'));
-      pass(REOPEN_DELAY_MS - 1);
+      advanceClock(REOPEN_DELAY_MS - 1);
       expect(store.attempts).toHaveLength(1);
-      pass(1);
+      advanceClock(1);
       expect(store.attempts).toHaveLength(2);
     });
   });
@@ -424,7 +424,7 @@ describe('StoreHealth', () => {
   it('logs a reason again after "in use again"', async () => {
     for (let round = 0; round < 2; round++) {
       store.health.fail(broken);
-      pass(REOPEN_DELAY_MS);
+      advanceClock(REOPEN_DELAY_MS);
       await store.endAttempt();
       store.commit(0);
     }
@@ -436,7 +436,7 @@ describe('StoreHealth', () => {
     const message = 'The database has not responded yet. Retrying.';
 
     it('waits for startTimeout when the store does not respond, logs that, and continues', async () => {
-      releaseClock();
+      restoreClock();
       store = new ManualStore(20);
 
       await store.health.start();
@@ -452,7 +452,7 @@ describe('StoreHealth', () => {
       store = new ManualStore(10 * SLOW_COMMIT_MS);
       const starting = store.health.start();
       store.submit();
-      pass(SLOW_COMMIT_MS + CHECK_INTERVAL_MS);
+      advanceClock(SLOW_COMMIT_MS + CHECK_INTERVAL_MS);
       expect(store.view).toEqual(failing(message));
       store.endBatch(broken);
       await store.endAttempt();
@@ -476,12 +476,12 @@ describe('StoreHealth', () => {
   describe('once stopped', () => {
     it('aborts the attempt to reopen in progress, and neither logs nor retries', async () => {
       store.health.fail(broken);
-      pass(0);
+      advanceClock(0);
       store.health.stop();
       expect(store.signal?.aborted).toBe(true);
 
       await store.endAttempt(new Error('aborted'));
-      pass(SLOW_COMMIT_MS);
+      advanceClock(SLOW_COMMIT_MS);
 
       expect(store.attempts).toHaveLength(1);
       expect(lines).toEqual(['error broken']);
@@ -503,9 +503,9 @@ describe('StoreHealth', () => {
     ])('starts no %s', (_what, act) => {
       act();
       store.health.stop();
-      pass(SLOW_COMMIT_MS);
+      advanceClock(SLOW_COMMIT_MS);
       act();
-      pass(SLOW_COMMIT_MS);
+      advanceClock(SLOW_COMMIT_MS);
 
       expect([...store.attempts, ...store.probes]).toEqual([]);
       expect(jest.getTimerCount()).toBe(0);
@@ -612,7 +612,7 @@ class Model {
   }
 
   private pass(time: number): void {
-    pass(time);
+    advanceClock(time);
     const { probes } = this.store;
     const since = probes.slice(this.outdatedProbes).find(({ hasEnded }) => !hasEnded)?.since;
     if (since !== undefined && performance.now() - since >= SLOW_COMMIT_MS)

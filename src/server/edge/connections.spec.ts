@@ -3,7 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { listen } from '../../../test/support/listen';
-import { open } from '../../../test/support/wire';
+import { openConnection } from '../../../test/support/wire';
 import { Responses } from '../watch/responses';
 import { Connections } from './connections';
 import { Rejections } from './rejections';
@@ -33,7 +33,7 @@ describe('Connections', () => {
 
   it('stops reading while earlier requests of the connection are waiting', async () => {
     handle(() => undefined);
-    const socket = open(url).on('error', () => undefined);
+    const socket = openConnection(url).on('error', () => undefined);
     const [[peer]] = (await Promise.all<unknown[]>([
       once(server, 'connection'),
       new Promise((resolve) => socket.write(GET.repeat(2), resolve)),
@@ -42,13 +42,13 @@ describe('Connections', () => {
 
     expect(peer.isPaused()).toBe(true);
     socket.write(GET.repeat(500_000));
-    await once(open(url).end(), 'close');
+    await once(openConnection(url).end(), 'close');
     expect(peer.bytesRead).toBeLessThan(2 ** 20);
   });
 
   it('responds to a request that arrives after draining began, and then closes the connection', async () => {
     handle((response) => response.end('answer'));
-    const socket = open(url);
+    const socket = openConnection(url);
     socket.write(GET);
     const received = text(socket);
     await once(socket, 'data');
@@ -63,7 +63,7 @@ describe('Connections', () => {
   it('destroys a connection when its client does not read the response', async () => {
     server.setTimeout(50);
     handle((response) => response.end('x'.repeat(2 ** 24)));
-    const socket = open(url).pause();
+    const socket = openConnection(url).pause();
     socket.write(GET);
     const [peer] = (await once(server, 'connection')) as [Socket];
 

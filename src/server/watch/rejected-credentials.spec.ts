@@ -1,6 +1,6 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
-import { pass, releaseClock, stopClock } from '../../../test/support/clock';
+import { advanceClock, restoreClock, stopClock } from '../../../test/support/clock';
 import { useLog } from '../../../test/support/log';
 import { InvalidTokenError } from '../../plants/errors/errors';
 import { logRejectedCredentials } from './rejected-credentials';
@@ -11,7 +11,7 @@ describe('logRejectedCredentials', () => {
   const responses = new Responses();
   logRejectedCredentials(responses, []);
   beforeEach(stopClock);
-  afterEach(releaseClock);
+  afterEach(restoreClock);
 
   function rejectToken(address: string): void {
     const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value: address });
@@ -29,10 +29,10 @@ describe('logRejectedCredentials', () => {
     for (let time = 0; time < 3; time++) rejectToken('192.0.2.1');
     rejectToken('192.0.2.2');
     expect(lines).toHaveLength(2);
-    pass(59_999);
+    advanceClock(59_999);
     expect(lines).toHaveLength(2);
 
-    pass(1);
+    advanceClock(1);
 
     expect(lines[2]).toMatch(/^warn Rejected 2 more tokens within a minute, from 192\.0\.2\.1: /);
     expect(lines).toHaveLength(3);
@@ -43,7 +43,7 @@ describe('logRejectedCredentials', () => {
     expect(lines[99]).toContain('192.0.2.100');
     expect(lines.slice(100)).toEqual(['warn Rejected a token from further addresses.']);
 
-    pass(60_000);
+    advanceClock(60_000);
 
     expect(lines.slice(101)).toEqual([
       'warn Rejected 1 more tokens within a minute, from further addresses.',

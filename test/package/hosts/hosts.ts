@@ -83,7 +83,7 @@ export class Host extends TestProcess {
     const variables = { NO_COLOR: '1', PLATFORM: platform, PLANTS: JSON.stringify(options) };
     const env = { PATH, ...variables, ...environment };
     const host = new Host(command, { cwd: home, env });
-    const [, url = ''] = await host.says(/Listening on (\S+)\n/);
+    const [, url = ''] = await host.waitForOutput(/Listening on (\S+)\n/);
     return Object.assign(host, { url: new URL(url) });
   }
 

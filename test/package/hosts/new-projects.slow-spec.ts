@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, removeFolder } from '../../support/folder';
-import { freePort } from '../../support/free-port';
+import { findFreePort } from '../../support/free-port';
 import { PostgresServer } from '../../support/postgres';
 import { TestProcess } from '../../support/test-process';
 import { until } from '../../support/until';
@@ -48,7 +48,7 @@ describe.each([
 
   /** Starts a program of the page, and waits until it responds. */
   async function start(program: string, environment: NodeJS.ProcessEnv = {}): Promise<void> {
-    url = new URL(`http://127.0.0.1:${await freePort()}`);
+    url = new URL(`http://127.0.0.1:${await findFreePort()}`);
     const env = { PATH: process.env.PATH, PORT: url.port, NO_COLOR: '1', ...environment };
     const started = new TestProcess([process.execPath, `dist/${program}.js`], { cwd: home, env });
     host = started;
@@ -78,7 +78,7 @@ describe.each([
   it('creates a plant with the module without options', async () => {
     await start('main');
 
-    const [, token = ''] = (await host?.says(/Bearer ([\w-]+)/, 'stderr')) ?? [];
+    const [, token = ''] = (await host?.waitForOutput(/Bearer ([\w-]+)/, 'stderr')) ?? [];
     expect(await post({ authorization: `Bearer ${token}` })).toBe('200 {"name":"Fern"}');
     expect(await post({})).toMatch(new RegExp(`^401 {"error":${errorNumbers.missingCredentials}`));
   });
