@@ -89,9 +89,9 @@ describe('PlantStoreClient', () => {
   ])('stores the id %s and strings exactly', async (id) => {
     const plant = { name: ' "Fern\\ \n\u2028🌿', tag: '' };
 
-    const answer = await (await connect()).create({ id, ...plant });
+    const response = await (await connect()).create({ id, ...plant });
 
-    expect(answer).toEqual({ ...plant, isReplay: false });
+    expect(response).toEqual({ ...plant, isReplay: false });
     expect(application.store.plants()).toEqual([{ id: BigInt(id), ...plant }]);
   });
 
@@ -220,14 +220,14 @@ describe('PlantStoreClient', () => {
   });
 
   it('retries with one key until the plant is stored, and reports a replay', async () => {
-    const client = await connect([createRejection(bodies.unavailable, '20'), 'answer lost']);
+    const client = await connect([createRejection(bodies.unavailable, '20'), 'response lost']);
     const creation = client.create(FERN);
     const endPause = await findTimer(20_000);
     expect(seen()).toEqual([503]);
     endPause();
 
     expect(await creation).toEqual(REPLAYED);
-    expect(seen()).toEqual([503, 'answer lost', 200]);
+    expect(seen()).toEqual([503, 'response lost', 200]);
     expect(new Set(listHeader('idempotency-key')).size).toBe(1);
     expect(application.store.plants()).toEqual([FERN]);
   });
@@ -275,7 +275,7 @@ describe('PlantStoreClient', () => {
 
   it('calls the token function for each attempt', async () => {
     const current = ['old', 'new'];
-    const client = await connect(['answer lost'], () => Promise.resolve(current.shift() ?? ''));
+    const client = await connect(['response lost'], () => Promise.resolve(current.shift() ?? ''));
 
     expect(await client.create(FERN)).toEqual(REPLAYED);
     expect(listHeader('authorization')).toEqual(['Bearer old', 'Bearer new']);
@@ -299,7 +299,7 @@ describe('PlantStoreClient', () => {
     ],
     [
       'a lost response and a rejection',
-      ['answer lost', taken],
+      ['response lost', taken],
       errorNumbers.idTaken,
       400,
       'unknown',
@@ -362,7 +362,7 @@ describe('PlantStoreClient', () => {
   });
 
   it.each<[string, Fault[], Token, number | undefined, object]>([
-    ['nothing responds', Array<Fault>(9).fill('no answer'), TOKEN, 300, { outcome: 'unknown' }],
+    ['nothing responds', Array<Fault>(9).fill('no response'), TOKEN, 300, { outcome: 'unknown' }],
     ['there is no token', [], () => new Promise(() => undefined), 100, { outcome: 'unknown' }],
     [
       'Retry-After is later',
@@ -379,14 +379,14 @@ describe('PlantStoreClient', () => {
   });
 
   it('retries on a new connection when the first gets no response', async () => {
-    const client = await connect(['no answer']);
+    const client = await connect(['no response']);
     const creation = client.create(FERN);
     await until(() => seen().length === 1);
     const endAttempt = await findTimer(ATTEMPT_TIMEOUT_MS);
     endAttempt();
 
     expect(await creation).toEqual(STORED);
-    expect(seen()).toEqual(['no answer', 200]);
+    expect(seen()).toEqual(['no response', 200]);
   });
 
   it.each([
@@ -405,7 +405,7 @@ describe('PlantStoreClient', () => {
     ['before the first attempt', [], () => undefined, { error: undefined, outcome: 'not stored' }],
     [
       'during an attempt',
-      ['no answer'],
+      ['no response'],
       () => until(() => seen().length === 1),
       { status: undefined, outcome: 'unknown' },
     ],

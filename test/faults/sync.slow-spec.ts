@@ -39,9 +39,9 @@ describe('the service', () => {
     const answered = calls.filter(({ text }) => /^(?:write|writev|sendmsg)\(.*1 200/.test(text));
     const uncovered = creations.filter(({ name }) => {
       const write = written.find(({ text }) => text.includes(name));
-      const answer = answered.find(({ text }) => text.includes(name));
+      const response = answered.find(({ text }) => text.includes(name));
       const isBetween = ({ began, ended }: Call) =>
-        write && answer && began >= write.ended && ended <= answer.began;
+        write && response && began >= write.ended && ended <= response.began;
       return !syncs.some(isBetween);
     });
     expect(counts).toEqual({ 200: CREATE_REQUESTS });

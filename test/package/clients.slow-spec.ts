@@ -92,7 +92,7 @@ describe('docs/clients.md', () => {
 
       expect(await repeat({ ...env, PLANT_STORE: proxy.origin })).toMatchObject(success);
 
-      expect(proxy.seen.map(({ what }) => what)).toEqual([503, 'answer lost', 200]);
+      expect(proxy.seen.map(({ what }) => what)).toEqual([503, 'response lost', 200]);
       expect(new Set(proxy.seen.map(({ headers }) => headers['idempotency-key'])).size).toBe(1);
       // Retry-After was two seconds. On a busy machine, the pause can only be longer.
       expect(proxy.pauseAfterRejection).toBeGreaterThan(1900);

@@ -176,12 +176,12 @@ describe('a store on a Citus cluster', () => {
     await repository.insert(plant, KEY);
 
     const findWorker = await disconnectWorker();
-    const answers = await Promise.allSettled([
+    const responses = await Promise.allSettled([
       repository.insert(plant, KEY),
       repository.find(plant.id),
     ]).finally(findWorker);
 
-    expect(answers).toMatchObject([{ value: 'replayed' }, { value: plant }]);
+    expect(responses).toMatchObject([{ value: 'replayed' }, { value: plant }]);
   });
 
   it('does not acknowledge a plant when a worker does not wait for its standby', async () => {
@@ -193,14 +193,14 @@ describe('a store on a Citus cluster', () => {
     };
     await reconfigure("SET synchronous_standby_names = 'nobody'");
 
-    let isAnswered = false;
-    const answer = repository.insert({ id: await findIdOn(workers[0]), name: 'Fern' });
-    const error = answer.catch((reason: unknown) => reason).finally(() => (isAnswered = true));
+    let isSettled = false;
+    const response = repository.insert({ id: await findIdOn(workers[0]), name: 'Fern' });
+    const error = response.catch((reason: unknown) => reason).finally(() => (isSettled = true));
     await until(async () => {
       await worker.query(
         "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
       );
-      return isAnswered;
+      return isSettled;
     }).finally(() => reconfigure('RESET synchronous_standby_names'));
 
     expect(await error).toMatchObject({ error: errorNumbers.outcomeUnknown });

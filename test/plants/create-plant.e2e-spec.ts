@@ -27,20 +27,20 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
 
   /** @param properties the properties that differ from {@link FERN} */
   async function expectCreation(body: string, properties: Partial<Plant> = {}): Promise<void> {
-    const { id, ...answer }: Plant = { id: 1n, name: 'Fern', ...properties };
+    const { id, ...content }: Plant = { id: 1n, name: 'Fern', ...properties };
 
     const response = await application.post(body);
 
-    expect(response.json()).toEqual(answer);
+    expect(response.json()).toEqual(content);
     expect(response.statusCode).toBe(200);
-    expect(await store.plants()).toEqual([{ id, ...answer }]);
+    expect(await store.plants()).toEqual([{ id, ...content }]);
   }
 
-  async function expectRefusal(body: Body, expected: ErrorBody, headers = {}): Promise<void> {
+  async function expectRejection(body: Body, expected: ErrorBody, headers = {}): Promise<void> {
     const response = await application.post(body, headers);
 
     const sent = { body: body?.slice(0, 60), headers };
-    expect({ sent, answer: response.json<unknown>() }).toEqual({ sent, answer: expected });
+    expect({ sent, body: response.json<unknown>() }).toEqual({ sent, body: expected });
     expect(response.statusCode).toBe(400);
     expect(await store.plants()).toEqual([]);
   }
@@ -100,11 +100,11 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     ],
     [errorBodies.tooLarge, [FERN.padEnd(LIMIT + 1)]],
   ])('rejects with %j', async (expected, bodies) => {
-    for (const body of bodies) await expectRefusal(body, expected);
+    for (const body of bodies) await expectRejection(body, expected);
   });
 
   it('reports every invalid property in one response', () =>
-    expectRefusal('{"id":"7","name":null,"tag":0}', {
+    expectRejection('{"id":"7","name":null,"tag":0}', {
       error: errorNumbers.idMissing,
       message:
         'Not a NewPlant: id must be a JSON number, an integer from -9223372036854775808 to 9223372036854775807; ' +
@@ -121,7 +121,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
   ])('rejects a body that is not JSON: %s', async (_what, body) => {
     const message = expect.stringMatching(/^Not JSON: [ -~]{1,100}$/) as string;
 
-    await expectRefusal(body, { error: errorNumbers.empty, message });
+    await expectRejection(body, { error: errorNumbers.empty, message });
   });
 
   // media-type.spec.ts tests further values.
@@ -136,7 +136,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     ['content-type', errorBodies.mediaType, [undefined, 'text/plain', '@@@']],
     ['content-encoding', errorBodies.contentEncoding, ['gzip', 'identity, gzip', 'x']],
   ])('rejects a body because of its %s', async (field, expected, values) => {
-    for (const value of values) await expectRefusal(FERN, expected, { [field]: value });
+    for (const value of values) await expectRejection(FERN, expected, { [field]: value });
   });
 
   it('rejects an existing id, reveals nothing of the stored plant, and keeps it', async () => {

@@ -145,8 +145,8 @@ describe.each(['Fastify', 'Express'] as const)('PlantsModule on %s', (adapter) =
     const router = RouterModule.register([{ path: 'greenhouse', module: PlantsModule }]);
     const url = await start(adapter, [withToken(), router]);
 
-    const answer = await post(url, FERN, {}, '/api/v1/greenhouse/plants');
-    expect(answer).toMatchObject({ status: 200 });
+    const response = await post(url, FERN, {}, '/api/v1/greenhouse/plants');
+    expect(response).toMatchObject({ status: 200 });
   });
 
   const instanceDecorator = (instance: unknown) =>
@@ -187,8 +187,8 @@ describe.each(['Fastify', 'Express'] as const)('PlantsModule on %s', (adapter) =
     started.push(app);
     await app.listen(0, '127.0.0.1');
 
-    const answer = await post(new URL(await app.getUrl()), LARGE_ID, {}, '/plants');
-    expect(answer).toMatchObject({ status: 200 });
+    const response = await post(new URL(await app.getUrl()), LARGE_ID, {}, '/plants');
+    expect(response).toMatchObject({ status: 200 });
   });
 
   it('shares one store between modules of the host that import the same constant', async () => {
@@ -224,9 +224,9 @@ describe.each(['Fastify', 'Express'] as const)('PlantsModule on %s', (adapter) =
     const plants = withToken();
     const [one, other] = [await start(adapter, [plants]), await start(adapter, [plants])];
 
-    const answers = [await post(one, FERN), await post(other, FERN)];
+    const responses = [await post(one, FERN), await post(other, FERN)];
 
-    expect(answers.map(({ status }) => status)).toEqual([200, 400]);
+    expect(responses.map(({ status }) => status)).toEqual([200, 400]);
   });
 
   // test/package/hosts sends further requests.
@@ -255,8 +255,8 @@ describe.each(['Fastify', 'Express'] as const)('PlantsModule on %s', (adapter) =
     const postgres = 'postgres://plants@127.0.0.1:1/plants';
     const url = await start(adapter, [withToken({ postgres })], { logger });
 
-    const refused = { status: 503, body: errorBodies.unavailable };
-    expect([await post(url, FERN), await post(url, FERN)]).toEqual([refused, refused]);
+    const rejected = { status: 503, body: errorBodies.unavailable };
+    expect([await post(url, FERN), await post(url, FERN)]).toEqual([rejected, rejected]);
     expect(await send(url, '/api/v1/trees', json('{}'))).toMatchObject({ status: 201 });
     const lines = logger.error.mock.calls.map(String);
     expect(lines.filter((line) => line.includes('ECONNREFUSED'))).toHaveLength(1);
@@ -425,10 +425,10 @@ it('PlantsModule stores plants in a repository of the host, and leaves closing i
   const ownStore = { imports: [exporting(HostRepository)], repository: HostRepository };
   const url = await start('Fastify', [withToken(ownStore)]);
 
-  const answers = [];
-  for (const body of [FERN, FERN, '{"id":2,"name":"lost"}']) answers.push(await post(url, body));
+  const responses = [];
+  for (const body of [FERN, FERN, '{"id":2,"name":"lost"}']) responses.push(await post(url, body));
 
-  expect(answers.map(({ status }) => status)).toEqual([200, 400, 504]);
+  expect(responses.map(({ status }) => status)).toEqual([200, 400, 504]);
   const repository = app.get(HostRepository, { strict: false });
   expect(await repository.page(undefined, 9)).toHaveLength(1);
   await app.close();

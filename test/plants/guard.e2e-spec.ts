@@ -27,11 +27,11 @@ describe('the bearer guard on the wire', () => {
       `${line} HTTP/1.1`, 'Host: localhost', 'Connection: close',
       'Content-Type: application/json', `Content-Length: ${BODY.length}`, ...fields,
     ];
-    const [answer] = await exchange(
+    const [response] = await exchange(
       application.url,
       Buffer.from(`${head.join('\r\n')}\r\n\r\n${BODY}`, 'latin1'),
     );
-    return [answer?.status ?? 0, (answer?.body as ErrorBody | null)?.error];
+    return [response?.status ?? 0, (response?.body as ErrorBody | null)?.error];
   }
 
   it('returns 401 before the body has arrived', async () => {
@@ -82,7 +82,7 @@ describe('the bearer guard on the wire', () => {
   );
 
   it('accepts exactly one well-formed bearer credential, and nothing else', async () => {
-    const seen = { admitted: 0, refused: 0 };
+    const seen = { admitted: 0, rejected: 0 };
     await fc.assert(
       fc.asyncProperty(fields, async (lines) => {
         const texts = lines.map(([fieldName, ...value]) => `${fieldName}:${value.join('')}`);
@@ -97,13 +97,13 @@ describe('the bearer guard on the wire', () => {
           credentials.length === 1 &&
           isCredential(only.slice(only.indexOf(':') + 1)) &&
           sent.every((line) => /^[\w-]+:[\t\x20-\x7e\x80-\xff]*$/.test(line));
-        seen[good ? 'admitted' : 'refused']++;
+        seen[good ? 'admitted' : 'rejected']++;
         expect(error === NOT_JSON).toBe(good);
       }),
       { numRuns: 500, verbose: true },
     );
     expect(seen.admitted).toBeGreaterThan(100);
-    expect(seen.refused).toBeGreaterThan(100);
+    expect(seen.rejected).toBeGreaterThan(100);
   });
 
   // routes.e2e-spec.ts tests paths without a route.

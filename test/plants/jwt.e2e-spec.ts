@@ -211,9 +211,9 @@ describe('the keys of an issuer', () => {
 
     const tokens = Array.from({ length: 200 }, (_, at) => withUnknownKey(`unknown-${at}`));
     for (const token of tokens.slice(0, 10)) await expectRejection(token);
-    const answers = await Promise.all(tokens.map(statusOf));
+    const statuses = await Promise.all(tokens.map(statusOf));
 
-    expect(new Set(answers)).toEqual(new Set([401]));
+    expect(new Set(statuses)).toEqual(new Set([401]));
     expect(provider.fetches).toBe(before + 1);
   });
 
@@ -223,11 +223,11 @@ describe('the keys of an issuer', () => {
     application = await startFor(provider, url);
 
     const tokens = Array.from({ length: 50 }, (_, at) => withUnknownKey(`unknown-${at}`));
-    const answers = await Promise.all(tokens.map(statusOf));
+    const statuses = await Promise.all(tokens.map(statusOf));
     advanceClock(FETCH_COOLDOWN_MS - 1);
-    answers.push(await statusOf(withUnknownKey('later')));
+    statuses.push(await statusOf(withUnknownKey('later')));
 
-    expect(new Set(answers)).toEqual(new Set([503]));
+    expect(new Set(statuses)).toEqual(new Set([503]));
     expect(asked).toHaveBeenCalledTimes(1);
   });
 
@@ -293,9 +293,9 @@ describe('the keys of an issuer', () => {
     ],
     ['a response that is not JSON', (response) => response.end('<html>')],
     ['JSON that is not a key set', (response) => response.end('{"keys":7}')],
-  ])('are not accepted from %s', async (_what, answer) => {
+  ])('are not accepted from %s', async (_what, respond) => {
     const keys = JSON.stringify({ keys: [toPublicKey(key)] });
-    const url = await serveHttp((response) => answer(response, keys));
+    const url = await serveHttp((response) => respond(response, keys));
     application = await startFor(provider, url);
 
     expect(await statusOf(await provider.requestAccessToken())).toBe(503);
@@ -355,8 +355,8 @@ function startFor({ issuer }: { issuer: string }, jwksUrl?: string): Promise<Tes
 }
 
 /** Starts a server that runs until the end of the test, and returns its URL. */
-async function serveHttp(answer: (response: ServerResponse) => unknown): Promise<string> {
-  const server = createServer((_request, response) => void answer(response));
+async function serveHttp(respond: (response: ServerResponse) => unknown): Promise<string> {
+  const server = createServer((_request, response) => void respond(response));
   servers.push(server);
   return (await listen(server)).origin;
 }

@@ -42,7 +42,7 @@ describe('the PostgreSQL repository at an address that changes its target', () =
     return String(row?.identity);
   }
 
-  async function expectRefusal(reason: string): Promise<void> {
+  async function expectRejection(reason: string): Promise<void> {
     await until(() => countOf(reason) > 0);
     const before = proxy.accepted;
     await until(() => proxy.accepted > before + 2);
@@ -64,7 +64,7 @@ describe('the PostgreSQL repository at an address that changes its target', () =
     proxy.reset();
 
     const reason = `expected store ${await identityOf(server)}, found store ${await identityOf(other)}`;
-    await expectRefusal(reason);
+    await expectRejection(reason);
     expect(await other.plants()).toEqual([]);
     await expectRecovery();
     expect(countOf(reason)).toBe(1);
@@ -76,7 +76,7 @@ describe('the PostgreSQL repository at an address that changes its target', () =
     proxy.redirect(other.port);
     proxy.reset();
 
-    await expectRefusal('found store without an identity');
+    await expectRejection('found store without an identity');
     expect(await other.execute(TABLES)).toHaveLength(1);
     await expectRecovery();
   });
@@ -89,7 +89,7 @@ describe('the PostgreSQL repository at an address that changes its target', () =
     proxy.redirect(other.port);
 
     await expect(repository.find(1n)).rejects.toThrow(UnavailableError);
-    await expectRefusal('this is not the store that was in use before (it has no table plants)');
+    await expectRejection('this is not the store that was in use before (it has no table plants)');
     expect(await other.execute(TABLES)).toEqual([]);
     await lock.end();
 
@@ -134,7 +134,7 @@ describe('the PostgreSQL repository at an address that changes its target', () =
     await until(() => !repository.isReady());
     proxy.redirect(standby.port);
 
-    await expectRefusal('the server is a standby, or read-only: connect to the primary');
+    await expectRejection('the server is a standby, or read-only: connect to the primary');
     expect(await outcome).toBeInstanceOf(OutcomeUnknownError);
     await standby.execute('SELECT pg_promote()');
     await until(() => repository.isReady());

@@ -136,7 +136,7 @@ describe('the PostgreSQL repository', () => {
     it.each([
       ['has other columns', 'CREATE TABLE plants (id bigint)', ['plants'], 'must have the columns'],
       [
-        'is missing beside its record',
+        'is missing, although its record exists',
         `${storeOf(MIGRATIONS.length)}; DROP TABLE plants`,
         ['plants_migrations'],
         'the table plants is missing, although plants_migrations exists',
@@ -267,19 +267,19 @@ describe('the PostgreSQL repository', () => {
       expect(await repository.insert(fern, KEY)).toBe('replayed');
     });
 
-    const [row, refused, unknown] = [
+    const [row, rejected, unknown] = [
       errorNumbers.internal,
       errorNumbers.unavailable,
       errorNumbers.outcomeUnknown,
     ];
-    const answers: [error: number, isReady: boolean, codes: string][] = [
+    const responses: [error: number, isReady: boolean, codes: string][] = [
       [row, true, '21000 22023 23514 44000 54000 09000 38000 39000 45000 P0001 UE001 70001'],
-      [refused, true, '40002 55P03 57014 72000'],
+      [rejected, true, '40002 55P03 57014 72000'],
       [unknown, false, '08006 XX000 40003'],
-      [refused, false, '25006 42501 42P01 53100 58030'],
+      [rejected, false, '25006 42501 42P01 53100 58030'],
     ];
     it.each(
-      answers.flatMap(([error, isReady, codes]) =>
+      responses.flatMap(([error, isReady, codes]) =>
         codes.split(' ').map((code) => [code, error, isReady] as const),
       ),
     )('fails with SQLSTATE %s as error %i', async (code, error, isReady) => {
@@ -310,8 +310,8 @@ describe('the PostgreSQL repository', () => {
       await reopen(url.replace('postgres@', 'gardener@'));
 
       const settled = await Promise.allSettled([insert(1n), insert(2n, 'Weed'), insert(3n)]);
-      const refused = { reason: { error: errorNumbers.internal } };
-      expect(settled).toMatchObject([{ value: 'created' }, refused, { value: 'created' }]);
+      const rejected = { reason: { error: errorNumbers.internal } };
+      expect(settled).toMatchObject([{ value: 'created' }, rejected, { value: 'created' }]);
     });
 
     it('rejects the plants that were not sent when a session ends during the batch', async () => {
@@ -399,8 +399,8 @@ describe('the PostgreSQL repository', () => {
   describe('with settings of the driver', () => {
     it('reads the host from the URL; other settings override the URL', async () => {
       const connectionString = url.replace('postgres@', 'nobody@');
-      const beside = { user: 'postgres', database: undefined, application_name: 'orchard' };
-      await reopen({ connectionString, ...beside });
+      const overrides = { user: 'postgres', database: undefined, application_name: 'orchard' };
+      await reopen({ connectionString, ...overrides });
 
       expect(await insert(1n)).toBe('created');
       expect(await execute(`${SESSIONS} AND application_name = 'orchard'`)).toHaveLength(1);

@@ -1,12 +1,12 @@
 import { CONTENT_PROPERTIES } from '../../src/plants/plant';
 
-/** A table as an operator may prepare it, without a column for keys. */
+/** Creates the table as an operator may prepare it, without a column for keys. */
 export const TABLE = `CREATE TABLE plants (id bigint PRIMARY KEY, ${CONTENT_PROPERTIES.map((column) => `${column} text`).join(', ')})`;
 
-/** The server processes of a database, to be narrowed by further conditions. */
+/** Selects the sessions of a database. Tests append further conditions. */
 export const SESSIONS = 'SELECT pid FROM pg_stat_activity WHERE datname = current_database()';
 
-/** Has the table do something in PL/pgSQL with each `NEW` plant before it is inserted. */
+/** Returns statements that make the table run PL/pgSQL before each insert of a plant, which is `NEW`. */
 export const beforeInsert = (statements: string): string =>
   `CREATE FUNCTION before_insert() RETURNS trigger LANGUAGE plpgsql AS
      $$ BEGIN ${statements}; RETURN NEW; END $$;

@@ -4,10 +4,10 @@ import fc from 'fast-check';
 import type { InsertOutcome, Plant, PlantsRepository } from '../../src/plants';
 import { CONTENT_PROPERTIES } from '../../src/plants/plant';
 
-/** A store under test: two repositories on it, and a way to read it without them. */
+/** A store under test, with two repositories on it. */
 export interface StoreUnderTest {
   readonly repository: PlantsRepository;
-  /** Another repository on the same store, as in a second instance of the service. */
+  /** A second repository on the same store, like that of another instance of the service. */
   readonly second: PlantsRepository;
   plants(): Plant[] | Promise<Plant[]>;
   removePlants(): void | Promise<void>;
@@ -25,14 +25,14 @@ const plant = fc.record(
 
 const byId = (one: Plant, other: Plant): number => Number(one.id - other.id);
 
-/** The digest of a caller and a key, as the service makes it. */
+/** Creates a digest like that of a caller and a key. */
 const keyOf = (number: number): string => hash('sha256', String(number));
 
-/** Compared property by property, without the list that the repositories use. */
+/** Whether two plants have the same content. Compares each property, without the list that the repositories use. */
 const hasSameContent = ({ id: _, ...one }: Plant, { id: __, ...other }: Plant): boolean =>
   isDeepStrictEqual(one, other);
 
-/** What a repository is expected to do with keys: a Map, and twenty lines. */
+/** A model of how a repository handles keys. */
 class Model {
   private readonly stored = new Map<bigint, { plant: Plant; key: string | undefined }>();
 
@@ -135,7 +135,7 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
         const attempt = fc.record({
           plant: fc.record(
             {
-              // So few of each that repetitions are many.
+              // So few values that many inserts repeat an id, a key or a content.
               id: fc.bigInt({ min: 1n, max: 3n }),
               name: fc.constantFrom('Fern', 'fern', '\u00e9', 'e\u0301'),
               tag: fc.constant(''),
@@ -143,7 +143,7 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
             { requiredKeys: ['id', 'name'] },
           ),
           key: fc.option(fc.integer({ min: 1, max: 2 }).map(keyOf), { nil: undefined }),
-          /** Whether it waits for those before it. */
+          /** Whether the insert waits for the earlier inserts. */
           isAlone: fc.boolean(),
           isSecond: fc.boolean(),
         });
@@ -151,7 +151,7 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
         let runs = 0n;
         await fc.assert(
           fc.asyncProperty(fc.array(attempt, { maxLength: 30 }), async (attempts) => {
-            // Ids of this run alone.
+            // Each run has its own ids.
             runs++;
             const model = new Model();
             const pending: Promise<unknown>[] = [];
@@ -160,7 +160,7 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
               const each = { ...rest.plant, id: rest.plant.id + runs * 10n };
               if (isAlone) {
                 await Promise.all(pending.splice(0));
-                // Those of two repositories have no order, unless one waits for the other.
+                // Inserts through two repositories have no order, unless one waits for the other.
                 repository = isSecond ? store.second : store.repository;
               }
               const expected = model.insert(each, key);
@@ -180,7 +180,7 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
   });
 }
 
-/** What every repository does whose plants are not in memory anyway. */
+/** The tests of every repository that reads plants from a database. */
 export function describeShortPages(name: string, open: () => Promise<StoreUnderTest>): void {
   it(`${name} ends a page early when strings are long, to bound its memory`, async () => {
     const store = await open();

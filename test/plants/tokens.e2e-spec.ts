@@ -66,9 +66,9 @@ describe('the service with a token file or an issuer', () => {
     };
     const badJwt = await provider.requestAccessToken({ redraft });
 
-    const answers = [];
+    const statuses = [];
     for (const token of [listed, inFile, expired, unknown, jwt, `${jwt}x`, badJwt]) {
-      answers.push(await post(`Bearer ${token}`));
+      statuses.push(await post(`Bearer ${token}`));
       await post(`Bearer ${token}`, `?access_token=${token}`);
       await post(`Bearer ${token}, Bearer ${token}`);
       await post(`Basic ${token}`);
@@ -77,7 +77,7 @@ describe('the service with a token file or an issuer', () => {
     await provider.stop();
     await service.end();
 
-    expect(answers).toEqual([200, 200, 401, 401, 200, 401, 401]);
+    expect(statuses).toEqual([200, 200, 401, 401, 200, 401, 401]);
     const written = service.stdout + service.stderr;
     expect(written.match(/"path":"\/plants"/g)).toHaveLength(28);
     const parts = [jwt, badJwt].flatMap((token) => token.split('.'));

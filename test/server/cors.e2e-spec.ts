@@ -46,13 +46,13 @@ describe('CORS', () => {
     'sends no Access-Control-Allow-Origin to %s, and varies the response by Origin',
     async (origin) => {
       const unrouted = `GET /%zz HTTP/1.1\r\nHost: x\r\nOrigin: ${origin ?? ''}\r\n\r\n`;
-      const answers = [
+      const responses = [
         await preflight(origin ?? ''),
         await application.post('{}', { origin }),
         ...(await exchange(application.url, unrouted)),
       ];
 
-      for (const { headers } of answers) {
+      for (const { headers } of responses) {
         expect(headers).not.toHaveProperty('access-control-allow-origin');
         expect(headers.vary).toBe('Origin');
       }
@@ -65,11 +65,11 @@ describe('CORS', () => {
     ['an unknown path', 404, CREATION.replace('/plants', '/plant')],
     ['a request rejected before routing', 400, CREATION.replace('/plants', '/plants?<>')],
   ])('lets an allowed origin read the response to %s', async (_what, status, request) => {
-    const [answer] = await exchange(application.url, request);
+    const [response] = await exchange(application.url, request);
 
     const headers = { vary: 'Origin', 'access-control-allow-origin': ORIGIN };
-    expect(answer).toMatchObject({ status, headers });
-    expect(answer?.headers['access-control-expose-headers']?.split(', ')).toEqual(
+    expect(response).toMatchObject({ status, headers });
+    expect(response?.headers['access-control-expose-headers']?.split(', ')).toEqual(
       // prettier-ignore
       expect.arrayContaining([
         'Retry-After', 'WWW-Authenticate', 'X-Request-Id', 'Idempotent-Replayed',

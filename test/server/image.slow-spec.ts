@@ -66,13 +66,17 @@ it('the image reports healthy with the documented command', () => {
 it('the image stores plants in its volume with a read-only root file system, and exits with code 0', async () => {
   const plant = '{"id":9007199254740993,"name":"Fern"}';
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-  const answer = await fetch(new URL('/plants', url), { method: 'POST', headers, body: plant });
+  const response = await fetch(new URL('/plants', url), { method: 'POST', headers, body: plant });
   const page = await fetch(new URL('/docs', url));
   const written = run(`docker exec ${NAME} touch /opt/plant-store/x`);
   await expect(written).rejects.toThrow('Read-only file system');
   await run(stop);
 
-  expect([answer.status, await answer.text(), page.status]).toEqual([200, '{"name":"Fern"}', 200]);
+  expect([response.status, await response.text(), page.status]).toEqual([
+    200,
+    '{"name":"Fern"}',
+    200,
+  ]);
   expect(await run(`docker inspect ${NAME} --format '{{.State.ExitCode}}'`)).toBe('0\n');
   const exported = `docker run --rm -v ${NAME}:/data plant-store:${version} export`;
   expect(await run(exported)).toBe(`${plant}\n`);

@@ -41,7 +41,7 @@ describe('a service with an inherited socket', () => {
   const pids = (): number[] =>
     [...output.matchAll(/"pid":(\d+).*Listening on http:/g)].map(([, pid]) => Number(pid));
 
-  it(`refuses no connection while it is restarted ${RESTARTS} times`, async () => {
+  it(`accepts every connection while it is restarted ${RESTARTS} times`, async () => {
     const socket = createServer();
     const { port } = await listen(socket);
     supervise(socket);

@@ -243,8 +243,8 @@ describeOnLinux(() => {
     await until(() => fetch(url).then(Boolean, () => false));
 
     for (let round = 0; round < 10; round++) {
-      const answers = await Promise.all(Array.from({ length: 10 }, () => fetch(url)));
-      expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(404));
+      const responses = await Promise.all(Array.from({ length: 10 }, () => fetch(url)));
+      expect(responses.map(({ status }) => status)).toEqual(Array(10).fill(404));
     }
 
     expect(await service.end()).toEqual({ code: 0, signal: null });

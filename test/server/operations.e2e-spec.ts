@@ -85,11 +85,11 @@ describe.each(stores)('a service with plants in %s', (_name, startStore) => {
     const url = await application.listen();
     const head = 'POST /plants?x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n';
 
-    const answers = await exchange(url, `${head}\r\n${head}Connection: close\r\n\r\n`);
+    const responses = await exchange(url, `${head}\r\n${head}Connection: close\r\n\r\n`);
 
     const headers = { 'retry-after': '1', 'x-request-id': expect.any(String) as string };
-    const refusal = { status: 503, body: errorBodies.unavailable, headers };
-    expect(answers).toMatchObject([refusal, refusal]);
+    const rejection = { status: 503, body: errorBodies.unavailable, headers };
+    expect(responses).toMatchObject([rejection, rejection]);
   });
 });
 
@@ -125,11 +125,11 @@ describe('the rate limit', () => {
   });
 
   it('counts requests by the name of the caller for all its tokens, and does not limit other callers and metrics', async () => {
-    const answers = [await post(1, 'first'), await post(2, 'second'), await post(3, 'first')];
+    const responses = [await post(1, 'first'), await post(2, 'second'), await post(3, 'first')];
     const headers = { authorization: 'Bearer first' };
-    answers.push(await post(4), await application.app.inject({ url: '/metrics', headers }));
+    responses.push(await post(4), await application.app.inject({ url: '/metrics', headers }));
 
-    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 429, 200, 200]);
+    expect(responses.map(({ statusCode }) => statusCode)).toEqual([200, 200, 429, 200, 200]);
   });
 });
 
@@ -160,22 +160,22 @@ describe('a service with other limits', () => {
     const url = await start({});
     const server = application.app.getHttpServer().setTimeout(100);
     const lock = lockDatabase(application.store.file);
-    const answers = exchange(url, last(createRequest(1).text));
+    const responses = exchange(url, last(createRequest(1).text));
     const [socket] = (await once(server, 'connection')) as [Socket];
     await once(socket, 'timeout');
     lock.close();
 
-    expect(await answers).toMatchObject([{ status: 200 }]);
+    expect(await responses).toMatchObject([{ status: 200 }]);
   });
 
   it('disconnects a client whose request never ends when the service stops', async () => {
     const url = await start({ SHUTDOWN_TIMEOUT: '1s' });
-    const answers = exchange(url, createRequest(1).text.slice(0, -1));
+    const responses = exchange(url, createRequest(1).text.slice(0, -1));
     await once(application.app.getHttpServer(), 'request');
 
     await application.app.close();
 
-    expect(await answers).toEqual([]);
+    expect(await responses).toEqual([]);
   });
 
   it('rejects only request headers that are larger than HEADERS_LIMIT', async () => {

@@ -123,11 +123,11 @@ describe('the service as a process', () => {
       await once(used, 'data');
 
       service.kill(signal);
-      const answers = readResponses(socket);
+      const responses = readResponses(socket);
       await until(async () => !(await isListening(url)));
       socket.write(BODY);
 
-      expect(await answers).toMatchObject([
+      expect(await responses).toMatchObject([
         { status: 100 },
         { status: 200, headers: { connection: 'close' }, body: { name: 'Fern' } },
       ]);

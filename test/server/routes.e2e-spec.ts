@@ -46,10 +46,10 @@ describe('paths and methods', () => {
   ])('return 404 for %s, where Swagger UI has no file', async (line) => {
     const request = `${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
 
-    const [answer] = await exchange(application.url, request);
+    const [response] = await exchange(application.url, request);
 
-    expect(answer).toMatchObject({ status: 404, body: errorBodies.notFound });
-    expect(answer?.headers).not.toHaveProperty('allow');
+    expect(response).toMatchObject({ status: 404, body: errorBodies.notFound });
+    expect(response?.headers).not.toHaveProperty('allow');
   });
 
   // prettier-ignore
@@ -70,9 +70,9 @@ describe('security headers', () => {
     'are in the response to %s',
     async (line) => {
       const [method, path = ''] = line.split(' ');
-      const answer = await fetch(new URL(path, application.url), { method, headers: AUTHORIZED });
+      const response = await fetch(new URL(path, application.url), { method, headers: AUTHORIZED });
 
-      expect(Object.fromEntries(answer.headers)).toMatchObject(HEADERS);
+      expect(Object.fromEntries(response.headers)).toMatchObject(HEADERS);
     },
   );
 

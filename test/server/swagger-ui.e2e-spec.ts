@@ -40,9 +40,9 @@ describe('Swagger UI in Chromium', () => {
   /** Sends the request, and returns the status and the body that the page then shows. */
   async function execute(): Promise<{ status: string; body: unknown }> {
     await page.getByRole('button', { name: 'Execute' }).click();
-    const answer = page.locator('.live-responses-table .response');
-    const status = await answer.locator('.response-col_status').innerText();
-    const body = await answer.locator('.microlight').first().innerText();
+    const response = page.locator('.live-responses-table .response');
+    const status = await response.locator('.response-col_status').innerText();
+    const body = await response.locator('.microlight').first().innerText();
     return { status: status.trim().slice(0, 3), body: JSON.parse(body) };
   }
 
@@ -73,8 +73,8 @@ describe('Swagger UI in Chromium', () => {
       const { url = '', method, headers } = incoming;
       // Paths without the prefix get 404, as behind a proxy.
       const path = url.startsWith('/store/') ? url.slice('/store'.length) : '/nothing';
-      const forwarded = request({ port, path, method, headers }, (answer) => {
-        answer.pipe(outgoing.writeHead(answer.statusCode ?? 502, answer.headers));
+      const forwarded = request({ port, path, method, headers }, (response) => {
+        response.pipe(outgoing.writeHead(response.statusCode ?? 502, response.headers));
       });
       incoming.pipe(forwarded);
     });

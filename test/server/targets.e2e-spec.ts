@@ -32,16 +32,16 @@ const methods = fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'HEAD
 
 /** The text after the target of a request, and the response to it for any target. */
 const faults = fc.constantFrom(
-  { rest: ' HTTP/1.1\r\n\r\n', answer: errorBodies.missingHost },
-  { rest: ' HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', answer: errorBodies.missingHost },
-  { rest: ' HTTP/1.1\r\nHost: a b\r\n\r\n', answer: errorBodies.malformedHost },
+  { rest: ' HTTP/1.1\r\n\r\n', response: errorBodies.missingHost },
+  { rest: ' HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', response: errorBodies.missingHost },
+  { rest: ' HTTP/1.1\r\nHost: a b\r\n\r\n', response: errorBodies.malformedHost },
   {
     rest: ' HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
-    answer: errorBodies.unknownCoding,
+    response: errorBodies.unknownCoding,
   },
   {
     rest: ' HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-    answer: errorBodies.codingOfOldVersion,
+    response: errorBodies.codingOfOldVersion,
   },
 );
 
@@ -62,10 +62,10 @@ describe.each([
     const property = fc.asyncProperty(methods, targets, faults, async (method, target, fault) => {
       const request = `${method} ${target}${fault.rest}${createRequest(1).text}`;
 
-      const answers = await exchange(application.url, request);
+      const responses = await exchange(application.url, request);
 
-      const isByParser = isDeepStrictEqual(answers[0]?.body, byParser);
-      const expected = isByParser ? byParser : fault.answer;
+      const isByParser = isDeepStrictEqual(responses[0]?.body, byParser);
+      const expected = isByParser ? byParser : fault.response;
       const status = Math.floor(expected.error / 100);
       // The parser does not know the method.
       const body = method === 'HEAD' && !isByParser ? null : expected;
@@ -73,7 +73,7 @@ describe.each([
         connection: 'close',
         'x-content-type-options': 'nosniff',
       });
-      expect(answers).toEqual([{ status, headers, body }]);
+      expect(responses).toEqual([{ status, headers, body }]);
     });
 
     await fc.assert(property, { seed, numRuns: CONVERSATIONS });

@@ -60,12 +60,12 @@ describe('HTTPS', () => {
   it.each([
     ['plants', CREATION, { status: 200, body: { name: 'Fern' } }],
     ['malformed HTTP', 'garbage\r\n\r\n', { status: 400, body: errorBodies.malformedRequest }],
-  ])('responds to %s as over HTTP', async (_what, request, answer) => {
+  ])('responds to %s as over HTTP', async (_what, request, response) => {
     expect(url.protocol).toBe('https:');
     const socket = await open();
     socket.write(request);
 
-    expect(await readResponses(socket)).toMatchObject([answer]);
+    expect(await readResponses(socket)).toMatchObject([response]);
   });
 
   it.each([

@@ -83,8 +83,8 @@ describe.each(stores)('the start of a newer service on a store in %s', (kind, st
     await expectUpgraded(service, store);
     await service.end();
     const older = home.spawn({ ...environment, AUTH_TOKENS: TOKEN });
-    const refusal = `schema version ${NEWER_VERSION}, and this service knows versions up to ${MIGRATIONS.length}`;
-    await until(() => (older.stdout + older.stderr).includes(refusal));
+    const rejection = `schema version ${NEWER_VERSION}, and this service knows versions up to ${MIGRATIONS.length}`;
+    await until(() => (older.stdout + older.stderr).includes(rejection));
   });
 
   it('upgrades the store once when two instances start at the same time', async () => {

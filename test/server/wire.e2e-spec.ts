@@ -16,7 +16,7 @@ const CHUNKED = 'Transfer-Encoding: chunked\r\n\r\n';
 const creation = (id: number, ...fields: string[]): string =>
   load.createRequest(id).text.replace('Host: x', ['Host: x', ...fields].join('\r\n'));
 
-const refused = (body: ErrorBody) => ({ status: Math.floor(body.error / 100), body });
+const rejected = (body: ErrorBody) => ({ status: Math.floor(body.error / 100), body });
 
 describe('HTTP on the wire', () => {
   const application = TestApplication.use();
@@ -77,10 +77,10 @@ describe('HTTP on the wire', () => {
     ]),
     ['the target x:443', POST.replace('/plants', 'x:443') + '\r\n', errors.malformedRequest],
   ])('responds to %s with the Error body', async (_what, request, body) => {
-    const answers = await send(request);
+    const responses = await send(request);
 
-    expect(answers).toEqual([{ ...refused(body), headers: expect.anything() as unknown }]);
-    expect(answers[0]?.headers).toMatchObject({
+    expect(responses).toEqual([{ ...rejected(body), headers: expect.anything() as unknown }]);
+    expect(responses[0]?.headers).toMatchObject({
       'content-type': 'application/json; charset=utf-8',
       connection: 'close',
       'x-request-id': expect.any(String) as string,
@@ -111,9 +111,9 @@ describe('HTTP on the wire', () => {
   ])('accepts Expect: %j', async (expectation, statuses) => {
     const request = creation(61 + statuses.length, `Expect: ${expectation}`, 'Connection: close');
 
-    const answers = await send(request.replace('/plants', '/plants?'));
+    const responses = await send(request.replace('/plants', '/plants?'));
 
-    expect(answers.map(({ status }) => status)).toEqual(statuses);
+    expect(responses.map(({ status }) => status)).toEqual(statuses);
   });
 
   it.each([
@@ -133,17 +133,17 @@ describe('HTTP on the wire', () => {
       `${POST}Connection: close\r\n\r\n`,
       errors.missingCredentials,
     ],
-  ])('lets a client that is still sending %s read the response', async (_what, head, answer) => {
+  ])('lets a client that is still sending %s read the response', async (_what, head, response) => {
     // The client reads only after it has sent the whole body. An announced body exceeds all buffers.
     const body = 'x'.repeat(head.includes('Content-Length') ? 2 ** 22 : 2 ** 19);
     for (let times = 0; times < 5; times++) {
       const socket = connected().pause();
       socket.on('error', () => undefined);
       await new Promise((resolve) => socket.write(head + body, resolve));
-      const answers = socket.destroyed ? [] : readResponses(socket);
+      const responses = socket.destroyed ? [] : readResponses(socket);
       socket.resume();
 
-      expect(await answers).toMatchObject([refused(answer)]);
+      expect(await responses).toMatchObject([rejected(response)]);
     }
   });
 
@@ -151,13 +151,13 @@ describe('HTTP on the wire', () => {
   it.each([
     ['a rejected HEAD', 'HEAD / HTTP/1.1\r\nHost: a b\r\n\r\n', [{ status: 400, body: null }]],
     ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n', []],
-  ])('processes nothing after %s, in one segment or later', async (_what, end, answers) => {
+  ])('processes nothing after %s, in one segment or later', async (_what, end, responses) => {
     for (const later of [false, true]) {
       const socket = connected();
       socket.on('error', () => undefined);
       socket.write(later ? end : end + creation(30));
       if (later) setTimeout(() => socket.write(creation(30)), 150);
-      expect(await readResponses(socket)).toMatchObject(answers);
+      expect(await readResponses(socket)).toMatchObject(responses);
     }
     expect(application.store.plants()).not.toContainEqual({ id: 30n, name: 'Fern' });
   });
@@ -185,8 +185,8 @@ describe('a service with short timeouts', () => {
     ['the body', creation(1).slice(0, -5)],
     ['anything', ''],
   ])('returns 408 to a client that does not send %s in time', async (_what, beginning) => {
-    const answers = await exchange(application.url, beginning);
+    const responses = await exchange(application.url, beginning);
 
-    expect(answers).toMatchObject([refused(errors.requestTimeout)]);
+    expect(responses).toMatchObject([rejected(errors.requestTimeout)]);
   });
 });

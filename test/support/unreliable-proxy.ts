@@ -13,8 +13,8 @@ export type Fault =
       /** Whether the body continues with spaces forever. */
       readonly isEndless?: boolean;
     }
-  | 'answer lost'
-  | 'no answer';
+  | 'response lost'
+  | 'no response';
 
 /** A proxy in front of the service that fails for the first requests. */
 export interface UnreliableProxy {
@@ -28,7 +28,7 @@ export interface UnreliableProxy {
 
 const FAULTS: readonly Fault[] = [
   { status: 503, headers: { 'Retry-After': '2' }, body: JSON.stringify(errorBodies.unavailable) },
-  'answer lost',
+  'response lost',
 ];
 
 function* spaces(start: string): Generator<string> {
@@ -37,8 +37,8 @@ function* spaces(start: string): Generator<string> {
 }
 
 /**
- * Starts a proxy. `answer lost` forwards the request, then closes the connection without a response.
- * `no answer` leaves the request without a response.
+ * Starts a proxy. `response lost` forwards the request, then closes the connection without a response.
+ * `no response` leaves the request without a response.
  *
  * @param faults the faults of the first requests. By default, the first request gets 503 and a `Retry-After` of
  *   two seconds, and the response to the second is lost.
@@ -58,7 +58,7 @@ export async function startUnreliableProxy(
       at: performance.now(),
     };
     seen.push(record);
-    if (fault === 'no answer') return;
+    if (fault === 'no response') return;
     if (typeof fault === 'object') {
       incoming.resume();
       outgoing.writeHead(fault.status, fault.headers);
@@ -68,7 +68,7 @@ export async function startUnreliableProxy(
     }
     const { method, url = '/', headers } = incoming;
     const forwarded = request(new URL(url, target), { method, headers }, (response) => {
-      if (fault === 'answer lost') {
+      if (fault === 'response lost') {
         response.resume().once('end', () => incoming.socket.destroy());
       } else {
         record.what = response.statusCode;
@@ -86,8 +86,8 @@ export async function startUnreliableProxy(
     origin,
     seen,
     get pauseAfterRejection() {
-      const [refusal = NaN, next = NaN] = seen.map(({ at }) => at);
-      return next - refusal;
+      const [rejection = NaN, next = NaN] = seen.map(({ at }) => at);
+      return next - rejection;
     },
     async stop() {
       server.closeAllConnections();

@@ -26,14 +26,14 @@ export async function readResponses(socket: Socket): Promise<WireResponse[]> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   await once(socket, 'close');
-  const answers = splitResponses(Buffer.concat(chunks).toString()).map(parseResponse);
-  answers
+  const responses = splitResponses(Buffer.concat(chunks).toString()).map(parseResponse);
+  responses
     // A response to HEAD has no body.
     .filter(
       ({ status, body }) => status >= 400 && body !== null && !ROUTING_STATUSES.includes(status),
     )
     .forEach(expectDeclaredResponse);
-  return answers;
+  return responses;
 }
 
 /** The statuses of responses to unknown paths and methods, which the document does not declare. */
