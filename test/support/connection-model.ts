@@ -131,7 +131,7 @@ const closingMessages: readonly ClientMessage[] = [
 const fraction = fc.nat({ max: 998 }).map((thousandths) => thousandths / 999);
 
 /**
- * What a client does on one connection: it sends some requests, often a message that ends the connection, and
+ * The actions of a client on one connection. It sends some requests, often a message that ends the connection, and
  * often another message after that.
  */
 const anyScript = fc.record({

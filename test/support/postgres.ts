@@ -76,7 +76,7 @@ export class PostgresServer {
     return server;
   }
 
-  /** What the server has logged since its last start. */
+  /** The log of the server since its last start. */
   get log(): string {
     return this.process?.stderr ?? '';
   }

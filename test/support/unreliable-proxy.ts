@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream';
 import { errorBodies } from './error-bodies';
 import { listen } from './listen';
 
-/** What the proxy does with a request instead of forwarding both the request and the response. */
+/** A fault that the proxy causes instead of forwarding both the request and the response. */
 export type Fault =
   | {
       readonly status: number;
