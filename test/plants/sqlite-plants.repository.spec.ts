@@ -199,10 +199,7 @@ describe('the SQLite repository', () => {
 
       const inserted = await Promise.allSettled([insertNamed(2n, 'Fern'), insertNamed(3n, 'Moss')]);
 
-      expect(inserted).toEqual([
-        { status: 'rejected', reason: expect.any(PlantStoreError) },
-        { status: 'fulfilled', value: 'created' },
-      ]);
+      expect(inserted.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
       const { reason: error } = inserted[0] as { reason: PlantStoreError };
       expect(error.body).toEqual(errorBodies.internal);
       expect((error.cause as Error).message).toMatch(reason);

@@ -48,7 +48,8 @@ export class StoreHealth {
     if (startTimeout === undefined) return this.open();
     this.reason = new Error('The database has not responded yet. Retrying.');
     await Promise.race([this.probe(), sleep(startTimeout, undefined, { ref: false })]);
-    if (this.reason) this.report(this.reason);
+    const { failure } = this;
+    if (failure) this.report(failure);
   }
 
   /** Records that the store has failed, or that it is slow. */

@@ -95,7 +95,7 @@ export class SqliteDriver implements StoreDriver {
     const file = require.resolve('./sqlite.worker.js');
     const worker = (this.worker = new Worker(file, { workerData: this.name, name: 'sqlite' }));
     let endedBy = 'the SQLite thread has ended';
-    worker.on('error', ({ message }) => (endedBy = message));
+    worker.on('error', (error: Error) => (endedBy = error.message));
     worker.on('exit', () => {
       for (const { resolve: reply } of this.pending.splice(0)) {
         reply({ error: endedBy, isUnclearCommit: true });
