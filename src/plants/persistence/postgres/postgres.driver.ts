@@ -7,7 +7,7 @@ import type { InsertOutcome } from '../../plants.repository';
 import { insertBatch, type StatementError } from '../insert-batch';
 import type { KeyedPlant } from '../keyed-plant';
 import type { PlantRange, StoreDriver } from '../store-driver';
-import { type StoreHealth, UNDETECTED_FAILURE_DELAY_MS } from '../store-health';
+import type { OpenStore } from '../store-driver';
 import { classifyError, type ErrorClass, toOperatorError } from './postgres.errors';
 import { PostgresSessions } from './postgres.sessions';
 import { lacksTls } from './postgres.settings';
@@ -48,19 +48,15 @@ export class PostgresDriver implements StoreDriver {
    *   They are read again after each failure.
    * @throws StoreOpenError when the URL or the settings are invalid
    */
-  constructor(
-    connection: string | ClientConfig,
-    private readonly health: StoreHealth,
-  ) {
-    this.sessions = new PostgresSessions(connection, (failure) => {
-      health.fail(failure);
-    });
+  constructor(connection: string | ClientConfig) {
+    this.sessions = new PostgresSessions(connection, () => undefined);
     this.name = this.sessions.name;
     if (lacksTls(connection)) new Logger('PlantStore').warn(NO_TLS_WARNING);
   }
 
-  open(signal: AbortSignal): Promise<void> {
-    return this.sessions.open(signal);
+  async open(signal: AbortSignal): Promise<OpenStore> {
+    await this.sessions.open(signal);
+    return { lost: new Promise(() => undefined) };
   }
 
   read(range: PlantRange): Promise<Plant[]> {
@@ -118,11 +114,6 @@ export class PostgresDriver implements StoreDriver {
   ): Promise<{ errorClass: ErrorClass; failure: Error }> {
     const failure = toOperatorError(this.name, error);
     const errorClass = await classifyError(error, session);
-    if (errorClass === 'connectionLost') this.health.fail(failure);
-    // Reconnecting detects neither a full disk nor the loss of another node.
-    if (errorClass === 'unknown' || errorClass === 'unusable') {
-      this.health.fail(failure, { delay: UNDETECTED_FAILURE_DELAY_MS });
-    }
     return { errorClass, failure };
   }
 }
