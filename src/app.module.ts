@@ -74,6 +74,6 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   logRejectedCredentials(responses, settings.trustedProxies);
   if (settings.accessLog) logAccess(instance, responses, logger, settings.trustedProxies);
   serveHealth(instance, app.get(Readiness));
-  if (settings.docs) serveDocument(app, settings.host);
+  if (settings.docs) serveDocument(app);
   return app;
 }

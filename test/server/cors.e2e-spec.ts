@@ -87,13 +87,6 @@ describe('CORS', () => {
       expect(response.json()).toEqual(errorBodies.methodNotAllowed);
     },
   );
-
-  it('varies the redirect from / by Origin', async () => {
-    const response = await application.app.inject({ url: '/', headers: { accept: 'text/html' } });
-
-    expect(response.statusCode).toBe(302);
-    expect(response.headers.vary).toBe('Accept, Origin');
-  });
 });
 
 describe('a preflight from an origin that is not listed', () => {

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { BodyTooLargeError, NotFoundError, PlantStoreError } from '../../plants/errors/errors';
 import { readsOwnBody } from '../../plants/host/fastify';
 import { securityHeaders } from '../../plants/http/error.filter';
-import { type HostRequest, pathOf } from '../../plants/http/request';
+import type { HostRequest } from '../../plants/http/request';
 import type { Responses } from '../watch/responses';
 import { Connections } from './connections';
 import { corsHeaders, isPreflight, OriginLog, PREFLIGHT_HEADERS } from './cors';
@@ -79,8 +79,6 @@ function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
 
 /** Creates the error for a request without a route: an unknown path, or a method that the path does not support. */
 function createNoRouteError({ url }: FastifyRequest, instance: FastifyInstance): PlantStoreError {
-  // `/` only redirects browsers to the documentation. It is not a resource.
-  if (pathOf(url) === '/') return new NotFoundError();
   // hasRoute() would interpret the client's path as a route pattern.
   const allowed = instance.supportedMethods.filter((method) => {
     const route = instance.findRoute({ method, url }) as { readonly params: object } | null;
