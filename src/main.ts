@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { Logger } from '@nestjs/common';
 import { createApplication } from './app.module';
 import { withTemporaryToken } from './plants/auth/auth.options';
-import { printCurlExample } from './server/settings/curl-example';
+import { printCurlExample } from './curl-example';
 import { formatForOperator, readEnvironment } from './server/settings/environment';
 import { listen } from './server/edge/listen';
 import { closeOnSignal, exitAtOnce } from './server/edge/shutdown';
