@@ -7,7 +7,7 @@ import { securityHeaders } from '../../plants/http/error.filter';
 import type { HostRequest } from '../../plants/http/request';
 import type { Responses } from '../watch/responses';
 import { Connections } from './connections';
-import { corsHeaders, isPreflight, OriginLog, PREFLIGHT_HEADERS } from './cors';
+import { corsHeaders, isPreflight, preflightHeaders } from './cors';
 import type { Settings } from '../settings/environment';
 import { createServer, limitConnections } from './http-server';
 import { requestId } from './request-id';
@@ -54,17 +54,16 @@ export function createFastifyAdapter(settings: Settings, responses: Responses): 
 }
 
 function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
-  const originLog = new OriginLog(origins);
   instance.addHook('onRequest', (request, reply, done) => {
     void reply.header('X-Request-Id', request.id);
     if (origins.length > 0) void reply.headers(corsHeaders(request.raw, origins));
     if (!readsOwnBody(request.routeOptions.config)) void reply.headers(securityHeaders);
-    const isCorsPreflight = isPreflight(request);
-    if (isCorsPreflight) originLog.check(request);
-    if (isCorsPreflight && origins.length > 0) {
-      void reply.code(204).headers(PREFLIGHT_HEADERS).send();
+    const error = request.is404 ? createNoRouteError(request, instance) : undefined;
+    const methods = error?.headers.Allow;
+    if (methods !== undefined && isPreflight(request, origins)) {
+      void reply.code(204).headers(preflightHeaders(request, methods)).send();
     } else {
-      done(request.is404 ? createNoRouteError(request, instance) : undefined);
+      done(error);
     }
   });
   instance.addHook('onSend', ({ raw, failure }: FailedRequest, reply, _payload, done) => {
