@@ -37,7 +37,10 @@ export function isPreflight(
  *
  * @param methods the methods of the path, as in `Allow`
  */
-export function preflightHeaders({ headers }: FastifyRequest, methods: string) {
+export function preflightHeaders(
+  { headers }: FastifyRequest,
+  methods: string,
+): Record<string, string> {
   return {
     'Access-Control-Allow-Methods': methods,
     'Access-Control-Allow-Headers': headers['access-control-request-headers'] ?? '',

@@ -5,7 +5,8 @@ import { BodyTooLargeError, NotFoundError, PlantStoreError } from '../../plants/
 import { readsOwnBody } from '../../plants/host/fastify';
 import { securityHeaders } from '../../plants/http/error.filter';
 import type { HostRequest } from '../../plants/http/request';
-import type { Responses } from '../watch/responses';
+import { trustProxies } from '../watch/client-address';
+import type { Recorder } from '../watch/recorder';
 import { Connections } from './connections';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors';
 import type { Settings } from '../settings/environment';
@@ -24,14 +25,15 @@ const DRAIN_TIME_FRACTION = 0.8;
  * errors raised below Nest have the Error body, and every accepted request gets its response before the
  * adapter closes. Use it with Nest's `bodyParser: false`.
  */
-export function createFastifyAdapter(settings: Settings, responses: Responses): FastifyAdapter {
+export function createFastifyAdapter(settings: Settings, recorder: Recorder): FastifyAdapter {
   const { corsOrigins, shutdownTimeout, shutdownGrace } = settings;
   const server = createServer(settings);
   limitConnections(server, settings.maxConnections);
-  const rejections = new Rejections(corsOrigins, responses);
+  const rejections = new Rejections(corsOrigins, recorder.metrics);
   const connections = new Connections(server, rejections);
   const adapter = new FastifyAdapter({
     genReqId: requestId,
+    trustProxy: trustProxies(settings.trustedProxies),
     serverFactory: (handle: RequestListener) => {
       listenForRequests(server, connections, rejections, handle);
       return server;
@@ -46,6 +48,7 @@ export function createFastifyAdapter(settings: Settings, responses: Responses): 
   });
 
   const instance = adapter.getInstance<FastifyInstance>();
+  recorder.observe(instance);
   addHooks(instance, corsOrigins);
   instance.addHook('preClose', () =>
     connections.drain((shutdownTimeout - shutdownGrace) * DRAIN_TIME_FRACTION),
