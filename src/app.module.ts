@@ -5,20 +5,19 @@ import { BearerGuard } from './plants/auth/bearer.guard';
 import { TokenVerifier } from './plants/auth/token-verifier';
 import { ErrorFilter } from './plants/http/error.filter';
 import { PlantsModule } from './plants/plants.module';
+import { PlantsRepository } from './plants/plants.repository';
 import { ContinueGuard } from './server/admission/continue.guard';
 import { LoadSheddingGuard } from './server/admission/load-shedding.guard';
 import { RateLimitGuard } from './server/admission/rate-limit.guard';
 import { serveDocument } from './server/document/document.routes';
 import { createFastifyAdapter } from './server/edge/fastify-adapter';
 import type { Settings } from './server/settings/environment';
-import { logAccess } from './server/watch/access-log';
 import { Readiness, serveHealth } from './server/watch/health';
 import { createLogger } from './server/watch/logger';
 import { Metrics } from './server/watch/metrics';
 import { MetricsController } from './server/watch/metrics.controller';
-import { Responses } from './server/watch/responses';
 import { NestLogger } from './server/watch/nest-logger';
-import { logRejectedCredentials } from './server/watch/rejected-credentials';
+import { Recorder } from './server/watch/recorder';
 
 /**
  * The standalone service: the first host of {@link PlantsModule}.
@@ -31,7 +30,7 @@ import { logRejectedCredentials } from './server/watch/rejected-credentials';
 export class AppModule {
   static register(
     { database, bodyLimit, auth, rateLimit }: Settings,
-    responses = new Responses(),
+    metrics = new Metrics(),
   ): DynamicModule {
     const useFactory = () => ({ ...database, bodyLimit });
     return {
@@ -39,8 +38,7 @@ export class AppModule {
       imports: [PlantsModule.forRootAsync({ guard: false, useFactory })],
       controllers: [MetricsController],
       providers: [
-        { provide: Responses, useValue: responses },
-        Metrics,
+        { provide: Metrics, useValue: metrics },
         Readiness,
         { provide: TokenVerifier, useFactory: () => new TokenVerifier(auth) },
         { provide: APP_GUARD, useClass: LoadSheddingGuard },
@@ -60,20 +58,19 @@ export class AppModule {
  */
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
   const logger = createLogger(settings.logLevel);
-  const responses = new Responses();
+  const metrics = new Metrics();
+  const recorder = new Recorder(metrics, settings.accessLog ? logger : undefined);
   const app = await NestFactory.create<NestFastifyApplication>(
-    AppModule.register(settings, responses),
-    createFastifyAdapter(settings, responses),
+    AppModule.register(settings, metrics),
+    createFastifyAdapter(settings, recorder),
     { bodyParser: false, abortOnError: false, logger: new NestLogger(logger) },
   );
   for (const warning of settings.warnings) new Logger('Environment').warn(warning);
   const instance = app.getHttpAdapter().getInstance();
-  responses.observe(instance);
-  app.get(Metrics).measure(instance);
-  if (settings.tls) app.get(Metrics).watchCertificate(settings.tls.certificate);
-  logRejectedCredentials(responses, settings.trustedProxies);
-  if (settings.accessLog) logAccess(instance, responses, logger, settings.trustedProxies);
+  metrics.observeConnections(instance);
+  metrics.observeStore(app.get(PlantsRepository), app.get(TokenVerifier));
+  if (settings.tls) metrics.observeCertificate(settings.tls.certificate);
   serveHealth(instance, app.get(Readiness));
-  if (settings.docs) serveDocument(app, settings.host);
+  if (settings.docs) serveDocument(app);
   return app;
 }

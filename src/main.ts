@@ -4,7 +4,7 @@ import { Logger } from '@nestjs/common';
 import { createApplication } from './app.module';
 import { withTemporaryToken } from './plants/auth/auth.options';
 import { PlantsRepository } from './plants/plants.repository';
-import { printCurlExample } from './server/settings/curl-example';
+import { printCurlExample } from './curl-example';
 import { formatForOperator, readEnvironment } from './server/settings/environment';
 import { listen } from './server/edge/listen';
 import { closeOnSignal, exitAtOnce } from './server/edge/shutdown';

@@ -27,30 +27,23 @@ describe('paths and methods', () => {
     }
   });
 
-  it.each([
-    ['/docs/', '*/*', 308, '../docs', null],
-    ['/docs/index.html', '*/*', 308, '../docs', null],
-    ['/', 'text/html', 302, 'docs', 'Accept'],
-    ['/', 'application/xhtml+xml,text/html;q=0.9,*/*;q=0.8', 302, 'docs', 'Accept'],
-  ])('redirect a browser from %s to /docs: %s', async (path, accept, ...expected) => {
+  it.each(['/docs/', '/docs/index.html'])('redirect from %s to /docs', async (path) => {
     const url = new URL(path, application.url);
-    const { status, headers } = await fetch(url, { headers: { accept }, redirect: 'manual' });
+    const { status, headers } = await fetch(url, { redirect: 'manual' });
 
-    expect([status, headers.get('location'), headers.get('vary')]).toEqual(expected);
+    expect([status, headers.get('location')]).toEqual([308, '../docs']);
   });
 
-  // prettier-ignore
-  it.each([
-    'GET /docs/../metrics', 'GET /docs/%00', 'GET /docs//x', 'GET /docs/package.json',
-    'GET /docs/swagger-initializer.js', 'GET /docs/swagger-ui.css.map', 'POST /docs/nothing',
-  ])('return 404 for %s, where Swagger UI has no file', async (line) => {
-    const request = `${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
+  it.each(['GET /docs/nothing', 'GET /docs/.git', 'POST /docs/nothing'])(
+    'return 404 for %s, where Swagger UI has no file',
+    async (line) => {
+      const [method, path = ''] = line.split(' ');
+      const response = await fetch(new URL(path, application.url), { method });
 
-    const [response] = await exchange(application.url, request);
-
-    expect(response).toMatchObject({ status: 404, body: errorBodies.notFound });
-    expect(response?.headers).not.toHaveProperty('allow');
-  });
+      expect(response.status).toBe(404);
+      expect(await response.json()).toEqual(errorBodies.notFound);
+    },
+  );
 
   // prettier-ignore
   it.each([

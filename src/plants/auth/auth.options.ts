@@ -1,4 +1,4 @@
-import { isLoopback } from '../http/loopback';
+import { isLoopback } from '../loopback';
 import type { InvalidOption } from '../errors/operator.error';
 import { generateToken, parseTokenList } from './listed-token';
 

@@ -1,11 +1,5 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
-import {
-  type ArgumentsHost,
-  Catch,
-  type ExceptionFilter,
-  HttpException,
-  type OnApplicationShutdown,
-} from '@nestjs/common';
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { hasBearerScheme } from '../auth/bearer-token';
 import {
@@ -53,7 +47,7 @@ const kindOfStatus: Partial<Record<number, ErrorKind>> = {
  * 5xx is logged.
  */
 @Catch()
-export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
+export class ErrorFilter implements ExceptionFilter {
   private readonly failures: FailureLog;
 
   constructor(
@@ -61,10 +55,6 @@ export class ErrorFilter implements ExceptionFilter, OnApplicationShutdown {
     plants: PlantsRepository,
   ) {
     this.failures = new FailureLog(plants);
-  }
-
-  onApplicationShutdown(): void {
-    this.failures.flush();
   }
 
   catch(exception: unknown, host: ArgumentsHost): void {

@@ -2,7 +2,6 @@ import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { errorResponses } from '../../plants/dto/error.dto';
 import { type CatalogueEntry, errorCatalogue } from '../../plants/errors/errors';
-import { PLANTS_PATH } from '../../plants/plants.controller';
 import { PlantsModule } from '../../plants/plants.module';
 import { SCHEMA_PREFIX } from '../../plants/swagger-decorators';
 
@@ -25,16 +24,18 @@ export function createDocument(app: INestApplication): OpenAPIObject {
   });
   // The server rejects requests with more errors than the route declares: all except 404 and 405, which
   // belong to unknown paths and methods.
-  const operation = document.paths[`/${PLANTS_PATH}`]?.post;
-  if (!operation) throw new Error('The document has no operation to create a plant.');
-  Object.assign(
-    operation.responses,
-    errorResponses(({ status }) => ![404, 405].includes(status)),
-  );
+  const responses = errorResponses(({ status }) => ![404, 405].includes(status));
+  for (const operation of operationsOf(document)) Object.assign(operation.responses, responses);
   // DocumentBuilder adds an empty contact.
   delete document.info.contact;
   declareInheritance(document.components?.schemas ?? {});
-  return removePrefix(document) as OpenAPIObject;
+  // Only a host's document needs the prefix of schema names.
+  return JSON.parse(JSON.stringify(document).replaceAll(SCHEMA_PREFIX, '')) as OpenAPIObject;
+}
+
+/** The operations of a document that {@link createDocument} created. */
+export function operationsOf({ paths }: OpenAPIObject): OperationObject[] {
+  return Object.values(paths).flatMap((path) => Object.values(path) as OperationObject[]);
 }
 
 const TOKEN =
@@ -63,6 +64,7 @@ ${rows.join('\n')}
 </details>`;
 }
 
+type OperationObject = NonNullable<OpenAPIObject['paths'][string]['post']>;
 type Schemas = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>;
 
 /**
@@ -76,16 +78,4 @@ function declareInheritance(schemas: Schemas): void {
   if (id === undefined) throw new Error('The schema of NewPlant has no id.');
   const own = { type: 'object', properties: { id }, required: ['id'] };
   schemas[name] = { allOf: [{ $ref: '#/components/schemas/Plant' }, own] };
-}
-
-/** Removes the prefix of schema names from a part of the document. Only a host's document needs it. */
-function removePrefix(part: unknown): unknown {
-  if (Array.isArray(part)) return part.map(removePrefix);
-  if (typeof part === 'string' && part.startsWith('#')) return part.replace(SCHEMA_PREFIX, '');
-  if (typeof part !== 'object' || part === null) return part;
-  const properties = Object.entries(part).map(([name, value]): [string, unknown] => [
-    name.replace(SCHEMA_PREFIX, ''),
-    removePrefix(value),
-  ]);
-  return Object.fromEntries(properties);
 }

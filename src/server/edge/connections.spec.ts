@@ -4,7 +4,6 @@ import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { listen } from '../../../test/support/listen';
 import { openConnection } from '../../../test/support/wire';
-import { Responses } from '../watch/responses';
 import { Connections } from './connections';
 import { Rejections } from './rejections';
 
@@ -16,7 +15,7 @@ describe('Connections', () => {
   let url: URL;
   beforeEach(async () => {
     server = createServer();
-    connections = new Connections(server, new Rejections([], new Responses()));
+    connections = new Connections(server, new Rejections([], { countError: () => undefined }));
     url = await listen(server);
   });
   afterEach(() => {

@@ -1,5 +1,4 @@
-import type { IncomingMessage } from 'node:http';
-import { Logger } from '@nestjs/common';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 
 /** The response headers that a page may read. */
@@ -7,17 +6,13 @@ const EXPOSED_HEADERS =
   'Retry-After, WWW-Authenticate, X-Request-Id, Idempotent-Replayed, RateLimit, RateLimit-Policy';
 
 /**
- * Returns the CORS headers of a response, Fetch standard section 3.2.3. Rejections have them too, so that a
- * page can read them. Only a response to bytes that the HTTP parser rejects has none, because the request
- * headers are unknown.
- *
- * `@fastify/cors` is not used: it does not see requests that the listener rejects, and its preflight route
- * would answer every OPTIONS request.
+ * Returns the CORS headers of a response, Fetch standard section 3.2.3. Errors have them too, so that a page
+ * can read them. `@fastify/cors` is not used, because its route would respond to OPTIONS requests of any path.
  *
  * @param origins origins whose pages may use the service, as browsers send them: `https://app.example.org`
  */
 export function corsHeaders(
-  { headers: { origin } }: IncomingMessage,
+  { headers: { origin } }: { readonly headers: IncomingHttpHeaders },
   origins: readonly string[],
 ): Record<string, string> {
   if (origins.length === 0) return {};
@@ -26,43 +21,30 @@ export function corsHeaders(
   return isAllowed ? { ...headers, 'Access-Control-Allow-Origin': origin } : headers;
 }
 
-/** Additional headers of the response to a preflight. */
-export const PREFLIGHT_HEADERS = {
-  'Access-Control-Allow-Methods': 'POST',
-  'Access-Control-Allow-Headers':
-    'Authorization, Content-Type, Idempotency-Key, X-Request-Id, traceparent, tracestate',
-  // Seconds for which a browser may cache the response.
-  'Access-Control-Max-Age': '600',
-};
-
-/** Whether a request is a CORS preflight, Fetch standard section 3.2.2. */
-export function isPreflight({ method, headers }: FastifyRequest): boolean {
-  return (
-    method === 'OPTIONS' &&
-    headers.origin !== undefined &&
-    headers['access-control-request-method'] !== undefined
-  );
+/** Whether a request is a preflight from a listed origin, Fetch standard section 3.2.2. */
+export function isPreflight(
+  { method, headers }: FastifyRequest,
+  origins: readonly string[],
+): boolean {
+  const isCorsPreflight =
+    method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
+  return isCorsPreflight && origins.includes(headers.origin ?? '');
 }
 
-/** The minimum time between two log lines about rejected origins. */
-const LOG_INTERVAL_MS = 60_000;
-
 /**
- * Logs the origin of a rejected preflight, at most once per minute, because the browser tells the developer
- * of the page little.
+ * Returns the additional headers of the response to a preflight. Allows the requested headers, because the
+ * origins are listed and there are no cookies.
+ *
+ * @param methods the methods of the path, as in `Allow`
  */
-export class OriginLog {
-  private readonly logger = new Logger('CORS');
-  private silentUntil = 0;
-
-  constructor(private readonly origins: readonly string[]) {}
-
-  check({ headers: { origin = '' } }: FastifyRequest): void {
-    if (this.origins.includes(origin) || Date.now() < this.silentUntil) return;
-    this.silentUntil = Date.now() + LOG_INTERVAL_MS;
-    const quoted = JSON.stringify(origin.slice(0, 200));
-    this.logger.warn(
-      `Rejected a CORS preflight from ${quoted}: the origin is not in CORS_ORIGINS.`,
-    );
-  }
+export function preflightHeaders(
+  { headers }: FastifyRequest,
+  methods: string,
+): Record<string, string> {
+  return {
+    'Access-Control-Allow-Methods': methods,
+    'Access-Control-Allow-Headers': headers['access-control-request-headers'] ?? '',
+    // Seconds for which a browser may cache the response.
+    'Access-Control-Max-Age': '600',
+  };
 }

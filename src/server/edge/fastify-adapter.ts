@@ -4,10 +4,11 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { BodyTooLargeError, NotFoundError, PlantStoreError } from '../../plants/errors/errors';
 import { readsOwnBody } from '../../plants/host/fastify';
 import { securityHeaders } from '../../plants/http/error.filter';
-import { type HostRequest, pathOf } from '../../plants/http/request';
-import type { Responses } from '../watch/responses';
+import type { HostRequest } from '../../plants/http/request';
+import { trustProxies } from '../watch/client-address';
+import type { Recorder } from '../watch/recorder';
 import { Connections } from './connections';
-import { corsHeaders, isPreflight, OriginLog, PREFLIGHT_HEADERS } from './cors';
+import { corsHeaders, isPreflight, preflightHeaders } from './cors';
 import type { Settings } from '../settings/environment';
 import { createServer, limitConnections } from './http-server';
 import { requestId } from './request-id';
@@ -24,14 +25,15 @@ const DRAIN_TIME_FRACTION = 0.8;
  * errors raised below Nest have the Error body, and every accepted request gets its response before the
  * adapter closes. Use it with Nest's `bodyParser: false`.
  */
-export function createFastifyAdapter(settings: Settings, responses: Responses): FastifyAdapter {
+export function createFastifyAdapter(settings: Settings, recorder: Recorder): FastifyAdapter {
   const { corsOrigins, shutdownTimeout, shutdownGrace } = settings;
   const server = createServer(settings);
   limitConnections(server, settings.maxConnections);
-  const rejections = new Rejections(corsOrigins, responses);
+  const rejections = new Rejections(corsOrigins, recorder.metrics);
   const connections = new Connections(server, rejections);
   const adapter = new FastifyAdapter({
     genReqId: requestId,
+    trustProxy: trustProxies(settings.trustedProxies),
     serverFactory: (handle: RequestListener) => {
       listenForRequests(server, connections, rejections, handle);
       return server;
@@ -46,6 +48,7 @@ export function createFastifyAdapter(settings: Settings, responses: Responses): 
   });
 
   const instance = adapter.getInstance<FastifyInstance>();
+  recorder.observe(instance);
   addHooks(instance, corsOrigins);
   instance.addHook('preClose', () =>
     connections.drain((shutdownTimeout - shutdownGrace) * DRAIN_TIME_FRACTION),
@@ -54,17 +57,16 @@ export function createFastifyAdapter(settings: Settings, responses: Responses): 
 }
 
 function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
-  const originLog = new OriginLog(origins);
   instance.addHook('onRequest', (request, reply, done) => {
     void reply.header('X-Request-Id', request.id);
     if (origins.length > 0) void reply.headers(corsHeaders(request.raw, origins));
     if (!readsOwnBody(request.routeOptions.config)) void reply.headers(securityHeaders);
-    const isCorsPreflight = isPreflight(request);
-    if (isCorsPreflight) originLog.check(request);
-    if (isCorsPreflight && origins.length > 0) {
-      void reply.code(204).headers(PREFLIGHT_HEADERS).send();
+    const error = request.is404 ? createNoRouteError(request, instance) : undefined;
+    const methods = error?.headers.Allow;
+    if (methods !== undefined && isPreflight(request, origins)) {
+      void reply.code(204).headers(preflightHeaders(request, methods)).send();
     } else {
-      done(request.is404 ? createNoRouteError(request, instance) : undefined);
+      done(error);
     }
   });
   instance.addHook('onSend', ({ raw, failure }: FailedRequest, reply, _payload, done) => {
@@ -79,8 +81,6 @@ function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
 
 /** Creates the error for a request without a route: an unknown path, or a method that the path does not support. */
 function createNoRouteError({ url }: FastifyRequest, instance: FastifyInstance): PlantStoreError {
-  // `/` only redirects browsers to the documentation. It is not a resource.
-  if (pathOf(url) === '/') return new NotFoundError();
   // hasRoute() would interpret the client's path as a route pattern.
   const allowed = instance.supportedMethods.filter((method) => {
     const route = instance.findRoute({ method, url }) as { readonly params: object } | null;

@@ -4,13 +4,12 @@ import type { Socket } from 'node:net';
 import { Logger } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { NotFoundError } from '../../plants/errors/errors';
-import { LogThrottle } from '../../plants/http/failure-log';
 import { pathOf } from '../../plants/http/request';
 import type { Settings } from '../settings/environment';
 import { Connections } from './connections';
 import { Rejections } from './rejections';
 import { listenForRequests } from './request-listener';
-import type { Responses } from '../watch/responses';
+import type { Metrics } from '../watch/metrics';
 import { createTlsServer } from './tls';
 
 /** The interval at which Node.js checks for timed-out requests. */
@@ -42,6 +41,9 @@ export function createServer(settings: Settings): Server {
 /** The paths that {@link createHealthServer} serves. */
 const HEALTH_PATHS = ['/health/live', '/health/ready', '/metrics'];
 
+/** The minimum time between two log lines about closed connections. */
+const DROP_LOG_INTERVAL_MS = 1000;
+
 /** The number of connections that {@link createHealthServer} accepts. */
 const MAX_HEALTH_CONNECTIONS = 8;
 
@@ -52,12 +54,12 @@ const MAX_HEALTH_CONNECTIONS = 8;
 export function createHealthServer(
   instance: FastifyInstance,
   settings: Settings,
-  responses: Responses,
+  metrics: Metrics,
 ): Server {
   const server = createServer(settings);
   server.maxConnections = MAX_HEALTH_CONNECTIONS;
   server.on('connection', (socket) => socket.unref());
-  const rejections = new Rejections([], responses);
+  const rejections = new Rejections([], metrics);
   const connections = new Connections(server, rejections);
   server.on('clientError', (error, socket) => {
     connections.handleClientError(error, socket as Socket);
@@ -70,7 +72,7 @@ export function createHealthServer(
 }
 
 /**
- * Closes new connections beyond a limit, and logs how many, at most one line per second.
+ * Closes new connections beyond a limit, and logs it, at most one line per second.
  *
  * Lowers the limit if the process cannot open that many files (`ulimit -n`). Without file descriptors, Node.js
  * would close connections silently, and the service could not open files or database sessions.
@@ -88,12 +90,13 @@ export function limitConnections(server: Server, limit: number): void {
       `The service accepts only ${server.maxConnections} connections instead of ${limit}, because it cannot open more files. Raise the limit of open files (ulimit -n), or lower MAX_CONNECTIONS.`,
     );
   });
-  const throttle = new LogThrottle<string>(0, (reason, count) => {
-    logger.warn(`Closed ${count} new connections within a second: ${reason}`);
-  });
+  let lastLineAt = -Infinity;
   server.on('drop', () => {
-    throttle.allow(
-      `the limit of ${server.maxConnections} open connections is reached (MAX_CONNECTIONS).`,
+    const now = performance.now();
+    if (now - lastLineAt < DROP_LOG_INTERVAL_MS) return;
+    lastLineAt = now;
+    logger.warn(
+      `Closed a new connection: the limit of ${server.maxConnections} open connections is reached (MAX_CONNECTIONS).`,
     );
   });
 }

@@ -9,7 +9,7 @@ import type { FastifyInstance } from 'fastify';
 import { OperatorError } from '../../plants/errors/operator.error';
 import { PlantsRepository } from '../../plants/plants.repository';
 import type { Settings } from '../settings/environment';
-import { Responses } from '../watch/responses';
+import { Metrics } from '../watch/metrics';
 import { createHealthServer } from './http-server';
 
 /** The first file descriptor that a service manager passes, sd_listen_fds(3). */
@@ -30,7 +30,7 @@ export async function listen(app: NestFastifyApplication, settings: Settings): P
   logger.log(`Listening on ${urlOf(app.getHttpServer())}`);
   if (healthPort !== undefined) {
     const instance: FastifyInstance = app.getHttpAdapter().getInstance();
-    const server = createHealthServer(instance, settings, app.get(Responses));
+    const server = createHealthServer(instance, settings, app.get(Metrics));
     await listenOn('HEALTH_PORT', host, healthPort, (address) =>
       once(server.listen(healthPort, address), 'listening'),
     );

@@ -3,7 +3,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net';
 import type { PlantStoreError } from '../../plants/errors/errors';
 import { securityHeaders } from '../../plants/http/error.filter';
-import type { Responses } from '../watch/responses';
+import type { Metrics } from '../watch/metrics';
 import { corsHeaders } from './cors';
 import { requestId } from './request-id';
 
@@ -11,11 +11,11 @@ import { requestId } from './request-id';
 export class Rejections {
   /**
    * @param origins origins whose pages may read the responses
-   * @param responses reports the rejections to metrics and logs
+   * @param metrics counts the errors
    */
   constructor(
     private readonly origins: readonly string[],
-    private readonly responses: Responses,
+    private readonly metrics: Pick<Metrics, 'countError'>,
   ) {}
 
   /** Rejects a request and closes its connection. */
@@ -24,8 +24,7 @@ export class Rejections {
     const id = requestId(request);
     const cors = corsHeaders(request, this.origins);
     response.writeHead(status, { ...headers, 'X-Request-Id': id, ...cors }).end(body);
-    this.responses.emit('failed', error);
-    this.responses.emit('completed', { id, raw: request, status, ms: 0, failure: error });
+    this.metrics.countError(error);
   }
 
   /** Writes an error response to a socket whose bytes the HTTP parser rejected. The socket must be closed afterwards. */
@@ -37,7 +36,7 @@ export class Rejections {
     socket.write(
       `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${body}`,
     );
-    this.responses.emit('failed', error);
+    this.metrics.countError(error);
   }
 }
 

@@ -4,13 +4,7 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { Logger } from '@nestjs/common';
 import { FileWatcher } from '../../plants/auth/file-watcher';
 import { OperatorError } from '../../plants/errors/operator.error';
-
-/** Paths of PEM files. */
-export interface TlsFiles {
-  /** The certificate, followed by the intermediate certificates. */
-  readonly certificate: string;
-  readonly key: string;
-}
+import type { TlsFiles } from '../settings/environment';
 
 const KEY_PAIR_MESSAGE =
   'TLS_CERT must begin with a certificate in PEM, and TLS_KEY must be its private key in PEM, without a passphrase';

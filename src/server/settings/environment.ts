@@ -13,7 +13,6 @@ import { lacksTls } from '../../plants/persistence/postgres/postgres.settings';
 import { isProduction } from '../../plants/plants.options';
 import type { StoreLocation } from '../../plants/persistence/stores';
 import { databaseVariableName, readDatabase } from './database.settings';
-import type { TlsFiles } from '../edge/tls';
 import { parseTokens } from './variable-parsers';
 import {
   AUTH,
@@ -23,6 +22,13 @@ import {
   SETTINGS,
   type Values,
 } from './variables';
+
+/** Paths of PEM files. */
+export interface TlsFiles {
+  /** The certificate, followed by the intermediate certificates. */
+  readonly certificate: string;
+  readonly key: string;
+}
 
 /** The settings of the standalone service. */
 export interface Settings extends Values<typeof SETTINGS> {

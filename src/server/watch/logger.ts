@@ -9,22 +9,11 @@ import { SonicBoom } from 'sonic-boom';
  * @param level a log level of pino
  */
 export function createLogger(level: string): Logger {
-  if (!process.stdout.isTTY) return pino({ level }, openStandardOutput());
+  if (!process.stdout.isTTY) return pino({ level }, (standardOutput ??= openStandardOutput()));
   const write = (line: string): void => {
     process.stdout.write(formatForTerminal(line));
   };
   return pino({ level }, { write });
-}
-
-/**
- * Escapes the control characters that JSON allows unescaped in strings, U+007F to U+009F. U+009B begins a
- * terminal command, which would take effect when the log is shown.
- */
-function escapeControls(json: string): string {
-  return json.replace(
-    /[\x7f-\x9f]/g,
-    (character) => `\\u00${character.charCodeAt(0).toString(16)}`,
-  );
 }
 
 const format = prettyFactory({
@@ -68,7 +57,6 @@ let standardOutput: DestinationStream | undefined;
  * stalled reader.
  */
 function openStandardOutput(): DestinationStream {
-  if (standardOutput !== undefined) return standardOutput;
   const output = new SonicBoom({ fd: 1, maxLength: 2 ** 24 });
   /** The time of the last successful write while lines are buffered; otherwise infinite. */
   let lastProgressAt = Infinity;
@@ -77,12 +65,12 @@ function openStandardOutput(): DestinationStream {
   output.on('drain', () => (lastProgressAt = Infinity));
   const write = (line: string): void => {
     if (lastProgressAt === Infinity) lastProgressAt = performance.now();
-    output.write(escapeControls(line));
+    output.write(line);
   };
   // pino also calls this after a line of level `fatal`.
   const flushSync = (): void => {
     if (performance.now() - lastProgressAt < STALL_MS) output.flushSync();
   };
   process.once('exit', flushSync);
-  return (standardOutput = Object.assign({ write }, { flushSync }));
+  return Object.assign({ write }, { flushSync });
 }

@@ -1,14 +1,17 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { Injectable } from '@nestjs/common';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
-import { TokenVerifier } from '../../plants/auth/token-verifier';
-import { type CatalogueEntry, errorCatalogue } from '../../plants/errors/errors';
-import { PlantsRepository } from '../../plants/plants.repository';
-import { Responses } from './responses';
+import type { TokenVerifier } from '../../plants/auth/token-verifier';
+import {
+  type CatalogueEntry,
+  errorCatalogue,
+  type PlantStoreError,
+} from '../../plants/errors/errors';
+import type { PlantsRepository } from '../../plants/plants.repository';
 import { packageVersion } from '../settings/versions';
+import type { Progress } from './recorder';
 
 /** Upper bounds of the histogram buckets. */
 const DURATION_BUCKETS_SECONDS = [
@@ -19,7 +22,6 @@ const DURATION_BUCKETS_SECONDS = [
 const UNMATCHED = { method: 'any', route: 'none' };
 
 /** The metrics of the service, for Prometheus. */
-@Injectable()
 export class Metrics {
   readonly registry = new Registry();
   private readonly registers = [this.registry];
@@ -55,7 +57,7 @@ export class Metrics {
     registers: this.registers,
   });
 
-  constructor(plants: PlantsRepository, responses: Responses, tokens: TokenVerifier) {
+  constructor() {
     collectDefaultMetrics({ register: this.registry });
     // Start at 0, because increase() misses the first event of a counter that starts at 1.
     for (const { error, outcome } of Object.values<CatalogueEntry>(errorCatalogue)) {
@@ -63,17 +65,36 @@ export class Metrics {
       if (outcome !== undefined) this.creations.inc({ outcome }, 0);
     }
     for (const outcome of ['created', 'replayed']) this.creations.inc({ outcome }, 0);
+    new Gauge({
+      name: 'plant_store_build_info',
+      help: 'The version of the service, as a label; always 1.',
+      labelNames: ['version'],
+      registers: this.registers,
+    }).set({ version: packageVersion() }, 1);
+  }
+
+  /** Counts an error response. */
+  countError({ error }: PlantStoreError): void {
+    this.errors.inc({ error });
+  }
+
+  /** Counts a request and its error. */
+  countRequest(
+    { method, is404, routeOptions }: FastifyRequest,
+    { statusCode: status, elapsedTime }: FastifyReply,
+    { outcome, failure }: Progress,
+  ): void {
+    const labels = is404 ? UNMATCHED : { method, route: routeOptions.url };
+    this.requestDuration.observe({ ...labels, status }, elapsedTime / 1000);
+    if (outcome !== undefined) this.creations.inc({ outcome });
+    if (failure) this.countError(failure);
+  }
+
+  /** Adds metrics of the store and of the token file. */
+  observeStore(plants: PlantsRepository, tokens: TokenVerifier): void {
     plants.observeBatches(({ size, duration }) => {
       this.batchSize.observe(size);
       this.commitDuration.observe(duration / 1000);
-    });
-    responses.on('failed', ({ error }) => {
-      this.errors.inc({ error });
-    });
-    responses.on('completed', ({ raw: { method }, route, status, ms, outcome }) => {
-      const labels = route === undefined ? UNMATCHED : { method, route };
-      this.requestDuration.observe({ ...labels, status }, ms / 1000);
-      if (outcome !== undefined) this.creations.inc({ outcome });
     });
     this.gauge('plant_store_queue_length', 'Plants waiting to be sent to the database.', () =>
       plants.queueLength(),
@@ -86,16 +107,10 @@ export class Metrics {
     this.gauge('plant_store_token_file_valid', '1 if AUTH_TOKENS_FILE is valid, otherwise 0.', () =>
       Number(tokens.isFileValid()),
     );
-    new Gauge({
-      name: 'plant_store_build_info',
-      help: 'The version of the service, as a label; always 1.',
-      labelNames: ['version'],
-      registers: this.registers,
-    }).set({ version: packageVersion() }, 1);
   }
 
   /** Adds metrics of the connections of a server. */
-  measure(instance: FastifyInstance): void {
+  observeConnections(instance: FastifyInstance): void {
     const connections = promisify(instance.server.getConnections.bind(instance.server));
     this.gauge('http_open_connections', 'Open connections.', connections);
     const dropped = new Counter({
@@ -109,7 +124,7 @@ export class Metrics {
   }
 
   /** Adds a gauge for the expiry of the first certificate in a file. */
-  watchCertificate(file: string): void {
+  observeCertificate(file: string): void {
     const help = 'When the certificate in TLS_CERT expires, in seconds since 1970.';
     this.gauge('plant_store_certificate_not_after_seconds', help, async () => {
       // NaN while the file is invalid. The last valid certificate is then in use.

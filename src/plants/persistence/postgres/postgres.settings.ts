@@ -1,6 +1,6 @@
 import type { ClientConfig, CustomTypesConfig, PoolConfig } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
-import { isLoopback } from '../../http/loopback';
+import { isLoopback } from '../../loopback';
 import { findUrlError, SEVERAL_HOSTS_PROBLEM } from './postgres.url';
 
 /** The maximum time to open a session. */

@@ -1,0 +1,75 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import type { RequestWithCaller } from '../../plants/auth/caller';
+import { requestFields } from '../../plants/http/failure-log';
+import { type HostRequest, pathOf } from '../../plants/http/request';
+import { PLANTS_PATH } from '../../plants/plants.controller';
+import { parseAddress } from './client-address';
+import type { Metrics } from './metrics';
+import { RejectedTokenLog } from './rejected-tokens';
+
+/** What guard, pipe, controller and filter have set on a request. */
+export type Progress = ReturnType<typeof readProgress>;
+
+function readProgress(request: FastifyRequest) {
+  const { caller, plantId, outcome, failure } = request as RequestWithCaller &
+    Pick<HostRequest, 'plantId' | 'outcome' | 'failure'>;
+  const isCreate = request.routeOptions.url === `/${PLANTS_PATH}`;
+  return {
+    caller,
+    plantId,
+    failure,
+    outcome: isCreate ? (failure?.outcome ?? outcome) : undefined,
+  };
+}
+
+/** Records each response in the metrics and the logs. */
+export class Recorder {
+  private readonly rejectedTokens = new RejectedTokenLog();
+  /** The client address of each request. Undefined if a trusted proxy forwarded something else. */
+  private readonly addresses = new WeakMap<FastifyRequest, string | undefined>();
+
+  /** @param accessLog gets a line for each response. Undefined if there is no access log */
+  constructor(
+    readonly metrics: Metrics,
+    private readonly accessLog: Logger | undefined,
+  ) {}
+
+  /** Records all responses. Must be called before hooks are added that reject requests. */
+  observe(instance: FastifyInstance): void {
+    instance.addHook('onRequest', (request, _reply, done) => {
+      // Read now: the address is lost when the connection is closed.
+      this.addresses.set(request, parseAddress(request.ip));
+      done();
+    });
+    instance.addHook('onResponse', (request, reply, done) => {
+      this.record(request, reply);
+      done();
+    });
+  }
+
+  /** Records a response. Hooks call it, except for requests that Fastify rejects before its hooks. */
+  record(request: FastifyRequest, reply: FastifyReply): void {
+    const progress = readProgress(request);
+    const address = this.addresses.get(request) ?? parseAddress(request.ip);
+    this.metrics.countRequest(request, reply, progress);
+    this.rejectedTokens.write(request, address, progress);
+    if (!this.accessLog) return;
+    const { caller, plantId, outcome, failure } = progress;
+    const fields = {
+      ip: address,
+      method: request.method,
+      path: pathOf(request.url),
+      caller: caller?.name,
+      issuer: caller?.issuer,
+      // A string, because programs that parse logs round numbers above 2^53.
+      id: plantId?.toString(),
+      outcome,
+      status: reply.statusCode,
+      error: failure?.error,
+      // Rounded to the microsecond.
+      ms: Math.round(reply.elapsedTime * 1000) / 1000,
+    };
+    this.accessLog.info({ ...requestFields(request), ...fields }, 'request');
+  }
+}
