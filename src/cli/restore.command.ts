@@ -1,6 +1,7 @@
 import * as fs from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { OperatorError, UsageError } from '../plants/errors/operator.error';
 import { isBusy } from '../plants/persistence/sqlite/sqlite.errors';
@@ -63,7 +64,11 @@ function replace(file: string, draft: string, former: string): void {
     assertUsableFile(file);
     if (fs.existsSync(file)) {
       // Fails for another kind of file. A connection that can write would delete the write-ahead log next to it.
-      new DatabaseSync(file, { readOnly: true }).exec('PRAGMA schema_version');
+      // `immutable` makes SQLite ignore the log, take no locks and create no files.
+      const location = new URL('?immutable=1', pathToFileURL(file));
+      const reader = new DatabaseSync(location, { readOnly: true });
+      reader.exec('PRAGMA schema_version');
+      reader.close();
       lock = new DatabaseSync(file, { timeout: 1000 });
       // This empties and deletes the write-ahead log. It fails while another connection is open.
       lock.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE');
