@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
@@ -7,12 +8,8 @@ import { checkIssuerKeys, TokenVerifier } from '../plants/auth/token-verifier';
 import { OperatorError } from '../plants/errors/operator.error';
 import { checkSqlite, describeSqlite } from './sqlite.maintenance';
 import { formatForOperator, readEnvironment, type Settings } from '../server/settings/environment';
-import { readTls } from '../server/edge/tls';
-import { withInterrupts } from './interrupt';
-import { urlInShell } from './store';
-
-const DEEP_CHECK_HINT =
-  '--deep checks only SQLite files. To check PostgreSQL for damage, run as a superuser:\n  pg_amcheck --install-missing --table=plants ';
+import { readTls, type TlsFiles } from '../server/edge/tls';
+import { print } from './print';
 
 export function addCheck(program: Command): void {
   program
@@ -22,10 +19,10 @@ export function addCheck(program: Command): void {
       'Checks the environment variables, the store and its schema, the tokens, the keys of the issuer and the certificate. Prints no secrets.',
     )
     .option('--deep', 'also read the whole SQLite file, and check that it is not damaged')
-    .action(({ deep }: { deep?: true }) => withInterrupts((signal) => check(deep, signal)));
+    .action(({ deep }: { deep?: true }) => check(deep));
 }
 
-async function check(isDeep = false, signal: AbortSignal): Promise<void> {
+async function check(isDeep = false): Promise<void> {
   Logger.overrideLogger(false);
   const { auth, tls, database } = readEnvironment(process.env);
   const { issuer, jwksUrl } = auth;
@@ -38,7 +35,14 @@ async function check(isDeep = false, signal: AbortSignal): Promise<void> {
       const { describePostgres } = await import('./postgres.maintenance.js');
       return describePostgres(database.postgres);
     },
-    plants: isDeep && 'sqlite' in database && (() => checkPlants(resolve(database.sqlite), signal)),
+    plants:
+      isDeep &&
+      'sqlite' in database &&
+      existsSync(database.sqlite) &&
+      (async () => {
+        await checkSqlite(resolve(database.sqlite));
+        return 'integrity check passed';
+      }),
     tokens: () => describeTokens(auth),
     issuer:
       issuer !== undefined &&
@@ -46,34 +50,21 @@ async function check(isDeep = false, signal: AbortSignal): Promise<void> {
         await checkIssuerKeys(issuer, jwksUrl);
         return `the keys of ${issuer} were fetched`;
       }),
-    TLS:
-      tls &&
-      (() => {
-        readTls(tls);
-        return 'the certificate and its key are valid and match';
-      }),
+    TLS: tls && (() => describeCertificate(tls)),
   };
   let failures = 0;
   for (const [name, run] of Object.entries(checks)) {
     try {
-      if (run) console.log(`ok      ${name}: ${await run()}`);
+      if (run) print(`ok      ${name}: ${await run()}\n`);
     } catch (error) {
-      signal.throwIfAborted();
       failures++;
       const shown = formatForOperator(error);
-      console.log(`FAILED  ${name}: ${shown instanceof Error ? shown.message : String(shown)}`);
+      print(`FAILED  ${name}: ${shown instanceof Error ? shown.message : String(shown)}\n`);
     }
   }
-  if (isDeep && 'postgres' in database) console.error(DEEP_CHECK_HINT + urlInShell());
   if (failures > 0) {
     throw new OperatorError(failures === 1 ? 'One check failed.' : `${failures} checks failed.`);
   }
-}
-
-async function checkPlants(file: string, signal: AbortSignal): Promise<string> {
-  if (!existsSync(file)) return 'no database file yet';
-  await checkSqlite(file, signal);
-  return 'integrity check passed';
 }
 
 function describeTokens({ tokens = [], tokensFile, issuer }: Settings['auth']): string {
@@ -89,4 +80,17 @@ function describeTokens({ tokens = [], tokensFile, issuer }: Settings['auth']): 
   return issuer === undefined
     ? 'none set; the service will generate one at startup'
     : 'none listed; the service accepts JWTs from AUTH_ISSUER';
+}
+
+/** @throws Error when the service would not start, or a client would reject the certificate because of its dates */
+function describeCertificate(files: TlsFiles): string {
+  readTls(files);
+  const chain = readFileSync(files.certificate, 'utf8').match(/-----BEGIN[^]+?-----END .*/g);
+  for (const { validFrom, validTo } of chain?.map((pem) => new X509Certificate(pem)) ?? []) {
+    if (Date.parse(validFrom) < Date.now() && Date.now() < Date.parse(validTo)) continue;
+    throw new Error(
+      `a certificate in ${files.certificate} is valid only from ${validFrom} to ${validTo}`,
+    );
+  }
+  return 'the certificate and its key are valid and match';
 }

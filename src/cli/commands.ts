@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { UsageError } from '../plants/errors/operator.error';
+import { addEnvFile } from '../server/settings/env-file';
 import { formatForOperator } from '../server/settings/environment';
 import { packageVersion } from '../server/settings/versions';
 import { addBackup } from './backup.command';
@@ -7,6 +8,7 @@ import { addCheck } from './check.command';
 import { addExport } from './export.command';
 import { addHealth } from './health.command';
 import { addImport } from './import.command';
+import { print } from './print';
 import { addRestore } from './restore.command';
 import { addServe } from './serve.command';
 import { addTokenCreate } from './token-create.command';
@@ -18,7 +20,6 @@ export async function runCommand([...args]: readonly string[]): Promise<void> {
   try {
     await createProgram().parseAsync(args, { from: 'user' });
   } catch (error) {
-    // Exits, because an interrupted statement may still be waiting for its response.
     process.exit(report(error));
   }
 }
@@ -39,8 +40,13 @@ function createProgram(): Command {
     .version(packageVersion(), '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
+    .configureOutput({ writeOut: print })
     .exitOverride()
-    .showHelpAfterError('(use --help to see the valid commands and options)');
+    .showHelpAfterError('(use --help to see the valid commands and options)')
+    .hook('preAction', (_program, command) => {
+      // The service ends by itself, after it has responded to all requests.
+      if (command.name() !== 'serve') endOnSignals();
+    });
   // The help lists the commands in this order.
   addServe(program);
   addExport(program);
@@ -50,17 +56,28 @@ function createProgram(): Command {
   addCheck(program);
   addHealth(program);
   addTokenCreate(program);
-  program.commands.flatMap((each) => [each, ...each.commands]).forEach(rejectRepeatedOptions);
+  for (const command of program.commands) addEnvFileOption(command.commands[0] ?? command);
   return program;
 }
 
-/** Rejects repeated options, because commander would silently use the last value. Variadic options may be repeated. */
-function rejectRepeatedOptions(command: Command): void {
-  for (const option of command.options.filter(({ variadic }) => !variadic)) {
-    let isGiven = false;
-    command.on(`option:${option.name()}`, () => {
-      if (isGiven) command.error(`error: option '${option.flags}' was given more than once`);
-      isGiven = true;
+function addEnvFileOption(command: Command): void {
+  command.option(
+    '--env-file <file>',
+    'read variables from a file; existing environment variables take precedence',
+    // Commander would ignore all but the last of several files.
+    (file) => {
+      addEnvFile(file, process.env);
+    },
+  );
+}
+
+/** Ends the process as a signal does by default, but also if it is process 1, as in a container. */
+function endOnSignals(): void {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      // This is at once, while `exit` waits for a statement of SQLite that is running.
+      process.kill(process.pid, signal);
+      process.exit(1);
     });
   }
 }

@@ -3,7 +3,6 @@ import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { contentOf, type Plant } from '../plants/plant';
 import { pagesOf } from '../plants/plants.repository';
-import { withInterrupts } from './interrupt';
 import { writeNewFile } from './new-file';
 import { Progress } from './progress';
 import { withRepository } from './store';
@@ -16,11 +15,11 @@ export function addExport(program: Command): void {
       'Writes all plants of the store at DATABASE_URL as JSON Lines, in the order of their ids. The service can keep running.',
     )
     .argument('[file]', 'the file to create, which must not exist (default: standard output)')
-    .action((file?: string) => withInterrupts((signal) => exportTo(file, signal)));
+    .action(exportTo);
 }
 
 /** @param file undefined or `-` for standard output */
-async function exportTo(file = '-', signal: AbortSignal): Promise<void> {
+async function exportTo(file = '-'): Promise<void> {
   const progress = new Progress('plants');
   // On a terminal, progress output would mix with the plants.
   const isShown = file !== '-' || !process.stdout.isTTY;
@@ -34,7 +33,7 @@ async function exportTo(file = '-', signal: AbortSignal): Promise<void> {
           if (isShown) progress.show(count);
         }
       }
-      await pipeline(lines, target, { signal, end: file !== '-' }).finally(() => {
+      await pipeline(lines, target, { end: file !== '-' }).finally(() => {
         progress.clear();
       });
     });

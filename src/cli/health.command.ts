@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { get as getPlain, type IncomingMessage } from 'node:http';
 import type { Command } from 'commander';
+import { print } from './print';
 
 /** Maps wildcard addresses to the loopback address to connect to. */
 const LOOPBACK: Partial<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
@@ -37,21 +38,20 @@ export async function checkHealth(state: 'live' | 'ready'): Promise<void> {
     const request = get(options);
     const [{ statusCode }] = (await once(request, 'response')) as [IncomingMessage];
     request.destroy();
-    if (statusCode === 200) console.log(state);
-    else reportFailure(`The service is not ${state}: it returned status ${statusCode}.`);
+    if (statusCode === 200) {
+      print(`${state}\n`);
+      return;
+    }
+    console.error(`The service is not ${state}: it returned status ${statusCode}.`);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    reportFailure(`The service at ${host} port ${port} does not respond: ${code ?? message}.`);
+    console.error(`The service at ${host} port ${port} does not respond: ${code ?? message}.`);
   }
+  process.exitCode = 1;
 }
 
 /** Reads a variable as the service does: an empty one counts as not set. */
 function readVariable(name: string): string | undefined {
   const text = process.env[name]?.trim();
   return text === '' ? undefined : text;
-}
-
-function reportFailure(reason: string): void {
-  console.error(reason);
-  process.exitCode = 1;
 }

@@ -13,7 +13,6 @@ async function importFile(
   const pauses: number[] = [];
   const plants = new PlantsImport(
     repository,
-    300_000,
     (line) => report.push(line),
     (milliseconds) => Promise.resolve(pauses.push(milliseconds)),
   );
@@ -75,9 +74,27 @@ it.each([
   expect([counts, report]).toEqual(expected);
 });
 
+it('PlantsImport splits lines only at line ends, and keeps U+2028 in a string', async () => {
+  const repository = new InMemoryPlantsRepository();
+
+  const [counts] = await importFile('\uFEFF{"id":1,"name":"a\u2028b\u0085"}\r\n', repository);
+
+  expect(counts).toEqual([1, 0, 0, 0]);
+  expect(await repository.find(1n)).toEqual({ id: 1n, name: 'a\u2028b\u0085' });
+});
+
+it('PlantsImport fails when its input fails', async () => {
+  const input = new Readable({ read: () => input.destroy(new Error('the disk is unreachable')) });
+  const plants = new PlantsImport(new InMemoryPlantsRepository(), jest.fn(), jest.fn());
+
+  await expect(Readable.from(plants.run(input)).toArray()).rejects.toThrow(
+    'the disk is unreachable',
+  );
+});
+
 const MS_PER_PLANT = 2;
 
-it('PlantsImport pauses after each batch of 1,000 lines for a quarter of the time that the batch took', async () => {
+it('PlantsImport pauses after each batch of 500 lines for a quarter of the time that the batch took', async () => {
   const repository = new InMemoryPlantsRepository();
   const insert = repository.insert.bind(repository);
   stopClock();
@@ -85,11 +102,11 @@ it('PlantsImport pauses after each batch of 1,000 lines for a quarter of the tim
     advanceClock(MS_PER_PLANT);
     return insert(plant);
   });
-  const lines = Array.from({ length: 2500 }, (_, id) => `{"id":${id},"name":""}`);
+  const lines = Array.from({ length: 1250 }, (_, id) => `{"id":${id},"name":""}`);
 
   const [counts, , pauses] = await importFile(lines.join('\n'), repository);
 
   restoreClock();
-  expect(counts).toEqual([2500, 0, 0, 0]);
-  expect(pauses).toEqual([500, 500]);
+  expect(counts).toEqual([1250, 0, 0, 0]);
+  expect(pauses).toEqual([250, 250, 125]);
 });

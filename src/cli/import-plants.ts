@@ -1,4 +1,6 @@
 import { isUtf8 } from 'node:buffer';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import {
   NotJsonError,
   OutcomeUnknownError,
@@ -7,13 +9,19 @@ import {
 } from '../plants/errors/errors';
 import { NewPlantDto } from '../plants/dto/plant.dto';
 import { parseJson } from '../plants/json';
-import { hasSameContent, type Plant } from '../plants/plant';
+import { hasSameContent } from '../plants/plant';
 import type { PlantsRepository } from '../plants/plants.repository';
-import { type Line, readLines } from './lines';
 import { formatStoreError } from './store';
 
+interface Line {
+  /** Starts at 1. */
+  readonly number: number;
+  /** Each byte is decoded as one character. */
+  readonly bytes: string;
+}
+
 /** A batch has at most this many lines, and fewer once they have this many bytes. */
-const MAX_BATCH_LINES = 1000;
+const MAX_BATCH_LINES = 500;
 const MAX_BATCH_BYTES = 2 ** 20;
 
 /** The pause after a batch as a fraction of its duration, to leave capacity for the service. */
@@ -25,6 +33,7 @@ const RETRY_INTERVAL_MS = 500;
 
 /** How many rejected lines are reported one by one. */
 const MAX_REPORTED_LINES = 20;
+const UNREPORTED_LINES = 'Further lines were not stored and are not listed.';
 
 /**
  * Stores the plants of a JSON Lines file. Reports and skips a line if it is not a plant, or if a plant with
@@ -35,13 +44,11 @@ export class PlantsImport {
   private isRetrying = false;
 
   /**
-   * @param maxLineBytes the maximum length of a line
    * @param report called with a sentence for the operator
    * @param sleep waits for a number of milliseconds
    */
   constructor(
     private readonly repository: PlantsRepository,
-    private readonly maxLineBytes: number,
     private readonly report: (sentence: string) => void,
     private readonly sleep: (milliseconds: number) => Promise<unknown>,
   ) {}
@@ -51,75 +58,86 @@ export class PlantsImport {
    *
    * @throws UnavailableError or OutcomeUnknownError when the store has not accepted a plant for a minute
    */
-  async *run(chunks: AsyncIterable<Buffer>): AsyncGenerator<number> {
-    let batch: Line[] = [];
-    let size = 0;
-    for await (const line of readLines(chunks, this.maxLineBytes)) {
-      batch.push(line);
-      size += line.bytes?.length ?? 0;
-      if (batch.length < MAX_BATCH_LINES && size < MAX_BATCH_BYTES) continue;
+  async *run(input: Readable): AsyncGenerator<number> {
+    const { counts } = this;
+    for await (const batch of readBatches(input)) {
       const start = performance.now();
-      yield await this.store(batch);
-      batch = [];
-      size = 0;
+      let rejected = counts.conflicting + counts.invalid;
+      this.isRetrying = false;
+      const reasons = await Promise.all(batch.map(({ bytes }) => this.storeLine(bytes)));
+      for (const [at, reason] of reasons.entries()) {
+        if (reason === undefined || ++rejected > MAX_REPORTED_LINES + 1) continue;
+        const isReported = rejected <= MAX_REPORTED_LINES;
+        this.report(isReported ? `Line ${batch[at]?.number}: ${reason}` : UNREPORTED_LINES);
+      }
+      yield Object.values(counts).reduce((sum, count) => sum + count);
       await this.sleep((performance.now() - start) * PAUSE_FRACTION);
     }
-    yield await this.store(batch);
   }
 
-  /** Stores the plants of a batch of lines, and reports the rejected lines. Returns the number of lines processed so far. */
-  private async store(batch: readonly Line[]): Promise<number> {
-    const { counts } = this;
-    this.isRetrying = false;
-    let reported = counts.conflicting + counts.invalid;
-    const reasons = await Promise.all(batch.map((line) => this.storeLine(line)));
-    for (const [at, reason] of reasons.entries()) {
-      if (reason === undefined) continue;
-      if (reported < MAX_REPORTED_LINES) this.report(`Line ${batch[at]?.number}: ${reason}`);
-      if (reported++ === MAX_REPORTED_LINES)
-        this.report('Further lines were not stored and are not listed.');
-    }
-    return Object.values(counts).reduce((sum, count) => sum + count);
-  }
-
-  /** @returns why the plant of a line is not stored; undefined if it is */
-  private async storeLine({ bytes }: Line): Promise<string | undefined> {
-    try {
-      if (!bytes)
-        throw new NotJsonError(`The line is longer than ${this.maxLineBytes} bytes (BODY_LIMIT).`);
-      if (!isUtf8(bytes)) throw new NotJsonError('Not JSON: it is not UTF-8.');
-      const outcome = await this.insert(NewPlantDto.from(parseJson(bytes.toString())));
-      this.counts[outcome]++;
-      if (outcome !== 'conflicting') return undefined;
-      return 'A plant with this id already exists, with other content.';
-    } catch (error) {
-      // The database may reject a valid plant, for example because of an operator's constraint.
-      if (!(error instanceof PlantStoreError) || isTransient(error)) throw error;
-      this.counts.invalid++;
-      return formatStoreError(error);
-    }
-  }
-
-  /** Inserts a plant. Retries while the store is unavailable or the outcome is unknown. */
-  private async insert(plant: Plant): Promise<'stored' | 'present' | 'conflicting'> {
+  /**
+   * Stores the plant of a line. Retries while the store is unavailable or the outcome is unknown.
+   *
+   * @returns why the plant is not stored; undefined if it is
+   */
+  private async storeLine(bytes: string): Promise<string | undefined> {
     const end = performance.now() + RETRY_TIMEOUT_MS;
     for (;;) {
       try {
-        if ((await this.repository.insert(plant)) === 'created') return 'stored';
-        const other = await this.repository.find(plant.id);
-        return other && hasSameContent(other, plant) ? 'present' : 'conflicting';
-      } catch (error) {
-        if (!isTransient(error) || performance.now() > end) throw error;
-        if (!this.isRetrying) {
-          this.isRetrying = true;
-          this.report(`Retrying for up to a minute: ${formatStoreError(error)}`);
+        const plant = parseLine(bytes);
+        if ((await this.repository.insert(plant)) === 'created') {
+          this.counts.stored++;
+          return undefined;
         }
-        await this.sleep(RETRY_INTERVAL_MS);
+        const other = await this.repository.find(plant.id);
+        const isPresent = other !== undefined && hasSameContent(other, plant);
+        this.counts[isPresent ? 'present' : 'conflicting']++;
+        return isPresent ? undefined : 'A plant with this id already exists, with other content.';
+      } catch (error) {
+        if (error instanceof UnavailableError || error instanceof OutcomeUnknownError) {
+          if (performance.now() > end) throw error;
+          if (!this.isRetrying)
+            this.report(`Retrying for up to a minute: ${formatStoreError(error)}`);
+          this.isRetrying = true;
+          await this.sleep(RETRY_INTERVAL_MS);
+        } else {
+          // The database may reject a valid plant, for example because of an operator's constraint.
+          if (!(error instanceof PlantStoreError)) throw error;
+          this.counts.invalid++;
+          return formatStoreError(error);
+        }
       }
     }
   }
 }
 
-function isTransient(error: unknown): error is PlantStoreError {
-  return error instanceof UnavailableError || error instanceof OutcomeUnknownError;
+function parseLine(line: string): NewPlantDto {
+  const bytes = Buffer.from(line, 'latin1');
+  if (!isUtf8(bytes)) throw new NotJsonError('Not JSON: it is not UTF-8.');
+  return NewPlantDto.from(parseJson(bytes.toString()));
+}
+
+/** Reads the lines of a file that are not empty. Skips a leading byte order mark. */
+async function* readBatches(input: Readable): AsyncGenerator<Line[]> {
+  // As UTF-8, `readline` would also split lines at U+2028 and U+2029, which JSON allows in strings.
+  const lines = createInterface({ input: input.setEncoding('latin1'), crlfDelay: Infinity });
+  // `readline` ignores errors of its input.
+  let failure: Error | undefined;
+  input.once('error', (error) => {
+    failure = error;
+    lines.close();
+  });
+  let batch: Line[] = [];
+  let [number, size] = [0, 0];
+  for await (const line of lines) {
+    const bytes = ++number === 1 ? line.replace(/^\xEF\xBB\xBF/, '') : line;
+    if (bytes === '') continue;
+    batch.push({ number, bytes });
+    size += bytes.length;
+    if (batch.length < MAX_BATCH_LINES && size < MAX_BATCH_BYTES) continue;
+    yield batch;
+    [batch, size] = [[], 0];
+  }
+  if (failure) throw failure;
+  yield batch;
 }

@@ -1,15 +1,9 @@
-import { createReadStream } from 'node:fs';
-import { addAbortSignal } from 'node:stream';
+import { createReadStream, statSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { UsageError } from '../plants/errors/operator.error';
-import { readEnvironment } from '../server/settings/environment';
-import { withInterrupts } from './interrupt';
-import { requireFile } from './new-file';
 import { Progress } from './progress';
 import { withRepository } from './store';
-
-const FILE_ADVICE = 'Pass a file, or pipe one to standard input.';
 
 export function addImport(program: Command): void {
   program
@@ -19,32 +13,26 @@ export function addImport(program: Command): void {
       'Stores the plants of a JSON Lines file in the store at DATABASE_URL, by the rules of POST /plants. Skips plants that are already stored, so you can rerun an interrupted import. The service can keep running.',
     )
     .argument('[file]', 'the file to read (default: standard input)')
-    .action((file?: string) => withInterrupts((signal) => importFile(file, signal)));
+    .action(importFile);
 }
 
 /** @param file undefined or `-` for standard input */
-async function importFile(file = '-', signal: AbortSignal): Promise<void> {
+async function importFile(file = '-'): Promise<void> {
   const isPiped = file === '-';
   if (isPiped && process.stdin.isTTY) {
-    throw new UsageError(FILE_ADVICE);
+    throw new UsageError('Pass a file, or pipe one to standard input.');
   }
-  const size = isPiped ? undefined : requireFile(file, FILE_ADVICE, true);
-  const { bodyLimit } = readEnvironment({ ...process.env, NODE_ENV: undefined });
+  const size = isPiped ? undefined : statSync(file).size;
   const progress = new Progress('plants');
   // Loaded only here, because the validation of plants takes most of the time in which a command starts.
   const { PlantsImport } = await import('./import-plants.js');
   await withRepository('create', async (repository) => {
-    const input = addAbortSignal(signal, isPiped ? process.stdin : createReadStream(file));
-    const plants = new PlantsImport(
-      repository,
-      bodyLimit,
-      progress.print.bind(progress),
-      (milliseconds) => setTimeout(milliseconds, undefined, { signal }),
-    );
+    const input = isPiped ? process.stdin : createReadStream(file);
+    const report = progress.print.bind(progress);
+    const plants = new PlantsImport(repository, report, setTimeout);
     const { counts } = plants;
     try {
       for await (const done of plants.run(input)) {
-        signal.throwIfAborted();
         progress.show(done, size && input.bytesRead / size);
       }
     } finally {

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { addEnvFile } from '../server/settings/env-file';
 
 /** Adds `plant-store serve`, which `plant-store` alone also runs: runs the service with the settings of the environment. */
 export function addServe(program: Command): void {
@@ -7,12 +6,7 @@ export function addServe(program: Command): void {
     .command('serve')
     .summary('run the service; this is the default command')
     .description('Runs the service with the settings of the environment.')
-    .option(
-      '--env-file <file>',
-      'read variables from a file; existing environment variables take precedence',
-    )
-    .action(async ({ envFile }: { envFile?: string }) => {
-      if (envFile !== undefined) addEnvFile(envFile, process.env);
+    .action(async () => {
       await import('../main.js');
     });
 }

@@ -5,8 +5,10 @@ import { PlantStoreError } from '../plants/errors/errors';
 import { OperatorError, UsageError } from '../plants/errors/operator.error';
 import { openRepository } from '../plants/persistence/stores';
 import type { PlantsRepository } from '../plants/plants.repository';
-import { databaseVariableName, readDatabase } from '../server/settings/database.settings';
+import { readDatabase } from '../server/settings/database.settings';
 import { requireFile } from './new-file';
+
+export const STORE_ADVICE = 'Set DATABASE_URL or DATABASE_URL_FILE to an existing store.';
 
 /**
  * Opens the store that the environment configures, runs the work, and closes the store.
@@ -22,10 +24,7 @@ export async function withRepository(
   Logger.overrideLogger(false);
   const location = readDatabase(process.env);
   if ('sqlite' in location && file === 'exists') {
-    requireFile(
-      resolve(location.sqlite),
-      `Set ${databaseVariableName(process.env)} to an existing store.`,
-    );
+    requireFile(resolve(location.sqlite), STORE_ADVICE);
   }
   const repository = await openRepository(location);
   try {
@@ -40,26 +39,20 @@ export async function withRepository(
   }
 }
 
-/** Returns a shell expression for the URL of the database, so that a command shows no password. */
-export function urlInShell(): string {
-  return databaseVariableName(process.env) === 'DATABASE_URL'
-    ? '"$DATABASE_URL"'
-    : '"$(cat "$DATABASE_URL_FILE")"';
-}
-
 /**
  * Returns the path of the SQLite file that the environment configures: absolute, and without symbolic links if
  * the file exists.
  *
- * @param command the command to suggest for PostgreSQL
  * @throws UsageError when the environment configures a PostgreSQL database
  */
-export function requireSqlitePath(command: string): string {
+export function requireSqlitePath(): string {
   const store = readDatabase(process.env);
-  if ('postgres' in store) {
-    throw new UsageError(`This command is for SQLite files. For PostgreSQL, run:\n  ${command}`);
+  if ('sqlite' in store) {
+    return existsSync(store.sqlite) ? realpathSync(store.sqlite) : resolve(store.sqlite);
   }
-  return existsSync(store.sqlite) ? realpathSync(store.sqlite) : resolve(store.sqlite);
+  throw new UsageError(
+    'This command is for SQLite files. For PostgreSQL, use pg_dump and pg_restore.',
+  );
 }
 
 /** Formats a store error for the operator. */

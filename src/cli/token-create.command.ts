@@ -3,7 +3,7 @@ import { scopes } from '../plants/auth/caller';
 import { isTokenName } from '../plants/auth/listed-token';
 import { createToken } from '../plants/auth/token-file';
 import { UsageError } from '../plants/errors/operator.error';
-import { assertParentDirectory } from './new-file';
+import { print } from './print';
 
 interface Options {
   readonly name?: string;
@@ -32,14 +32,12 @@ export function addTokenCreate(program: Command): void {
       ),
     )
     .option('--file <path>', 'the token file (default: AUTH_TOKENS_FILE)')
-    .addHelpText(
-      'after',
-      '\nExample:\n  plant-store token create --name ci --expires 90d --file tokens.txt',
-    )
     .action(({ scope, file = process.env.AUTH_TOKENS_FILE, ...rest }: Options) => {
       if (!file) throw new UsageError('Pass the token file with --file, or set AUTH_TOKENS_FILE.');
-      assertParentDirectory(file);
-      console.log(createToken(file, { ...rest, scopes: scope }));
+      // Prints the token first: without its token, a digest in the file would be useless.
+      createToken(file, { ...rest, scopes: scope }, (token) => {
+        print(`${token}\n`);
+      });
     });
 }
 

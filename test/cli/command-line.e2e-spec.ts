@@ -1,8 +1,12 @@
-import { writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { version } from '../../package.json';
+import { TOKEN } from '../support/application';
 import { useFolder } from '../support/folder';
-import { plantStore } from '../support/plant-store';
+import { CLI_PATH, plantStore } from '../support/plant-store';
+import { describeOnLinux, shell } from '../support/run';
 
 describe('the command line', () => {
   const folder = useFolder();
@@ -14,7 +18,8 @@ describe('the command line', () => {
     expect(code).toBe(0);
     // prettier-ignore
     expect(commands).toEqual([
-      'serve [options]', 'export [file]', 'import [file]', 'backup <file>', 'restore <file>',
+      'serve [options]', 'export [options] [file]', 'import [options] [file]', 'backup [options] <file>',
+      'restore [options] <file>',
       'check [options]', 'health [options]', 'token', 'help [command]',
     ]);
   });
@@ -28,7 +33,6 @@ describe('the command line', () => {
   it.each([
     ['--port 1', `error: unknown option '--port'\n${help}`],
     ['sevre', `error: unknown command 'sevre'\n(Did you mean serve?)\n${help}`],
-    ['check --deep --deep', `error: option '--deep' was given more than once\n${help}`],
     ['token create', 'Pass the token file with --file, or set AUTH_TOKENS_FILE.'],
     [
       'token create --name=2027',
@@ -45,10 +49,6 @@ describe('the command line', () => {
     [
       'token create --file=f ci',
       `error: too many arguments for 'create'. Expected 0 arguments but got 1: ci.\n${help}`,
-    ],
-    [
-      'token create --file=f --file f',
-      `error: option '--file <path>' was given more than once\n${help}`,
     ],
   ])('exits with code 2 and one error message for %j', async (line, sentence) => {
     const outcome = await plantStore(line.split(' '), {}, { cwd: folder });
@@ -69,6 +69,51 @@ describe('the command line', () => {
     const outcome = await plantStore(['--env-file', file], { DOCS: 'true' });
 
     expect(outcome).toMatchObject(badPort);
+  });
+
+  it('reads the store of each command from --env-file', async () => {
+    const [file, copy] = [join(folder, 'service.env'), join(folder, 'copy.db')];
+    writeFileSync(
+      file,
+      `DATABASE_URL=sqlite:${join(folder, 'own.db')}\nAUTH_TOKENS_FILE=tokens.txt\n`,
+    );
+    const run = (line: string) => plantStore(line.split(' '), {}, { cwd: folder });
+
+    const created = await run(`token create --env-file ${file}`);
+    const imported = await run(`import --env-file=${file}`);
+    const others: unknown[] = [];
+    for (const command of ['export', 'check', `backup ${copy}`, `restore ${copy}`]) {
+      others.push((await run(`${command} --env-file ${file}`)).code);
+    }
+
+    expect([created.code, imported.code, ...others]).toEqual([0, 0, 0, 0, 0, 0]);
+    expect(
+      readdirSync(folder)
+        .filter((name) => !/before|-shm/.test(name))
+        .toSorted(),
+    ).toEqual(['copy.db', 'own.db', 'service.env', 'tokens.txt']);
+  });
+
+  describeOnLinux(() => {
+    it.each(['export', 'check', 'health', 'token create --file tokens.txt', '--help', '--version'])(
+      'exits with code 1 when the output of %s cannot be written',
+      async (command) => {
+        writeFileSync(join(folder, 'tokens.txt'), '');
+        const environment = { DATABASE_URL: 'sqlite:plants.db', AUTH_TOKENS: TOKEN };
+        await plantStore(['import'], environment, { cwd: folder, input: '{"id":1,"name":"x"}' });
+        const server = createServer((_request, response) => response.end()).listen(0);
+        const { port } = server.address() as AddressInfo;
+
+        const { code, stderr } = await shell(
+          `"${process.execPath}" "${CLI_PATH}" ${command} >/dev/full`,
+          { cwd: folder, env: { ...environment, PORT: String(port) } },
+        );
+        server.close();
+
+        expect([code, stderr]).toEqual([1, expect.stringMatching(/^[^\n]*ENOSPC[^\n]*\n$/)]);
+        expect(readFileSync(join(folder, 'tokens.txt'), 'utf8')).toBe('');
+      },
+    );
   });
 
   it('names AUTH_TOKENS_FILE when the file does not exist, and says how to create it', async () => {

@@ -60,10 +60,7 @@ describe('token create', () => {
 
   it.each([
     ['tokens.txt', /^The token file tokens\.txt is invalid: line 2 has an invalid field: .*\.\n$/],
-    [
-      '/nope/tokens.txt',
-      /^Directory \/nope does not exist\. Choose a file in an existing directory\.\n$/,
-    ],
+    ['/nope/tokens.txt', /^ENOENT: no such file or directory, open '\/nope\/tokens\.txt'\n$/],
   ])('rejects the file %s with an error message, and changes no file', async (name, sentence) => {
     writeFileSync(file, 'valid\nnot valid at all\n');
 

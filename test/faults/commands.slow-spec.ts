@@ -87,9 +87,7 @@ describe(`SIGINT at a random time (SEED=${seed})`, () => {
       const { code, signal, stderr } = await child.ended;
       if (round === 0) longest = performance.now() - began;
 
-      // SIGINT ends Node.js itself before the command has started and after it has ended.
-      const end = signal ?? (code === 0 ? 'done' : stderr.split('\n').at(-2));
-      expect(['done', 'Interrupted.', 'SIGINT']).toContain(end);
+      expect(signal === 'SIGINT' || code === 0 || stderr).toBe(true);
       const isDone = code === 0 && argument === 'TARGET';
       expect(existsSync(file) || !isDone).toBe(true);
       if (existsSync(file)) whole.push(countPlants(file));

@@ -102,11 +102,16 @@ export function parseTokenFile(content: Uint8Array): ListedToken[] {
 }
 
 /**
- * Generates a token, appends its digest to a token file, and returns it. Creates the file if it is missing.
+ * Generates a token, and appends its digest to a token file. Creates the file if it is missing.
  *
+ * @param publish called with the token before its digest is written. If it throws, the file is unchanged
  * @throws OperatorError when the file is invalid, because a service would then ignore the change
  */
-export function createToken(file: string, { name, expires, scopes }: Partial<ListedToken>): string {
+export function createToken(
+  file: string,
+  { name, expires, scopes }: Partial<ListedToken>,
+  publish: (token: string) => void,
+): void {
   const token = generateToken();
   const line = formatListedToken({ digest: hashToken(token), name, expires, scopes });
   // Append in place instead of replacing the file: it may be a symbolic link, or mounted into a container.
@@ -122,6 +127,7 @@ export function createToken(file: string, { name, expires, scopes }: Partial<Lis
     } catch (error) {
       throw new OperatorError(`The token file ${file} is invalid: ${(error as Error).message}.`);
     }
+    publish(token);
     const separator = content.length > 0 && !content.toString().endsWith('\n') ? '\n' : '';
     // A single write, so that several processes can append at once.
     writeSync(descriptor, `${separator}${line}\n`);
@@ -129,5 +135,4 @@ export function createToken(file: string, { name, expires, scopes }: Partial<Lis
   } finally {
     closeSync(descriptor);
   }
-  return token;
 }
