@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, linkSync, rmSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { OperatorError } from '../plants/errors/operator.error';
@@ -19,12 +19,9 @@ export async function writeNewFile(
   replace?: (draft: string) => void,
 ): Promise<void> {
   const file = resolve(path);
-  const assertFree = (): void => {
-    if (!replace && existsSync(file)) {
-      throw new OperatorError(`${file} already exists. Choose another file name.`);
-    }
-  };
-  assertFree();
+  if (!replace && existsSync(file)) {
+    throw new OperatorError(`${file} already exists. Choose another file name.`);
+  }
   const draft = join(dirname(file), `.${basename(file)}.${randomUUID()}.part`);
   // SQLite may leave a journal next to the draft.
   const remove = (): void => {
@@ -36,9 +33,9 @@ export async function writeNewFile(
     await write(draft);
     const handle = await open(draft);
     await handle.sync().finally(() => handle.close());
-    assertFree();
+    // A link, unlike a rename, never replaces a file that has appeared in the meantime.
     if (replace) replace(draft);
-    else renameSync(draft, file);
+    else linkSync(draft, file);
   } finally {
     remove();
     process.off('SIGINT', remove).off('SIGTERM', remove);
