@@ -38,8 +38,7 @@ async function runLines(lines: string): Promise<string | undefined> {
   const script = `set -eu
     mkdir -p bin state etc/nginx/conf.d etc/systemd/system usr/local/bin var/lib/plant-store
     for name in ${PROGRAMS}; do ln -sf ${ROOT}/test/support/stand-in.sh bin/$name; done
-    mkdir clone
-    ln -s ${ROOT}/node_modules clone
+    mkdir clone && ln -s ${ROOT}/node_modules clone
     cd ${ROOT}
     cp -r --parents compose.yaml package.json dist docs/deploy ${folder}/clone
     cd ${folder}/clone

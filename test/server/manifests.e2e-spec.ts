@@ -208,8 +208,8 @@ it('the Compose files name their projects and volumes, and limit the logs of all
   const texts = COMPOSE_FILES.map(read);
   const services = texts.flatMap((text) => Object.values(parseCompose(text).services));
 
-  const names = ['name: plant-store', 'name: plant-store-postgresql'];
-  expect(texts.flatMap((text) => text.match(/^name: .*$/m)?.[0])).toEqual(names);
+  const names = texts.map((text) => /^name: (.*)$/m.exec(text)?.[1]);
+  expect(names).toEqual(['plant-store', 'plant-store-postgresql']);
   expect(texts.join().match(/(?<=volumes: \[').*(?='\])/g)).toEqual([
     `plants:${/^VOLUME (.*)$/m.exec(dockerfile)?.[1]}`,
     './haproxy.cfg:/etc/haproxy/haproxy.cfg:ro',
