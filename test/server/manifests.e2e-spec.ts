@@ -142,9 +142,9 @@ describe.each(MANIFESTS)('%s', (file) => {
   });
 
   it('runs as the user of the image, and meets the restricted Pod Security Standard', () => {
-    const [{ spec: restore }] = documentsOf(RESTORE_MANIFEST) as [{ spec: typeof pod }];
-    expect(restore.securityContext).toMatchObject(pod.securityContext);
-    expect(restore.containers[0]?.securityContext).toEqual(container.securityContext);
+    const [restore] = documentsOf(RESTORE_MANIFEST).map(({ spec }) => spec as typeof pod);
+    expect(restore?.securityContext).toMatchObject(pod.securityContext);
+    expect(restore?.containers[0]?.securityContext).toEqual(container.securityContext);
     expect(pod.securityContext).toMatchObject({
       runAsNonRoot: true,
       runAsUser: user,
