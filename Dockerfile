@@ -29,6 +29,6 @@ WORKDIR /data
 VOLUME /data
 EXPOSE 3000
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=15s --timeout=5s --start-period=10s --retries=3 \
+HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --start-interval=1s --retries=3 \
   CMD ["plant-store", "health", "--ready"]
 ENTRYPOINT ["plant-store"]

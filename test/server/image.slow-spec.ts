@@ -16,8 +16,8 @@ const [, BASE = ''] = /^FROM (\S+)$/m.exec(read('Dockerfile')) ?? [];
 /** The name of the container and of the volume, which is unique on this machine. */
 const NAME = `plants-${process.pid}`;
 const lines = read('docs/deploy/README.md').match(/^docker .*$/gm) ?? [];
-const [build = '', createToken = '', start = '', health = '', stop = ''] = lines.map((line) =>
-  line.replaceAll(/\bplants\b/g, NAME),
+const [build = '', createToken = '', start = '', health = '', stop = '', remove = ''] = lines.map(
+  (line) => line.replaceAll(/\bplants\b/g, NAME),
 );
 
 interface Image {
@@ -44,23 +44,17 @@ beforeAll(async () => {
   await until(() => run(health).then(Boolean, () => false));
 });
 
-afterAll(() => run(`docker rm --force ${NAME} && docker volume rm ${NAME}`));
+afterAll(() => run(`${stop}; ${remove} && docker volume rm ${NAME}`));
 
 it('the documented commands build and run the image, which adds less than 100 MB and runs as an ordinary user', async () => {
   await run(`docker image inspect ${BASE} || docker pull ${BASE}`);
   const inspected = await run(`docker image inspect ${BASE} plant-store:${version}`);
   const [base, image] = JSON.parse(inspected) as [Image, Image];
 
-  expect(lines).toHaveLength(5);
+  expect(lines).toHaveLength(6);
   expect(image.Size - base.Size).toBeLessThan(100e6);
   expect(image.Config.User).toBe('10001:10001');
   expect(Object.keys(image.Config.Volumes)).toEqual(['/data']);
-});
-
-it('the image reports healthy with the documented command', () => {
-  const [, check = ''] = /^HEALTHCHECK .*\n *CMD (.*)$/m.exec(read('Dockerfile')) ?? [];
-
-  expect(health).toBe(`docker exec ${NAME} ${(JSON.parse(check) as string[]).join(' ')}`);
 });
 
 it('the image stores plants in its volume with a read-only root file system, and exits with code 0', async () => {

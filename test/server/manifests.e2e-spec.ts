@@ -8,7 +8,7 @@ import { version } from '../../package.json';
 import { readEnvironment, type Settings } from '../../src/server/settings/environment';
 import { TOKEN } from '../support/application';
 import { PostgresServer } from '../support/postgres';
-import { run, shell } from '../support/run';
+import { run } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 
 /**
@@ -18,6 +18,7 @@ import { useServiceHome } from '../support/service-process';
 
 const ROOT = join(__dirname, '../..');
 const MANIFESTS = ['docs/deploy/kubernetes.yaml', 'docs/deploy/kubernetes-postgresql.yaml'];
+const RESTORE_MANIFEST = 'docs/deploy/kubernetes-restore.yaml';
 const COMPOSE_FILES = ['compose.yaml', 'docs/deploy/compose-postgresql.yaml'] as const;
 
 interface Document {
@@ -35,6 +36,8 @@ type Whole<T> = T extends object ? { [Key in keyof T]-?: Whole<NonNullable<T[Key
 
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 const documentsOf = (file: string) => loadAll(read(file)) as Document[];
+const parseCompose = (text: string) =>
+  load(text, { schema: CORE_SCHEMA.withTags(mergeTag) }) as Compose;
 const dockerfile = read('Dockerfile');
 const page = read('docs/deploy/README.md');
 const kubernetesPage = read('docs/deploy/kubernetes.md');
@@ -76,7 +79,7 @@ async function expectToServe(environment: NodeJS.ProcessEnv): Promise<Settings> 
 
 it('the Kubernetes manifests match the types of the Kubernetes API, without unknown fields', async () => {
   const types = join(ROOT, 'test/node_modules/kubernetes-types');
-  const documents = MANIFESTS.flatMap(documentsOf);
+  const documents = [...MANIFESTS, RESTORE_MANIFEST].flatMap(documentsOf);
   const program = join(home.folder, 'manifests.ts');
   const lines = documents.map((document) => {
     const module = document.apiVersion.replace('.k8s.io', '').replace(/^v1$/, 'core/v1');
@@ -88,12 +91,12 @@ it('the Kubernetes manifests match the types of the Kubernetes API, without unkn
   const args = [compiler, '--noEmit', '--strict', program];
   const compiled = await run(process.execPath, args, { cwd: home.folder });
 
-  expect(documents).toHaveLength(7);
+  expect(documents).toHaveLength(8);
   expect(compiled).toEqual({ code: 0, stdout: '', stderr: '' });
 });
 
 it('the manifests, Compose files and pages contain the current version', () => {
-  const texts = [...MANIFESTS, ...COMPOSE_FILES].map(read).concat(page);
+  const texts = [...MANIFESTS, RESTORE_MANIFEST, ...COMPOSE_FILES].map(read).concat(page);
 
   for (const text of texts) expect(text).toContain(`plant-store:${version}\n`);
   expect(dockerfile).toContain(`org.opencontainers.image.version="${version}"`);
@@ -139,6 +142,9 @@ describe.each(MANIFESTS)('%s', (file) => {
   });
 
   it('runs as the user of the image, and meets the restricted Pod Security Standard', () => {
+    const [restore] = documentsOf(RESTORE_MANIFEST).map(({ spec }) => spec as typeof pod);
+    expect(restore?.securityContext).toMatchObject(pod.securityContext);
+    expect(restore?.containers[0]?.securityContext).toEqual(container.securityContext);
     expect(pod.securityContext).toMatchObject({
       runAsNonRoot: true,
       runAsUser: user,
@@ -166,7 +172,8 @@ describe.each(MANIFESTS)('%s', (file) => {
     const { shutdownTimeout, shutdownGrace } = await expectToServe(environment);
 
     const { periodSeconds, failureThreshold } = container.readinessProbe;
-    expect(shutdownGrace).toBeGreaterThan(periodSeconds * failureThreshold * 1000);
+    const isSingle = workload.replicas === 1;
+    expect(shutdownGrace).toBeGreaterThan(isSingle ? 0 : periodSeconds * failureThreshold * 1000);
     expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThan(shutdownTimeout);
   });
 });
@@ -189,8 +196,7 @@ describe.each([
     const text = read(file)
       .replaceAll(/\$\{(\w+):\?.*\}$/gm, (_, secret: string) => secrets[secret] ?? '')
       .replaceAll('@database/', `@127.0.0.1:${postgres.port}/`);
-    const compose = load(text, { schema: CORE_SCHEMA.withTags(mergeTag) }) as Compose;
-    const { environment = {}, stop_grace_period = '' } = compose.services[name] ?? {};
+    const { environment = {}, stop_grace_period = '' } = parseCompose(text).services[name] ?? {};
 
     const { shutdownTimeout } = await expectToServe(environment);
 
@@ -198,24 +204,17 @@ describe.each([
   });
 });
 
-it('plant-store.service starts the files that docs/deploy/systemd.md copies', async () => {
-  // The first shell commands of the page that write to /opt.
-  const [firstStart = ''] =
-    /```sh\n[^`]*\/opt\/[^`]*```/.exec(read('docs/deploy/systemd.md')) ?? [];
-  const copies = firstStart.match(/(?<=^sudo )(mkdir|cp) .*\/opt\/.*$/gm) ?? [];
-  const [start = ''] = /(?<=^ExecStart=).*$/m.exec(read('docs/deploy/plant-store.service')) ?? [];
-  const script = [
-    // Links replace large folders: the packages and the Node.js release.
-    ...copies.map((line) => line.replace(' node_modules ', ' ')),
-    `ln -s ${ROOT}/node_modules /opt/plant-store/`,
-    `ln -s ${process.execPath} /opt/plant-store/bin/node`,
-    `NODE_ENV=production ${start}`,
-  ].join(' && ');
+it('the Compose files name their projects and volumes, and limit the logs of all services', () => {
+  const texts = COMPOSE_FILES.map(read);
+  const services = texts.flatMap((text) => Object.values(parseCompose(text).services));
 
-  const { stderr } = await shell(script.replaceAll(/ (?=\/(opt|etc)\/)/g, ` ${home.folder}`), {
-    cwd: ROOT,
-  });
-
-  expect(copies).toHaveLength(2);
-  expect(stderr).toMatch(/^AUTH_TOKENS, .* must be set when NODE_ENV is production\n$/);
+  const names = texts.map((text) => /^name: (.*)$/m.exec(text)?.[1]);
+  expect(names).toEqual(['plant-store', 'plant-store-postgresql']);
+  expect(texts.join().match(/(?<=volumes: \[').*(?='\])/g)).toEqual([
+    `plants:${/^VOLUME (.*)$/m.exec(dockerfile)?.[1]}`,
+    './haproxy.cfg:/etc/haproxy/haproxy.cfg:ro',
+    'database:/var/lib/postgresql',
+  ]);
+  const logging = { driver: 'json-file', options: { 'max-size': '10m', 'max-file': '3' } };
+  for (const service of services) expect(service).toMatchObject({ logging });
 });

@@ -62,26 +62,6 @@ describe.each([
     expect(statuses.length).toBeGreaterThan(CREATE_REQUESTS_PER_SECOND * 5);
   });
 
-  it('create requests get 50300 or 50400 while one instance with SQLite restarts', async () => {
-    const settings = { PORT: String(ports.a) };
-    const instance = await home.start(settings);
-    await startProxy();
-    await untilProxied();
-    const stopLoad = startLoad();
-    await setTimeout(1000);
-
-    await instance.end();
-    await setTimeout(500);
-    await home.start(settings);
-    await untilProxied();
-    await setTimeout(1000);
-    const statuses = await stopLoad();
-
-    expect([200, 503, 504]).toEqual(expect.arrayContaining([...new Set(statuses)]));
-    expect(statuses).toContain(503);
-    expect(statuses.at(-1)).toBe(200);
-  });
-
   it('requests get an Error body when no instance is reachable', async () => {
     await startProxy();
 
