@@ -20,7 +20,7 @@ const NO_TLS_WARNING =
 const MAX_BATCH_ATTEMPTS = 10;
 
 /** The meaning of each class of errors for the rows of a batch. */
-const SCOPES: Readonly<Record<ErrorClass, StatementError['scope']>> = {
+const REACHES: Readonly<Record<ErrorClass, StatementError['reach']>> = {
   retry: 'retry',
   unprepared: 'retry',
   row: 'row',
@@ -96,13 +96,13 @@ export class PostgresDriver implements StoreDriver {
       handle: async (error, attempt) => {
         const { errorClass, failure } = await this.report(error, session);
         if (errorClass === 'unprepared') this.usesPreparedStatement = false;
-        const scope = SCOPES[errorClass];
-        if (scope === 'retry') {
-          if (attempt >= MAX_BATCH_ATTEMPTS) return { scope: 'batch', cause: failure };
+        const reach = REACHES[errorClass];
+        if (reach === 'retry') {
+          if (attempt >= MAX_BATCH_ATTEMPTS) return { reach: 'batch', cause: failure };
           await setTimeout(Math.random() * 2 ** attempt);
         }
-        isBroken ||= scope === 'session';
-        return { scope, cause: failure };
+        isBroken ||= reach === 'session';
+        return { reach, cause: failure };
       },
     });
     session.release(isBroken);
