@@ -14,12 +14,11 @@ import { readSettings, withSession } from '../plants/persistence/postgres/postgr
  */
 export async function describePostgres(where: string | ClientConfig): Promise<string> {
   const { name } = new PostgresDriver(where);
-  const { hasTable, identity, version } = await withSession(readSettings(where), readSchema).catch(
-    (error: unknown) => {
-      throw toOperatorError(name, error);
-    },
-  );
-  if (!hasTable) return `${name}, which has no table plants: the service will create it`;
+  const store = await withSession(readSettings(where), readSchema).catch((error: unknown) => {
+    throw toOperatorError(name, error);
+  });
+  if (!store) return `${name}, which has no table plants: the service will create it`;
+  const { identity, version } = store;
   return identity === undefined || version === undefined
     ? `${name}, a table plants that was prepared by hand`
     : `${name}, the store ${identity}, ${describeVersion(version)}`;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { type ClientBase, type ClientConfig, Pool, type PoolConfig } from 'pg';
-import { PlantStoreError, UnavailableError } from '../../errors/errors';
+import { type ClientBase, type ClientConfig, Pool, type PoolClient, type PoolConfig } from 'pg';
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
 import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
 import { type BatchStatements, insertBatch } from '../insert-batch';
@@ -66,14 +66,16 @@ export class PostgresDriver implements StoreDriver {
   }
 
   async commit(batch: readonly KeyedPlant[]): Promise<Outcome[]> {
-    try {
-      return await this.run(async (session) => {
-        const insertion = this.createStatements(session, statements.INSERT);
-        return this.explainTaken(session, batch, await insertBatch(batch, insertion));
-      });
-    } catch (error) {
-      // There is no session: errors of statements are outcomes.
+    const session = await this.connect().catch((error: unknown) => {
       throw new UnavailableError({ cause: this.fail(error) });
+    });
+    try {
+      const insertion = this.createStatements(session, statements.INSERT);
+      return await this.explainTaken(session, batch, await insertBatch(batch, insertion));
+    } catch (error) {
+      throw new OutcomeUnknownError({ cause: this.fail(error) });
+    } finally {
+      session.release();
     }
   }
 
@@ -145,9 +147,14 @@ export class PostgresDriver implements StoreDriver {
     await pool?.end();
   }
 
-  private async run<T>(work: (session: ClientBase) => Promise<T>): Promise<T> {
+  /** The caller must release the session. */
+  private async connect(): Promise<PoolClient> {
     if (!this.pool) throw new Error('the store is not open');
-    const session = await this.pool.connect();
+    return this.pool.connect();
+  }
+
+  private async run<T>(work: (session: ClientBase) => Promise<T>): Promise<T> {
+    const session = await this.connect();
     try {
       const result = await work(session);
       session.release();
@@ -189,24 +196,16 @@ export class PostgresDriver implements StoreDriver {
   ): Promise<Outcome[]> {
     const taken = batch.filter((_, at) => outcomes[at] === 'taken');
     if (taken.length === 0) return outcomes;
+    const ids = await statements.findIds(session, taken);
+    const rejected = taken.filter(({ id }) => !ids.has(id));
+    if (rejected.length === 0) return outcomes;
     const insertion = this.createStatements(session, statements.INSERT_OR_FAIL);
-    const explained = new Map<KeyedPlant | undefined, Outcome | undefined>();
-    try {
-      const ids = await statements.findIds(session, taken);
-      const rejected = taken.filter(({ id }) => !ids.has(id));
-      const reasons = await insertBatch(rejected, insertion);
-      rejected.forEach((plant, at) => explained.set(plant, reasons[at]));
-      for (const [plant, reason] of explained) {
-        if (reason !== 'taken') continue;
-        const cause = new Error(
-          `${this.name}: a trigger or a rule prevents the insert of a plant.`,
-        );
-        explained.set(plant, new PlantStoreError('internal', undefined, { cause }));
-      }
-    } catch (error) {
-      const { cause } = await insertion.handle(error, Infinity);
-      for (const plant of taken) explained.set(plant, new UnavailableError({ cause }));
-    }
-    return outcomes.map((outcome, at) => explained.get(batch[at]) ?? outcome);
+    const reasons = await insertBatch(rejected, insertion);
+    return outcomes.map((outcome, at) => {
+      const reason = reasons[rejected.findIndex((plant) => plant === batch[at])];
+      if (reason !== 'taken') return reason ?? outcome;
+      const cause = new Error(`${this.name}: a trigger or a rule prevents the insert of a plant.`);
+      return new PlantStoreError('internal', undefined, { cause });
+    });
   }
 }

@@ -30,14 +30,14 @@ const CHECK_COLUMNS = `SELECT ${[...PLANT_COLUMNS, 'idempotency_key'].join(', ')
 
 /**
  * Finds the tables, and settings that could reject, change or lose plants. They can come from the server, the
- * database, the role or the URL.
+ * database, the role or the URL. While a commit waits for a standby, no probe follows: its session would wait too.
  */
 const READ_SESSION = `
   SELECT to_regclass('plants')::text AS plants, to_regclass('plants_migrations')::text AS migrations, CASE
     WHEN current_setting('transaction_read_only') = 'on' THEN
       'the server is a standby, or read-only: connect to the primary, or to a proxy that routes to it'
     WHEN current_setting('server_encoding') <> 'UTF8' THEN
-      'the encoding of the database is ' || current_setting('server_encoding') ||
+      'the database has the encoding ' || current_setting('server_encoding') ||
       ', which cannot store every string: use a database with the encoding UTF8'
     WHEN current_setting('client_encoding') <> 'UTF8' THEN
       'client_encoding is ' || current_setting('client_encoding') || ', so strings would be changed: set it to UTF8'
@@ -50,17 +50,16 @@ const READ_SESSION = `
       'synchronous_commit is local, so commits do not wait for the standbys in synchronous_standby_names: set it to on'
     WHEN current_setting('client_min_messages') IN ('error', 'fatal', 'panic') THEN
       'client_min_messages hides the warning about a commit that was not replicated: set it to warning'
+    WHEN EXISTS (SELECT FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event = 'SyncRep'
+                   AND query_start < clock_timestamp() - interval '2 seconds') THEN
+      'a commit still waits for a synchronous standby: start the standby again'
   END AS problem`;
 
-interface SessionRow {
-  readonly problem: string | null;
-  readonly plants: string | null;
-  readonly migrations: string | null;
-}
+type SessionRow = Record<'problem' | 'plants' | 'migrations', string | null>;
 
-/** The parts of a store that a database has. */
+/** A table `plants`, as it was found. */
 export interface Schema {
-  readonly hasTable: boolean;
   /** The number of migrations that created the table; undefined if the operator prepared it. */
   readonly version?: number | undefined;
   /** Undefined if the operator prepared the table. */
@@ -68,16 +67,17 @@ export interface Schema {
 }
 
 /**
- * Reads which parts of a store the database has.
+ * Finds the store.
  *
+ * @returns undefined if there is none
  * @throws Error when plants could be rejected, changed or lost in this session, or when the store is incomplete or
  *   was created by a newer version of the service
  */
-export async function readSchema(client: ClientBase): Promise<Schema> {
+export async function readSchema(client: ClientBase): Promise<Schema | undefined> {
   const { rows: sessions } = await client.query<SessionRow>(READ_SESSION);
   const [{ problem, plants, migrations }] = sessions as [SessionRow];
   if (problem !== null) throw new Error(problem);
-  if (migrations === null) return { hasTable: plants !== null };
+  if (migrations === null) return plants === null ? undefined : {};
   if (plants === null) {
     throw new Error(
       'the table plants is missing, although plants_migrations exists: restore the database from a backup',
@@ -85,7 +85,7 @@ export async function readSchema(client: ClientBase): Promise<Schema> {
   }
   const store = await readVersion(client);
   assertKnownVersion(store.version);
-  return { hasTable: true, ...store };
+  return store;
 }
 
 /**
@@ -96,9 +96,9 @@ export async function readSchema(client: ClientBase): Promise<Schema> {
  */
 export async function verifySession(client: ClientBase, store: Schema): Promise<void> {
   const found = await readSchema(client);
-  if (found.hasTable && found.identity === store.identity) return;
-  const [expected, other] = [store, found].map(({ identity }) => identity ?? 'without an identity');
-  const difference = found.hasTable
+  if (found && found.identity === store.identity) return;
+  const [expected, other] = [store, found].map((each) => each?.identity ?? 'without an identity');
+  const difference = found
     ? `expected store ${expected}, found store ${other}`
     : 'it has no table plants';
   throw new Error(
@@ -118,10 +118,11 @@ export async function prepareStore(client: ClientBase, store?: Schema): Promise<
     await verifySession(client, store);
     return store;
   }
-  const { hasTable, version = MIGRATIONS.length } = await readSchema(client);
-  if (!hasTable || version < MIGRATIONS.length) await migrate(client);
+  const found = await readSchema(client);
+  const isPrepared = found && found.version === undefined;
+  if (!isPrepared && found?.version !== MIGRATIONS.length) await migrate(client);
   await client.query(CHECK_COLUMNS);
-  return readSchema(client);
+  return (await readSchema(client)) ?? {};
 }
 
 /** Applies the migrations that the store lacks, in one transaction. */

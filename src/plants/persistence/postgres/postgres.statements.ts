@@ -87,9 +87,6 @@ const READ_PAGE = `
     ) AS page WHERE text_before <= ${PAGE_TEXT_LIMIT})
   ORDER BY plants.id LIMIT $3`;
 
-/** Reads one plant. It uses `=`, so that a cluster queries only one shard. */
-const READ_ONE = `SELECT ${SELECT_LIST} FROM plants WHERE id = $1`;
-
 /**
  * Inserts a plant that exists, and undoes that. It succeeds if the table rejects only some plants, such as the rows
  * of a probe, and fails if a trigger or a constraint rejects every plant.
@@ -100,9 +97,7 @@ export const INSERT_EXISTING = `
     SELECT ${PLANT_COLUMNS.join(', ')} FROM plants LIMIT 1 ON CONFLICT DO NOTHING;
   ROLLBACK`;
 
-interface IdRow {
-  readonly id: string;
-}
+type IdRow = Record<'id', string>;
 
 /** A row of {@link FIND_KEYED}. `standbys` is null if the server has no such setting. */
 type KeyedRow = [digest: string, standbys: string | null, ...row: PlantRow];
@@ -162,11 +157,8 @@ export async function readPlants(
   client: ClientBase,
   { from, to, limit }: PlantRange,
 ): Promise<Plant[]> {
-  const query =
-    from === to
-      ? { text: READ_ONE, values: [from] }
-      : { text: READ_PAGE, values: [from, to, limit] };
-  const { rows } = await client.query<PlantRow>({ ...query, rowMode: 'array' });
+  const query = { text: READ_PAGE, values: [from, to, limit], rowMode: 'array' } as const;
+  const { rows } = await client.query<PlantRow>(query);
   return rows.map(plantFromRow);
 }
 

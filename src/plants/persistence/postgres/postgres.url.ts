@@ -22,7 +22,7 @@ const PARAMETERS = [
 ];
 
 const INVALID_URL_PROBLEM =
-  'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE. Special characters in USER and PASSWORD must be percent-encoded, and sslmode, if set, must be disable, require, verify-ca or verify-full';
+  'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE. Special characters in USER and PASSWORD must be percent-encoded, sslmode, if set, must be disable, require, verify-ca or verify-full, and target_session_attrs any or read-write';
 /** Follows the name of a setting. */
 export const SEVERAL_HOSTS_PROBLEM =
   'must name one host: put a proxy such as HAProxy in front of several, as docs/postgresql.md shows';
@@ -54,21 +54,15 @@ export function findUrlError(url: string): string | undefined {
   const { searchParams: parameters, hash } = parseUrl(url) ?? {};
   if (parameters === undefined || hash !== '') return INVALID_URL_PROBLEM;
   const unknown = [...parameters.keys()].find((name) => !PARAMETERS.includes(name));
+  if (unknown !== undefined && !/^\w+$/.test(unknown)) return 'has an unknown parameter';
   if (unknown !== undefined) {
-    const name = /^\w+$/.test(unknown) ? ` ${unknown}` : '';
-    return `has the unknown parameter${name}: known parameters are ${PARAMETERS.join(', ')}`;
+    return `has the unknown parameter ${unknown}: known parameters are ${PARAMETERS.join(', ')}`;
   }
   if (parameters.getAll('host').join().includes(',')) return SEVERAL_HOSTS_PROBLEM;
-  if (!isSupported('target_session_attrs', parameters)) {
-    return 'must set target_session_attrs to any or read-write, or omit it';
-  }
-  const isEncryptionClear = !(parameters.has('ssl') && parameters.has('sslmode'));
-  const isValid = isSupported('ssl', parameters) && isSupported('sslmode', parameters);
-  return isEncryptionClear && isValid ? undefined : INVALID_URL_PROBLEM;
-}
-
-/** Whether a parameter is absent, or occurs once with a supported value. */
-function isSupported(name: string, parameters: URLSearchParams): boolean {
-  const values = parameters.getAll(name);
-  return values.length < 2 && values.every((value) => SUPPORTED_VALUES[name]?.includes(value));
+  const isSupported = Object.entries(SUPPORTED_VALUES).every(([name, supported]) => {
+    const values = parameters.getAll(name);
+    return values.length < 2 && values.every((value) => supported.includes(value));
+  });
+  const isContradiction = parameters.has('ssl') && parameters.has('sslmode');
+  return isSupported && !isContradiction ? undefined : INVALID_URL_PROBLEM;
 }
