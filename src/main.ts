@@ -3,6 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { Logger } from '@nestjs/common';
 import { createApplication } from './app.module';
 import { withTemporaryToken } from './plants/auth/auth.options';
+import { PlantsRepository } from './plants/plants.repository';
 import { printCurlExample } from './server/settings/curl-example';
 import { formatForOperator, readEnvironment } from './server/settings/environment';
 import { listen } from './server/edge/listen';
@@ -18,6 +19,12 @@ async function main(): Promise<void> {
   const settings = { ...environment, auth };
   const app = await createApplication(settings);
   closeOnSignal(app, settings, exitWithError);
+  // The health of the store has logged the reason.
+  void app
+    .get(PlantsRepository)
+    .restartNeeded()
+    .then(() => app.close())
+    .finally(() => exitAtOnce(1));
   await listen(app, settings);
   if (temporaryToken !== undefined) await printCurlExample(app, temporaryToken);
 }

@@ -63,6 +63,11 @@ export abstract class PlantsRepository {
     return undefined;
   }
 
+  /** Resolves to the reason when only a restart of the process can make the store usable again. */
+  restartNeeded(): Promise<Error> {
+    return new Promise(() => undefined);
+  }
+
   /** The number of plants waiting for their commit to begin; 0 for a store without a queue. */
   queueLength(): number {
     return 0;

@@ -42,7 +42,7 @@ describe('the service', () => {
 
   const isReady = async () => (await service.getStatus('/health/ready')) === 200;
 
-  it('is not ready when its SQLite thread dies, and recovers without a restart', async () => {
+  it('exits with code 1 and one sentence when its SQLite thread ends, and keeps all plants', async () => {
     await startWith(`
       const threads = require('node:worker_threads');
       const { Worker } = threads;
@@ -53,9 +53,12 @@ describe('the service', () => {
     expect(await create()).toBe(200);
 
     service.kill('SIGUSR2');
-    await service.waitForOutput(/"level":50,.*plants\.db: /);
-    await until(isReady);
 
+    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(service.stdout.match(/"level":50,.*plants\.db: .*restart the service\./g)).toHaveLength(
+      1,
+    );
+    service = await home.start();
     expect(await create()).toBe(200);
     expect(home.plants()).toHaveLength(2);
   });

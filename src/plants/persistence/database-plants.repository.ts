@@ -1,32 +1,28 @@
 import type { OnApplicationShutdown } from '@nestjs/common';
-import { PlantStoreError, UnavailableError } from '../errors/errors';
+import { errorCatalogue, PlantStoreError, UnavailableError } from '../errors/errors';
 import { INT64_MAX, INT64_MIN } from '../int64';
 import type { Plant } from '../plant';
 import { type EndedBatch, type InsertOutcome, PlantsRepository } from '../plants.repository';
 import { GroupCommit } from './group-commit';
-import type { KeyedPlant } from './keyed-plant';
-import type { PlantRange, StoreDriver } from './store-driver';
-import { StoreHealth } from './store-health';
+import type { StoreDriver } from './store-driver';
+import { createSlowError, SLOW_COMMIT_MS, StoreHealth } from './store-health';
 
-/** Stores plants in a database with group commit, and rejects them while the database is failing. */
+/** How often the repository checks whether a plant has waited too long, and tries to recover a failed store. */
+const CHECK_INTERVAL_MS = 500;
+
+/** Stores plants in a database with group commit, and rejects them while the database is failing or slow. */
 export class DatabasePlantsRepository extends PlantsRepository implements OnApplicationShutdown {
-  private readonly driver: StoreDriver;
-  private readonly observers: ((batch: EndedBatch) => void)[] = [];
-  private readonly commits = new GroupCommit(
-    (batch) => this.commit(batch),
-    (batch) => {
-      for (const observe of this.observers) observe(batch);
-    },
-  );
-  private readonly health = new StoreHealth(
-    () => this.driver,
-    () => this.commits.waitingSince,
-  );
+  private readonly commits: GroupCommit;
+  private readonly health: StoreHealth;
+  private readonly timer: NodeJS.Timeout;
 
-  /** @param createDriver creates the driver, which reports failures of the store to the given health */
-  constructor(createDriver: (health: StoreHealth) => StoreDriver) {
+  constructor(private readonly driver: StoreDriver) {
     super();
-    this.driver = createDriver(this.health);
+    this.commits = new GroupCommit(driver);
+    this.health = new StoreHealth(driver);
+    this.timer = setInterval(() => {
+      this.checkHealth();
+    }, CHECK_INTERVAL_MS).unref();
   }
 
   /** Describes the database for an operator. */
@@ -43,30 +39,42 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     return this.health.start();
   }
 
-  insert(plant: Plant, keyDigest?: string): Promise<InsertOutcome> {
-    // If the store is unresponsive, further plants would only queue up behind those that are waiting.
-    if (this.health.isStalled) return Promise.reject(new UnavailableError());
-    this.health.watch();
-    return this.commits.submit({ ...plant, keyDigest });
+  async insert(plant: Plant, keyDigest?: string): Promise<InsertOutcome> {
+    const cause = this.health.failure;
+    if (cause) throw new UnavailableError({ cause });
+    if (this.commits.isFull) throw new UnavailableError();
+    try {
+      return await this.commits.submit({ ...plant, keyDigest });
+    } catch (error) {
+      // Only this plant was rejected, or the database rejects all of them.
+      if ((error as PlantStoreError).error === errorCatalogue.internal.error) {
+        void this.health.probe();
+      } else this.health.recordFailure(error as Error);
+      throw error;
+    }
   }
 
   async find(id: bigint): Promise<Plant | undefined> {
-    const [plant] = await this.read({ from: id, to: id, limit: 1 });
+    const [plant] = await this.driver.read({ from: id, to: id, limit: 1 });
     return plant;
   }
 
   async page(after: bigint | undefined, limit: number): Promise<readonly Plant[]> {
     if (after === INT64_MAX) return [];
     const from = after === undefined ? INT64_MIN : after + 1n;
-    return this.read({ from, to: INT64_MAX, limit });
+    return this.driver.read({ from, to: INT64_MAX, limit });
   }
 
   override isReady(): boolean {
-    return this.health.isReady;
+    return this.health.failure === undefined;
   }
 
   override currentFailure(): Error | undefined {
     return this.health.failure;
+  }
+
+  override restartNeeded(): Promise<Error> {
+    return this.health.restartNeeded;
   }
 
   override queueLength(): number {
@@ -74,7 +82,7 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
   }
 
   override observeBatches(observer: (batch: EndedBatch) => void): void {
-    this.observers.push(observer);
+    this.commits.observers.push(observer);
   }
 
   override isFull(): boolean {
@@ -87,32 +95,17 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
    */
   async onApplicationShutdown(): Promise<void> {
     const hasEnded = await this.commits.close();
+    clearInterval(this.timer);
     this.health.stop();
     const closing = this.driver.close();
     // The driver may wait for a batch that never ends.
     if (hasEnded) await closing;
   }
 
-  private async read(range: PlantRange): Promise<readonly Plant[]> {
-    const cause = this.health.failure;
-    if (cause) throw new UnavailableError({ cause });
-    return this.driver.read(range);
-  }
-
-  private async commit(
-    batch: readonly KeyedPlant[],
-  ): Promise<readonly (InsertOutcome | PlantStoreError)[]> {
-    const cause = this.health.failure;
-    if (cause) throw new UnavailableError({ cause });
-    try {
-      const outcomes = await this.driver.commit(batch);
-      const errors = outcomes.filter((outcome) => outcome instanceof PlantStoreError);
-      if (errors.length < outcomes.length) this.health.recordCommit();
-      else if (errors[0]) this.health.recordFailedCommit(errors[0]);
-      return outcomes;
-    } catch (error) {
-      this.health.recordFailedCommit(error as Error);
-      throw error;
-    }
+  private checkHealth(): void {
+    const { waitingSince = Infinity } = this.commits;
+    const isSlow = performance.now() - waitingSince >= SLOW_COMMIT_MS;
+    if (isSlow) this.health.recordFailure(createSlowError(this.driver));
+    else void this.health.recover();
   }
 }

@@ -2,6 +2,7 @@ import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../error
 import { textLength } from '../plant';
 import type { EndedBatch, InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './keyed-plant';
+import type { StoreDriver } from './store-driver';
 
 /** The weight at which a batch is full. */
 const MAX_BATCH_WEIGHT = 1024;
@@ -26,9 +27,11 @@ interface QueuedPlant {
 /**
  * Commits concurrent plants together: while one batch commits, the next one gathers. An idle store commits a
  * single plant at once. A failed batch fails its plants and nothing else. If a batch times out, its plants fail
- * with "outcome unknown". The batch is not cancelled, and no other batch starts until it ends.
+ * with "outcome unknown". The batch is not canceled, and no other batch starts until it ends.
  */
 export class GroupCommit {
+  /** Called at the end of each batch. */
+  readonly observers: ((batch: EndedBatch) => void)[] = [];
   private queue: QueuedPlant[] = [];
   private totalQueueWeight = 0;
   /** When the oldest plant of the current batch was submitted; undefined if there is no batch. */
@@ -40,27 +43,15 @@ export class GroupCommit {
   private isClosing = false;
   private onSettled: (() => void) | undefined;
 
-  /**
-   * @param commit commits a batch and resolves to one outcome or error per plant, in order. It rejects
-   *   with {@link UnavailableError} when nothing of the batch was stored. Any other rejection means that
-   *   the outcome is unknown.
-   * @param onEnd called at the end of each batch
-   */
-  constructor(
-    private readonly commit: (
-      batch: readonly KeyedPlant[],
-    ) => Promise<readonly (InsertOutcome | PlantStoreError)[]>,
-    private readonly onEnd: (batch: EndedBatch) => void,
-  ) {}
+  constructor(private readonly driver: Pick<StoreDriver, 'commit'>) {}
 
   /**
-   * Resolves to the plant's outcome once its batch is committed.
+   * Resolves to the plant's outcome once its batch is committed. The caller checks {@link isFull} first.
    *
    * @throws UnavailableError when the plant was rejected before anything was stored
    * @throws OutcomeUnknownError when its batch timed out, or failed and may be stored
    */
   submit(plant: KeyedPlant): Promise<InsertOutcome> {
-    if (this.isClosing || this.isFull) return Promise.reject(new UnavailableError());
     // Start the batch at the end of this event loop turn, so that it includes all plants of the turn.
     if (this.isIdle) setImmediate(() => void this.commitBatch());
     const weight = weigh(plant);
@@ -74,12 +65,11 @@ export class GroupCommit {
     return this.queue.length;
   }
 
-  /** Whether a plant submitted now would be rejected because the queue is full. */
+  /** Whether no more plants may be submitted now: the queue is full or closed. */
   get isFull(): boolean {
     const time = (this.totalQueueWeight / MAX_BATCH_WEIGHT) * this.averageDuration;
-    return (
-      this.hasTimedOut || this.totalQueueWeight >= MAX_QUEUE_WEIGHT || time >= MAX_QUEUE_TIME_MS
-    );
+    const isTooLong = this.totalQueueWeight >= MAX_QUEUE_WEIGHT || time >= MAX_QUEUE_TIME_MS;
+    return isTooLong || this.hasTimedOut || this.isClosing;
   }
 
   /** When the oldest unsettled plant was submitted; undefined if there is none. */
@@ -88,7 +78,7 @@ export class GroupCommit {
   }
 
   /**
-   * Rejects new plants and resolves when all accepted plants are settled.
+   * Closes the queue, and resolves when all accepted plants are settled.
    *
    * @returns whether no batch is in progress; one that has timed out may never end
    */
@@ -115,7 +105,7 @@ export class GroupCommit {
     }, COMMIT_TIMEOUT_MS);
 
     try {
-      const outcomes = await this.commit(batch.map(({ plant }) => plant));
+      const outcomes = await this.driver.commit(batch.map(({ plant }) => plant));
       batch.forEach(({ resolve, reject }, at) => {
         const outcome = outcomes[at] ?? new OutcomeUnknownError();
         if (outcome instanceof PlantStoreError) reject(outcome);
@@ -133,7 +123,7 @@ export class GroupCommit {
     this.averageDuration += (duration - this.averageDuration) / 4;
     this.currentBatchSince = undefined;
     this.hasTimedOut = false;
-    this.onEnd({ size: batch.length, duration });
+    for (const observe of this.observers) observe({ size: batch.length, duration });
     this.rejectOverdue();
     // Start the next batch at once: under a flood of requests, an event loop turn may take seconds.
     if (this.queue.length > 0) void this.commitBatch();
@@ -143,9 +133,7 @@ export class GroupCommit {
   private rejectOverdue(): void {
     const earliest = performance.now() - COMMIT_TIMEOUT_MS;
     const overdue = this.take(this.queue.filter(({ since }) => since < earliest).length);
-    if (overdue.length === 0) return;
-    const cause = new Error('overloaded: the plant has waited too long for its batch');
-    rejectAll(overdue, new UnavailableError({ cause }));
+    rejectAll(overdue, new UnavailableError());
   }
 
   private takeBatch(): QueuedPlant[] {

@@ -19,9 +19,18 @@ export interface PlantRange {
   readonly limit: number;
 }
 
+/** A store that is open. */
+export interface OpenStore {
+  /** Resolves to the reason if the store fails while no request uses it. Never rejects. */
+  readonly lost: Promise<Error>;
+}
+
+/** Only a restart of the process can make the store usable again. The message states why, and what to do. */
+export class RestartNeededError extends Error {}
+
 /**
- * A database, as its repository uses it. A driver reports each failure of the store to the
- * {@link StoreHealth} that it was created with.
+ * A database, as its repository uses it. The class of an error tells the repository what has happened. A driver
+ * knows nothing of its repository.
  */
 export interface StoreDriver {
   /** Describes the database for an operator. */
@@ -33,18 +42,20 @@ export interface StoreDriver {
   readonly startTimeout?: number;
 
   /**
-   * Opens the store, or reopens it after a failure. After a final failure, it throws every time.
+   * Opens the store, or reopens it if it has failed. Does nothing if it is usable.
    *
+   * @returns the same object until the store is reopened
    * @throws StoreOpenError at startup, if the store can never be opened
    * @throws Error saying why the store cannot be used, and as soon as the signal is aborted
    */
-  open(signal: AbortSignal): Promise<void>;
+  open(signal: AbortSignal): Promise<OpenStore>;
 
   /**
-   * Commits plants together. Resolves to one outcome or error each, in order.
+   * Commits plants together. Resolves to one outcome or error each, in order. A plant that the database alone
+   * rejects has the error `internal`, with the reason as its cause.
    *
-   * @throws UnavailableError when nothing was stored
-   * @throws OutcomeUnknownError when the plants may be stored
+   * @throws UnavailableError when nothing was stored. The cause is the reason
+   * @throws OutcomeUnknownError when the plants may be stored. The cause is the reason
    */
   commit(batch: readonly KeyedPlant[]): Promise<readonly (InsertOutcome | PlantStoreError)[]>;
 

@@ -6,7 +6,6 @@ import { findUrlError } from './postgres/postgres.url';
 import { SqliteDriver } from './sqlite/sqlite.driver';
 import { findPathError } from './sqlite/sqlite.settings';
 import type { StoreDriver } from './store-driver';
-import type { StoreHealth } from './store-health';
 
 /** Where plants are stored: the file of a SQLite database, or a PostgreSQL database. */
 export type StoreLocation =
@@ -22,7 +21,7 @@ interface StoreKind<Location> {
   /** Returns the location that a URL specifies. */
   readonly parseLocation: (url: string) => StoreLocation;
   /** @throws StoreOpenError when the location cannot be used */
-  readonly createDriver: (location: Location, health: StoreHealth) => StoreDriver;
+  readonly createDriver: (location: Location) => StoreDriver;
 }
 
 const sqlite: StoreKind<string> = {
@@ -32,7 +31,7 @@ const sqlite: StoreKind<string> = {
     findPathError(url.slice('sqlite:'.length)) ??
     (url.includes('?') ? 'must not have parameters after sqlite:PATH' : undefined),
   parseLocation: (url) => ({ sqlite: url.slice('sqlite:'.length) }),
-  createDriver: (path, health) => new SqliteDriver(path, health),
+  createDriver: (path) => new SqliteDriver(path),
 };
 
 const postgres: StoreKind<string | PostgresOptions> = {
@@ -40,7 +39,7 @@ const postgres: StoreKind<string | PostgresOptions> = {
   schemes: ['postgres', 'postgresql'],
   findUrlError,
   parseLocation: (url) => ({ postgres: url }),
-  createDriver: (location, health) => new (loadPostgres().PostgresDriver)(location, health),
+  createDriver: (location) => new (loadPostgres().PostgresDriver)(location),
 };
 
 /** Every kind of store, by the name of its option. */
@@ -55,9 +54,7 @@ export const STORES = { sqlite, postgres };
 export async function openRepository(location: StoreLocation): Promise<DatabasePlantsRepository> {
   // Each kind has its own type of location.
   const [kind, value] = Object.entries(location)[0] as ['sqlite', string];
-  const repository = new DatabasePlantsRepository((health) =>
-    STORES[kind].createDriver(value, health),
-  );
+  const repository = new DatabasePlantsRepository(STORES[kind].createDriver(value));
   new Logger('PlantStore').log(`Storing plants in ${repository.name}`);
   await repository.start();
   return repository;

@@ -1,63 +1,84 @@
 import { resolve } from 'node:path';
-import { OutcomeUnknownError, UnavailableError } from '../../errors/errors';
+import { Worker } from 'node:worker_threads';
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
 import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../keyed-plant';
-import type { PlantRange, StoreDriver } from '../store-driver';
-import { REOPEN_INTERVAL_MS, type StoreHealth } from '../store-health';
+import {
+  type OpenStore,
+  type PlantRange,
+  RestartNeededError,
+  type StoreDriver,
+} from '../store-driver';
 import { StoreOpenError } from '../store-open.error';
 import { findPathError } from './sqlite.settings';
-import { NotStoredError, type SqliteRequest, SqliteThread } from './sqlite.thread';
+import type { RejectedPlant } from './sqlite.statements';
+
+/** Plants are inserted in one transaction. A probe writes to the database but changes nothing. */
+export type SqliteRequest = readonly KeyedPlant[] | PlantRange | 'probe' | 'close';
+
+/** The worker also sends one as its first message, once it has opened the store. */
+export type SqliteReply = { readonly value: unknown } | SqliteFailure;
+
+interface SqliteFailure {
+  readonly error: string;
+  /** Whether the failed request was a COMMIT that may have taken effect. */
+  readonly isUnclearCommit: boolean;
+}
 
 /**
- * A SQLite file, opened by `node:sqlite` in a worker thread. Each batch is one transaction, synced to the
- * disk before it is acknowledged. A failed batch and a terminated thread both count as store failures.
- * If the file was moved, replaced, deleted or truncated, `open` fails until the process is restarted.
+ * A SQLite file, opened by `node:sqlite` in a worker thread, because a sync blocks its thread. Each batch is one
+ * transaction, synced to the disk before it is acknowledged.
+ *
+ * A COMMIT whose outcome is unclear is final, and so is the end of the thread: only the next start of the process
+ * can use the file again. It copies the write-ahead log into the database file first.
  */
 export class SqliteDriver implements StoreDriver {
   /** The absolute path of the file. */
   readonly name: string;
-  /** Undefined until the store has been opened once. */
-  private thread: SqliteThread | undefined;
+  private worker: Worker | undefined;
+  /** The thread replies in order. */
+  private readonly pending: PromiseWithResolvers<SqliteReply>[] = [];
+  private readonly end = Promise.withResolvers<Error>();
+  private readonly opened: OpenStore = { lost: this.end.promise };
+  /** Why the store cannot be used again by this process. */
+  private finalFailure: RestartNeededError | undefined;
 
   /**
    * @param path the file, relative to the working directory; created if it is missing
    * @throws StoreOpenError when the path cannot be used for a store
    */
-  constructor(
-    path: string,
-    private readonly health: StoreHealth,
-  ) {
+  constructor(path: string) {
     const error = findPathError(path);
     // The message omits the path, because it may be a URL with a password.
     if (error) throw new StoreOpenError('sqlite', error);
     this.name = resolve(path);
   }
 
-  async open(signal: AbortSignal): Promise<void> {
-    const { thread } = this;
-    try {
-      if (thread && !thread.endedBy) {
-        await thread.request('probe');
-        return;
+  async open(signal: AbortSignal): Promise<OpenStore> {
+    if (this.worker === undefined) {
+      const reply = await this.start();
+      if ('error' in reply) {
+        const message = `names the file ${this.name}, which cannot be used: ${reply.error}`;
+        throw new StoreOpenError('sqlite', message);
       }
-      const data = { path: this.name, databaseId: thread?.databaseId };
-      this.thread = await SqliteThread.start(data, (reason) => this.fail(reason));
-    } catch (error) {
-      if (thread) throw this.toError(error);
-      const message = `names the file ${this.name}, which cannot be used: ${(error as Error).message}`;
-      throw new StoreOpenError('sqlite', message, { cause: error });
+      // The repository was closed while the thread was starting.
+      if (signal.aborted) await this.close();
     }
-    // The repository was closed while the thread was starting.
-    if (signal.aborted) await this.close();
+    return this.opened;
   }
 
-  commit(batch: readonly KeyedPlant[]): Promise<InsertOutcome[]> {
-    return this.request(batch);
+  async commit(batch: readonly KeyedPlant[]): Promise<(InsertOutcome | PlantStoreError)[]> {
+    const outcomes = await this.request<(InsertOutcome | RejectedPlant)[]>(batch);
+    return outcomes.map((outcome) => {
+      if (typeof outcome === 'string') return outcome;
+      const cause = this.toError(outcome.reason);
+      return new PlantStoreError('internal', undefined, { cause });
+    });
   }
 
   read(range: PlantRange): Promise<Plant[]> {
-    return this.request(range, UnavailableError);
+    return this.request(range);
   }
 
   probe(): Promise<void> {
@@ -65,31 +86,60 @@ export class SqliteDriver implements StoreDriver {
   }
 
   async close(): Promise<void> {
-    await this.thread?.request('close').catch(() => undefined);
+    if (!this.finalFailure) await this.request('close').catch(() => undefined);
   }
 
-  /** @param LostReplyError what to throw when plants may be stored, or the thread ends before it replies */
-  private async request<Value>(
-    request: SqliteRequest,
-    LostReplyError: typeof UnavailableError | typeof OutcomeUnknownError = OutcomeUnknownError,
-  ): Promise<Value> {
-    try {
-      if (!this.thread) throw new NotStoredError('the store is not open');
-      return await this.thread.request(request);
-    } catch (error) {
-      const cause = this.fail(error);
-      throw new (error instanceof NotStoredError ? UnavailableError : LostReplyError)({ cause });
-    }
+  /** Starts the thread. Resolves to its first reply. */
+  private start(): Promise<SqliteReply> {
+    // In Jest this resolves to the built file, because worker threads cannot run TypeScript.
+    const file = require.resolve('./sqlite.worker.js');
+    const worker = (this.worker = new Worker(file, { workerData: this.name, name: 'sqlite' }));
+    let endedBy = 'the SQLite thread has ended';
+    worker.on('error', (error: Error) => (endedBy = error.message));
+    worker.on('exit', () => {
+      for (const { resolve: reply } of this.pending.splice(0)) {
+        reply({ error: endedBy, isUnclearCommit: true });
+      }
+      this.end.resolve(this.failForGood(endedBy));
+    });
+    worker.on('message', (reply: SqliteReply) => {
+      this.pending.shift()?.resolve(reply);
+      // Pending requests keep the process alive. An idle store does not.
+      if (this.pending.length === 0) worker.unref();
+    });
+    return this.nextReply();
   }
 
-  private fail(reason: unknown): Error {
-    const error = this.toError(reason);
-    // Wait before reopening: on a full disk, reopening may succeed although larger writes keep failing.
-    this.health.fail(error, { delay: REOPEN_INTERVAL_MS });
-    return error;
+  /**
+   * @throws UnavailableError when nothing was stored
+   * @throws OutcomeUnknownError when the request is a batch that may be stored
+   */
+  private async request<Value>(request: SqliteRequest): Promise<Value> {
+    if (this.finalFailure || !this.worker) throw new UnavailableError({ cause: this.finalFailure });
+    this.worker.ref();
+    this.worker.postMessage(request);
+    const reply = await this.nextReply();
+    if ('value' in reply) return reply.value as Value;
+    if (!reply.isUnclearCommit) throw new UnavailableError({ cause: this.toError(reply.error) });
+    const cause = this.failForGood(reply.error);
+    throw Array.isArray(request)
+      ? new OutcomeUnknownError({ cause })
+      : new UnavailableError({ cause });
   }
 
-  private toError(error: unknown): Error {
-    return new Error(`${this.name}: ${(error as Error).message}.`, { cause: error });
+  private nextReply(): Promise<SqliteReply> {
+    const reply = Promise.withResolvers<SqliteReply>();
+    this.pending.push(reply);
+    return reply.promise;
+  }
+
+  private failForGood(reason: string): Error {
+    return (this.finalFailure ??= new RestartNeededError(
+      `${this.name}: ${reason}. The outcome of the last commit may be unknown: restart the service.`,
+    ));
+  }
+
+  private toError(reason: string): Error {
+    return new Error(`${this.name}: ${reason}.`);
   }
 }

@@ -7,17 +7,23 @@ const SQLITE_READONLY = 8;
 const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;
 const SQLITE_CANTOPEN = 14;
+const SQLITE_CONSTRAINT = 19;
 
 const DAMAGE_ADVICE =
   'run `plant-store check --deep`; to repair it, stop the service and run `plant-store restore BACKUP`';
 
-/** The files on the disk are not those that are open, so the store stays closed until a restart. */
+/** The files on the disk are not those that are open. */
 export class ChangedFilesError extends Error {
   constructor() {
     super(
-      'the database file or its write-ahead log was moved, replaced, deleted or truncated. A restart is needed: stop the service, put the files back or run `plant-store restore BACKUP`, and start it again',
+      'the database file or its write-ahead log was moved, replaced or deleted. Stop the service, put the files back or run `plant-store restore BACKUP`, and start it again',
     );
   }
+}
+
+/** Whether the database rejected a single row: a constraint, or a trigger that raised an error. */
+export function isRowRejection(error: unknown): boolean {
+  return resultCodeOf(error) === SQLITE_CONSTRAINT;
 }
 
 /** Whether a statement failed because another connection holds a lock. */

@@ -9,24 +9,20 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { ChangedFilesError } from './sqlite.errors';
-
-/** The files of a store. The id of a file is its device and inode; undefined if the file is missing. */
-type StoreFiles = Record<'database' | 'wal', { id: string | undefined; bytes: number }>;
 
 /** Returns the path of the write-ahead log. It is next to the file to which symbolic links lead. */
 export function walPathOf(path: string): string {
   return `${existsSync(path) ? realpathSync(path) : path}-wal`;
 }
 
-/** Reads the ids and sizes of the files of a store. */
-export function statFiles(path: string, walPath: string): StoreFiles {
-  return { database: statFile(path), wal: statFile(walPath) };
+/** Reads what identifies files, even if they are moved: device and inode. */
+export function readFileIds(paths: readonly string[]): string {
+  return paths.map(readFileId).join();
 }
 
-function statFile(path: string): StoreFiles['wal'] {
+function readFileId(path: string): string {
   const stats = statSync(path, { throwIfNoEntry: false });
-  return { id: stats && `${stats.dev}:${stats.ino}`, bytes: stats?.size ?? 0 };
+  return stats ? `${stats.dev}:${stats.ino}` : 'missing';
 }
 
 /**
@@ -34,18 +30,13 @@ function statFile(path: string): StoreFiles['wal'] {
  * file. It uses a separate WAL for each hard link, so two links are two stores that overwrite each other.
  * Opening a pipe would wait for a writer.
  *
- * @param databaseId the id of the file that was open before; undefined at startup
- * @throws ChangedFilesError when the file was replaced, deleted or emptied
  * @throws Error saying why the path cannot be used for a store
  */
-export function assertUsableFile(path: string, databaseId?: string): void {
+export function assertUsableFile(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   const walPath = walPathOf(path);
-  const { database, wal } = statFiles(path, walPath);
-  if (databaseId !== undefined && (database.id !== databaseId || database.bytes === 0)) {
-    throw new ChangedFilesError();
-  }
-  if (database.bytes === 0 && wal.bytes > 0) {
+  const walBytes = statSync(walPath, { throwIfNoEntry: false })?.size ?? 0;
+  if (!stats?.size && walBytes > 0) {
     throw new Error(
       `the file is ${stats ? 'empty' : 'missing'}, but its write-ahead log ${walPath} has content: put the file back, or move the log away and run \`plant-store restore BACKUP\``,
     );

@@ -10,45 +10,69 @@ import {
 import type { InsertOutcome } from '../../plants.repository';
 import { type KeyedPlant, duplicateOutcome } from '../keyed-plant';
 import { PAGE_TEXT_LIMIT, type PlantRange } from '../store-driver';
+import { isRowRejection } from './sqlite.errors';
 
 /** The prepared statements of a connection. */
-export type Statements = Readonly<Record<'insert' | 'selectKeyed' | 'select', StatementSync>>;
+export interface Statements {
+  readonly database: DatabaseSync;
+  readonly insert: StatementSync;
+  readonly selectOne: StatementSync;
+  readonly selectRange: StatementSync;
+}
+
+/** A plant that the database alone rejects. */
+export interface RejectedPlant {
+  readonly reason: string;
+}
 
 const COLUMNS = PLANT_COLUMNS.join(', ');
 
 export function prepareStatements(database: DatabaseSync): Statements {
+  const values = '?, '.repeat(PLANT_COLUMNS.length);
   const statements = {
+    database,
     insert: database.prepare(
-      `INSERT INTO plants (${COLUMNS}, idempotency_key) VALUES (${'?, '.repeat(PLANT_COLUMNS.length)}?) ON CONFLICT DO NOTHING`,
+      `INSERT INTO plants (${COLUMNS}, idempotency_key) VALUES (${values}?) ON CONFLICT (id) DO NOTHING`,
     ),
-    selectKeyed: database.prepare(
-      `SELECT ${COLUMNS} FROM plants WHERE id = ? AND idempotency_key = ?`,
-    ),
-    select: database.prepare(
+    selectOne: database.prepare(`SELECT hex(idempotency_key), ${COLUMNS} FROM plants WHERE id = ?`),
+    selectRange: database.prepare(
       `SELECT ${COLUMNS} FROM plants WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?`,
     ),
   };
   // Node.js 22 does not know the option `returnArrays` of prepare().
-  statements.selectKeyed.setReturnArrays(true);
-  statements.select.setReturnArrays(true);
+  statements.selectOne.setReturnArrays(true);
+  statements.selectRange.setReturnArrays(true);
   return statements;
 }
 
-export function insertPlant({ insert, selectKeyed }: Statements, plant: KeyedPlant): InsertOutcome {
+/** Inserts a plant in the current transaction. If the database rejects it, the transaction goes on without it. */
+export function insertPlant(
+  { database, insert, selectOne }: Statements,
+  plant: KeyedPlant,
+): InsertOutcome | RejectedPlant {
   const { id, keyDigest } = plant;
-  const key = keyDigest === undefined ? null : Buffer.from(keyDigest, 'hex');
   const values: SQLInputValue[] = [id];
   for (const property of CONTENT_PROPERTIES) values.push(plant[property] ?? null);
-  values.push(key);
-  if (Number(insert.run(...values).changes) === 1) return 'created';
-  const row = key && (selectKeyed.get(id, key) as unknown as PlantRow | undefined);
-  return duplicateOutcome(row ? { ...plantFromRow(row), keyDigest } : undefined, plant);
+  values.push(keyDigest === undefined ? null : Buffer.from(keyDigest, 'hex'));
+  try {
+    if (Number(insert.run(...values).changes) === 1) return 'created';
+  } catch (error) {
+    // A trigger may also have rolled back the whole transaction.
+    if (!isRowRejection(error) || !database.isTransaction) throw error;
+    return { reason: (error as Error).message };
+  }
+  const found = selectOne.get(id) as unknown as [key: string, ...row: PlantRow] | undefined;
+  if (found === undefined) {
+    return { reason: 'a trigger of the table plants ignored a plant, which is not supported' };
+  }
+  const [storedKey, ...row] = found;
+  return duplicateOutcome({ ...plantFromRow(row), keyDigest: storedKey.toLowerCase() }, plant);
 }
 
-export function readPlants({ select }: Statements, { from, to, limit }: PlantRange): Plant[] {
+export function readPlants({ selectRange }: Statements, { from, to, limit }: PlantRange): Plant[] {
   const plants: Plant[] = [];
   let text = 0;
-  for (const row of select.iterate(from, to, limit)) {
+  for (const row of selectRange.iterate(from, to, limit)) {
     const plant = plantFromRow(row as unknown as PlantRow);
     plants.push(plant);
     text += textLength(plant);

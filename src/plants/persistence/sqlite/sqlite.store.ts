@@ -3,66 +3,52 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { ChangedFilesError } from './sqlite.errors';
-import { assertUsableFile, makeDirectory, statFiles, walPathOf } from './sqlite.files';
-import { makeWalDurable, openCheckpointBlocker } from './sqlite.recovery';
+import { assertUsableFile, makeDirectory, readFileIds, walPathOf } from './sqlite.files';
 import { migrate, readSchemaVersion } from './sqlite.schema';
 import { prepareStatements, type Statements } from './sqlite.statements';
 import { assertSafeSqlite } from './sqlite.version';
 
 /** How long a batch waits for another process's lock. */
 const BUSY_TIMEOUT_MS = 1000;
-/** How long startup waits for a lock, because other processes may be creating the file. */
+/** How long startup waits for a lock, because other processes may be creating or reading the file. */
 const OPEN_BUSY_TIMEOUT_MS = 30_000;
 
 /** The size to which SQLite truncates the WAL when it restarts it. The WAL grows while a long read is running. */
-export const WAL_LIMIT_BYTES = 2 ** 25;
-
-/** The parts of a WAL, https://sqlite.org/fileformat2.html#the_write_ahead_log. */
-const WAL_HEADER_BYTES = 32;
-const FRAME_HEADER_BYTES = 24;
+const WAL_LIMIT_BYTES = 2 ** 25;
 
 /** A store that is open. */
 export interface Store extends Statements {
-  readonly path: string;
-  readonly walPath: string;
   readonly database: DatabaseSync;
-  readonly checkpointBlocker: DatabaseSync;
-  /** The files at the last check. */
-  files: ReturnType<typeof statFiles>;
+  /** The paths of the database file and of its WAL. */
+  readonly files: readonly string[];
+  /** The ids that these files had when the store was opened. */
+  readonly fileIds: string;
 }
 
 /**
- * Opens the store at a path.
+ * Opens the store at a path. Creates it if it is missing.
  *
- * @param databaseId the id of the file that was open before; if undefined, a missing store is created
- * @throws ChangedFilesError when the file was replaced, deleted or emptied
  * @throws Error when the database cannot be used
  */
-export function openStore(path: string, databaseId: string | undefined): Store {
-  const isFirst = databaseId === undefined;
-  if (isFirst) makeDirectory(dirname(path));
-  const walPath = walPathOf(path);
-  assertUsableFile(path, databaseId);
+export function openStore(path: string): Store {
+  makeDirectory(dirname(path));
+  assertUsableFile(path);
   const isMissing = !existsSync(path);
-  const location = pathToFileURL(path);
-  location.searchParams.set('mode', isFirst ? 'rwc' : 'rw');
-  const timeout = isFirst ? OPEN_BUSY_TIMEOUT_MS : BUSY_TIMEOUT_MS;
-  const database = new DatabaseSync(location, { timeout, readBigInts: true });
+  const database = new DatabaseSync(pathToFileURL(path), {
+    timeout: OPEN_BUSY_TIMEOUT_MS,
+    readBigInts: true,
+  });
   try {
     // SQLite creates the WAL with the permissions of the database file.
     if (isMissing) chmodSync(path, 0o600);
     assertSafeSqlite(database);
     enableDurableWal(database);
-    if (isFirst) migrate(database);
+    migrate(database);
     assertWritable(database);
-    makeWalDurable(database, walPath);
+    copyWal(database);
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-    return {
-      ...{ path, walPath, database },
-      ...prepareStatements(database),
-      checkpointBlocker: openCheckpointBlocker(path),
-      files: statFiles(path, walPath),
-    };
+    const files = [path, walPathOf(path)];
+    return { ...prepareStatements(database), database, files, fileIds: readFileIds(files) };
   } catch (error) {
     database.close();
     throw error;
@@ -77,6 +63,20 @@ function enableDurableWal(database: DatabaseSync): void {
   database.exec(`PRAGMA checkpoint_fullfsync = ON; PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`);
 }
 
+/**
+ * Copies the WAL into the database file, and empties it. After a failed sync, a part of the WAL may never reach the
+ * disk, although it can be read. Plants that were appended behind that part would be lost in a power failure.
+ *
+ * @throws Error when another process keeps reading the WAL
+ */
+function copyWal(database: DatabaseSync): void {
+  const { busy } = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() ?? {};
+  if (Number(busy) === 0) return;
+  throw new Error(
+    `another process, such as a backup, has been reading the file for ${OPEN_BUSY_TIMEOUT_MS / 1000} seconds. Start the service again when it has finished`,
+  );
+}
+
 /** Inserts a plant, rolls it back, then commits a write that changes nothing. */
 export function assertWritable(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE');
@@ -88,36 +88,11 @@ export function assertWritable(database: DatabaseSync): void {
 }
 
 /**
- * Checks that the files on the disk are those that are open. SQLite keeps writing to files that were
- * moved, replaced, deleted or truncated, and those plants would be lost. Changes that other programs
- * write into the files are not detected.
+ * Checks that the files on the disk are those that are open. SQLite keeps writing to files that were moved, replaced
+ * or deleted, and those plants would be lost. Changes that other programs write into the files are not detected.
  *
- * @throws ChangedFilesError when the files on the disk are others, or were truncated
+ * @throws ChangedFilesError when the files on the disk are others
  */
-export function assertSameFiles(store: Store): void {
-  const { database, wal } = store.files;
-  const now = statFiles(store.path, store.walPath);
-  const isSame = now.database.id === database.id && now.wal.id === wal.id;
-  const hasShrunk = now.database.bytes < database.bytes || now.wal.bytes < wal.bytes;
-  // Another process may change both between SQLite's count and the sizes, so only a second check is proof.
-  if (!isSame || (hasShrunk && isTruncated(store) && isTruncated(store))) {
-    throw new ChangedFilesError();
-  }
-  store.files = now;
-}
-
-/**
- * Whether a file has become smaller than the size that SQLite counts. This distinguishes a truncated WAL from
- * one that a checkpoint of another process emptied, and a truncated database from one that VACUUM shrank. A
- * database file that has not become smaller may have fewer pages than SQLite counts: the rest are in the WAL.
- */
-function isTruncated({ database, path, walPath, files: before }: Store): boolean {
-  // Before 3.51, SQLite does a passive checkpoint here, and counts the same.
-  const frames = Number(database.prepare('PRAGMA wal_checkpoint(NOOP)').get()?.log);
-  const pageBytes = Number(database.prepare('PRAGMA page_size').get()?.page_size);
-  const walBytes = frames > 0 ? WAL_HEADER_BYTES + frames * (FRAME_HEADER_BYTES + pageBytes) : 0;
-  const now = statFiles(path, walPath);
-  if (now.wal.bytes < Math.min(walBytes, before.wal.bytes)) return true;
-  const pages = Number(database.prepare('PRAGMA page_count').get()?.page_count);
-  return now.database.bytes < Math.min(pages * pageBytes, before.database.bytes);
+export function assertSameFiles({ files, fileIds }: Store): void {
+  if (readFileIds(files) !== fileIds) throw new ChangedFilesError();
 }

@@ -1,111 +1,67 @@
 /**
- * The thread that owns the SQLite connection, because a sync blocks its thread. It replies to requests in
- * order.
+ * The thread that owns the SQLite connection, because a sync blocks its thread. It replies to requests in order.
+ *
+ * It depends on undocumented behavior of SQLite: the last connection that closes neither checkpoints nor deletes a
+ * write-ahead log if the database file was moved, replaced or deleted. Tested with SQLite 3.51.3 and 3.53.4.
+ * `sqlite-plants.repository.spec.ts` fails if this behavior changes.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../keyed-plant';
-import { ChangedFilesError, describeError, isBusy, isFull } from './sqlite.errors';
-import { closeWithoutCheckpoint, tryTruncateWal } from './sqlite.recovery';
-import { insertPlant, readPlants } from './sqlite.statements';
-import {
-  assertSameFiles,
-  assertWritable,
-  openStore,
-  type Store,
-  WAL_LIMIT_BYTES,
-} from './sqlite.store';
-import type { SqliteReply, SqliteRequest, SqliteWorkerData } from './sqlite.thread';
+import type { SqliteReply, SqliteRequest } from './sqlite.driver';
+import { describeError, isBusy, isFull } from './sqlite.errors';
+import { insertPlant, readPlants, type RejectedPlant } from './sqlite.statements';
+import { assertSameFiles, assertWritable, openStore, type Store } from './sqlite.store';
 
-/** Idle time before a WAL above the limit is truncated, and the interval between attempts. */
-const IDLE_TRUNCATE_DELAY_MS = 1000;
+const path = workerData as string;
+/** Whether a COMMIT has begun and its result is not known. */
+let isCommitting = false;
 
-const { path, ...data } = workerData as SqliteWorkerData;
-/** The id of the file that was opened first. Only this file is reopened. */
-let { databaseId } = data;
-/** Undefined after a failure. The next request reopens the store. */
-let store: Store | undefined;
-/** Set once the files were changed. After that, the store is not reopened. */
-let changed: ChangedFilesError | undefined;
-/** Whether the plants of the current batch may be stored. */
-let mayBeStored = false;
+try {
+  const store = openStore(path);
+  send({ value: undefined });
+  parentPort?.on('message', (request: SqliteRequest) => {
+    send(reply(store, request));
+    if (request === 'close') parentPort?.close();
+  });
+} catch (error) {
+  // Without a listener, the thread ends.
+  send({ error: describeError(error, path), isUnclearCommit: false });
+}
 
-/** Truncates a long WAL while idle, so that the next commit does not have to. */
-const idleTimer = setTimeout(() => {
-  if (store === undefined || store.files.wal.bytes <= WAL_LIMIT_BYTES) return;
-  try {
-    assertSameFiles(store);
-    tryTruncateWal(store.database);
-  } catch (error) {
-    recover(error);
-  }
-  idleTimer.refresh();
-}, IDLE_TRUNCATE_DELAY_MS).unref();
-
-reply(() => (databaseId = open().files.database.id));
-if (!store) parentPort?.close();
-
-parentPort?.on('message', (request: SqliteRequest) => {
-  reply(() => perform(request));
-  if (request === 'close') parentPort?.close();
-  else idleTimer.refresh();
-});
-
-function reply(work: () => unknown): void {
-  let message: SqliteReply;
-  try {
-    message = { value: work() };
-  } catch (error) {
-    message = recover(error);
-  }
+function send(message: SqliteReply): void {
   parentPort?.postMessage(message);
 }
 
-/** Reopens the store after a failure, checks its files, and returns it. */
-function open(): Store {
-  if (changed) throw changed;
-  store ??= openStore(path, databaseId);
-  assertSameFiles(store);
-  return store;
+function reply(store: Store, request: SqliteRequest): SqliteReply {
+  try {
+    return { value: perform(store, request) };
+  } catch (error) {
+    // A full disk or a lock of another process has kept the COMMIT from being written. After any other failure of a
+    // COMMIT, such as a failed sync, its outcome is unclear.
+    const isUnclearCommit = isCommitting && !isFull(error) && !isBusy(error);
+    isCommitting = false;
+    if (store.database.isTransaction && !isUnclearCommit) store.database.exec('ROLLBACK');
+    return { error: describeError(error, path), isUnclearCommit };
+  }
 }
 
-function perform(request: SqliteRequest): unknown {
-  if (request === 'close') close();
-  else if (request === 'probe') assertWritable(open().database);
-  else return 'from' in request ? readPlants(open(), request) : commit(open(), request);
+function perform(store: Store, request: SqliteRequest): unknown {
+  if (request === 'close') store.database.close();
+  else if (request === 'probe') {
+    assertSameFiles(store);
+    assertWritable(store.database);
+  } else return 'from' in request ? readPlants(store, request) : commit(store, request);
   return undefined;
 }
 
-function commit(current: Store, batch: readonly KeyedPlant[]): InsertOutcome[] {
-  current.database.exec('BEGIN IMMEDIATE');
-  const outcomes = batch.map((plant) => insertPlant(current, plant));
-  mayBeStored = true;
-  current.database.exec('COMMIT');
-  assertSameFiles(current);
-  mayBeStored = false;
-  return outcomes;
-}
-
-/** Checkpoints, if the files are still those of the store. */
-function close(): void {
-  if (!store) return;
+function commit(store: Store, batch: readonly KeyedPlant[]): (InsertOutcome | RejectedPlant)[] {
+  const { database } = store;
+  database.exec('BEGIN IMMEDIATE');
+  const outcomes = batch.map((plant) => insertPlant(store, plant));
   assertSameFiles(store);
-  store.checkpointBlocker.close();
-  store.database.close();
-  store = undefined;
-}
-
-function recover(error: unknown): SqliteReply {
-  // On a full disk, the commit record itself could not be written. Any other failed COMMIT may have written
-  // it: after a failed sync, that is unknown.
-  const isUnknown = mayBeStored && !isFull(error);
-  // If another process merely holds a lock, the store itself is fine.
-  if (mayBeStored || !isBusy(error) || store?.database.isTransaction) {
-    if (error instanceof ChangedFilesError) changed = error;
-    // Leave the database file and the WAL unchanged, because they may belong to another store.
-    if (store) closeWithoutCheckpoint(store.database, store.checkpointBlocker);
-    store = undefined;
-  }
-  mayBeStored = false;
-  return { error: describeError(error, path), mayBeStored: isUnknown };
+  isCommitting = true;
+  database.exec('COMMIT');
+  isCommitting = false;
+  return outcomes;
 }
