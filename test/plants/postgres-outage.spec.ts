@@ -12,7 +12,7 @@ import { beforeInsert, NOT_BEFORE_INSERT, SESSIONS, TABLE } from './postgres-sta
 
 /** Selects the sessions of the repository. */
 const OWN = `${SESSIONS} AND application_name = 'plant-store'`;
-const SLOW = "IF NEW.name = 'Fern' THEN PERFORM pg_sleep(2); END IF";
+const SLOW = "IF NEW.name = 'Fern' THEN PERFORM pg_sleep(4); END IF";
 
 describe('the PostgreSQL repository when the database fails', () => {
   let server: PostgresServer;
@@ -60,14 +60,15 @@ describe('the PostgreSQL repository when the database fails', () => {
   });
 
   it('replaces sessions that the server closes while they are idle, without a log line', async () => {
-    await reopen(`${server.url()}?options=-c%20idle_session_timeout%3D50`);
+    await reopen(`${server.url()}?options=-c%20idle_session_timeout%3D1500`);
+    await until(() => repository.isReady());
     const seen = new Set<unknown>();
     const readiness = new Set<boolean>();
 
     await until(async () => {
       for (const { pid } of await server.execute(OWN)) seen.add(pid);
       readiness.add(repository.isReady());
-      return seen.size >= 5;
+      return seen.size >= 3;
     });
 
     expect([...readiness]).toEqual([true]);
