@@ -1,6 +1,9 @@
 import type { ClientConfig } from 'pg';
 import { describeVersion } from '../plants/persistence/migrations';
-import { PostgresSessions } from '../plants/persistence/postgres/postgres.sessions';
+import { PostgresDriver } from '../plants/persistence/postgres/postgres.driver';
+import { toOperatorError } from '../plants/persistence/postgres/postgres.errors';
+import { readSchema } from '../plants/persistence/postgres/postgres.schema';
+import { readSettings, withSession } from '../plants/persistence/postgres/postgres.settings';
 
 /**
  * Describes the database at an address and what the service would do with it. Changes nothing.
@@ -10,16 +13,13 @@ import { PostgresSessions } from '../plants/persistence/postgres/postgres.sessio
  * @throws Error stating why the service cannot use it
  */
 export async function describePostgres(where: string | ClientConfig): Promise<string> {
-  const sessions = new PostgresSessions(where, () => undefined, false);
-  try {
-    await sessions.open();
-    const { name, schema } = sessions;
-    if (!schema?.hasTable) return `${name}, which has no table plants: the service will create it`;
-    const { identity, version } = schema;
-    return identity === undefined || version === undefined
-      ? `${name}, a table plants that was prepared by hand`
-      : `${name}, the store ${identity}, ${describeVersion(version)}`;
-  } finally {
-    await sessions.close();
-  }
+  const { name } = new PostgresDriver(where);
+  const store = await withSession(readSettings(where), readSchema).catch((error: unknown) => {
+    throw toOperatorError(name, error);
+  });
+  if (!store) return `${name}, which has no table plants: the service will create it`;
+  const { identity, version } = store;
+  return identity === undefined || version === undefined
+    ? `${name}, a table plants that was prepared by hand`
+    : `${name}, the store ${identity}, ${describeVersion(version)}`;
 }

@@ -15,22 +15,16 @@ describe('the PostgreSQL repository at an address that changes its target', () =
   let proxy: TcpProxy;
   let repository: DatabasePlantsRepository;
   const { errors } = useLog();
-  beforeAll(async () => {
-    [server, other] = [await PostgresServer.start(), await PostgresServer.start()];
-  });
   beforeEach(async () => {
+    [server, other] = [await PostgresServer.start(), await PostgresServer.create()];
     proxy = await TcpProxy.start(server.port);
     repository = await openRepository({ postgres: proxy.url });
+    await insert(1n);
   });
   afterEach(async () => {
     await repository.onApplicationShutdown();
     await proxy.stop();
-    for (const each of [server, other]) {
-      await each.execute('DROP TABLE IF EXISTS plants, plants_migrations');
-    }
-  });
-  afterAll(async () => {
-    for (const each of [server, other]) await each.remove();
+    await Promise.all([server.remove(), other.remove()]);
   });
 
   const insert = (id: bigint) => repository.insert({ id, name: 'Fern' });
@@ -58,7 +52,7 @@ describe('the PostgreSQL repository at an address that changes its target', () =
   }
 
   it('never uses another store, and logs once which store was expected and which was found', async () => {
-    await insert(1n);
+    await other.start();
     await (await openRepository({ postgres: other.url() })).onApplicationShutdown();
     proxy.redirect(other.port);
     proxy.reset();
@@ -71,7 +65,7 @@ describe('the PostgreSQL repository at an address that changes its target', () =
   });
 
   it('does not adopt a table without an identity while it is running', async () => {
-    await insert(1n);
+    await other.start();
     await other.execute(TABLE);
     proxy.redirect(other.port);
     proxy.reset();
@@ -81,41 +75,34 @@ describe('the PostgreSQL repository at an address that changes its target', () =
     await expectRecovery();
   });
 
-  it('detects another store when it opens a new session, although its sessions still reach the store', async () => {
-    await insert(1n);
+  it('rejects a read whose new session is in a database without the store', async () => {
+    await other.start();
     const lock = await server.connect();
     await lock.query('BEGIN; LOCK TABLE plants');
     const reading = repository.find(1n);
     proxy.redirect(other.port);
 
-    await expect(repository.find(1n)).rejects.toThrow(UnavailableError);
-    await expectRejection('this is not the store that was in use before (it has no table plants)');
-    expect(await other.execute(TABLES)).toEqual([]);
+    const rejected = await repository.find(1n).catch((error: unknown) => error);
     await lock.end();
 
+    expect(String((rejected as Error).cause)).toContain('(it has no table plants)');
+    expect(await other.execute(TABLES)).toEqual([]);
     expect(await reading).toMatchObject({ id: 1n });
-    await expectRecovery();
   });
 
   it('settles all plants in time when the server becomes unresponsive, and is ready when it responds again', async () => {
-    const answered: bigint[] = [];
-    const begin = (id: bigint) => outcomeOf(id).finally(() => answered.push(id));
     proxy.pause();
 
-    const first = begin(2n);
+    const first = outcomeOf(2n);
     // The batch of the first plant has begun, so the second plant waits for the next batch.
     await new Promise(setImmediate);
-    const second = begin(3n);
+    const second = outcomeOf(3n);
     await until(() => !repository.isReady());
 
-    expect(await begin(4n)).toBeInstanceOf(UnavailableError);
-    expect(answered).toEqual([4n]);
+    expect(await outcomeOf(4n)).toBeInstanceOf(UnavailableError);
     expect(await first).toBeInstanceOf(OutcomeUnknownError);
     expect(await second).toBeInstanceOf(UnavailableError);
     expect(errors()[0]).toContain('a commit takes 2 seconds or more');
-    expect(errors()[1]).toContain(
-      'the server did not respond to a statement within the time limit',
-    );
 
     proxy.resume();
     await until(() => repository.isReady());
@@ -123,12 +110,9 @@ describe('the PostgreSQL repository at an address that changes its target', () =
   });
 
   it('does not use a standby in place of an unresponsive server until the standby is promoted', async () => {
-    const primary = await PostgresServer.create();
-    const standby = await primary.startStandby();
-    await repository.onApplicationShutdown();
-    proxy.redirect(primary.port);
-    repository = await openRepository({ postgres: proxy.url });
-    await insert(1n);
+    await server.stop('SIGINT');
+    const standby = await server.startStandby();
+    await until(() => repository.isReady());
     proxy.pause();
     const outcome = outcomeOf(2n);
     await until(() => !repository.isReady());
@@ -140,6 +124,6 @@ describe('the PostgreSQL repository at an address that changes its target', () =
     await until(() => repository.isReady());
 
     expect([await insert(1n), await insert(2n)]).toEqual(['taken', 'created']);
-    await Promise.all([primary.remove(), standby.remove()]);
+    await standby.remove();
   });
 });

@@ -15,7 +15,6 @@ describe.each([
   [
     'a partitioned table',
     `${TABLE} PARTITION BY HASH (id);
-     ALTER TABLE plants ADD idempotency_key bytea;
      CREATE TABLE plants_0 PARTITION OF plants FOR VALUES WITH (MODULUS 2, REMAINDER 0);
      CREATE TABLE plants_1 PARTITION OF plants FOR VALUES WITH (MODULUS 2, REMAINDER 1)`,
   ],

@@ -1,7 +1,7 @@
 import { CONTENT_PROPERTIES } from '../../src/plants/plant';
 
-/** Creates the table as an operator may prepare it, without a column for keys. */
-export const TABLE = `CREATE TABLE plants (id bigint PRIMARY KEY, ${CONTENT_PROPERTIES.map((column) => `${column} text`).join(', ')})`;
+/** Creates the table as an operator may prepare it. */
+export const TABLE = `CREATE TABLE plants (id bigint PRIMARY KEY, ${CONTENT_PROPERTIES.map((column) => `${column} text`).join(', ')}, idempotency_key bytea)`;
 
 /** Selects the sessions of a database. Tests append further conditions. */
 export const SESSIONS = 'SELECT pid FROM pg_stat_activity WHERE datname = current_database()';

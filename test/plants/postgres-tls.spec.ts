@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClientConfig } from 'pg';
 import { generate } from 'selfsigned';
@@ -79,19 +79,6 @@ describe('the PostgreSQL repository over TLS', () => {
   ])('rejects %s, and reports the reason', async (_what, host, parameters, fault) => {
     expect(await connect(host, parameters)).toEqual({ isInserted: false, isEncrypted: false });
     expect(errors().join()).toMatch(fault);
-  });
-
-  it('encrypts, verifies the server, and sends the client certificate of an ssl object', async () => {
-    const connectAs = (user: string, ssl: ClientConfig['ssl']) =>
-      insertBy({ host: 'localhost', port: server.port, user, database: 'postgres', ssl });
-    const ca = readFileSync(CERTIFICATE, 'utf8');
-    const key = readFileSync(CERTIFICATE.replace(/crt$/, 'key'), 'utf8');
-
-    expect(await connectAs('localhost', { ca, cert: ca, key })).toEqual(encrypted);
-    expect((await connectAs('localhost', { ca })).isInserted).toBe(false);
-    expect(errors().join()).toMatch(/requires a valid client certificate/);
-    expect((await connectAs('clerk', {})).isInserted).toBe(false);
-    expect(errors().join()).toMatch(/self-signed certificate/);
   });
 
   it('reads certificates, key and DATABASE_URL_FILE again after each failure', async () => {

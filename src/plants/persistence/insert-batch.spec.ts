@@ -7,8 +7,8 @@ import { type KeyedPlant, duplicateOutcome } from './keyed-plant';
 class Database implements BatchStatements {
   readonly stored = new Map<bigint, KeyedPlant>();
   readonly statements: bigint[][] = [];
-  /** The scopes of the errors of the next statements, in order. */
-  readonly failures: StatementError['scope'][] = [];
+  /** The reach of each error of the next statements, in order. */
+  readonly failures: StatementError['reach'][] = [];
 
   constructor(private readonly rejectedName = 'rejected') {}
 
@@ -35,7 +35,7 @@ class Database implements BatchStatements {
 
   handle(error: unknown): Promise<StatementError> {
     const cause = error as Error;
-    return Promise.resolve({ scope: cause.message as StatementError['scope'], cause });
+    return Promise.resolve({ reach: cause.message as StatementError['reach'], cause });
   }
 }
 

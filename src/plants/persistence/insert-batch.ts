@@ -10,7 +10,7 @@ export interface StatementError {
    * - `batch`: nothing was stored; the next statement may succeed.
    * - `session`: the rows may be stored; nothing more can be sent.
    */
-  readonly scope: 'retry' | 'row' | 'batch' | 'session';
+  readonly reach: 'retry' | 'row' | 'batch' | 'session';
   /** The error, for an operator. */
   readonly cause: Error;
 }
@@ -81,15 +81,15 @@ async function insertRows(
     for (const { id } of rows) outcomes.set(id, inserted.has(id) ? 'created' : 'taken');
     return true;
   } catch (error) {
-    const { scope, cause } = await statements.handle(error, attempt);
-    if (scope === 'retry') return insertRows(rows, statements, outcomes, attempt + 1);
-    if (scope === 'row' && rows.length > 1) {
+    const { reach, cause } = await statements.handle(error, attempt);
+    if (reach === 'retry') return insertRows(rows, statements, outcomes, attempt + 1);
+    if (reach === 'row' && rows.length > 1) {
       const middle = Math.floor(rows.length / 2);
       if (!(await insertRows(rows.slice(0, middle), statements, outcomes))) return false;
       return insertRows(rows.slice(middle), statements, outcomes);
     }
-    for (const { id } of rows) outcomes.set(id, toPlantStoreError({ scope, cause }));
-    return scope !== 'session';
+    for (const { id } of rows) outcomes.set(id, toPlantStoreError({ reach, cause }));
+    return reach !== 'session';
   }
 }
 
@@ -110,8 +110,8 @@ async function findStored(
   }
 }
 
-function toPlantStoreError({ scope, cause }: StatementError): PlantStoreError {
-  if (scope === 'session') return new OutcomeUnknownError({ cause });
-  if (scope === 'row') return new PlantStoreError('internal', undefined, { cause });
+function toPlantStoreError({ reach, cause }: StatementError): PlantStoreError {
+  if (reach === 'session') return new OutcomeUnknownError({ cause });
+  if (reach === 'row') return new PlantStoreError('internal', undefined, { cause });
   return new UnavailableError({ cause });
 }

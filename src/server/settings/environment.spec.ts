@@ -159,7 +159,7 @@ describe('readEnvironment', () => {
     'must name one host: put a proxy such as HAProxy in front of several, as docs/postgresql.md shows';
 
   it.each([
-    ['postgres://a/b?sslmod=x', 'has the unknown parameter sslmod: did you mean sslmode?'],
+    ['postgres://a/b?sslmod=x', 'has the unknown parameter sslmod: known parameters are sslmode'],
     [
       'postgres://a/b?sslmode=require&lsmode=x',
       'has the unknown parameter lsmode: known parameters are sslmode, ssl, ',

@@ -1,127 +1,211 @@
-import { setTimeout } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import type { ClientBase, ClientConfig } from 'pg';
-import { errorCatalogue, PlantStoreError } from '../../errors/errors';
-import { contentOf, type Plant } from '../../plant';
+import { type ClientBase, type ClientConfig, Pool, type PoolClient, type PoolConfig } from 'pg';
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
+import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
-import { insertBatch, type StatementError } from '../insert-batch';
+import { type BatchStatements, insertBatch } from '../insert-batch';
 import type { KeyedPlant } from '../keyed-plant';
-import type { PlantRange, StoreDriver } from '../store-driver';
-import type { OpenStore } from '../store-driver';
-import { classifyError, type ErrorClass, toOperatorError } from './postgres.errors';
-import { PostgresSessions } from './postgres.sessions';
-import { lacksTls } from './postgres.settings';
-import { commitNothing, findKeyed, insertPlants, readPlants } from './postgres.statements';
+import type { OpenStore, PlantRange, StoreDriver } from '../store-driver';
+import { StoreOpenError } from '../store-open.error';
+import { classifyError, isUnprepared, toOperatorError } from './postgres.errors';
+import { prepareStore, type Schema, verifySession } from './postgres.schema';
+import { describeServer, lacksTls, readSettings, withSession } from './postgres.settings';
+import * as statements from './postgres.statements';
 
 const NO_TLS_WARNING =
   'The connection to PostgreSQL on another machine is not encrypted: add sslmode=verify-full to its URL, or sslmode=disable to accept that.';
 
 /** The maximum number of attempts if other transactions cause the rollback of a batch. */
 const MAX_BATCH_ATTEMPTS = 10;
+/** How long closing waits for sessions in use. */
+const CLOSE_TIMEOUT_MS = 1000;
 
-/** The meaning of each class of errors for the rows of a batch. */
-const SCOPES: Readonly<Record<ErrorClass, StatementError['scope']>> = {
-  retry: 'retry',
-  unprepared: 'retry',
-  row: 'row',
-  rejected: 'batch',
-  unusable: 'batch',
-  unknown: 'session',
-  connectionLost: 'session',
-};
+type Outcome = InsertOutcome | PlantStoreError;
 
 /**
- * PostgreSQL, or a database that speaks its protocol. Each batch is one statement, which is one
- * transaction.
+ * PostgreSQL, or a database that speaks its protocol. Each batch is one statement, which is one transaction.
+ * A failure ends the pool of sessions. The next one is opened with the settings and files as they are then.
  */
 export class PostgresDriver implements StoreDriver {
   readonly name: string;
   readonly startTimeout = 5000;
-  private readonly sessions: PostgresSessions;
+  /** The sessions in use; undefined while the store is not open, or has failed. */
+  private pool: Pool | undefined;
+  private opened: OpenStore | undefined;
+  /** The store that was opened first. Sessions in any other store are not used. */
+  private store: Schema | undefined;
   /** Prepared statements save the server 25% of its CPU time. Some proxies do not support them. */
-  private usesPreparedStatement = true;
-  /** Whether the database rejected each row of the latest batch. */
-  private rejectsAllRows = false;
+  private isPrepared = true;
 
   /**
-   * @param connection a connection URL, or settings of the driver, whose `connectionString` may be a URL.
-   *   They are read again after each failure.
+   * @param connection a connection URL, or settings of the driver, whose `connectionString` may be a URL
    * @throws StoreOpenError when the URL or the settings are invalid
    */
-  constructor(connection: string | ClientConfig) {
-    this.sessions = new PostgresSessions(connection, () => undefined);
-    this.name = this.sessions.name;
+  constructor(private readonly connection: string | ClientConfig) {
+    try {
+      this.name = describeServer(readSettings(connection));
+    } catch (cause) {
+      const message = `postgres cannot be used: ${(cause as Error).message}.`;
+      throw new StoreOpenError('postgres', message, { cause });
+    }
     if (lacksTls(connection)) new Logger('PlantStore').warn(NO_TLS_WARNING);
   }
 
   async open(signal: AbortSignal): Promise<OpenStore> {
-    await this.sessions.open(signal);
-    return { lost: new Promise(() => undefined) };
-  }
-
-  read(range: PlantRange): Promise<Plant[]> {
-    return this.sessions.run((session) => readPlants(session, range));
-  }
-
-  async probe(): Promise<void> {
-    const session = await this.sessions.connect();
+    if (this.pool && this.opened) return this.opened;
     try {
-      await commitNothing(session, true);
-      session.release();
+      const settings = readSettings(this.connection);
+      // Not a session of the pool, which keeps the socket of a failed attempt to connect.
+      this.store = await withSession(settings, (session) => prepareStore(session, this.store));
+      signal.throwIfAborted();
+      return await this.openPool(settings, this.store);
     } catch (error) {
-      const { errorClass, failure } = await this.report(error, session);
-      // Close the session: a new one gets the current settings of the role and the database.
-      session.release(true);
-      // A table may reject only the rows of a probe. Then a probe shows no more than that it responds in time.
-      if (errorClass !== 'row' || this.rejectsAllRows) throw failure;
+      throw toOperatorError(this.name, error);
     }
   }
 
-  close(): Promise<void> {
-    return this.sessions.close();
-  }
-
-  async commit(plants: readonly KeyedPlant[]): Promise<(InsertOutcome | PlantStoreError)[]> {
-    const session = await this.sessions.connect();
-    // A table that the operator prepared may have no column for keys.
-    const batch = this.sessions.schema?.hasKeys ? plants : plants.map(withoutKey);
-    let isBroken = false;
-    const outcomes = await insertBatch(batch, {
-      insert: (rows) => insertPlants(session, rows, this.usesPreparedStatement),
-      findKeyed: (rows) => findKeyed(session, rows),
-      handle: async (error, attempt) => {
-        const { errorClass, failure } = await this.report(error, session);
-        if (errorClass === 'unprepared') this.usesPreparedStatement = false;
-        const scope = SCOPES[errorClass];
-        if (scope === 'retry') {
-          if (attempt >= MAX_BATCH_ATTEMPTS) return { scope: 'batch', cause: failure };
-          await setTimeout(Math.random() * 2 ** attempt);
-        }
-        isBroken ||= scope === 'session';
-        return { scope, cause: failure };
-      },
+  async commit(batch: readonly KeyedPlant[]): Promise<Outcome[]> {
+    const session = await this.connect().catch((error: unknown) => {
+      throw new UnavailableError({ cause: this.fail(error) });
     });
-    session.release(isBroken);
-    const errors = outcomes.filter((outcome) => outcome instanceof PlantStoreError);
-    this.rejectsAllRows = errors.length === outcomes.length && errors.some(isRowRejection);
-    return outcomes;
+    try {
+      const insertion = this.createStatements(session, statements.INSERT);
+      return await this.explainTaken(session, batch, await insertBatch(batch, insertion));
+    } catch (error) {
+      throw new OutcomeUnknownError({ cause: this.fail(error) });
+    } finally {
+      session.release();
+    }
   }
 
-  /** Classifies the error of a statement, and reports it to the health if the store has failed. */
-  private async report(
-    error: unknown,
+  async read(range: PlantRange): Promise<Plant[]> {
+    try {
+      return await this.run((session) => statements.readPlants(session, range));
+    } catch (error) {
+      throw new UnavailableError({ cause: toOperatorError(this.name, error) });
+    }
+  }
+
+  async probe(): Promise<void> {
+    try {
+      await this.run(async (session) => {
+        try {
+          await statements.commitNothing(session, true);
+        } catch (error) {
+          if ((await classifyError(error, session)) !== 'row') throw error;
+          // The table may reject only the rows of a probe.
+          await session.query(statements.INSERT_EXISTING);
+        }
+      });
+    } catch (error) {
+      throw this.fail(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.race([this.endPool(), sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
+  }
+
+  /** Opens a pool and its first session. While that is idle, its end shows that the server is unreachable. */
+  private async openPool(settings: PoolConfig, store: Schema): Promise<OpenStore> {
+    const onConnect = (session: ClientBase): Promise<void> => verifySession(session, store);
+    const options = { ...settings, onConnect };
+    const pool = new Pool(options);
+    const openSession = async (): Promise<void> => {
+      (await pool.connect()).release();
+    };
+    const { promise: lost, resolve } = Promise.withResolvers<Error>();
+    // The loss of a session fails its statement. Without a listener, it would also end the process.
+    pool.on('connect', (session) => session.on('error', () => undefined));
+    // The server or a proxy may close an idle session. The store is lost only if it cannot be replaced.
+    pool.on('error', () => {
+      openSession().catch((error: unknown) => {
+        if (pool === this.pool) resolve(this.fail(error));
+      });
+    });
+    try {
+      await openSession();
+    } catch (error) {
+      void pool.end();
+      throw error;
+    }
+    this.pool = pool;
+    return (this.opened = { lost });
+  }
+
+  /** Records that the store has failed, so that the next `open` creates a new pool. */
+  private fail(error: unknown): Error {
+    void this.endPool();
+    return toOperatorError(this.name, error);
+  }
+
+  /** Resolves when the sessions in use have been released. */
+  private async endPool(): Promise<void> {
+    const { pool } = this;
+    this.pool = undefined;
+    await pool?.end();
+  }
+
+  /** The caller must release the session. */
+  private async connect(): Promise<PoolClient> {
+    if (!this.pool) throw new Error('the store is not open');
+    return this.pool.connect();
+  }
+
+  private async run<T>(work: (session: ClientBase) => Promise<T>): Promise<T> {
+    const session = await this.connect();
+    try {
+      const result = await work(session);
+      session.release();
+      return result;
+    } catch (error) {
+      session.release(true);
+      throw error;
+    }
+  }
+
+  private createStatements(
     session: ClientBase,
-  ): Promise<{ errorClass: ErrorClass; failure: Error }> {
-    const failure = toOperatorError(this.name, error);
-    const errorClass = await classifyError(error, session);
-    return { errorClass, failure };
+    statement: typeof statements.INSERT,
+  ): BatchStatements {
+    return {
+      insert: (rows) => statements.insertPlants(session, rows, statement, this.isPrepared),
+      findKeyed: (rows) => statements.findKeyed(session, rows),
+      handle: async (error, attempt) => {
+        const reach = await classifyError(error, session);
+        if (reach === 'retry' && attempt < MAX_BATCH_ATTEMPTS) {
+          if (isUnprepared(error)) this.isPrepared = false;
+          await sleep(Math.random() * 2 ** attempt);
+        } else if (reach !== 'row') {
+          return { reach: reach === 'retry' ? 'batch' : reach, cause: this.fail(error) };
+        }
+        return { reach, cause: toOperatorError(this.name, error) };
+      },
+    };
   }
-}
 
-function withoutKey(plant: Plant): KeyedPlant {
-  return { id: plant.id, ...contentOf(plant) };
-}
-
-function isRowRejection({ error }: PlantStoreError): boolean {
-  return error === errorCatalogue.internal.error;
+  /**
+   * Explains why plants were not inserted: usually, their ids exist. Otherwise the table rejects them, and
+   * another insert fails with the name of the constraint, which `ON CONFLICT DO NOTHING` hides.
+   */
+  private async explainTaken(
+    session: ClientBase,
+    batch: readonly KeyedPlant[],
+    outcomes: Outcome[],
+  ): Promise<Outcome[]> {
+    const taken = batch.filter((_, at) => outcomes[at] === 'taken');
+    if (taken.length === 0) return outcomes;
+    const ids = await statements.findIds(session, taken);
+    const rejected = taken.filter(({ id }) => !ids.has(id));
+    if (rejected.length === 0) return outcomes;
+    const insertion = this.createStatements(session, statements.INSERT_OR_FAIL);
+    const reasons = await insertBatch(rejected, insertion);
+    return outcomes.map((outcome, at) => {
+      const reason = reasons[rejected.findIndex((plant) => plant === batch[at])];
+      if (reason !== 'taken') return reason ?? outcome;
+      const cause = new Error(`${this.name}: a trigger or a rule prevents the insert of a plant.`);
+      return new PlantStoreError('internal', undefined, { cause });
+    });
+  }
 }

@@ -1,80 +1,40 @@
 import { type ClientBase, DatabaseError } from 'pg';
+import type { StatementError } from '../insert-batch';
 import { CREATE_TABLE_SQL } from './postgres.schema';
 
-/*
- * Besides SQLSTATE codes, this file depends on four strings:
- *
- * - "timeout exceeded when trying to connect" and "Query read timeout" of pg 8.16 to 8.23, which gives these
- *   errors no code
- * - the routine "ExecWithCheckOptions" and the notice about a cancelled wait of PostgreSQL 14 to 18 and
- *   Citus 13.2
- */
-
 /**
- * The meaning of an error for the plants of its statement:
- *
- * - `row`: nothing was stored; one row is the cause, and only that row is rejected
- * - `retry`: nothing was stored; another attempt may succeed
- * - `unprepared`: nothing was stored; a proxy moved us to another session, so stop using prepared statements
- * - `rejected`: nothing was stored; the next statement may succeed
- * - `unusable`: nothing was stored; the store has failed and is reopened
- * - `unknown`: the server itself does not know whether the transaction was committed
- * - `connectionLost`: the session ended before the response, so the transaction may be committed
+ * SQLSTATE codes and classes (PostgreSQL documentation, appendix A) whose errors leave the session usable, and
+ * their reach. Any other code has the reach `batch`: nothing was stored.
  */
-export type ErrorClass =
-  'row' | 'retry' | 'unprepared' | 'rejected' | 'unusable' | 'unknown' | 'connectionLost';
-
-/**
- * SQLSTATE codes and classes (PostgreSQL documentation, appendix A), their meaning, and the error class if
- * the session has survived. The first row that matches a code is used. Any other code is `unusable`.
- */
-const ERROR_CLASSES: readonly (readonly [codes: string, meaning: string, is: ErrorClass])[] = [
-  ['08', 'a connection to another server failed: a worker of Citus', 'unknown'],
-  ['XX 40003', 'internal error; statement completion unknown', 'unknown'],
-  ['40001 40P01', 'serialization failure; deadlock', 'retry'],
-  ['26000 42P05', 'the prepared statement does not exist, or does already', 'unprepared'],
-  ['40', 'another rollback', 'rejected'],
-  ['55', 'a lock was not available in time, or the object is in use', 'rejected'],
-  ['57', 'cancelled by an operator or a time limit', 'rejected'],
-  ['72', 'snapshot too old', 'rejected'],
-  ['21 22', 'invalid data', 'row'],
-  ['23 44', 'a constraint, a missing partition, or the check option of a view', 'row'],
-  ['54', 'the row is too large', 'row'],
-  ['09 38 39 45 P0', 'a trigger raised an error', 'row'],
-  // Classes that the SQL standard leaves to applications, except those of PostgreSQL and YugabyteDB.
-  ['6 7 8 9 I J K L M N O Q R S T U V W Z', 'a trigger raised an error of its own', 'row'],
+const REACHES: readonly (readonly [codes: RegExp, reach: StatementError['reach']])[] = [
+  // A serialization failure, a deadlock, or a prepared statement that a proxy has removed or uses already.
+  [/^(40001|40P01|26000|42P05)/, 'retry'],
+  // The server does not know the outcome: a server behind it failed (08), or its own code (XX).
+  [/^(08|40003|XX)/, 'session'],
+  // Invalid data, a constraint, a limit, a policy, an error that a trigger raises. The letters and digits begin the
+  // classes that the SQL standard leaves to applications, except those of PostgreSQL and YugabyteDB.
+  [/^(09|2[123]|3[89]|42501|4[45]|54|P0|[6-9I-OQ-WZ])/, 'row'],
 ];
 
 /** Classifies the error of a statement. Runs another statement to check whether the session has survived. */
-export async function classifyError(error: unknown, session: ClientBase): Promise<ErrorClass> {
-  if (!(error instanceof DatabaseError)) return 'connectionLost';
+export async function classifyError(
+  error: unknown,
+  session: ClientBase,
+): Promise<StatementError['reach']> {
+  if (!(error instanceof DatabaseError)) return 'session';
   try {
     // If this succeeds, the server has rolled the transaction back. An error that ends the session may
     // follow a commit.
     await session.query('SELECT 1');
   } catch {
-    return 'connectionLost';
+    return 'session';
   }
-  const { code = '', routine } = error;
-  // A missing privilege and a row-level security policy have the same code.
-  if (code === '42501') return routine === 'ExecWithCheckOptions' ? 'row' : 'unusable';
-  const row = ERROR_CLASSES.find(([codes]) =>
-    codes.split(' ').some((start) => code.startsWith(start)),
-  );
-  return row?.[2] ?? 'unusable';
+  return REACHES.find(([codes]) => codes.test(error.code ?? ''))?.[1] ?? 'batch';
 }
 
-/** Whether the pool had no free session. That says nothing about the server. */
-export function isPoolExhausted(error: unknown): boolean {
-  return (error as Error).message === 'timeout exceeded when trying to connect';
-}
-
-/**
- * Whether a notice reports that the wait for a synchronous standby was cancelled. The server reports success
- * in that case. A Citus worker reports it from another routine, so the text is checked too.
- */
-export function isCancelledWait({ routine, message = '' }: Partial<DatabaseError>): boolean {
-  return routine === 'SyncRepWaitForLSN' || message.includes('wait for synchronous replication');
+/** Whether a prepared statement is missing, or exists already: a proxy has moved us to another session. */
+export function isUnprepared(error: unknown): boolean {
+  return ['26000', '42P05'].includes((error as DatabaseError).code ?? '');
 }
 
 /** Advice for operators, by SQLSTATE or Node.js error code. */
@@ -101,13 +61,7 @@ export function toOperatorError(store: string, error: unknown): Error {
   // Node tries each address of a host name and reports all failures together, without a message.
   const cause: unknown = error instanceof AggregateError ? error.errors[0] : error;
   const { code, message } = cause as { code?: string; message: string };
-  const line = message
-    .trim()
-    .replaceAll(/\s*\n\s*/g, ' ')
-    .replace(
-      /^Query read timeout$/,
-      'the server did not respond to a statement within the time limit',
-    );
+  const line = message.trim().replaceAll(/\s*\n\s*/g, ' ');
   // Node's own messages contain the code.
   const hasCode = line !== '' && (code === undefined || line.includes(code));
   const reason = line === '' ? code : hasCode ? line : `${line} (${code})`;

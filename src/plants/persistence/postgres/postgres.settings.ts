@@ -1,7 +1,13 @@
-import type { ClientConfig, CustomTypesConfig, PoolConfig } from 'pg';
+import {
+  Client,
+  type ClientBase,
+  type ClientConfig,
+  type CustomTypesConfig,
+  type PoolConfig,
+} from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
 import { isLoopback } from '../../loopback';
-import { findUrlError, SEVERAL_HOSTS_PROBLEM } from './postgres.url';
+import { findUrlError, parseUrl, SEVERAL_HOSTS_PROBLEM } from './postgres.url';
 
 /** The maximum time to open a session. */
 const CONNECT_TIMEOUT_MS = 2000;
@@ -53,6 +59,29 @@ export function readSettings(connection: string | ClientConfig): PoolConfig {
   };
 }
 
+/** Describes for an operator the server and the database that settings lead to. */
+export function describeServer(settings: PoolConfig): string {
+  // The driver fills in its defaults and the PG* variables. Omit `stream`, which may connect.
+  const { host, port, database } = new Client({ ...settings, stream: undefined });
+  return `PostgreSQL at ${host}:${port}/${database ?? ''}`;
+}
+
+/** Runs statements in a session of their own, and closes it. */
+export async function withSession<T>(
+  settings: PoolConfig,
+  statements: (session: ClientBase) => Promise<T>,
+): Promise<T> {
+  const session = new Client(settings);
+  // The loss of the session fails its statement. Without a listener, it would also end the process.
+  session.on('error', () => undefined);
+  try {
+    await session.connect();
+    return await statements(session);
+  } finally {
+    void session.end();
+  }
+}
+
 /**
  * Whether connections are unencrypted and this was not chosen explicitly: the server is another machine, and
  * neither the URL nor the settings nor `PGSSLMODE` configure TLS.
@@ -60,7 +89,7 @@ export function readSettings(connection: string | ClientConfig): PoolConfig {
 export function lacksTls(connection: string | ClientConfig): boolean {
   const { connectionString, host, ssl } =
     typeof connection === 'string' ? { connectionString: connection } : connection;
-  const url = URL.parse(connectionString ?? '');
+  const url = parseUrl(connectionString ?? '');
   const parameters = url?.searchParams ?? new URLSearchParams();
   const isDecided = parameters.has('sslmode') || parameters.has('ssl');
   if (ssl !== undefined || isDecided || process.env.PGSSLMODE !== undefined) return false;

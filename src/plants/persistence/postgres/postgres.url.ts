@@ -1,5 +1,4 @@
 import { isIPv6 } from 'node:net';
-import { findNearMatch } from '../../near-match';
 
 /**
  * The supported values: the sslmodes of libpq except "allow" and "prefer", which may silently fall back to
@@ -18,18 +17,26 @@ const SUPPORTED_VALUES: Readonly<Record<string, readonly string[]>> = {
 const PARAMETERS = [
   ...Object.keys(SUPPORTED_VALUES),
   'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation',
-  'host', 'port', 'user', 'password', 'options', 'client_encoding',
-  'application_name', 'fallback_application_name', 'connect_timeout',
+  'host', 'port', 'user', 'password', 'options', 'client_encoding', 'application_name',
+  'fallback_application_name', 'connect_timeout',
 ];
 
 const INVALID_URL_PROBLEM =
-  'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE. Special characters in USER and PASSWORD must be percent-encoded, and sslmode, if set, must be disable, require, verify-ca or verify-full';
+  'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE. Special characters in USER and PASSWORD must be percent-encoded, sslmode, if set, must be disable, require, verify-ca or verify-full, and target_session_attrs any or read-write';
 /** Follows the name of a setting. */
 export const SEVERAL_HOSTS_PROBLEM =
   'must name one host: put a proxy such as HAProxy in front of several, as docs/postgresql.md shows';
 
 /** `scheme://[user[:password]@]host[:port][/database][?parameters]` */
 const CONNECTION_URL = /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?([^/?#@]*)(?:[/?].*)?$/s;
+
+/**
+ * Parses a connection URL without its user and password: a URL may have them without a host, as in
+ * `postgres://USER:PASSWORD@/DATABASE?host=/cloudsql/INSTANCE`, but WHATWG's rules do not allow that.
+ */
+export function parseUrl(url: string): URL | null {
+  return URL.parse(url.replace(/^(\w+:\/\/)[^/?#]*@/, '$1'));
+}
 
 /**
  * Explains why a connection URL (PostgreSQL documentation, 32.1.1.2) is invalid. The explanation contains no
@@ -44,28 +51,18 @@ export function findUrlError(url: string): string | undefined {
     return 'must have brackets around an IPv6 address, for example [::1]:5432';
   }
   if (host.includes(',')) return SEVERAL_HOSTS_PROBLEM;
-  const { searchParams: parameters, hash } = URL.parse(url) ?? {};
+  const { searchParams: parameters, hash } = parseUrl(url) ?? {};
   if (parameters === undefined || hash !== '') return INVALID_URL_PROBLEM;
   const unknown = [...parameters.keys()].find((name) => !PARAMETERS.includes(name));
-  if (unknown !== undefined) return describeUnknownParameter(unknown);
-  if (parameters.getAll('host').join().includes(',')) return SEVERAL_HOSTS_PROBLEM;
-  if (!isSupported('target_session_attrs', parameters)) {
-    return 'must set target_session_attrs to any or read-write, or omit it';
+  if (unknown !== undefined && !/^\w+$/.test(unknown)) return 'has an unknown parameter';
+  if (unknown !== undefined) {
+    return `has the unknown parameter ${unknown}: known parameters are ${PARAMETERS.join(', ')}`;
   }
-  const isEncryptionClear = !(parameters.has('ssl') && parameters.has('sslmode'));
-  const isValid = isSupported('ssl', parameters) && isSupported('sslmode', parameters);
-  return isEncryptionClear && isValid ? undefined : INVALID_URL_PROBLEM;
-}
-
-function describeUnknownParameter(parameter: string): string {
-  if (!/^\w+$/.test(parameter)) return 'has an unknown parameter';
-  const near = findNearMatch(parameter, PARAMETERS);
-  const advice = near ? `did you mean ${near}?` : `known parameters are ${PARAMETERS.join(', ')}`;
-  return `has the unknown parameter ${parameter}: ${advice}`;
-}
-
-/** Whether a parameter is absent, or occurs once with a supported value. */
-function isSupported(name: string, parameters: URLSearchParams): boolean {
-  const values = parameters.getAll(name);
-  return values.length < 2 && values.every((value) => SUPPORTED_VALUES[name]?.includes(value));
+  if (parameters.getAll('host').join().includes(',')) return SEVERAL_HOSTS_PROBLEM;
+  const isSupported = Object.entries(SUPPORTED_VALUES).every(([name, supported]) => {
+    const values = parameters.getAll(name);
+    return values.length < 2 && values.every((value) => supported.includes(value));
+  });
+  const isContradiction = parameters.has('ssl') && parameters.has('sslmode');
+  return isSupported && !isContradiction ? undefined : INVALID_URL_PROBLEM;
 }
