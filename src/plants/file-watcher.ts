@@ -1,99 +1,76 @@
-import { hash } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
-import { readFile, stat } from 'node:fs/promises';
+import { readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
+import { Logger } from '@nestjs/common';
 
-export interface FileWatcherEvents<T> {
-  onChange(value: T): void;
-  /**
-   * The files are unreadable or invalid, and the last valid value stays in use. Called once per distinct
-   * error.
-   */
-  onError(message: string): void;
-}
+const POLL_INTERVAL_MS = 1000;
 
 /**
- * Keeps a value that one or several files define up to date.
- *
- * It reads the files every second. It does not rely on notifications or modification times: they are
- * unreliable on network and container file systems, and miss changes behind symbolic links. A change
- * takes effect when two consecutive reads agree, that is, within two seconds. So a file that is still being
- * written is not used.
+ * Keeps a value that one or several files define up to date, by `fs.watchFile`, and logs each change. It follows
+ * symbolic links, such as those of Kubernetes secrets. While the files are invalid, the last valid value stays in use.
+ * A file that is read while it is being written is usually invalid; otherwise, the next change corrects the value.
  */
 export class FileWatcher<T> {
   /** The value of the last valid contents. */
   current: T;
-  /** Whether the files can be read and are valid. */
+  /** Whether the files, as they are now, can be read and are valid. */
   isValid = true;
-  private isParsedValid = true;
-  private readonly hasOnlyRegularFiles: boolean;
-  /** Fingerprint of the contents that were parsed last. */
-  private parsed: string;
-  /** Fingerprint of the contents that were read last. */
-  private seen: string;
-  private lastError = '';
-  private timer?: NodeJS.Timeout;
-  private isStopped = false;
+  private contents: readonly Buffer[];
+  private stopWatching = (): void => undefined;
 
   /**
+   * @param name what the files contain, for the log, such as `The token file tokens.txt`
    * @param parse creates the value from the contents; throws when they are invalid
    * @throws Error when a file cannot be read, or what `parse` throws
    */
   constructor(
+    private readonly name: string,
     private readonly paths: readonly string[],
     private readonly parse: (...contents: Buffer[]) => T,
   ) {
-    // A pipe gives its content only once.
-    this.hasOnlyRegularFiles = paths.every((path) => statSync(path).isFile());
-    const contents = paths.map((path) => readFileSync(path));
-    this.current = parse(...contents);
-    this.parsed = this.seen = fingerprint(contents);
+    this.contents = paths.map(readRegularFile);
+    this.current = parse(...this.contents);
   }
 
-  /** Watches the files from now on, unless one of them is not a regular file. */
-  start(events: FileWatcherEvents<T>): void {
-    if (!this.hasOnlyRegularFiles || this.isStopped) return;
-    this.timer = setTimeout(() => {
-      void this.read(events).then(() => {
-        this.start(events);
-      });
-    }, 1000).unref();
+  /** Watches the files from now on. Does not keep the process running. */
+  start(onChange: (value: T) => void = () => undefined): void {
+    const listener = (): void => {
+      this.reload(onChange);
+    };
+    const options = { interval: POLL_INTERVAL_MS, persistent: false };
+    for (const path of this.paths) watchFile(path, options, listener);
+    // `fs.watchFile` does not report changes before its first `stat`, which has not happened yet.
+    const firstCheck = setTimeout(listener, POLL_INTERVAL_MS).unref();
+    this.stopWatching = () => {
+      clearTimeout(firstCheck);
+      for (const path of this.paths) unwatchFile(path, listener);
+    };
   }
 
   stop(): void {
-    this.isStopped = true;
-    clearTimeout(this.timer);
+    this.stopWatching();
   }
 
-  private async read(events: FileWatcherEvents<T>): Promise<void> {
+  private reload(onChange: (value: T) => void): void {
+    const logger = new Logger('FileWatcher');
     try {
-      const contents = await Promise.all(this.paths.map(readRegularFile));
-      const found = fingerprint(contents);
-      const isSettled = found === this.seen;
-      this.seen = found;
-      if (found !== this.parsed && isSettled) {
-        this.parsed = found;
-        this.isParsedValid = false;
-        this.current = this.parse(...contents);
-        this.isParsedValid = true;
-        events.onChange(this.current);
-      }
-      this.isValid = this.isParsedValid;
-      this.lastError = '';
+      const contents = this.paths.map(readRegularFile);
+      const isChanged = contents.some((content, at) => !this.contents[at]?.equals(content));
+      if (!isChanged && this.isValid) return;
+      this.current = this.parse(...contents);
+      this.contents = contents;
+      this.isValid = true;
     } catch (error) {
       this.isValid = false;
       const { message } = error as Error;
-      if (message !== this.lastError) events.onError(message);
-      this.lastError = message;
+      logger.error(`${this.name} cannot be used: ${message}. Keeping the last valid content.`);
+      return;
     }
+    logger.log(`${this.name}: the change is in use.`);
+    onChange(this.current);
   }
 }
 
-/** @throws Error when the file has become a pipe: reading it might never end */
-async function readRegularFile(path: string): Promise<Buffer> {
-  if (!(await stat(path)).isFile()) throw new Error('it is not a regular file');
-  return readFile(path);
-}
-
-function fingerprint(contents: readonly Buffer[]): string {
-  return contents.map((content) => hash('sha256', content)).join();
+/** @throws Error when the file cannot be read, or is a pipe, which might never end */
+function readRegularFile(path: string): Buffer {
+  if (!statSync(path).isFile()) throw new Error('it is not a regular file');
+  return readFileSync(path);
 }

@@ -197,7 +197,7 @@ describe('TokenVerifier', () => {
   beforeEach(stopClock);
   afterEach(restoreClock);
 
-  it('stops watching the file and the issuer when it is closed', async () => {
+  it('stops its timers when it is closed', async () => {
     const provider = await OpenIdProvider.start(makeKey('ES256'));
     writeFileSync(file, '');
     const { issuer } = provider;

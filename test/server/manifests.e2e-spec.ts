@@ -217,5 +217,5 @@ it('plant-store.service starts the files that docs/deploy/systemd.md copies', as
   });
 
   expect(copies).toHaveLength(2);
-  expect(stderr).toMatch(/^AUTH_TOKENS, .* must be set when NODE_ENV is production\n$/);
+  expect(stderr).toMatch(/^AUTH_TOKENS, .* must be set when NODE_ENV is production\.\n$/);
 });

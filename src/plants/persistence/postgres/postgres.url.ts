@@ -1,5 +1,4 @@
 import { isIPv6 } from 'node:net';
-import { findNearMatch } from '../../near-match';
 
 /**
  * The supported values: the sslmodes of libpq except "allow" and "prefer", which may silently fall back to
@@ -59,9 +58,7 @@ export function findUrlError(url: string): string | undefined {
 
 function describeUnknownParameter(parameter: string): string {
   if (!/^\w+$/.test(parameter)) return 'has an unknown parameter';
-  const near = findNearMatch(parameter, PARAMETERS);
-  const advice = near ? `did you mean ${near}?` : `known parameters are ${PARAMETERS.join(', ')}`;
-  return `has the unknown parameter ${parameter}: ${advice}`;
+  return `has the unknown parameter ${parameter}: known parameters are ${PARAMETERS.join(', ')}`;
 }
 
 /** Whether a parameter is absent, or occurs once with a supported value. */
