@@ -42,8 +42,20 @@ describe('FileWatcher', () => {
   });
 
   it.each([
-    ['becomes invalid', 'it is empty', () => writeFileSync(file, '')],
-    ['disappears', 'ENOENT', () => unlinkSync(file)],
+    [
+      'becomes invalid',
+      'it is empty',
+      () => {
+        writeFileSync(file, '');
+      },
+    ],
+    [
+      'disappears',
+      'ENOENT',
+      () => {
+        unlinkSync(file);
+      },
+    ],
   ])('keeps the last valid value while the file %s', async (_how, message, breakFile) => {
     writeFileSync(file, 'valid');
     create();

@@ -47,16 +47,11 @@ const wrongClaim = (claim: string): ErrorBody => ({
 
 const now = (): number => Math.floor(Date.now() / SECOND_MS);
 
-/**
- * Signs any header and claims, as an attacker or an unusual issuer would.
- *
- * @param header an object, or a string that is encoded unchanged; the same applies to the claims
- */
-function sign(header: object | string, claims: object | string, key: KeyObject | SigningKey) {
-  const parts = [header, claims].map((part) => {
-    const text = typeof part === 'string' ? part : JSON.stringify(part);
-    return Buffer.from(text).toString('base64url');
-  });
+/** Signs any header and claims, as an attacker or an unusual issuer would. */
+function sign(header: object, claims: object, key: KeyObject | SigningKey) {
+  const parts = [header, claims].map((part) =>
+    Buffer.from(JSON.stringify(part)).toString('base64url'),
+  );
   const input = Buffer.from(parts.join('.'));
   const signer = key instanceof KeyObject ? key : crypto.createPrivateKey({ key, format: 'jwk' });
   const signature =
@@ -153,17 +148,6 @@ describe('a JWT', () => {
     for (const each of [token, token.slice(0, token.lastIndexOf('.') + 1)]) {
       expect((await post(each)).json()).toMatchObject({ error: errorNumbers.invalidToken });
     }
-  });
-
-  it.each([
-    ['header', '\ufeff', ''],
-    ['claims', '', '\ufeff'],
-  ])('is rejected with a byte order mark before its %s', async (_part, mark, otherMark) => {
-    const header = JSON.stringify({ ...HEADER, kid: key.kid });
-    const claims = JSON.stringify(decodeJwt(await provider.requestAccessToken()));
-
-    expect(await statusOf(sign(header, claims, key))).toBe(200);
-    await expectRejection(sign(mark + header, otherMark + claims, key));
   });
 
   it('is rejected after its expiry, even if it was accepted before', async () => {
@@ -325,11 +309,6 @@ describe('the keys of an issuer', () => {
       () => crypto.generateKeyPairSync('rsa', { modulusLength: 1024 }),
       { alg: 'RS256' },
     ],
-    [
-      'of RSA with the exponent 1, with which anybody can sign',
-      () => crypto.generateKeyPairSync('rsa', { modulusLength: 2048 }),
-      { alg: 'RS256', e: 'AQ' },
-    ],
     ['of Ed448', () => crypto.generateKeyPairSync('ed448'), { alg: 'EdDSA' }],
   ])('are ignored when they are %s', async (_what, makeKeys, members) => {
     const { privateKey, publicKey } = makeKeys();
@@ -338,8 +317,24 @@ describe('the keys of an issuer', () => {
 
     const token = await provider.requestAccessToken();
     expect(await statusOf(token)).toBe(200);
-    const header = { ...HEADER, kid: 'weak', alg: members.alg };
+    const header = { ...HEADER, kid: 'weak', ...members };
     await expectRejection(sign(header, decodeJwt(token), privateKey));
+  });
+
+  it('are ignored when they are of RSA with the exponent 1, with which anybody can sign', async () => {
+    const { publicKey, privateKey } = crypto.generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const members = { kid: 'weak', alg: 'RS256' };
+    await startWithKeys([{ ...publicKey.export({ format: 'jwk' }), ...members, e: 'AQ' }]);
+    const claims = decodeJwt(await provider.requestAccessToken());
+    const [header, payload] = sign({ ...HEADER, ...members }, claims, key).split('.');
+
+    // With the exponent 1, the padded digest is its own signature.
+    const input = Buffer.from(`${header}.${payload}`);
+    const signature = crypto.sign('sha256', input, privateKey);
+    const padding = crypto.constants.RSA_NO_PADDING;
+    const padded = crypto.publicDecrypt({ key: publicKey, padding }, signature);
+
+    await expectRejection(`${header}.${payload}.${padded.toString('base64url')}`);
   });
 
   describe('of a set that needs care', () => {

@@ -18,11 +18,8 @@ const ALGORITHMS = [
 ];
 /** How far the clocks of issuer and service may differ. */
 const CLOCK_TOLERANCE_SECONDS = 10;
-/**
- * Header, payload and signature, RFC 7515 section 3.1. A byte order mark is not JSON, but jose would ignore it:
- * `77u_` is its beginning in Base64url.
- */
-const COMPACT_JWS = /^(?!77u_)[\w-]+\.(?!77u_)[\w-]+\.[\w-]+$/;
+/** Header, payload and signature, RFC 7515 section 3.1. */
+const COMPACT_JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 /** Claims of ID tokens and logout tokens that access tokens do not have. */
 const NON_ACCESS_TOKEN_CLAIMS = ['at_hash', 'c_hash', 's_hash', 'events'];
 /** How long an accepted JWT is accepted without being verified again, which saves 13% of the CPU time of a request. */
@@ -123,7 +120,7 @@ export class JwtVerifier {
 
 /** @throws InvalidTokenError when the token is not an access token that the service supports */
 function assertAccessToken({ typ, crit }: JWTHeaderParameters, claims: JWTPayload): void {
-  const type = typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
+  const type = (typeof typ === 'string' ? typ : 'jwt').toLowerCase().replace(/^application\//, '');
   if (crit !== undefined || (type !== 'at+jwt' && !(type === 'jwt' && isForAccess(claims)))) {
     throw new InvalidTokenError('The token is not an access token.');
   }
