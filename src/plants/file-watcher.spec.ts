@@ -1,10 +1,8 @@
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FileWatcher } from './file-watcher';
 import { useFolder } from '../../test/support/folder';
 import { useLog } from '../../test/support/log';
-import { describeOnLinux } from '../../test/support/run';
 import { until } from '../../test/support/until';
 
 describe('FileWatcher', () => {
@@ -80,13 +78,5 @@ describe('FileWatcher', () => {
     await until(() => lines.length > 0);
 
     expect(watcher.current).toBe('new');
-  });
-
-  describeOnLinux(() => {
-    it('rejects a pipe', () => {
-      execFileSync('mkfifo', [file]);
-
-      expect(create).toThrow('it is not a regular file');
-    });
   });
 });

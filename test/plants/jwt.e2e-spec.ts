@@ -257,19 +257,6 @@ describe('the keys of an issuer', () => {
     for (const token of [cached, fresh, late]) expect(await statusOf(token)).toBe(200);
   });
 
-  it('are fetched after a start while the issuer was down', async () => {
-    const token = await provider.requestAccessToken();
-    await provider.stop();
-    application = await startFor(provider);
-    expect(await statusOf(token)).toBe(503);
-    expect(await statusOf(TOKEN)).toBe(200);
-
-    await provider.start(key);
-    advanceClock(FETCH_COOLDOWN_MS);
-
-    expect(await statusOf(token)).toBe(200);
-  });
-
   it('are fetched regularly, and withdrawn keys are rejected after five minutes', async () => {
     const token = await startWithToken();
 

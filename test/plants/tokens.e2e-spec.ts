@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LightMyRequestResponse } from 'fastify';
-import { withTemporaryToken } from '../../src/plants/auth/auth.options';
 import { hashToken } from '../../src/plants/auth/bearer-token';
 import { toTestResponse, TestApplication } from '../support/application';
 import { expectDeclaredResponse } from '../support/contract';
@@ -177,13 +176,5 @@ describe('the scopes of a token', () => {
 
     expect(missingIn(response)).toBe('plants:create');
     await other.stop();
-  });
-});
-
-describe('withTemporaryToken', () => {
-  it('makes another token each time', () => {
-    const tokens = [1, 2].map(() => withTemporaryToken({}).temporaryToken);
-
-    expect(new Set(tokens).size).toBe(2);
   });
 });

@@ -64,15 +64,15 @@ export function createTlsServer(files: TlsFiles, settings: { headersTimeout: num
   return server;
 }
 
-/** Explains in a sentence why clients reject a certificate in PEM at this time; undefined if it is valid. */
-export function findValidityError(certificate: Buffer): string | undefined {
-  const { validFromDate, validToDate } = new X509Certificate(certificate);
-  const now = Date.now();
-  if (now > validToDate.getTime()) {
-    return `The certificate in TLS_CERT expired on ${validToDate.toISOString()}.`;
-  }
-  if (now < validFromDate.getTime()) {
-    return `The certificate in TLS_CERT is not valid before ${validFromDate.toISOString()}.`;
+/**
+ * Explains in a sentence why clients reject a certificate chain in PEM now: one of its certificates has expired, or is
+ * not valid yet. Undefined if all are valid.
+ */
+export function findValidityError(chain: Buffer): string | undefined {
+  const certificates = chain.toString().match(/-----BEGIN[^]+?-----END .*/g) ?? [];
+  for (const { validFrom, validTo } of certificates.map((pem) => new X509Certificate(pem))) {
+    if (Date.parse(validFrom) <= Date.now() && Date.now() <= Date.parse(validTo)) continue;
+    return `A certificate in TLS_CERT is valid only from ${validFrom} to ${validTo}.`;
   }
   return undefined;
 }
