@@ -7,8 +7,13 @@ import { parseTokenFile } from '../plants/auth/token-file';
 import { checkIssuerKeys, TokenVerifier } from '../plants/auth/token-verifier';
 import { OperatorError } from '../plants/errors/operator.error';
 import { checkSqlite, describeSqlite } from './sqlite.maintenance';
-import { formatForOperator, readEnvironment, type Settings } from '../server/settings/environment';
-import { readTls, type TlsFiles } from '../server/edge/tls';
+import {
+  formatForOperator,
+  readEnvironment,
+  type Settings,
+  type TlsFiles,
+} from '../server/settings/environment';
+import { readTls } from '../server/edge/tls';
 import { print } from './print';
 
 export function addCheck(program: Command): void {

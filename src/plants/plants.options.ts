@@ -2,8 +2,6 @@ import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
 import { type AuthOptions, isAuthConfigured, validateAuthOptions } from './auth/auth.options';
-import { describeInvalidOption } from './errors/operator.error';
-import { findNearMatch } from './near-match';
 import type { PlantsRepository } from './plants.repository';
 
 /** The injection token of the host's options, validated and with defaults. */
@@ -205,10 +203,7 @@ function checkAuth(auth: AuthOptions): void {
       'PlantsModule: "auth" does not accept any token: set "tokens", "tokensFile" or "issuer".',
     );
   }
-  const invalid = validateAuthOptions(auth);
-  if (invalid.length === 0) return;
-  const problems = invalid.map((each) => describeInvalidOption(each));
-  throw new TypeError(`PlantsModule: ${problems.join('; ')}.`);
+  for (const error of validateAuthOptions(auth)) throw error;
 }
 
 /** @throws TypeError when two options conflict: one of them would be ignored */
@@ -234,9 +229,9 @@ function assertNames(options: unknown, names: readonly string[], prefix = ''): v
   }
   for (const [name, value] of Object.entries(options) as [string, unknown][]) {
     if (!names.includes(name)) {
-      const near = findNearMatch(name, names);
-      const advice = near ? `Did you mean "${near}"?` : `The options are ${names.join(', ')}.`;
-      throw new TypeError(`PlantsModule: "${prefix}${name}" is not a known option. ${advice}`);
+      throw new TypeError(
+        `PlantsModule: "${prefix}${name}" is not a known option. The options are ${names.join(', ')}.`,
+      );
     }
     if (value === undefined || value === null) {
       throw new TypeError(

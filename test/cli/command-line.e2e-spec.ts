@@ -120,7 +120,7 @@ describe('the command line', () => {
     const outcome = await plantStore(['serve'], { AUTH_TOKENS_FILE: '/nope/tokens.txt' });
 
     const sentence =
-      'AUTH_TOKENS_FILE names the file /nope/tokens.txt, which cannot be used: it does not exist; create it with "plant-store token create".';
+      'auth.tokensFile names the file /nope/tokens.txt, which cannot be used: it does not exist; create it with "plant-store token create" (AUTH_TOKENS_FILE).';
     expect(outcome).toMatchObject({ code: 1, stderr: `${sentence}\n` });
   });
 

@@ -1,7 +1,7 @@
 import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BearerToken } from '../../src/plants/auth/bearer-token';
-import { TokenFile } from '../../src/plants/auth/token-file';
+import { openTokenFile } from '../../src/plants/auth/token-file';
 import { useFolder } from '../support/folder';
 import { plantStore } from '../support/plant-store';
 import type { RunResult } from '../support/run';
@@ -12,7 +12,7 @@ describe('token create', () => {
   const create = (options: string, environment: NodeJS.ProcessEnv = {}): Promise<RunResult> =>
     plantStore(['token', 'create', ...options.split(' ')], environment, { cwd: folder });
   const findCaller = (token: string) =>
-    new TokenFile(file).verify(new BearerToken(token))?.caller.name;
+    openTokenFile(file).current.verify(new BearerToken(token))?.caller.name;
 
   it('prints a new token and adds its digest to a file that only its owner can read', async () => {
     const { stdout, stderr } = await create('--file tokens.txt');

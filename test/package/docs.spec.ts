@@ -1,7 +1,6 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { version } from '../../package.json';
-import { parseTokenList } from '../../src/plants/auth/listed-token';
 import { VARIABLES } from '../../src/server/settings/variables';
 
 const ROOT = join(__dirname, '../..');
@@ -63,15 +62,6 @@ describe('the documentation', () => {
       expect(JSON.parse(read(`${folder}/package.json`))).toMatchObject({ version });
       expect(read(`${folder}/LICENSE`)).toBe(read('LICENSE'));
     }
-  });
-
-  it('contains no digest of a guessable token', () => {
-    const digests = [...pages.keys()].flatMap(
-      (page) => read(page).match(/sha256:[0-9a-f]{64}/g) ?? [],
-    );
-
-    expect(digests).not.toHaveLength(0);
-    expect(parseTokenList(digests).filter((token) => token.isGuessable)).toEqual([]);
   });
 
   it('describes every variable in docs/configuration.md as variables.ts does', () => {

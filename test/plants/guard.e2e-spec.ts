@@ -132,17 +132,6 @@ describe('the bearer guard on the wire', () => {
 
     expect(await answerTo('POST /plants', fields)).toEqual([401, errorNumbers.missingCredentials]);
   });
-
-  it('ignores a token in a trailer', async () => {
-    // prettier-ignore
-    const request = [
-      'POST /plants HTTP/1.1', 'Host: localhost', 'Connection: close',
-      'Transfer-Encoding: chunked', 'Trailer: Authorization', '',
-      '1', BODY, '0', `Authorization: Bearer ${TOKEN}`, '', '',
-    ];
-
-    expect(await exchange(application.url, request.join('\r\n'))).toMatchObject([{ status: 401 }]);
-  });
 });
 
 describe('a bearer token', () => {

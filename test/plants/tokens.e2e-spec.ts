@@ -1,15 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LightMyRequestResponse } from 'fastify';
-import { withTemporaryToken } from '../../src/plants/auth/auth.options';
-import { BearerToken, hashToken } from '../../src/plants/auth/bearer-token';
-import { TokenVerifier } from '../../src/plants/auth/token-verifier';
+import { hashToken } from '../../src/plants/auth/bearer-token';
 import { toTestResponse, TestApplication } from '../support/application';
-import { restoreClock, stopClock } from '../support/clock';
 import { expectDeclaredResponse } from '../support/contract';
 import { errorBodies } from '../support/error-bodies';
-import { makeFolder, removeFolder, useFolder } from '../support/folder';
-import { useLog } from '../support/log';
+import { makeFolder, removeFolder } from '../support/folder';
 import { AUDIENCE, type TokenDraft, makeKey, OpenIdProvider } from '../support/openid-provider';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 
@@ -180,35 +176,5 @@ describe('the scopes of a token', () => {
 
     expect(missingIn(response)).toBe('plants:create');
     await other.stop();
-  });
-});
-
-describe('withTemporaryToken', () => {
-  it('makes another token each time', () => {
-    const tokens = [1, 2].map(() => withTemporaryToken({}).temporaryToken);
-
-    expect(new Set(tokens).size).toBe(2);
-  });
-});
-
-describe('TokenVerifier', () => {
-  const file = join(useFolder(), 'tokens.txt');
-  useLog();
-  beforeEach(stopClock);
-  afterEach(restoreClock);
-
-  it('stops watching the file and the issuer when it is closed', async () => {
-    const provider = await OpenIdProvider.start(makeKey('ES256'));
-    writeFileSync(file, '');
-    const { issuer } = provider;
-    const verifier = new TokenVerifier({ tokensFile: file, issuer, audience: AUDIENCE });
-    await verifier.onModuleInit();
-    await verifier.verify(new BearerToken(await provider.requestAccessToken()));
-    expect(jest.getTimerCount()).toBe(2);
-
-    verifier.onApplicationShutdown();
-
-    expect(jest.getTimerCount()).toBe(0);
-    await provider.stop();
   });
 });

@@ -1,5 +1,5 @@
+import { OptionError } from '../errors/operator.error';
 import { isLoopback } from '../loopback';
-import type { InvalidOption } from '../errors/operator.error';
 import { generateToken, parseTokenList } from './listed-token';
 
 /** Which bearer tokens are accepted. The sources can be combined. */
@@ -39,45 +39,44 @@ export interface ServiceAuthOptions extends AuthOptions {
 /** One or more scope tokens, RFC 6749 section 3.3. */
 const SCOPE_TOKENS = /^[!#-[\]-~]+(?: [!#-[\]-~]+)*$/;
 
-const UNTRUSTED_URL_PROBLEM = 'must be an https: URL (http: only to a loopback address)';
-
-/** Returns every invalid option. No message contains a token. */
-export function validateAuthOptions(options: ServiceAuthOptions): InvalidOption[] {
+/** Returns an error for every invalid option. No message contains a token. */
+export function validateAuthOptions(options: ServiceAuthOptions): OptionError[] {
   const { tokens = [], issuer, audience, jwksUrl } = options;
-  const invalid: InvalidOption[] = [];
-  const add = (
-    option: keyof ServiceAuthOptions,
-    problem: string,
-    other?: 'issuer' | 'audience',
-  ) => {
-    invalid.push({ option: `auth.${option}`, problem, ...(other && { other: `auth.${other}` }) });
+  const errors: OptionError[] = [];
+  const reject = (option: keyof ServiceAuthOptions, rest: string): void => {
+    errors.push(new OptionError(`auth.${option}`, `auth.${option} ${rest}.`));
   };
   try {
     parseTokenList(tokens);
   } catch (error) {
-    add('tokens', `is invalid: ${(error as Error).message}`);
+    reject('tokens', `is invalid: ${(error as Error).message}`);
   }
   if (issuer === undefined) {
     for (const option of ['audience', 'jwksUrl', 'scope', 'metricsScope'] as const) {
-      if (options[option] !== undefined) add(option, 'requires', 'issuer');
+      if (options[option] !== undefined) reject(option, 'requires auth.issuer');
     }
   } else {
     if (!isTrustworthyUrl(issuer) || /[?#]/.test(issuer)) {
-      add('issuer', `${UNTRUSTED_URL_PROBLEM} without a query or fragment`);
+      reject(
+        'issuer',
+        'must be an https: URL (http: only to a loopback address) without a query or fragment',
+      );
     }
     const audiences: readonly unknown[] = [audience ?? []].flat();
     if (audiences.length === 0) {
-      add('issuer', 'requires', 'audience');
+      reject('issuer', 'requires auth.audience');
     } else if (audiences.some((each) => typeof each !== 'string' || each === '')) {
-      add('audience', 'must be a non-empty string or a list of non-empty strings');
+      reject('audience', 'must be a non-empty string or a list of non-empty strings');
     }
   }
-  if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) add('jwksUrl', UNTRUSTED_URL_PROBLEM);
+  if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) {
+    reject('jwksUrl', 'must be an https: URL (http: only to a loopback address)');
+  }
   for (const option of ['scope', 'metricsScope'] as const) {
     if (SCOPE_TOKENS.test(options[option] ?? 'x')) continue;
-    add(option, 'must be scope tokens of RFC 6749, separated by single spaces');
+    reject(option, 'must be scope tokens of RFC 6749, separated by single spaces');
   }
-  return invalid;
+  return errors;
 }
 
 /**

@@ -3,34 +3,29 @@ import type * as jose from 'jose';
 import { UnavailableError } from '../errors/errors';
 import { isTrustworthyUrl } from './auth.options';
 
-/** How often the keys are fetched. A withdrawn key stays valid for this long. */
-const REFRESH_INTERVAL_MS = 5 * 60_000;
-/** The minimum time between two fetches. */
+/** How often the keys are fetched. */
+const REFRESH_INTERVAL_MS = 4 * 60_000;
+/** The minimum time between two fetches, also after a failed one. */
 const FETCH_COOLDOWN_MS = 10_000;
 /** How long the last keys are used while the issuer does not respond. */
 const STALE_KEYS_MAX_AGE_MS = 60 * 60_000;
-/** The maximum duration of a fetch, to the last byte of the keys. */
-const FETCH_TIMEOUT_MS = 5000;
 /** The maximum size of a response body after decompression. */
 const MAX_RESPONSE_BYTES = 512 * 2 ** 10;
 
-export type Jose = typeof jose;
-type RemoteKeySet = ReturnType<Jose['createRemoteJWKSet']>;
+type Jose = typeof jose;
 
 /**
- * The public keys of an OpenID Connect issuer. They are fetched at startup, every five minutes, and when
- * a token was signed with an unknown key, but not within ten seconds after the last fetch. jose caches the
- * keys. This class adds how they are fetched, and a pause after a failed fetch, which jose lacks.
+ * The public keys of an OpenID Connect issuer. jose fetches them when a token was signed with an unknown key, caches
+ * them, and limits how long a fetch takes. This class adds discovery, the refresh, and what jose's fetch lacks: a pause
+ * after a failure, no redirects, and a maximum size.
  */
 export class IssuerKeys {
   private readonly logger = new Logger('IssuerKeys');
-  private readonly closing = new AbortController();
-  private remote?: RemoteKeySet;
-  /** The keys that were fetched last. jose uses them, or is about to. */
-  private fetched?: jose.JSONWebKeySet;
-  private failure?: { readonly error: UnavailableError; readonly reason: string } | undefined;
-  /** The end of the pause after a failed fetch, on the monotonic clock. */
-  private pausedUntil = -Infinity;
+  private keySet?: jose.RemoteJWKSet;
+  private hasFetched = false;
+  private failure?:
+    | { readonly error: UnavailableError; readonly reason: string; readonly retryAt: number }
+    | undefined;
   private timer?: NodeJS.Timeout;
 
   constructor(
@@ -38,61 +33,44 @@ export class IssuerKeys {
     private readonly jwksUrl: string | undefined,
   ) {}
 
-  /** Keeps the keys up to date from now on. */
+  /** Fetches the keys now, and then repeatedly until {@link stop} is called. */
   async start(): Promise<void> {
-    await this.open();
-    void this.refresh();
+    const keySet = await this.open();
+    const refresh = (): void => {
+      this.timer = setTimeout(refresh, REFRESH_INTERVAL_MS).unref();
+      // A failure has been logged.
+      keySet.reload().catch(() => undefined);
+    };
+    refresh();
   }
 
   stop(): void {
-    this.closing.abort();
     clearTimeout(this.timer);
   }
 
-  /**
-   * The latest keys, a new object after each fetch. Undefined if they are older than an hour, or while a
-   * fetch is running: jose may still use the previous keys.
-   */
-  get current(): jose.JSONWebKeySet | undefined {
-    return this.remote?.fresh && !this.remote.reloading ? this.fetched : undefined;
-  }
-
   /** Returns jose's key set. It throws an UnavailableError when it cannot fetch the keys. */
-  async open(): Promise<RemoteKeySet> {
+  async open(): Promise<jose.RemoteJWKSet> {
     const { createRemoteJWKSet, customFetch } = await loadJose();
     // The URL is only a name here: discovery may find another one at each fetch.
-    return (this.remote ??= createRemoteJWKSet(new URL(this.issuer), {
-      timeoutDuration: FETCH_TIMEOUT_MS,
+    return (this.keySet ??= createRemoteJWKSet(new URL(this.issuer), {
       cooldownDuration: FETCH_COOLDOWN_MS,
       cacheMaxAge: STALE_KEYS_MAX_AGE_MS,
       [customFetch]: this.fetch,
     }));
   }
 
-  /** Fetches the keys now, and then repeatedly until {@link stop} is called. */
-  private async refresh(): Promise<void> {
-    this.pausedUntil = -Infinity;
-    const reloaded = (await this.open()).reload();
-    const pause = await reloaded.then(
-      () => REFRESH_INTERVAL_MS,
-      () => FETCH_COOLDOWN_MS,
-    );
-    if (this.closing.signal.aborted) return;
-    this.timer = setTimeout(() => void this.refresh(), pause).unref();
-  }
-
-  /** Fetches and validates the keys itself, so that jose only ever gets a valid key set. */
-  private readonly fetch: jose.FetchImplementation = async (_url, { signal: timeout }) => {
-    if (this.failure && performance.now() < this.pausedUntil) throw this.failure.error;
+  private readonly fetch: jose.FetchImplementation = async (_url, { signal }) => {
+    if (this.failure && performance.now() < this.failure.retryAt) throw this.failure.error;
     try {
-      const signal = AbortSignal.any([timeout, this.closing.signal]);
       const url = this.jwksUrl ?? (await this.discover(signal));
-      const jwks = this.withoutWeakKeys((await fetchJson(url, signal)) as jose.JSONWebKeySet);
-      (await loadJose()).createLocalJWKSet(jwks);
-      if (this.failure || !this.fetched) this.logger.log(`Fetched the keys of ${this.issuer}.`);
+      const found = await fetchJson(url, signal);
+      const keys: unknown = isObject(found) && found.keys;
+      if (!Array.isArray(keys)) throw new Error('the response is not a key set');
+      if (this.failure || !this.hasFetched) this.logger.log(`Fetched the keys of ${this.issuer}.`);
       this.failure = undefined;
-      this.fetched = jwks;
-      return Response.json(jwks);
+      this.hasFetched = true;
+      // jose would reject the whole set if one entry is not an object. With the RSA exponent 1, anybody can sign.
+      return Response.json({ keys: keys.filter((key) => isObject(key) && key.e !== 'AQ') });
     } catch (error) {
       throw this.fail(findRootMessage(error));
     }
@@ -100,41 +78,31 @@ export class IssuerKeys {
 
   /** Logs a failure, unless it has the same reason as the one before. */
   private fail(reason: string): UnavailableError {
-    this.pausedUntil = performance.now() + FETCH_COOLDOWN_MS;
-    if (reason !== this.failure?.reason && !this.closing.signal.aborted) {
+    if (reason !== this.failure?.reason) {
       this.logger.warn(
-        `The keys of ${this.issuer} cannot be fetched: ${reason}. Requests whose JWT was signed with an unknown key get 503. Retrying every ${FETCH_COOLDOWN_MS / 1000} s.`,
+        `The keys of ${this.issuer} cannot be fetched: ${reason}. Requests whose JWT was signed with an unknown key get 503.`,
       );
     }
     const cause = new Error(`The keys of ${this.issuer} are not available: ${reason}`);
-    this.failure = { reason, error: new UnavailableError({ cause }) };
-    return this.failure.error;
+    const error = new UnavailableError({ cause });
+    this.failure = { reason, error, retryAt: performance.now() + FETCH_COOLDOWN_MS };
+    return error;
   }
 
   /** Finds the URL of the keys: OpenID Connect Discovery, section 4. */
   private async discover(signal: AbortSignal): Promise<string> {
     const document = `${this.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
-    const found = (await fetchJson(document, signal)) as Record<string, unknown>;
-    const { issuer, jwks_uri: url } = found;
-    if (issuer !== this.issuer) throw new Error('the discovery document is that of another issuer');
+    const found = await fetchJson(document, signal);
+    const { issuer, jwks_uri: url } = isObject(found) ? found : {};
+    if (issuer !== this.issuer) {
+      throw new Error(
+        `the discovery document is that of the issuer ${JSON.stringify(issuer)}, not of ${JSON.stringify(this.issuer)}`,
+      );
+    }
     if (typeof url !== 'string' || !isTrustworthyUrl(url)) {
       throw new Error('the discovery document has no jwks_uri with an https: URL');
     }
     return url;
-  }
-
-  /** Removes RSA keys that must not be used from a key set, and logs each of them. */
-  private withoutWeakKeys(jwks: jose.JSONWebKeySet): jose.JSONWebKeySet {
-    // jose rejects a value that is not a key set.
-    if (!Array.isArray(jwks.keys)) return jwks;
-    const keys = jwks.keys.filter((key: jose.JWK | null) => {
-      const weakness = key?.kty === 'RSA' ? findRsaWeakness(key) : undefined;
-      if (weakness === undefined) return true;
-      const kid = JSON.stringify(key?.kid);
-      this.logger.warn(`Ignored the key ${kid} of ${this.issuer}: ${weakness}.`);
-      return false;
-    });
-    return { ...jwks, keys };
   }
 }
 
@@ -175,18 +143,8 @@ async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
   return JSON.parse(Buffer.concat(chunks).toString());
 }
 
-/** Explains why an RSA key must not be used, RFC 8017 section 3.1 and RFC 7518 section 3.3. */
-function findRsaWeakness({ n, e }: jose.JWK): string | undefined {
-  const exponent = toInteger(e);
-  if (exponent < 3n || exponent % 2n === 0n) return 'its exponent must be odd and at least 3';
-  if (toInteger(n) < 1n << 2047n) return 'its modulus must have at least 2048 bits';
-  return undefined;
-}
-
-/** Reads a Base64urlUInt, RFC 7518 section 2. */
-function toInteger(text: unknown): bigint {
-  const bytes = Buffer.from(typeof text === 'string' ? text : '', 'base64url');
-  return BigInt(`0x0${bytes.toString('hex')}`);
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Returns the message of the innermost cause, where fetch() hides the reason for a failure. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { LruMap } from 'toad-cache';
+import { Logger } from '@nestjs/common';
 import { InvalidTokenError } from '../errors/errors';
 import { type BearerToken, hashToken } from './bearer-token';
 import { type Grant, type Scope, scopes as allScopes } from './caller';
@@ -16,25 +16,12 @@ export interface ListedToken {
   readonly expires: number | undefined;
   /** Undefined when the token has all scopes. */
   readonly scopes: readonly Scope[] | undefined;
-  /** Whether an attacker may find the token by guessing. */
-  readonly isGuessable: boolean;
+  /** Whether the token can be guessed, because it is short. Unknown, thus false, if only the digest is listed. */
+  readonly isShort: boolean;
 }
 
-/** The parts of a listed token that its entry contains. */
-type TokenFields = Omit<ListedToken, 'location' | 'isGuessable'>;
-
-/** A shorter token can be guessed. */
+/** The minimum length of a token that cannot be guessed. */
 const MIN_TOKEN_LENGTH = 16;
-
-/** Tokens that attackers try first: the empty one, common words, and examples from documentation. */
-// prettier-ignore
-const COMMON_TOKENS = [
-  '', 'a', 'abc', 'admin', 'bearer', 'changeme', 'ci', 'demo', 'dev', 'example', 'foo', 'plant-store',
-  'plants', 'pass', 'password', 'root', 'secret', 'test', 'token', '123', '1234', '12345', '123456',
-  '12345678', '123456789', '1234567890', 'first-token', 'second-token', 'a-good-token',
-  'a-long-random-token', 'TOKEN', 'ACCESS_TOKEN', 'AUTH_TOKEN',
-];
-const COMMON_DIGESTS: ReadonlySet<string> = new Set(COMMON_TOKENS.map(hashToken));
 
 /** The syntax of a bearer token, RFC 6750 section 2.1. */
 const B64TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
@@ -44,7 +31,6 @@ const NAME = /^[A-Za-z][\w.@-]{0,63}$/;
 /** RFC 3339 section 5.6, date-time. */
 const TIME = /^\d{4}-\d\d-(\d\d)T(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
 const SCOPE_PREFIX = 'scope=';
-const SCOPE_SYNTAX_HINT = `scopes are written as ${formatScopes(allScopes).join(' ')}`;
 
 /** Generates a token of 256 random bits. */
 export function generateToken(): string {
@@ -52,16 +38,14 @@ export function generateToken(): string {
 }
 
 /** Formats a listed token in the syntax of {@link parseListedToken}. */
-export function formatListedToken(token: TokenFields): string {
-  const { digest, name, expires, scopes } = token;
+export function formatListedToken(
+  token: Pick<ListedToken, 'digest'> & Partial<ListedToken>,
+): string {
+  const { digest, name, expires, scopes = [] } = token;
   const fields = [`sha256:${digest}`];
   if (name !== undefined) fields.push(name);
   if (expires !== undefined) fields.push(new Date(expires).toISOString().replace(/\.\d+/, ''));
-  return [...fields, ...formatScopes(scopes)].join(' ');
-}
-
-function formatScopes(scopes: readonly Scope[] = []): string[] {
-  return scopes.map((scope) => SCOPE_PREFIX + scope);
+  return [...fields, ...scopes.map((scope) => SCOPE_PREFIX + scope)].join(' ');
 }
 
 export function isTokenName(text: string): boolean {
@@ -77,76 +61,61 @@ function isScope(text: string): text is Scope {
  * expiry as in RFC 3339, and scopes such as `scope=create`.
  *
  * @param location where it is listed; the message of an error begins with it
- * @param allowsOnlyScopes whether only scopes may follow the token
- * @throws Error saying what is wrong; the message never shows a token
+ * @throws Error saying what is wrong, without a full stop; the message never shows a token
  */
-export function parseListedToken(
-  text: string,
-  location: string,
-  allowsOnlyScopes = false,
-): ListedToken {
-  const [entry = '', ...fields] = text.split(/\s+/);
+export function parseListedToken(text: string, location: string): ListedToken {
+  const [entry = '', ...rest] = text.split(/\s+/);
   const digest = parseDigest(entry, location);
-  const { scoped = [], rest = [] } = Object.groupBy(fields, (field) =>
-    field.startsWith(SCOPE_PREFIX) ? 'scoped' : 'rest',
-  );
-  const scopes = new Set(scoped.map((field) => field.slice(SCOPE_PREFIX.length)));
-  if (![...scopes].every(isScope)) {
-    throw new Error(`${location} has an unknown scope: ${SCOPE_SYNTAX_HINT}`);
-  }
-  if (allowsOnlyScopes && rest.length > 0) {
-    throw new Error(
-      `${location} has an invalid field: after the token, only scope=create or scope=metrics may follow`,
-    );
-  }
   const name = isTokenName(rest[0] ?? '') ? rest.shift() : undefined;
-  const time = rest.shift();
-  const expires = time === undefined ? undefined : parseTime(time);
-  if (rest.length > 0 || Number.isNaN(expires)) {
+  const isScopeField = rest[0]?.startsWith(SCOPE_PREFIX) ?? true;
+  const expires = isScopeField ? undefined : parseTime(rest.shift() ?? '');
+  const isPlainList = rest.every((field) => field.startsWith(SCOPE_PREFIX));
+  const scopes = rest.map((field) => field.slice(SCOPE_PREFIX.length));
+  if (Number.isNaN(expires) || !isPlainList || !scopes.every(isScope)) {
     throw new Error(
       `${location} has an invalid field: after the token, only a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and scope=create or scope=metrics may follow`,
     );
   }
-  const listed = scopes.size === 0 ? undefined : allScopes.filter((scope) => scopes.has(scope));
-  // The length of a token cannot be told from its digest.
-  const isShort = entry.length < MIN_TOKEN_LENGTH;
-  const isGuessable = isShort || COMMON_DIGESTS.has(digest);
-  return { digest, location, name, expires, scopes: listed, isGuessable };
+  return {
+    digest,
+    location,
+    name,
+    expires,
+    scopes: scopes.length === 0 ? undefined : scopes,
+    isShort: entry.length < MIN_TOKEN_LENGTH,
+  };
 }
 
 /**
- * Creates a warning about tokens that can be guessed.
+ * Parses the tokens of the option `auth.tokens`, which have no names and do not expire.
  *
- * @param list the name of the list
- * @returns a sentence without its full stop; undefined when no token can be guessed
+ * @throws Error like {@link parseListedToken}, or when a token is repeated
  */
-export function describeGuessableTokens(
-  list: string,
-  tokens: readonly ListedToken[],
-): string | undefined {
-  const locations = tokens.filter((token) => token.isGuessable).map(({ location }) => location);
-  if (locations.length === 0) return undefined;
-  return `${list} has a token that can be guessed, because it has fewer than ${MIN_TOKEN_LENGTH} characters or is a common word (${locations.join(', ')}): create another one with "plant-store token create"`;
+export function parseTokenList(entries: readonly string[]): ListedToken[] {
+  const tokens = entries.map((entry, index) => parseListedToken(entry, `token ${index + 1}`));
+  // A second token in one string would be taken for a name, and names are logged.
+  const named = tokens.find(({ name, expires }) => name !== undefined || expires !== undefined);
+  if (named) throw new Error(`only scope=create or scope=metrics may follow ${named.location}`);
+  return rejectRepeatedTokens(tokens);
 }
 
-/** Parses tokens that only scopes may follow. Throws like {@link parseListedToken}. */
-export function parseTokenList(entries: readonly string[]): ListedToken[] {
-  const scopesOf = new Map<string, string>();
-  return entries.map((entry, index) => {
-    const token = parseListedToken(entry, `token ${index + 1}`, true);
-    const scopes = String(token.scopes);
-    if ((scopesOf.get(token.digest) ?? scopes) !== scopes) {
-      throw new Error(`${token.location} is listed twice with different scopes`);
-    }
-    scopesOf.set(token.digest, scopes);
-    return token;
-  });
+/** @throws Error when a token is listed twice */
+export function rejectRepeatedTokens(tokens: readonly ListedToken[]): ListedToken[] {
+  const listed = new Map<string, ListedToken>();
+  for (const token of tokens) {
+    const same = listed.get(token.digest);
+    if (same) throw new Error(`${token.location} repeats the token of ${same.location}`);
+    listed.set(token.digest, token);
+  }
+  return [...listed.values()];
 }
 
 function parseDigest(entry: string, location: string): string {
   // In a comma-separated list, `scope=create,metrics` would otherwise be read as a token named "metrics".
   if (isScope(entry.toLowerCase())) {
-    throw new Error(`${location} is a scope name, not a token: ${SCOPE_SYNTAX_HINT}`);
+    throw new Error(
+      `${location} is a scope name, not a token: scopes are written as scope=create scope=metrics`,
+    );
   }
   const [, hex] = DIGEST.exec(entry) ?? [];
   if (hex !== undefined) return hex.toLowerCase();
@@ -164,37 +133,33 @@ function parseTime(text: string): number {
   return date.getUTCDate() === Number(day) ? Date.parse(text) : NaN;
 }
 
-/** The maximum number of accepted tokens in the cache of a list. The least recently used are evicted first. */
-const MAX_CACHED_TOKENS = 1000;
-
-interface AcceptedToken extends Grant {
+/** An entry of a list, as {@link TokenList.verify} returns it. */
+interface ListedGrant extends Grant {
   /** Milliseconds since 1970. */
   readonly expires: number;
 }
 
 /** Accepts the tokens of an immutable list. */
 export class TokenList {
-  readonly size: number;
-  private readonly byDigest: ReadonlyMap<string, AcceptedToken>;
-  /** Keyed by the token itself, so that its digest is not computed on every request. */
-  private readonly cache = new LruMap<AcceptedToken>(MAX_CACHED_TOKENS);
+  private readonly byDigest: ReadonlyMap<string, ListedGrant>;
 
-  constructor(tokens: readonly ListedToken[]) {
-    this.size = tokens.length;
-    this.byDigest = new Map(
-      tokens.map(({ digest, location, name, expires = Infinity, scopes = allScopes }) => {
-        const caller = name === undefined ? { name: location, tokenDigest: digest } : { name };
-        const lacks = allScopes.filter((scope) => !scopes.includes(scope));
-        return [
-          digest,
-          {
-            caller,
-            expires,
-            missingScopes: Object.fromEntries(lacks.map((scope) => [scope, scope])),
-          },
-        ];
-      }),
-    );
+  /**
+   * Logs a warning about tokens that are too short.
+   *
+   * @param name the name of the list, which begins the warning
+   */
+  constructor(name: string, tokens: readonly ListedToken[]) {
+    const short = tokens.filter(({ isShort }) => isShort).map(({ location }) => location);
+    if (short.length > 0) {
+      new Logger('TokenList').warn(
+        `${name} has a token that can be guessed, because it has fewer than ${MIN_TOKEN_LENGTH} characters (${short.join(', ')}): create another one with "plant-store token create".`,
+      );
+    }
+    this.byDigest = new Map(tokens.map((token) => [token.digest, createGrant(token)]));
+  }
+
+  get size(): number {
+    return this.byDigest.size;
   }
 
   /**
@@ -205,13 +170,17 @@ export class TokenList {
    * @throws InvalidTokenError when it has expired
    */
   verify(token: BearerToken): Grant | undefined {
-    let found = this.cache.get(token.text);
-    if (found === undefined) {
-      found = this.byDigest.get(token.digest);
-      if (found === undefined) return undefined;
-      this.cache.set(token.text, found);
-    }
-    if (found.expires <= Date.now()) throw new InvalidTokenError('The token has expired.');
+    const found = this.byDigest.get(token.digest);
+    if (found && found.expires <= Date.now()) throw new InvalidTokenError('The token has expired.');
     return found;
   }
+}
+
+function createGrant({ digest, location, name, expires, scopes }: ListedToken): ListedGrant {
+  const lacks = allScopes.filter((scope) => scopes?.includes(scope) === false);
+  return {
+    caller: name === undefined ? { name: location, tokenDigest: digest } : { name },
+    expires: expires ?? Infinity,
+    missingScopes: Object.fromEntries(lacks.map((scope) => [scope, scope])),
+  };
 }

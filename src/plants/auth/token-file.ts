@@ -1,104 +1,53 @@
 import { isUtf8 } from 'node:buffer';
-import {
-  closeSync,
-  fstatSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, fstatSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Logger } from '@nestjs/common';
 import { OperatorError, OptionError } from '../errors/operator.error';
-import { type BearerToken, hashToken } from './bearer-token';
-import type { Grant } from './caller';
-import { FileWatcher } from './file-watcher';
+import { FileWatcher } from '../file-watcher';
+import { hashToken } from './bearer-token';
 import {
   formatListedToken,
-  type ListedToken,
   generateToken,
+  type ListedToken,
   parseListedToken,
+  rejectRepeatedTokens,
   TokenList,
-  describeGuessableTokens,
 } from './listed-token';
 
 /**
- * Accepts the tokens of a file, and reloads it when it changes. While the file cannot be read or is invalid,
- * the last valid list stays in use.
+ * Reads a file of accepted tokens.
+ *
+ * @throws OptionError when the file cannot be used; the message never shows a token
  */
-export class TokenFile {
-  private readonly logger = new Logger('TokenFile');
-  private readonly path: string;
-  private readonly file: FileWatcher<TokenList>;
-
-  /** @throws OptionError when the file cannot be used; the message never shows a token */
-  constructor(path: string) {
-    this.path = resolve(path);
-    try {
-      if (!statSync(this.path).isFile()) throw new Error('it is not a regular file');
-      this.file = new FileWatcher([this.path], (content) => {
-        const tokens = parseTokenFile(content);
-        const warning = describeGuessableTokens(`The token file ${this.path}`, tokens);
-        if (warning !== undefined) this.logger.warn(`${warning}.`);
-        return new TokenList(tokens);
-      });
-    } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException;
-      const advice = 'it does not exist; create it with "plant-store token create"';
-      const reason = code === 'ENOENT' ? advice : message;
-      const problem = `names the file ${this.path}, which cannot be used: ${reason}`;
-      throw new OptionError('auth.tokensFile', problem);
-    }
-  }
-
-  /** Whether the file, as it is now, can be used. */
-  get isValid(): boolean {
-    return this.file.isValid;
-  }
-
-  /** Returns and throws like {@link TokenList.verify}. */
-  verify(token: BearerToken): Grant | undefined {
-    return this.file.current.verify(token);
-  }
-
-  start(): void {
-    this.file.start({
-      onChange: ({ size }) => {
-        this.logger.log(`Reloaded the token file ${this.path}. Number of tokens: ${size}.`);
-      },
-      onError: (message) => {
-        this.logger.error(
-          `The token file ${this.path} cannot be used: ${message}. Keeping the last valid tokens.`,
-        );
-      },
-    });
-  }
-
-  stop(): void {
-    this.file.stop();
+export function openTokenFile(path: string): FileWatcher<TokenList> {
+  const file = resolve(path);
+  const name = `The token file ${file}`;
+  try {
+    return new FileWatcher(name, [file], (text) => new TokenList(name, parseTokenFile(text)));
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const advice = 'it does not exist; create it with "plant-store token create"';
+    throw new OptionError(
+      'auth.tokensFile',
+      `auth.tokensFile names the file ${file}, which cannot be used: ${code === 'ENOENT' ? advice : message}.`,
+    );
   }
 }
 
 /**
- * Parses a token file: one token per line, in the syntax of {@link parseListedToken}. `#` starts a comment.
+ * Parses a token file: one token per line, in the syntax of {@link parseListedToken}. `#` starts a comment at the
+ * start of a line or after white space.
  *
  * @throws Error when the file is invalid; the message names the first invalid line
  */
 export function parseTokenFile(content: Uint8Array): ListedToken[] {
   if (!isUtf8(content)) throw new Error('it is not UTF-8');
-  const tokens = new Map<string, ListedToken>();
   // The decoder drops a byte order mark.
   const lines = new TextDecoder().decode(content).split(/\r?\n/);
-  for (const [index, line] of lines.entries()) {
-    const entry = line.replace(/#.*/s, '').trim();
-    if (entry === '') continue;
-    const token = parseListedToken(entry, `line ${index + 1}`);
-    const same = tokens.get(token.digest);
-    if (same) throw new Error(`${token.location} repeats the token of ${same.location}`);
-    tokens.set(token.digest, token);
-  }
-  return [...tokens.values()];
+  const tokens = lines.flatMap((line, index) => {
+    const entry = line.replace(/(?:^|\s)#.*/s, '').trim();
+    return entry === '' ? [] : [parseListedToken(entry, `line ${index + 1}`)];
+  });
+  return rejectRepeatedTokens(tokens);
 }
 
 /**

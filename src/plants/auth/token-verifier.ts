@@ -1,12 +1,13 @@
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import { InvalidTokenError } from '../errors/errors';
+import type { FileWatcher } from '../file-watcher';
 import type { ServiceAuthOptions } from './auth.options';
 import type { BearerToken } from './bearer-token';
 import type { Grant } from './caller';
 import { IssuerKeys } from './issuer-keys';
 import { JwtVerifier } from './jwt.verifier';
 import { parseTokenList, TokenList } from './listed-token';
-import { TokenFile } from './token-file';
+import { openTokenFile } from './token-file';
 
 /**
  * Accepts a token that any of the configured sources accepts. As a Nest provider, it watches the token file
@@ -19,7 +20,7 @@ import { TokenFile } from './token-file';
  */
 export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
   private readonly list: TokenList;
-  private readonly file?: TokenFile;
+  private readonly file?: FileWatcher<TokenList>;
   private readonly jwt?: JwtVerifier;
 
   /**
@@ -28,8 +29,8 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
    */
   constructor(options: ServiceAuthOptions) {
     const { tokens = [], tokensFile, issuer, audience, ...others } = options;
-    this.list = new TokenList(parseTokenList(tokens));
-    if (tokensFile !== undefined) this.file = new TokenFile(tokensFile);
+    this.list = new TokenList('The token list', parseTokenList(tokens));
+    if (tokensFile !== undefined) this.file = openTokenFile(tokensFile);
     if (issuer !== undefined && audience !== undefined) {
       this.jwt = new JwtVerifier({ issuer, audience, ...others });
     }
@@ -42,7 +43,7 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
    * @throws UnavailableError when the token cannot be verified now
    */
   async verify(token: BearerToken): Promise<Grant> {
-    const listed = this.list.verify(token) ?? this.file?.verify(token);
+    const listed = this.list.verify(token) ?? this.file?.current.verify(token);
     const grant = listed ?? (await this.jwt?.verify(token));
     if (grant === undefined) throw new InvalidTokenError();
     return grant;

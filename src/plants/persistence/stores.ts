@@ -16,7 +16,7 @@ interface StoreKind<Location> {
   /** The form of its URLs in `DATABASE_URL`, shown in messages. */
   readonly form: string;
   readonly schemes: readonly string[];
-  /** Explains why such a URL is invalid, worded to follow the name of a setting; undefined if it is valid. */
+  /** Explains in a sentence that begins with the option why such a URL is invalid; undefined if it is valid. */
   readonly findUrlError: (url: string) => string | undefined;
   /** Returns the location that a URL specifies. */
   readonly parseLocation: (url: string) => StoreLocation;
@@ -29,7 +29,7 @@ const sqlite: StoreKind<string> = {
   schemes: ['sqlite'],
   findUrlError: (url) =>
     findPathError(url.slice('sqlite:'.length)) ??
-    (url.includes('?') ? 'must not have parameters after sqlite:PATH' : undefined),
+    (url.includes('?') ? 'sqlite must not have parameters after its path.' : undefined),
   parseLocation: (url) => ({ sqlite: url.slice('sqlite:'.length) }),
   createDriver: (path) => new SqliteDriver(path),
 };
@@ -37,7 +37,10 @@ const sqlite: StoreKind<string> = {
 const postgres: StoreKind<string | PostgresOptions> = {
   form: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
   schemes: ['postgres', 'postgresql'],
-  findUrlError,
+  findUrlError: (url) => {
+    const problem = findUrlError(url);
+    return problem === undefined ? undefined : `postgres ${problem}.`;
+  },
   parseLocation: (url) => ({ postgres: url }),
   createDriver: (location) => new (loadPostgres().PostgresDriver)(location),
 };

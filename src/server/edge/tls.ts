@@ -1,10 +1,17 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createServer, type Server } from 'node:https';
-import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { createSecureContext } from 'node:tls';
 import { Logger } from '@nestjs/common';
-import { FileWatcher } from '../../plants/auth/file-watcher';
 import { OperatorError } from '../../plants/errors/operator.error';
+import { FileWatcher } from '../../plants/file-watcher';
 import type { TlsFiles } from '../settings/environment';
+
+/** The TLS options of a server. All of them, because setSecureContext() replaces them all. */
+export interface KeyPair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+  readonly ciphers: string;
+}
 
 const KEY_PAIR_MESSAGE =
   'TLS_CERT must begin with a certificate in PEM, and TLS_KEY must be its private key in PEM, without a passphrase';
@@ -21,11 +28,12 @@ const CIPHERS = [
  *
  * @throws OperatorError when a file cannot be read or is not PEM, or the key is not that of the certificate
  */
-export function readTls({ certificate, key }: TlsFiles): FileWatcher<SecureContextOptions> {
+export function readTls({ certificate, key }: TlsFiles): FileWatcher<KeyPair> {
   try {
-    return new FileWatcher([certificate, key], readPair);
+    return new FileWatcher('TLS_CERT and TLS_KEY', [certificate, key], parsePair);
   } catch (cause) {
-    throw new OperatorError(formatTlsError((cause as Error).message), { cause });
+    const { message } = cause as Error;
+    throw new OperatorError(`TLS_CERT and TLS_KEY cannot be used: ${message}.`, { cause });
   }
 }
 
@@ -39,15 +47,10 @@ export function createTlsServer(files: TlsFiles, settings: { headersTimeout: num
   const pair = readTls(files);
   const handshakeTimeout = settings.headersTimeout;
   const server = createServer({ ...settings, ...pair.current, handshakeTimeout });
-  const logger = new Logger('TLS');
-  pair.start({
-    onChange: (options) => {
-      server.setSecureContext(options);
-      logger.log('Reloaded the certificate and key for new connections.');
-    },
-    onError: (message) => {
-      logger.warn(`${formatTlsError(message)} Keeping the last valid pair.`);
-    },
+  warnIfInvalid(pair.current);
+  pair.start((changed) => {
+    server.setSecureContext(changed);
+    warnIfInvalid(changed);
   });
   server.once('close', () => {
     pair.stop();
@@ -55,8 +58,25 @@ export function createTlsServer(files: TlsFiles, settings: { headersTimeout: num
   return server;
 }
 
-/** Returns all TLS options, because setSecureContext() replaces them all. */
-function readPair(cert: Buffer, key: Buffer): SecureContextOptions {
+/**
+ * Explains in a sentence why clients reject a certificate chain in PEM now: one of its certificates has expired, or is
+ * not valid yet. Undefined if all are valid.
+ */
+export function findValidityError(chain: Buffer): string | undefined {
+  const certificates = chain.toString().match(/-----BEGIN[^]+?-----END .*/g) ?? [];
+  for (const { validFrom, validTo } of certificates.map((pem) => new X509Certificate(pem))) {
+    if (Date.parse(validFrom) <= Date.now() && Date.now() <= Date.parse(validTo)) continue;
+    return `A certificate in TLS_CERT is valid only from ${validFrom} to ${validTo}.`;
+  }
+  return undefined;
+}
+
+function warnIfInvalid({ cert }: KeyPair): void {
+  const error = findValidityError(cert);
+  if (error !== undefined) new Logger('TLS').warn(error);
+}
+
+function parsePair(cert: Buffer, key: Buffer): KeyPair {
   // createSecureContext() accepts a key of the wrong type, and then every handshake fails.
   if (!isKeyPair(cert, key)) throw new Error(KEY_PAIR_MESSAGE);
   const options = { cert, key, ciphers: CIPHERS };
@@ -70,8 +90,4 @@ function isKeyPair(cert: Buffer, key: Buffer): boolean {
   } catch {
     return false;
   }
-}
-
-function formatTlsError(reason: string): string {
-  return `TLS_CERT and TLS_KEY cannot be used: ${reason}.`;
 }

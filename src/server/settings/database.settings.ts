@@ -1,4 +1,4 @@
-import { OperatorError } from '../../plants/errors/operator.error';
+import { OperatorError, OptionError } from '../../plants/errors/operator.error';
 import { type StoreLocation, STORES } from '../../plants/persistence/stores';
 import { readSettingFile } from './env-file';
 import { COMBINED_SETTINGS, readVariables } from './variables';
@@ -18,7 +18,7 @@ export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
   const { databaseUrl, databaseUrlFile: file } = readVariables(COMBINED_SETTINGS, environment, []);
   if (file === undefined) return parseDatabaseUrl(databaseUrl, 'DATABASE_URL');
   if (environment.DATABASE_URL?.trim()) {
-    throw new OperatorError('DATABASE_URL_FILE and DATABASE_URL must not both be set');
+    throw new OperatorError('DATABASE_URL_FILE and DATABASE_URL must not both be set.');
   }
   const readFile = (): StoreLocation =>
     parseDatabaseUrl(readSettingFile(file, 'DATABASE_URL_FILE').trim(), 'DATABASE_URL_FILE');
@@ -32,21 +32,24 @@ export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
         const current = readFile();
         if ('postgres' in current && typeof current.postgres === 'string') return current.postgres;
         throw new OperatorError(
-          'DATABASE_URL_FILE now contains a SQLite URL: restart the service to use it',
+          'DATABASE_URL_FILE now contains a SQLite URL: restart the service to use it.',
         );
       },
     },
   };
 }
 
-/** @throws OperatorError when the URL is invalid; the message begins with the name of the variable */
+/** @throws OperatorError when the URL is invalid */
 function parseDatabaseUrl(text: string, variable: string): StoreLocation {
-  const kinds = Object.values(STORES);
+  const kinds = Object.entries(STORES);
   const [, scheme = ''] = /^([a-z]+):(?!.*\0)/s.exec(text) ?? [];
-  const kind = kinds.find(({ schemes }) => schemes.includes(scheme));
-  const clause = kind
-    ? kind.findUrlError(text)
-    : `must be ${kinds.map(({ form }) => form).join(', or ')}`;
-  if (kind && clause === undefined) return kind.parseLocation(text);
-  throw new OperatorError(`${variable} ${clause}`);
+  const found = kinds.find(([, { schemes }]) => schemes.includes(scheme));
+  if (found === undefined) {
+    const forms = kinds.map(([, { form }]) => form).join(', or ');
+    throw new OperatorError(`${variable} must be ${forms}.`);
+  }
+  const [option, kind] = found;
+  const error = kind.findUrlError(text);
+  if (error !== undefined) throw new OptionError(option, error);
+  return kind.parseLocation(text);
 }

@@ -23,19 +23,58 @@ describe('addEnvFile', () => {
     expect(environment).toEqual({ ...own, ...added });
   });
 
-  it.each(['PORT 1', 'PORT: 1', '=1', 'TEXT="a"\nmore'])('rejects the line %j', (line) => {
-    writeFileSync(file, `HOST="a\nb"\n${line}\n`);
-    const number = line.split('\n').length + 2;
+  it('skips a byte order mark', () => {
+    writeFileSync(file, '\ufeffNODE_ENV=production\nPORT=1\n');
+    const environment = {};
+
+    addEnvFile(file, environment);
+
+    expect(environment).toEqual({ NODE_ENV: 'production', PORT: '1' });
+  });
+
+  it.each([
+    ...[
+      'PORT 1',
+      'PORT: 1',
+      '=1',
+      '1PORT=1',
+      'PO-RT=1',
+      '\ufeffPORT=1',
+      '\u00a0PORT=1',
+      'export\tPORT=1',
+    ],
+    ...['A=sqlite:/srv/plants#1.db', 'A=#1', 'A="a"b', 'A="a" b#c', "A='a'#b", 'A="a"\tB=1'],
+    ...['A= \nPORT=1', 'A=a\rPORT=1', 'A="a\nmore', '# "\nB=1#\n# "'],
+  ])('rejects the line %j, which Node.js would ignore or cut', (line) => {
+    writeFileSync(file, `HOST="a\nb"\n# c\nEMPTY=\n${line}\n`);
+    const number = line.startsWith('#') ? 6 : 5;
 
     expect(() => {
       addEnvFile(file, {});
-    }).toThrow(new OperatorError(`--env-file ${file}: line ${number} must be NAME=VALUE`));
+    }).toThrow(
+      new OperatorError(
+        `--env-file ${file}: line ${number} must be NAME=VALUE. Write quotation marks around a value with # or a quotation mark, and nothing after the = of an empty value.`,
+      ),
+    );
   });
+
+  it.each(['a#b', 'a #b', " it's#", 'a\nb=c #', '"a"#b', ''])(
+    'reads the quoted value %j whole',
+    (value) => {
+      const quote = ['"', "'", '`'].find((mark) => !value.includes(mark)) ?? '';
+      writeFileSync(file, `A=${quote}${value}${quote} # comment\n`);
+      const environment = {};
+
+      addEnvFile(file, environment);
+
+      expect(environment).toEqual({ A: value });
+    },
+  );
 
   function expectUnreadable(reason: string): void {
     expect(() => {
       addEnvFile(file, {});
-    }).toThrow(new OperatorError(`--env-file ${file} cannot be read: ${reason}`));
+    }).toThrow(new OperatorError(`--env-file ${file} cannot be read: ${reason}.`));
   }
 
   it('rejects a file that does not exist', () => {

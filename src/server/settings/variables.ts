@@ -1,5 +1,5 @@
-import { findNearMatch } from '../../plants/near-match';
 import { DEFAULTS } from '../../plants/plants.options';
+import { findNearMatch } from './near-match';
 import type { Parser } from './variable-parsers';
 import * as parsers from './variable-parsers';
 
@@ -71,8 +71,23 @@ export type Values<T extends Table> = {
   readonly [Name in keyof T]: T[Name] extends Variable<infer Value> ? Value : never;
 };
 
+export const VARIABLES = Object.values<Variable<unknown>>({
+  ...SETTINGS,
+  ...AUTH,
+  ...COMBINED_SETTINGS,
+});
+const NAMES: readonly string[] = VARIABLES.map(({ name }) => name);
+
+/** Names of the variables that Kubernetes sets in every container of a namespace for each Service. */
+const SERVICE_LINK_NAME = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_[A-Z]+(?:_\w+)?)?)$/;
+
+/** Whether a port is the link to a Service: for one named `health`, Kubernetes sets `HEALTH_PORT=tcp://ADDRESS:80`. */
+function isServiceLink(name: string, value: string): boolean {
+  return name.endsWith('PORT') && /^(?:tcp|udp|sctp):\/\/\S+:\d+$/.test(value);
+}
+
 /**
- * Reads the variables of a table. An empty variable counts as not set.
+ * Reads the variables of a table. An empty variable counts as not set, and so does a service link of Kubernetes.
  *
  * @param errors gets a sentence for each invalid variable
  */
@@ -83,56 +98,41 @@ export function readVariables<T extends Table>(
 ): Values<T> {
   const values = Object.entries(table).map(([setting, { name, parser, fallback }]) => {
     const given = environment[name]?.trim() ?? '';
-    const text = given === '' ? fallback : given;
-    if (text === undefined) return [setting, undefined];
-    try {
-      const value = parser.parse(text);
-      if (value === undefined) errors.push(`${name} must be ${parser.expected}`);
-      return [setting, value];
-    } catch (error) {
-      errors.push(`${name} is invalid: ${(error as Error).message}`);
-      return [setting, undefined];
+    const text = given === '' || isServiceLink(name, given) ? fallback : given;
+    const value = text === undefined ? undefined : parser.parse(text);
+    if (text !== undefined && value === undefined) {
+      errors.push(`${name} must be ${parser.expected}.`);
     }
+    return [setting, value];
   });
   return Object.fromEntries(values) as Values<T>;
 }
 
-export const VARIABLES = Object.values<Variable<unknown>>({
-  ...SETTINGS,
-  ...AUTH,
-  ...COMBINED_SETTINGS,
-});
-
 /**
- * Variables that Kubernetes sets in every container of a namespace with a Service named `auth` or
- * `auth-…`. The operator has not set them, so they are not reported.
- */
-const SERVICE_LINK = /^AUTH_(?:\w+_)?(?:SERVICE_HOST|(?:SERVICE_)?PORT(?:_\w+)?)$/;
-
-/**
- * Finds variables that look like misspelled settings.
+ * Finds variables that are ignored, but look like settings.
  *
- * @param errors gets a sentence for each unknown variable that begins with `AUTH_`
- * @returns a warning for each other unknown variable whose name is similar to a known one
+ * @param errors gets a sentence for each unknown variable that resembles one for tokens: without it, the service would
+ *   accept other tokens
+ * @returns a warning for each other one
  */
-export function findUnknownVariables(environment: NodeJS.ProcessEnv, errors: string[]): string[] {
+export function findIgnoredVariables(environment: NodeJS.ProcessEnv, errors: string[]): string[] {
   const warnings: string[] = [];
-  const names = VARIABLES.map(({ name }) => name);
-  for (const [name, value] of Object.entries(environment)) {
-    if (names.includes(name) || !value?.trim() || SERVICE_LINK.test(name)) continue;
-    const near = findNearMatch(name, names);
-    if (isAuth(name)) {
-      const advice = near
-        ? `did you mean ${near}?`
-        : `known variables are ${names.filter(isAuth).join(', ')}`;
-      errors.push(`${name} is not a known variable: ${advice}`);
-    } else if (near) {
-      warnings.push(`${name} is not a known variable: did you mean ${near}?`);
+  for (const [name, text] of Object.entries(environment)) {
+    const value = text?.trim() ?? '';
+    if (NAMES.includes(name) && isServiceLink(name, value)) {
+      warnings.push(
+        `${name} is ignored: Kubernetes has set it for a Service. Set enableServiceLinks: false.`,
+      );
+    }
+    if (NAMES.includes(name) || value === '' || SERVICE_LINK_NAME.test(name)) continue;
+    const near = findNearMatch(name, NAMES);
+    const isAuth = name.startsWith('AUTH_');
+    if (near) {
+      const problems = isAuth ? errors : warnings;
+      problems.push(`${name} is not a known variable: did you mean ${near}?`);
+    } else if (isAuth) {
+      warnings.push(`${name} is ignored: the service has no such variable.`);
     }
   }
   return warnings;
-}
-
-function isAuth(name: string): boolean {
-  return name.startsWith('AUTH_');
 }

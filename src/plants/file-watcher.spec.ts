@@ -1,0 +1,82 @@
+import { mkdirSync, renameSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { FileWatcher } from './file-watcher';
+import { useFolder } from '../../test/support/folder';
+import { useLog } from '../../test/support/log';
+import { until } from '../../test/support/until';
+
+describe('FileWatcher', () => {
+  const folder = useFolder();
+  const file = join(folder, 'file');
+  const { lines } = useLog();
+  let watcher: FileWatcher<string>;
+  afterEach(() => {
+    watcher.stop();
+  });
+
+  function create(): void {
+    watcher = new FileWatcher('The file', [file], (content) => {
+      if (content.length === 0) throw new Error('it is empty');
+      return content.toString();
+    });
+  }
+
+  it('returns the new content after a file behind symbolic links was replaced, as Kubernetes does', async () => {
+    for (const version of ['old', 'new']) {
+      mkdirSync(join(folder, version));
+      writeFileSync(join(folder, version, 'file'), version);
+      utimesSync(join(folder, version, 'file'), 0, 0);
+    }
+    symlinkSync('old', join(folder, '..data'));
+    symlinkSync(join('..data', 'file'), file);
+    create();
+    watcher.start();
+
+    symlinkSync('new', join(folder, '..data_tmp'));
+    renameSync(join(folder, '..data_tmp'), join(folder, '..data'));
+    await until(() => lines.length > 0);
+
+    expect(watcher.current).toBe('new');
+  });
+
+  it.each([
+    [
+      'becomes invalid',
+      'it is empty',
+      () => {
+        writeFileSync(file, '');
+      },
+    ],
+    [
+      'disappears',
+      'ENOENT',
+      () => {
+        unlinkSync(file);
+      },
+    ],
+  ])('keeps the last valid value while the file %s', async (_how, message, breakFile) => {
+    writeFileSync(file, 'valid');
+    create();
+    watcher.start();
+
+    breakFile();
+    await until(() => lines.length > 0);
+    expect(lines).toEqual([expect.stringMatching(`^error The file cannot be used: ${message}`)]);
+    expect([watcher.current, watcher.isValid]).toEqual(['valid', false]);
+
+    writeFileSync(file, 'valid');
+    await until(() => watcher.isValid);
+    expect(watcher.current).toBe('valid');
+  });
+
+  it('notices a change between its creation and its start', async () => {
+    writeFileSync(file, 'old');
+    create();
+    writeFileSync(file, 'new');
+
+    watcher.start();
+    await until(() => lines.length > 0);
+
+    expect(watcher.current).toBe('new');
+  });
+});

@@ -1,0 +1,76 @@
+import { readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
+import { Logger } from '@nestjs/common';
+
+const POLL_INTERVAL_MS = 1000;
+
+/**
+ * Keeps a value that one or several files define up to date, by `fs.watchFile`, and logs each change. It follows
+ * symbolic links, such as those of Kubernetes secrets. While the files are invalid, the last valid value stays in use.
+ * A file that is read while it is being written is usually invalid; otherwise, the next change corrects the value.
+ */
+export class FileWatcher<T> {
+  /** The value of the last valid contents. */
+  current: T;
+  /** Whether the files, as they are now, can be read and are valid. */
+  isValid = true;
+  private contents: readonly Buffer[];
+  private stopWatching = (): void => undefined;
+
+  /**
+   * @param name what the files contain, for the log, such as `The token file tokens.txt`
+   * @param parse creates the value from the contents; throws when they are invalid
+   * @throws Error when a file cannot be read, or what `parse` throws
+   */
+  constructor(
+    private readonly name: string,
+    private readonly paths: readonly string[],
+    private readonly parse: (...contents: Buffer[]) => T,
+  ) {
+    this.contents = paths.map(readRegularFile);
+    this.current = parse(...this.contents);
+  }
+
+  /** Watches the files from now on. Does not keep the process running. */
+  start(onChange: (value: T) => void = () => undefined): void {
+    const listener = (): void => {
+      this.reload(onChange);
+    };
+    const options = { interval: POLL_INTERVAL_MS, persistent: false };
+    for (const path of this.paths) watchFile(path, options, listener);
+    // `fs.watchFile` does not report changes before its first `stat`, which has not happened yet.
+    const firstCheck = setTimeout(listener, POLL_INTERVAL_MS).unref();
+    this.stopWatching = () => {
+      clearTimeout(firstCheck);
+      for (const path of this.paths) unwatchFile(path, listener);
+    };
+  }
+
+  stop(): void {
+    this.stopWatching();
+  }
+
+  private reload(onChange: (value: T) => void): void {
+    const logger = new Logger('FileWatcher');
+    try {
+      const contents = this.paths.map(readRegularFile);
+      const isChanged = contents.some((content, at) => !this.contents[at]?.equals(content));
+      if (!isChanged && this.isValid) return;
+      this.current = this.parse(...contents);
+      this.contents = contents;
+      this.isValid = true;
+    } catch (error) {
+      this.isValid = false;
+      const { message } = error as Error;
+      logger.error(`${this.name} cannot be used: ${message}. Keeping the last valid content.`);
+      return;
+    }
+    logger.log(`${this.name}: the change is in use.`);
+    onChange(this.current);
+  }
+}
+
+/** @throws Error when the file cannot be read, or is a pipe, which might never end */
+function readRegularFile(path: string): Buffer {
+  if (!statSync(path).isFile()) throw new Error('it is not a regular file');
+  return readFileSync(path);
+}
