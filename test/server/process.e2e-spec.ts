@@ -277,7 +277,7 @@ describe('listen', () => {
   async function failureOf(environment: NodeJS.ProcessEnv): Promise<unknown> {
     application = await TestApplication.start();
     const settings = readEnvironment({ AUTH_TOKENS: TOKEN, PORT: '0', ...environment });
-    return listen(application.app, settings).catch((error: unknown) => error);
+    return listen(application.app, settings, fail).catch((error: unknown) => error);
   }
 
   it('names HEALTH_PORT when that port is in use', async () => {
@@ -303,6 +303,10 @@ describe('listen', () => {
     });
   });
 });
+
+const fail = (error: unknown): never => {
+  throw error;
+};
 
 const isListening = (url: URL | string) => fetch(url).then(Boolean, () => false);
 

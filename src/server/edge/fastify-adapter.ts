@@ -1,62 +1,116 @@
 import type { RequestListener } from 'node:http';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { BodyTooLargeError, NotFoundError, PlantStoreError } from '../../plants/errors/errors';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import {
+  BodyTooLargeError,
+  MalformedRequestError,
+  NotFoundError,
+  NotImplementedError,
+  PlantStoreError,
+} from '../../plants/errors/errors';
 import { readsOwnBody } from '../../plants/host/fastify';
 import { securityHeaders } from '../../plants/http/error.filter';
-import { type HostRequest, pathOf } from '../../plants/http/request';
-import type { Responses } from '../watch/responses';
-import { Connections } from './connections';
-import { corsHeaders, isPreflight, OriginLog, PREFLIGHT_HEADERS } from './cors';
+import { headerValues, type HostRequest, pathOf } from '../../plants/http/request';
 import type { Settings } from '../settings/environment';
+import type { Responses } from '../watch/responses';
+import { ClientErrors } from './client-errors';
+import { corsHeaders, isPreflight, OriginLog, PREFLIGHT_HEADERS } from './cors';
 import { createServer, limitConnections } from './http-server';
 import { requestId } from './request-id';
-import { listenForRequests } from './request-listener';
-import { Rejections } from './rejections';
 
 type FailedRequest = FastifyRequest & Pick<HostRequest, 'failure'>;
 
 /** The fraction of the shutdown time for draining connections. The rest is for closing the store. */
 const DRAIN_TIME_FRACTION = 0.8;
 
+/** How long connections that are in use have, when the service shuts down, to get a response that closes them. */
+const CLOSE_DELAY_MS = 500;
+
 /**
- * Creates the Fastify adapter of the service. It validates the request headers before Fastify sees them,
- * errors raised below Nest have the Error body, and every accepted request gets its response before the
- * adapter closes. Use it with Nest's `bodyParser: false`.
+ * Creates the Fastify adapter of the service. Errors raised below Nest have the Error body, and every accepted
+ * request gets its response before the adapter closes. Use it with Nest's `bodyParser: false`.
  */
 export function createFastifyAdapter(settings: Settings, responses: Responses): FastifyAdapter {
-  const { corsOrigins, shutdownTimeout, shutdownGrace } = settings;
   const server = createServer(settings);
   limitConnections(server, settings.maxConnections);
-  const rejections = new Rejections(corsOrigins, responses);
-  const connections = new Connections(server, rejections);
+  const clientErrors = new ClientErrors((error) => responses.emit('failed', error));
   const adapter = new FastifyAdapter({
     genReqId: requestId,
-    serverFactory: (handle: RequestListener) => {
-      listenForRequests(server, connections, rejections, handle);
-      return server;
-    },
+    // Without a listener for `checkExpectation`, Node.js would respond to an unknown Expect without a body.
+    serverFactory: (handle: RequestListener) =>
+      server.on('request', handle).on('checkExpectation', handle),
     // While closing, a request on an open connection is handled like any other.
     return503OnClosing: false,
     // No Express middleware is used here.
     skipMiddie: true,
     clientErrorHandler: (error, socket) => {
-      connections.handleClientError(error, socket);
+      clientErrors.handle(error, socket);
+    },
+    frameworkErrors: (_error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+      const failure = new MalformedRequestError('The request target is malformed.');
+      rejectUnrouted(request, reply, failure, responses);
     },
   });
-
   const instance = adapter.getInstance<FastifyInstance>();
-  addHooks(instance, corsOrigins);
-  instance.addHook('preClose', () =>
-    connections.drain((shutdownTimeout - shutdownGrace) * DRAIN_TIME_FRACTION),
-  );
+  const rejected = new WeakMap<Socket, PlantStoreError>();
+  instance.addHook('onRequest', (request, reply, done) => {
+    const { socket } = request.raw;
+    // Node.js may have parsed later requests of a rejected connection already.
+    const error = rejected.get(socket) ?? validateHeaders(request);
+    if (error) {
+      rejected.set(socket, error);
+      void reply.header('Connection', 'close');
+    }
+    clientErrors.track(reply.raw);
+    done(error);
+  });
+  addHeaderHooks(instance, settings.corsOrigins);
+  drainOnClose(instance, settings);
   return adapter;
 }
 
-function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
+/** Rejects a request for which Fastify runs no hooks. */
+function rejectUnrouted(
+  { id, raw }: FastifyRequest,
+  reply: FastifyReply,
+  failure: PlantStoreError,
+  responses: Responses,
+): void {
+  const status = failure.getStatus();
+  void reply.code(status).headers({ ...securityHeaders, 'X-Request-Id': id });
+  void reply.send(failure.body);
+  responses.emit('failed', failure);
+  responses.emit('completed', { id, raw, status, ms: reply.elapsedTime, failure });
+}
+
+/**
+ * Returns the error of a request that proxies and servers are known to read differently, RFC 9112 sections 3.2
+ * and 6.1, or that has an unknown expectation, RFC 9110 section 10.1.1. Node.js rejects other malformed headers.
+ */
+function validateHeaders({ raw }: FastifyRequest): PlantStoreError | undefined {
+  const { headers, httpVersion } = raw;
+  const { length } = headerValues(raw, 'host');
+  if (length > 1 || (length === 0 && httpVersion !== '1.0')) {
+    return new MalformedRequestError('The request must have exactly one Host header.');
+  }
+  const { expect, 'transfer-encoding': coding } = headers;
+  if (coding !== undefined && httpVersion === '1.0') {
+    return new MalformedRequestError(
+      'An HTTP/1.0 request must not have a Transfer-Encoding header.',
+    );
+  }
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
+    return new NotImplementedError('The only transfer coding supported is chunked.');
+  }
+  const isMet = expect === undefined || /100-continue/i.test(expect);
+  return isMet ? undefined : new PlantStoreError('expectationFailed');
+}
+
+function addHeaderHooks(instance: FastifyInstance, origins: readonly string[]): void {
   const originLog = new OriginLog(origins);
   instance.addHook('onRequest', (request, reply, done) => {
-    void reply.header('X-Request-Id', request.id);
     if (origins.length > 0) void reply.headers(corsHeaders(request.raw, origins));
     if (!readsOwnBody(request.routeOptions.config)) void reply.headers(securityHeaders);
     const isCorsPreflight = isPreflight(request);
@@ -66,14 +120,6 @@ function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
     } else {
       done(request.is404 ? createNoRouteError(request, instance) : undefined);
     }
-  });
-  instance.addHook('onSend', ({ raw, failure }: FailedRequest, reply, _payload, done) => {
-    // An oversized body may never end, RFC 9110 section 15.5.14. A client that got no 100 Continue may or
-    // may not send its body.
-    if (failure instanceof BodyTooLargeError || raw.headers.expect !== undefined) {
-      void reply.header('Connection', 'close');
-    }
-    done();
   });
 }
 
@@ -90,4 +136,31 @@ function createNoRouteError({ url }: FastifyRequest, instance: FastifyInstance):
   if (allowed.length === 0) return new NotFoundError();
   const headers = { Allow: allowed.join(', ') };
   return new PlantStoreError('methodNotAllowed', undefined, { headers });
+}
+
+/**
+ * Makes every response close its connection once the application closes, and gives connections that are in use
+ * a moment to get such a response. Then Fastify stops listening, closes idle connections, and waits for the
+ * requests in progress.
+ */
+function drainOnClose(
+  instance: FastifyInstance,
+  { shutdownTimeout, shutdownGrace }: Settings,
+): void {
+  const { server } = instance;
+  const limitMs = (shutdownTimeout - shutdownGrace) * DRAIN_TIME_FRACTION;
+  let isClosing = false;
+  instance.addHook('onSend', ({ id, failure }: FailedRequest, reply, _payload, done) => {
+    void reply.header('X-Request-Id', id);
+    // An oversized body may never end, RFC 9110 section 15.5.14.
+    if (isClosing || failure instanceof BodyTooLargeError) void reply.header('Connection', 'close');
+    done();
+  });
+  instance.addHook('preClose', async () => {
+    isClosing = true;
+    setTimeout(() => {
+      server.closeAllConnections();
+    }, limitMs).unref();
+    if (server.listening) await sleep(Math.min(CLOSE_DELAY_MS, limitMs));
+  });
 }

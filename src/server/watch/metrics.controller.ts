@@ -1,6 +1,7 @@
 import { Controller, Get, Header } from '@nestjs/common';
 import { Registry } from '@prometheus-io/client';
 import { RequiredScope } from '../../plants/auth/bearer.guard';
+import { SkipAdmission } from '../admission/skip-admission.decorator';
 import { Metrics } from './metrics';
 
 /**
@@ -8,6 +9,7 @@ import { Metrics } from './metrics';
  * has its own scope.
  */
 @Controller('metrics')
+@SkipAdmission(true)
 export class MetricsController {
   constructor(private readonly metrics: Metrics) {}
 
