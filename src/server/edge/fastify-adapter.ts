@@ -1,4 +1,4 @@
-import type { RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
@@ -54,19 +54,7 @@ export function createFastifyAdapter(settings: Settings, responses: Responses): 
     },
   });
   const instance = adapter.getInstance<FastifyInstance>();
-  const rejected = new WeakMap<Socket, PlantStoreError>();
-  instance.addHook('onRequest', (request, reply, done) => {
-    const { socket } = request.raw;
-    // Node.js may have parsed later requests of a rejected connection already.
-    const error = rejected.get(socket) ?? validateHeaders(request);
-    if (error) {
-      rejected.set(socket, error);
-      void reply.header('Connection', 'close');
-    }
-    clientErrors.track(reply.raw);
-    done(error);
-  });
-  addHeaderHooks(instance, settings.corsOrigins);
+  addRequestHook(instance, settings.corsOrigins, clientErrors);
   drainOnClose(instance, settings);
   return adapter;
 }
@@ -89,9 +77,9 @@ function rejectUnrouted(
  * Returns the error of a request that proxies and servers are known to read differently, RFC 9112 sections 3.2
  * and 6.1, or that has an unknown expectation, RFC 9110 section 10.1.1. Node.js rejects other malformed headers.
  */
-function validateHeaders({ raw }: FastifyRequest): PlantStoreError | undefined {
-  const { headers, httpVersion } = raw;
-  const { length } = headerValues(raw, 'host');
+function validateHeaders(request: IncomingMessage): PlantStoreError | undefined {
+  const { headers, httpVersion } = request;
+  const { length } = headerValues(request, 'host');
   if (length > 1 || (length === 0 && httpVersion !== '1.0')) {
     return new MalformedRequestError('The request must have exactly one Host header.');
   }
@@ -108,11 +96,27 @@ function validateHeaders({ raw }: FastifyRequest): PlantStoreError | undefined {
   return isMet ? undefined : new PlantStoreError('expectationFailed');
 }
 
-function addHeaderHooks(instance: FastifyInstance, origins: readonly string[]): void {
+/** Sets the headers of every response, and rejects requests with malformed headers or without a route. */
+function addRequestHook(
+  instance: FastifyInstance,
+  origins: readonly string[],
+  clientErrors: ClientErrors,
+): void {
   const originLog = new OriginLog(origins);
+  const rejected = new WeakMap<Socket, PlantStoreError>();
   instance.addHook('onRequest', (request, reply, done) => {
-    if (origins.length > 0) void reply.headers(corsHeaders(request.raw, origins));
+    const { raw } = request;
+    clientErrors.track(reply.raw);
+    if (origins.length > 0) void reply.headers(corsHeaders(raw, origins));
     if (!readsOwnBody(request.routeOptions.config)) void reply.headers(securityHeaders);
+    // Node.js may have parsed the next requests of the connection already. They are rejected too.
+    const error = rejected.get(raw.socket) ?? validateHeaders(raw);
+    if (error) {
+      rejected.set(raw.socket, error);
+      void reply.header('Connection', 'close');
+      done(error);
+      return;
+    }
     const isCorsPreflight = isPreflight(request);
     if (isCorsPreflight) originLog.check(request);
     if (isCorsPreflight && origins.length > 0) {
