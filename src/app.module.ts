@@ -1,17 +1,17 @@
-import { type DynamicModule, Logger, Module } from '@nestjs/common';
-import { APP_FILTER, APP_GUARD, NestFactory } from '@nestjs/core';
+import { type DynamicModule, Logger, Module, type Provider } from '@nestjs/common';
+import { APP_FILTER, APP_GUARD, NestFactory, Reflector } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { BearerGuard } from './plants/auth/bearer.guard';
 import { TokenVerifier } from './plants/auth/token-verifier';
 import { ErrorFilter } from './plants/http/error.filter';
 import { PlantsModule } from './plants/plants.module';
 import { PlantsRepository } from './plants/plants.repository';
-import { ContinueGuard } from './server/admission/continue.guard';
 import { LoadSheddingGuard } from './server/admission/load-shedding.guard';
 import { RateLimitGuard } from './server/admission/rate-limit.guard';
 import { serveDocument } from './server/document/document.routes';
 import { createFastifyAdapter } from './server/edge/fastify-adapter';
 import type { Settings } from './server/settings/environment';
+import type { RateLimit } from './server/settings/variable-parsers';
 import { Readiness, serveHealth } from './server/watch/health';
 import { createLogger } from './server/watch/logger';
 import { Metrics } from './server/watch/metrics';
@@ -22,8 +22,8 @@ import { Recorder } from './server/watch/recorder';
 /**
  * The standalone service: the first host of {@link PlantsModule}.
  *
- * A request is first validated in `server/edge`. Then it passes the guards in the order listed below, and
- * the pipe of the module, which reads the body. The exception filter turns whatever they throw into a
+ * A request first passes the hooks of `server/edge/fastify-adapter`, then the guards in the order listed below,
+ * and the pipe of the module, which reads the body. The exception filter turns whatever they throw into a
  * response.
  */
 @Module({})
@@ -43,12 +43,16 @@ export class AppModule {
         { provide: TokenVerifier, useFactory: () => new TokenVerifier(auth) },
         { provide: APP_GUARD, useClass: LoadSheddingGuard },
         { provide: APP_GUARD, useClass: BearerGuard },
-        ...(rateLimit ? [{ provide: APP_GUARD, useValue: new RateLimitGuard(rateLimit) }] : []),
-        { provide: APP_GUARD, useValue: new ContinueGuard(bodyLimit) },
+        ...(rateLimit ? [createRateLimit(rateLimit)] : []),
         { provide: APP_FILTER, useClass: ErrorFilter },
       ],
     };
   }
+}
+
+function createRateLimit(options: RateLimit): Provider {
+  const useFactory = (reflector: Reflector) => new RateLimitGuard(options, reflector);
+  return { provide: APP_GUARD, inject: [Reflector], useFactory };
 }
 
 /**

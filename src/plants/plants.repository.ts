@@ -64,7 +64,7 @@ export abstract class PlantsRepository {
   }
 
   /** Resolves to the reason when only a restart of the process can make the store usable again. */
-  restartNeeded(): Promise<Error> {
+  get restartNeeded(): Promise<Error> {
     return new Promise(() => undefined);
   }
 

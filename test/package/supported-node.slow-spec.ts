@@ -29,16 +29,13 @@ describe('the service', () => {
     );
   });
 
-  it.each(['20.19.0', '22.23.2', '24.18.0', '25.9.0', '26.5.0'])(
-    'exits with one error message on Node.js %s',
-    async (version) => {
-      const node = installNode(version);
+  it.each(['20.19.0', '22.23.2'])('exits with one error message on Node.js %s', async (version) => {
+    const node = installNode(version);
 
-      expect(await run(node, [MAIN])).toEqual({
-        code: 1,
-        stdout: '',
-        stderr: `The Plant Store requires Node.js ${engines.node}. This is v${version}, ${node}.\n`,
-      });
-    },
-  );
+    expect(await run(node, [MAIN])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `The Plant Store requires Node.js ${engines.node}. This is v${version}, ${node}.\n`,
+    });
+  });
 });

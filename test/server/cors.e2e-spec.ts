@@ -49,12 +49,7 @@ describe('CORS', () => {
   it.each([OTHER, 'null', `${ORIGIN}.evil.org`, ORIGIN.toUpperCase(), `${ORIGIN}:8443`, undefined])(
     'sends no Access-Control-Allow-Origin to %s, and varies the response by Origin',
     async (origin) => {
-      const unrouted = `GET /%zz HTTP/1.1\r\nHost: x\r\nOrigin: ${origin ?? ''}\r\n\r\n`;
-      const responses = [
-        await preflight(origin ?? ''),
-        await application.post('{}', { origin }),
-        ...(await exchange(application.url, unrouted)),
-      ];
+      const responses = [await preflight(origin ?? ''), await application.post('{}', { origin })];
 
       for (const { headers } of responses) {
         expect(headers).not.toHaveProperty('access-control-allow-origin');
@@ -67,7 +62,7 @@ describe('CORS', () => {
     ['a success', 200, CREATION],
     ['a bad token', 401, CREATION.replace(TOKEN, 'x')],
     ['an unknown path', 404, CREATION.replace('/plants', '/plant')],
-    ['a request rejected before routing', 400, CREATION.replace('/plants', '/plants?<>')],
+    ['a request with two Hosts', 400, CREATION.replace('Host: x', 'Host: x\r\nHost: x')],
   ])('lets an allowed origin read the response to %s', async (_what, status, request) => {
     const [response] = await exchange(application.url, request);
 

@@ -4,6 +4,7 @@ import { JSON_HEADERS, TOKEN } from '../support/application';
 import { listen } from '../support/listen';
 import { CLI_PATH } from '../support/plant-store';
 import { programEnvironment } from '../support/run-folder';
+import { describeWith } from '../support/run';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 
@@ -13,6 +14,16 @@ const START = 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" "$@"';
 const RESTARTS = Number(process.env.KILLS ?? 1);
 /** Keeps the socket open, and restarts the service when it exits. */
 const SUPERVISOR = `for run in $(seq ${RESTARTS + 1}); do sh -c '${START}' "$@"; done`;
+
+/** Creates a Python program that runs a program with a socket of a kind, as systemd does. */
+const createStarter = (kind: string): string => `import os, socket, sys
+created = socket.socket(socket.${kind})
+address = 'plants.sock' if created.family == socket.AF_UNIX else ('127.0.0.1', 0)
+created.bind(address)
+if created.type == socket.SOCK_STREAM: created.listen()
+os.dup2(created.fileno(), 3)
+os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()))
+os.execvp(sys.argv[1], sys.argv[1:])`;
 
 describe('a service with an inherited socket', () => {
   const home = useServiceHome();
@@ -93,6 +104,20 @@ describe('a service with an inherited socket', () => {
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toBe(
       'The service manager passes 2 sockets (LISTEN_FDS), but the service listens on one: remove the others.\n',
+    );
+  });
+
+  describeWith('python3', () => {
+    it.each(['AF_UNIX, socket.SOCK_STREAM', 'AF_INET, socket.SOCK_DGRAM'])(
+      'exits with one error message when the socket is of another kind: %s',
+      async (kind) => {
+        const service = home.spawn({ AUTH_TOKENS: TOKEN }, ['python3', '-c', createStarter(kind)]);
+
+        expect(await service.ended).toEqual({ code: 1, signal: null });
+        expect(service.stderr).toBe(
+          'The service manager passes a socket (LISTEN_FDS) that is not a TCP socket: set ListenStream to a port, or to an IP address and a port.\n',
+        );
+      },
     );
   });
 

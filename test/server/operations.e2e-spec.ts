@@ -1,15 +1,16 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { PlantsRepository } from '../../src/plants';
 import { AUTHORIZED, TestApplication, TOKEN } from '../support/application';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { useFolder } from '../support/folder';
 import { createRequest } from '../support/load';
-import { lockDatabase } from '../support/sqlite';
 import { stores, type TestStore } from '../support/stores';
 import { exchange } from '../support/wire';
+
+/** A request that is rejected before routing. */
+const UNROUTABLE = 'GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
 
 describe.each(stores)('a service with plants in %s', (_name, startStore) => {
   let application: TestApplication<TestStore>;
@@ -33,8 +34,7 @@ describe.each(stores)('a service with plants in %s', (_name, startStore) => {
     await newPlant(1);
     await application.post('{');
     for (const path of ['/a', '/b', '/plants/7']) await get(path);
-    // This request is rejected before routing.
-    await exchange(await application.listen(), 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n');
+    await exchange(await application.listen(), UNROUTABLE);
 
     const { headers, body } = await get('/metrics', AUTHORIZED);
 
@@ -64,7 +64,7 @@ describe.each(stores)('a service with plants in %s', (_name, startStore) => {
     const other = await TestApplication.start();
     await other.post('{"id":1,"name":"Fern"}');
     await other.post('{"id":2,"name":"Moss"}');
-    await exchange(await other.listen(), 'GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n');
+    await exchange(await other.listen(), UNROUTABLE);
     const { body: otherBody } = await other.app.inject({ url: '/metrics', headers: AUTHORIZED });
     await other.stop();
 
@@ -154,18 +154,6 @@ describe('a service with other limits', () => {
     expect(await exchange(url, ALIVE)).toMatchObject([
       { status: 200, headers: { 'keep-alive': 'timeout=1' } },
     ]);
-  });
-
-  it('keeps a connection open while a request waits for the store', async () => {
-    const url = await start({});
-    const server = application.app.getHttpServer().setTimeout(100);
-    const lock = lockDatabase(application.store.file);
-    const responses = exchange(url, last(createRequest(1).text));
-    const [socket] = (await once(server, 'connection')) as [Socket];
-    await once(socket, 'timeout');
-    lock.close();
-
-    expect(await responses).toMatchObject([{ status: 200 }]);
   });
 
   it('disconnects a client whose request never ends when the service stops', async () => {

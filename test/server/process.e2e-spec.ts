@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
+import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { OperatorError } from '../../src/plants/errors/operator.error';
 import { listen } from '../../src/server/edge/listen';
@@ -13,7 +14,6 @@ import { readMetric } from '../support/metrics';
 import { plantStore, WITHOUT_ROOT_ACCESS } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { describeOnLinux, describeWith, shell } from '../support/run';
-import { describeWithUnresponsiveResolver } from '../support/silent-resolver';
 import { useServiceHome } from '../support/service-process';
 import { lockDatabase } from '../support/sqlite';
 import { until } from '../support/until';
@@ -108,7 +108,7 @@ describe('the service as a process', () => {
     });
   });
 
-  it.each(['SIGTERM', 'SIGINT'] as const)(
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
     'on %s responds to accepted requests, closes idle connections, and exits with code 0 and a single database file',
     async (signal) => {
       // These timeouts are longer than the test may take, so they do not close connections.
@@ -173,35 +173,45 @@ describe('the service as a process', () => {
     socket.destroy();
   });
 
-  describeWithUnresponsiveResolver('whose name lookup hangs', (wrapper) => {
-    // The name lookup gets no response and takes minutes.
-    const DATABASE_URL = 'postgres://db.example.org/plants?sslmode=disable';
+  it('exits with code 0 when it gets a signal while it waits for a locked SQLite file', async () => {
+    const first = await home.start();
+    await first.end();
+    const lock = lockDatabase(home.file);
+    const service = home.spawn({ AUTH_TOKENS: TOKEN });
+    await service.waitForOutput(/Storing plants in/);
 
-    it('exits with code 0 after closing', async () => {
-      const service = await home.start({ DATABASE_URL, SHUTDOWN_TIMEOUT: '20m' }, wrapper());
+    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+    expect(service.stdout).not.toContain('Listening');
+    lock.close();
+  });
 
-      expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
-      expect(service.stdout).toContain('"Stopped."');
-    });
+  it('exits with code 0 when it gets a signal while PostgreSQL does not respond', async () => {
+    const silent = createServer();
+    const { port } = await listenOn(silent);
+    const connected = once(silent, 'connection') as Promise<[Socket]>;
+    const DATABASE_URL = `postgres://127.0.0.1:${port}/plants`;
+    const service = home.spawn({ AUTH_TOKENS: TOKEN, DATABASE_URL });
+    const [socket] = await connected;
 
-    it('exits immediately on a second signal', async () => {
-      const times = { SHUTDOWN_GRACE: '5m', SHUTDOWN_TIMEOUT: '20m' };
-      const service = await home.start({ DATABASE_URL, ...times }, wrapper());
-      service.kill('SIGTERM');
-      await service.waitForOutput(/shutting down/);
+    expect(await service.end('SIGHUP')).toEqual({ code: 0, signal: null });
+    socket.destroy();
+    silent.close();
+  });
 
-      expect(await service.end('SIGTERM')).toEqual({ code: 143, signal: null });
-    });
+  describeOnLinux(() => {
+    it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+      'exits with code 0 on %s before it has loaded, also as the first process of a container',
+      async (signal) => {
+        const service = home.spawn({ AUTH_TOKENS: TOKEN }, ['unshare', '-r', '--pid', '--fork']);
+        const pid = await findChild(service.pid);
+        const bit = 1n << BigInt(constants.signals[signal] - 1);
+        await until(() => (readCaughtSignals(pid) & bit) !== 0n);
+        process.kill(pid, signal);
 
-    it('exits with code 1 when another service uses its port', async () => {
-      const other = createServer();
-      const { port } = await listenOn(other);
-
-      const service = home.spawn({ DATABASE_URL, AUTH_TOKENS: TOKEN, PORT: port }, wrapper());
-
-      expect(await service.ended).toEqual({ code: 1, signal: null });
-      other.close();
-    });
+        expect(await service.ended).toEqual({ code: 0, signal: null });
+        expect(service.stdout).toBe('');
+      },
+    );
   });
 
   it('closes and counts connections beyond MAX_CONNECTIONS, and still responds on HEALTH_PORT', async () => {
@@ -214,7 +224,7 @@ describe('the service as a process', () => {
     for (const socket of sockets) socket.on('close', () => dropped++);
     await until(() => dropped === 40);
 
-    await service.waitForOutput(/Closed a new connection: the limit of 10 open/);
+    await service.waitForOutput(/Closed a new connection: the limit of 10 open connections/);
     expect(service.stdout.split('Closed').length).toBeLessThan(20);
     expect((await fetch(new URL('/health/ready', health))).status).toBe(200);
     expect(await readMetric(new URL(health), 'http_dropped_connections_total')).toBe(40);
@@ -247,24 +257,6 @@ describe('the service as a process', () => {
       expect((await send(head))[0]?.status).toBe(target.startsWith('/metrics') ? 401 : 200);
     }
   });
-
-  describeOnLinux(() => {
-    it('limits connections to the limit of open files', async () => {
-      const wrapper = ['sh', '-c', 'ulimit -n 64 && exec "$0" "$@"'];
-      const service = await home.start({ HEALTH_PORT: '0' }, wrapper);
-      const [, health = ''] = await service.waitForOutput(/Health and metrics also on ([^"]+)/);
-      const [, limit] = await service.waitForOutput(
-        /accepts only (\d+) connections instead of 4096, .*ulimit/,
-      );
-
-      const url = await service.url();
-      const sockets = Array.from({ length: 64 }, () => openConnection(url).resume());
-
-      await service.waitForOutput(RegExp(`Closed a new connection: the limit of ${limit} open`));
-      expect((await fetch(new URL('/health/ready', health))).status).toBe(200);
-      sockets.forEach((socket) => socket.destroy());
-    });
-  });
 });
 
 describe('listen', () => {
@@ -275,7 +267,7 @@ describe('listen', () => {
   async function failureOf(environment: NodeJS.ProcessEnv): Promise<unknown> {
     application = await TestApplication.start();
     const settings = readEnvironment({ AUTH_TOKENS: TOKEN, PORT: '0', ...environment });
-    return listen(application.app, settings).catch((error: unknown) => error);
+    return listen(application.app, settings, fail).catch((error: unknown) => error);
   }
 
   it('names HEALTH_PORT when that port is in use', async () => {
@@ -302,7 +294,24 @@ describe('listen', () => {
   });
 });
 
+const fail = (error: unknown): never => {
+  throw error;
+};
+
 const isListening = (url: URL | string) => fetch(url).then(Boolean, () => false);
+
+/** Waits until a process has a child process. Returns the process id of the child. */
+async function findChild(pid: number): Promise<number> {
+  const read = () => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'));
+  await until(() => read() > 0);
+  return read();
+}
+
+/** Returns the signals that a process handles, proc_pid_status(5): one bit each. */
+function readCaughtSignals(pid: number): bigint {
+  const [, mask] = /^SigCgt:\s*(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return BigInt(`0x${mask}`);
+}
 
 /** Sends the headers of a create request. Resolves when the service requests the body: the request has begun. */
 async function beginCreation(url: URL): Promise<Socket> {

@@ -73,7 +73,7 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     return this.health.failure;
   }
 
-  override restartNeeded(): Promise<Error> {
+  override get restartNeeded(): Promise<Error> {
     return this.health.restartNeeded;
   }
 

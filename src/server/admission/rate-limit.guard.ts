@@ -1,10 +1,11 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import type { Reflector } from '@nestjs/core';
 import type { FastifyReply } from 'fastify';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { type Caller, identifyCaller } from '../../plants/auth/caller';
 import { PlantStoreError } from '../../plants/errors/errors';
 import type { RateLimit } from '../settings/variable-parsers';
-import { MetricsController } from '../watch/metrics.controller';
+import { SkipAdmission } from './skip-admission.decorator';
 
 /**
  * Limits the requests of each caller, and reports the remaining quota in the headers of
@@ -15,13 +16,16 @@ import { MetricsController } from '../watch/metrics.controller';
 export class RateLimitGuard implements CanActivate {
   private readonly limiter: RateLimiterMemory;
 
-  constructor(private readonly options: RateLimit) {
+  constructor(
+    private readonly options: RateLimit,
+    private readonly reflector: Reflector,
+  ) {
     this.limiter = new RateLimiterMemory({ points: options.quota, duration: options.window });
   }
 
   /** @throws PlantStoreError when the caller has used up its quota */
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    if (context.getClass() === MetricsController) return true;
+    if (this.reflector.get(SkipAdmission, context.getClass())) return true;
     const http = context.switchToHttp();
     const { caller } = http.getRequest<{ readonly caller: Caller }>();
     const { quota, window } = this.options;

@@ -1,81 +1,125 @@
-import type { RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener } from 'node:http';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { BodyTooLargeError, NotFoundError, PlantStoreError } from '../../plants/errors/errors';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import {
+  BodyTooLargeError,
+  MalformedRequestError,
+  NotFoundError,
+  NotImplementedError,
+  PlantStoreError,
+} from '../../plants/errors/errors';
 import { readsOwnBody } from '../../plants/host/fastify';
 import { securityHeaders } from '../../plants/http/error.filter';
-import type { HostRequest } from '../../plants/http/request';
+import { headerValues, type HostRequest } from '../../plants/http/request';
+import type { Settings } from '../settings/environment';
 import { trustProxies } from '../watch/client-address';
 import type { Recorder } from '../watch/recorder';
-import { Connections } from './connections';
+import { ClientErrors } from './client-errors';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors';
-import type { Settings } from '../settings/environment';
 import { createServer, limitConnections } from './http-server';
 import { requestId } from './request-id';
-import { listenForRequests } from './request-listener';
-import { Rejections } from './rejections';
 
 type FailedRequest = FastifyRequest & Pick<HostRequest, 'failure'>;
 
 /** The fraction of the shutdown time for draining connections. The rest is for closing the store. */
 const DRAIN_TIME_FRACTION = 0.8;
 
+/** How long connections that are in use have, when the service shuts down, to get a response that closes them. */
+const CLOSE_DELAY_MS = 500;
+
 /**
- * Creates the Fastify adapter of the service. It validates the request headers before Fastify sees them,
- * errors raised below Nest have the Error body, and every accepted request gets its response before the
- * adapter closes. Use it with Nest's `bodyParser: false`.
+ * Creates the Fastify adapter of the service. Errors raised below Nest have the Error body, and every accepted
+ * request gets its response before the adapter closes. Use it with Nest's `bodyParser: false`.
  */
 export function createFastifyAdapter(settings: Settings, recorder: Recorder): FastifyAdapter {
-  const { corsOrigins, shutdownTimeout, shutdownGrace } = settings;
   const server = createServer(settings);
   limitConnections(server, settings.maxConnections);
-  const rejections = new Rejections(corsOrigins, recorder.metrics);
-  const connections = new Connections(server, rejections);
+  const clientErrors = new ClientErrors(recorder.metrics);
   const adapter = new FastifyAdapter({
     genReqId: requestId,
     trustProxy: trustProxies(settings.trustedProxies),
-    serverFactory: (handle: RequestListener) => {
-      listenForRequests(server, connections, rejections, handle);
-      return server;
-    },
+    // Without a listener for `checkExpectation`, Node.js would respond to an unknown Expect without a body.
+    serverFactory: (handle: RequestListener) =>
+      server.on('request', handle).on('checkExpectation', handle),
     // While closing, a request on an open connection is handled like any other.
     return503OnClosing: false,
     // No Express middleware is used here.
     skipMiddie: true,
     clientErrorHandler: (error, socket) => {
-      connections.handleClientError(error, socket);
+      clientErrors.handle(error, socket);
+    },
+    frameworkErrors: (_error: unknown, request: FailedRequest, reply: FastifyReply) => {
+      rejectUnrouted(request, reply);
+      recorder.record(request, reply);
     },
   });
-
   const instance = adapter.getInstance<FastifyInstance>();
   recorder.observe(instance);
-  addHooks(instance, corsOrigins);
-  instance.addHook('preClose', () =>
-    connections.drain((shutdownTimeout - shutdownGrace) * DRAIN_TIME_FRACTION),
-  );
+  addRequestHook(instance, settings.corsOrigins, clientErrors);
+  drainOnClose(instance, settings);
   return adapter;
 }
 
-function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
+/** Rejects a request whose path cannot be decoded. Fastify runs no hooks for it. */
+function rejectUnrouted(request: FailedRequest, reply: FastifyReply): void {
+  const failure = new MalformedRequestError('The request target is malformed.');
+  request.failure = failure;
+  void reply.code(failure.getStatus()).headers({ ...securityHeaders, 'X-Request-Id': request.id });
+  void reply.send(failure.body);
+}
+
+/**
+ * Returns the error of a request that proxies and servers are known to read differently, RFC 9112 sections 3.2
+ * and 6.1, or that has an unknown expectation, RFC 9110 section 10.1.1. Node.js rejects other malformed headers.
+ */
+function validateHeaders(request: IncomingMessage): PlantStoreError | undefined {
+  const { headers, httpVersion } = request;
+  const { length } = headerValues(request, 'host');
+  if (length > 1 || (length === 0 && httpVersion !== '1.0')) {
+    return new MalformedRequestError('The request must have exactly one Host header.');
+  }
+  const { expect, 'transfer-encoding': coding } = headers;
+  if (coding !== undefined && httpVersion === '1.0') {
+    return new MalformedRequestError(
+      'An HTTP/1.0 request must not have a Transfer-Encoding header.',
+    );
+  }
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
+    return new NotImplementedError('The only transfer coding supported is chunked.');
+  }
+  const isMet = expect === undefined || /100-continue/i.test(expect);
+  return isMet ? undefined : new PlantStoreError('expectationFailed');
+}
+
+/** Sets the headers of every response, and rejects requests with malformed headers or without a route. */
+function addRequestHook(
+  instance: FastifyInstance,
+  origins: readonly string[],
+  clientErrors: ClientErrors,
+): void {
+  const rejected = new WeakMap<Socket, PlantStoreError>();
   instance.addHook('onRequest', (request, reply, done) => {
-    void reply.header('X-Request-Id', request.id);
-    if (origins.length > 0) void reply.headers(corsHeaders(request.raw, origins));
+    const { raw } = request;
+    clientErrors.track(reply.raw);
+    if (origins.length > 0) void reply.headers(corsHeaders(raw, origins));
     if (!readsOwnBody(request.routeOptions.config)) void reply.headers(securityHeaders);
-    const error = request.is404 ? createNoRouteError(request, instance) : undefined;
-    const methods = error?.headers.Allow;
+    // Node.js may have parsed the next requests of the connection already. They are rejected too.
+    const error = rejected.get(raw.socket) ?? validateHeaders(raw);
+    if (error) {
+      rejected.set(raw.socket, error);
+      void reply.header('Connection', 'close');
+      done(error);
+      return;
+    }
+    const noRoute = request.is404 ? createNoRouteError(request, instance) : undefined;
+    const methods = noRoute?.headers.Allow;
     if (methods !== undefined && isPreflight(request, origins)) {
       void reply.code(204).headers(preflightHeaders(request, methods)).send();
     } else {
-      done(error);
+      done(noRoute);
     }
-  });
-  instance.addHook('onSend', ({ raw, failure }: FailedRequest, reply, _payload, done) => {
-    // An oversized body may never end, RFC 9110 section 15.5.14. A client that got no 100 Continue may or
-    // may not send its body.
-    if (failure instanceof BodyTooLargeError || raw.headers.expect !== undefined) {
-      void reply.header('Connection', 'close');
-    }
-    done();
   });
 }
 
@@ -90,4 +134,31 @@ function createNoRouteError({ url }: FastifyRequest, instance: FastifyInstance):
   if (allowed.length === 0) return new NotFoundError();
   const headers = { Allow: allowed.join(', ') };
   return new PlantStoreError('methodNotAllowed', undefined, { headers });
+}
+
+/**
+ * Makes every response close its connection once the application closes, and gives connections that are in use
+ * a moment to get such a response. Then Fastify stops listening, closes idle connections, and waits for the
+ * requests in progress.
+ */
+function drainOnClose(
+  instance: FastifyInstance,
+  { shutdownTimeout, shutdownGrace }: Settings,
+): void {
+  const { server } = instance;
+  const limitMs = (shutdownTimeout - shutdownGrace) * DRAIN_TIME_FRACTION;
+  let isClosing = false;
+  instance.addHook('onSend', ({ id, failure }: FailedRequest, reply, _payload, done) => {
+    void reply.header('X-Request-Id', id);
+    // An oversized body may never end, RFC 9110 section 15.5.14.
+    if (isClosing || failure instanceof BodyTooLargeError) void reply.header('Connection', 'close');
+    done();
+  });
+  instance.addHook('preClose', async () => {
+    isClosing = true;
+    setTimeout(() => {
+      server.closeAllConnections();
+    }, limitMs).unref();
+    if (server.listening) await sleep(Math.min(CLOSE_DELAY_MS, limitMs));
+  });
 }

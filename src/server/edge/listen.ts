@@ -20,12 +20,17 @@ const FIRST_INHERITED_DESCRIPTOR = 3;
  * instead of `HOST` and `PORT`. That socket stays open while the service restarts, so that new connections
  * wait instead of being refused.
  *
- * @throws OperatorError when an address cannot be used
+ * @param onFailure called when the inherited socket is a Unix socket, to end the process at once
+ * @throws OperatorError when an address or the inherited socket cannot be used
  */
-export async function listen(app: NestFastifyApplication, settings: Settings): Promise<void> {
+export async function listen(
+  app: NestFastifyApplication,
+  settings: Settings,
+  onFailure: (error: unknown) => never,
+): Promise<void> {
   const { host, port, healthPort, docs } = settings;
-  const socket = findInheritedSocket(process.env);
-  await listenOn('PORT', host, port, (address) => app.listen({ port, ...socket, host: address }));
+  if (hasInheritedSocket(process.env)) await listenOnInheritedSocket(app, onFailure);
+  else await listenOn('PORT', host, port, (address) => app.listen({ port, host: address }));
   const logger = new Logger('PlantStore');
   logger.log(`Listening on ${urlOf(app.getHttpServer())}`);
   if (healthPort !== undefined) {
@@ -43,16 +48,35 @@ export async function listen(app: NestFastifyApplication, settings: Settings): P
 }
 
 /** @throws OperatorError when the service manager passes several sockets */
-function findInheritedSocket({
-  LISTEN_PID,
-  LISTEN_FDS,
-}: NodeJS.ProcessEnv): { fd: number } | undefined {
+function hasInheritedSocket({ LISTEN_PID, LISTEN_FDS }: NodeJS.ProcessEnv): boolean {
   // The variables may have been meant for a parent of this process.
-  if (LISTEN_FDS === undefined || Number(LISTEN_PID) !== process.pid) return undefined;
-  if (LISTEN_FDS === '1') return { fd: FIRST_INHERITED_DESCRIPTOR };
+  if (LISTEN_FDS === undefined || Number(LISTEN_PID) !== process.pid) return false;
+  if (LISTEN_FDS === '1') return true;
   throw new OperatorError(
     `The service manager passes ${LISTEN_FDS} sockets (LISTEN_FDS), but the service listens on one: remove the others.`,
   );
+}
+
+/** @throws OperatorError when the socket is not a TCP socket */
+async function listenOnInheritedSocket(
+  app: NestFastifyApplication,
+  onFailure: (error: unknown) => never,
+): Promise<void> {
+  const createError = (cause?: unknown): OperatorError =>
+    new OperatorError(
+      'The service manager passes a socket (LISTEN_FDS) that is not a TCP socket: set ListenStream to a port, or to an IP address and a port.',
+      { cause },
+    );
+  const server: Server = app.getHttpServer();
+  // Only a listening socket shows its type. Fastify throws in its own listener if this is a Unix socket.
+  server.once('listening', () => {
+    if (typeof server.address() === 'string') onFailure(createError());
+  });
+  // The address has no effect. Without one, Fastify would create extra servers without our settings.
+  const options = { fd: FIRST_INHERITED_DESCRIPTOR, host: '127.0.0.1' };
+  await app.listen(options).catch((error: unknown) => {
+    throw createError(error);
+  });
 }
 
 /** @param start starts to listen on an address */

@@ -1,68 +1,48 @@
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type INestApplication, Logger } from '@nestjs/common';
+import { PlantsRepository } from '../../plants/plants.repository';
 import type { Settings } from '../settings/environment';
 import { Readiness } from '../watch/health';
-
-/*
- * This file depends on undocumented behavior of Node.js 24 and 26: `process.exit` waits for the threads of
- * libuv and for workers. So a name lookup in progress, which nothing can cancel, keeps the process for as
- * long as the resolver tries: 10 seconds and more if the server in /etc/resolv.conf does not respond.
- */
-
-/** How long a closed service waits for other threads before it exits. */
-const THREADS_WAIT_MS = 1000;
+import { onSignal } from './signals';
 
 /**
- * Closes the application on SIGTERM and SIGINT. It reports not ready at once, closes after the grace, and
- * exits with code 0, or 1 if SHUTDOWN_TIMEOUT is exceeded. A second signal ends the process at once, with
+ * Closes the application on SIGTERM, SIGINT and SIGHUP. It reports not ready at once, closes after the grace,
+ * and exits with code 0, or 1 if SHUTDOWN_TIMEOUT is exceeded. A second signal ends the process at once, with
  * the exit code of a process that the signal killed.
+ *
+ * If only a restart can make the store usable again, the application closes without the grace, and exits with code
+ * 1, so that its supervisor restarts it.
  *
  * @param onFailure called when closing fails, to end the process
  */
-export function closeOnSignal(
+export function handleShutdown(
   app: INestApplication,
   { shutdownGrace, shutdownTimeout }: Settings,
   onFailure: (error: unknown) => void,
 ): void {
   const logger = new Logger('PlantStore');
-  let isClosing = false;
 
-  async function close(signal: NodeJS.Signals): Promise<void> {
-    logger.log(`Received ${signal}, shutting down.`);
+  async function close(graceMs: number, exitCode: number): Promise<void> {
     app.get(Readiness).drain();
     setTimeout(() => {
       console.error(
         `The service did not shut down within ${shutdownTimeout} ms (SHUTDOWN_TIMEOUT).`,
       );
-      exitAtOnce(1);
+      process.exit(1);
     }, shutdownTimeout).unref();
-    await sleep(shutdownGrace);
+    await sleep(graceMs);
     await app.close();
     logger.log('Stopped.');
-    // The process ends by itself, unless a name lookup hangs or the reader of the log is stalled.
-    setTimeout(() => {
-      exitAtOnce(0);
-    }, THREADS_WAIT_MS).unref();
+    process.exit(exitCode);
   }
 
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      if (isClosing) exitAtOnce(128 + constants.signals[signal]);
-      isClosing = true;
-      close(signal).catch(onFailure);
-    });
-  }
-}
-
-/**
- * Exits without waiting for other threads, by replacing this program with one that only exits. It cannot kill
- * itself with a signal, because signals of its own have no effect on the first process of a container.
- */
-export function exitAtOnce(code: number): never {
-  process.on('exit', () => {
-    const args = [process.execPath, '--eval', `process.exit(${code})`];
-    if (process.platform !== 'win32') process.execve?.(process.execPath, args, {});
+  onSignal((first) => {
+    onSignal((second) => process.exit(128 + constants.signals[second]));
+    logger.log(`Received ${first}, shutting down.`);
+    close(shutdownGrace, 0).catch(onFailure);
   });
-  process.exit(code);
+  // The health of the store has logged the reason.
+  const { restartNeeded } = app.get(PlantsRepository);
+  void restartNeeded.then(() => close(0, 1)).catch(onFailure);
 }

@@ -1,0 +1,20 @@
+/**
+ * Handles the signals that end the service from the moment this file is loaded. The service loads it before
+ * everything else: the kernel drops a signal that the first process of a container does not handle.
+ */
+
+type Handler = (signal: NodeJS.Signals) => void;
+
+/** While the service starts, it has accepted no request, so it can exit at once. */
+let handle: Handler = () => process.exit(0);
+
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    handle(signal);
+  });
+}
+
+/** Sets what the next SIGTERM, SIGINT or SIGHUP does. */
+export function onSignal(handler: Handler): void {
+  handle = handler;
+}

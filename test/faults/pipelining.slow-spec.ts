@@ -1,0 +1,40 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { useServiceHome } from '../support/service-process';
+import { openConnection } from '../support/wire';
+
+const CONNECTIONS = 2000;
+const MAX_RESIDENT_KIB = 400 * 1024;
+
+const REQUESTS = 'POST /plants HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n'.repeat(1000);
+/** How often each connection sends its requests. They are more than all buffers can hold. */
+const ROUNDS = 20;
+
+const home = useServiceHome();
+let sockets: Socket[] = [];
+afterEach(() => {
+  for (const socket of sockets) socket.destroy();
+});
+
+it(`the service needs at most 400 MiB for ${CONNECTIONS} clients without a token that pipeline requests and never read`, async () => {
+  const service = await home.start();
+  const url = await service.url();
+  sockets = Array.from({ length: CONNECTIONS }, () =>
+    openConnection(url)
+      .pause()
+      .on('error', () => undefined),
+  );
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const socket of sockets) if (!socket.writableNeedDrain) socket.write(REQUESTS);
+    // The service handles a request after what it has received so far.
+    await service.getStatus('/health/live');
+  }
+
+  const [, peak] =
+    /^VmHWM:\s*(\d+) kB$/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8')) ?? [];
+  expect(Number(peak)).toBeLessThan(MAX_RESIDENT_KIB);
+  expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
+});
