@@ -3,13 +3,13 @@ import { APP_FILTER, APP_GUARD, NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { BearerGuard } from './plants/auth/bearer.guard';
 import { TokenVerifier } from './plants/auth/token-verifier';
-import { ErrorFilter } from './plants/http/error.filter';
 import { PlantsModule } from './plants/plants.module';
 import { ContinueGuard } from './server/admission/continue.guard';
 import { LoadSheddingGuard } from './server/admission/load-shedding.guard';
 import { RateLimitGuard } from './server/admission/rate-limit.guard';
 import { serveDocument } from './server/document/document.routes';
 import { createFastifyAdapter } from './server/edge/fastify-adapter';
+import { ServiceErrorFilter } from './server/edge/service-error.filter';
 import type { Settings } from './server/settings/environment';
 import { logAccess } from './server/watch/access-log';
 import { Readiness, serveHealth } from './server/watch/health';
@@ -24,8 +24,8 @@ import { logRejectedCredentials } from './server/watch/rejected-credentials';
  * The standalone service: the first host of {@link PlantsModule}.
  *
  * A request is first validated in `server/edge`. Then it passes the guards in the order listed below, and
- * the pipe of the module, which reads the body. The exception filter turns whatever they throw into a
- * response.
+ * the pipe of the module, which reads the body. The filter of the module responds to its errors, and the
+ * filter below to all others.
  */
 @Module({})
 export class AppModule {
@@ -47,7 +47,7 @@ export class AppModule {
         { provide: APP_GUARD, useClass: BearerGuard },
         ...(rateLimit ? [{ provide: APP_GUARD, useValue: new RateLimitGuard(rateLimit) }] : []),
         { provide: APP_GUARD, useValue: new ContinueGuard(bodyLimit) },
-        { provide: APP_FILTER, useClass: ErrorFilter },
+        { provide: APP_FILTER, useClass: ServiceErrorFilter },
       ],
     };
   }

@@ -1,6 +1,6 @@
-import { Logger } from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import type { PlantStoreError } from '../errors/errors';
-import type { PlantsRepository } from '../plants.repository';
+import { PlantsRepository } from '../plants.repository';
 import { type HostRequest, nodeRequest } from './request';
 
 /** W3C Trace Context section 3.2: version 00, with neither id all zeros. */
@@ -37,7 +37,8 @@ export class LoggedFailure extends Error {
  * an unavailable store can fail thousands of requests. The line contains the cause, unless it is the store
  * failure that was already logged.
  */
-export class FailureLog {
+@Injectable()
+export class FailureLog implements OnApplicationShutdown {
   private readonly logger = new Logger('Errors');
   private readonly throttle = new LogThrottle<number>(10, (error, count) => {
     this.logger.error(`Error ${error} occurred ${count} more times within a second.`);
@@ -60,7 +61,7 @@ export class FailureLog {
     );
   }
 
-  flush(): void {
+  onApplicationShutdown(): void {
     this.throttle.flush();
   }
 }

@@ -1,6 +1,6 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { assertLength } from '../../plants/host/read-body';
+import { assertLength } from '../../plants/http/read-body';
 
 /**
  * Sends `100 Continue` to a client that waits for it, RFC 9110 section 10.1.1. It is the last guard, so

@@ -27,6 +27,7 @@ export function createDocument(app: INestApplication): OpenAPIObject {
   // belong to unknown paths and methods.
   const operation = document.paths[`/${PLANTS_PATH}`]?.post;
   if (!operation) throw new Error('The document has no operation to create a plant.');
+  operation.security = [{ bearerAuth: [] }];
   Object.assign(
     operation.responses,
     errorResponses(({ status }) => ![404, 405].includes(status)),

@@ -1,10 +1,10 @@
 import type { RequestListener } from 'node:http';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { BodyTooLargeError, NotFoundError, PlantStoreError } from '../../plants/errors/errors';
-import { readsOwnBody } from '../../plants/host/fastify';
+import { NotFoundError, PlantStoreError } from '../../plants/errors/errors';
 import { securityHeaders } from '../../plants/http/error.filter';
-import { type HostRequest, pathOf } from '../../plants/http/request';
+import { pathOf } from '../../plants/http/request';
+import { PLANTS_PATH } from '../../plants/plants.controller';
 import type { Responses } from '../watch/responses';
 import { Connections } from './connections';
 import { corsHeaders, isPreflight, OriginLog, PREFLIGHT_HEADERS } from './cors';
@@ -13,8 +13,6 @@ import { createServer, limitConnections } from './http-server';
 import { requestId } from './request-id';
 import { listenForRequests } from './request-listener';
 import { Rejections } from './rejections';
-
-type FailedRequest = FastifyRequest & Pick<HostRequest, 'failure'>;
 
 /** The fraction of the shutdown time for draining connections. The rest is for closing the store. */
 const DRAIN_TIME_FRACTION = 0.8;
@@ -46,6 +44,8 @@ export function createFastifyAdapter(settings: Settings, responses: Responses): 
   });
 
   const instance = adapter.getInstance<FastifyInstance>();
+  // Without parsers, Fastify leaves the body of a POST unread, whatever its type: the pipe reads it after the guards.
+  instance.addHttpMethod('POST', { hasBody: false, overrideExisting: true });
   addHooks(instance, corsOrigins);
   instance.addHook('preClose', () =>
     connections.drain((shutdownTimeout - shutdownGrace) * DRAIN_TIME_FRACTION),
@@ -58,7 +58,7 @@ function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
   instance.addHook('onRequest', (request, reply, done) => {
     void reply.header('X-Request-Id', request.id);
     if (origins.length > 0) void reply.headers(corsHeaders(request.raw, origins));
-    if (!readsOwnBody(request.routeOptions.config)) void reply.headers(securityHeaders);
+    if (request.routeOptions.url !== `/${PLANTS_PATH}`) void reply.headers(securityHeaders);
     const isCorsPreflight = isPreflight(request);
     if (isCorsPreflight) originLog.check(request);
     if (isCorsPreflight && origins.length > 0) {
@@ -67,12 +67,9 @@ function addHooks(instance: FastifyInstance, origins: readonly string[]): void {
       done(request.is404 ? createNoRouteError(request, instance) : undefined);
     }
   });
-  instance.addHook('onSend', ({ raw, failure }: FailedRequest, reply, _payload, done) => {
-    // An oversized body may never end, RFC 9110 section 15.5.14. A client that got no 100 Continue may or
-    // may not send its body.
-    if (failure instanceof BodyTooLargeError || raw.headers.expect !== undefined) {
-      void reply.header('Connection', 'close');
-    }
+  instance.addHook('onSend', ({ raw }, reply, _payload, done) => {
+    // A client that got no 100 Continue may or may not send its body.
+    if (raw.headers.expect !== undefined) void reply.header('Connection', 'close');
     done();
   });
 }

@@ -1,9 +1,8 @@
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Caller, RequestWithCaller } from '../../plants/auth/caller';
+import type { Caller } from '../../plants/auth/caller';
 import type { PlantStoreError, RequestOutcome } from '../../plants/errors/errors';
-import { readsOwnBody } from '../../plants/host/fastify';
 import type { HostRequest } from '../../plants/http/request';
 
 /** A request whose response was sent. */
@@ -15,7 +14,7 @@ export interface CompletedRequest {
   readonly status: number;
   /** The time from the request headers to the response, in milliseconds. */
   readonly ms: number;
-  readonly caller?: Partial<Caller> | undefined;
+  readonly caller?: Caller | undefined;
   /** The id of the plant to create. */
   readonly plantId?: bigint | undefined;
   /** Undefined if the request succeeded. */
@@ -31,11 +30,6 @@ interface Events {
   failed: [PlantStoreError];
 }
 
-/** A request with the data that guard, pipe, controller and filter attach. */
-type HandledRequest = FastifyRequest &
-  Pick<HostRequest, 'failure' | 'plantId' | 'outcome'> &
-  RequestWithCaller;
-
 /**
  * Reports each response of one application to its metrics and logs. A request that the listener rejects
  * reaches no Fastify hook, so the listener emits these events itself.
@@ -43,15 +37,17 @@ type HandledRequest = FastifyRequest &
 export class Responses extends EventEmitter<Events> {
   /** Reports the responses of all routes. */
   observe(instance: FastifyInstance): void {
-    instance.addHook('onResponse', (request: HandledRequest, reply, done) => {
-      const { id, raw, caller, plantId, failure, is404, routeOptions } = request;
-      const { statusCode: status, elapsedTime: ms } = reply;
-      const route = is404 ? undefined : routeOptions.url;
-      const isCreate = readsOwnBody(routeOptions.config);
-      const outcome = isCreate ? (failure?.outcome ?? request.outcome) : undefined;
-      if (failure) this.emit('failed', failure);
-      this.emit('completed', { id, raw, route, status, ms, caller, plantId, failure, outcome });
-      done();
-    });
+    instance.addHook(
+      'onResponse',
+      (request: FastifyRequest & Pick<HostRequest, 'plantStore'>, reply, done) => {
+        const { id, raw, is404, routeOptions } = request;
+        const { caller, plantId, failure, outcome } = request.plantStore ?? {};
+        const { statusCode: status, elapsedTime: ms } = reply;
+        const route = is404 ? undefined : routeOptions.url;
+        if (failure) this.emit('failed', failure);
+        this.emit('completed', { id, raw, route, status, ms, caller, plantId, failure, outcome });
+        done();
+      },
+    );
   }
 }
