@@ -3,13 +3,13 @@ import { APP_FILTER, APP_GUARD, NestFactory, Reflector } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { BearerGuard } from './plants/auth/bearer.guard';
 import { TokenVerifier } from './plants/auth/token-verifier';
-import { ErrorFilter } from './plants/http/error.filter';
 import { PlantsModule } from './plants/plants.module';
 import { PlantsRepository } from './plants/plants.repository';
 import { LoadSheddingGuard } from './server/admission/load-shedding.guard';
 import { RateLimitGuard } from './server/admission/rate-limit.guard';
 import { serveDocument } from './server/document/document.routes';
 import { createFastifyAdapter } from './server/edge/fastify-adapter';
+import { ServiceErrorFilter } from './server/edge/service-error.filter';
 import type { Settings } from './server/settings/environment';
 import type { RateLimit } from './server/settings/variable-parsers';
 import { Readiness, serveHealth } from './server/watch/health';
@@ -23,8 +23,8 @@ import { Recorder } from './server/watch/recorder';
  * The standalone service: the first host of {@link PlantsModule}.
  *
  * A request first passes the hooks of `server/edge/fastify-adapter`, then the guards in the order listed below,
- * and the pipe of the module, which reads the body. The exception filter turns whatever they throw into a
- * response.
+ * and the pipe of the module, which reads the body. The filter of the module responds to its errors, and the
+ * filter below to all others.
  */
 @Module({})
 export class AppModule {
@@ -44,7 +44,7 @@ export class AppModule {
         { provide: APP_GUARD, useClass: LoadSheddingGuard },
         { provide: APP_GUARD, useClass: BearerGuard },
         ...(rateLimit ? [createRateLimit(rateLimit)] : []),
-        { provide: APP_FILTER, useClass: ErrorFilter },
+        { provide: APP_FILTER, useClass: ServiceErrorFilter },
       ],
     };
   }

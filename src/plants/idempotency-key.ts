@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { createParamDecorator } from '@nestjs/common';
 import { type Caller, identifyCaller } from './auth/caller';
 import { InvalidIdempotencyKeyError } from './errors/errors';
-import { headerValues, type HostRequest, nodeRequest } from './http/request';
+import { type HostRequest, nodeRequest } from './http/request';
 
 /** The request header, draft-ietf-httpapi-idempotency-key-header-07, which expired in April 2026. */
 export const IDEMPOTENCY_KEY = 'Idempotency-Key';
@@ -29,14 +29,10 @@ const SYNTAX_MESSAGE =
  * @throws InvalidIdempotencyKeyError when the header is malformed, empty or repeated
  */
 export const IdempotencyKey = createParamDecorator((_: unknown, context) => {
-  const request = nodeRequest(context.switchToHttp().getRequest<HostRequest>());
-  if (request.headers['idempotency-key'] === undefined) return undefined;
-  const [value = '', ...others] = headerValues(request, 'idempotency-key');
-  if (others.length > 0) {
-    throw new InvalidIdempotencyKeyError(
-      'The request must not have more than one Idempotency-Key header.',
-    );
-  }
+  const { headers } = nodeRequest(context.switchToHttp().getRequest<HostRequest>());
+  if (headers['idempotency-key'] === undefined) return undefined;
+  // Node.js joins repeated headers with a comma and a space. No key contains a space.
+  const value = String(headers['idempotency-key']);
   if (!KEY_PATTERN.test(value)) throw new InvalidIdempotencyKeyError(SYNTAX_MESSAGE);
   return value.startsWith('"') ? value.slice(1, -1).replaceAll(/\\(.)/g, '$1') : value;
 });

@@ -1,22 +1,21 @@
 import {
+  applyDecorators,
   type CanActivate,
   Controller,
-  type ExecutionContext,
   HttpCode,
-  Inject,
-  Injectable,
   Post,
   Req,
   Res,
+  type Type,
   UseFilters,
   UseGuards,
 } from '@nestjs/common';
+import { BearerGuard } from './auth/bearer.guard';
 import { type Caller, CallerOfRequest } from './auth/caller';
 import { ApiErrorResponses } from './dto/error.dto';
 import { NewPlantDto, newPlantExamples, PlantDto, plantExamples } from './dto/plant.dto';
-import { ReadsRawBody } from './host/own-body';
 import { ErrorFilter } from './http/error.filter';
-import { HttpContext, type HostRequest } from './http/request';
+import { type HostRequest, HttpRequest, notesOf } from './http/request';
 import {
   IDEMPOTENCY_KEY,
   IDEMPOTENT_REPLAYED,
@@ -37,19 +36,6 @@ import {
   schemaOf,
 } from './swagger-decorators';
 
-/** The injection token of the route's guard: bearer tokens, the host's guard, or none. */
-export const ROUTE_GUARD = Symbol('PlantsModule.guard');
-
-/** Delegates to {@link ROUTE_GUARD}. `@UseGuards` needs a class. */
-@Injectable()
-class PlantsGuard implements CanActivate {
-  constructor(@Inject(ROUTE_GUARD) private readonly guard: CanActivate) {}
-
-  canActivate(context: ExecutionContext): ReturnType<CanActivate['canActivate']> {
-    return this.guard.canActivate(context);
-  }
-}
-
 /** The response method that Express and Fastify share. */
 interface HostResponse {
   header(name: string, value: string): unknown;
@@ -58,19 +44,16 @@ interface HostResponse {
 /** The path of the route, without the global prefix of an application. */
 export const PLANTS_PATH = 'plants';
 
-/** `POST /plants`: specification, "Create plant". */
+/** `POST /plants`: specification, "Create plant". {@link protectWith} adds a guard. */
 @Controller(PLANTS_PATH)
-@UseGuards(PlantsGuard)
 @UseFilters(ErrorFilter)
 @ApiTags('Plants')
-@ApiBearerAuth('bearerAuth')
-@ApiErrorResponses()
+@ApiErrorResponses(({ outcome }) => outcome !== undefined)
 export class PlantsController {
   constructor(private readonly plants: PlantsService) {}
 
   @Post()
   @HttpCode(200)
-  @ReadsRawBody()
   @ApiOperation({
     summary: 'Creates a new plant in the store',
     description:
@@ -101,16 +84,38 @@ export class PlantsController {
   })
   async create(
     // The type is an interface, which leaves no metadata. With a class, a ValidationPipe of the host that has
-    // `validateCustomDecorators` would validate the context of the request as an instance of the class.
-    @HttpContext(NewPlantPipe) newPlant: Plant,
+    // `validateCustomDecorators` would validate the request as an instance of the class.
+    @HttpRequest(NewPlantPipe) newPlant: Plant,
     @IdempotencyKey() idempotencyKey: string | undefined,
     @CallerOfRequest() caller: Caller | undefined,
-    @Req() request: Pick<HostRequest, 'outcome'>,
+    @Req() request: HostRequest,
     @Res({ passthrough: true }) response: HostResponse,
   ): Promise<PlantDto> {
+    const notes = notesOf(request);
+    // Unless the store responds or throws one of our errors.
+    notes.outcome = 'unknown';
     const plant = await this.plants.create(newPlant, { idempotencyKey, caller });
-    request.outcome = plant.isReplay ? 'replayed' : 'created';
+    notes.outcome = plant.isReplay ? 'replayed' : 'created';
     if (plant.isReplay) response.header(IDEMPOTENT_REPLAYED, 'true');
     return contentOf(plant);
   }
+}
+
+/**
+ * Creates a subclass of the controller with a guard: the decorators of one class would be the same in every
+ * application of the process. The OpenAPI document declares what our own guard responds.
+ */
+export function protectWith(guard: Type<CanActivate>): Type<PlantsController> {
+  const GuardedController = class extends PlantsController {};
+  // For the operation ids of the host's OpenAPI document.
+  Object.defineProperty(GuardedController, 'name', { value: PlantsController.name });
+  const decorators: ClassDecorator[] = [UseGuards(guard)];
+  if (guard === BearerGuard) {
+    decorators.push(
+      ApiBearerAuth('bearerAuth'),
+      ApiErrorResponses(({ status }) => [401, 403].includes(status)),
+    );
+  }
+  applyDecorators(...decorators)(GuardedController);
+  return GuardedController;
 }

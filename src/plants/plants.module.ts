@@ -3,105 +3,68 @@ import {
   ConfigurableModuleBuilder,
   type DynamicModule,
   Module,
-  type Provider,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { BearerGuard } from './auth/bearer.guard';
 import { TokenVerifier } from './auth/token-verifier';
-import { BodyMemory } from './host/body-memory';
-import { PlantsController, ROUTE_GUARD } from './plants.controller';
+import { OptionError } from './errors/operator.error';
+import { FailureLog } from './http/failure-log';
+import { openRepository } from './persistence/stores';
+import { PlantsController, protectWith } from './plants.controller';
 import {
-  BODY_LIMIT,
-  checkForRoot,
-  checkForRootAsync,
+  assertSet,
   DEFAULT_EXTRAS,
   PLANTS_OPTIONS,
   type PlantsModuleExtras,
   type PlantsModuleOptions,
-} from './plants.options';
-import {
-  createVerifier,
-  createRepository,
   type ResolvedOptions,
-  resolveOptions,
-} from './plants.providers';
+} from './plants.options';
+import { assertRegisteredOnce, resolveOptions } from './plants.providers';
 import { PlantsRepository } from './plants.repository';
 import { PlantsService } from './plants.service';
 
-/** The injection token of the options exactly as the host passes them or its factory returns them. */
+/** The injection token of the options as the host passes them or its factory returns them. */
 const RAW_OPTIONS = Symbol('PlantsModule.rawOptions');
 
 const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOptions>({
   optionsInjectionToken: RAW_OPTIONS,
 })
   .setClassMethodName('forRoot')
-  .setExtras<PlantsModuleExtras>(DEFAULT_EXTRAS, (definition, extras) => ({
-    ...definition,
-    global: extras.isGlobal,
-    imports: [...(definition.imports ?? []), ...extras.imports],
-    controllers: [PlantsController],
-    providers: [
-      ...(definition.providers ?? []),
-      {
-        provide: PLANTS_OPTIONS,
-        inject: [RAW_OPTIONS, HttpAdapterHost],
-        useFactory: (options: PlantsModuleOptions, host: HttpAdapterHost) => {
-          assertRegisteredOnce(host);
-          return resolveOptions(options, extras);
+  .setExtras<PlantsModuleExtras>(DEFAULT_EXTRAS, (definition, extras) => {
+    const { guard = BearerGuard, repository, isGlobal } = extras;
+    return {
+      ...definition,
+      global: isGlobal,
+      imports: [...(definition.imports ?? []), ...extras.imports],
+      controllers: [guard === false ? PlantsController : protectWith(guard)],
+      providers: [
+        ...(definition.providers ?? []),
+        {
+          provide: PLANTS_OPTIONS,
+          inject: [RAW_OPTIONS, HttpAdapterHost],
+          useFactory: (options: PlantsModuleOptions, application: HttpAdapterHost) => {
+            assertRegisteredOnce(application);
+            return resolveOptions(options, extras);
+          },
         },
-      },
-      {
-        provide: BODY_LIMIT,
-        inject: [PLANTS_OPTIONS],
-        useFactory: ({ bodyLimit }: ResolvedOptions) => bodyLimit,
-      },
-      BodyMemory,
-      ...createGuardProviders(extras),
-      createRepositoryProvider(extras),
-    ],
-    exports: [PlantsRepository],
-  }))
+        repository
+          ? { provide: PlantsRepository, useExisting: repository }
+          : {
+              provide: PlantsRepository,
+              inject: [PLANTS_OPTIONS],
+              useFactory: ({ store }: ResolvedOptions) => openRepository(store),
+            },
+        // Only our own guard asks for it.
+        {
+          provide: TokenVerifier,
+          inject: [PLANTS_OPTIONS],
+          useFactory: ({ auth }: ResolvedOptions) => auth && new TokenVerifier(auth),
+        },
+      ],
+      exports: [PlantsRepository],
+    };
+  })
   .build();
-
-/** Applications that use the module. Each has exactly one HttpAdapterHost, even without HTTP. */
-const applications = new WeakSet<HttpAdapterHost>();
-
-/** @throws TypeError when the application calls `forRoot` twice, which would open two stores */
-function assertRegisteredOnce(host: HttpAdapterHost): void {
-  if (applications.has(host)) {
-    throw new TypeError(
-      `PlantsModule: it was registered twice in one application. ${HOW_TO_REGISTER}`,
-    );
-  }
-  applications.add(host);
-}
-
-const HOW_TO_REGISTER =
-  'Write "export const plants = PlantsModule.forRoot({ … })" in one file, and "imports: [plants]" in each module that needs it.';
-
-/** @throws TypeError when the host imports the class without options, so that there is no store */
-function createService(plants?: PlantsRepository): PlantsService {
-  if (plants) return new PlantsService(plants);
-  throw new TypeError(
-    `PlantsModule: it was imported without forRoot() or forRootAsync(). ${HOW_TO_REGISTER}`,
-  );
-}
-
-/** Providers for the route guard: bearer tokens, the host's guard, or none. */
-function createGuardProviders({ guard }: PlantsModuleExtras): Provider[] {
-  if (guard === false) return [{ provide: ROUTE_GUARD, useValue: { canActivate: () => true } }];
-  if (guard) return [guard, { provide: ROUTE_GUARD, useExisting: guard }];
-  return [
-    { provide: TokenVerifier, inject: [PLANTS_OPTIONS], useFactory: createVerifier },
-    { provide: ROUTE_GUARD, useClass: BearerGuard },
-  ];
-}
-
-/** The provider of the store: the host's repository, SQLite or PostgreSQL. */
-function createRepositoryProvider({ repository }: PlantsModuleExtras): Provider {
-  if (repository) return { provide: PlantsRepository, useExisting: repository };
-  return { provide: PlantsRepository, inject: [PLANTS_OPTIONS], useFactory: createRepository };
-}
 
 /**
  * Adds `POST /plants` to an application. Its guard, filter and pipe apply only to this route. Call
@@ -112,28 +75,22 @@ function createRepositoryProvider({ repository }: PlantsModuleExtras): Provider 
  * ```ts
  * @Module({ imports: [PlantsModule.forRoot({ sqlite: 'data/plants.db', auth: { tokens: ['…'] } })] })
  * export class AppModule {}
+ * // In main.ts. Without rawBody, ids above 2^53 are rejected.
+ * const app = await NestFactory.create(AppModule, { rawBody: true });
  * ```
  */
-@Module({
-  providers: [
-    {
-      provide: PlantsService,
-      inject: [{ token: PlantsRepository, optional: true }],
-      useFactory: createService,
-    },
-  ],
-  exports: [PlantsService],
-})
+@Module({ providers: [PlantsService, FailureLog], exports: [PlantsService, FailureLog] })
 export class PlantsModule extends ConfigurableModuleClass {
   /**
    * Registers the module. Outside production every option has a default.
    *
-   * @throws TypeError when an option is undefined or unknown. The other checks run at startup.
+   * @throws OptionError when an option is present but undefined. The other checks run at startup.
    */
   static override forRoot(
     options: PlantsModuleOptions & Partial<PlantsModuleExtras> = {},
   ): DynamicModule {
-    return super.forRoot(checkForRoot(options));
+    assertSet(options);
+    return super.forRoot(options);
   }
 
   /**
@@ -147,11 +104,15 @@ export class PlantsModule extends ConfigurableModuleClass {
    *   useFactory: (config: ConfigService) => ({ postgres: config.getOrThrow('DATABASE_URL') }),
    * })
    * ```
-   * @throws TypeError when there is no factory, or when an option next to it is undefined or unknown
+   * @throws OptionError when there is no factory, or when an option next to it is present but undefined
    */
   static override forRootAsync(
     options: ConfigurableModuleAsyncOptions<PlantsModuleOptions> & Partial<PlantsModuleExtras>,
   ): DynamicModule {
-    return super.forRootAsync(checkForRootAsync(options));
+    assertSet(options);
+    if (!(options.useFactory ?? options.useClass ?? options.useExisting)) {
+      throw new OptionError('useFactory', 'useFactory, useClass or useExisting must be set.');
+    }
+    return super.forRootAsync(options);
   }
 }

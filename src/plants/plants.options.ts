@@ -1,17 +1,17 @@
 import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
-import { type AuthOptions, isAuthConfigured, validateAuthOptions } from './auth/auth.options';
+import type { AuthOptions } from './auth/auth.options';
+import { OptionError } from './errors/operator.error';
+import type { StoreLocation } from './persistence/stores';
 import type { PlantsRepository } from './plants.repository';
 
-/** The injection token of the host's options, validated and with defaults. */
+/** The injection token of {@link ResolvedOptions}. */
 export const PLANTS_OPTIONS = Symbol('PlantsModule.options');
-/** The injection token of the body limit in bytes. */
-export const BODY_LIMIT = Symbol('PlantsModule.bodyLimit');
 
 /**
- * The options that a factory can return. The application fails to start if an option is undefined or
- * unknown, or if two options conflict.
+ * The options that a factory can return. The application fails to start if an option is present but
+ * undefined, or if two options exclude each other.
  */
 export interface PlantsModuleOptions {
   /**
@@ -44,8 +44,8 @@ export interface PlantsModuleOptions {
    */
   readonly auth?: AuthOptions;
   /**
-   * The maximum size of a request body in bytes. The host's own body limits do not apply.
-   * @default 1048576
+   * The maximum size of a request body in bytes. A parser of the host has its own limit as well.
+   * @default 65536
    */
   readonly bodyLimit?: number;
 }
@@ -109,134 +109,45 @@ export const DEFAULT_EXTRAS: PlantsModuleExtras = {
 };
 
 /** Defaults that the module and the service share. */
-export const DEFAULTS = { sqlite: 'data/plants.db', bodyLimit: 2 ** 20 };
+export const DEFAULTS = { sqlite: 'data/plants.db', bodyLimit: 64 * 1024 };
 
 /** Whether NODE_ENV is `production`, where store and authentication must be configured explicitly. */
 export function isProduction({ NODE_ENV }: NodeJS.ProcessEnv): boolean {
   return NODE_ENV?.trim() === 'production';
 }
 
-/** The names of the options. The compiler compares them with the type. */
-const OPTIONS = Object.keys({
-  sqlite: true,
-  postgres: true,
-  auth: true,
-  bodyLimit: true,
-} satisfies Record<keyof PlantsModuleOptions, true>);
-const EXTRAS = Object.keys(DEFAULT_EXTRAS);
-const POSTGRES_OPTIONS = Object.keys({
-  connectionString: true,
-  host: true,
-  port: true,
-  database: true,
-  user: true,
-  password: true,
-  ssl: true,
-  sslnegotiation: true,
-  enableChannelBinding: true,
-  stream: true,
-  keepAlive: true,
-  keepAliveInitialDelayMillis: true,
-  connectionTimeoutMillis: true,
-  statement_timeout: true,
-  query_timeout: true,
-  lock_timeout: true,
-  idle_in_transaction_session_timeout: true,
-  application_name: true,
-  fallback_application_name: true,
-  client_encoding: true,
-  options: true,
-} satisfies Record<keyof PostgresOptions, true>);
-const AUTH_OPTIONS = Object.keys({
-  tokens: true,
-  tokensFile: true,
-  issuer: true,
-  audience: true,
-  jwksUrl: true,
-  scope: true,
-} satisfies Record<keyof AuthOptions, true>);
-/** The options of Nest itself in `forRootAsync`. */
-const FACTORY_OPTIONS = [
-  ...['useFactory', 'useClass', 'useExisting'],
-  ...['inject', 'provideInjectionTokensFrom'],
-];
-
-/** @throws TypeError when the options of `forRoot` are not an object, or one is undefined or unknown */
-export function checkForRoot<T extends object>(options: T): T {
-  assertNames(options, [...OPTIONS, ...EXTRAS]);
-  return options;
-}
-
-/** @throws TypeError when an option of `forRootAsync` is undefined or unknown */
-export function checkForRootAsync<T extends object>(options: T): T {
-  assertNames(options, [...FACTORY_OPTIONS, ...EXTRAS]);
-  return options;
+/** The options of the host, checked and with defaults. */
+export interface ResolvedOptions {
+  readonly bodyLimit: number;
+  /** Undefined if a guard of the host protects the route. */
+  readonly auth: AuthOptions | undefined;
+  /** Unused if the host has its own repository. */
+  readonly store: StoreLocation;
 }
 
 /**
- * Checks what TypeScript cannot check, and rejects values that would silently select something else.
+ * Rejects options that are present but not set: a default would silently replace them, which may be another
+ * store or weaker protection.
  *
- * @throws TypeError naming the invalid option
+ * @throws OptionError naming the option
  */
-export function checkOptions(
-  options: PlantsModuleOptions,
-  { repository, guard }: PlantsModuleExtras,
-): PlantsModuleOptions {
-  assertNames(options, OPTIONS);
-  const { sqlite, postgres, auth, bodyLimit = 1 } = options;
-  if (auth !== undefined) checkAuth(auth);
-  if (postgres !== undefined && typeof postgres !== 'string') {
-    assertNames(postgres, POSTGRES_OPTIONS, 'postgres.');
-  }
-  assertAtMostOne({ sqlite, postgres, repository });
-  assertAtMostOne({ auth, guard });
-  if (!Number.isSafeInteger(bodyLimit) || bodyLimit < 1) {
-    throw new TypeError('PlantsModule: "bodyLimit" must be a number of bytes, 1 or more.');
-  }
-  return options;
-}
-
-function checkAuth(auth: AuthOptions): void {
-  assertNames(auth, AUTH_OPTIONS, 'auth.');
-  if (!isAuthConfigured(auth)) {
-    throw new TypeError(
-      'PlantsModule: "auth" does not accept any token: set "tokens", "tokensFile" or "issuer".',
-    );
-  }
-  for (const error of validateAuthOptions(auth)) throw error;
-}
-
-/** @throws TypeError when two options conflict: one of them would be ignored */
-function assertAtMostOne(options: object): void {
-  const present = Object.entries(options).filter(([, value]) => value !== undefined);
-  if (present.length < 2) return;
-  const names = present.map(([name]) => `"${name}"`).join(' and ');
-  throw new TypeError(`PlantsModule: ${names} cannot be combined: set only one of them.`);
-}
-
-/**
- * Rejects undefined options, because an unset variable would silently select a default: another store, or
- * weaker protection. Rejects a Promise for the same reason: it has no properties.
- *
- * @throws TypeError when an option is undefined, null or unknown, or if the options are not an object
- */
-function assertNames(options: unknown, names: readonly string[], prefix = ''): void {
-  if (typeof options !== 'object' || options === null || options instanceof Promise) {
-    const what = prefix === '' ? 'the options' : `"${prefix.slice(0, -1)}"`;
-    const found =
-      options instanceof Promise ? 'a Promise: use forRootAsync({ useFactory })' : typeof options;
-    throw new TypeError(`PlantsModule: ${what} must be an object (this is ${found}).`);
-  }
+export function assertSet(options: object, prefix = ''): void {
   for (const [name, value] of Object.entries(options) as [string, unknown][]) {
-    if (!names.includes(name)) {
-      throw new TypeError(
-        `PlantsModule: "${prefix}${name}" is not a known option. The options are ${names.join(', ')}.`,
-      );
+    const option = `${prefix}${name}`;
+    if (value === undefined || value === null || Number.isNaN(value)) {
+      throw new OptionError(option, `${option} is ${String(value)}: set it, or leave it out.`);
     }
-    if (value === undefined || value === null) {
-      throw new TypeError(
-        `PlantsModule: "${prefix}${name}" is ${String(value)}: set it, or leave it out.`,
-      );
-    }
+    const isGroup = typeof value === 'object' && ['auth', 'postgres'].includes(option);
+    if (isGroup) assertSet(value, `${option}.`);
   }
+}
+
+/** @throws OptionError when two options exclude each other: one of them would be ignored */
+export function assertAtMostOne(options: object): void {
+  const [one, other] = Object.entries(options).filter(([, value]) => value !== undefined);
+  if (!one || !other) return;
+  throw new OptionError(
+    one[0],
+    `${one[0]} and ${other[0]} exclude each other: set only one of them.`,
+  );
 }

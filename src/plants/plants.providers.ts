@@ -1,62 +1,57 @@
 import { Logger } from '@nestjs/common';
-import { type AuthOptions, withTemporaryToken } from './auth/auth.options';
-import { TokenVerifier } from './auth/token-verifier';
-import { openRepository, type StoreLocation } from './persistence/stores';
+import type { HttpAdapterHost } from '@nestjs/core';
 import {
-  checkOptions,
-  DEFAULTS,
-  isProduction,
-  type PlantsModuleExtras,
-  type PlantsModuleOptions,
-} from './plants.options';
-import type { PlantsRepository } from './plants.repository';
-
-/** The validated options of the host, with defaults for those that are missing. */
-export interface ResolvedOptions {
-  /** The maximum size of a request body in bytes. */
-  readonly bodyLimit: number;
-  /** Undefined if a guard of the host protects the route. */
-  readonly auth: AuthOptions | undefined;
-  /** Unused if the host has its own repository. */
-  readonly store: StoreLocation;
-}
+  type AuthOptions,
+  isAuthConfigured,
+  validateAuthOptions,
+  withTemporaryToken,
+} from './auth/auth.options';
+import { OptionError } from './errors/operator.error';
+import * as options from './plants.options';
 
 /**
- * Validates the options and adds defaults.
+ * Checks the options as the host passes them or its factory returns them, and adds defaults.
  *
- * @param options the options exactly as the host passes them or its factory returns them
- * @throws TypeError naming the invalid option
- * @throws Error in production when no store or no authentication is configured
+ * @throws OptionError when an option is missing or cannot be used
  */
 export function resolveOptions(
-  options: PlantsModuleOptions,
-  extras: PlantsModuleExtras,
-): ResolvedOptions {
-  const { sqlite, postgres, auth, bodyLimit } = checkOptions(options, extras);
-  if (sqlite === undefined && postgres === undefined && extras.repository === undefined) {
-    requireInProduction(
-      '"sqlite", "postgres" or "repository" to configure where plants are stored',
+  given: options.PlantsModuleOptions,
+  { repository, guard }: options.PlantsModuleExtras,
+): options.ResolvedOptions {
+  options.assertSet(given);
+  const { sqlite, postgres, auth, bodyLimit = options.DEFAULTS.bodyLimit } = given;
+  options.assertAtMostOne({ sqlite, postgres, repository });
+  options.assertAtMostOne({ auth, guard });
+  if (auth) assertAuth(auth);
+  const isProduction = options.isProduction(process.env);
+  if (isProduction && !(sqlite ?? postgres ?? repository)) {
+    throw new OptionError(
+      'sqlite',
+      'sqlite, postgres or repository must be set in production (NODE_ENV).',
     );
   }
-  const needsAuth = auth === undefined && extras.guard === undefined;
-  if (needsAuth) requireInProduction('"auth" or "guard" to configure who may create plants');
+  const hasDefaultAuth = auth === undefined && guard === undefined;
+  if (isProduction && hasDefaultAuth) {
+    throw new OptionError('auth', 'auth or guard must be set in production (NODE_ENV).');
+  }
   return {
-    bodyLimit: bodyLimit ?? DEFAULTS.bodyLimit,
-    auth: needsAuth ? createTemporaryAuth() : auth,
-    store: postgres === undefined ? { sqlite: sqlite ?? DEFAULTS.sqlite } : { postgres },
+    bodyLimit,
+    auth: hasDefaultAuth ? createTemporaryAuth() : auth,
+    store: postgres ? { postgres } : { sqlite: sqlite ?? options.DEFAULTS.sqlite },
   };
 }
 
-/** @throws Error in production, where the store and the authentication have no default */
-function requireInProduction(missing: string): void {
-  if (!isProduction(process.env)) return;
-  throw new Error(`PlantsModule: in production (NODE_ENV), set ${missing}.`);
+function assertAuth(auth: AuthOptions): void {
+  if (!isAuthConfigured(auth)) {
+    throw new OptionError(
+      'auth',
+      'auth accepts no token: set auth.tokens, auth.tokensFile or auth.issuer.',
+    );
+  }
+  for (const error of validateAuthOptions(auth)) throw error;
 }
 
-/**
- * Creates a temporary token and prints it to standard error. It is not logged, because logs may be collected
- * and kept.
- */
+/** Prints a temporary token to standard error. It is not logged, because logs may be collected and kept. */
 function createTemporaryAuth(): AuthOptions {
   const { auth, temporaryToken } = withTemporaryToken({});
   new Logger('PlantsModule').warn(
@@ -68,16 +63,15 @@ function createTemporaryAuth(): AuthOptions {
   return auth;
 }
 
-/** @throws OptionError when the token file cannot be used */
-export function createVerifier({ auth = {} }: ResolvedOptions): TokenVerifier {
-  return new TokenVerifier(auth);
-}
+/** Applications that use the module. Each has exactly one HttpAdapterHost, even without HTTP. */
+const applications = new WeakSet<HttpAdapterHost>();
 
-/**
- * Opens the configured store.
- *
- * @throws StoreOpenError when the store cannot be used
- */
-export function createRepository({ store }: ResolvedOptions): Promise<PlantsRepository> {
-  return openRepository(store);
+/** @throws Error when an application registers the module twice, which would open two stores */
+export function assertRegisteredOnce(application: HttpAdapterHost): void {
+  if (applications.has(application)) {
+    throw new Error(
+      'PlantsModule was registered twice in one application. Write "export const plants = PlantsModule.forRoot({ … })" in one file, and "imports: [plants]" in each module that needs it.',
+    );
+  }
+  applications.add(application);
 }

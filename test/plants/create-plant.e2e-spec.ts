@@ -6,7 +6,7 @@ import { stores, type TestStore } from '../support/stores';
 type Body = string | Buffer | undefined;
 
 const FERN = '{"id":1,"name":"Fern"}';
-const LIMIT = 2 ** 20;
+const LIMIT = 64 * 1024;
 const EXACT = 9_007_199_254_740_993n;
 
 const withId = (literal: string) => `{"id":${literal},"name":"Fern"}`;
@@ -72,7 +72,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     ['unknown ones', '{"colour":"green","id":1,"name":"Fern","size":{"cm":40}}'],
     ['__proto__', '{"__proto__":{"tag":"shade"},"id":1,"name":"Fern"}'],
     ['ill-formed strings in unknown ones', '{"x":"\\ud800\\u0000","id":1,"name":"Fern"}'],
-    ['400,000 arrays', `{"x":${'['.repeat(4e5)}${']'.repeat(4e5)},"id":1,"name":"Fern"}`],
+    ['30,000 arrays', `{"x":${'['.repeat(3e4)}${']'.repeat(3e4)},"id":1,"name":"Fern"}`],
   ])('ignores properties: %s', (_what, body) => expectCreation(body));
 
   // json.spec.ts tests all objects.
@@ -117,7 +117,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     ['a byte order mark', `\ufeff${FERN}`],
     ['white space only', '  '],
     ['a character of two surrogates', '{"id":🌿}'],
-    ['400,000 arrays that never close', '['.repeat(4e5)],
+    ['60,000 arrays that never close', '['.repeat(6e4)],
   ])('rejects a body that is not JSON: %s', async (_what, body) => {
     const message = expect.stringMatching(/^Not JSON: [ -~]{1,100}$/) as string;
 
@@ -127,6 +127,7 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
   // media-type.spec.ts tests further values.
   it.each([
     { 'content-type': 'Application/JSON;charset="UTF-8" ; a=b' },
+    { 'content-type': 'application/json; charset=utf8' },
     ...['Identity', 'identity, identity', ' ,'].map((coding) => ({ 'content-encoding': coding })),
   ])('accepts a body with %j', async (headers) => {
     expect((await application.post(FERN, headers)).statusCode).toBe(200);

@@ -15,7 +15,7 @@ const texts = {
   idNotNumber:
     '40002 Not a NewPlant: id must be a JSON number, an integer from -9223372036854775808 to 9223372036854775807.',
   idRounded:
-    '40002 Not a NewPlant: id must be from -(2^53 - 1) to 2^53 - 1, because this server rounds larger numbers.',
+    '40002 Not a NewPlant: id must be from -(2^53 - 1) to 2^53 - 1, because this server rounds larger numbers. To accept every id, create the application with rawBody: true.',
   nameMissing: '40002 Not a NewPlant: name is required.',
   nameNotString: '40002 Not a NewPlant: name must be a string.',
   nameNotExact: '40002 Not a NewPlant: name must not contain U+0000 or an unpaired surrogate.',
@@ -24,10 +24,9 @@ const texts = {
   idTaken: '40003 A plant with this id already exists.',
   mediaType: '40004 The Content-Type must be application/json, in UTF-8.',
   contentEncoding: '40004 The body must not have a Content-Encoding.',
-  tooLarge: '40005 The body is larger than the limit of 1048576 bytes.',
+  tooLarge: '40005 The body is larger than the limit of 65536 bytes.',
   keyMalformed:
     '40006 The Idempotency-Key must be 1 to 255 visible ASCII characters, bare or as a quoted string.',
-  keyTwice: '40006 The request must not have more than one Idempotency-Key header.',
   keyReused:
     '40007 A plant with this id was created with the same Idempotency-Key but different content.',
   missingCredentials:

@@ -1,11 +1,9 @@
-import type { IncomingMessage } from 'node:http';
 import {
   Body,
   type CanActivate,
   Controller,
   type DynamicModule,
   Get,
-  HttpException,
   type INestApplication,
   Module,
   type ModuleMetadata,
@@ -15,11 +13,10 @@ import {
   type Type,
   VersioningType,
 } from '@nestjs/common';
-import { AbstractHttpAdapter, HttpAdapterHost, NestFactory } from '@nestjs/core';
+import { AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import type { FastifyInstance } from 'fastify';
 
 /** A schema of the host with the same name as a schema of Plant Store. */
 @ApiSchema({ name: 'Plant' })
@@ -73,36 +70,6 @@ export const createRecordingLogger = (): Record<'log' | 'warn' | 'error', jest.M
   error: jest.fn(),
 });
 
-/** The request object of the platform, which Express middleware and Fastify hooks extend. */
-export interface PlatformRequest {
-  body?: unknown;
-  rawBody?: Buffer;
-}
-
-/**
- * Creates a module of the host whose code runs before the body parsers and routes: as an `onRequest` hook of
- * Fastify, or as middleware of Express.
- */
-export const createEarlyModule = (
-  run: (message: IncomingMessage, request: PlatformRequest, next: () => void) => void,
-): DynamicModule =>
-  createModule({
-    provide: 'early',
-    inject: [HttpAdapterHost],
-    useFactory: ({ httpAdapter }: HttpAdapterHost) => {
-      if (httpAdapter.getType() === 'fastify') {
-        const instance = httpAdapter.getInstance<FastifyInstance>();
-        instance.addHook('onRequest', (request, _reply, done) => {
-          run(request.raw, request, done);
-        });
-      } else {
-        httpAdapter.use((request: IncomingMessage, _response: unknown, next: () => void) => {
-          run(request, request as PlatformRequest, next);
-        });
-      }
-    },
-  });
-
 /**
  * Starts a host application with a global prefix, versioning, its own feature and these imports.
  *
@@ -112,7 +79,7 @@ export async function startHost(
   adapter: keyof typeof adapters,
   imports: NonNullable<ModuleMetadata['imports']>,
   options: NestApplicationOptions = {},
-  configure: (app: INestApplication) => void = () => undefined,
+  configure: (app: INestApplication) => unknown = () => undefined,
 ): Promise<{ app: INestApplication; url: URL }> {
   @Module({ imports: [OrchardModule, ...imports] })
   class HostModule {}
@@ -122,20 +89,12 @@ export async function startHost(
     abortOnError: false,
     ...options,
   });
-  // A filter that does not know the Error body of Plant Store.
-  app.useGlobalFilters({
-    catch(exception, host) {
-      const status = exception instanceof HttpException ? exception.getStatus() : 500;
-      const response: unknown = host.switchToHttp().getResponse();
-      app.getHttpAdapter().reply(response, { orchard: String(exception) }, status);
-    },
-  });
   app.setGlobalPrefix('api');
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
-  if (adapter === 'Express') {
+  if (adapter === 'Express' && options.bodyParser !== false) {
     (app as NestExpressApplication).useBodyParser('json', { limit: '4mb' });
   }
-  configure(app);
+  await configure(app);
   await app.listen(0, '127.0.0.1');
   return { app, url: new URL(await app.getUrl()) };
 }

@@ -1,4 +1,5 @@
 import { createParamDecorator } from '@nestjs/common';
+import { type HostRequest, notesOf } from '../http/request';
 
 /** The caller of a request. Never holds the token. */
 export interface Caller {
@@ -13,15 +14,10 @@ export interface Caller {
   readonly tokenDigest?: string;
 }
 
-/** A request after authentication: our guard or a guard of the host may have set the caller. */
-export interface RequestWithCaller {
-  caller?: Partial<Caller>;
-}
-
-/** Returns the caller of a request. Undefined if the guard set no caller, or a caller without a name. */
+/** Returns the caller of a request. Undefined if the guard named none. */
 export const CallerOfRequest = createParamDecorator((_: unknown, context): Caller | undefined => {
-  const { caller } = context.switchToHttp().getRequest<RequestWithCaller>();
-  return typeof caller?.name === 'string' ? (caller as Caller) : undefined;
+  const { caller } = notesOf(context.switchToHttp().getRequest<HostRequest>());
+  return typeof caller?.name === 'string' ? caller : undefined;
 });
 
 /** The scopes to which tokens can be limited: creating plants, and reading the metrics. */

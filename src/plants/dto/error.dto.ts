@@ -30,10 +30,6 @@ const SEPARATE_STATUSES = [400, 401, 403, 429, 503, 504];
 
 const catalogue = Object.entries(errorCatalogue) as [ErrorKind, CatalogueEntry][];
 
-/** Whether the operation can return an error in any host: outcomes of create requests, 401 and 403. */
-const isErrorOfModule = ({ outcome, status }: CatalogueEntry): boolean =>
-  outcome !== undefined || [401, 403].includes(status);
-
 const challenge = {
   description: 'The bearer challenge, RFC 6750 section 3',
   required: true,
@@ -62,7 +58,7 @@ const messageOfKind: Partial<Record<ErrorKind, string>> = {
   notJson: 'The body is empty.',
   invalidPlant: 'Not a NewPlant: name is required.',
   unsupportedMediaType: 'The Content-Type must be application/json, in UTF-8.',
-  bodyTooLarge: 'The body is larger than the limit of 1048576 bytes.',
+  bodyTooLarge: 'The body is larger than the limit of 65536 bytes.',
   invalidIdempotencyKey:
     'The Idempotency-Key must be 1 to 255 visible ASCII characters, bare or as a quoted string.',
 };
@@ -91,9 +87,9 @@ export function errorResponses(
   return Object.fromEntries(responses);
 }
 
-/** Declares the error responses of the module's operation. */
-export function ApiErrorResponses(): ClassDecorator {
-  const responses = Object.entries(errorResponses(isErrorOfModule));
+/** Declares error responses of an operation. */
+export function ApiErrorResponses(isIncluded: (entry: CatalogueEntry) => boolean): ClassDecorator {
+  const responses = Object.entries(errorResponses(isIncluded));
   return applyDecorators(
     ApiExtraModels(ErrorDto),
     ...responses.map(([status, response]) =>

@@ -113,18 +113,6 @@ export const errorCatalogue = {
 
 export type ErrorKind = keyof typeof errorCatalogue;
 
-/**
- * Creates an entry for a status that the catalogue does not list, for example one that a guard of the host
- * throws. Its number is the status followed by `00`. Only a 5xx uses its meaning, which tells the client
- * nothing.
- *
- * @param status 300 to 599
- */
-export function createStatusEntry(status: number): CatalogueEntry {
-  const { meaning, outcome } = errorCatalogue.internal;
-  return entry(status * 100, meaning, status < 500 ? undefined : outcome);
-}
-
 /** The Error body of the contract. */
 export interface ErrorBody {
   readonly error: number;
@@ -141,22 +129,16 @@ export class PlantStoreError extends HttpException {
   /** {@link CatalogueEntry.outcome} */
   readonly outcome: RequestOutcome | undefined;
 
-  /**
-   * @param kind a kind of the catalogue, or an entry of {@link createStatusEntry}
-   * @param message by default, the meaning of the kind
-   */
+  /** @param message by default, the meaning of the kind */
   constructor(
-    kind: ErrorKind | CatalogueEntry,
+    kind: ErrorKind,
     message?: string,
-    { headers, ...options }: HttpExceptionOptions & { headers?: Record<string, string> } = {},
+    {
+      headers,
+      ...options
+    }: HttpExceptionOptions & { headers?: Record<string, string> | undefined } = {},
   ) {
-    const {
-      error,
-      status,
-      meaning,
-      outcome,
-      headers: defaultHeaders,
-    } = typeof kind === 'string' ? errorCatalogue[kind] : kind;
+    const { error, status, meaning, outcome, headers: defaultHeaders } = errorCatalogue[kind];
     super({ error, message: message ?? meaning } satisfies ErrorBody, status, options);
     this.headers = { ...defaultHeaders, ...headers };
     this.outcome = outcome;
@@ -210,8 +192,6 @@ export class OutcomeUnknownError extends PlantStoreError {
 
 // Internal errors, not exported to hosts. They are classes because several files throw them.
 export class MalformedRequestError extends createErrorClass('malformedRequest') {}
-/** The client disconnected in the middle of the body. That is not a failure of the service. */
-export class ClientDisconnectedError extends MalformedRequestError {}
 export class NotJsonError extends createErrorClass('notJson') {}
 export class InvalidTokenError extends createErrorClass('invalidToken') {}
 export class NotFoundError extends createErrorClass('notFound') {}

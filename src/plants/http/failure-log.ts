@@ -1,6 +1,6 @@
-import { Logger } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import type { PlantStoreError } from '../errors/errors';
-import type { PlantsRepository } from '../plants.repository';
+import { PlantsRepository } from '../plants.repository';
 import { type HostRequest, nodeRequest } from './request';
 
 /** W3C Trace Context section 3.2: version 00, with neither id all zeros. */
@@ -39,6 +39,7 @@ export class LoggedFailure extends Error {
  * Logs the errors that get a 5xx, one line each. The line contains the cause, unless it is the store failure
  * that was already logged.
  */
+@Injectable()
 export class FailureLog {
   private readonly logger = new Logger('Errors');
   /** The number of lines about each error number in the current second. */

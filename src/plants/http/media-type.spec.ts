@@ -29,10 +29,10 @@ describe('isJsonMediaType', () => {
     expect(isJsonMediaType(type)).toBe(false);
   });
 
-  it('accepts any well-formed parameters around the charset utf-8', () => {
+  it('accepts any well-formed parameters around the charset utf-8 or utf8', () => {
     // prettier-ignore
     const charset = fc.constantFrom(
-      '', ';charset=utf-8', '; Charset="UTF-8"', ';charset="\\utf\\-8"',
+      '', ';charset=utf-8', '; Charset="UTF-8"', ';charset=utf8', ';charset="utf8"',
     );
     fc.assert(
       fc.property(parameters, charset, parameters, (before, middle, after) => {

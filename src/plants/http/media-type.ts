@@ -5,8 +5,9 @@ import { headerValues } from './request';
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 /** RFC 9110 section 5.6.4. A backslash escapes the character after it. */
 const QUOTED_STRING = '"(?:[^"\\\\]|\\\\.)*"';
-const UTF_8 = 'utf-8|"\\\\?u\\\\?t\\\\?f\\\\?-\\\\?8"';
-const PARAMETER = `charset=(?:${UTF_8})|(?!charset=)${TOKEN}=(?:${TOKEN}|${QUOTED_STRING})`;
+/** `utf8` is not a registered name, but some clients send it. */
+const CHARSET = 'charset=(?:utf-?8|"utf-?8")';
+const PARAMETER = `${CHARSET}|(?!charset=)${TOKEN}=(?:${TOKEN}|${QUOTED_STRING})`;
 
 /** A media type, RFC 9110 section 8.3.1. Parameters may be empty, section 5.6.6. */
 const JSON_IN_UTF_8 = new RegExp(
@@ -16,7 +17,7 @@ const JSON_IN_UTF_8 = new RegExp(
 
 /**
  * Whether a `Content-Type` value means JSON in UTF-8: `application/json`, in any case, with well-formed
- * parameters. A `charset`, if present, must be `utf-8`.
+ * parameters. A `charset`, if present, must be `utf-8` or `utf8`.
  *
  * Why not a library: `content-type` and Node's `MIMEType` accept malformed parameters. All of them,
  * `fast-content-type-parse` too, keep one of two charsets and hide the other.

@@ -1,6 +1,19 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { createParamDecorator } from '@nestjs/common';
+import type { Caller } from '../auth/caller';
 import type { PlantStoreError, RequestOutcome } from '../errors/errors';
+
+/** What guard, pipe, controller and filter note about a request, for each other and for metrics and logs. */
+export interface RequestNotes {
+  /** Who sends the request. The bearer guard sets it, and a guard of the host may set it. */
+  caller?: Caller;
+  /** The id of the new plant, once its content is valid. */
+  plantId?: bigint;
+  /** Only for requests to create a plant: only the controller and the filter of this route set it. */
+  outcome?: RequestOutcome | undefined;
+  /** The error of the response. The exception filter sets it. */
+  failure?: PlantStoreError;
+}
 
 /** A request as Nest passes it on: Fastify wraps the request of Node.js, Express extends it. */
 export type HostRequest = (IncomingMessage | { readonly raw: IncomingMessage }) & {
@@ -10,23 +23,17 @@ export type HostRequest = (IncomingMessage | { readonly raw: IncomingMessage }) 
   readonly rawBody?: Buffer;
   /** The request id, set by Fastify or by middleware of the host. */
   readonly id?: unknown;
-  /** The id of the new plant, once its content is valid. */
-  plantId?: bigint;
-  /** The outcome of the request. The controller sets it once the plant is stored. */
-  outcome?: RequestOutcome;
-  /** The error of the response. The exception filter sets it. */
-  failure?: PlantStoreError;
+  /** Set by {@link notesOf}, or by a guard of the host that names the caller. */
+  plantStore?: RequestNotes;
 };
 
-/** A response as Nest passes it on. */
-export type HostResponse = ServerResponse | { readonly raw: ServerResponse };
+/** Returns the notes about a request. They are empty at first. */
+export function notesOf(request: HostRequest): RequestNotes {
+  return (request.plantStore ??= {});
+}
 
 export function nodeRequest(request: HostRequest): IncomingMessage {
   return 'raw' in request ? request.raw : request;
-}
-
-export function nodeResponse(response: HostResponse): ServerResponse {
-  return 'raw' in response ? response.raw : response;
 }
 
 /**
@@ -40,23 +47,20 @@ export function pathOf(target: string): string {
 
 /**
  * Returns every value of a header, in the order sent. `headers` of Node.js keeps only one of several
- * `Authorization`, `Content-Type` or `Host` headers.
+ * `Authorization`, `Content-Type` or `Host` headers, but it is all that there is behind `serverless-http`.
  *
  * @param name the name of the header in lower case
  */
-export function headerValues(request: IncomingMessage, name: string): string[] {
-  const { rawHeaders } = request;
-  const values: string[] = [];
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const header = rawHeaders[at] ?? '';
-    const isSameLength = header.length === name.length;
-    if (isSameLength && header.toLowerCase() === name) values.push(rawHeaders[at + 1] ?? '');
-  }
-  return values;
+export function headerValues({ headers, rawHeaders }: IncomingMessage, name: string): string[] {
+  const value = headers[name];
+  if (value === undefined || rawHeaders.length === 0) return [value ?? []].flat();
+  return rawHeaders.filter((_, at) => {
+    const header = at % 2 === 1 ? rawHeaders[at - 1] : undefined;
+    return header?.length === name.length && header.toLowerCase() === name;
+  });
 }
 
-/**
- * Passes the context of the request to a pipe that reads the body. Nest treats it as a parameter of type
- * `custom`, which a global `ValidationPipe` of a host skips.
- */
-export const HttpContext = createParamDecorator((_: unknown, context) => context);
+/** Passes the request to a pipe. A global `ValidationPipe` of a host skips parameters of its type, `custom`. */
+export const HttpRequest = createParamDecorator((_: unknown, context) =>
+  context.switchToHttp().getRequest<HostRequest>(),
+);

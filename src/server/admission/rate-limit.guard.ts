@@ -27,11 +27,11 @@ export class RateLimitGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     if (this.reflector.get(SkipAdmission, context.getClass())) return true;
     const http = context.switchToHttp();
-    const { caller } = http.getRequest<{ readonly caller: Caller }>();
+    const { plantStore } = http.getRequest<{ readonly plantStore: { readonly caller: Caller } }>();
     const { quota, window } = this.options;
     // If the quota is used up, the promise rejects with a value of the same type.
     const state = await this.limiter
-      .consume(JSON.stringify(identifyCaller(caller)))
+      .consume(JSON.stringify(identifyCaller(plantStore.caller)))
       .catch((exceeded: unknown) => exceeded as RateLimiterRes);
     const reset = Math.ceil(state.msBeforeNext / 1000);
     void http.getResponse<FastifyReply>().headers({

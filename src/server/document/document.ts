@@ -25,7 +25,10 @@ export function createDocument(app: INestApplication): OpenAPIObject {
   // The server rejects requests with more errors than the route declares: all except 404 and 405, which
   // belong to unknown paths and methods.
   const responses = errorResponses(({ status }) => ![404, 405].includes(status));
-  for (const operation of operationsOf(document)) Object.assign(operation.responses, responses);
+  for (const operation of operationsOf(document)) {
+    operation.security = [{ bearerAuth: [] }];
+    Object.assign(operation.responses, responses);
+  }
   // DocumentBuilder adds an empty contact.
   delete document.info.contact;
   declareInheritance(document.components?.schemas ?? {});

@@ -10,9 +10,9 @@ import {
   NotImplementedError,
   PlantStoreError,
 } from '../../plants/errors/errors';
-import { readsOwnBody } from '../../plants/host/fastify';
 import { securityHeaders } from '../../plants/http/error.filter';
-import { headerValues, type HostRequest } from '../../plants/http/request';
+import { headerValues, notesOf } from '../../plants/http/request';
+import { PLANTS_PATH } from '../../plants/plants.controller';
 import type { Settings } from '../settings/environment';
 import { trustProxies } from '../watch/client-address';
 import type { Recorder } from '../watch/recorder';
@@ -20,8 +20,6 @@ import { ClientErrors } from './client-errors';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors';
 import { createServer, limitConnections } from './http-server';
 import { requestId } from './request-id';
-
-type FailedRequest = FastifyRequest & Pick<HostRequest, 'failure'>;
 
 /** The fraction of the shutdown time for draining connections. The rest is for closing the store. */
 const DRAIN_TIME_FRACTION = 0.8;
@@ -50,12 +48,14 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     clientErrorHandler: (error, socket) => {
       clientErrors.handle(error, socket);
     },
-    frameworkErrors: (_error: unknown, request: FailedRequest, reply: FastifyReply) => {
+    frameworkErrors: (_error: unknown, request: FastifyRequest, reply: FastifyReply) => {
       rejectUnrouted(request, reply);
       recorder.record(request, reply);
     },
   });
   const instance = adapter.getInstance<FastifyInstance>();
+  // Without parsers, Fastify leaves the body of a POST unread, whatever its type: the pipe reads it after the guards.
+  instance.addHttpMethod('POST', { hasBody: false, overrideExisting: true });
   recorder.observe(instance);
   addRequestHook(instance, settings.corsOrigins, clientErrors);
   drainOnClose(instance, settings);
@@ -63,9 +63,9 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
 }
 
 /** Rejects a request whose path cannot be decoded. Fastify runs no hooks for it. */
-function rejectUnrouted(request: FailedRequest, reply: FastifyReply): void {
+function rejectUnrouted(request: FastifyRequest, reply: FastifyReply): void {
   const failure = new MalformedRequestError('The request target is malformed.');
-  request.failure = failure;
+  notesOf(request).failure = failure;
   void reply.code(failure.getStatus()).headers({ ...securityHeaders, 'X-Request-Id': request.id });
   void reply.send(failure.body);
 }
@@ -104,7 +104,7 @@ function addRequestHook(
     const { raw } = request;
     clientErrors.track(reply.raw);
     if (origins.length > 0) void reply.headers(corsHeaders(raw, origins));
-    if (!readsOwnBody(request.routeOptions.config)) void reply.headers(securityHeaders);
+    if (request.routeOptions.url !== `/${PLANTS_PATH}`) void reply.headers(securityHeaders);
     // Node.js may have parsed the next requests of the connection already. They are rejected too.
     const error = rejected.get(raw.socket) ?? validateHeaders(raw);
     if (error) {
@@ -148,10 +148,11 @@ function drainOnClose(
   const { server } = instance;
   const limitMs = (shutdownTimeout - shutdownGrace) * DRAIN_TIME_FRACTION;
   let isClosing = false;
-  instance.addHook('onSend', ({ id, failure }: FailedRequest, reply, _payload, done) => {
-    void reply.header('X-Request-Id', id);
+  instance.addHook('onSend', (request, reply, _payload, done) => {
+    void reply.header('X-Request-Id', request.id);
     // An oversized body may never end, RFC 9110 section 15.5.14.
-    if (isClosing || failure instanceof BodyTooLargeError) void reply.header('Connection', 'close');
+    const isEndless = notesOf(request).failure instanceof BodyTooLargeError;
+    if (isClosing || isEndless) void reply.header('Connection', 'close');
     done();
   });
   instance.addHook('preClose', async () => {

@@ -28,7 +28,7 @@ export const SETTINGS = {
   port: variable('PORT', parsers.port, '3000', 'The port to listen on. `0` picks a free port, which is logged.'),
   healthPort: variable('HEALTH_PORT', parsers.port, undefined, 'A second port, for [health and metrics](operating.md#monitor) only.'),
   corsOrigins: variable('CORS_ORIGINS', parsers.origins, '', 'The origins whose [pages](operating.md#cors) may use the service. An origin, such as `https://app.example.org`, has no path and no wildcard.'),
-  bodyLimit: variable('BODY_LIMIT', parsers.size, `${DEFAULTS.bodyLimit / 2 ** 20}MiB`, 'The maximum body size (error 40005), up to `256MiB`.'),
+  bodyLimit: variable('BODY_LIMIT', parsers.size, `${DEFAULTS.bodyLimit / 2 ** 10}KiB`, 'The maximum body size (error 40005), up to `256MiB`.'),
   headersLimit: variable('HEADERS_LIMIT', parsers.size, '16KiB', 'The maximum size of the request line and headers (error 43100), not counting white space before header values.'),
   headersTimeout: variable('HEADERS_TIMEOUT', parsers.duration, '10s', 'The maximum time to receive the headers (error 40800). Must not be longer than `REQUEST_TIMEOUT`.'),
   requestTimeout: variable('REQUEST_TIMEOUT', parsers.duration, '30s', 'The maximum time to receive the whole request (error 40800).'),

@@ -11,7 +11,7 @@ import {
 } from '../../plants/errors/errors';
 import type { PlantsRepository } from '../../plants/plants.repository';
 import { packageVersion } from '../settings/versions';
-import type { Progress } from './recorder';
+import type { RequestNotes } from '../../plants/http/request';
 
 /** Upper bounds of the histogram buckets. */
 const DURATION_BUCKETS_SECONDS = [
@@ -82,7 +82,7 @@ export class Metrics {
   countRequest(
     { method, is404, routeOptions }: FastifyRequest,
     { statusCode: status, elapsedTime }: FastifyReply,
-    { outcome, failure }: Progress,
+    { outcome, failure }: RequestNotes,
   ): void {
     const labels = is404 ? UNMATCHED : { method, route: routeOptions.url };
     this.requestDuration.observe({ ...labels, status }, elapsedTime / 1000);

@@ -1,27 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { RequestWithCaller } from '../../plants/auth/caller';
 import { requestFields } from '../../plants/http/failure-log';
-import { type HostRequest, pathOf } from '../../plants/http/request';
-import { PLANTS_PATH } from '../../plants/plants.controller';
+import { notesOf, pathOf } from '../../plants/http/request';
 import { parseAddress } from './client-address';
 import type { Metrics } from './metrics';
 import { RejectedTokenLog } from './rejected-tokens';
-
-/** What guard, pipe, controller and filter have set on a request. */
-export type Progress = ReturnType<typeof readProgress>;
-
-function readProgress(request: FastifyRequest) {
-  const { caller, plantId, outcome, failure } = request as RequestWithCaller &
-    Pick<HostRequest, 'plantId' | 'outcome' | 'failure'>;
-  const isCreate = request.routeOptions.url === `/${PLANTS_PATH}`;
-  return {
-    caller,
-    plantId,
-    failure,
-    outcome: isCreate ? (failure?.outcome ?? outcome) : undefined,
-  };
-}
 
 /** Records each response in the metrics and the logs. */
 export class Recorder {
@@ -50,12 +33,12 @@ export class Recorder {
 
   /** Records a response. Hooks call it, except for requests that Fastify rejects before its hooks. */
   record(request: FastifyRequest, reply: FastifyReply): void {
-    const progress = readProgress(request);
+    const notes = notesOf(request);
     const address = this.addresses.get(request) ?? parseAddress(request.ip);
-    this.metrics.countRequest(request, reply, progress);
-    this.rejectedTokens.write(request, address, progress);
+    this.metrics.countRequest(request, reply, notes);
+    this.rejectedTokens.write(request, address, notes);
     if (!this.accessLog) return;
-    const { caller, plantId, outcome, failure } = progress;
+    const { caller, plantId, outcome, failure } = notes;
     const fields = {
       ip: address,
       method: request.method,

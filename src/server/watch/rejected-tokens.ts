@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { errorCatalogue } from '../../plants/errors/errors';
 import { requestFields } from '../../plants/http/failure-log';
-import type { Progress } from './recorder';
+import type { RequestNotes } from '../../plants/http/request';
 
 /** The minimum time between two lines about the same address and reason. */
 const LINE_INTERVAL_MS = 60_000;
@@ -25,7 +25,7 @@ export class RejectedTokenLog {
   write(
     request: FastifyRequest,
     address = 'an unknown address',
-    { caller, failure }: Pick<Progress, 'caller' | 'failure'>,
+    { caller, failure }: RequestNotes,
   ): void {
     if (failure?.error !== invalidToken.error && failure?.error !== forbidden.error) return;
     const now = performance.now();

@@ -1,7 +1,5 @@
 import 'reflect-metadata';
 import type { IncomingMessage } from 'node:http';
-import { PassThrough } from 'node:stream';
-import { createGunzip } from 'node:zlib';
 import {
   Body,
   Controller,
@@ -16,16 +14,15 @@ import {
 } from '@nestjs/common';
 import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
-import { map, NEVER, of, switchMap, timeout } from 'rxjs';
+import { map } from 'rxjs';
 import { PlantsModule, type PlantsModuleOptions } from '../../../src/plants';
 
 /**
  * A host that uses everything globally: parsers with small limits, a guard, a strict ValidationPipe, a filter, an
- * interceptor that wraps responses, a prefix and versions. It needs no flag for the module. Request headers
- * determine what these do to a request.
+ * interceptor that wraps responses, a prefix and versions. Request headers determine what the guard does.
  */
 
-const { PLATFORM, PLANTS, EXCLUDED } = process.env;
+const { PLATFORM, PLANTS, RAW_BODY } = process.env;
 
 /** The maximum size of bodies at the host's own routes. */
 const MAX_BODY_BYTES = 300;
@@ -63,45 +60,19 @@ const useFactory = () => JSON.parse(PLANTS ?? '') as PlantsModuleOptions;
 class AppModule {}
 
 async function createAdapter(): Promise<AbstractHttpAdapter> {
-  if (PLATFORM === 'express') {
-    const express = new ExpressAdapter();
-    express.use((request: IncomingMessage, _response: unknown, next: () => void) => {
-      touchBody(request, next);
-    });
-    return express;
-  }
+  if (PLATFORM === 'express') return new ExpressAdapter();
   // A bundle contains only Express.
   const { FastifyAdapter } = await import(/* webpackIgnore: true */ '@nestjs/platform-fastify');
-  const fastify = new FastifyAdapter({ bodyLimit: MAX_BODY_BYTES });
-  const instance = fastify.getInstance();
-  instance.addHook('onRequest', (request, _reply, done) => {
-    touchBody(request.raw, done);
-  });
-  instance.addHook('preParsing', ({ headers }, _reply, payload, done) => {
-    if (headers['x-replace'] === 'pipe') done(null, payload.pipe(new PassThrough()));
-    else if (headers['x-replace'] === 'gunzip') done(null, payload.pipe(createGunzip()));
-    else done(null, payload);
-  });
-  return fastify;
-}
-
-/** Touches a body before the module reads it, as middleware may do. */
-function touchBody(message: IncomingMessage, next: () => void): void {
-  const how = message.headers['x-touch'];
-  if (how === 'end') {
-    message.resume().on('end', next);
-    return;
-  }
-  if (how === 'pause') message.pause();
-  next();
+  return new FastifyAdapter({ bodyLimit: MAX_BODY_BYTES });
 }
 
 async function start(): Promise<void> {
   const app = await NestFactory.create<NestExpressApplication>(AppModule, await createAdapter(), {
     logger: ['error', 'warn'],
     abortOnError: false,
+    rawBody: RAW_BODY !== undefined,
   });
-  app.setGlobalPrefix('api', EXCLUDED ? { exclude: [EXCLUDED] } : {});
+  app.setGlobalPrefix('api');
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
   app.useGlobalFilters({
     catch(exception: Error, host) {
@@ -115,21 +86,13 @@ async function start(): Promise<void> {
       const { headers } = context.switchToHttp().getRequest<IncomingMessage>();
       const status = headers['x-status'];
       if (status === undefined) return headers['x-robot'] === undefined;
-      const exception = new HttpException('of the host', Number(status));
-      throw Object.assign(exception, { headers: { 'retry-after': '7' } });
+      throw new HttpException('of the host', Number(status));
     },
   });
   const strict = { whitelist: true, transform: true, forbidNonWhitelisted: true };
   app.useGlobalPipes(new ValidationPipe({ ...strict, validateCustomDecorators: true }));
   app.useGlobalInterceptors({
-    intercept: (context, next) => {
-      const { headers } = context.switchToHttp().getRequest<IncomingMessage>();
-      const isDelayed = headers['x-delay'] !== undefined;
-      return next.handle().pipe(
-        switchMap((data: unknown) => (isDelayed ? NEVER.pipe(timeout(1)) : of(data))),
-        map((data) => ({ data })),
-      );
-    },
+    intercept: (_context, next) => next.handle().pipe(map((data: unknown) => ({ data }))),
   });
   if (PLATFORM === 'express') {
     app.useBodyParser('json', { limit: MAX_BODY_BYTES, type: ['json', 'text/json'] });

@@ -1,0 +1,274 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request, type RequestListener, type Server } from 'node:http';
+import compressResponses from '@fastify/compress';
+import {
+  type CanActivate,
+  ClassSerializerInterceptor,
+  type ExceptionFilter,
+  ForbiddenException,
+  HttpException,
+  type INestApplication,
+  type NestInterceptor,
+  type NestMiddleware,
+  type PipeTransform,
+  type Provider,
+  RequestTimeoutException,
+  ServiceUnavailableException,
+  UnauthorizedException,
+  ValidationPipe,
+} from '@nestjs/common';
+import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import compression from 'compression';
+import { map, throwError } from 'rxjs';
+import serverless from 'serverless-http';
+import {
+  InMemoryPlantsRepository,
+  OutcomeUnknownError,
+  PlantsModule,
+  PlantsRepository,
+  UnavailableError,
+} from '../../src/plants';
+import { errorBodies } from '../support/error-bodies';
+import { type adapters, createModule, startHost } from '../support/orchard';
+
+/** The rows of the table in docs/embedding.md, on both platforms. `test/package/hosts` tests Nest 11. */
+
+const FERN = '{"id":1,"name":"Fern"}';
+const LARGE_ID = '{"id":9007199254740993,"name":"Fern"}';
+const AUTHORIZED = { authorization: 'Bearer host-token' };
+
+const started: INestApplication[] = [];
+afterEach(async () => {
+  jest.restoreAllMocks();
+  for (const each of started.splice(0)) await each.close();
+});
+
+/** Mounts the module with a store in memory, on a host with these global providers. */
+async function start(
+  adapter: keyof typeof adapters,
+  providers: Provider[] = [],
+  options: Parameters<typeof startHost>[2] = {},
+  configure?: Parameters<typeof startHost>[3],
+): Promise<URL> {
+  const plants = PlantsModule.forRoot({
+    imports: [{ ...createModule(InMemoryPlantsRepository), exports: [InMemoryPlantsRepository] }],
+    repository: InMemoryPlantsRepository,
+    ...{ auth: { tokens: ['host-token'] }, bodyLimit: 5000 },
+  });
+  const imports = [plants, createModule(...providers)];
+  const { app, url } = await startHost(adapter, imports, options, configure);
+  started.push(app);
+  return url;
+}
+
+async function send(url: URL, path: string, body: string | Buffer = FERN, headers = {}) {
+  const all = { 'content-type': 'application/json', ...AUTHORIZED, ...headers };
+  const response = await fetch(new URL(path, url), { method: 'POST', body, headers: all });
+  const others = Object.fromEntries(response.headers);
+  return { status: response.status, headers: { ...others, date: '' }, body: await response.json() };
+}
+
+const post = (url: URL, body?: string | Buffer, headers = {}) =>
+  send(url, '/api/v1/plants', body, headers);
+
+const rejectedWith = (body: { readonly error: number }) => ({
+  status: Math.floor(body.error / 100),
+  body,
+});
+
+const ids = async () => {
+  const repository = started[0]?.get<PlantsRepository>(PlantsRepository, { strict: false });
+  return (await repository?.page(undefined, 9))?.map(({ id }) => id);
+};
+
+/** The error that the host throws next, and where. */
+let fault: { place: string; error: unknown } | undefined;
+const run = (place: string): true => {
+  if (fault?.place === place) throw fault.error;
+  return true;
+};
+const guard: CanActivate = { canActivate: () => run('guard') };
+const interceptor: NestInterceptor = {
+  intercept(_context, next) {
+    run('interceptor');
+    return fault?.place === 'response' ? throwError(() => fault?.error) : next.handle();
+  },
+};
+const pipe: PipeTransform = {
+  transform(value: unknown) {
+    run('pipe');
+    return value;
+  },
+};
+const hostProviders = [
+  { provide: APP_GUARD, useValue: guard },
+  { provide: APP_INTERCEPTOR, useValue: interceptor },
+  { provide: APP_PIPE, useValue: pipe },
+];
+const middleware: NestMiddleware['use'] = (_request, _response, next: () => void) => {
+  run('middleware');
+  next();
+};
+
+const filtered: unknown[] = [];
+const filter: ExceptionFilter = {
+  catch(exception, host) {
+    filtered.push(exception);
+    const adapter = started.at(-1)?.getHttpAdapter();
+    adapter?.reply(host.switchToHttp().getResponse(), { orchard: true }, 418);
+  },
+};
+
+describe.each<keyof typeof adapters>(['Fastify', 'Express'])('a host on %s', (adapter) => {
+  beforeEach(() => {
+    fault = undefined;
+    filtered.length = 0;
+  });
+
+  const errors = [
+    new ForbiddenException({ code: 'SUBSCRIPTION_EXPIRED', message: 'Your plan expired' }),
+    new UnauthorizedException('Session revoked'),
+    new ServiceUnavailableException('Maintenance until 12:00'),
+    new HttpException('Too many plants today', 429),
+    new RequestTimeoutException(),
+    Object.assign(new Error('of http-errors'), { statusCode: 402 }),
+    new Error('secret'),
+  ];
+  const places = ['middleware', 'guard', 'interceptor', 'pipe', 'response'];
+
+  it.each(places)('responds to errors of its %s as at its other routes', async (place) => {
+    for (const filters of [[], [{ provide: APP_FILTER, useValue: filter }]]) {
+      const providers = [...hostProviders, ...filters];
+      const url = await start(adapter, providers, {}, (app) => app.use(middleware));
+      for (const error of errors) {
+        fault = { place, error };
+
+        const response = await post(url);
+
+        expect(response).toEqual(await send(url, '/api/v1/trees'));
+        const thrown = error instanceof HttpException ? error.getResponse() : {};
+        const body = typeof thrown === 'string' ? { message: thrown } : thrown;
+        const expected = filters[0] ? { status: 418, body: { orchard: true } } : { body };
+        expect(response).toMatchObject(expected);
+      }
+    }
+    expect(filtered).toEqual(errors.flatMap((error) => [error, error]));
+  });
+
+  it('gets the Error body for every rejection by the module, in spite of its own filter', async () => {
+    const url = await start(adapter, [{ provide: APP_FILTER, useValue: filter }]);
+
+    const insert = jest.spyOn(InMemoryPlantsRepository.prototype, 'insert');
+    insert.mockRejectedValueOnce(new OutcomeUnknownError());
+    insert.mockRejectedValueOnce(new UnavailableError());
+    expect([
+      await post(url, '{"id":1}'),
+      await post(url, FERN, { 'content-type': 'text/plain' }),
+      await post(url, FERN, { authorization: 'Bearer x' }),
+      await post(url),
+    ]).toMatchObject(
+      (['nameMissing', 'mediaType', 'invalidToken', 'outcomeUnknown'] as const).map((name) =>
+        rejectedWith(errorBodies[name]),
+      ),
+    );
+    expect([await post(url, FERN, { authorization: '' }), await post(url)]).toMatchObject([
+      {
+        ...rejectedWith(errorBodies.missingCredentials),
+        headers: { 'www-authenticate': 'Bearer realm="plants"' },
+      },
+      { ...rejectedWith(errorBodies.unavailable), headers: { 'retry-after': '1' } },
+    ]);
+    expect(filtered).toEqual([]);
+  });
+
+  const tooLarge = { ...errorBodies.tooLarge, message: expect.stringContaining('5000') as string };
+
+  it('parses bodies itself without rawBody, so ids above 2^53 are rejected', async () => {
+    const url = await start(adapter);
+
+    expect(await post(url, LARGE_ID)).toMatchObject(rejectedWith(errorBodies.idRounded));
+    expect(await post(url, FERN)).toMatchObject({ status: 200, body: { name: 'Fern' } });
+    expect(await post(url, FERN.padEnd(5001))).toMatchObject(rejectedWith(tooLarge));
+    expect(await post(url, '{')).toEqual(await send(url, '/api/v1/trees', '{'));
+  });
+
+  it('keeps every id with rawBody: true', async () => {
+    const url = await start(adapter, [], { rawBody: true });
+
+    expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
+    expect(await post(url, Buffer.from([0x7b, 0xff, 0x7d, 0x20]))).toMatchObject({ status: 400 });
+    expect(await post(url, FERN.padEnd(5001))).toMatchObject(rejectedWith(tooLarge));
+    expect(await ids()).toEqual([9_007_199_254_740_993n]);
+  });
+
+  it('leaves bodies to the module with bodyParser: false', async () => {
+    const configure = (app: INestApplication) => {
+      if (adapter !== 'Fastify') return;
+      const instance = (app as NestFastifyApplication).getHttpAdapter().getInstance();
+      instance.addHttpMethod('POST', { hasBody: false, overrideExisting: true });
+    };
+    const url = await start(adapter, [], { bodyParser: false }, configure);
+
+    expect(await post(url, LARGE_ID)).toMatchObject({ status: 200 });
+    expect(await post(url, '')).toMatchObject(rejectedWith(errorBodies.empty));
+    expect(await ids()).toEqual([9_007_199_254_740_993n]);
+    const endless = request(new URL('/api/v1/plants', url), { method: 'POST', agent: false });
+    endless.on('error', () => undefined);
+    endless.setHeaders(
+      new Map(Object.entries({ 'content-type': 'application/json', ...AUTHORIZED })),
+    );
+    endless.write(FERN.padEnd(5001));
+    const [response] = (await once(endless, 'response')) as [IncomingMessage];
+    expect(response).toMatchObject({ statusCode: 400, headers: { connection: 'close' } });
+    await once(response.resume(), 'end');
+  });
+
+  it('may use strict global pipes, interceptors for responses, prefixes, versions and compression', async () => {
+    const strict = { transform: true, whitelist: true, forbidNonWhitelisted: true };
+    const wrap: NestInterceptor = {
+      intercept: (_context, next) => next.handle().pipe(map((data: unknown) => ({ data }))),
+    };
+    const validation = new ValidationPipe({ ...strict, validateCustomDecorators: true });
+    const providers = [
+      { provide: APP_INTERCEPTOR, useClass: ClassSerializerInterceptor },
+      { provide: APP_INTERCEPTOR, useValue: wrap },
+      { provide: APP_PIPE, useValue: new ValidationPipe(strict) },
+      { provide: APP_PIPE, useValue: validation },
+    ];
+    const compress = (app: INestApplication) =>
+      adapter === 'Fastify'
+        ? (app as NestFastifyApplication).register(compressResponses)
+        : app.use(compression());
+    const url = await start(adapter, providers, { rawBody: true }, compress);
+    const name = 'Fern'.repeat(1000);
+
+    const body = `{"id":9007199254740993,"name":"${name}","other":1}`;
+    const response = await post(url, body, { 'accept-encoding': 'gzip' });
+
+    expect(response).toMatchObject({ status: 200, headers: { 'content-encoding': 'gzip' } });
+    expect(response.body).toEqual({ data: { name } });
+    expect(await post(url, '{"id":1}')).toMatchObject(rejectedWith(errorBodies.nameMissing));
+    expect(await ids()).toEqual([9_007_199_254_740_993n]);
+  });
+
+  it('works behind serverless-http, which fills no rawHeaders', async () => {
+    await start(adapter, [], { rawBody: true });
+    const app = started[0];
+    const handle = serverless(
+      adapter === 'Fastify'
+        ? (app?.getHttpServer() as Server)
+        : (app?.getHttpAdapter().getInstance() as RequestListener),
+    );
+    const headers = { ...AUTHORIZED, 'content-type': 'application/json' };
+    const invoke = (body: string, others = {}) =>
+      handle(
+        { httpMethod: 'POST', path: '/api/v1/plants', headers: { ...headers, ...others }, body },
+        {},
+      );
+
+    expect(await invoke(LARGE_ID)).toMatchObject({ statusCode: 200, body: '{"name":"Fern"}' });
+    expect(await invoke(FERN, { authorization: 'Bearer x' })).toMatchObject({ statusCode: 401 });
+    expect(await ids()).toEqual([9_007_199_254_740_993n]);
+  });
+});
