@@ -1,4 +1,12 @@
-import { type Figure, FIGURES, type Measured, ratioOf, spreadOf, valuesOf } from './statistics';
+import {
+  type Figure,
+  FIGURES,
+  type Measured,
+  ratioOf,
+  type Spread,
+  spreadOf,
+  valuesOf,
+} from './statistics';
 
 /** The measured subjects of one comparison: a table of the page. */
 export interface Result {
@@ -17,7 +25,9 @@ export function formatTable({ figures, kind, subjects }: Result): string {
   const heading = ['', ...figures.map((figure) => FIGURES[figure]), ratioName];
   const rows = subjects.map((subject) => {
     const reference = subjects.find(({ name }) => name === subject.reference) ?? first;
-    const medians = figures.map((figure) => format(spreadOf(valuesOf(subject, figure)).median));
+    const medians = figures.map((figure) =>
+      formatNumber(spreadOf(valuesOf(subject, figure)).median),
+    );
     return [subject.name, ...medians, reference ? formatRatio(subject, reference) : ''];
   });
   const lines = [heading, ['---', ...heading.slice(1).map(() => '---:')], ...rows];
@@ -28,11 +38,13 @@ export function formatTable({ figures, kind, subjects }: Result): string {
     if (figure === undefined || subject === reference) return '';
     const ratio =
       kind === 'peers' ? ratioOf(reference, subject, figure) : ratioOf(subject, reference, figure);
-    const [median, min, max] = [ratio.median, ratio.min, ratio.max].map((each) =>
-      each.toPrecision(3),
-    );
-    return `${median} (${min}–${max})`;
+    return formatSpread(ratio);
   }
+}
+
+/** Formats a median with its minimum and maximum. */
+export function formatSpread({ median, min, max }: Spread): string {
+  return `${median.toPrecision(3)} (${min.toPrecision(3)}–${max.toPrecision(3)})`;
 }
 
 /** Formats all turns of some results as CSV (RFC 4180). */
@@ -58,7 +70,7 @@ function quote(cell: string): string {
   return /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }
 
-function format(value: number): string {
+export function formatNumber(value: number): string {
   if (Number.isNaN(value)) return '';
   return value < 100
     ? String(Number(value.toPrecision(3)))

@@ -1,31 +1,23 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { cpus, tmpdir, totalmem } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { cpus, totalmem } from 'node:os';
 import { DatabaseSync } from 'node:sqlite';
 import { parseArgs } from 'node:util';
-import { PostgresServer } from '../test/support/postgres';
-import { makeRunFolder } from '../test/support/run-folder';
 import { drawBars } from './chart';
+import { compareBuilds } from './compare';
 import {
   batchingFastify,
   type Contestant,
   fastify,
   nest,
   plantStore,
-  plantStoreIn,
   typeOrm,
 } from './contestants';
+import { Databases } from './databases';
 import { AUDIENCE, startIssuer } from './issuer';
 import { formatCsv, formatTable, type Result } from './report';
 import { type Load, Server } from './server';
-import {
-  type Figure,
-  type Measured,
-  ratioOf,
-  type Subject,
-  takeTurns,
-  type Turn,
-} from './statistics';
+import { type Figure, type Measured, type Subject, takeTurns, type Turn } from './statistics';
+import { loadTogether } from './together';
 import { dataCommands, hasTool, pgbench } from './tools';
 
 /**
@@ -46,10 +38,18 @@ const { values: options } = parseArgs({
     /** Does not write docs/performance.*. */
     'no-write': { type: 'boolean', default: false },
     /**
-     * The folder of a built older version. Only compares create requests with it, and exits with code 1 if
-     * the rate is below {@link MIN_RATIO} of the older one.
+     * The folder of another build. Only compares create requests with it, and exits with code 1 if their rate
+     * is much lower. The other options below apply to this comparison.
      */
     against: { type: 'string', default: '' },
+    /** Where both builds store plants: sqlite or postgres. */
+    store: { type: 'string', default: 'sqlite' },
+    /** The numbers of connections, separated by commas. */
+    connections: { type: 'string', default: '64' },
+    /** How often both builds are started. */
+    starts: { type: 'string', default: '3' },
+    /** By how much each sync of the database takes longer, in milliseconds. Needs a C compiler. */
+    'sync-ms': { type: 'string', default: '0' },
   },
 });
 const rounds = Number(options.rounds);
@@ -57,23 +57,15 @@ const duration = Number(options.seconds);
 
 const PAGE = 'docs/performance.md';
 
-/** How often servers are started to compare CPU time, because V8 optimizes differently each time. */
-const STARTS = 3;
-
 /** The number of ids that the first turn of replays creates and later turns replay. */
 const REPLAYED_IDS = 50_000;
-
-/** The rate of create requests, as a fraction of that of an older version, below which a change is too slow. */
-const MIN_RATIO = 0.9;
 
 const PEER_FIGURES: readonly Figure[] = ['rate', 'p50', 'p99'];
 
 /** The coordinator of a Citus cluster with an empty, distributed table `plants`; for this run alone. */
 const { CITUS_URL } = process.env;
 
-let folder: string;
-let postgres: PostgresServer;
-let databases = 0;
+let databases: Databases;
 
 type Group = Omit<Result, 'group' | 'subjects'> & {
   readonly measure: () => Promise<readonly Measured[]>;
@@ -97,9 +89,9 @@ const groups: Readonly<Record<string, Group>> = {
     kind: 'peers',
     async measure() {
       const reference = `${plantStore.postgres.name}, 64 connections`;
-      const database = await makePostgresDatabase();
+      const database = await databases.newPostgresDatabase();
       const tools = hasTool('pgbench')
-        ? [await pgbench(postgres, database, folder, duration, reference)]
+        ? [await pgbench(databases.postgres, database, databases.folder, duration, reference)]
         : [];
       const others = [batchingFastify.postgres, ...typeOrm('postgres')];
       return race([plantStore.postgres, fastify.postgres], [1, 64, 1024], others, tools);
@@ -114,7 +106,7 @@ const groups: Readonly<Record<string, Group>> = {
       const servers: Server[] = [];
       const subjects: Subject[] = [];
       for (const { count, name } of clusters) {
-        const url = postgres.url(await makePostgresDatabase());
+        const url = await databases.create('postgres');
         subjects.push(await startInstances(count, url, name.replace('1 instances', '1 instance')));
       }
       if (CITUS_URL !== undefined) {
@@ -174,13 +166,13 @@ const groups: Readonly<Record<string, Group>> = {
   'Processor time, with the fastest peer': {
     figures: ['cpu'],
     kind: 'peers',
-    measure: () => loadTogether([plantStore.sqlite, batchingFastify.sqlite]),
+    measure: () => compareCpu(batchingFastify.sqlite),
   },
 
   'Processor time, with Nest that stores nothing': {
     figures: ['cpu'],
     kind: 'peers',
-    measure: () => loadTogether([plantStore.sqlite, nest]),
+    measure: () => compareCpu(nest),
   },
 
   'Start and memory on SQLite': {
@@ -191,7 +183,7 @@ const groups: Readonly<Record<string, Group>> = {
         [plantStore.sqlite, fastify.sqlite].map((contestant) => ({
           name: contestant.name,
           turn: async (): Promise<Turn> => {
-            const server = await Server.start(contestant, newFile());
+            const server = await Server.start(contestant, databases.newFile());
             const rest = server.memory().now;
             await server.measure(connections(64));
             const { peak } = server.memory();
@@ -206,22 +198,26 @@ const groups: Readonly<Record<string, Group>> = {
   'Import and export': {
     figures: ['rate', 'peak'],
     kind: 'peers',
-    measure: () => takeTurns(dataCommands(Number(options.plants), folder, postgres), rounds),
+    measure: () =>
+      takeTurns(dataCommands(Number(options.plants), databases.folder, databases.postgres), rounds),
   },
 };
 
 async function main(): Promise<void> {
   // Nothing else holds the process while PostgreSQL starts: its process is detached, so that Jest can exit.
   const alive = setInterval(() => undefined, 60_000);
-  makeRunFolder();
-  folder = mkdtempSync(join(tmpdir(), 'bench-'));
-  // Unlike the tests' server, this one syncs every commit.
-  postgres = await PostgresServer.start({});
+  databases = await Databases.start(Number(options['sync-ms']));
   try {
     if (options.against === '') await compareAll();
-    else await compareWithOlder(options.against);
+    else {
+      const store = options.store === 'postgres' ? ('postgres' as const) : ('sqlite' as const);
+      const connections = options.connections.split(',').map(Number);
+      const starts = Number(options.starts);
+      const comparison = { other: options.against, store, connections, starts, rounds, duration };
+      await compareBuilds(comparison, databases);
+    }
   } finally {
-    await postgres.remove();
+    await databases.remove();
     clearInterval(alive);
   }
 }
@@ -236,18 +232,6 @@ async function compareAll(): Promise<void> {
     results.push(result);
   }
   if (!options['no-write']) writeResults(results);
-}
-
-/** Compares the rate of create requests with that of an older version, both loaded at the same time. */
-async function compareWithOlder(older: string): Promise<void> {
-  const contestants = [plantStore.sqlite, plantStoreIn(older, 'sqlite', `Plant Store in ${older}`)];
-  const [ours, theirs] = await loadTogether(contestants);
-  if (!ours || !theirs) return;
-  const subjects = [ours, theirs];
-  console.log(formatTable({ group: '', figures: ['rate', 'cpu'], kind: 'peers', subjects }));
-  if (ratioOf(ours, theirs, 'rate').median >= MIN_RATIO) return;
-  console.error(`The rate of create requests is below ${MIN_RATIO} of that in ${older}.`);
-  process.exitCode = 1;
 }
 
 /**
@@ -288,24 +272,11 @@ function nameOf({ contestant }: Server, count: number): string {
   return `${contestant.name}, ${count} connection${count === 1 ? '' : 's'}`;
 }
 
-/**
- * Starts two contestants and loads both at the same time. On a shared machine, the CPU time of one build
- * varies by a sixth from turn to turn, but hardly between two that run at the same time.
- */
-async function loadTogether(contestants: readonly Contestant[]): Promise<readonly Measured[]> {
-  const measured = contestants.map(({ name }) => ({ name, turns: [] as Turn[] }));
-  for (let time = 0; time < STARTS; time++) {
-    const servers = await Promise.all(
-      contestants.map((contestant) => Server.start(contestant, newFile())),
-    );
-    await Promise.all(servers.map((server) => server.warmUp()));
-    for (let round = 0; round < rounds; round++) {
-      const turns = await Promise.all(servers.map((server) => server.measure(connections(64))));
-      for (const [at, turn] of turns.entries()) measured[at]?.turns.push(turn);
-    }
-    await stop(...servers);
-  }
-  return measured;
+/** Compares the processor time of our service with that of another server, on SQLite. */
+async function compareCpu(other: Contestant): Promise<readonly Measured[]> {
+  const load = { connections: [64], starts: 3, rounds, duration };
+  const [measured] = await loadTogether([plantStore.sqlite, other], databases, load);
+  return measured ?? [];
 }
 
 /** Loads several instances at the same time, with 64 connections in total. */
@@ -340,9 +311,7 @@ function connections(count: number): Load {
 
 /** Starts a contestant on a new database, and warms it up. */
 async function start(contestant: Contestant): Promise<Server> {
-  const isPostgres = contestant.store === 'postgres';
-  const database = isPostgres ? postgres.url(await makePostgresDatabase()) : newFile();
-  const server = await Server.start(contestant, database);
+  const server = await Server.start(contestant, await databases.create(contestant.store));
   await server.warmUp();
   return server;
 }
@@ -351,21 +320,11 @@ async function stop(...servers: Server[]): Promise<void> {
   for (const server of servers) await server.stop();
 }
 
-function newFile(): string {
-  return join(folder, `plants_${++databases}.db`);
-}
-
-async function makePostgresDatabase(): Promise<string> {
-  const name = `plants_${++databases}`;
-  await postgres.execute(`CREATE DATABASE ${name}`);
-  return name;
-}
-
 /** Counts the plants of a server in its database. */
 async function countPlants({ contestant, database }: Server): Promise<number> {
   const query = 'SELECT count(*) AS plants FROM plants';
   if (contestant.store === 'postgres') {
-    const [row] = await postgres.execute(query, new URL(database).pathname.slice(1));
+    const [row] = await databases.postgres.execute(query, new URL(database).pathname.slice(1));
     return Number(row?.plants);
   }
   const file = new DatabaseSync(database, { readOnly: true });
@@ -376,7 +335,7 @@ async function countPlants({ contestant, database }: Server): Promise<number> {
 
 /** Creates a SQLite file that already contains plants, with ids on both sides of those to be created. */
 async function makeFullDatabase(): Promise<string> {
-  const server = await Server.start(plantStore.sqlite, newFile());
+  const server = await Server.start(plantStore.sqlite, databases.newFile());
   await server.stop();
   const file = new DatabaseSync(server.database);
   file.exec(`INSERT INTO plants (id, name, tag)

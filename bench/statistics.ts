@@ -7,8 +7,12 @@ export interface Spread {
 
 export function spreadOf(numbers: readonly number[]): Spread {
   const sorted = numbers.toSorted((a, b) => a - b);
+  const middle = [
+    sorted[(sorted.length - 1) >> 1] ?? NaN,
+    sorted[sorted.length >> 1] ?? NaN,
+  ] as const;
   return {
-    median: sorted[sorted.length >> 1] ?? NaN,
+    median: (middle[0] + middle[1]) / 2,
     min: sorted[0] ?? NaN,
     max: sorted.at(-1) ?? NaN,
   };
