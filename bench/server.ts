@@ -26,6 +26,10 @@ process.once('exit', () => {
 export type Load = Partial<Omit<LoadOptions, 'port' | 'firstId'>> &
   Pick<LoadOptions, 'connections' | 'duration'>;
 
+export function connections(count: number, duration: number): Load {
+  return { connections: count, duration };
+}
+
 /** A running contestant. */
 export class Server {
   /** The number of plants that got 200. */
@@ -78,7 +82,7 @@ export class Server {
     let [before, now] = [0, 0];
     for (let turn = 0; turn < 10 && Math.abs(now - before) >= now * STEADY; turn++) {
       before = now;
-      now = (await this.measure({ connections: 64, duration: 2 })).rate ?? 0;
+      now = (await this.measure(connections(64, 2))).rate ?? 0;
     }
   }
 
@@ -101,6 +105,10 @@ export class Server {
   /** Returns the resident memory in MiB: now, and the peak so far. */
   memory(): { now: number; peak: number } {
     return memoryOf(this.child);
+  }
+
+  get pid(): number {
+    return this.child.pid ?? NaN;
   }
 
   async stop(): Promise<void> {

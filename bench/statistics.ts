@@ -74,8 +74,12 @@ export function valuesOf({ turns }: Measured, figure: Figure): number[] {
   return turns.map((turn) => turn[figure] ?? NaN);
 }
 
-/** Divides the values of two subjects, round by round. */
-export function ratioOf(dividend: Measured, divisor: Measured, figure: Figure): Spread {
+/** Divides the values of two subjects, turn by turn. */
+export function divide(dividend: Measured, divisor: Measured, figure: Figure): number[] {
   const divisors = valuesOf(divisor, figure);
-  return spreadOf(valuesOf(dividend, figure).map((value, at) => value / (divisors[at] ?? NaN)));
+  return valuesOf(dividend, figure).map((value, at) => value / (divisors[at] ?? NaN));
+}
+
+export function ratioOf(dividend: Measured, divisor: Measured, figure: Figure): Spread {
+  return spreadOf(divide(dividend, divisor, figure));
 }
