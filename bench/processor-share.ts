@@ -15,11 +15,11 @@ export class ProcessorShare {
   static create(name: string, share: number): ProcessorShare | undefined {
     const isVersion2 = existsSync(join(CGROUPS, 'cgroup.controllers'));
     const root = isVersion2 ? CGROUPS : join(CGROUPS, 'cpu');
-    const folder = join(root, `plant-store-${process.pid}-${name}`);
+    const folder = join(root, `plant-store-bench-${name}`);
     const quota = String(Math.round(share * PERIOD_US));
     try {
       if (isVersion2) writeFileSync(join(root, 'cgroup.subtree_control'), '+cpu');
-      mkdirSync(folder);
+      mkdirSync(folder, { recursive: true });
       if (isVersion2) writeFileSync(join(folder, 'cpu.max'), `${quota} ${PERIOD_US}`);
       else {
         writeFileSync(join(folder, 'cpu.cfs_period_us'), String(PERIOD_US));

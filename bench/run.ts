@@ -4,6 +4,8 @@ import { compareBuilds } from './compare';
 import { Databases } from './databases';
 import { groups, type Run } from './groups';
 import { storeResult, writePages } from './page';
+import { profileLayers } from './profile';
+import { installProducts } from './products';
 import { formatTable } from './report';
 
 /**
@@ -17,7 +19,7 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '10' },
     /** Only groups whose name contains this. The results of the others stay. */
     only: { type: 'string', default: '' },
-    /** Also measures the products of others. `npm run bench` installs them. */
+    /** Also installs and measures the products of others. */
     products: { type: 'boolean', default: false },
     /** The number of plants to export and import. */
     plants: { type: 'string', default: '1000000' },
@@ -27,6 +29,8 @@ const { values: options } = parseArgs({
     share: { type: 'string', default: '10' },
     /** Stores and writes nothing. */
     'no-write': { type: 'boolean', default: false },
+    /** Only prints the processor time of the service per layer. */
+    profile: { type: 'boolean', default: false },
     /** Measures nothing, and writes the pages again from docs/performance.csv. */
     pages: { type: 'boolean', default: false },
     /**
@@ -48,11 +52,13 @@ const rounds = Number(options.rounds);
 const duration = Number(options.seconds);
 
 async function main(): Promise<void> {
+  if (options.products) installProducts();
   // Nothing else holds the process while PostgreSQL starts: its process is detached, so that Jest can exit.
   const alive = setInterval(() => undefined, 60_000);
   const databases = await Databases.start(Number(options['sync-ms']));
   try {
-    if (options.against === '') await compareServers(databases);
+    if (options.profile) await profileLayers(databases, duration);
+    else if (options.against === '') await compareServers(databases);
     else {
       const store = options.store === 'postgres' ? ('postgres' as const) : ('sqlite' as const);
       const connections = options.connections.split(',').map(Number);

@@ -70,7 +70,9 @@ export class Server {
     while (child.exitCode === null) {
       const response = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
       if (response) {
-        return new Server(contestant, database, port, child, performance.now() - began);
+        const startupMs = performance.now() - began;
+        await contestant.prepare?.(`http://127.0.0.1:${port}`, TOKEN);
+        return new Server(contestant, database, port, child, startupMs);
       }
       await setTimeout(5);
     }
@@ -91,6 +93,7 @@ export class Server {
     const firstId = load.cycle === undefined ? (Server.nextId += 10_000_000) : 1;
     const options: LoadOptions = {
       ...{ port: this.port, token: TOKEN, firstId, nameLength: 4, badPerMille: 0 },
+      ...this.contestant.request,
       ...load,
     };
     const before = this.cpuTime();
