@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { LoadOptions } from './load';
 
 /** A server to measure: how to start it, and where it stores its plants. */
 export interface Contestant {
@@ -10,6 +11,10 @@ export interface Contestant {
   readonly environment?: Readonly<Record<string, string>>;
   /** Whether it is our service, whose variables have other names. */
   readonly isOurs?: boolean;
+  /** How its requests and responses differ from ours. */
+  readonly request?: Pick<LoadOptions, 'path' | 'isInData'>;
+  /** Prepares the server after its start. */
+  readonly prepare?: (url: string, token: string) => Promise<void>;
 }
 
 /** Plain Fastify, by store. */

@@ -8,6 +8,10 @@ import { connect } from 'node:net';
  */
 export interface LoadOptions {
   readonly port: number;
+  /** The path of the request. @default `/plants` */
+  readonly path?: string;
+  /** Whether the response has the plant in a property `data`. */
+  readonly isInData?: boolean;
   readonly connections: number;
   /** The duration in seconds. */
   readonly duration: number;
@@ -42,9 +46,10 @@ export interface LoadResult {
 
 const options = JSON.parse(process.argv[2] ?? '{}') as LoadOptions;
 const name = 'Fern'.padEnd(options.nameLength, '.');
-const expected = `{"name":"${name}","tag":"shade"}`;
+const plant = `{"name":"${name}","tag":"shade"}`;
+const expected = options.isInData ? `{"data":${plant}}` : plant;
 const requestHeaders =
-  `POST /plants HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${options.token}\r\n` +
+  `POST ${options.path ?? '/plants'} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${options.token}\r\n` +
   'Content-Type: application/json\r\nContent-Length: ';
 
 /** The read buffer of all connections. Its content is decoded immediately. */

@@ -1,65 +1,63 @@
-import { type Figure, FIGURES, type Measured, ratioOf, spreadOf, valuesOf } from './statistics';
+import {
+  type Figure,
+  FIGURES,
+  type Measured,
+  ratioOf,
+  type Spread,
+  spreadOf,
+  valuesOf,
+} from './statistics';
 
-/** The measured subjects of one comparison: a table of the page. */
-export interface Result {
-  readonly group: string;
+/** How a comparison is shown: a table of the page. */
+export interface Table {
   /** The columns. Ratios are those of the first. */
   readonly figures: readonly Figure[];
   /** `peers` shows how many times the reference is of a row, `variants` how many times a row is of it. */
   readonly kind: 'peers' | 'variants';
+}
+
+/** The measured subjects of one comparison. */
+export interface Result {
+  readonly group: string;
+  /** When, where and how long it was measured. */
+  readonly run: string;
   readonly subjects: readonly Measured[];
 }
 
-/** Formats a result as a Markdown table of medians. Ratios also have their minimum and maximum. */
-export function formatTable({ figures, kind, subjects }: Result): string {
+/** Formats a result as a Markdown table of medians, each with its minimum and maximum. */
+export function formatTable({ figures, kind }: Table, subjects: readonly Measured[]): string {
   const [first] = subjects;
   const ratioName = kind === 'peers' ? 'Plant Store ÷ this' : 'this ÷ first row';
   const heading = ['', ...figures.map((figure) => FIGURES[figure]), ratioName];
   const rows = subjects.map((subject) => {
     const reference = subjects.find(({ name }) => name === subject.reference) ?? first;
-    const medians = figures.map((figure) => format(spreadOf(valuesOf(subject, figure)).median));
-    return [subject.name, ...medians, reference ? formatRatio(subject, reference) : ''];
+    const spreads = figures.map((figure) => formatSpread(spreadOf(valuesOf(subject, figure))));
+    return [subject.name, ...spreads, reference ? formatRatio(subject, reference) : ''];
   });
   const lines = [heading, ['---', ...heading.slice(1).map(() => '---:')], ...rows];
-  return lines.map((cells) => `|${cells.join('|')}|`).join('\n');
+  return lines.map(formatRow).join('\n');
 
   function formatRatio(subject: Measured, reference: Measured): string {
     const [figure] = figures;
     if (figure === undefined || subject === reference) return '';
-    const ratio =
-      kind === 'peers' ? ratioOf(reference, subject, figure) : ratioOf(subject, reference, figure);
-    const [median, min, max] = [ratio.median, ratio.min, ratio.max].map((each) =>
-      each.toPrecision(3),
+    return formatSpread(
+      kind === 'peers' ? ratioOf(reference, subject, figure) : ratioOf(subject, reference, figure),
     );
-    return `${median} (${min}–${max})`;
   }
 }
 
-/** Formats all turns of some results as CSV (RFC 4180). */
-export function formatCsv(results: readonly Result[]): string {
-  const rows = results.flatMap(({ group, figures, subjects }) =>
-    subjects.flatMap((subject) =>
-      figures.flatMap((figure) =>
-        valuesOf(subject, figure).map((value, round) => [
-          group,
-          subject.name,
-          FIGURES[figure],
-          String(round + 1),
-          String(Number(value.toPrecision(6))),
-        ]),
-      ),
-    ),
-  );
-  const lines = [['group', 'subject', 'figure', 'turn', 'value'], ...rows];
-  return lines.map((cells) => cells.map(quote).join(',') + '\r\n').join('');
+/** Formats a row of a Markdown table. */
+export function formatRow(cells: readonly string[]): string {
+  return `|${cells.join('|')}|`;
 }
 
-function quote(cell: string): string {
-  return /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+/** Formats a median with its minimum and maximum, or returns nothing if there is no value. */
+export function formatSpread({ median, min, max }: Spread): string {
+  if (Number.isNaN(median)) return '';
+  return `${formatNumber(median)} (${formatNumber(min)}–${formatNumber(max)})`;
 }
 
-function format(value: number): string {
-  if (Number.isNaN(value)) return '';
+export function formatNumber(value: number): string {
   return value < 100
     ? String(Number(value.toPrecision(3)))
     : Math.round(value).toLocaleString('en');

@@ -26,6 +26,10 @@ process.once('exit', () => {
 export type Load = Partial<Omit<LoadOptions, 'port' | 'firstId'>> &
   Pick<LoadOptions, 'connections' | 'duration'>;
 
+export function connections(count: number, duration: number): Load {
+  return { connections: count, duration };
+}
+
 /** A running contestant. */
 export class Server {
   /** The number of plants that got 200. */
@@ -66,7 +70,9 @@ export class Server {
     while (child.exitCode === null) {
       const response = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
       if (response) {
-        return new Server(contestant, database, port, child, performance.now() - began);
+        const startupMs = performance.now() - began;
+        await contestant.prepare?.(`http://127.0.0.1:${port}`, TOKEN);
+        return new Server(contestant, database, port, child, startupMs);
       }
       await setTimeout(5);
     }
@@ -78,7 +84,7 @@ export class Server {
     let [before, now] = [0, 0];
     for (let turn = 0; turn < 10 && Math.abs(now - before) >= now * STEADY; turn++) {
       before = now;
-      now = (await this.measure({ connections: 64, duration: 2 })).rate ?? 0;
+      now = (await this.measure(connections(64, 2))).rate ?? 0;
     }
   }
 
@@ -87,6 +93,7 @@ export class Server {
     const firstId = load.cycle === undefined ? (Server.nextId += 10_000_000) : 1;
     const options: LoadOptions = {
       ...{ port: this.port, token: TOKEN, firstId, nameLength: 4, badPerMille: 0 },
+      ...this.contestant.request,
       ...load,
     };
     const before = this.cpuTime();
@@ -101,6 +108,10 @@ export class Server {
   /** Returns the resident memory in MiB: now, and the peak so far. */
   memory(): { now: number; peak: number } {
     return memoryOf(this.child);
+  }
+
+  get pid(): number {
+    return this.child.pid ?? NaN;
   }
 
   async stop(): Promise<void> {

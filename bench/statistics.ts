@@ -7,8 +7,12 @@ export interface Spread {
 
 export function spreadOf(numbers: readonly number[]): Spread {
   const sorted = numbers.toSorted((a, b) => a - b);
+  const middle = [
+    sorted[(sorted.length - 1) >> 1] ?? NaN,
+    sorted[sorted.length >> 1] ?? NaN,
+  ] as const;
   return {
-    median: sorted[sorted.length >> 1] ?? NaN,
+    median: (middle[0] + middle[1]) / 2,
     min: sorted[0] ?? NaN,
     max: sorted.at(-1) ?? NaN,
   };
@@ -70,8 +74,12 @@ export function valuesOf({ turns }: Measured, figure: Figure): number[] {
   return turns.map((turn) => turn[figure] ?? NaN);
 }
 
-/** Divides the values of two subjects, round by round. */
-export function ratioOf(dividend: Measured, divisor: Measured, figure: Figure): Spread {
+/** Divides the values of two subjects, turn by turn. */
+export function divide(dividend: Measured, divisor: Measured, figure: Figure): number[] {
   const divisors = valuesOf(divisor, figure);
-  return spreadOf(valuesOf(dividend, figure).map((value, at) => value / (divisors[at] ?? NaN)));
+  return valuesOf(dividend, figure).map((value, at) => value / (divisors[at] ?? NaN));
+}
+
+export function ratioOf(dividend: Measured, divisor: Measured, figure: Figure): Spread {
+  return spreadOf(divide(dividend, divisor, figure));
 }

@@ -8,14 +8,20 @@ import type { Subject, Turn } from './statistics';
 
 /** Tools of the databases, and the `plant-store` commands that do the same. */
 
-/** pgbench with one row per transaction, and as many clients as the load has connections. */
+/** How long PostgreSQL waits for further commits before it syncs one, in microseconds: its `commit_delay`. */
+const COMMIT_DELAY_US = 100;
+
+/**
+ * pgbench with one row per transaction, and as many clients as the load has connections: with the default
+ * settings of PostgreSQL, and with its own group commit. Both sync every commit.
+ */
 export async function pgbench(
   postgres: PostgresServer,
   database: string,
   folder: string,
   seconds: number,
   reference: string,
-): Promise<Subject> {
+): Promise<Subject[]> {
   await postgres.execute(
     `CREATE TABLE plants (id bigint PRIMARY KEY, name text NOT NULL, tag text);
      CREATE SEQUENCE ids CACHE 100`,
@@ -24,14 +30,15 @@ export async function pgbench(
   const script = join(folder, 'insert.sql');
   writeFileSync(script, `INSERT INTO plants VALUES (nextval('ids'), 'Fern', 'shade');\n`);
   const args = ['-n', '-M', 'prepared', '-c', '64', '-T', String(seconds), '-f', script];
-  return {
-    name: 'pgbench, one insert per transaction',
+  return [0, COMMIT_DELAY_US].map((delay) => ({
+    name: `pgbench, one insert per transaction${delay === 0 ? '' : `, commit_delay ${delay} µs`}`,
     reference,
     turn: async () => {
-      const { output } = await run('pgbench', [...args, postgres.url(database)]);
+      const settings = { PGOPTIONS: `-c commit_delay=${delay}` };
+      const { output } = await run('pgbench', [...args, postgres.url(database)], settings);
       return { rate: Number(/tps = ([\d.]+)/.exec(output)?.[1]) };
     },
-  };
+  }));
 }
 
 /** Whether a tool is on the PATH. */

@@ -1,0 +1,318 @@
+import { DatabaseSync } from 'node:sqlite';
+import {
+  batchingFastify,
+  type Contestant,
+  fastify,
+  nest,
+  plantStore,
+  typeOrm,
+} from './contestants';
+import type { Databases } from './databases';
+import { measureGrowth, measureTogether } from './growth';
+import { AUDIENCE, startIssuer } from './issuer';
+import { products } from './products';
+import type { Table } from './report';
+import { connections, type Load, Server } from './server';
+import { type Figure, type Measured, type Subject, takeTurns, type Turn } from './statistics';
+import { loadTogether } from './together';
+import { dataCommands, hasTool, pgbench } from './tools';
+
+/** What all groups of a run share. */
+export interface Run {
+  readonly databases: Databases;
+  readonly rounds: number;
+  /** The duration of a turn in seconds. */
+  readonly duration: number;
+  /** The number of plants to export and import. */
+  readonly plants: number;
+  /** The number of plants in a full store. */
+  readonly full: number;
+  /** The share of a processor core that each instance gets in the simulation of more cores. */
+  readonly share: number;
+  /** Whether to measure the products of others, which have to be installed. */
+  readonly hasProducts: boolean;
+}
+
+/** A comparison: a table of the page. */
+export interface Group extends Table {
+  /** A sentence below the heading. */
+  readonly note?: string;
+  /** Undefined if this machine cannot measure the group. */
+  measure(run: Run): Promise<readonly Measured[] | undefined>;
+}
+
+const PEER_FIGURES: readonly Figure[] = ['rate', 'p50', 'p99'];
+
+/** The number of ids that the first turn of replays creates and later turns replay. */
+const REPLAYED_IDS = 50_000;
+
+/** The coordinator of a Citus cluster with an empty, distributed table `plants`; for this run alone. */
+const { CITUS_URL } = process.env;
+
+/** The comparisons, in the order of the page. */
+export const groups: Readonly<Record<string, Group>> = {
+  SQLite: {
+    figures: PEER_FIGURES,
+    kind: 'peers',
+    measure: (run) => {
+      const contestants = [plantStore.sqlite, fastify.sqlite, batchingFastify.sqlite];
+      return race(run, contestants, [1, 64, 1024], typeOrm('sqlite'));
+    },
+  },
+
+  PostgreSQL: {
+    figures: PEER_FIGURES,
+    kind: 'peers',
+    note: 'The rows of pgbench are left out where it is not on the `PATH`.',
+    async measure(run) {
+      const { postgres, folder } = run.databases;
+      const reference = `${plantStore.postgres.name}, 64 connections`;
+      const database = await run.databases.newPostgresDatabase();
+      const tools = hasTool('pgbench')
+        ? await pgbench(postgres, database, folder, run.duration, reference)
+        : [];
+      const others = [batchingFastify.postgres, ...typeOrm('postgres')];
+      return race(run, [plantStore.postgres, fastify.postgres], [1, 64, 1024], others, tools);
+    },
+  },
+
+  'Products on SQLite': productGroup('sqlite'),
+
+  'Products on PostgreSQL': productGroup('postgres'),
+
+  'Instances with a share of a core each, on PostgreSQL': growthGroup('postgres', [1, 2, 4, 8]),
+
+  'Processes with a share of a core each, on one SQLite file': growthGroup('sqlite', [1, 2, 4]),
+
+  'Instances without a limit, on PostgreSQL': {
+    figures: PEER_FIGURES,
+    kind: 'variants',
+    note: 'The row with Citus is left out where `CITUS_URL` is not set.',
+    async measure({ databases, rounds, duration }) {
+      const servers: Server[] = [];
+      const startInstances = async (count: number, url: string, name: string): Promise<Subject> => {
+        const instances: Server[] = [];
+        for (let at = 0; at < count; at++) {
+          instances.push(await Server.start(plantStore.postgres, url));
+        }
+        servers.push(...instances);
+        for (const server of instances) await server.warmUp();
+        return { name, turn: () => measureTogether(instances, 64 / count, duration) };
+      };
+      const subjects: Subject[] = [];
+      for (const count of [1, 2, 4]) {
+        const name = `${count} instance${count === 1 ? '' : 's'}`;
+        subjects.push(await startInstances(count, await databases.create('postgres'), name));
+      }
+      if (CITUS_URL !== undefined) {
+        subjects.push(await startInstances(1, CITUS_URL, '1 instance, Citus with three workers'));
+      }
+      const measured = await takeTurns(subjects, rounds);
+      await stop(...servers);
+      return measured;
+    },
+  },
+
+  'Conditions on SQLite': {
+    figures: PEER_FIGURES,
+    kind: 'variants',
+    async measure(run) {
+      const { issuer, token, stop: stopIssuer } = await startIssuer();
+      const environment = { AUTH_ISSUER: issuer, AUTH_AUDIENCE: AUDIENCE };
+      const ours = await start(run, { ...plantStore.sqlite, environment });
+      const full = await Server.start(plantStore.sqlite, await makeFullDatabase(run));
+      await full.warmUp();
+      const load = connections(64, run.duration);
+      const measured = await takeTurns(
+        [
+          ...keyed(ours, load),
+          underLoad(ours, { ...load, token }, 'with a JWT'),
+          underLoad(full, load, `in a store of ${run.full.toLocaleString('en')} plants`),
+        ],
+        run.rounds,
+      );
+      await stop(ours, full);
+      stopIssuer();
+      return measured;
+    },
+  },
+
+  'Idempotency keys on PostgreSQL': {
+    figures: PEER_FIGURES,
+    kind: 'variants',
+    async measure(run) {
+      const ours = await start(run, plantStore.postgres);
+      const measured = await takeTurns(keyed(ours, connections(64, run.duration)), run.rounds);
+      await stop(ours);
+      return measured;
+    },
+  },
+
+  'Processor time, with the fastest peer': {
+    figures: ['cpu'],
+    kind: 'peers',
+    measure: (run) => compareCpu(run, batchingFastify.sqlite),
+  },
+
+  'Processor time, with Nest that stores nothing': {
+    figures: ['cpu'],
+    kind: 'peers',
+    measure: (run) => compareCpu(run, nest),
+  },
+
+  'Start and memory on SQLite': {
+    figures: ['start', 'rest', 'peak', 'cpu'],
+    kind: 'peers',
+    measure({ databases, rounds, duration }) {
+      const smallHeap = '--max-semi-space-size=8';
+      const subjects = [
+        plantStore.sqlite,
+        {
+          ...plantStore.sqlite,
+          name: `Plant Store, \`NODE_OPTIONS=${smallHeap}\``,
+          environment: { NODE_OPTIONS: smallHeap },
+        },
+        fastify.sqlite,
+      ].map((contestant) => ({
+        name: contestant.name,
+        turn: async (): Promise<Turn> => {
+          const server = await Server.start(contestant, databases.newFile());
+          const rest = server.memory().now;
+          const { cpu } = await server.measure(connections(64, duration));
+          const { peak } = server.memory();
+          await server.stop();
+          return { start: server.startupMs, rest, peak, cpu };
+        },
+      }));
+      return takeTurns(subjects, rounds);
+    },
+  },
+
+  'Import and export': {
+    figures: ['rate', 'peak'],
+    kind: 'peers',
+    note: 'A pair is left out where `sqlite3` or `psql` is not on the `PATH`.',
+    measure: ({ databases, plants, rounds }) =>
+      takeTurns(dataCommands(plants, databases.folder, databases.postgres), rounds),
+  },
+};
+
+function productGroup(store: 'sqlite' | 'postgres'): Group {
+  return {
+    figures: PEER_FIGURES,
+    kind: 'peers',
+    note: '`npm run bench -- --products` installs and measures them.',
+    async measure(run) {
+      if (!run.hasProducts) return undefined;
+      return race(run, [plantStore[store]], [64], products(store));
+    },
+  };
+}
+
+function growthGroup(store: 'sqlite' | 'postgres', counts: readonly number[]): Group {
+  return {
+    figures: PEER_FIGURES,
+    kind: 'variants',
+    note: 'A simulation of more cores. Not measured where the kernel does not let the benchmark limit a process.',
+    measure: (run) => measureGrowth(run, plantStore[store], counts),
+  };
+}
+
+/**
+ * Starts contestants, and runs them and tools in turns. Then compares the number of plants in each store
+ * with the number of requests that got 200.
+ *
+ * @param contestants measured at each number of connections
+ * @param counts numbers of connections
+ * @param others measured at 64 connections
+ */
+async function race(
+  run: Run,
+  contestants: readonly Contestant[],
+  counts: readonly number[],
+  others: readonly Contestant[],
+  tools: readonly Subject[] = [],
+): Promise<readonly Measured[]> {
+  const servers: Server[] = [];
+  for (const contestant of [...contestants, ...others]) servers.push(await start(run, contestant));
+  const [ours] = servers;
+  const subjects = servers.flatMap((server, at) =>
+    (at < contestants.length ? counts : [64]).map((count) => ({
+      ...underLoad(server, connections(count, run.duration), nameOf(server, count)),
+      reference: ours && nameOf(ours, count),
+    })),
+  );
+  const measured = await takeTurns([...subjects, ...tools], run.rounds);
+  for (const server of servers) {
+    const stored = await countPlants(run.databases, server);
+    if (stored !== server.created) {
+      throw new Error(`${server.contestant.name}: ${server.created} created, ${stored} stored`);
+    }
+  }
+  await stop(...servers);
+  return measured;
+}
+
+function nameOf({ contestant }: Server, count: number): string {
+  return `${contestant.name}, ${count} connection${count === 1 ? '' : 's'}`;
+}
+
+/** Compares the processor time of our service with that of another server, on SQLite. */
+async function compareCpu(run: Run, other: Contestant): Promise<readonly Measured[]> {
+  const load = { connections: [64], starts: 3, rounds: run.rounds, duration: run.duration };
+  const [measured] = await loadTogether([plantStore.sqlite, other], run.databases, load);
+  return measured ?? [];
+}
+
+function underLoad(server: Server, load: Load, name: string): Subject {
+  return { name, turn: () => server.measure(load) };
+}
+
+/** Creates subjects for requests without a key, with a new key each, and for replays. */
+function keyed(server: Server, load: Load): Subject[] {
+  const withKeys = { ...load, isKeyed: true };
+  return [
+    underLoad(server, load, 'without a key'),
+    underLoad(server, withKeys, 'with a key each'),
+    underLoad(server, { ...withKeys, cycle: REPLAYED_IDS }, 'replays'),
+  ];
+}
+
+/** Starts a contestant on a new database, and warms it up. */
+async function start({ databases }: Run, contestant: Contestant): Promise<Server> {
+  const server = await Server.start(contestant, await databases.create(contestant.store));
+  await server.warmUp();
+  return server;
+}
+
+async function stop(...servers: Server[]): Promise<void> {
+  for (const server of servers) await server.stop();
+}
+
+/** Counts the plants of a server in its database. */
+async function countPlants(
+  { postgres }: Databases,
+  { contestant, database }: Server,
+): Promise<number> {
+  const query = 'SELECT count(*) AS plants FROM plants';
+  if (contestant.store === 'postgres') {
+    const [row] = await postgres.execute(query, new URL(database).pathname.slice(1));
+    return Number(row?.plants);
+  }
+  const file = new DatabaseSync(database, { readOnly: true });
+  const row = file.prepare(query).get();
+  file.close();
+  return Number(row?.plants);
+}
+
+/** Creates a SQLite file that already contains plants, with ids on both sides of those to be created. */
+async function makeFullDatabase({ databases, full }: Run): Promise<string> {
+  const server = await Server.start(plantStore.sqlite, databases.newFile());
+  await server.stop();
+  const file = new DatabaseSync(server.database);
+  file.exec(`INSERT INTO plants (id, name, tag)
+    WITH RECURSIVE ids(id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM ids WHERE id < ${full})
+    SELECT iif(id % 2, -1, 1) * (1000000000000000 + id * 7919), 'Fern ' || id, 'shade' FROM ids`);
+  file.close();
+  return server.database;
+}

@@ -1,0 +1,1 @@
+CREATE TABLE plants (id BIGINT PRIMARY KEY, name TEXT NOT NULL, tag TEXT);
