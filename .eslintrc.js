@@ -1,5 +1,6 @@
 // @ts-check
 // A flat configuration. eslint.config.js loads it from this file, whose name the project layout requires.
+const { existsSync } = require('node:fs');
 const eslint = require('@eslint/js');
 const jest = require('eslint-plugin-jest');
 const { defineConfig } = require('eslint/config');
@@ -23,9 +24,17 @@ const restrictImports = (files, ...patterns) => ({
   rules: { 'no-restricted-imports': ['error', { patterns }] },
 });
 
+/** Files that import packages of `test/package.json`. They are linted where these packages are installed. */
+const needTestPackages = [
+  'test/**/*.{system,slow}-spec.ts',
+  'test/{package,support}/**',
+  'bench/**',
+];
+
 module.exports = defineConfig(
   // The baselines import packages that only the benchmark installs.
   { ignores: ['dist/**', 'coverage/**', '.bench/**', 'bench/dist/**', 'bench/baselines/**'] },
+  { ignores: existsSync('test/node_modules') ? [] : needTestPackages },
   eslint.configs.recommended,
   {
     files: ['**/*.ts', '**/*.mts'],

