@@ -101,7 +101,7 @@ export class Metrics {
     );
     this.gauge(
       'plant_store_ready',
-      '1 if plants are committed in time, 0 if the store is failing or slow. Shutdown has no effect.',
+      '1 if the store is working, 0 if it is recovering. Shutdown has no effect.',
       () => Number(plants.isReady()),
     );
     this.gauge('plant_store_token_file_valid', '1 if AUTH_TOKENS_FILE is valid, otherwise 0.', () =>
