@@ -7,7 +7,6 @@ import {
   BodyTooLargeError,
   MalformedRequestError,
   NotFoundError,
-  NotImplementedError,
   PlantStoreError,
 } from '../../plants/errors/errors';
 import { securityHeaders } from '../../plants/http/error.filter';
@@ -81,13 +80,8 @@ function validateHeaders(request: IncomingMessage): PlantStoreError | undefined 
     return new MalformedRequestError('The request must have exactly one Host header.');
   }
   const { expect, 'transfer-encoding': coding } = headers;
-  if (coding !== undefined && httpVersion === '1.0') {
-    return new MalformedRequestError(
-      'An HTTP/1.0 request must not have a Transfer-Encoding header.',
-    );
-  }
-  if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
-    return new NotImplementedError('The only transfer coding supported is chunked.');
+  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion === '1.0')) {
+    return new MalformedRequestError('The only Transfer-Encoding is chunked, in HTTP/1.1.');
   }
   const isMet = expect === undefined || /100-continue/i.test(expect);
   return isMet ? undefined : new PlantStoreError('expectationFailed');
