@@ -73,7 +73,6 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   const instance = app.getHttpAdapter().getInstance();
   metrics.observeConnections(instance);
   metrics.observeStore(app.get(PlantsRepository), app.get(TokenVerifier));
-  if (settings.tls) metrics.observeCertificate(settings.tls.certificate);
   serveHealth(instance, app.get(Readiness));
   if (settings.docs) serveDocument(app);
   return app;

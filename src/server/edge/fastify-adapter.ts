@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
@@ -13,12 +15,10 @@ import { securityHeaders } from '../../plants/http/error.filter';
 import { headerValues, notesOf } from '../../plants/http/request';
 import { PLANTS_PATH } from '../../plants/plants.controller';
 import type { Settings } from '../settings/environment';
-import { trustProxies } from '../watch/client-address';
 import type { Recorder } from '../watch/recorder';
 import { ClientErrors } from './client-errors';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors';
-import { createServer, limitConnections } from './http-server';
-import { requestId } from './request-id';
+import { createServer } from './http-server';
 
 /** The fraction of the shutdown time for draining connections. The rest is for closing the store. */
 const DRAIN_TIME_FRACTION = 0.8;
@@ -32,11 +32,17 @@ const CLOSE_DELAY_MS = 500;
  */
 export function createFastifyAdapter(settings: Settings, recorder: Recorder): FastifyAdapter {
   const server = createServer(settings);
-  limitConnections(server, settings.maxConnections);
+  server.maxConnections = settings.maxConnections;
+  server.once('drop', () => {
+    new Logger('PlantStore').warn(
+      `Closed a new connection: the limit of ${settings.maxConnections} open connections is reached (MAX_CONNECTIONS). Further ones are only counted.`,
+    );
+  });
   const clientErrors = new ClientErrors(recorder.metrics);
   const adapter = new FastifyAdapter({
-    genReqId: requestId,
-    trustProxy: trustProxies(settings.trustedProxies),
+    requestIdHeader: 'x-request-id',
+    genReqId: () => randomUUID(),
+    trustProxy: [...settings.trustedProxies],
     // Without a listener for `checkExpectation`, Node.js would respond to an unknown Expect without a body.
     serverFactory: (handle: RequestListener) =>
       server.on('request', handle).on('checkExpectation', handle),
