@@ -28,6 +28,9 @@ import { Recorder } from './server/watch/recorder';
  */
 @Module({})
 export class AppModule {
+  /** @param tokens the verifier that {@link register} provides: that of PlantsModule is undefined */
+  constructor(readonly tokens: TokenVerifier) {}
+
   static register(
     { database, bodyLimit, auth, rateLimit }: Settings,
     metrics = new Metrics(),
@@ -72,8 +75,7 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   for (const warning of settings.warnings) new Logger('Environment').warn(warning);
   const instance = app.getHttpAdapter().getInstance();
   metrics.observeConnections(instance);
-  metrics.observeStore(app.get(PlantsRepository), app.get(TokenVerifier));
-  if (settings.tls) metrics.observeCertificate(settings.tls.certificate);
+  metrics.observeStore(app.get(PlantsRepository), app.get(AppModule).tokens);
   serveHealth(instance, app.get(Readiness));
   if (settings.docs) serveDocument(app);
   return app;

@@ -1,17 +1,13 @@
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
-import { errorNumbers } from '../support/error-bodies';
-import { createRequest, Load } from '../support/load';
 import { plantStore } from '../support/plant-store';
 import { useServiceHome } from '../support/service-process';
 import { SmallMemory } from '../support/small-memory';
 import { stores } from '../support/stores';
 import { openConnection } from '../support/wire';
 
-const KIB = 1024;
-const MIB = 1024 * KIB;
+const MIB = 2 ** 20;
 
-const LOAD_DURATION_MS = 15_000;
 /** Timeouts that are long enough to avoid a 408 on a slow machine. */
 const LONG_TIMEOUTS = { HEADERS_TIMEOUT: '30s', REQUEST_TIMEOUT: '60s' };
 
@@ -23,38 +19,7 @@ let memory: SmallMemory;
 // This runs after the home has ended the processes that use the memory.
 afterEach(() => memory.remove());
 
-it.each([
-  { limit: 256, connections: 32, size: 64 * KIB, outcomes: ['200'] },
-  {
-    limit: 256,
-    connections: 1024,
-    size: 64 * KIB,
-    outcomes: ['200', String(errorNumbers.unavailable)],
-  },
-  { limit: 320, connections: 64, size: MIB, outcomes: ['200', String(errorNumbers.unavailable)] },
-  { limit: 512, connections: 256, size: MIB, outcomes: ['200', String(errorNumbers.unavailable)] },
-])(
-  '$limit MiB of memory are enough to return $outcomes to $connections callers with bodies of $size bytes',
-  async ({ limit, connections, size, outcomes }) => {
-    memory = SmallMemory.create(limit * MIB);
-    const service = await home.start(LONG_TIMEOUTS, memory.wrapper);
-    const url = await service.url();
-    const name = 'x'.repeat(size - 64);
-    let id = 0;
-    const end = performance.now() + LOAD_DURATION_MS;
-    const next = () => (performance.now() < end ? createRequest(++id, name) : undefined);
-
-    const { counts } = await Load.run({ urls: [url], connections, next });
-
-    expect(counts).toHaveProperty('200');
-    expect(outcomes).toEqual(expect.arrayContaining(Object.keys(counts)));
-    expect((await service.post('{"id":0,"name":"Fern"}')).status).toBe(200);
-    expect(await service.end()).toEqual({ code: 0, signal: null });
-  },
-);
-
 const POST = 'POST /plants HTTP/1.1\r\nHost: x\r\n';
-const REJECTED = 'PUT /nothing HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n';
 const LARGE = `Content-Length: ${MIB}\r\n\r\n`;
 
 it.each([
@@ -66,7 +31,6 @@ it.each([
   ],
   [1163, 'send 15,900 headers without the end', POST + 'a:\r\n'.repeat(15_900)],
   [2000, 'send a header of 15.9 kB without the end', `${POST}X: ${'x'.repeat(15_900)}`],
-  [1000, 'send trailers of 15,900 headers without the end', REJECTED + 'a:\r\n'.repeat(15_900)],
 ])(
   '320 MiB of memory are enough for create requests while %d other clients %s',
   async (count, _what, text) => {
@@ -85,8 +49,6 @@ it.each([
     for (let id = 1; id <= 20; id++) {
       expect((await service.post(`{"id":${id},"name":"Fern"}`)).status).toBe(200);
     }
-    const large = await service.post(`{"id":0,"name":"${'x'.repeat(MIB - 64)}"}`);
-    expect(large.status).toBe(200);
     const held = others.filter((socket) => socket.bytesRead > 0 || !socket.closed);
     expect(held.length).toBeGreaterThan(count / 2);
     for (const socket of others) socket.destroy();

@@ -5,9 +5,6 @@ import { AUTHORIZED, TestApplication } from '../support/application';
 
 const FOLDER = join(__dirname, '../../docs/monitoring');
 
-/** A certificate that expires in 2126. */
-const TLS = join(__dirname, '../support/tls');
-
 const alerts = readFileSync(join(FOLDER, 'alerts.yml'), 'utf8');
 const { groups } = load(alerts) as {
   groups: { rules: { alert: string; expr: string }[] }[];
@@ -31,10 +28,7 @@ describe('alert rules and dashboard', () => {
   /** The metrics as the service exports them. */
   let metrics: string;
   beforeAll(async () => {
-    const application = await TestApplication.start({
-      TLS_CERT: join(TLS, 'server.crt'),
-      TLS_KEY: join(TLS, 'server.key'),
-    });
+    const application = await TestApplication.start();
     await application.post('{"id":1,"name":"Fern"}');
     const { body } = await application.app.inject({ url: '/metrics', headers: AUTHORIZED });
     // The metric `up` comes from Prometheus itself.

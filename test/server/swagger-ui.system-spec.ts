@@ -88,15 +88,4 @@ describe('Swagger UI in Chromium', () => {
     proxy.closeAllConnections();
     proxy.close();
   });
-
-  it('shows a new id after each reload', async () => {
-    await authorize();
-    expect((await execute()).status).toBe('200');
-    await open();
-    await authorize();
-
-    expect((await execute()).status).toBe('200');
-
-    expect(application.store.plants()).toHaveLength(2);
-  });
 });

@@ -21,7 +21,7 @@ interface Traces {
 describe("a service with OpenTelemetry's agent", () => {
   const home = useServiceHome();
 
-  it("sends a span per create request, a child of the caller's span without secrets, and logs its trace id", async () => {
+  it("sends a span per create request, a child of the caller's span without secrets, and logs the caller's traceparent", async () => {
     // This is the state after `npm install` in the folder of the service.
     symlinkSync(join(__dirname, '../node_modules'), join(home.folder, 'node_modules'));
     const collected: string[] = [];
@@ -48,10 +48,11 @@ describe("a service with OpenTelemetry's agent", () => {
       ACCESS_LOG: 'true',
     });
 
+    const traceparent = `00-${TRACE_ID}-${CALLER_ID}-01`;
     await service.post('{"id":1,"name":"secret"}', {
       'x-request-id': 'abc',
       'idempotency-key': 'secret',
-      traceparent: `00-${TRACE_ID}-${CALLER_ID}-01`,
+      traceparent,
       tracestate: 'garden=1',
     });
     await until(() => spans().length > 0);
@@ -66,7 +67,7 @@ describe("a service with OpenTelemetry's agent", () => {
     expect(collected.join()).not.toMatch(new RegExp(`secret|${TOKEN}`));
     expect(await service.end()).toEqual({ code: 0, signal: null });
     const lines = service.lines.filter(({ requestId }) => requestId === 'abc');
-    expect(lines).toMatchObject([{ trace_id: TRACE_ID, msg: 'request' }]);
+    expect(lines).toMatchObject([{ traceparent, msg: 'request' }]);
     collector.close();
   });
 });

@@ -48,7 +48,7 @@ describe('HTTP on the wire', () => {
     [
       'a coding in HTTP/1.0',
       `POST /plants HTTP/1.0\r\nConnection: keep-alive\r\n${CHUNKED}0\r\n\r\n`,
-      errors.codingOfOldVersion,
+      errors.unknownCoding,
     ],
     ['an unknown expectation', `${POST}Expect: x\r\nContent-Length: 0\r\n\r\n`, errors.expectationFailed],
     ['`close`', `${POST}Connection: close\r\nContent-Length: 0\r\n\r\n`, errors.missingCredentials],

@@ -5,7 +5,7 @@ const texts = {
   malformedRequest: '40000 The HTTP request is malformed: its request line, headers or framing.',
   malformedTarget: '40000 The request target is malformed.',
   missingHost: '40000 The request must have exactly one Host header.',
-  codingOfOldVersion: '40000 An HTTP/1.0 request must not have a Transfer-Encoding header.',
+  unknownCoding: '40000 The only Transfer-Encoding is chunked, in HTTP/1.1.',
   empty: '40001 The body is empty.',
   notUtf8: '40001 The body is not UTF-8.',
   notAnObject: '40002 Not a NewPlant: it must be a JSON object.',
@@ -49,8 +49,6 @@ const texts = {
   tooManyRequests: '42900 Too many requests; the Retry-After header says how long to wait.',
   headersTooLarge: '43100 The request line and headers are too large.',
   internal: '50000 Unexpected error. The server log shows the cause.',
-  unknownMethod: '50100 The server does not support this method or transfer coding.',
-  unknownCoding: '50100 The only transfer coding supported is chunked.',
   unavailable:
     "50300 Nothing was stored: the service is overloaded or shutting down, or the store or the issuer's keys are unavailable. Retry after the delay in Retry-After.",
   outcomeUnknown:

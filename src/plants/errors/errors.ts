@@ -97,7 +97,6 @@ export const errorCatalogue = {
   tooManyRequests: entry(42900, 'Too many requests; the Retry-After header says how long to wait.'),
   headersTooLarge: entry(43100, 'The request line and headers are too large.'),
   internal: entry(50000, 'Unexpected error. The server log shows the cause.', 'unknown'),
-  notImplemented: entry(50100, 'The server does not support this method or transfer coding.'),
   unavailable: entry(
     50300,
     "Nothing was stored: the service is overloaded or shutting down, or the store or the issuer's keys are unavailable. Retry after the delay in Retry-After.",
@@ -195,7 +194,6 @@ export class MalformedRequestError extends createErrorClass('malformedRequest') 
 export class NotJsonError extends createErrorClass('notJson') {}
 export class InvalidTokenError extends createErrorClass('invalidToken') {}
 export class NotFoundError extends createErrorClass('notFound') {}
-export class NotImplementedError extends createErrorClass('notImplemented') {}
 
 export class BodyTooLargeError extends PlantStoreError {
   /** @param limit the limit in bytes */

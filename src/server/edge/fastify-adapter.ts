@@ -1,25 +1,24 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   BodyTooLargeError,
   MalformedRequestError,
   NotFoundError,
-  NotImplementedError,
   PlantStoreError,
 } from '../../plants/errors/errors';
 import { securityHeaders } from '../../plants/http/error.filter';
 import { headerValues, notesOf } from '../../plants/http/request';
 import { PLANTS_PATH } from '../../plants/plants.controller';
 import type { Settings } from '../settings/environment';
-import { trustProxies } from '../watch/client-address';
 import type { Recorder } from '../watch/recorder';
 import { ClientErrors } from './client-errors';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors';
-import { createServer, limitConnections } from './http-server';
-import { requestId } from './request-id';
+import { createServer } from './http-server';
 
 /** The fraction of the shutdown time for draining connections. The rest is for closing the store. */
 const DRAIN_TIME_FRACTION = 0.8;
@@ -33,11 +32,17 @@ const CLOSE_DELAY_MS = 500;
  */
 export function createFastifyAdapter(settings: Settings, recorder: Recorder): FastifyAdapter {
   const server = createServer(settings);
-  limitConnections(server, settings.maxConnections);
+  server.maxConnections = settings.maxConnections;
+  server.once('drop', () => {
+    new Logger('PlantStore').warn(
+      `Closed a new connection: the limit of ${settings.maxConnections} open connections is reached (MAX_CONNECTIONS). Further ones are only counted.`,
+    );
+  });
   const clientErrors = new ClientErrors(recorder.metrics);
   const adapter = new FastifyAdapter({
-    genReqId: requestId,
-    trustProxy: trustProxies(settings.trustedProxies),
+    requestIdHeader: 'x-request-id',
+    genReqId: () => randomUUID(),
+    trustProxy: [...settings.trustedProxies],
     // Without a listener for `checkExpectation`, Node.js would respond to an unknown Expect without a body.
     serverFactory: (handle: RequestListener) =>
       server.on('request', handle).on('checkExpectation', handle),
@@ -81,13 +86,8 @@ function validateHeaders(request: IncomingMessage): PlantStoreError | undefined 
     return new MalformedRequestError('The request must have exactly one Host header.');
   }
   const { expect, 'transfer-encoding': coding } = headers;
-  if (coding !== undefined && httpVersion === '1.0') {
-    return new MalformedRequestError(
-      'An HTTP/1.0 request must not have a Transfer-Encoding header.',
-    );
-  }
-  if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
-    return new NotImplementedError('The only transfer coding supported is chunked.');
+  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion === '1.0')) {
+    return new MalformedRequestError('The only Transfer-Encoding is chunked, in HTTP/1.1.');
   }
   const isMet = expect === undefined || /100-continue/i.test(expect);
   return isMet ? undefined : new PlantStoreError('expectationFailed');

@@ -1,6 +1,5 @@
 import { createServer as createHttpServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { Logger } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { pathOf } from '../../plants/http/request';
 import type { Settings } from '../settings/environment';
@@ -63,26 +62,4 @@ export function createHealthServer(
   });
   server.maxConnections = MAX_HEALTH_CONNECTIONS;
   return server.unref();
-}
-
-/** The minimum time between two log lines about closed connections. */
-const DROP_LOG_INTERVAL_MS = 1000;
-
-/**
- * Closes new connections beyond a limit, and logs it, at most one line per second.
- *
- * @param limit the maximum number of open connections
- */
-export function limitConnections(server: Server, limit: number): void {
-  const logger = new Logger('PlantStore');
-  server.maxConnections = limit;
-  let lastLineAt = -Infinity;
-  server.on('drop', () => {
-    const now = performance.now();
-    if (now - lastLineAt < DROP_LOG_INTERVAL_MS) return;
-    lastLineAt = now;
-    logger.warn(
-      `Closed a new connection: the limit of ${limit} open connections is reached (MAX_CONNECTIONS).`,
-    );
-  });
 }

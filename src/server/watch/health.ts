@@ -10,7 +10,7 @@ export class Readiness {
 
   constructor(private readonly plants: PlantsRepository) {}
 
-  /** False while draining, and while the store is failing or slow. Does no I/O. */
+  /** False while draining, and while the store is recovering. Does no I/O. */
   isReady(): boolean {
     return !this.isDraining && this.plants.isReady();
   }

@@ -10,39 +10,15 @@ import { SonicBoom } from 'sonic-boom';
  */
 export function createLogger(level: string): Logger {
   if (!process.stdout.isTTY) return pino({ level }, (standardOutput ??= openStandardOutput()));
-  const write = (line: string): void => {
-    process.stdout.write(formatForTerminal(line));
-  };
-  return pino({ level }, { write });
+  return pino({ level }, { write: (line) => process.stdout.write(formatForTerminal(line)) });
 }
 
-const format = prettyFactory({
+const formatForTerminal = prettyFactory({
   translateTime: 'HH:MM:ss',
   ignore: 'pid,hostname,context',
   messageFormat: '{if context}{context}: {end}{msg}',
   singleLine: true,
 });
-
-/** Characters that control or confuse a terminal: control and format characters, line separators. */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
-
-/**
- * Formats a JSON line of pino's for people. The stack of an error follows, indented. Logged strings are
- * escaped first, because pino-pretty 13 writes them unchanged: they could begin a new line or move the
- * cursor.
- */
-export function formatForTerminal(json: string): string {
-  const fields: unknown = JSON.parse(json, (name, value: unknown) => {
-    if (typeof value !== 'string') return value;
-    return value.replace(UNPRINTABLE, (character) =>
-      // pino-pretty indents the lines of a stack.
-      name === 'stack' && character === '\n'
-        ? character
-        : `\\u{${character.codePointAt(0)?.toString(16)}}`,
-    );
-  });
-  return format(fields);
-}
 
 /** The time without progress after which the reader of the standard output counts as stalled. */
 const STALL_MS = 1000;

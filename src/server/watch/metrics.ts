@@ -1,5 +1,3 @@
-import { X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
@@ -10,7 +8,6 @@ import {
   type PlantStoreError,
 } from '../../plants/errors/errors';
 import type { PlantsRepository } from '../../plants/plants.repository';
-import { packageVersion } from '../settings/versions';
 import type { RequestNotes } from '../../plants/http/request';
 
 /** Upper bounds of the histogram buckets. */
@@ -65,12 +62,6 @@ export class Metrics {
       if (outcome !== undefined) this.creations.inc({ outcome }, 0);
     }
     for (const outcome of ['created', 'replayed']) this.creations.inc({ outcome }, 0);
-    new Gauge({
-      name: 'plant_store_build_info',
-      help: 'The version of the service, as a label; always 1.',
-      labelNames: ['version'],
-      registers: this.registers,
-    }).set({ version: packageVersion() }, 1);
   }
 
   /** Counts an error response. */
@@ -101,7 +92,7 @@ export class Metrics {
     );
     this.gauge(
       'plant_store_ready',
-      '1 if plants are committed in time, 0 if the store is failing or slow. Shutdown has no effect.',
+      '1 if the store is working, 0 if it is recovering. Shutdown has no effect.',
       () => Number(plants.isReady()),
     );
     this.gauge('plant_store_token_file_valid', '1 if AUTH_TOKENS_FILE is valid, otherwise 0.', () =>
@@ -120,16 +111,6 @@ export class Metrics {
     });
     instance.server.on('drop', () => {
       dropped.inc();
-    });
-  }
-
-  /** Adds a gauge for the expiry of the first certificate in a file. */
-  observeCertificate(file: string): void {
-    const help = 'When the certificate in TLS_CERT expires, in seconds since 1970.';
-    this.gauge('plant_store_certificate_not_after_seconds', help, async () => {
-      // NaN while the file is invalid. The last valid certificate is then in use.
-      const expiry = readFile(file).then((pem) => new X509Certificate(pem).validToDate.getTime());
-      return (await expiry.catch(() => NaN)) / 1000;
     });
   }
 

@@ -9,8 +9,6 @@ import { RejectedTokenLog } from './rejected-tokens';
 /** Records each response in the metrics and the logs. */
 export class Recorder {
   private readonly rejectedTokens = new RejectedTokenLog();
-  /** The client address of each request. Undefined if a trusted proxy forwarded something else. */
-  private readonly addresses = new WeakMap<FastifyRequest, string | undefined>();
 
   /** @param accessLog gets a line for each response. Undefined if there is no access log */
   constructor(
@@ -20,11 +18,6 @@ export class Recorder {
 
   /** Records all responses. Must be called before hooks are added that reject requests. */
   observe(instance: FastifyInstance): void {
-    instance.addHook('onRequest', (request, _reply, done) => {
-      // Read now: the address is lost when the connection is closed.
-      this.addresses.set(request, parseAddress(request.ip));
-      done();
-    });
     instance.addHook('onResponse', (request, reply, done) => {
       this.record(request, reply);
       done();
@@ -34,7 +27,8 @@ export class Recorder {
   /** Records a response. Hooks call it, except for requests that Fastify rejects before its hooks. */
   record(request: FastifyRequest, reply: FastifyReply): void {
     const notes = notesOf(request);
-    const address = this.addresses.get(request) ?? parseAddress(request.ip);
+    // Undefined if the client has disconnected, or a trusted proxy forwarded something else.
+    const address = parseAddress(request.ip);
     this.metrics.countRequest(request, reply, notes);
     this.rejectedTokens.write(request, address, notes);
     if (!this.accessLog) return;
