@@ -189,7 +189,7 @@ describe('readEnvironment', () => {
       expect(postgres.connectionString).toBe('postgres://a:50%off@elsewhere/plants');
       writeFileSync(file, 'sqlite:plants.db');
       expect(() => postgres.connectionString).toThrow(
-        'DATABASE_URL_FILE now contains a SQLite URL',
+        'DATABASE_URL_FILE now contains the URL of another kind of store',
       );
     });
 
