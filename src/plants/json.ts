@@ -16,8 +16,6 @@ export function parseJson(text: string): unknown {
 }
 
 function parse(text: string): unknown {
-  if (text.startsWith('\uFEFF'))
-    throw new NotJsonError('Not JSON: it begins with a byte order mark.');
   try {
     return JSON.parse(text);
   } catch (error) {

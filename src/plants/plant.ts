@@ -20,45 +20,17 @@ export const PLANT_COLUMNS = ['id', ...CONTENT_PROPERTIES] as const;
 
 /** A plant as it is stored. */
 export interface Plant extends PlantContent {
-  /** Identification number, -2^63 to 2^63 - 1. */
+  /** Identification number, -2^63 to 2^63 - 1. `JSON.stringify` throws on a bigint: convert it to a string first. */
   readonly id: bigint;
-}
-
-/** The JSON form of a plant for your own routes. `POST /plants` does not use it. */
-export interface PlantJson extends PlantContent {
-  /** The id in decimal digits; `BigInt(id)` parses it. */
-  readonly id: string;
 }
 
 /** The values of {@link PLANT_COLUMNS} in a row, as a database driver returns them. */
 export type PlantRow = [id: bigint | string, ...content: (string | null)[]];
 
-/** A plant as {@link PlantsService} returns it. A controller or an RPC handler can return it as it is. */
-export class StoredPlant implements Plant {
-  readonly id: bigint;
-  declare readonly name: string;
-  declare readonly tag?: string | undefined;
-
-  constructor(plant: Plant) {
-    this.id = plant.id;
-    Object.assign(this, contentOf(plant));
-  }
-
-  /** Called by `JSON.stringify`. The id is a string, because most JSON parsers would round a number. */
-  toJSON(): PlantJson {
-    return { id: String(this.id), ...contentOf(this) };
-  }
-}
-
 /** The result of `create`: a plant that is new, or that an earlier call already created. */
-export class CreatedPlant extends StoredPlant {
-  /** @param isReplay whether an earlier call with the same idempotency key already stored the plant */
-  constructor(
-    plant: Plant,
-    readonly isReplay: boolean,
-  ) {
-    super(plant);
-  }
+export interface CreatedPlant extends Plant {
+  /** Whether an earlier call with the same idempotency key already stored the plant. */
+  readonly isReplay: boolean;
 }
 
 /** Copies the content of a plant. Undefined properties are left out. */

@@ -13,7 +13,7 @@ import {
 import { BearerGuard } from './auth/bearer.guard';
 import { type Caller, CallerOfRequest } from './auth/caller';
 import { ApiErrorResponses } from './dto/error.dto';
-import { NewPlantDto, newPlantExamples, PlantDto, plantExamples } from './dto/plant.dto';
+import { NewPlantDto, newPlantExamples, PlantDto } from './dto/plant.dto';
 import { ErrorFilter } from './http/error.filter';
 import { type HostRequest, HttpRequest, notesOf } from './http/request';
 import {
@@ -28,12 +28,10 @@ import { PlantsService } from './plants.service';
 import {
   ApiBearerAuth,
   ApiBody,
-  ApiExtraModels,
   ApiHeader,
   ApiOkResponse,
   ApiOperation,
   ApiTags,
-  schemaOf,
 } from './swagger-decorators';
 
 /** The response method that Express and Fastify share. */
@@ -59,8 +57,7 @@ export class PlantsController {
     description:
       'Responds once the plant is durably stored. If a plant with this id already exists, the request is rejected and the stored plant is not changed.',
   })
-  @ApiExtraModels(NewPlantDto)
-  @ApiBody({ schema: schemaOf(NewPlantDto), examples: newPlantExamples })
+  @ApiBody({ type: NewPlantDto, examples: newPlantExamples })
   @ApiHeader({
     name: IDEMPOTENCY_KEY,
     required: false,
@@ -80,7 +77,6 @@ export class PlantsController {
       },
     },
     type: PlantDto,
-    examples: plantExamples,
   })
   async create(
     // The type is an interface, which leaves no metadata. With a class, a ValidationPipe of the host that has

@@ -4,48 +4,42 @@ import {
   type DynamicModule,
   Module,
 } from '@nestjs/common';
-import { HttpAdapterHost } from '@nestjs/core';
 import { BearerGuard } from './auth/bearer.guard';
 import { TokenVerifier } from './auth/token-verifier';
-import { OptionError } from './errors/operator.error';
 import { FailureLog } from './http/failure-log';
 import { openRepository } from './persistence/stores';
 import { PlantsController, protectWith } from './plants.controller';
 import {
-  assertSet,
-  DEFAULT_EXTRAS,
   PLANTS_OPTIONS,
   type PlantsModuleExtras,
   type PlantsModuleOptions,
   type ResolvedOptions,
 } from './plants.options';
-import { assertRegisteredOnce, resolveOptions } from './plants.providers';
 import { PlantsRepository } from './plants.repository';
 import { PlantsService } from './plants.service';
+import { assertSet, resolveOptions } from './resolve-options';
 
 /** The injection token of the options as the host passes them or its factory returns them. */
 const RAW_OPTIONS = Symbol('PlantsModule.rawOptions');
+
+const DEFAULT_EXTRAS: PlantsModuleExtras = { guard: undefined, repository: undefined, imports: [] };
 
 const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOptions>({
   optionsInjectionToken: RAW_OPTIONS,
 })
   .setClassMethodName('forRoot')
-  .setExtras<PlantsModuleExtras>(DEFAULT_EXTRAS, (definition, extras) => {
-    const { guard = BearerGuard, repository, isGlobal } = extras;
+  .setExtras(DEFAULT_EXTRAS, (definition, extras) => {
+    const { guard = BearerGuard, repository, imports } = extras;
     return {
       ...definition,
-      global: isGlobal,
-      imports: [...(definition.imports ?? []), ...extras.imports],
+      imports: [...(definition.imports ?? []), ...imports],
       controllers: [guard === false ? PlantsController : protectWith(guard)],
       providers: [
         ...(definition.providers ?? []),
         {
           provide: PLANTS_OPTIONS,
-          inject: [RAW_OPTIONS, HttpAdapterHost],
-          useFactory: (options: PlantsModuleOptions, application: HttpAdapterHost) => {
-            assertRegisteredOnce(application);
-            return resolveOptions(options, extras);
-          },
+          inject: [RAW_OPTIONS],
+          useFactory: (options: PlantsModuleOptions) => resolveOptions(options, extras),
         },
         repository
           ? { provide: PlantsRepository, useExisting: repository }
@@ -68,8 +62,8 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOp
 
 /**
  * Adds `POST /plants` to an application. Its guard, filter and pipe apply only to this route. Call
- * `forRoot` or `forRootAsync` once. Modules that need {@link PlantsService} import the module returned by
- * that one call, or nothing if `isGlobal` is set.
+ * `forRoot` or `forRootAsync` once: each call opens a store. Modules that need {@link PlantsService} import
+ * the module returned by that one call.
  *
  * @example
  * ```ts
@@ -95,7 +89,7 @@ export class PlantsModule extends ConfigurableModuleClass {
 
   /**
    * Registers the module with options that a factory returns, for example from the host's configuration.
-   * Pass `guard`, `repository`, `imports` and `isGlobal` next to the factory.
+   * Pass `guard`, `repository` and `imports` next to the factory.
    *
    * @example
    * ```ts
@@ -104,15 +98,12 @@ export class PlantsModule extends ConfigurableModuleClass {
    *   useFactory: (config: ConfigService) => ({ postgres: config.getOrThrow('DATABASE_URL') }),
    * })
    * ```
-   * @throws OptionError when there is no factory, or when an option next to it is present but undefined
+   * @throws OptionError when an option next to the factory is present but undefined
    */
   static override forRootAsync(
     options: ConfigurableModuleAsyncOptions<PlantsModuleOptions> & Partial<PlantsModuleExtras>,
   ): DynamicModule {
     assertSet(options);
-    if (!(options.useFactory ?? options.useClass ?? options.useExisting)) {
-      throw new OptionError('useFactory', 'useFactory, useClass or useExisting must be set.');
-    }
     return super.forRootAsync(options);
   }
 }

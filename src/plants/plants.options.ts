@@ -2,7 +2,6 @@ import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
 import type { AuthOptions } from './auth/auth.options';
-import { OptionError } from './errors/operator.error';
 import type { StoreLocation } from './persistence/stores';
 import type { PlantsRepository } from './plants.repository';
 
@@ -93,20 +92,7 @@ export interface PlantsModuleExtras {
   repository: Type<PlantsRepository> | undefined;
   /** Modules that export the dependencies of `guard` and `repository`. */
   imports: NonNullable<ModuleMetadata['imports']>;
-  /**
-   * Whether every module of the application can inject `PlantsService` and `PlantsRepository` without an
-   * import.
-   * @default false
-   */
-  isGlobal: boolean;
 }
-
-export const DEFAULT_EXTRAS: PlantsModuleExtras = {
-  guard: undefined,
-  repository: undefined,
-  imports: [],
-  isGlobal: false,
-};
 
 /** Defaults that the module and the service share. */
 export const DEFAULTS = { sqlite: 'data/plants.db', bodyLimit: 64 * 1024 };
@@ -123,31 +109,4 @@ export interface ResolvedOptions {
   readonly auth: AuthOptions | undefined;
   /** Unused if the host has its own repository. */
   readonly store: StoreLocation;
-}
-
-/**
- * Rejects options that are present but not set: a default would silently replace them, which may be another
- * store or weaker protection.
- *
- * @throws OptionError naming the option
- */
-export function assertSet(options: object, prefix = ''): void {
-  for (const [name, value] of Object.entries(options) as [string, unknown][]) {
-    const option = `${prefix}${name}`;
-    if (value === undefined || value === null || Number.isNaN(value)) {
-      throw new OptionError(option, `${option} is ${String(value)}: set it, or leave it out.`);
-    }
-    const isGroup = typeof value === 'object' && ['auth', 'postgres'].includes(option);
-    if (isGroup) assertSet(value, `${option}.`);
-  }
-}
-
-/** @throws OptionError when two options exclude each other: one of them would be ignored */
-export function assertAtMostOne(options: object): void {
-  const [one, other] = Object.entries(options).filter(([, value]) => value !== undefined);
-  if (!one || !other) return;
-  throw new OptionError(
-    one[0],
-    `${one[0]} and ${other[0]} exclude each other: set only one of them.`,
-  );
 }

@@ -40,8 +40,7 @@ export abstract class PlantsRepository {
   abstract find(id: bigint): Promise<Plant | undefined>;
 
   /**
-   * Reads a page of plants in id order. To bound memory, a page should be shorter when names and tags
-   * are long.
+   * Reads a page of plants in id order.
    *
    * @param after the page starts after this id; undefined starts with the smallest id
    * @param limit the maximum number of plants, 1 or more. A page may be shorter, but is empty only at the
@@ -52,7 +51,7 @@ export abstract class PlantsRepository {
 
   /** Whether the store is likely to accept a plant now, judging by recent commits. Used for readiness probes. */
   isReady(): boolean {
-    return true;
+    return this.currentFailure() === undefined;
   }
 
   /**
@@ -84,21 +83,17 @@ export abstract class PlantsRepository {
   }
 }
 
-/** The maximum number of plants per page. Our stores also end a page after 1 MiB of text. */
-const MAX_PAGE_LENGTH = 1000;
+/** The maximum number of plants per page. */
+const MAX_PAGE_LENGTH = 250;
 
 /**
- * Reads all plants in id order, page by page. The next page is read while the caller processes this one.
- * A plant that is created while the pages are read may or may not be included.
+ * Reads all plants in id order, page by page. A plant that is created while the pages are read may or may not be
+ * included.
  */
 export async function* pagesOf(plants: PlantsRepository): AsyncGenerator<readonly Plant[], void> {
-  let next = plants.page(undefined, MAX_PAGE_LENGTH);
-  for (;;) {
-    const page = await next;
-    if (page.length === 0) return;
-    next = plants.page(page.at(-1)?.id, MAX_PAGE_LENGTH);
-    // If the caller stops here, nobody awaits the next page, so its rejection must be handled.
-    next.catch(() => undefined);
+  let page = await plants.page(undefined, MAX_PAGE_LENGTH);
+  while (page.length > 0) {
     yield page;
+    page = await plants.page(page.at(-1)?.id, MAX_PAGE_LENGTH);
   }
 }

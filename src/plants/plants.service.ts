@@ -3,8 +3,8 @@ import type { Caller } from './auth/caller';
 import { NewPlantDto } from './dto/plant.dto';
 import { IdempotencyKeyReusedError, IdTakenError } from './errors/errors';
 import { digestIdempotencyKey } from './idempotency-key';
-import { CreatedPlant, type Plant, StoredPlant } from './plant';
-import { pagesOf, PlantsRepository } from './plants.repository';
+import { contentOf, type CreatedPlant, type Plant } from './plant';
+import { PlantsRepository } from './plants.repository';
 
 /** Options of {@link PlantsService.create}. */
 export interface CreatePlantOptions {
@@ -51,7 +51,7 @@ export class PlantsService {
     const outcome = await this.plants.insert(newPlant, key);
     if (outcome === 'taken') throw new IdTakenError();
     if (outcome === 'keyReused') throw new IdempotencyKeyReusedError();
-    return new CreatedPlant(newPlant, outcome === 'replayed');
+    return { id: newPlant.id, ...contentOf(newPlant), isReplay: outcome === 'replayed' };
   }
 
   /**
@@ -59,20 +59,7 @@ export class PlantsService {
    *
    * @throws UnavailableError when the store does not respond
    */
-  async find(id: bigint): Promise<StoredPlant | undefined> {
-    const plant = await this.plants.find(id);
-    return plant && new StoredPlant(plant);
-  }
-
-  /**
-   * Reads all plants in id order, page by page, so that memory use stays constant. A plant that is created
-   * while the iteration is running may or may not be included.
-   *
-   * @throws UnavailableError when the store does not respond
-   */
-  async *all(): AsyncGenerator<StoredPlant, void, undefined> {
-    for await (const page of pagesOf(this.plants)) {
-      for (const plant of page) yield new StoredPlant(plant);
-    }
+  find(id: bigint): Promise<Plant | undefined> {
+    return this.plants.find(id);
   }
 }

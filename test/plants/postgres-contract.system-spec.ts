@@ -1,4 +1,4 @@
-import { describeRepository, describeShortPages } from './repository.contract';
+import { describeRepository } from './repository.contract';
 import { PostgresServer } from '../support/postgres';
 import { openPostgresStore } from '../support/stores';
 import { TABLE } from './postgres-statements';
@@ -26,5 +26,4 @@ describe.each([
     return openPostgresStore(server.url(database));
   };
   describeRepository('The repository on PostgreSQL', open);
-  describeShortPages('The repository on PostgreSQL', open);
 });

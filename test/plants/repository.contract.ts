@@ -179,21 +179,3 @@ export function describeRepository(name: string, open: () => Promise<StoreUnderT
     });
   });
 }
-
-/** The tests of every repository that reads plants from a database. */
-export function describeShortPages(name: string, open: () => Promise<StoreUnderTest>): void {
-  it(`${name} ends a page early when strings are long, to bound its memory`, async () => {
-    const store = await open();
-    const name = 'x'.repeat(2 ** 19);
-    const tag = 'y'.repeat(2 ** 18);
-    const ids = Array.from({ length: 10 }, (_, at) => BigInt(at));
-    await Promise.all(ids.map((id) => store.repository.insert({ id, name, tag })));
-
-    const page = await store.repository.page(undefined, 10);
-    const rest = await store.repository.page(1n, 10);
-
-    await store.close();
-
-    expect([...page, ...rest].map(({ id }) => id)).toEqual([0n, 1n, 2n, 3n]);
-  });
-}

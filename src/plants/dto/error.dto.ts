@@ -1,4 +1,3 @@
-import { STATUS_CODES } from 'node:http';
 import { applyDecorators } from '@nestjs/common';
 import { type CatalogueEntry, errorCatalogue, type ErrorKind } from '../errors/errors';
 import {
@@ -25,9 +24,6 @@ export class ErrorDto {
   readonly message!: string;
 }
 
-/** Statuses that are documented separately. All others share the `default` response. */
-const SEPARATE_STATUSES = [400, 401, 403, 429, 503, 504];
-
 const catalogue = Object.entries(errorCatalogue) as [ErrorKind, CatalogueEntry][];
 
 const challenge = {
@@ -42,15 +38,17 @@ const delay = {
   schema: { type: 'integer' },
   example: 1,
 } as const;
-const headersOfStatus: Partial<Record<number | 'default', object>> = {
-  ...{ 401: { 'WWW-Authenticate': challenge }, 403: { 'WWW-Authenticate': challenge } },
-  ...{ 429: { 'Retry-After': delay }, 503: { 'Retry-After': delay } },
-};
 
-/** Descriptions that differ from the standard reason phrases. The specification calls 400 "Error". */
-const descriptions: Partial<Record<string, string>> = {
-  400: 'Error',
-  default: 'Any other failure',
+/** The responses that are documented separately, by status. All other errors share the `default` response. */
+const responseOfStatus: Partial<Record<number | 'default', object>> = {
+  // The specification calls this response "Error".
+  400: { description: 'Error' },
+  401: { description: 'Unauthorized', headers: { 'WWW-Authenticate': challenge } },
+  403: { description: 'Forbidden', headers: { 'WWW-Authenticate': challenge } },
+  429: { description: 'Too Many Requests', headers: { 'Retry-After': delay } },
+  503: { description: 'Service Unavailable', headers: { 'Retry-After': delay } },
+  504: { description: 'Gateway Timeout' },
+  default: { description: 'Any other failure' },
 };
 
 /** Example messages of the errors whose messages are more specific than the catalogue. */
@@ -72,7 +70,7 @@ export function errorResponses(
 ): Record<string, object> {
   const kindsByStatus = Map.groupBy(
     catalogue.filter(([, entry]) => isIncluded(entry)),
-    ([, { status }]) => (SEPARATE_STATUSES.includes(status) ? status : 'default'),
+    ([, { status }]) => (status in responseOfStatus ? status : 'default'),
   );
   const responses = [...kindsByStatus].map(([status, kindsOfStatus]): [string, object] => {
     const examples = kindsOfStatus.map(([kind, { error, meaning }]): [string, object] => {
@@ -81,8 +79,7 @@ export function errorResponses(
     });
     const schema = schemaOf(ErrorDto);
     const content = { 'application/json': { schema, examples: Object.fromEntries(examples) } };
-    const description = descriptions[status] ?? STATUS_CODES[status] ?? '';
-    return [String(status), { description, headers: headersOfStatus[status], content }];
+    return [String(status), { ...responseOfStatus[status], content }];
   });
   return Object.fromEntries(responses);
 }

@@ -59,11 +59,6 @@ export class NewPlantDto extends PlantDto implements Plant {
   }
 }
 
-export const plantExamples = {
-  tagged: { summary: 'A plant with a tag', value: { name: 'Fern', tag: 'shade' } },
-  untagged: { summary: 'A plant without a tag', value: { name: 'Moss' } },
-};
-
 /** Example requests. Their ids are small, because Swagger UI and JSON parsers read numbers as doubles. */
 export const newPlantExamples = {
   tagged: { summary: 'A plant with a tag', value: { id: 1, name: 'Fern', tag: 'shade' } },

@@ -65,10 +65,6 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     return this.driver.read({ from, to: INT64_MAX, limit });
   }
 
-  override isReady(): boolean {
-    return this.health.failure === undefined;
-  }
-
   override currentFailure(): Error | undefined {
     return this.health.failure;
   }

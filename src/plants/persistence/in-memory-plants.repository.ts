@@ -1,4 +1,4 @@
-import { contentOf, type Plant, StoredPlant } from '../plant';
+import { contentOf, type Plant } from '../plant';
 import { type InsertOutcome, PlantsRepository } from '../plants.repository';
 import { type KeyedPlant, duplicateOutcome } from './keyed-plant';
 
@@ -16,13 +16,15 @@ export class InMemoryPlantsRepository extends PlantsRepository {
 
   override find(id: bigint): Promise<Plant | undefined> {
     const row = this.rows.get(id);
-    return Promise.resolve(row && new StoredPlant(row));
+    return Promise.resolve(row && toPlant(row));
   }
 
   override page(after: bigint | undefined, limit: number): Promise<Plant[]> {
     const rows = [...this.rows.values()]
       .filter(({ id }) => after === undefined || id > after)
       .sort((one, other) => (one.id < other.id ? -1 : 1));
-    return Promise.resolve(rows.slice(0, limit).map((row) => new StoredPlant(row)));
+    return Promise.resolve(rows.slice(0, limit).map(toPlant));
   }
 }
+
+const toPlant = (row: KeyedPlant): Plant => ({ id: row.id, ...contentOf(row) });

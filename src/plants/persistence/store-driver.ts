@@ -3,12 +3,6 @@ import type { Plant } from '../plant';
 import type { InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './keyed-plant';
 
-/**
- * The size of names and tags, in characters (SQLite) or bytes (PostgreSQL), after which a page ends early to
- * limit memory.
- */
-export const PAGE_TEXT_LIMIT = 2 ** 20;
-
 /** The plants to read. */
 export interface PlantRange {
   /** The smallest id, inclusive. */
@@ -60,8 +54,7 @@ export interface StoreDriver {
   commit(batch: readonly KeyedPlant[]): Promise<readonly (InsertOutcome | PlantStoreError)[]>;
 
   /**
-   * Reads plants in id order. A page may end early if names and tags are long. It is empty only if
-   * there are no more plants.
+   * Reads plants in id order, as many as the range contains, up to its limit.
    *
    * @throws UnavailableError when the store does not respond
    */

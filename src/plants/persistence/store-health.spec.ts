@@ -101,12 +101,6 @@ describe('StoreHealth', () => {
     expect(store.health.failure).toBeUndefined();
   });
 
-  it('logs at most ten reasons', () => {
-    for (let row = 0; row < 20; row++) store.health.recordFailure(new Error(`row ${row}`));
-
-    expect(lines).toHaveLength(10);
-  });
-
   describe('after the database has rejected a plant', () => {
     const rejected = new PlantStoreError('internal', undefined, { cause: new Error('trigger') });
 

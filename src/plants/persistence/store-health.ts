@@ -5,8 +5,6 @@ import { type OpenStore, RestartNeededError, type StoreDriver } from './store-dr
 
 /** Commits and probes that take this long are slow. */
 export const SLOW_COMMIT_MS = 2000;
-/** The maximum number of reasons logged until the store works again: each row may have a message of its own. */
-const MAX_REPORTED_REASONS = 10;
 
 /**
  * Whether a store works. It has two states:
@@ -103,7 +101,7 @@ export class StoreHealth {
   }
 
   private report({ message }: Error): void {
-    if (this.reported.has(message) || this.reported.size >= MAX_REPORTED_REASONS) return;
+    if (this.reported.has(message)) return;
     this.reported.add(message);
     this.logger.error(message);
   }

@@ -7,10 +7,6 @@ import { SqliteDriver } from './sqlite/sqlite.driver';
 import { findPathError } from './sqlite/sqlite.settings';
 import type { StoreDriver } from './store-driver';
 
-/** Where plants are stored: the file of a SQLite database, or a PostgreSQL database. */
-export type StoreLocation =
-  { readonly sqlite: string } | { readonly postgres: string | PostgresOptions };
-
 /** A kind of store, as the settings, the commands and the module use it. */
 interface StoreKind<Location> {
   /** The form of its URLs in `DATABASE_URL`, shown in messages. */
@@ -18,8 +14,8 @@ interface StoreKind<Location> {
   readonly schemes: readonly string[];
   /** Explains in a sentence that begins with the option why such a URL is invalid; undefined if it is valid. */
   readonly findUrlError: (url: string) => string | undefined;
-  /** Returns the location that a URL specifies. */
-  readonly parseLocation: (url: string) => StoreLocation;
+  /** Returns the location that a valid URL specifies. */
+  readonly parseUrl: (url: string) => Location;
   /** @throws StoreOpenError when the location cannot be used */
   readonly createDriver: (location: Location) => StoreDriver;
 }
@@ -30,7 +26,7 @@ const sqlite: StoreKind<string> = {
   findUrlError: (url) =>
     findPathError(url.slice('sqlite:'.length)) ??
     (url.includes('?') ? 'sqlite must not have parameters after its path.' : undefined),
-  parseLocation: (url) => ({ sqlite: url.slice('sqlite:'.length) }),
+  parseUrl: (url) => url.slice('sqlite:'.length),
   createDriver: (path) => new SqliteDriver(path),
 };
 
@@ -41,12 +37,20 @@ const postgres: StoreKind<string | PostgresOptions> = {
     const problem = findUrlError(url);
     return problem === undefined ? undefined : `postgres ${problem}.`;
   },
-  parseLocation: (url) => ({ postgres: url }),
+  parseUrl: (url) => url,
   createDriver: (location) => new (loadPostgres().PostgresDriver)(location),
 };
 
 /** Every kind of store, by the name of its option. */
 export const STORES = { sqlite, postgres };
+
+export type StoreName = keyof typeof STORES;
+
+/** Where plants are stored: one of the options in {@link STORES}, such as `{ sqlite: 'data/plants.db' }`. */
+export type StoreLocation = {
+  [Name in StoreName]: { readonly [Option in Name]: LocationOf<(typeof STORES)[Name]> };
+}[StoreName];
+type LocationOf<Kind> = Kind extends StoreKind<infer Location> ? Location : never;
 
 /**
  * Opens a store. While a PostgreSQL database cannot be used, the repository is not ready and keeps retrying.
@@ -55,9 +59,9 @@ export const STORES = { sqlite, postgres };
  * @throws Error when the PostgreSQL driver is not installed
  */
 export async function openRepository(location: StoreLocation): Promise<DatabasePlantsRepository> {
-  // Each kind has its own type of location.
-  const [kind, value] = Object.entries(location)[0] as ['sqlite', string];
-  const repository = new DatabasePlantsRepository(STORES[kind].createDriver(value));
+  // TypeScript cannot know that the location belongs to the kind: it checks one kind for all.
+  const [name, value] = Object.entries(location)[0] as ['sqlite', string];
+  const repository = new DatabasePlantsRepository(STORES[name].createDriver(value));
   new Logger('PlantStore').log(`Storing plants in ${repository.name}`);
   await repository.start();
   return repository;

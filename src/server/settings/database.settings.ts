@@ -23,7 +23,7 @@ export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
   const readFile = (): StoreLocation =>
     parseDatabaseUrl(readSettingFile(file, 'DATABASE_URL_FILE').trim(), 'DATABASE_URL_FILE');
   const location = readFile();
-  if ('sqlite' in location) return location;
+  if (!('postgres' in location)) return location;
   return {
     postgres: {
       // A getter, because the settings are read again after each failure, and the file may have been replaced
@@ -32,7 +32,7 @@ export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
         const current = readFile();
         if ('postgres' in current && typeof current.postgres === 'string') return current.postgres;
         throw new OperatorError(
-          'DATABASE_URL_FILE now contains a SQLite URL: restart the service to use it.',
+          'DATABASE_URL_FILE now contains the URL of another kind of store: restart the service to use it.',
         );
       },
     },
@@ -51,5 +51,5 @@ function parseDatabaseUrl(text: string, variable: string): StoreLocation {
   const [option, kind] = found;
   const error = kind.findUrlError(text);
   if (error !== undefined) throw new OptionError(option, error);
-  return kind.parseLocation(text);
+  return { [option]: kind.parseUrl(text) } as StoreLocation;
 }

@@ -8,7 +8,7 @@ import {
   type PlantRow,
 } from '../../plant';
 import type { KeyedPlant } from '../keyed-plant';
-import { PAGE_TEXT_LIMIT, type PlantRange } from '../store-driver';
+import type { PlantRange } from '../store-driver';
 
 /*
  * This file depends on undocumented behavior of PostgreSQL 15 and 18: the commit of a
@@ -19,11 +19,6 @@ const CANCELED_WAIT_MESSAGE = 'the wait for the synchronous standby was canceled
 
 /** The columns to read. The id is read as text, which keeps all its digits. */
 const SELECT_LIST = ['id::text', ...CONTENT_PROPERTIES].join(', ');
-/** The number of bytes of the strings in a row. */
-const TEXT_BYTES = CONTENT_PROPERTIES.map((column) => `coalesce(octet_length(${column}), 0)`).join(
-  ' + ',
-);
-
 /** The columns of an insert, with their types. */
 const INSERT_COLUMNS = [
   ['id', 'bigint'],
@@ -72,20 +67,7 @@ const FIND_KEYED = `
 
 const FIND_IDS = 'SELECT id::text FROM plants WHERE id = ANY ($1)';
 
-/**
- * Reads the plants of a range, up to the plant whose text exceeds the limit. octet_length does not load long
- * values, which PostgreSQL stores out of line.
- */
-const READ_PAGE = `
-  SELECT ${SELECT_LIST} FROM plants
-  WHERE id BETWEEN $1 AND (
-    SELECT max(id) FROM (
-      SELECT id, sum(size) OVER (ORDER BY id) - size AS text_before FROM (
-        SELECT id, ${TEXT_BYTES} AS size FROM plants
-        WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT $3
-      ) AS sizes
-    ) AS page WHERE text_before <= ${PAGE_TEXT_LIMIT})
-  ORDER BY plants.id LIMIT $3`;
+const READ_PAGE = `SELECT ${SELECT_LIST} FROM plants WHERE id BETWEEN $1 AND $2 ORDER BY plants.id LIMIT $3`;
 
 /**
  * Inserts a plant that exists, and undoes that. It succeeds if the table rejects only some plants, such as the rows

@@ -18,13 +18,10 @@ import type { RejectedPlant } from './sqlite.statements';
 export type SqliteRequest = readonly KeyedPlant[] | PlantRange | 'probe' | 'close';
 
 /** The worker also sends one as its first message, once it has opened the store. */
-export type SqliteReply = { readonly value: unknown } | SqliteFailure;
-
-interface SqliteFailure {
-  readonly error: string;
+export type SqliteReply =
+  | { readonly value: unknown }
   /** Whether the failed request was a COMMIT that may have taken effect. */
-  readonly isUnclearCommit: boolean;
-}
+  | { readonly error: string; readonly isUnclearCommit: boolean };
 
 /**
  * A SQLite file, opened by `node:sqlite` in a worker thread, because a sync blocks its thread. Each batch is one
@@ -59,7 +56,7 @@ export class SqliteDriver implements StoreDriver {
     if (this.worker === undefined) {
       const reply = await this.start();
       if ('error' in reply) {
-        const message = `names the file ${this.name}, which cannot be used: ${reply.error}`;
+        const message = `sqlite names the file ${this.name}, which cannot be used: ${reply.error}.`;
         throw new StoreOpenError('sqlite', message);
       }
       // The repository was closed while the thread was starting.

@@ -42,7 +42,6 @@ export function assertUsableFile(path: string): void {
     );
   }
   if (!stats) return;
-  if (stats.isDirectory()) throw new Error('it is a directory');
   if (!stats.isFile()) throw new Error('it is not a regular file');
   if (stats.nlink > 1) {
     throw new Error(

@@ -5,11 +5,10 @@ import {
   PLANT_COLUMNS,
   plantFromRow,
   type PlantRow,
-  textLength,
 } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
 import { type KeyedPlant, duplicateOutcome } from '../keyed-plant';
-import { PAGE_TEXT_LIMIT, type PlantRange } from '../store-driver';
+import type { PlantRange } from '../store-driver';
 import { isRowRejection } from './sqlite.errors';
 
 /** The prepared statements of a connection. */
@@ -70,13 +69,5 @@ export function insertPlant(
 }
 
 export function readPlants({ selectRange }: Statements, { from, to, limit }: PlantRange): Plant[] {
-  const plants: Plant[] = [];
-  let text = 0;
-  for (const row of selectRange.iterate(from, to, limit)) {
-    const plant = plantFromRow(row as unknown as PlantRow);
-    plants.push(plant);
-    text += textLength(plant);
-    if (text > PAGE_TEXT_LIMIT) break;
-  }
-  return plants;
+  return selectRange.all(from, to, limit).map((row) => plantFromRow(row as unknown as PlantRow));
 }

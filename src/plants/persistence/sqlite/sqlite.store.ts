@@ -18,7 +18,6 @@ const WAL_LIMIT_BYTES = 2 ** 25;
 
 /** A store that is open. */
 export interface Store extends Statements {
-  readonly database: DatabaseSync;
   /** The paths of the database file and of its WAL. */
   readonly files: readonly string[];
   /** The ids that these files had when the store was opened. */
@@ -48,7 +47,7 @@ export function openStore(path: string): Store {
     copyWal(database);
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     const files = [path, walPathOf(path)];
-    return { ...prepareStatements(database), database, files, fileIds: readFileIds(files) };
+    return { ...prepareStatements(database), files, fileIds: readFileIds(files) };
   } catch (error) {
     database.close();
     throw error;

@@ -1,16 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 
 /**
- * SQLite 3.7.0 to 3.51.2 can lose committed transactions when two connections write and checkpoint at
- * the same moment: the "WAL-reset" bug, https://sqlite.org/wal.html#walresetbug. Three lines have the fix.
+ * Older versions can lose committed transactions when two connections write and checkpoint at the same moment: the
+ * "WAL-reset" bug, https://sqlite.org/wal.html#walresetbug.
  */
-function hasWalResetFix(version: string): boolean {
-  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
-  if (major !== 3) return major > 3;
-  if (minor === 44) return patch >= 6;
-  if (minor === 50) return patch >= 7;
-  return minor > 51 || (minor === 51 && patch >= 3);
-}
+const MIN_VERSION = '3.51.3';
 
 /**
  * Checks the version of SQLite. Reads it from the connection, because a distribution's Node.js uses the system's
@@ -20,7 +14,7 @@ function hasWalResetFix(version: string): boolean {
  */
 export function assertSafeSqlite(database: DatabaseSync): void {
   const version = String(database.prepare('SELECT sqlite_version() AS version').get()?.version);
-  if (hasWalResetFix(version)) return;
+  if (version.localeCompare(MIN_VERSION, 'en', { numeric: true }) >= 0) return;
   throw new Error(
     `SQLite ${version} may lose stored plants when two connections use a file (its WAL-reset bug). Use Node.js from nodejs.org: 22.22.3, 24.15 and 26.0 and newer releases have the fix. The Node.js of a distribution uses the SQLite of the system`,
   );
