@@ -2,7 +2,7 @@ import { chmodSync, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { ChangedFilesError } from './sqlite.errors';
+import { ChangedFilesError, isBusy } from './sqlite.errors';
 import { assertUsableFile, makeDirectory, readFileIds, walPathOf } from './sqlite.files';
 import { migrate, readSchemaVersion } from './sqlite.schema';
 import { prepareStatements, type Statements } from './sqlite.statements';
@@ -10,8 +10,10 @@ import { assertSafeSqlite } from './sqlite.version';
 
 /** How long a batch waits for another process's lock. */
 const BUSY_TIMEOUT_MS = 1000;
-/** How long startup waits for a lock, because other processes may be creating or reading the file. */
-const OPEN_BUSY_TIMEOUT_MS = 30_000;
+/** How long startup waits for other processes that are creating or reading the file. */
+const OPEN_TIMEOUT_MS = 30_000;
+/** How long each attempt to open the file waits. The process cannot exit while its thread waits in SQLite. */
+const OPEN_ATTEMPT_MS = 250;
 
 /** The size to which SQLite truncates the WAL when it restarts it. The WAL grows while a long read is running. */
 const WAL_LIMIT_BYTES = 2 ** 25;
@@ -31,10 +33,31 @@ export interface Store extends Statements {
  */
 export function openStore(path: string): Store {
   makeDirectory(dirname(path));
+  const end = performance.now() + OPEN_TIMEOUT_MS;
+  for (;;) {
+    try {
+      return tryToOpen(path);
+    } catch (error) {
+      const isInUse = isBusy(error) || error instanceof WalInUseError;
+      if (!isInUse || performance.now() > end) throw error;
+    }
+  }
+}
+
+/** Another process reads an older state of the file, so its WAL cannot be copied completely. */
+class WalInUseError extends Error {
+  constructor() {
+    super(
+      `another process, such as a backup, has been reading the file for ${OPEN_TIMEOUT_MS / 1000} seconds. Start the service again when it has finished`,
+    );
+  }
+}
+
+function tryToOpen(path: string): Store {
   assertUsableFile(path);
   const isMissing = !existsSync(path);
   const database = new DatabaseSync(pathToFileURL(path), {
-    timeout: OPEN_BUSY_TIMEOUT_MS,
+    timeout: OPEN_ATTEMPT_MS,
     readBigInts: true,
   });
   try {
@@ -66,14 +89,11 @@ function enableDurableWal(database: DatabaseSync): void {
  * Copies the WAL into the database file, and empties it. After a failed sync, a part of the WAL may never reach the
  * disk, although it can be read. Plants that were appended behind that part would be lost in a power failure.
  *
- * @throws Error when another process keeps reading the WAL
+ * @throws WalInUseError when another process reads an older state
  */
 function copyWal(database: DatabaseSync): void {
   const { busy } = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() ?? {};
-  if (Number(busy) === 0) return;
-  throw new Error(
-    `another process, such as a backup, has been reading the file for ${OPEN_BUSY_TIMEOUT_MS / 1000} seconds. Start the service again when it has finished`,
-  );
+  if (Number(busy) !== 0) throw new WalInUseError();
 }
 
 /** Inserts a plant, rolls it back, then commits a write that changes nothing. */
