@@ -1,9 +1,8 @@
-import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import type { Command } from 'commander';
-import { parseTokenFile } from '../plants/auth/token-file';
+import { parseTokenFile } from '../plants/auth/token-list';
 import { checkIssuerKeys, TokenVerifier } from '../plants/auth/token-verifier';
 import { OperatorError } from '../plants/errors/operator.error';
 import { checkSqlite, describeSqlite } from './sqlite.maintenance';
@@ -13,7 +12,7 @@ import {
   type Settings,
   type TlsFiles,
 } from '../server/settings/environment';
-import { readTls } from '../server/edge/tls';
+import { findValidityError, readTls } from '../server/edge/tls';
 import { print } from './print';
 
 export function addCheck(program: Command): void {
@@ -78,7 +77,7 @@ function describeTokens({ tokens = [], tokensFile, issuer }: Settings['auth']): 
     // Throws if the service would reject the file.
     new TokenVerifier({ tokensFile });
     const listed = parseTokenFile(readFileSync(tokensFile));
-    const expired = listed.filter(({ expires = Infinity }) => expires <= Date.now()).length;
+    const expired = listed.filter(({ expires }) => expires <= Date.now()).length;
     parts.push(`${listed.length} in ${tokensFile}, ${expired} of them expired`);
   }
   if (parts.length > 0) return parts.join('; ');
@@ -89,13 +88,7 @@ function describeTokens({ tokens = [], tokensFile, issuer }: Settings['auth']): 
 
 /** @throws Error when the service would not start, or a client would reject the certificate because of its dates */
 function describeCertificate(files: TlsFiles): string {
-  readTls(files);
-  const chain = readFileSync(files.certificate, 'utf8').match(/-----BEGIN[^]+?-----END .*/g);
-  for (const { validFrom, validTo } of chain?.map((pem) => new X509Certificate(pem)) ?? []) {
-    if (Date.parse(validFrom) < Date.now() && Date.now() < Date.parse(validTo)) continue;
-    throw new Error(
-      `a certificate in ${files.certificate} is valid only from ${validFrom} to ${validTo}`,
-    );
-  }
+  const error = findValidityError(readTls(files).current.cert);
+  if (error !== undefined) throw new OperatorError(error);
   return 'the certificate and its key are valid and match';
 }

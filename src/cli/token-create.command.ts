@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { scopes } from '../plants/auth/caller';
-import { isTokenName } from '../plants/auth/listed-token';
-import { createToken } from '../plants/auth/token-file';
+import { isTokenName } from '../plants/auth/token-list';
+import { createToken } from '../plants/auth/token-list';
 import { UsageError } from '../plants/errors/operator.error';
 import { print } from './print';
 

@@ -1,4 +1,12 @@
-import { mkdirSync, renameSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  renameSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { FileWatcher } from './file-watcher';
 import { useFolder } from '../../test/support/folder';
@@ -39,27 +47,15 @@ describe('FileWatcher', () => {
     expect(watcher.current).toBe('new');
   });
 
-  it.each([
-    [
-      'becomes invalid',
-      'it is empty',
-      () => {
-        writeFileSync(file, '');
-      },
-    ],
-    [
-      'disappears',
-      'ENOENT',
-      () => {
-        unlinkSync(file);
-      },
-    ],
+  it.each<[string, string, (path: string) => void]>([
+    ['becomes invalid', 'it is empty', truncateSync],
+    ['disappears', 'ENOENT', unlinkSync],
   ])('keeps the last valid value while the file %s', async (_how, message, breakFile) => {
     writeFileSync(file, 'valid');
     create();
     watcher.start();
 
-    breakFile();
+    breakFile(file);
     await until(() => lines.length > 0);
     expect(lines).toEqual([expect.stringMatching(`^error The file cannot be used: ${message}`)]);
     expect([watcher.current, watcher.isValid]).toEqual(['valid', false]);
@@ -69,13 +65,12 @@ describe('FileWatcher', () => {
     expect(watcher.current).toBe('valid');
   });
 
-  it('notices a change between its creation and its start', async () => {
+  it('notices a change between its creation and its start', () => {
     writeFileSync(file, 'old');
     create();
     writeFileSync(file, 'new');
 
     watcher.start();
-    await until(() => lines.length > 0);
 
     expect(watcher.current).toBe('new');
   });

@@ -31,25 +31,24 @@ export class FileWatcher<T> {
   }
 
   /** Watches the files from now on. Does not keep the process running. */
-  start(onChange: (value: T) => void = () => undefined): void {
+  start(onChange?: (value: T) => void): void {
     const listener = (): void => {
       this.reload(onChange);
     };
     const options = { interval: POLL_INTERVAL_MS, persistent: false };
     for (const path of this.paths) watchFile(path, options, listener);
-    // `fs.watchFile` does not report changes before its first `stat`, which has not happened yet.
-    const firstCheck = setTimeout(listener, POLL_INTERVAL_MS).unref();
     this.stopWatching = () => {
-      clearTimeout(firstCheck);
       for (const path of this.paths) unwatchFile(path, listener);
     };
+    // Notices a change since the files were first read.
+    this.reload(onChange);
   }
 
   stop(): void {
     this.stopWatching();
   }
 
-  private reload(onChange: (value: T) => void): void {
+  private reload(onChange?: (value: T) => void): void {
     const logger = new Logger('FileWatcher');
     try {
       const contents = this.paths.map(readRegularFile);
@@ -65,7 +64,7 @@ export class FileWatcher<T> {
       return;
     }
     logger.log(`${this.name}: the change is in use.`);
-    onChange(this.current);
+    onChange?.(this.current);
   }
 }
 

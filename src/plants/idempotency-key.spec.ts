@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { hashToken } from './auth/bearer-token';
 import { digestIdempotencyKey } from './idempotency-key';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -10,7 +9,7 @@ it.each([
   ['a caller of an issuer', { name: 'b"\\b', issuer: 'i' }, ['name', 'i', 'b"\\b']],
   [
     'a caller without a name',
-    { name: 'token 1', tokenDigest: hashToken('good') },
+    { name: 'token 1', tokenDigest: sha256('good') },
     ['token', sha256('good')],
   ],
   ['no caller', undefined, []],

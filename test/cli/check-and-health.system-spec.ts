@@ -76,7 +76,7 @@ describe('check', () => {
       expect.stringContaining(
         result === 'ok'
           ? 'ok      TLS: '
-          : 'FAILED  TLS: a certificate in cert.pem is valid only from ',
+          : 'FAILED  TLS: A certificate in TLS_CERT is valid only from ',
       ),
     ]);
   });

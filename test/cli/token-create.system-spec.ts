@@ -1,7 +1,6 @@
 import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { BearerToken } from '../../src/plants/auth/bearer-token';
-import { openTokenFile } from '../../src/plants/auth/token-file';
+import { hashToken, openTokenFile } from '../../src/plants/auth/token-list';
 import { useFolder } from '../support/folder';
 import { plantStore } from '../support/plant-store';
 import type { RunResult } from '../support/run';
@@ -12,7 +11,7 @@ describe('token create', () => {
   const create = (options: string, environment: NodeJS.ProcessEnv = {}): Promise<RunResult> =>
     plantStore(['token', 'create', ...options.split(' ')], environment, { cwd: folder });
   const findCaller = (token: string) =>
-    openTokenFile(file).current.verify(new BearerToken(token))?.caller.name;
+    openTokenFile(file).current.verify(hashToken(token))?.caller.name;
 
   it('prints a new token and adds its digest to a file that only its owner can read', async () => {
     const { stdout, stderr } = await create('--file tokens.txt');
@@ -59,7 +58,7 @@ describe('token create', () => {
   });
 
   it.each([
-    ['tokens.txt', /^The token file tokens\.txt is invalid: line 2 has an invalid field: .*\.\n$/],
+    ['tokens.txt', /^The token file tokens\.txt is invalid: line 2 must be a token .*\.\n$/],
     ['/nope/tokens.txt', /^ENOENT: no such file or directory, open '\/nope\/tokens\.txt'\n$/],
   ])('rejects the file %s with an error message, and changes no file', async (name, sentence) => {
     writeFileSync(file, 'valid\nnot valid at all\n');

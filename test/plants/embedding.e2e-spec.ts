@@ -338,7 +338,7 @@ describe('PlantsModule with missing or invalid options', () => {
     ['bodyLimit is NaN: set it', mount, { sqlite: 'x.db', bodyLimit: NaN }],
     ['guard is undefined: set it', mountAsync, { useFactory: () => ({}), guard: undefined }],
     ['is invalid: token 2 has', mount, { auth: { tokens: ['good', 'n ö'] } }],
-    ['must be a non-empty string or a list', mount, { auth: { ...issuer, audience: [''] } }],
+    ['auth.issuer requires auth.audience', mount, { auth: { ...issuer, audience: [''] } }],
     ['sqlite and postgres exclude each other', mount, { sqlite: 'x.db', postgres: 'x' }],
     ['sqlite and repository exclude each other', mount, { sqlite: 'x.db', ...ownStore }],
     ['auth and guard exclude each other', mount, { guard: KeyGuard, auth }],

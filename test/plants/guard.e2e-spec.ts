@@ -1,8 +1,7 @@
 import { once } from 'node:events';
-import fc from 'fast-check';
-import { hashToken } from '../../src/plants/auth/bearer-token';
+import { hashToken } from '../../src/plants/auth/token-list';
 import type { ErrorBody } from '../../src/plants';
-import { JSON_HEADERS, TestApplication, TOKEN } from '../support/application';
+import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { exchange, openConnection } from '../support/wire';
 
@@ -44,66 +43,33 @@ describe('the bearer guard on the wire', () => {
     socket.destroy();
   });
 
-  /** RFC 6750 section 2.1, after the white space around a header's value is removed, RFC 9112 section 5.1. */
-  const isCredential = (value: string): boolean =>
-    /^[ \t]*[Bb][Ee][Aa][Rr][Ee][Rr] +a-good-token[ \t]*$/.test(value);
-
-  const oneOf = (...pieces: string[]) => fc.constantFrom(...pieces);
-  const anything = fc.string({
-    unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)),
-    maxLength: 4,
+  const good = `Authorization: Bearer ${TOKEN}`;
+  // prettier-ignore
+  it.each([
+    [good], [`AUTHORIZATION:bearer   ${TOKEN} \t`], [`authorization:\tBEARER ${TOKEN}`],
+    [good, 'X-Authorization: Bearer x'], [`Authorization: Bearer ${OTHER_TOKEN}`],
+  ])('admits %j', async (...fields) => {
+    expect((await answerTo('POST /plants', fields))[1]).toBe(NOT_JSON);
   });
-  const mostly = (usual: fc.Arbitrary<string>, ...others: fc.Arbitrary<string>[]) =>
-    fc.oneof({ weight: 9, arbitrary: usual }, ...others);
-  const name = mostly(
-    oneOf('Authorization', 'authorization', 'AUTHORIZATION'),
-    oneOf('Authorization ', ' Authorization', 'X-Authorization', 'Autorization'),
-  );
-  const scheme = mostly(
-    oneOf('Bearer', 'bearer', 'BEARER'),
-    oneOf('', 'Basic', 'Bearers', 'Bear er', 'Token', '"Bearer"', 'Bearer,', 'Bearer Bearer'),
-  );
-  const separator = mostly(
-    oneOf(' ', ' ', '  '),
-    oneOf('', '\t', ' \t', ':', '=', ', ', '\r\n ', '\u00a0', '%20', '\0'),
-  );
-  const token = mostly(
-    fc.constant(TOKEN),
-    oneOf('', 'x', `${TOKEN}=`, `"${TOKEN}"`, TOKEN.toUpperCase(), `${TOKEN} ${TOKEN}`),
-    oneOf(`${TOKEN},x`, `token="${TOKEN}"`, `=${TOKEN}`, `${TOKEN}\0`, `${TOKEN};q=1`),
-    anything.map((end) => TOKEN + end),
-    anything,
-  );
-  const space = mostly(oneOf('', ' '), oneOf('\t', '\r\n ', '\r', '\n', '\v'));
-  const field = fc.tuple(name, space, scheme, separator, token, space);
-  const fields = fc.oneof(
-    { weight: 4, arbitrary: fc.array(field, { minLength: 1, maxLength: 1 }) },
-    fc.array(field, { maxLength: 3 }),
-  );
 
-  it('accepts exactly one well-formed bearer credential, and nothing else', async () => {
-    const seen = { admitted: 0, rejected: 0 };
-    await fc.assert(
-      fc.asyncProperty(fields, async (lines) => {
-        const texts = lines.map(([fieldName, ...value]) => `${fieldName}:${value.join('')}`);
+  // prettier-ignore
+  it.each([
+    [good, good], [good, 'authorization: Basic x'], ['Authorization: Basic x', good],
+    [`X-${good}`], [`Authorization : Bearer ${TOKEN}`], [good, ` Bearer ${TOKEN}`],
+    ...[
+      '', 'Bearer', 'Bearer ', 'Bearer x', TOKEN, `Bearers ${TOKEN}`, `Bearer Bearer ${TOKEN}`,
+      `Token ${TOKEN}`, `Bearer${TOKEN}`, `Bearer\t${TOKEN}`, `Bearer:${TOKEN}`, `Bearer=${TOKEN}`,
+      `Bearer\u00a0${TOKEN}`, `Bearer%20${TOKEN}`, `Bearer, ${TOKEN}`, `"Bearer" ${TOKEN}`,
+      `Bearer ${TOKEN}=`, `Bearer "${TOKEN}"`, `Bearer ${TOKEN.toUpperCase()}`, `Bearer =${TOKEN}`,
+      `Bearer ${TOKEN} ${TOKEN}`, `Bearer ${TOKEN},x`, `Bearer token="${TOKEN}"`,
+      `Bearer ${TOKEN};q=1`, `Bearer ${TOKEN}\0`, `Bearer ${TOKEN}\v`, `Bearer ${TOKEN}\xff`,
+      `Bearer\r\n ${TOKEN}`, `Bearer ${TOKEN}\r`,
+    ].map((value) => [`Authorization: ${value}`]),
+  ])('rejects %j', async (...fields) => {
+    const [status, error] = await answerTo('POST /plants', fields);
 
-        const [, error] = await answerTo('POST /plants', texts);
-
-        // A line break in a value ends the header, whatever precedes it.
-        const sent = texts.join('\r\n').split('\r\n');
-        const credentials = sent.filter((line) => /^authorization:/i.test(line));
-        const [only = ''] = credentials;
-        const good =
-          credentials.length === 1 &&
-          isCredential(only.slice(only.indexOf(':') + 1)) &&
-          sent.every((line) => /^[\w-]+:[\t\x20-\x7e\x80-\xff]*$/.test(line));
-        seen[good ? 'admitted' : 'rejected']++;
-        expect(error === NOT_JSON).toBe(good);
-      }),
-      { numRuns: 500, verbose: true },
-    );
-    expect(seen.admitted).toBeGreaterThan(100);
-    expect(seen.rejected).toBeGreaterThan(100);
+    expect([400, 401]).toContain(status);
+    expect(error).not.toBe(NOT_JSON);
   });
 
   // routes.e2e-spec.ts tests paths without a route.
@@ -113,13 +79,6 @@ describe('the bearer guard on the wire', () => {
     `/plants?access_token=${TOKEN}`, `/plants?authorization=Bearer%20${TOKEN}`,
   ])('returns 401 without a token for POST %s', async (target) => {
     expect(await answerTo(`POST ${target}`, [])).toEqual([401, errorNumbers.missingCredentials]);
-  });
-
-  it('ignores headers that override the method or path', async () => {
-    const fields = ['X-HTTP-Method-Override: POST', 'X-Original-URL: /plants'];
-
-    expect(await answerTo('GET /plants', fields)).toEqual([405, errorNumbers.methodNotAllowed]);
-    expect(await answerTo('POST /docs', fields)).toEqual([405, errorNumbers.methodNotAllowed]);
   });
 
   it('ignores tokens and caller names in other headers', async () => {
@@ -135,13 +94,6 @@ describe('the bearer guard on the wire', () => {
 });
 
 describe('a bearer token', () => {
-  it('is accepted when its digest is configured', async () => {
-    const headers = { authorization: `Bearer ${OTHER_TOKEN}` };
-
-    expect((await application.post(FERN, headers)).statusCode).toBe(200);
-  });
-
-  // The property test above covers similar values.
   it.each<[string, string | string[] | undefined, ErrorBody]>([
     ['is missing', undefined, errorBodies.missingCredentials],
     ['is of another scheme', 'Basic YTpi', errorBodies.missingCredentials],
@@ -167,16 +119,4 @@ describe('a bearer token', () => {
 
     expect(response.json()).toEqual(errorBodies.missingCredentials);
   });
-
-  it.each(['a&access_token', '%61ccess_token=x', `?&access_token=${TOKEN}`])(
-    'is rejected when the query contains a token too: %s',
-    async (query) => {
-      const request = { headers: JSON_HEADERS, payload: FERN };
-      const url = `/plants?${query}`;
-      const response = await application.app.inject({ method: 'POST', url, ...request });
-
-      expect(response.statusCode).toBe(401);
-      expect(response.json()).toEqual(errorBodies.tokenTwice);
-    },
-  );
 });

@@ -114,16 +114,8 @@ describe('a JWT', () => {
     ['of another issuer', ({ payload }) => (payload.iss = 'https://x'), wrongClaim('iss')],
     ['bound to a key', ({ payload }) => (payload.cnf = { jkt: 'x' }), errorBodies.tokenBound],
     ['a logout token', ({ header }) => (header.typ = 'logout+jwt'), errorBodies.notAccessToken],
-    [
-      'an ID token',
-      untyped({ nonce: 'n-0S6_WzA2Mj', scope: undefined }),
-      errorBodies.notAccessToken,
-    ],
-    [
-      'an ID token with a hash',
-      untyped({ at_hash: 'x', typ: 'Bearer' }),
-      errorBodies.notAccessToken,
-    ],
+    ['an ID token', untyped({ nonce: 'n', scope: undefined }), errorBodies.notAccessToken],
+    ['an ID token, hashed', untyped({ at_hash: 'x', typ: 'Bearer' }), errorBodies.notAccessToken],
     ['an ID token of Keycloak', untyped({ typ: 'ID' }), errorBodies.notAccessToken],
     ['an ID token of Amazon Cognito', untyped({ token_use: 'id' }), errorBodies.notAccessToken],
   ])('is rejected %s', async (_what, redraft, expected) => {
@@ -139,7 +131,6 @@ describe('a JWT', () => {
     ["another issuer's signature", {}, attackersKey],
     ["another issuer's signature without a kid", { kid: undefined }, attackersKey],
     ['a key in its own header', { jwk: toPublicKey(attackersKey) }, attackersKey],
-    ['the critical extension b64', { crit: ['b64'], b64: true }, key],
     ['an unknown critical extension', { crit: ['urn:x'], 'urn:x': 1 }, key],
   ])('is rejected with %s, and without a signature', async (_what, header, signer) => {
     const claims = decodeJwt(await provider.requestAccessToken());
@@ -221,20 +212,6 @@ describe('the keys of an issuer', () => {
     expect(provider.fetches).toBe(before + 1);
   });
 
-  it('are not fetched more often while the issuer does not respond', async () => {
-    const asked = jest.fn((response: ServerResponse) => response.writeHead(500).end());
-    const url = await serveHttp(asked);
-    application = await startFor(provider, url);
-
-    const tokens = Array.from({ length: 50 }, (_, at) => withUnknownKey(`unknown-${at}`));
-    const statuses = await Promise.all(tokens.map(statusOf));
-    advanceClock(FETCH_COOLDOWN_MS - 1);
-    statuses.push(await statusOf(withUnknownKey('later')));
-
-    expect(new Set(statuses)).toEqual(new Set([503]));
-    expect(asked).toHaveBeenCalledTimes(1);
-  });
-
   it('are cached for an hour while the issuer is down, and fetched again when it is back', async () => {
     const cached = await startWithToken();
     const [fresh, late] = [
@@ -271,9 +248,8 @@ describe('the keys of an issuer', () => {
     await expectRejection(token);
   });
 
-  it.each<[string, (response: ServerResponse, keys: string) => unknown]>([
+  it.each<[string, (response: ServerResponse) => unknown]>([
     ['a response that never ends', (response) => response.write('{')],
-    ['a response too large', (response, keys) => response.end(keys + ' '.repeat(512 * 1024))],
     [
       'a redirect',
       (response) => response.writeHead(302, { location: `${provider.issuer}/jwks` }).end(),
@@ -281,69 +257,40 @@ describe('the keys of an issuer', () => {
     ['a response that is not JSON', (response) => response.end('<html>')],
     ['JSON that is not a key set', (response) => response.end('{"keys":7}')],
   ])('are not accepted from %s', async (_what, respond) => {
-    const keys = JSON.stringify({ keys: [toPublicKey(key)] });
-    const url = await serveHttp((response) => respond(response, keys));
-    application = await startFor(provider, url);
+    application = await startFor(provider, await serveHttp(respond));
 
     expect(await statusOf(await provider.requestAccessToken())).toBe(503);
   });
 
-  it.each<
-    [string, () => { privateKey: KeyObject; publicKey: KeyObject }, { alg: string; e?: string }]
-  >([
-    [
-      'of RSA with a modulus under 2048 bits',
-      () => crypto.generateKeyPairSync('rsa', { modulusLength: 1024 }),
-      { alg: 'RS256' },
-    ],
-    ['of Ed448', () => crypto.generateKeyPairSync('ed448'), { alg: 'EdDSA' }],
-  ])('are ignored when they are %s', async (_what, makeKeys, members) => {
-    const { privateKey, publicKey } = makeKeys();
-    const weak = { ...publicKey.export({ format: 'jwk' }), kid: 'weak', use: 'sig', ...members };
-    await startWithKeys([weak, toPublicKey(key)]);
+  it('are ignored when they are of RSA with a modulus under 2048 bits', async () => {
+    const { privateKey, publicKey } = crypto.generateKeyPairSync('rsa', { modulusLength: 1024 });
+    const header = { ...HEADER, alg: 'RS256', kid: 'weak' };
+    await startWithKeys([{ ...publicKey.export({ format: 'jwk' }), ...header }, toPublicKey(key)]);
 
     const token = await provider.requestAccessToken();
     expect(await statusOf(token)).toBe(200);
-    const header = { ...HEADER, kid: 'weak', ...members };
     await expectRejection(sign(header, decodeJwt(token), privateKey));
   });
 
-  it('are ignored when they are of RSA with the exponent 1, with which anybody can sign', async () => {
-    const { publicKey, privateKey } = crypto.generateKeyPairSync('rsa', { modulusLength: 2048 });
-    const members = { kid: 'weak', alg: 'RS256' };
-    await startWithKeys([{ ...publicKey.export({ format: 'jwk' }), ...members, e: 'AQ' }]);
+  const other = { ...toPublicKey(makeKey('ES256')), kid: key.kid };
+  const right = toPublicKey(key);
+  const withoutKid = { ...right, kid: undefined };
+
+  it.each<[string, unknown[], string | undefined]>([
+    ['the same key twice', [right, right], key.kid],
+    ['another key with the same kid', [other, right], key.kid],
+    ['a malformed key with the same kid', [{ ...right, x: 'x' }, right], key.kid],
+    ['several keys without a kid', [{ ...other, kid: undefined }, withoutKid], undefined],
+    ['entries that are not objects', [null, 7, [], right], key.kid],
+  ])('accept a JWT although the set has %s', async (_what, keys, kid) => {
+    await startWithKeys(keys);
     const claims = decodeJwt(await provider.requestAccessToken());
-    const [header, payload] = sign({ ...HEADER, ...members }, claims, key).split('.');
+    const header = { ...HEADER, kid };
 
-    // With the exponent 1, the padded digest is its own signature.
-    const input = Buffer.from(`${header}.${payload}`);
-    const signature = crypto.sign('sha256', input, privateKey);
-    const padding = crypto.constants.RSA_NO_PADDING;
-    const padded = crypto.publicDecrypt({ key: publicKey, padding }, signature);
-
-    await expectRejection(`${header}.${payload}.${padded.toString('base64url')}`);
-  });
-
-  describe('of a set that needs care', () => {
-    const other = { ...toPublicKey(makeKey('ES256')), kid: key.kid };
-    const right = toPublicKey(key);
-    const withoutKid = { ...right, kid: undefined };
-
-    it.each<[string, unknown[], string | undefined]>([
-      ['the same key twice', [right, right], key.kid],
-      ['another key with the same kid', [other, right], key.kid],
-      ['a malformed key with the same kid', [{ ...right, x: 'x' }, right], key.kid],
-      ['several keys without a kid', [{ ...other, kid: undefined }, withoutKid], undefined],
-      ['entries that are not objects', [null, 7, [], right], key.kid],
-    ])('accept a JWT although the set has %s', async (_what, keys, kid) => {
-      await startWithKeys(keys);
-      const claims = decodeJwt(await provider.requestAccessToken());
-
-      expect(await statusOf(sign({ ...HEADER, kid }, claims, key))).toBe(200);
-      await expectRejection(sign({ ...HEADER, kid }, claims, makeKey('ES256')));
-      const expired = sign({ ...HEADER, kid }, { ...claims, exp: now() - 60 }, key);
-      await expectRejection(expired, errorBodies.tokenExpired);
-    });
+    expect(await statusOf(sign(header, claims, key))).toBe(200);
+    await expectRejection(sign(header, claims, makeKey('ES256')));
+    const expired = sign(header, { ...claims, exp: now() - 60 }, key);
+    await expectRejection(expired, errorBodies.tokenExpired);
   });
 
   it.each([

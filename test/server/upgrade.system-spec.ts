@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { hashToken } from '../../src/plants/auth/bearer-token';
+import { hashToken } from '../../src/plants/auth/token-list';
 import { digestIdempotencyKey } from '../../src/plants/idempotency-key';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { openRepository } from '../../src/plants/persistence/stores';

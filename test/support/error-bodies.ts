@@ -35,7 +35,6 @@ const texts = {
     '40101 The request must have exactly one Authorization header, of the form "Bearer TOKEN".',
   invalidToken:
     '40101 Invalid bearer token: malformed, unknown or expired, or more than one Authorization header.',
-  tokenTwice: '40101 The token must be in the Authorization header only, not in the query.',
   tokenExpired: '40101 The token has expired.',
   tokenBound:
     '40101 The token is bound to a key (claim cnf). The service does not accept such tokens.',

@@ -5,27 +5,22 @@ import { isTrustworthyUrl } from './auth.options';
 
 /** How often the keys are fetched. */
 const REFRESH_INTERVAL_MS = 4 * 60_000;
-/** The minimum time between two fetches, also after a failed one. */
+/** The minimum time after a fetch before an unknown key causes another one. */
 const FETCH_COOLDOWN_MS = 10_000;
 /** How long the last keys are used while the issuer does not respond. */
 const STALE_KEYS_MAX_AGE_MS = 60 * 60_000;
-/** The maximum size of a response body after decompression. */
-const MAX_RESPONSE_BYTES = 512 * 2 ** 10;
 
 type Jose = typeof jose;
 
 /**
  * The public keys of an OpenID Connect issuer. jose fetches them when a token was signed with an unknown key, caches
- * them, and limits how long a fetch takes. This class adds discovery, the refresh, and what jose's fetch lacks: a pause
- * after a failure, no redirects, and a maximum size.
+ * them, and limits how long a fetch takes. This class adds discovery, the refresh and the log.
  */
 export class IssuerKeys {
   private readonly logger = new Logger('IssuerKeys');
   private keySet?: jose.RemoteJWKSet;
-  private hasFetched = false;
-  private failure?:
-    | { readonly error: UnavailableError; readonly reason: string; readonly retryAt: number }
-    | undefined;
+  /** Why the last fetch failed. Undefined if it succeeded, empty before it. */
+  private problem: string | undefined = '';
   private timer?: NodeJS.Timeout;
 
   constructor(
@@ -59,40 +54,33 @@ export class IssuerKeys {
     }));
   }
 
-  private readonly fetch: jose.FetchImplementation = async (_url, { signal }) => {
-    if (this.failure && performance.now() < this.failure.retryAt) throw this.failure.error;
+  private readonly fetch: jose.FetchImplementation = async (_url, request) => {
     try {
-      const url = this.jwksUrl ?? (await this.discover(signal));
-      const found = await fetchJson(url, signal);
+      const url = this.jwksUrl ?? (await this.discover(request));
+      const found = await fetchJson(url, request);
       const keys: unknown = isObject(found) && found.keys;
       if (!Array.isArray(keys)) throw new Error('the response is not a key set');
-      if (this.failure || !this.hasFetched) this.logger.log(`Fetched the keys of ${this.issuer}.`);
-      this.failure = undefined;
-      this.hasFetched = true;
-      // jose would reject the whole set if one entry is not an object. With the RSA exponent 1, anybody can sign.
-      return Response.json({ keys: keys.filter((key) => isObject(key) && key.e !== 'AQ') });
+      if (this.problem !== undefined) this.logger.log(`Fetched the keys of ${this.issuer}.`);
+      this.problem = undefined;
+      // jose would reject the whole set if one entry is not an object.
+      return Response.json({ keys: keys.filter(isObject) });
     } catch (error) {
-      throw this.fail(findRootMessage(error));
+      const reason = findRootMessage(error);
+      if (reason !== this.problem) {
+        this.logger.warn(
+          `The keys of ${this.issuer} cannot be fetched: ${reason}. Requests whose JWT was signed with an unknown key get 503.`,
+        );
+      }
+      this.problem = reason;
+      const cause = new Error(`The keys of ${this.issuer} are not available: ${reason}`);
+      throw new UnavailableError({ cause });
     }
   };
 
-  /** Logs a failure, unless it has the same reason as the one before. */
-  private fail(reason: string): UnavailableError {
-    if (reason !== this.failure?.reason) {
-      this.logger.warn(
-        `The keys of ${this.issuer} cannot be fetched: ${reason}. Requests whose JWT was signed with an unknown key get 503.`,
-      );
-    }
-    const cause = new Error(`The keys of ${this.issuer} are not available: ${reason}`);
-    const error = new UnavailableError({ cause });
-    this.failure = { reason, error, retryAt: performance.now() + FETCH_COOLDOWN_MS };
-    return error;
-  }
-
   /** Finds the URL of the keys: OpenID Connect Discovery, section 4. */
-  private async discover(signal: AbortSignal): Promise<string> {
+  private async discover(request: RequestInit): Promise<string> {
     const document = `${this.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
-    const found = await fetchJson(document, signal);
+    const found = await fetchJson(document, request);
     const { issuer, jwks_uri: url } = isObject(found) ? found : {};
     if (issuer !== this.issuer) {
       throw new Error(
@@ -121,26 +109,15 @@ export async function loadJose(): Promise<Jose> {
 }
 
 /**
- * Fetches a JSON document from a server that may be slow or compromised. Does not follow redirects: they
- * could lead to a server that the operator does not trust.
+ * Fetches a JSON document. jose's request does not follow redirects, which could lead to a server that the operator
+ * does not trust.
  *
- * @param signal ends the fetch, also while the body is read
- * @throws Error when the response is not 2xx, not JSON or too large
+ * @throws Error when the response is not 2xx or not JSON
  */
-async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
-  const headers = { accept: 'application/json, application/jwk-set+json' };
-  const response = await fetch(url, { redirect: 'error', headers, signal });
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
-    size += chunk.length;
-    if (size > MAX_RESPONSE_BYTES) {
-      throw new Error(`the response is larger than ${MAX_RESPONSE_BYTES} bytes`);
-    }
-    chunks.push(chunk);
-  }
+async function fetchJson(url: string, request: RequestInit): Promise<unknown> {
+  const response = await fetch(url, request);
   if (!response.ok) throw new Error(`the response has the status ${response.status}`);
-  return JSON.parse(Buffer.concat(chunks).toString());
+  return response.json();
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

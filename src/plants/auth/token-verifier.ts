@@ -2,12 +2,10 @@ import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import { InvalidTokenError } from '../errors/errors';
 import type { FileWatcher } from '../file-watcher';
 import type { ServiceAuthOptions } from './auth.options';
-import type { BearerToken } from './bearer-token';
 import type { Grant } from './caller';
 import { IssuerKeys } from './issuer-keys';
 import { JwtVerifier } from './jwt.verifier';
-import { parseTokenList, TokenList } from './listed-token';
-import { openTokenFile } from './token-file';
+import { hashToken, openTokenFile, parseTokenList, TokenList } from './token-list';
 
 /**
  * Accepts a token that any of the configured sources accepts. As a Nest provider, it watches the token file
@@ -42,9 +40,10 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
    * @throws InvalidTokenError when the token is unknown or invalid
    * @throws UnavailableError when the token cannot be verified now
    */
-  async verify(token: BearerToken): Promise<Grant> {
-    const listed = this.list.verify(token) ?? this.file?.current.verify(token);
-    const grant = listed ?? (await this.jwt?.verify(token));
+  async verify(token: string): Promise<Grant> {
+    const digest = hashToken(token);
+    const listed = this.list.verify(digest) ?? this.file?.current.verify(digest);
+    const grant = listed ?? (await this.jwt?.verify(token, digest));
     if (grant === undefined) throw new InvalidTokenError();
     return grant;
   }
@@ -72,12 +71,9 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
  * @throws Error saying why the keys cannot be used
  */
 export async function checkIssuerKeys(issuer: string, jwksUrl?: string): Promise<void> {
-  const keys = new IssuerKeys(issuer, jwksUrl);
   try {
-    await (await keys.open()).reload();
+    await (await new IssuerKeys(issuer, jwksUrl).open()).reload();
   } catch (error) {
     throw (error as Error).cause ?? error;
-  } finally {
-    keys.stop();
   }
 }

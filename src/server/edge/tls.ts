@@ -6,22 +6,14 @@ import { OperatorError } from '../../plants/errors/operator.error';
 import { FileWatcher } from '../../plants/file-watcher';
 import type { TlsFiles } from '../settings/environment';
 
-/** The TLS options of a server. All of them, because setSecureContext() replaces them all. */
+/** A certificate chain and its private key, in PEM. */
 export interface KeyPair {
   readonly cert: Buffer;
   readonly key: Buffer;
-  readonly ciphers: string;
 }
 
 const KEY_PAIR_MESSAGE =
   'TLS_CERT must begin with a certificate in PEM, and TLS_KEY must be its private key in PEM, without a passphrase';
-
-/** Only ciphers with forward secrecy and authenticated encryption, RFC 9325 section 4. Node.js also allows others. */
-// prettier-ignore
-const CIPHERS = [
-  'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256',
-  'ECDHE+AESGCM', 'ECDHE+CHACHA20',
-].join(':');
 
 /**
  * Reads a certificate and its key.
@@ -47,10 +39,14 @@ export function createTlsServer(files: TlsFiles, settings: { headersTimeout: num
   const pair = readTls(files);
   const handshakeTimeout = settings.headersTimeout;
   const server = createServer({ ...settings, ...pair.current, handshakeTimeout });
-  warnIfInvalid(pair.current);
+  const warnIfInvalid = (): void => {
+    const error = findValidityError(pair.current.cert);
+    if (error !== undefined) new Logger('TLS').warn(error);
+  };
+  warnIfInvalid();
   pair.start((changed) => {
     server.setSecureContext(changed);
-    warnIfInvalid(changed);
+    warnIfInvalid();
   });
   server.once('close', () => {
     pair.stop();
@@ -71,17 +67,11 @@ export function findValidityError(chain: Buffer): string | undefined {
   return undefined;
 }
 
-function warnIfInvalid({ cert }: KeyPair): void {
-  const error = findValidityError(cert);
-  if (error !== undefined) new Logger('TLS').warn(error);
-}
-
 function parsePair(cert: Buffer, key: Buffer): KeyPair {
   // createSecureContext() accepts a key of the wrong type, and then every handshake fails.
   if (!isKeyPair(cert, key)) throw new Error(KEY_PAIR_MESSAGE);
-  const options = { cert, key, ciphers: CIPHERS };
-  createSecureContext(options);
-  return options;
+  createSecureContext({ cert, key });
+  return { cert, key };
 }
 
 function isKeyPair(cert: Buffer, key: Buffer): boolean {

@@ -5,8 +5,7 @@ import { COMBINED_SETTINGS, readVariables } from './variables';
 
 /** Returns the name of the variable that configures the database. */
 export function databaseVariableName(environment: NodeJS.ProcessEnv): string {
-  const { databaseUrl, databaseUrlFile } = COMBINED_SETTINGS;
-  return (environment[databaseUrlFile.name]?.trim() ? databaseUrlFile : databaseUrl).name;
+  return environment.DATABASE_URL_FILE?.trim() ? 'DATABASE_URL_FILE' : 'DATABASE_URL';
 }
 
 /**

@@ -1,35 +1,30 @@
-import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../../../test/support/folder';
-import { describeOnLinux } from '../../../test/support/run';
 import { addEnvFile } from './env-file';
 import { OperatorError } from '../../plants/errors/operator.error';
 
 describe('addEnvFile', () => {
   const file = join(useFolder(), 'service.env');
 
-  it('adds the variables of the file as Node.js parses them, and keeps variables that are already set', () => {
+  it('adds the variables after a byte order mark as Node.js parses them, and keeps variables that are set', () => {
     writeFileSync(
       file,
-      '# comment\n\nPORT=1\n export HOST = "::1" # loopback\r\nTEXT="a\n no assignment\nb"\nEMPTY=\nDOCS=false\nAUTH_TOKENS=abc\n',
+      '\ufeffNODE_ENV=production\n# comment\n\nPORT=1\n export HOST = "::1" # loopback\r\nTEXT="a\n no assignment\nb"\nEMPTY=\nDOCS=false\nAUTH_TOKENS=abc\n',
     );
     const own = { DOCS: 'true', AUTH_TOKENS: '' };
     const environment = { ...own };
 
     addEnvFile(file, environment);
 
-    const added = { PORT: '1', HOST: '::1', TEXT: 'a\n no assignment\nb', EMPTY: '' };
+    const added = {
+      NODE_ENV: 'production',
+      PORT: '1',
+      HOST: '::1',
+      TEXT: 'a\n no assignment\nb',
+      EMPTY: '',
+    };
     expect(environment).toEqual({ ...own, ...added });
-  });
-
-  it('skips a byte order mark', () => {
-    writeFileSync(file, '\ufeffNODE_ENV=production\nPORT=1\n');
-    const environment = {};
-
-    addEnvFile(file, environment);
-
-    expect(environment).toEqual({ NODE_ENV: 'production', PORT: '1' });
   });
 
   it.each([
@@ -71,21 +66,13 @@ describe('addEnvFile', () => {
     },
   );
 
-  function expectUnreadable(reason: string): void {
+  it.each([
+    [file, 'no such file or directory'],
+    // A device or a pipe may never end.
+    ['/dev/null', 'it is not a regular file'],
+  ])('rejects the file %s', (path, reason) => {
     expect(() => {
-      addEnvFile(file, {});
-    }).toThrow(new OperatorError(`--env-file ${file} cannot be read: ${reason}.`));
-  }
-
-  it('rejects a file that does not exist', () => {
-    expectUnreadable('no such file or directory');
-  });
-
-  describeOnLinux(() => {
-    it('rejects a pipe without waiting for a writer', () => {
-      execFileSync('mkfifo', [file]);
-
-      expectUnreadable('it is not a regular file');
-    });
+      addEnvFile(path, {});
+    }).toThrow(new OperatorError(`--env-file ${path} cannot be read: ${reason}.`));
   });
 });

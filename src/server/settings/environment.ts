@@ -63,30 +63,20 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     errors.push('SHUTDOWN_GRACE must be shorter than SHUTDOWN_TIMEOUT.');
   }
   if (isProduction(environment)) {
-    errors.push(...findProductionErrors(auth, database, environment));
+    // An invalid AUTH_TOKENS has been reported already.
+    if (!isAuthConfigured(auth) && !environment.AUTH_TOKENS?.trim()) {
+      errors.push(
+        'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production.',
+      );
+    }
+    if (database && 'postgres' in database && lacksTls(database.postgres)) {
+      errors.push(
+        `${databaseVariableName(environment)} must have sslmode for a server on another machine when NODE_ENV is production: sslmode=verify-full, or sslmode=disable to send plants in plain text.`,
+      );
+    }
   }
   if (errors.length > 0 || !database) throw new OperatorError(errors.join('\n'));
   return Object.freeze({ ...settings, database, auth, tls, warnings });
-}
-
-function findProductionErrors(
-  auth: ServiceAuthOptions,
-  database: StoreLocation | undefined,
-  environment: NodeJS.ProcessEnv,
-): string[] {
-  const errors: string[] = [];
-  // An invalid AUTH_TOKENS has been reported already.
-  if (!isAuthConfigured(auth) && !environment.AUTH_TOKENS?.trim()) {
-    errors.push(
-      'AUTH_TOKENS, AUTH_TOKENS_FILE or AUTH_ISSUER must be set when NODE_ENV is production.',
-    );
-  }
-  if (database && 'postgres' in database && lacksTls(database.postgres)) {
-    errors.push(
-      `${databaseVariableName(environment)} must have sslmode for a server on another machine when NODE_ENV is production: sslmode=verify-full, or sslmode=disable to send plants in plain text.`,
-    );
-  }
-  return errors;
 }
 
 /** Adds the variable that sets the option to the sentence of an error. */

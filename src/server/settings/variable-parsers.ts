@@ -46,34 +46,39 @@ const integer = (what: string, min: number, max: number): Parser<number> => ({
 export const port = integer('a port', 0, 65_535);
 export const connections = integer('a number', 1, 1_000_000);
 
-const DURATION_UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000 };
-
-/** @param minMs the minimum, in milliseconds like the value */
-const durationFrom = (minMs: number, kind: string): Parser<number> => ({
-  expected: `${kind}: seconds, or a number with the unit ms, s or m`,
+/** Parses a number and its unit, which may be left out if `units` has the empty one. */
+const quantity = (
+  expected: string,
+  units: Readonly<Record<string, number>>,
+  isValid: (value: number) => boolean,
+): Parser<number> => ({
+  expected,
   parse: (text) => {
-    const [, number, unit = 's'] = /^(\d{1,9}(?:\.\d{1,3})?) ?(ms|s|m)?$/.exec(text) ?? [];
-    const duration = Math.round(Number(number) * (DURATION_UNITS[unit] ?? NaN));
-    // Timers of Node.js cannot be longer.
-    return duration >= minMs && duration < 2 ** 31 ? duration : undefined;
+    const [, number, unit = ''] = /^(\d{1,9}(?:\.\d{1,3})?) ?([A-Za-z]*)$/.exec(text) ?? [];
+    const value = Math.round(Number(number) * (units[unit] ?? NaN));
+    return isValid(value) ? value : undefined;
   },
 });
+
+const DURATION_UNITS = { '': 1000, ms: 1, s: 1000, m: 60_000 };
+
+/** Parses a duration in milliseconds. Timers of Node.js cannot be longer than 2^31 ms. */
+const durationFrom = (minMs: number, kind: string): Parser<number> =>
+  quantity(
+    `${kind}: seconds, or a number with the unit ms, s or m`,
+    DURATION_UNITS,
+    (value) => value >= minMs && value < 2 ** 31,
+  );
 
 export const duration = durationFrom(1, 'a duration above zero');
 export const durationOrZero = durationFrom(0, 'a duration');
 
-const SIZE_UNITS: Record<string, number> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 };
-
-/** Parses a size in bytes. */
-export const size: Parser<number> = {
-  expected: 'a size above zero and up to 256 MiB: bytes, or a number with the unit KiB or MiB',
-  parse: (text) => {
-    const [, number, unit = ''] = /^(\d{1,9}) ?(KiB|MiB)?$/.exec(text) ?? [];
-    const bytes = Number(number) * (SIZE_UNITS[unit] ?? NaN);
-    // A string in V8 can have at most about 2^29 characters.
-    return bytes > 0 && bytes <= 256 * 2 ** 20 ? bytes : undefined;
-  },
-};
+/** Parses a size in bytes. A string in V8 can have at most about 2^29 characters. */
+export const size = quantity(
+  'a size above zero and up to 256 MiB: bytes, or a number with the unit KiB or MiB',
+  { '': 1, KiB: 2 ** 10, MiB: 2 ** 20 },
+  (value) => value > 0 && value <= 256 * 2 ** 20,
+);
 
 const WINDOW_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600 };
 

@@ -1,5 +1,4 @@
 import { DEFAULTS } from '../../plants/plants.options';
-import { findNearMatch } from './near-match';
 import type { Parser } from './variable-parsers';
 import * as parsers from './variable-parsers';
 
@@ -78,9 +77,6 @@ export const VARIABLES = Object.values<Variable<unknown>>({
 });
 const NAMES: readonly string[] = VARIABLES.map(({ name }) => name);
 
-/** Names of the variables that Kubernetes sets in every container of a namespace for each Service. */
-const SERVICE_LINK_NAME = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_[A-Z]+(?:_\w+)?)?)$/;
-
 /** Whether a port is the link to a Service: for one named `health`, Kubernetes sets `HEALTH_PORT=tcp://ADDRESS:80`. */
 function isServiceLink(name: string, value: string): boolean {
   return name.endsWith('PORT') && /^(?:tcp|udp|sctp):\/\/\S+:\d+$/.test(value);
@@ -124,8 +120,8 @@ export function findIgnoredVariables(environment: NodeJS.ProcessEnv, errors: str
         `${name} is ignored: Kubernetes has set it for a Service. Set enableServiceLinks: false.`,
       );
     }
-    if (NAMES.includes(name) || value === '' || SERVICE_LINK_NAME.test(name)) continue;
-    const near = findNearMatch(name, NAMES);
+    if (NAMES.includes(name) || value === '') continue;
+    const near = NAMES.find((known) => isWithinOneEdit(name.toUpperCase(), known));
     const isAuth = name.startsWith('AUTH_');
     if (near) {
       const problems = isAuth ? errors : warnings;
@@ -135,4 +131,13 @@ export function findIgnoredVariables(environment: NodeJS.ProcessEnv, errors: str
     }
   }
   return warnings;
+}
+
+/** Whether one character is inserted, removed or replaced, or two neighbouring characters are swapped. */
+function isWithinOneEdit(name: string, known: string): boolean {
+  let start = 0;
+  while (start < name.length && name[start] === known[start]) start++;
+  const [a, b] = [name.slice(start), known.slice(start)];
+  const swapped = a.charAt(1) + a.charAt(0) + a.slice(2);
+  return [a, a.slice(1), swapped].includes(b) || [a, a.slice(1)].includes(b.slice(1));
 }

@@ -1,0 +1,104 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { hashToken, openTokenFile } from './token-list';
+import { InvalidTokenError } from '../errors/errors';
+import { restoreClock, stopClock } from '../../../test/support/clock';
+import { useFolder } from '../../../test/support/folder';
+import { useLog } from '../../../test/support/log';
+import { until } from '../../../test/support/until';
+
+describe('openTokenFile', () => {
+  const { lines } = useLog();
+  const folder = useFolder();
+  const file = join(folder, 'tokens.txt');
+  let verifier: ReturnType<typeof openTokenFile> | undefined;
+  afterEach(() => {
+    verifier?.stop();
+    verifier = undefined;
+    restoreClock();
+  });
+
+  function loadTokens(content: string): void {
+    writeFileSync(file, content);
+    verifier = openTokenFile(file);
+  }
+
+  const findCaller = (token: string) => verifier?.current.verify(hashToken(token))?.caller.name;
+
+  it.each<[string, Record<string, string | undefined>]>([
+    [
+      `a\nsha256:${hashToken('b').toUpperCase()} ci\nc+/~==\t2100-01-01T00:00:00.5+02:00`,
+      { a: 'line 1', b: 'ci', 'c+/~==': 'line 3', d: undefined, [hashToken('b')]: undefined },
+    ],
+    ['\ufeff# tokens\n\n  a  ci # since May\n#b', { a: 'ci', b: undefined }],
+    ['# tokens\r\n\r\n  a  ci # since May\r\n#b', { a: 'ci', b: undefined }],
+    ['a\n# old:\rb\n# old:\u2028c', { a: 'line 1', b: undefined, c: undefined }],
+    ['a first\na last', { a: 'last' }],
+  ])('finds the callers in the file %j', (content, callers) => {
+    loadTokens(content);
+
+    for (const [token, caller] of Object.entries(callers)) expect(findCaller(token)).toBe(caller);
+  });
+
+  it('warns about short tokens, with their line numbers', () => {
+    loadTokens(`short ci\nsha256:${hashToken('digest')}\n${'x'.repeat(16)}\n${'y'.repeat(15)}`);
+
+    expect(lines).toEqual([
+      `warn The token file ${file} has a token that can be guessed, because it has fewer than 16 characters (line 1, line 4): create another one with "plant-store token create".`,
+    ]);
+  });
+
+  it('accepts a token until it expires', () => {
+    stopClock();
+    jest.setSystemTime(new Date('2027-01-31T11:59:59.999Z'));
+    loadTokens('a ci 2027-01-31T12:00:00Z');
+    expect(findCaller('a')).toBe('ci');
+
+    jest.setSystemTime(new Date('2027-01-31T12:00:00Z'));
+
+    expect(() => findCaller('a')).toThrow(new InvalidTokenError('The token has expired.'));
+  });
+
+  const syntax =
+    'line 2 must be a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits, then optionally a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and scope=create or scope=metrics';
+
+  it.each([
+    ...['sécret', 'secret#7secret ci', 'secret ci#1', 'sha256:secret', 'secret 7secret'],
+    ...['secret 2027-01-31', 'secret ci 2027-13-01T12:00:00Z', 'secret 2027-01-31T12:00:00Z ci'],
+    ...['scope= ci', 'secret scope=secret', 'secret scope=create ci', 'metrics ci'],
+  ])('rejects a file with the line %j without showing it', (line) => {
+    writeFileSync(file, `a\n${line}\n`);
+
+    const message = `auth.tokensFile names the file ${file}, which cannot be used: ${syntax}.`;
+    expect(() => openTokenFile(file)).toThrow(new Error(message));
+  });
+
+  it('rejects a file that does not exist, is not UTF-8, or is a folder', () => {
+    const binary = join(folder, 'binary');
+    writeFileSync(binary, Buffer.from([0x61, 0xff]));
+
+    expect(() => openTokenFile(file)).toThrow(/, which cannot be used: it does not exist/);
+    expect(() => openTokenFile(binary)).toThrow(/, which cannot be used: it is not UTF-8/);
+    expect(() => openTokenFile(folder)).toThrow(/, which cannot be used: it is not a regular file/);
+  });
+
+  it('reloads the file when it changes, keeps the last valid tokens, and logs both', async () => {
+    loadTokens(`${'a'.repeat(16)} ci`);
+    verifier?.start();
+
+    writeFileSync(file, 'secret 7secret');
+    await until(() => lines.length > 0);
+    expect(findCaller('a'.repeat(16))).toBe('ci');
+    expect(verifier?.isValid).toBe(false);
+    writeFileSync(file, 'b'.repeat(16));
+    await until(() => verifier?.isValid === true);
+
+    expect([findCaller('a'.repeat(16)), findCaller('b'.repeat(16))]).toEqual([undefined, 'line 1']);
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^error .*: line 1 must be a token (?!.*secret).*\. Keeping the last valid content\.$/,
+      ),
+      `log The token file ${file}: the change is in use.`,
+    ]);
+  });
+});

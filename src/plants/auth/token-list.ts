@@ -1,0 +1,200 @@
+import { isUtf8 } from 'node:buffer';
+import { hash, randomBytes } from 'node:crypto';
+import { appendFileSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Logger } from '@nestjs/common';
+import { InvalidTokenError } from '../errors/errors';
+import { OperatorError, OptionError } from '../errors/operator.error';
+import { FileWatcher } from '../file-watcher';
+import { type Grant, type Scope, scopes as allScopes } from './caller';
+
+/** An accepted token, as the operator lists it. */
+export interface ListedToken extends Grant {
+  /** The SHA-256 digest of the token, in hexadecimal. */
+  readonly digest: string;
+  /** Where the token is listed, such as "line 3". */
+  readonly location: string;
+  /** Milliseconds since 1970; infinite when it never expires. */
+  readonly expires: number;
+  /** Whether the token can be guessed, because it is short. Unknown, thus false, if only the digest is listed. */
+  readonly isShort: boolean;
+}
+
+/** The minimum length of a token that cannot be guessed. */
+const MIN_TOKEN_LENGTH = 16;
+
+/**
+ * A token (RFC 6750 section 2.1) or its digest. In `AUTH_TOKENS=abc scope=create,metrics`, `metrics` would otherwise be
+ * read as a token.
+ */
+const TOKEN =
+  /(?!(?:scope|create|metrics)=*(?:\s|$))(?:sha256:[0-9a-fA-F]{64}|[A-Za-z0-9._~+/-]+=*)/;
+/** A name begins with a letter, so that a half-written time is never read as a name. */
+const NAME = /[A-Za-z][\w.@-]{0,63}/;
+/** RFC 3339 section 5.6, date-time. */
+const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/;
+const LISTED_TOKEN = new RegExp(
+  String.raw`^(${TOKEN.source})(?:\s+(${NAME.source}))?(?:\s+(${TIME.source}))?((?:\s+scope=(?:${allScopes.join('|')}))*)$`,
+);
+
+/** Generates a token of 256 random bits. */
+export function generateToken(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+/** Hashes a token with SHA-256, in hexadecimal. Tokens are compared by this digest. */
+export function hashToken(token: string): string {
+  return hash('sha256', token);
+}
+
+export function isTokenName(text: string): boolean {
+  return NAME.exec(text)?.[0] === text;
+}
+
+/**
+ * Parses a listed token: the token itself or `sha256:` and its digest, then optionally a name, the time of
+ * expiry as in RFC 3339, and scopes such as `scope=create`.
+ *
+ * @param location where it is listed; the message of an error begins with it
+ * @throws Error saying what is wrong, without a full stop; the message never shows a token
+ */
+function parseListedToken(text: string, location: string): ListedToken {
+  const [, token = '', name, time, fields = ''] = LISTED_TOKEN.exec(text) ?? [];
+  const expires = time === undefined ? Infinity : Date.parse(time);
+  if (token === '' || Number.isNaN(expires)) {
+    throw new Error(
+      `${location} must be a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits, then optionally a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and scope=create or scope=metrics`,
+    );
+  }
+  const isDigest = token.startsWith('sha256:');
+  const digest = isDigest ? token.slice('sha256:'.length).toLowerCase() : hashToken(token);
+  const lacks = allScopes.filter((scope) => fields !== '' && !fields.includes(`scope=${scope}`));
+  return {
+    digest,
+    location,
+    caller: name === undefined ? { name: location, tokenDigest: digest } : { name },
+    expires,
+    missingScopes: Object.fromEntries(lacks.map((scope) => [scope, scope])),
+    isShort: token.length < MIN_TOKEN_LENGTH,
+  };
+}
+
+/**
+ * Parses the tokens of the option `auth.tokens`, which have no names and do not expire.
+ *
+ * @throws Error when one of them is invalid
+ */
+export function parseTokenList(entries: readonly string[]): ListedToken[] {
+  return entries.map((entry, index) => {
+    const token = parseListedToken(entry, `token ${index + 1}`);
+    // A second token in one string would be taken for a name, and names are logged.
+    if (token.caller.tokenDigest !== undefined && token.expires === Infinity) return token;
+    throw new Error(`only scope=create or scope=metrics may follow ${token.location}`);
+  });
+}
+
+/**
+ * Parses a token file: one token per line, in the syntax of {@link parseListedToken}. `#` starts a comment at the
+ * start of a line or after white space.
+ *
+ * @throws Error when the file is invalid; the message names the first invalid line
+ */
+export function parseTokenFile(content: Uint8Array): ListedToken[] {
+  if (!isUtf8(content)) throw new Error('it is not UTF-8');
+  // The decoder drops a byte order mark.
+  const lines = new TextDecoder().decode(content).split(/\r?\n/);
+  return lines.flatMap((line, index) => {
+    const entry = line.replace(/(?:^|\s)#.*/s, '').trim();
+    return entry === '' ? [] : [parseListedToken(entry, `line ${index + 1}`)];
+  });
+}
+
+/**
+ * Reads a file of accepted tokens.
+ *
+ * @throws OptionError when the file cannot be used; the message never shows a token
+ */
+export function openTokenFile(path: string): FileWatcher<TokenList> {
+  const file = resolve(path);
+  const name = `The token file ${file}`;
+  try {
+    return new FileWatcher(name, [file], (text) => new TokenList(name, parseTokenFile(text)));
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const advice = 'it does not exist; create it with "plant-store token create"';
+    throw new OptionError(
+      'auth.tokensFile',
+      `auth.tokensFile names the file ${file}, which cannot be used: ${code === 'ENOENT' ? advice : message}.`,
+    );
+  }
+}
+
+/**
+ * Generates a token, and appends its digest to a token file. Creates the file if it is missing.
+ *
+ * @param options `expires` in milliseconds since 1970
+ * @param publish called with the token before its digest is written. If it throws, the file is unchanged
+ * @throws OperatorError when the file is invalid, because a service would then ignore the change
+ */
+export function createToken(
+  file: string,
+  options: { name?: string; expires?: number; scopes?: readonly Scope[] | undefined },
+  publish: (token: string) => void,
+): void {
+  const { name, expires, scopes = [] } = options;
+  // Creates the file if it is missing. It is appended to and not replaced, because it may be a symbolic link, or
+  // mounted into a container.
+  appendFileSync(file, '', { mode: 0o600 });
+  const content = readFileSync(file);
+  try {
+    parseTokenFile(content);
+  } catch (error) {
+    throw new OperatorError(`The token file ${file} is invalid: ${(error as Error).message}.`);
+  }
+  const token = generateToken();
+  publish(token);
+  const time = expires && new Date(expires).toISOString().replace(/\.\d+/, '');
+  const fields = [
+    `sha256:${hashToken(token)}`,
+    name,
+    time,
+    ...scopes.map((each) => `scope=${each}`),
+  ];
+  const separator = content.length > 0 && !content.toString().endsWith('\n') ? '\n' : '';
+  // A single write, so that several processes can append at once.
+  const line = `${separator}${fields.filter((field) => field !== undefined).join(' ')}\n`;
+  appendFileSync(file, line, { flush: true });
+}
+
+/** Accepts the tokens of an immutable list. If a token is listed twice, the last one counts. */
+export class TokenList {
+  private readonly byDigest: ReadonlyMap<string, ListedToken>;
+
+  /**
+   * Logs a warning about tokens that are too short.
+   *
+   * @param name the name of the list, which begins the warning
+   */
+  constructor(name: string, tokens: readonly ListedToken[]) {
+    const short = tokens.filter(({ isShort }) => isShort).map(({ location }) => location);
+    if (short.length > 0) {
+      new Logger('TokenList').warn(
+        `${name} has a token that can be guessed, because it has fewer than ${MIN_TOKEN_LENGTH} characters (${short.join(', ')}): create another one with "plant-store token create".`,
+      );
+    }
+    this.byDigest = new Map(tokens.map((token) => [token.digest, token]));
+  }
+
+  /**
+   * Looks up a token. Not constant-time: timing may reveal parts of a digest, but a digest does not reveal
+   * the token.
+   *
+   * @returns undefined when the token is not listed
+   * @throws InvalidTokenError when it has expired
+   */
+  verify(digest: string): Grant | undefined {
+    const found = this.byDigest.get(digest);
+    if (found && found.expires <= Date.now()) throw new InvalidTokenError('The token has expired.');
+    return found;
+  }
+}
