@@ -273,7 +273,7 @@ describe('the SQLite repository', () => {
     const opening = openRepository({ sqlite: path });
 
     await expect(opening).rejects.toThrow(StoreOpenError);
-    await expect(opening).rejects.toThrow(`PlantsModule: "sqlite" must ${why}`);
+    await expect(opening).rejects.toThrow(`sqlite must ${why}`);
     await expect(opening).rejects.not.toThrow('secret');
     expect([':memory:', 'sqlite:', 'postgres:'].filter(fs.existsSync)).toEqual([]);
   });
@@ -283,7 +283,7 @@ describe('the SQLite repository', () => {
 
     await expect(opening).rejects.toThrow(StoreOpenError);
     await expect(opening).rejects.toThrow(
-      `PlantsModule: "sqlite" names the file ${path}, which cannot be used: ${why}.`,
+      `sqlite names the file ${path}, which cannot be used: ${why}.`,
     );
   }
 

@@ -103,7 +103,7 @@ describe('the service as a process', () => {
       writeFileSync(file, '', { mode: 0o000 });
 
       expect(await failure({ DATABASE_URL: `sqlite:${file}` }, WITHOUT_ROOT_ACCESS)).toMatch(
-        /^DATABASE_URL names the file \S+, which cannot be used: EACCES: permission denied, .*\.\n$/,
+        /^sqlite names the file \S+, which cannot be used: EACCES: permission denied, .* \(DATABASE_URL\)\.\n$/,
       );
     });
   });

@@ -59,7 +59,7 @@ export class SqliteDriver implements StoreDriver {
     if (this.worker === undefined) {
       const reply = await this.start();
       if ('error' in reply) {
-        const message = `names the file ${this.name}, which cannot be used: ${reply.error}`;
+        const message = `sqlite names the file ${this.name}, which cannot be used: ${reply.error}.`;
         throw new StoreOpenError('sqlite', message);
       }
       // The repository was closed while the thread was starting.
