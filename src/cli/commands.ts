@@ -1,17 +1,17 @@
-import { Command, CommanderError } from 'commander';
+import { writeFileSync } from 'node:fs';
+import { Command, CommanderError, Option } from 'commander';
+import { scopes } from '../plants/auth/caller';
 import { UsageError } from '../plants/errors/operator.error';
 import { addEnvFile } from '../server/settings/env-file';
 import { formatForOperator } from '../server/settings/environment';
 import { packageVersion } from '../server/settings/versions';
-import { addBackup } from './backup.command';
-import { addCheck } from './check.command';
-import { addExport } from './export.command';
-import { addHealth } from './health.command';
-import { addImport } from './import.command';
-import { print } from './print';
-import { addRestore } from './restore.command';
-import { addServe } from './serve.command';
-import { addTokenCreate } from './token-create.command';
+import { backUp } from './backup.command';
+import { check } from './check.command';
+import { exportTo } from './export.command';
+import { checkHealth } from './health.command';
+import { importFile } from './import.command';
+import { restore } from './restore.command';
+import { createAndPrintToken, parseDuration, parseName } from './token-create.command';
 
 /** Runs a command line of the Plant Store. Exit codes: 0 success, 1 failure, 2 invalid usage. */
 export async function runCommand([...args]: readonly string[]): Promise<void> {
@@ -38,46 +38,76 @@ function createProgram(): Command {
   const program = new Command('plant-store')
     .description('Accepts plant records over HTTP and stores them exactly and durably.')
     .version(packageVersion(), '-v, --version', 'print the version')
-    .helpOption('-h, --help', 'print this help')
-    .helpCommand('help [command]', 'print the help of a command')
-    .configureOutput({ writeOut: print })
+    // Unlike commander's own output, this fails if it cannot be written.
+    .configureOutput({ writeOut: writeFileSync.bind(undefined, 1) })
     .exitOverride()
-    .showHelpAfterError('(use --help to see the valid commands and options)')
-    .hook('preAction', (_program, command) => {
-      // The service ends by itself, after it has responded to all requests.
-      if (command.name() !== 'serve') endOnSignals();
-    });
+    .showHelpAfterError('(use --help to see the valid commands and options)');
   // The help lists the commands in this order.
-  addServe(program);
-  addExport(program);
-  addImport(program);
-  addBackup(program);
-  addRestore(program);
-  addCheck(program);
-  addHealth(program);
-  addTokenCreate(program);
-  for (const command of program.commands) addEnvFileOption(command.commands[0] ?? command);
+  program
+    .command('serve')
+    .description('run the service; this is the default command')
+    .action(async () => {
+      await import('../main.js');
+    });
+  addDataCommands(program);
+  program
+    .command('check')
+    .description('check the settings, the store, the tokens, the issuer and the certificate')
+    .option('--deep', 'also read the whole SQLite file, and check that it is not damaged')
+    .action(check);
+  program
+    .command('health')
+    .description('check whether the service at HOST and HEALTH_PORT or PORT is live')
+    .option('--ready', 'check whether it is ready, that is, whether it commits plants in time')
+    .action(({ ready }: { ready?: true }) => checkHealth(ready ? 'ready' : 'live'));
+  addTokenCreate(program.command('token').description('create tokens'));
+  for (const command of program.commands) {
+    // Commander would ignore all but the last of several files.
+    const add = (file: string): void => {
+      addEnvFile(file, process.env);
+    };
+    const text = 'read variables from a file; existing environment variables take precedence';
+    (command.commands[0] ?? command).option('--env-file <file>', text, add);
+  }
   return program;
 }
 
-function addEnvFileOption(command: Command): void {
-  command.option(
-    '--env-file <file>',
-    'read variables from a file; existing environment variables take precedence',
-    // Commander would ignore all but the last of several files.
-    (file) => {
-      addEnvFile(file, process.env);
-    },
-  );
+function addDataCommands(program: Command): void {
+  program
+    .command('export')
+    .description('write all plants to a file, as JSON Lines')
+    .argument('[file]', 'the file to create, which must not exist (default: standard output)')
+    .action(exportTo);
+  program
+    .command('import')
+    .description('store the plants of a JSON Lines file, except those already stored')
+    .argument('[file]', 'the file to read (default: standard input)')
+    .action(importFile);
+  program
+    .command('backup')
+    .description('copy a SQLite store to a file; the service can keep running')
+    .argument('<file>', 'the file to create; it must not exist')
+    .action(backUp);
+  program
+    .command('restore')
+    .description('replace a SQLite store with a backup; stop the service first')
+    .argument('<file>', 'the backup to restore')
+    .action(restore);
 }
 
-/** Ends the process as a signal does by default, but also if it is process 1, as in a container. */
-function endOnSignals(): void {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => {
-      // This is at once, while `exit` waits for a statement of SQLite that is running.
-      process.kill(process.pid, signal);
-      process.exit(1);
-    });
-  }
+function addTokenCreate(group: Command): void {
+  group
+    .command('create')
+    .description('create a token, print it, and append its digest to a token file')
+    .option('--name <name>', 'the name of the caller that uses the token', parseName)
+    .option(
+      '--expires <duration>',
+      'how long the token is valid, such as 12h or 90d',
+      parseDuration,
+    )
+    .addOption(
+      new Option('--scope <scope...>', 'what the token may do (default: all)').choices(scopes),
+    )
+    .option('--file <path>', 'the token file (default: AUTH_TOKENS_FILE)')
+    .action(createAndPrintToken);
 }

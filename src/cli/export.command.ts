@@ -1,28 +1,18 @@
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
-import type { Command } from 'commander';
 import { contentOf, type Plant } from '../plants/plant';
 import { pagesOf } from '../plants/plants.repository';
 import { writeNewFile } from './new-file';
 import { Progress } from './progress';
 import { withRepository } from './store';
 
-export function addExport(program: Command): void {
-  program
-    .command('export')
-    .summary('write all plants to a file')
-    .description(
-      'Writes all plants of the store at DATABASE_URL as JSON Lines, in the order of their ids. The service can keep running.',
-    )
-    .argument('[file]', 'the file to create, which must not exist (default: standard output)')
-    .action(exportTo);
-}
-
-/** @param file undefined or `-` for standard output */
-async function exportTo(file = '-'): Promise<void> {
-  const progress = new Progress('plants');
-  // On a terminal, progress output would mix with the plants.
-  const isShown = file !== '-' || !process.stdout.isTTY;
+/**
+ * Writes all plants of the store as JSON Lines, in the order of their ids.
+ *
+ * @param file undefined or `-` for standard output
+ */
+export async function exportTo(file = '-'): Promise<void> {
+  const progress = new Progress();
   let count = 0;
   const write = (target: NodeJS.WritableStream): Promise<void> =>
     withRepository('exists', async (repository) => {
@@ -30,12 +20,10 @@ async function exportTo(file = '-'): Promise<void> {
         for await (const plants of pagesOf(repository)) {
           yield plants.map(toLine).join('');
           count += plants.length;
-          if (isShown) progress.show(count);
+          if (file !== '-') progress.show(count);
         }
       }
-      await pipeline(lines, target, { end: file !== '-' }).finally(() => {
-        progress.clear();
-      });
+      await pipeline(lines, target, { end: file !== '-' });
     });
   if (file === '-') await write(process.stdout);
   else await writeNewFile(file, (draft) => write(createWriteStream(draft)));

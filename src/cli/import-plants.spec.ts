@@ -33,15 +33,6 @@ it.each([
   expect(report[0]).toMatch(reason);
 });
 
-it('PlantsImport reports the first twenty rejected lines, and counts all of them', async () => {
-  const [counts, report] = await importFile('x\n'.repeat(1234));
-
-  expect(counts).toEqual([0, 0, 0, 1234]);
-  expect(report).toHaveLength(21);
-  expect(report.at(-2)).toMatch('Line 20: Not JSON: ');
-  expect(report.at(-1)).toBe('Further lines were not stored and are not listed.');
-});
-
 it.each([
   [
     'retries and stores a plant when the store was unavailable',

@@ -31,10 +31,6 @@ const PAUSE_FRACTION = 0.25;
 const RETRY_TIMEOUT_MS = 60_000;
 const RETRY_INTERVAL_MS = 500;
 
-/** How many rejected lines are reported one by one. */
-const MAX_REPORTED_LINES = 20;
-const UNREPORTED_LINES = 'Further lines were not stored and are not listed.';
-
 /**
  * Stores the plants of a JSON Lines file. Reports and skips a line if it is not a plant, or if a plant with
  * this id and other content is already stored.
@@ -62,13 +58,10 @@ export class PlantsImport {
     const { counts } = this;
     for await (const batch of readBatches(input)) {
       const start = performance.now();
-      let rejected = counts.conflicting + counts.invalid;
       this.isRetrying = false;
       const reasons = await Promise.all(batch.map(({ bytes }) => this.storeLine(bytes)));
       for (const [at, reason] of reasons.entries()) {
-        if (reason === undefined || ++rejected > MAX_REPORTED_LINES + 1) continue;
-        const isReported = rejected <= MAX_REPORTED_LINES;
-        this.report(isReported ? `Line ${batch[at]?.number}: ${reason}` : UNREPORTED_LINES);
+        if (reason !== undefined) this.report(`Line ${batch[at]?.number}: ${reason}`);
       }
       yield Object.values(counts).reduce((sum, count) => sum + count);
       await this.sleep((performance.now() - start) * PAUSE_FRACTION);
@@ -121,12 +114,6 @@ function parseLine(line: string): NewPlantDto {
 async function* readBatches(input: Readable): AsyncGenerator<Line[]> {
   // As UTF-8, `readline` would also split lines at U+2028 and U+2029, which JSON allows in strings.
   const lines = createInterface({ input: input.setEncoding('latin1'), crlfDelay: Infinity });
-  // `readline` ignores errors of its input.
-  let failure: Error | undefined;
-  input.once('error', (error) => {
-    failure = error;
-    lines.close();
-  });
   let batch: Line[] = [];
   let [number, size] = [0, 0];
   for await (const line of lines) {
@@ -138,6 +125,5 @@ async function* readBatches(input: Readable): AsyncGenerator<Line[]> {
     yield batch;
     [batch, size] = [[], 0];
   }
-  if (failure) throw failure;
   yield batch;
 }

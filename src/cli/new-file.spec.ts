@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeNewFile } from './new-file';
 import { useFolder } from '../../test/support/folder';
@@ -13,10 +13,18 @@ it('writeNewFile does not overwrite a file that appears while it writes', async 
     writeFileSync(path, 'other');
   });
 
-  await expect(writing).rejects.toThrow(`${path} already exists. Choose another file name.`);
+  await expect(writing).rejects.toThrow('EEXIST');
 
   expect(readFileSync(path, 'utf8')).toBe('other');
   expect(readdirSync(folder)).toEqual(['plants.ndjson']);
+});
+
+it('writeNewFile fails when another command begins to write the same file', async () => {
+  const writing = writeNewFile(path, (draft) => rm(draft));
+
+  await expect(writing).rejects.toThrow(`Another command has begun to write ${path}.`);
+
+  expect(readdirSync(folder)).toEqual([]);
 });
 
 it('writeNewFile leaves no file behind when writing fails', async () => {

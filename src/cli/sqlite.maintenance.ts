@@ -1,8 +1,6 @@
-import { once } from 'node:events';
 import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { Worker } from 'node:worker_threads';
 import { OperatorError } from '../plants/errors/operator.error';
 import { describeVersion } from '../plants/persistence/migrations';
 import { assertUsableFile } from '../plants/persistence/sqlite/sqlite.files';
@@ -11,7 +9,7 @@ import { findVersion } from '../plants/persistence/sqlite/sqlite.schema';
 /**
  * Describes the file at a path and what the service would do with it.
  *
- * @throws Error stating why the service cannot use it
+ * @throws OperatorError stating why the service cannot use it
  */
 export function describeSqlite(file: string): string {
   const isNew = !existsSync(file);
@@ -22,10 +20,7 @@ export function describeSqlite(file: string): string {
   accessSync(directory, constants.W_OK | constants.X_OK);
   if (isNew) return `SQLite file ${file}, which the service will create`;
   accessSync(file, constants.R_OK | constants.W_OK);
-  const version = versionOf(file);
-  return version === 0
-    ? `SQLite file ${file}, in which the service will create its table`
-    : `SQLite file ${file}, ${describeVersion(version)}`;
+  return `SQLite file ${file}, ${describeVersion(read(file, findVersion))}`;
 }
 
 /**
@@ -34,9 +29,9 @@ export function describeSqlite(file: string): string {
  *
  * @throws OperatorError when that fails
  */
-export async function copySqlite(from: string, to: string): Promise<void> {
+export function copySqlite(from: string, to: string): void {
   // This is one read transaction: it neither blocks writers nor is blocked by them.
-  await query(`${from} cannot be copied`, from, 'VACUUM INTO ?', to);
+  read(from, (database) => database.prepare('VACUUM INTO ?').run(to));
 }
 
 /**
@@ -45,39 +40,30 @@ export async function copySqlite(from: string, to: string): Promise<void> {
  * @param name the file's name in messages
  * @throws OperatorError stating what is wrong
  */
-export async function checkSqlite(file: string, name = file): Promise<void> {
-  try {
-    if (versionOf(file) === 0) throw new Error('it has no table plants');
-  } catch (cause) {
-    throw new OperatorError(`${name} is not a store: ${(cause as Error).message}.`, { cause });
-  }
-  const row = await query(`${name} is damaged`, file, 'PRAGMA integrity_check');
-  if (row?.integrity_check === 'ok') return;
-  throw new OperatorError(`${name} is damaged: ${String(row?.integrity_check)}.`);
-}
-
-/** Reads the schema version of a file; 0 if it is not a store yet. Throws an Error if the service could not use it. */
-function versionOf(file: string): number {
-  assertUsableFile(file);
-  const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
-  try {
-    return findVersion(database);
-  } finally {
-    database.close();
-  }
+export function checkSqlite(file: string, name?: string): void {
+  const check = (database: DatabaseSync): void => {
+    if (findVersion(database) === 0) throw new Error('it has no table plants');
+    const result = database.prepare('PRAGMA integrity_check').get()?.integrity_check;
+    if (result !== 'ok') throw new Error(`it is damaged: ${String(result)}`);
+  };
+  read(file, check, name);
 }
 
 /**
- * Runs a statement in a thread, so that this thread can show progress and end at a signal. Resolves to the first row.
+ * Reads a database. This blocks the thread: a signal would wait if it had a listener, and ends the process at once
+ * because it has none.
  *
- * @throws OperatorError when that fails; the message begins with the given failure
+ * @param name the file's name in messages
  */
-async function query(failure: string, ...workerData: [file: string, ...statement: string[]]) {
-  const worker = new Worker(join(__dirname, 'sqlite.worker.js'), { workerData });
+function read<T>(file: string, work: (database: DatabaseSync) => T, name = file): T {
+  let database: DatabaseSync | undefined;
   try {
-    const [row] = (await once(worker, 'message')) as [Record<string, unknown> | undefined];
-    return row;
+    assertUsableFile(file);
+    database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
+    return work(database);
   } catch (cause) {
-    throw new OperatorError(`${failure}: ${(cause as Error).message}.`, { cause });
+    throw new OperatorError(`${name} cannot be used: ${(cause as Error).message}.`, { cause });
+  } finally {
+    database?.close();
   }
 }

@@ -1,5 +1,5 @@
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { generate } from 'selfsigned';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { openRepository } from '../../src/plants/persistence/stores';
@@ -24,12 +24,12 @@ describe('check', () => {
       AUTH_AUDIENCE: 'plants',
     });
 
-    expect([outcome.code, outcome.stderr]).toEqual([1, 'One check failed.\n']);
+    expect([outcome.code, outcome.stderr]).toEqual([1, '']);
     const issuer = 'The keys of http://127.0.0.1:9 are not available: ';
     expect(outcome.stdout.trim().split('\n')).toEqual([
       'ok      settings: all variables are valid',
       `ok      store: SQLite file ${home.file}, schema version ${MIGRATIONS.length}`,
-      'ok      tokens: 1 in AUTH_TOKENS',
+      'ok      tokens: all tokens can be used',
       expect.stringMatching(`^FAILED  issuer: ${issuer}`) as string,
     ]);
   });
@@ -49,7 +49,7 @@ describe('check', () => {
       const checked = await plantStore(['check'], environment, options);
       const started = await plantStore(['serve'], { ...environment, PORT: '0' }, options);
 
-      expect([checked.code, checked.stderr]).toEqual([1, 'One check failed.\n']);
+      expect([checked.code, checked.stderr]).toEqual([1, '']);
       expect(checked.stdout).toMatch(/^FAILED {2}store: .*EACCES/m);
       expect(started.code).toBe(1);
     });
@@ -117,17 +117,8 @@ describe('health', () => {
 
     const { stdout } = await run(process.execPath, ['-e', script], { env: { PORT: '1' } });
 
-    const loaded = stdout
-      .trim()
-      .split(',')
-      .map((file) => basename(file));
-    expect(loaded.toSorted()).toEqual([
-      'health.command.js',
-      'package.json',
-      'plant-store.js',
-      'print.js',
-      'versions.js',
-    ]);
+    expect(stdout).toContain('health.command.js');
+    expect(stdout).not.toMatch(/node_modules|commands\.js/);
   });
 
   it('reports whether the service is live and ready', async () => {
@@ -146,9 +137,9 @@ describe('health', () => {
 
     expect(live).toEqual({ code: 0, stdout: 'live\n', stderr: '' });
     expect(ready).toEqual({ code: 0, stdout: 'ready\n', stderr: '' });
-    const notReadyMessage = 'The service is not ready: it returned status 503.\n';
+    const notReadyMessage = `The health check of 127.0.0.1 port ${port} failed: it returned status 503.\n`;
     expect(unready).toEqual({ code: 1, stdout: '', stderr: notReadyMessage });
-    const unreachableMessage = `The service at 127.0.0.1 port ${port} does not respond: ECONNREFUSED.\n`;
+    const unreachableMessage = `The health check of 127.0.0.1 port ${port} failed: connect ECONNREFUSED 127.0.0.1:${port}.\n`;
     expect(unreachable).toEqual({ code: 1, stdout: '', stderr: unreachableMessage });
   });
 });

@@ -42,21 +42,13 @@ describe('the command line', () => {
       'token create --expires=90',
       '--expires must be a number of hours or days, such as 12h or 90d.',
     ],
-    [
-      'token create --expire 90d',
-      `error: unknown option '--expire'\n(Did you mean --expires?)\n${help}`,
-    ],
-    [
-      'token create --file=f ci',
-      `error: too many arguments for 'create'. Expected 0 arguments but got 1: ci.\n${help}`,
-    ],
   ])('exits with code 2 and one error message for %j', async (line, sentence) => {
     const outcome = await plantStore(line.split(' '), {}, { cwd: folder });
 
     expect(outcome).toEqual({ code: 2, stdout: '', stderr: `${sentence}\n` });
   });
 
-  const badPort = { code: 1, stderr: 'PORT must be a port from 0 to 65535\n' };
+  const badPort = { code: 1, stderr: 'PORT must be a port from 0 to 65535.\n' };
 
   it.each([[[]], [['serve']]])('starts the service for %j', async (args) => {
     expect(await plantStore(args, { PORT: 'x' })).toMatchObject(badPort);
@@ -114,26 +106,5 @@ describe('the command line', () => {
         expect(readFileSync(join(folder, 'tokens.txt'), 'utf8')).toBe('');
       },
     );
-  });
-
-  it('names AUTH_TOKENS_FILE when the file does not exist, and says how to create it', async () => {
-    const outcome = await plantStore(['serve'], { AUTH_TOKENS_FILE: '/nope/tokens.txt' });
-
-    const sentence =
-      'auth.tokensFile names the file /nope/tokens.txt, which cannot be used: it does not exist; create it with "plant-store token create" (AUTH_TOKENS_FILE).';
-    expect(outcome).toMatchObject({ code: 1, stderr: `${sentence}\n` });
-  });
-
-  it('names DATABASE_URL_FILE once when the store at its URL cannot be used', async () => {
-    const file = join(folder, 'garbage.db');
-    writeFileSync(file, 'garbage');
-    writeFileSync(join(folder, 'url'), `sqlite:${file}`);
-
-    const { stdout, stderr } = await plantStore(['serve'], {
-      DATABASE_URL_FILE: join(folder, 'url'),
-    });
-
-    expect(stderr).toMatch(`DATABASE_URL_FILE names the file ${file}, which cannot be used: `);
-    expect(stdout).not.toContain('cannot be used');
   });
 });

@@ -1,11 +1,10 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
-import { openRepository } from '../../src/plants/persistence/stores';
 import { plantStore } from '../support/plant-store';
 import type { RunResult } from '../support/run';
 import { useServiceHome } from '../support/service-process';
-import { execute, checkIntegrity } from '../support/sqlite';
+import { checkIntegrity } from '../support/sqlite';
 
 const PLANTS_PER_IMPORT = 2000;
 
@@ -41,54 +40,14 @@ it('concurrent services and commands create one SQLite file and wait for each ot
   expect(home.plants()).toHaveLength(PLANTS_PER_IMPORT * 3);
 });
 
-describe('a SQLite file that is locked repeatedly', () => {
-  const done = new AbortController();
-  let locking: Promise<void>;
-  let backup: string;
-  beforeEach(async () => {
-    backup = join(home.folder, 'backup.db');
-    await (await openRepository({ sqlite: home.file })).onApplicationShutdown();
-    execute(home.file, `VACUUM INTO '${backup}'`);
-    locking = lockRepeatedly();
-  });
-  afterEach(async () => {
-    // The lock must be released before the folder is removed.
-    done.abort();
-    await locking;
-  });
+it('commands wait while another process locks the SQLite file', async () => {
+  await importPart(0);
+  const lock = new DatabaseSync(home.file);
+  lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+  const runs = [importPart(1), run(['export']), run(['check', '--deep'])];
+  runs.push(run(['backup', join(home.folder, 'copy.db')]));
+  await setTimeout(2000);
+  lock.close();
 
-  async function lockRepeatedly(): Promise<void> {
-    while (!done.signal.aborted) {
-      await lockFor(100);
-      await setTimeout(100);
-    }
-  }
-
-  it('makes services and commands wait for the lock', async () => {
-    const runs = [await importPart(1), await run(['export']), await run(['check', '--deep'])];
-    runs.push(await run(['backup', join(home.folder, 'other.db')]));
-    await (await home.start()).end();
-    runs.push(await run(['restore', backup]));
-    done.abort();
-    await locking;
-
-    // This is longer than a service waits for the lock.
-    const locked = lockFor(2000);
-    runs.push(await importPart(2));
-    await locked;
-
-    expect(findFailures(runs)).toEqual([]);
-  });
+  expect(findFailures(await Promise.all(runs))).toEqual([]);
 });
-
-/** Locks the file exclusively, as a restore does, unless it is in use. */
-async function lockFor(durationMs: number): Promise<void> {
-  const database = new DatabaseSync(home.file);
-  try {
-    database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
-    await setTimeout(durationMs);
-  } catch {
-    // Another process uses the file.
-  }
-  database.close();
-}

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorNumbers } from '../support/error-bodies';
@@ -93,23 +92,15 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
     expect(await store.plants()).toHaveLength(6000);
   });
 
-  it('end an export when SIGINT interrupts it, or when its reader closes the pipe', async () => {
+  it('ends an export when its reader closes the pipe', async () => {
     const lines = createLines(50, 1, 'Fern'.padEnd(50_000));
     await run('import', lines);
+
     const head = await shell(`"${process.execPath}" "${CLI_PATH}" export | head -n 1`, {
       env: { ...process.env, ...environment },
     });
-    // Nothing reads the standard output, and no buffer holds all of it, so the export cannot end by itself.
-    const piped = new CommandProcess(['export'], environment);
-    piped.child.stdout?.pause();
-    await once(piped.child.stdout ?? piped.child, 'readable');
-    piped.child.kill('SIGINT');
-    await once(piped.child, 'exit');
-    piped.child.stdout?.resume();
-    const interrupted = await piped.ended;
 
     expect(head).toEqual({ code: 0, stdout: lines.slice(0, lines.indexOf('\n') + 1), stderr: '' });
-    expect([interrupted.signal, interrupted.stderr]).toEqual(['SIGINT', '']);
   });
 
   it('do not make a running service reject requests', async () => {
@@ -132,8 +123,7 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
     const { code, output } = await plantStoreOnTerminal(['import', file], environment);
 
     expect(code).toBe(0);
-    expect(output).toMatch(/\d,\d{3} plants, [\d,]+\/s/);
-    expect(output).toContain('\u001b[2K');
+    expect(output).toMatch(/^500 plants\r/);
     expect(output.endsWith(formatCounts(5000).replace('\n', '\r\n'))).toBe(true);
   });
 });

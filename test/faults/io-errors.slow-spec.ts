@@ -46,7 +46,7 @@ describe('the service on a disk that fails for a while', () => {
 
     expect((await service.ended).code).toBe(1);
     expect(service.stderr).toMatch(
-      /^DATABASE_URL names the file \S+, which cannot be used: disk I\/O error\.\n$/,
+      /^sqlite names the file \S+, which cannot be used: disk I\/O error \(DATABASE_URL\)\.\n$/,
     );
   });
 });

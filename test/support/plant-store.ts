@@ -58,7 +58,7 @@ export async function plantStore(
  * store did not respond in time.
  */
 export function withoutProgress(stderr: string): string {
-  return stderr.replaceAll(/^(?:[\d,]+ (?:plants|MiB), |Retrying for up to a minute: ).*\n/gm, '');
+  return stderr.replaceAll(/^(?:[\d,]+ plants|Retrying for up to a minute: .*)\n/gm, '');
 }
 
 /** Runs a command on a terminal until it ends. The output is stdout and stderr together. */

@@ -1,4 +1,6 @@
 import {
+  chmodSync,
+  chownSync,
   closeSync,
   existsSync,
   fsyncSync,
@@ -80,6 +82,20 @@ export function makeDirectory(directory: string): void {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
   syncDirectory(parent);
+}
+
+/**
+ * Gives a new file mode 0600 and the owner of its directory. So a service that runs as that owner can use a file
+ * that a command of root has created.
+ */
+export function protectNewFile(path: string): void {
+  chmodSync(path, 0o600);
+  const { uid, gid } = statSync(dirname(path));
+  try {
+    chownSync(path, uid, gid);
+  } catch {
+    // Only root may give a file to another user, and not on every file system.
+  }
 }
 
 export function syncDirectory(directory: string): void {

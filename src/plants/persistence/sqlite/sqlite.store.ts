@@ -1,9 +1,15 @@
-import { chmodSync, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { ChangedFilesError, isBusy } from './sqlite.errors';
-import { assertUsableFile, makeDirectory, readFileIds, walPathOf } from './sqlite.files';
+import {
+  assertUsableFile,
+  makeDirectory,
+  protectNewFile,
+  readFileIds,
+  walPathOf,
+} from './sqlite.files';
 import { migrate, readSchemaVersion } from './sqlite.schema';
 import { prepareStatements, type Statements } from './sqlite.statements';
 import { assertSafeSqlite } from './sqlite.version';
@@ -61,8 +67,8 @@ function tryToOpen(path: string): Store {
     readBigInts: true,
   });
   try {
-    // SQLite creates the WAL with the permissions of the database file.
-    if (isMissing) chmodSync(path, 0o600);
+    // SQLite creates the WAL with the mode and, as root, the owner of the database file.
+    if (isMissing) protectNewFile(path);
     assertSafeSqlite(database);
     enableDurableWal(database);
     migrate(database);
