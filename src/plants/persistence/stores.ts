@@ -37,10 +37,7 @@ const sqlite: StoreKind<string> = {
 const postgres: StoreKind<string | PostgresOptions> = {
   form: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
   schemes: ['postgres', 'postgresql'],
-  findUrlError: (url) => {
-    const problem = findUrlError(url);
-    return problem === undefined ? undefined : `postgres ${problem}.`;
-  },
+  findUrlError,
   parseLocation: (url) => ({ postgres: url }),
   createDriver: (location) => new (loadPostgres().PostgresDriver)(location),
 };
