@@ -8,11 +8,10 @@ import { errorNumbers } from '../support/error-bodies';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { until } from '../support/until';
-import { beforeInsert, NOT_BEFORE_INSERT, SESSIONS, TABLE } from './postgres-statements';
+import { beforeInsert, NOT_BEFORE_INSERT, SESSIONS } from './postgres-statements';
 
 /** Selects the sessions of the repository. */
 const OWN = `${SESSIONS} AND application_name = 'plant-store'`;
-const SLOW = "IF NEW.name = 'Fern' THEN PERFORM pg_sleep(4); END IF";
 
 describe('the PostgreSQL repository when the database fails', () => {
   let server: PostgresServer;
@@ -51,8 +50,7 @@ describe('the PostgreSQL repository when the database fails', () => {
     await until(() => !repository.isReady());
 
     await expect(insert(1n)).rejects.toThrow(UnavailableError);
-    const advice = 'Check that the server is running, and check the host and the port.';
-    const reason = `connect ECONNREFUSED 127.0.0.1:${server.port}. ${advice}`;
+    const reason = `connect ECONNREFUSED 127.0.0.1:${server.port}.`;
     await until(() => errors().some((line) => line.endsWith(reason)));
     await server.start();
 
@@ -115,17 +113,6 @@ describe('the PostgreSQL repository when the database fails', () => {
     expect((await server.plants()).map(({ id }) => id)).toEqual(ids);
   });
 
-  it('reports a missing database by name at startup', async () => {
-    await reopen(server.url('meadow'));
-
-    expect(repository.isReady()).toBe(false);
-    const reason =
-      'database "meadow" does not exist (3D000). Create the database, or correct its name.';
-    expect(errors()).toEqual([expect.stringContaining(reason)]);
-    await server.execute('CREATE DATABASE meadow');
-    await expectRecovery();
-  });
-
   it('is not ready while a commit waits for a missing standby, and leaves one session waiting', async () => {
     await reopen({ connectionString: server.url(), query_timeout: 3000 });
     await server.reconfigure("SET synchronous_standby_names = 'nobody'");
@@ -184,6 +171,11 @@ describe('the PostgreSQL repository when the database fails', () => {
       ['stores others', "IF NEW.name = 'Weed' THEN RAISE 'no'; END IF"],
       ['rejects the rows of a probe too', "IF NEW.name <> 'Fern' THEN RAISE 'no'; END IF"],
     ])('stays ready while the table rejects rows and %s', async (_what, statements) => {
+      // The user has only the privileges of an insert, which are also sufficient for a probe.
+      await server.execute(
+        `CREATE ROLE gardener LOGIN; GRANT SELECT, INSERT ON plants, plants_migrations TO gardener`,
+      );
+      await reopen(server.url().replace('postgres@', 'gardener@'));
       expect(await insert(1000n)).toBe('created');
       await server.execute(beforeInsert(statements));
       for (let id = 0n; id < 50n; id += 2n) {
@@ -191,25 +183,9 @@ describe('the PostgreSQL repository when the database fails', () => {
         await expect(weed).rejects.toMatchObject({ error: errorNumbers.internal });
         expect(await insert(id + 1n)).toBe('created');
       }
-      await server.execute(NOT_BEFORE_INSERT);
+      await server.execute(`${NOT_BEFORE_INSERT}; DROP OWNED BY gardener; DROP ROLE gardener`);
 
       expect(errors()).toEqual([]);
-    });
-
-    it('is ready again after a slow commit when it has only SELECT and INSERT on the table', async () => {
-      await server.execute('CREATE DATABASE garden');
-      await server.execute(
-        `${TABLE};
-         CREATE ROLE gardener LOGIN;
-         GRANT SELECT, INSERT ON plants TO gardener;
-         ${beforeInsert(SLOW)}`,
-        'garden',
-      );
-      await reopen(server.url('garden').replace('postgres@', 'gardener@'));
-      expect(await insert(1n)).toBe('created');
-      await until(() => errors().join().includes('a commit takes 2 seconds or more'));
-
-      await until(() => repository.isReady());
     });
 
     it('leaves no session waiting for a lock when the store is probed', async () => {
@@ -245,19 +221,19 @@ describe('the PostgreSQL repository when the database fails', () => {
       [
         'a wrong password, without showing it,',
         "ALTER ROLE clerk PASSWORD 'other'",
-        'password authentication failed for user "clerk" (28P01). Check the user and the password.',
+        'password authentication failed for user "clerk" (28P01).',
         "ALTER ROLE clerk PASSWORD 'good'",
       ],
       [
         'that there is no free connection',
         'ALTER ROLE clerk CONNECTION LIMIT 0',
-        '(53300). Raise max_connections of the server, or run fewer instances.',
+        '(53300).',
         'ALTER ROLE clerk CONNECTION LIMIT 9',
       ],
       [
         'missing rights',
         'REVOKE pg_write_all_data FROM clerk',
-        '(42501). Grant the user SELECT and INSERT on plants',
+        '(42501).',
         'GRANT pg_write_all_data TO clerk',
       ],
     ])('reports %s and waits until it is corrected', async (_what, cause, reason, remedy) => {

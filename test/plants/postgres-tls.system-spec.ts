@@ -60,7 +60,6 @@ describe('the PostgreSQL repository over TLS', () => {
 
   it.each([
     ['require', '127.0.0.1', 'sslmode=require'],
-    ['ssl=true', 'localhost', `ssl=true&sslrootcert=${CERTIFICATE}`],
     ['verify-ca', '127.0.0.1', `sslmode=verify-ca&sslrootcert=${CERTIFICATE}`],
     ['verify-full', 'localhost', verified],
   ])('encrypts with sslmode %s', async (_mode, host, parameters) => {
@@ -74,7 +73,7 @@ describe('the PostgreSQL repository over TLS', () => {
       'plain text when the server rejects it',
       '127.0.0.1',
       'sslmode=disable',
-      /no encryption \(28000\)\. Check the user and sslmode, and the server's pg_hba.conf\./,
+      /no encryption \(28000\)/,
     ],
   ])('rejects %s, and reports the reason', async (_what, host, parameters, fault) => {
     expect(await connect(host, parameters)).toEqual({ isInserted: false, isEncrypted: false });
@@ -108,10 +107,9 @@ describe('the PostgreSQL repository over TLS', () => {
       `ALTER ROLE keeper PASSWORD 'new'; SELECT pg_reload_conf();
        SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'`,
     );
-    const advice = 'Check the files in sslrootcert, sslcert and sslkey.';
     for (const [fault, name, content] of [
-      [`(DEPTH_ZERO_SELF_SIGNED_CERT). ${advice}`, 'crt', cert.slice(0, 99)],
-      [`(ERR_OSSL_PEM_BAD_END_LINE). ${advice}`, 'crt', undefined],
+      ['(DEPTH_ZERO_SELF_SIGNED_CERT)', 'crt', cert.slice(0, 99)],
+      ['(ERR_OSSL_PEM_BAD_END_LINE)', 'crt', undefined],
       ['no such file or directory', 'crt', cert],
       ['connection requires a valid client certificate', 'key', key],
       ['password authentication failed', 'url', undefined],

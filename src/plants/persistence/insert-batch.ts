@@ -2,6 +2,9 @@ import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../error
 import type { InsertOutcome } from '../plants.repository';
 import { type KeyedPlant, duplicateOutcome } from './keyed-plant';
 
+/** The maximum number of attempts if other transactions cause the rollback of a batch. */
+const MAX_ATTEMPTS = 10;
+
 /** The meaning of an error of a statement for its rows. */
 export interface StatementError {
   /**
@@ -17,12 +20,16 @@ export interface StatementError {
 
 /** The statements of a database that inserts several rows with different ids at once. */
 export interface BatchStatements {
-  /** Inserts rows with different ids in one transaction. Resolves to the ids that did not exist yet. */
-  insert(rows: readonly KeyedPlant[]): Promise<ReadonlySet<bigint>>;
-  /** Finds the stored plants that have the ids and the keys of some rows. */
-  findKeyed(rows: readonly KeyedPlant[]): Promise<ReadonlyMap<bigint, KeyedPlant>>;
   /**
-   * Classifies the error of a statement, and waits if there will be another attempt.
+   * Inserts rows with different ids in one transaction. Resolves to the ids that did not exist yet.
+   *
+   * @param attempt the number of this attempt, from 1
+   */
+  insert(rows: readonly KeyedPlant[], attempt: number): Promise<ReadonlySet<bigint>>;
+  /** Finds the stored plants that have the ids of some rows, with their content if they have the key of a row. */
+  findStored(rows: readonly KeyedPlant[]): Promise<ReadonlyMap<bigint, KeyedPlant>>;
+  /**
+   * Classifies the error of a statement, and waits if there may be another attempt.
    *
    * @param attempt the number of attempts so far
    */
@@ -34,8 +41,8 @@ type RowOutcomes = Map<bigint, 'created' | 'taken' | PlantStoreError>;
 
 /**
  * Inserts a batch in which ids and keys may be repeated. Inserts the first plant of each id. Compares the other
- * plants, and those whose id already exists, with the stored plants. If the database rejects a row, only that
- * row fails.
+ * plants, and those whose id already exists, with the stored plants. If the database rejects a row, only the plants
+ * with its id fail.
  *
  * @returns one outcome or error per plant, in order
  */
@@ -49,19 +56,21 @@ export async function insertBatch(
   const rows = [...firsts.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
   const outcomes: RowOutcomes = new Map();
   const isUsable = await insertRows(rows, statements, outcomes);
-  const taken = batch.filter(({ id, keyDigest }) => keyDigest && outcomes.get(id) === 'taken');
+  const taken = batch.filter(({ id }) => outcomes.get(id) === 'taken');
   const stored = isUsable ? await findStored(taken, statements) : new UnavailableError();
 
   return batch.map((plant) => {
     const first = firsts.get(plant.id);
     const outcome = outcomes.get(plant.id) ?? new UnavailableError();
-    if (plant === first && outcome !== 'taken') return outcome;
-    if (outcome instanceof PlantStoreError) return new UnavailableError({ cause: outcome });
-    if (outcome === 'created') return duplicateOutcome(first, plant);
-    if (plant.keyDigest === undefined) return 'taken';
-    return stored instanceof UnavailableError
-      ? stored
-      : duplicateOutcome(stored.get(plant.id), plant);
+    if (outcome instanceof PlantStoreError) return outcome;
+    if (outcome === 'created') return plant === first ? outcome : duplicateOutcome(first, plant);
+    if (stored instanceof UnavailableError) return stored;
+    const found = stored.get(plant.id);
+    if (found) return duplicateOutcome(found, plant);
+    const cause = new Error(
+      'A trigger or a rule of the table plants prevented the insert of a plant.',
+    );
+    return new PlantStoreError('internal', undefined, { cause });
   });
 }
 
@@ -77,12 +86,14 @@ async function insertRows(
   attempt = 1,
 ): Promise<boolean> {
   try {
-    const inserted = await statements.insert(rows);
+    const inserted = await statements.insert(rows, attempt);
     for (const { id } of rows) outcomes.set(id, inserted.has(id) ? 'created' : 'taken');
     return true;
   } catch (error) {
     const { reach, cause } = await statements.handle(error, attempt);
-    if (reach === 'retry') return insertRows(rows, statements, outcomes, attempt + 1);
+    if (reach === 'retry' && attempt < MAX_ATTEMPTS) {
+      return insertRows(rows, statements, outcomes, attempt + 1);
+    }
     if (reach === 'row' && rows.length > 1) {
       const middle = Math.floor(rows.length / 2);
       if (!(await insertRows(rows.slice(0, middle), statements, outcomes))) return false;
@@ -103,9 +114,9 @@ async function findStored(
 ): Promise<ReadonlyMap<bigint, KeyedPlant> | UnavailableError> {
   if (rows.length === 0) return new Map();
   try {
-    return await statements.findKeyed(rows);
+    return await statements.findStored(rows);
   } catch (error) {
-    const { cause } = await statements.handle(error, Infinity);
+    const { cause } = await statements.handle(error, 1);
     return new UnavailableError({ cause });
   }
 }

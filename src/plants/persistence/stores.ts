@@ -33,10 +33,7 @@ const sqlite: StoreKind<string> = {
 const postgres: StoreKind<string | PostgresOptions> = {
   form: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
   schemes: ['postgres', 'postgresql'],
-  findUrlError: (url) => {
-    const problem = findUrlError(url);
-    return problem === undefined ? undefined : `postgres ${problem}.`;
-  },
+  findUrlError,
   parseUrl: (url) => url,
   createDriver: (location) => new (loadPostgres().PostgresDriver)(location),
 };

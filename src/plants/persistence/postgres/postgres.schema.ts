@@ -39,8 +39,6 @@ const READ_SESSION = `
     WHEN current_setting('server_encoding') <> 'UTF8' THEN
       'the database has the encoding ' || current_setting('server_encoding') ||
       ', which cannot store every string: use a database with the encoding UTF8'
-    WHEN current_setting('client_encoding') <> 'UTF8' THEN
-      'client_encoding is ' || current_setting('client_encoding') || ', so strings would be changed: set it to UTF8'
     WHEN current_setting('array_nulls', true) = 'off' THEN
       'array_nulls is off, so a plant without a tag would get the tag "NULL": set it to on'
     WHEN current_setting('synchronous_commit', true) = 'off' THEN
@@ -97,30 +95,25 @@ export async function readSchema(client: ClientBase): Promise<Schema | undefined
 export async function verifySession(client: ClientBase, store: Schema): Promise<void> {
   const found = await readSchema(client);
   if (found && found.identity === store.identity) return;
-  const [expected, other] = [store, found].map((each) => each?.identity ?? 'without an identity');
-  const difference = found
-    ? `expected store ${expected}, found store ${other}`
-    : 'it has no table plants';
   throw new Error(
-    `this is not the store that was in use before (${difference}). Restore that store, or restart the service to use this one`,
+    `this is not the store that was in use before (expected ${describe(store)}, found ${describe(found)}). Restore that store, or restart the service to use this one`,
   );
+}
+
+function describe(store: Schema | undefined): string {
+  return store ? `store ${store.identity ?? 'without an identity'}` : 'no table plants';
 }
 
 /**
  * Finds the store. Creates it if it is missing, or upgrades it if its version is older. Any number of instances
  * may do so at once. A table `plants` that the operator prepared (partitioned, distributed) is never changed.
  *
- * @param store the store in use, which must be found again; undefined at the first call
  * @throws Error when it cannot be used
  */
-export async function prepareStore(client: ClientBase, store?: Schema): Promise<Schema> {
-  if (store) {
-    await verifySession(client, store);
-    return store;
-  }
+export async function prepareStore(client: ClientBase): Promise<Schema> {
   const found = await readSchema(client);
-  const isPrepared = found && found.version === undefined;
-  if (!isPrepared && found?.version !== MIGRATIONS.length) await migrate(client);
+  const { version = MIGRATIONS.length } = found ?? { version: 0 };
+  if (version < MIGRATIONS.length) await migrate(client);
   await client.query(CHECK_COLUMNS);
   return (await readSchema(client)) ?? {};
 }
@@ -129,7 +122,6 @@ export async function prepareStore(client: ClientBase, store?: Schema): Promise<
 async function migrate(client: ClientBase): Promise<void> {
   await client.query(BEGIN_EXCLUSIVE);
   const { version } = await readVersion(client);
-  assertKnownVersion(version);
   for (const [at, statement] of migrationsAfter(version, 'postgres').entries()) {
     await client.query(statement);
     await client.query(RECORD_VERSION, [version + at + 1]);

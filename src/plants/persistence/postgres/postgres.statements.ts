@@ -1,5 +1,5 @@
-import { hash, randomBytes } from 'node:crypto';
-import { type ClientBase, DatabaseError, type QueryConfig } from 'pg';
+import { hash } from 'node:crypto';
+import type { ClientBase, QueryConfig } from 'pg';
 import {
   CONTENT_PROPERTIES,
   type Plant,
@@ -9,6 +9,7 @@ import {
 } from '../../plant';
 import type { KeyedPlant } from '../keyed-plant';
 import type { PlantRange } from '../store-driver';
+import { findReach } from './postgres.errors';
 
 /*
  * This file depends on undocumented behavior of PostgreSQL 15 and 18: the commit of a
@@ -17,72 +18,66 @@ import type { PlantRange } from '../store-driver';
 
 const CANCELED_WAIT_MESSAGE = 'the wait for the synchronous standby was canceled';
 
-/** The columns to read. The id is read as text, which keeps all its digits. */
-const SELECT_LIST = ['id::text', ...CONTENT_PROPERTIES].join(', ');
 /** The columns of an insert, with their types. */
 const INSERT_COLUMNS = [
   ['id', 'bigint'],
   ...CONTENT_PROPERTIES.map((name) => [name, 'text']),
   ['idempotency_key', 'bytea'],
 ];
+const INSERT_LIST = INSERT_COLUMNS.map(([name]) => name).join(', ');
 
 /**
- * Inserts plants. It has no conflict target, so that a table may enforce unique ids in any way. It returns ids as
- * text, because `binary` in the settings or in the process-wide defaults of the driver would return binary results.
+ * Inserts plants. It returns ids as text, because `binary` in the settings or in the process-wide defaults of the
+ * driver would return binary results.
  */
-export const INSERT = createInsertStatement('ON CONFLICT DO NOTHING');
-/** Fails with the name of the constraint if one rejects a plant. */
-export const INSERT_OR_FAIL = createInsertStatement('');
-
-function createInsertStatement(onConflict: string): { name: string; text: string } {
-  const text = `
-    INSERT INTO plants (${INSERT_COLUMNS.map(([name]) => name).join(', ')})
-    SELECT * FROM unnest(${INSERT_COLUMNS.map(([, type], at) => `$${at + 1}::${type}[]`).join(', ')})
-    ${onConflict} RETURNING id::text`;
-  // A pooled session may hold a statement that another version of this program prepared.
-  return { name: `plants-${hash('sha1', text)}`, text };
-}
+const INSERT = `
+  INSERT INTO plants (${INSERT_LIST})
+  SELECT * FROM unnest(${INSERT_COLUMNS.map(([, type], at) => `$${at + 1}::${type}[]`).join(', ')})
+  ON CONFLICT (id) DO NOTHING RETURNING id::text`;
+/** The name of the prepared statement. A pooled session may hold one that another version of this program prepared. */
+const INSERT_NAME = `plants-${hash('sha1', INSERT)}`;
 
 /**
- * The rows of a probe. Their ids are random, so that they conflict with neither plants nor the rows of other
- * instances. They are so many that they spread over the shards of a cluster.
+ * Inserts rows, and undoes that. Their ids are random, so that they conflict with neither plants nor the rows of other
+ * instances. They are so many that they spread over the shards of a cluster. Without the limit, the sessions of several
+ * probes could wait for a lock.
  */
-const PROBE_ROWS: readonly KeyedPlant[] = Array.from({ length: 32 }, () => ({
-  id: randomBytes(8).readBigUInt64BE() >> 1n,
-  name: 'probe',
-}));
-
-/** Limits how long a probe waits if the operator has set no limits, so that no session waits for a lock. */
-const LIMIT_WAITS = `
-  SELECT set_config(name, CASE name WHEN 'lock_timeout' THEN '1000' ELSE '2000' END, true)
-  FROM pg_settings WHERE name IN ('lock_timeout', 'statement_timeout') AND setting = '0'`;
-
-/**
- * Finds plants by id and key. It is not prepared: a plan from a time when the table was small would read the
- * whole table later.
- */
-const FIND_KEYED = `
-  SELECT encode(idempotency_key, 'hex'), current_setting('synchronous_standby_names', true), ${SELECT_LIST}
-  FROM plants WHERE id = ANY ($1) AND idempotency_key = ANY ($2)`;
-
-const FIND_IDS = 'SELECT id::text FROM plants WHERE id = ANY ($1)';
-
-const READ_PAGE = `SELECT ${SELECT_LIST} FROM plants WHERE id BETWEEN $1 AND $2 ORDER BY plants.id LIMIT $3`;
+const INSERT_NOTHING = `
+  BEGIN;
+  SET LOCAL lock_timeout = '1s';
+  SAVEPOINT probe;
+  INSERT INTO plants (${INSERT_LIST})
+    SELECT random() * 9e18, ${CONTENT_PROPERTIES.map(() => "'probe'").join(', ')}, NULL
+    FROM generate_series(1, 32) ON CONFLICT (id) DO NOTHING;
+  ROLLBACK TO SAVEPOINT probe`;
 
 /**
  * Inserts a plant that exists, and undoes that. It succeeds if the table rejects only some plants, such as the rows
  * of a probe, and fails if a trigger or a constraint rejects every plant.
  */
-export const INSERT_EXISTING = `
+const INSERT_EXISTING = `
+  ROLLBACK;
   BEGIN;
-  INSERT INTO plants (${PLANT_COLUMNS.join(', ')})
-    SELECT ${PLANT_COLUMNS.join(', ')} FROM plants LIMIT 1 ON CONFLICT DO NOTHING;
+  INSERT INTO plants (${INSERT_LIST})
+    SELECT ${INSERT_LIST} FROM plants LIMIT 1 ON CONFLICT (id) DO NOTHING;
   ROLLBACK`;
 
-type IdRow = Record<'id', string>;
+/**
+ * Finds plants by id, with content and key only if the key is one of the given ones. It is not prepared: a plan from a
+ * time when the table was small would read the whole table later.
+ */
+const FIND_STORED = `
+  SELECT id::text, ${[...CONTENT_PROPERTIES, "encode(idempotency_key, 'hex')"]
+    .map((value) => `CASE WHEN idempotency_key = ANY ($2) THEN ${value} END`)
+    .join(', ')}, current_setting('synchronous_standby_names', true)
+  FROM plants WHERE id = ANY ($1)`;
 
-/** A row of {@link FIND_KEYED}. `standbys` is null if the server has no such setting. */
-type KeyedRow = [digest: string, standbys: string | null, ...row: PlantRow];
+/** Reads the plants of a range. The id is read as text, which keeps all its digits. */
+const READ_PAGE = `
+  SELECT id::text, ${CONTENT_PROPERTIES.join(', ')} FROM plants
+  WHERE id BETWEEN $1 AND $2 ORDER BY plants.id LIMIT $3`;
+
+type IdRow = Record<'id', string>;
 
 /**
  * Inserts plants with different ids in one transaction.
@@ -92,12 +87,12 @@ type KeyedRow = [digest: string, standbys: string | null, ...row: PlantRow];
 export async function insertPlants(
   client: ClientBase,
   plants: readonly KeyedPlant[],
-  insert: typeof INSERT,
   isPrepared: boolean,
 ): Promise<Set<bigint>> {
-  const { name, text } = insert;
-  const values = toInsertValues(plants);
-  const { rows, hasWarned } = await execute(client, { ...(isPrepared && { name }), text, values });
+  const columns = PLANT_COLUMNS.map((column) => plants.map((plant) => plant[column]));
+  const query = { text: INSERT, values: [...columns, toByteas(plants)] };
+  const name = isPrepared ? INSERT_NAME : undefined;
+  const { rows, hasWarned } = await execute(client, { ...query, name });
   // The server reports success, with a warning, if the wait for a synchronous standby was canceled.
   if (hasWarned) {
     await commitNothing(client).catch((cause: unknown) => {
@@ -107,31 +102,25 @@ export async function insertPlants(
   return new Set(rows.map(({ id }) => BigInt(id)));
 }
 
-/** Finds the ids of some plants that are in use. */
-export async function findIds(
-  client: ClientBase,
-  plants: readonly KeyedPlant[],
-): Promise<Set<bigint>> {
-  const { rows } = await client.query<IdRow>(FIND_IDS, [plants.map(({ id }) => id)]);
-  return new Set(rows.map(({ id }) => BigInt(id)));
-}
-
 /**
- * Finds the stored plants that have the ids and the keys of some plants.
+ * Finds the stored plants that have the ids of some plants. A plant without one of their keys has no content.
  *
- * @returns the stored plants by id, once they are as durable as plants that this session inserted
+ * @returns the stored plants by id, once those with content are as durable as plants that this session inserted
  */
-export async function findKeyed(
+export async function findStored(
   client: ClientBase,
   plants: readonly KeyedPlant[],
 ): Promise<Map<bigint, KeyedPlant>> {
-  const ids = plants.map(({ id }) => id);
-  const values = [ids, toByteas(plants)];
-  const { rows } = await client.query<KeyedRow>({ text: FIND_KEYED, values, rowMode: 'array' });
+  const values = [plants.map(({ id }) => id), toByteas(plants)];
+  const query = { text: FIND_STORED, values, rowMode: 'array' } as const;
+  const { rows } = await client.query<PlantRow>(query);
+  const found = rows.map((row) => {
+    const [keyDigest, standbys] = row.slice(PLANT_COLUMNS.length) as (string | null)[];
+    return { ...plantFromRow(row), keyDigest: keyDigest ?? undefined, standbys };
+  });
   // Normally, a plant becomes visible after its commit was replicated. It can be visible earlier if the wait
   // for the standby was canceled, or if the server crashed during the wait and restarted.
-  if (rows.some(([, standbys]) => standbys)) await commitNothing(client);
-  const found = rows.map(([keyDigest, , ...row]) => ({ ...plantFromRow(row), keyDigest }));
+  if (found.some(({ keyDigest, standbys }) => keyDigest && standbys)) await commitNothing(client);
   return new Map(found.map((plant) => [plant.id, plant]));
 }
 
@@ -144,34 +133,28 @@ export async function readPlants(
   return rows.map(plantFromRow);
 }
 
-function toInsertValues(plants: readonly KeyedPlant[]): unknown[] {
-  const columns = PLANT_COLUMNS.map((column) => plants.map((plant) => plant[column]));
-  return [...columns, toByteas(plants)];
-}
-
 function toByteas(plants: readonly KeyedPlant[]): (string | undefined)[] {
   return plants.map(({ keyDigest }) => keyDigest && `\\x${keyDigest}`);
+}
+
+/** Does what a commit does, and stores nothing. */
+export async function probe(client: ClientBase): Promise<void> {
+  try {
+    await commitNothing(client);
+  } catch (error) {
+    if (findReach(error) !== 'row') throw error;
+    // The table may reject only the rows of a probe.
+    await client.query(INSERT_EXISTING);
+  }
 }
 
 /**
  * Commits a transaction that inserts rows and rolls them back to a savepoint. It needs the privileges of an
  * insert and meets the same locks, triggers and shards. Its commit is synced, and waits until the standbys
- * have everything that was committed before it.
- *
- * @param isProbe whether to limit how long its statements may wait
+ * have everything that was committed before it. If it fails, the session cannot be used again.
  */
-export async function commitNothing(client: ClientBase, isProbe = false): Promise<void> {
-  await client.query('BEGIN');
-  try {
-    if (isProbe) await client.query(LIMIT_WAITS);
-    await client.query('SAVEPOINT probe');
-    await client.query(INSERT.text, toInsertValues(PROBE_ROWS));
-    await client.query('ROLLBACK TO SAVEPOINT probe');
-  } catch (error) {
-    // After any other error the session is closed.
-    if (error instanceof DatabaseError) await client.query('ROLLBACK').catch(() => undefined);
-    throw error;
-  }
+async function commitNothing(client: ClientBase): Promise<void> {
+  await client.query(INSERT_NOTHING);
   const { hasWarned } = await execute(client, { text: 'COMMIT' });
   if (hasWarned) throw new Error(CANCELED_WAIT_MESSAGE);
 }

@@ -1,34 +1,10 @@
-import { isIPv6 } from 'node:net';
+/** The sslmodes of libpq except "allow" and "prefer", which may silently fall back to plain text. */
+const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'];
 
-/**
- * The supported values: the sslmodes of libpq except "allow" and "prefer", which may silently fall back to
- * plain text, and the session types that can write.
- */
-const SUPPORTED_VALUES: Readonly<Record<string, readonly string[]>> = {
-  sslmode: ['disable', 'require', 'verify-ca', 'verify-full'],
-  ssl: ['true'],
-  target_session_attrs: ['any', 'read-write'],
-};
-/**
- * The parameters that both the driver and libpq read, so that `pg_dump` and `psql` accept every URL that the
- * service accepts. The driver silently ignores all others. libpq rejects further parameters of the driver.
- */
-// prettier-ignore
-const PARAMETERS = [
-  ...Object.keys(SUPPORTED_VALUES),
-  'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation',
-  'host', 'port', 'user', 'password', 'options', 'client_encoding', 'application_name',
-  'fallback_application_name', 'connect_timeout',
-];
-
-const INVALID_URL_PROBLEM =
-  'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE. Special characters in USER and PASSWORD must be percent-encoded, sslmode, if set, must be disable, require, verify-ca or verify-full, and target_session_attrs any or read-write';
-/** Follows the name of a setting. */
-export const SEVERAL_HOSTS_PROBLEM =
-  'must name one host: put a proxy such as HAProxy in front of several, as docs/postgresql.md shows';
-
-/** `scheme://[user[:password]@]host[:port][/database][?parameters]` */
-const CONNECTION_URL = /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?([^/?#@]*)(?:[/?].*)?$/s;
+const FORM_SENTENCE =
+  'postgres must be postgres://USER:PASSWORD@HOST:PORT/DATABASE, with special characters in USER and PASSWORD percent-encoded, and an IPv6 address in brackets.';
+const ONE_HOST_SENTENCE =
+  'postgres must name one host: put a proxy such as HAProxy in front of several, as docs/postgresql.md shows.';
 
 /**
  * Parses a connection URL without its user and password: a URL may have them without a host, as in
@@ -39,30 +15,19 @@ export function parseUrl(url: string): URL | null {
 }
 
 /**
- * Explains why a connection URL (PostgreSQL documentation, 32.1.1.2) is invalid. The explanation contains no
- * value, and no name that may be part of a password.
+ * Explains in a sentence why a connection URL (PostgreSQL documentation, 32.1.1.2) is invalid. The sentence contains
+ * no part of the URL, which may be part of a password.
  *
- * @returns the problem, worded to follow "The URL …"; undefined if the URL is valid
+ * @returns undefined if the URL is valid
  */
 export function findUrlError(url: string): string | undefined {
-  const [, host] = CONNECTION_URL.exec(url) ?? [];
-  if (host === undefined) return INVALID_URL_PROBLEM;
-  if (isIPv6(host) || isIPv6(host.replace(/:\d+$/, ''))) {
-    return 'must have brackets around an IPv6 address, for example [::1]:5432';
-  }
-  if (host.includes(',')) return SEVERAL_HOSTS_PROBLEM;
   const { searchParams: parameters, hash } = parseUrl(url) ?? {};
-  if (parameters === undefined || hash !== '') return INVALID_URL_PROBLEM;
-  const unknown = [...parameters.keys()].find((name) => !PARAMETERS.includes(name));
-  if (unknown !== undefined && !/^\w+$/.test(unknown)) return 'has an unknown parameter';
-  if (unknown !== undefined) {
-    return `has the unknown parameter ${unknown}: known parameters are ${PARAMETERS.join(', ')}`;
-  }
-  if (parameters.getAll('host').join().includes(',')) return SEVERAL_HOSTS_PROBLEM;
-  const isSupported = Object.entries(SUPPORTED_VALUES).every(([name, supported]) => {
-    const values = parameters.getAll(name);
-    return values.length < 2 && values.every((value) => supported.includes(value));
-  });
-  const isContradiction = parameters.has('ssl') && parameters.has('sslmode');
-  return isSupported && !isContradiction ? undefined : INVALID_URL_PROBLEM;
+  const [, authority = ''] = /^\w+:\/\/([^/?#]*)/.exec(url) ?? [];
+  const hosts = [authority.replace(/.*@/s, ''), ...(parameters?.getAll('host') ?? [])];
+  if (hosts.join('').includes(',')) return ONE_HOST_SENTENCE;
+  if (!/^postgres(ql)?:\/\//.test(url) || !parameters || hash !== '') return FORM_SENTENCE;
+  const modes = parameters.getAll('sslmode');
+  return modes.length < 2 && modes.every((mode) => SSL_MODES.includes(mode))
+    ? undefined
+    : `postgres must have one sslmode: ${SSL_MODES.join(', ')}.`;
 }
