@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { InvalidPlantError } from '../errors/errors';
+import type { PlantContent } from '../plant';
 import { NewPlantDto } from './plant.dto';
+
+/** The rules of the contract for strings: their maximum numbers of characters, of which it has none. */
+const MAX_LENGTHS: Partial<Record<keyof PlantContent, number>> = {};
 
 const anyValue = fc.oneof(
   fc.anything(),
@@ -11,20 +15,26 @@ const anyValue = fc.oneof(
   fc.constantFrom(undefined, null, '', '\0', '\ud800', 'Fern\udc00', '🌿', 0, 1),
 );
 const validId = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
+/** Strings around each limit, and strings so long that they exceed a limit that is missing above. */
+const longText = fc
+  .constantFrom(...[1000, ...Object.values(MAX_LENGTHS)].flatMap((max) => [max - 1, max, max + 1]))
+  .map((length) => '🌿'.repeat(length));
+const text = fc.oneof({ weight: 20, arbitrary: fc.string() }, { weight: 1, arbitrary: longText });
 const candidates = fc.record(
   {
     id: fc.oneof(validId, anyValue),
-    name: fc.oneof(fc.string(), anyValue),
-    tag: fc.oneof(fc.string(), anyValue),
+    name: fc.oneof(text, anyValue),
+    tag: fc.oneof(text, anyValue),
     other: fc.anything(),
     ['__proto__']: fc.anything(),
   },
   { requiredKeys: [] },
 );
 
-/** Repeats the rule of the contract: a string without U+0000 and without unpaired surrogates. */
-const isValidString = (value: unknown): boolean =>
+/** Repeats the rule of the contract: a string without U+0000, without unpaired surrogates, and not too long. */
+const isValidString = (value: unknown, maxLength = Infinity): boolean =>
   typeof value === 'string' &&
+  Array.from(value).length <= maxLength &&
   !Array.from(value).some((character) => /^[\0\ud800-\udfff]$/.test(character));
 const isInt64 = (value: unknown): boolean =>
   typeof value === 'bigint' && BigInt.asIntN(64, value) === value;
@@ -49,15 +59,15 @@ describe('NewPlantDto.from', () => {
         const { id, name, tag } = candidate;
         const invalid = [
           ...(isInt64(id) ? [] : ['id']),
-          ...(isValidString(name) ? [] : ['name']),
-          ...(tag === undefined || isValidString(tag) ? [] : ['tag']),
+          ...(isValidString(name, MAX_LENGTHS.name) ? [] : ['name']),
+          ...(tag === undefined || isValidString(tag, MAX_LENGTHS.tag) ? [] : ['tag']),
         ];
         const plant = { id, name, ...(tag !== undefined && { tag }) };
         if (invalid.length === 0) valid++;
 
         expect(tryCreatePlant(candidate)).toEqual(invalid.length > 0 ? invalid : plant);
       }),
-      { numRuns: 10_000, verbose: true },
+      { numRuns: 5_000, verbose: true },
     );
 
     expect(valid).toBeGreaterThan(100);
