@@ -1,9 +1,7 @@
-import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import { type CreateRequest, createRequest, expectOutcomesMatch, Load } from '../support/load';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
-import { openConnection } from '../support/wire';
 
 const ROUNDS = 20;
 const CONNECTIONS = 64;
@@ -17,13 +15,6 @@ describe(`a service that gets SIGTERM ${ROUNDS} times under load`, () => {
     for (let round = 0; round < ROUNDS; round++) {
       const service = await home.start({ SHUTDOWN_TIMEOUT: '3s' });
       const url = await service.url();
-      const others = [openConnection(url), openConnection(url), openConnection(url)] as const;
-      const [, halfSent, keptAlive] = others;
-      for (const socket of others) socket.on('error', () => undefined);
-      halfSent.write(createRequest(0).text.slice(0, round * 8));
-      keptAlive.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
-      await once(keptAlive, 'data');
-
       let id = round * 1_000_000;
       const next = () => createRequest(++id);
       const load = new Load({ urls: [url], connections: CONNECTIONS, next });
@@ -35,7 +26,6 @@ describe(`a service that gets SIGTERM ${ROUNDS} times under load`, () => {
       expect(await service.end()).toEqual({ code: 0, signal: null });
       await load.done;
       expect(Object.keys(load.counts)).toEqual(['200']);
-      for (const socket of others) socket.destroy();
       creations.push(...load.creations);
     }
 

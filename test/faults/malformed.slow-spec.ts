@@ -1,11 +1,10 @@
 import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
-import { errorCatalogue } from '../../src/plants/errors/errors';
-import { errorNumbers } from '../support/error-bodies';
 import { TOKEN } from '../support/application';
 import { useServiceHome } from '../support/service-process';
 import { openConnection } from '../support/wire';
 
+const REQUESTS = 100_000;
 const CONNECTIONS = 50;
 
 /** A body that does not become a valid NewPlant when a few bytes change. */
@@ -13,9 +12,6 @@ const BODY = '{"id":null,"nome":[1.5,{"tag":"\\ud800"},"Fern"],"tag":{"x":false}
 const REQUEST_HEADERS = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
 const createRequest = (body: string): string =>
   `${REQUEST_HEADERS}Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`;
-const statuses = new Map<number, number>(
-  Object.values(errorCatalogue).map(({ error, status }) => [error, status]),
-);
 
 const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
 const home = useServiceHome();
@@ -24,36 +20,26 @@ it(`the service withstands 100,000 malformed requests (SEED=${seed})`, async () 
   const service = await home.start({ HEADERS_TIMEOUT: '2s', REQUEST_TIMEOUT: '2s' });
   const url = await service.url();
   const mutate = createMutator(seed);
-  const errors = new Set<number>();
   const unexpected: string[] = [];
-
+  let sent = 0;
   /** Mutates every third request as a whole, and only the body of the others, with a correct Content-Length. */
-  async function sendMalformed(count: number): Promise<void> {
-    let sent = 0;
-    const sendAll = async (): Promise<void> => {
-      while (sent++ < count) {
-        const request = sent % 3 === 0 ? mutate(createRequest(BODY)) : createRequest(mutate(BODY));
-        const [responseHeaders = '', rest = ''] = (await exchange(url, request)).split('\r\n\r\n');
-        // A request that its mutation made incomplete gets no response.
-        if (responseHeaders === '') continue;
-        // A mutated request may contain a second one. Its response follows the first.
-        const body = rest.slice(0, Number(/content-length: (\d+)/i.exec(responseHeaders)?.[1]));
-        const error = Number(/^{"error":(\d{5}),"message":".*"}$/.exec(body)?.[1]);
-        errors.add(error);
-        if (statuses.get(error) !== Number(responseHeaders.slice(9, 12))) unexpected.push(body);
-      }
-    };
-    await Promise.all(Array.from({ length: CONNECTIONS }, sendAll));
-  }
+  const sendMalformed = async (): Promise<void> => {
+    while (sent++ < REQUESTS) {
+      const request = sent % 3 === 0 ? mutate(createRequest(BODY)) : createRequest(mutate(BODY));
+      const [responseHeaders = '', rest = ''] = (await exchange(url, request)).split('\r\n\r\n');
+      // A request that its mutation made incomplete gets no response.
+      if (responseHeaders === '') continue;
+      // A mutated request may contain a second one. Its response follows the first.
+      const body = rest.slice(0, Number(/content-length: (\d+)/i.exec(responseHeaders)?.[1]));
+      const error = Number(/^{"error":(\d{5}),"message":".*"}$/.exec(body)?.[1]);
+      const status = Number(responseHeaders.slice(9, 12));
+      if (status >= 500 || Math.floor(error / 100) !== status) unexpected.push(body);
+    }
+  };
 
-  await sendMalformed(100_000);
+  await Promise.all(Array.from({ length: CONNECTIONS }, sendMalformed));
 
   expect(unexpected).toEqual([]);
-  expect(
-    [errorNumbers.internal, errorNumbers.unavailable, errorNumbers.outcomeUnknown].filter((error) =>
-      errors.has(error),
-    ),
-  ).toEqual([]);
   expect(await service.getStatus('/health/ready')).toBe(200);
   expect(await service.end()).toEqual({ code: 0, signal: null });
   expect(home.plants()).toEqual([]);

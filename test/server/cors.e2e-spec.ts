@@ -75,15 +75,4 @@ describe('CORS', () => {
       ]),
     );
   });
-
-  it.each([{}, { origin: ORIGIN }, { 'access-control-request-method': 'POST' }])(
-    'rejects OPTIONS with %j, which is not a preflight',
-    async (headers) => {
-      const url = '/plants';
-      const response = await application.app.inject({ method: 'OPTIONS', url, headers });
-
-      expect(response.statusCode).toBe(405);
-      expect(response.json()).toEqual(errorBodies.methodNotAllowed);
-    },
-  );
 });

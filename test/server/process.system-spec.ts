@@ -219,11 +219,9 @@ describe('the service as a process', () => {
     }
   });
 
-  it.each([
-    [{ HOST: '192.0.2.1' }, /^HOST and PORT cannot be used: .*EADDRNOTAVAIL.*\.\n$/],
-    [{ HOST: 'plants.invalid' }, /^HOST and PORT cannot be used: .*plants\.invalid\.\n$/],
-  ])('exits with one error message when it cannot listen on %j', async (environment, message) => {
-    expect(await failure(environment)).toMatch(message);
+  it('exits with one error message when HOST cannot be resolved', async () => {
+    const message = /^HOST and PORT cannot be used: .*plants\.invalid\.\n$/;
+    expect(await failure({ HOST: 'plants.invalid' })).toMatch(message);
   });
 });
 

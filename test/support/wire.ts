@@ -40,7 +40,7 @@ export async function readResponses(socket: Socket): Promise<WireResponse[]> {
 const ROUTING_STATUSES = [404, 405];
 
 /** Splits what was received into responses, by their Content-Length. Headers that are truncated become the body. */
-export function splitResponses(text: string): { head: string; body: string }[] {
+function splitResponses(text: string): { head: string; body: string }[] {
   if (text === '') return [];
   const end = text.indexOf('\r\n\r\n') + 4;
   if (end < 4) return [{ head: '', body: text }];
