@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import { Client } from 'pg';
 import { MIGRATIONS } from '../../src/plants/persistence/migrations';
 import { errorNumbers } from '../support/error-bodies';
@@ -91,17 +90,6 @@ describe('two instances on a Citus cluster under load', () => {
     await findWorker();
 
     await until(async () => (await statuses()).every((status) => status === 200));
-    await expectNothingLost();
-  });
-
-  it('lose nothing when the sessions of all nodes are terminated', async () => {
-    const terminate = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-      WHERE application_name ~ 'citus_internal|plant-store' AND pid <> pg_backend_pid()`;
-    for (let round = 0; round < 20; round++) {
-      await coordinator.query(`SELECT run_command_on_all_nodes($$${terminate}$$)`);
-      await setTimeout(100);
-    }
-
     await expectNothingLost();
   });
 });

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { ClientConfig } from 'pg';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../src/plants';
@@ -84,33 +83,6 @@ describe('the PostgreSQL repository when the database fails', () => {
     expect(await server.execute(sleeping)).toHaveLength(1);
     await server.execute(sleeping.replace('pid', 'pg_terminate_backend(pid)'));
     await server.execute(NOT_BEFORE_INSERT);
-  });
-
-  it('stores each retried plant once while its sessions are repeatedly terminated', async () => {
-    const ids = Array.from({ length: 300 }, (_, at) => BigInt(at));
-    const create = async (id: bigint): Promise<void> => {
-      for (;;) {
-        const key = hash('sha256', 'abc');
-        const outcome = await repository.insert({ id, name: 'Fern' }, key).catch(String);
-        if (['created', 'replayed'].includes(outcome)) return;
-        expect(outcome).toMatch(/^(Unavailable|OutcomeUnknown)Error/);
-        await setTimeout(10);
-      }
-    };
-    let isDone = false;
-    const ending = until(async () => {
-      await endSessions();
-      await until(() => isDone || repository.isReady());
-      return isDone;
-    });
-
-    for (let first = 0; first < ids.length; first += 30) {
-      await Promise.all(ids.slice(first, first + 30).map(create));
-    }
-    isDone = true;
-    await ending;
-
-    expect((await server.plants()).map(({ id }) => id)).toEqual(ids);
   });
 
   it('is not ready while a commit waits for a missing standby, and leaves one session waiting', async () => {

@@ -4,7 +4,7 @@ import { PostgresServer } from '../support/postgres';
 import { useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
 
-describe('the service when its PostgreSQL server is killed', () => {
+describe('the service when its sessions are terminated and its PostgreSQL server is killed', () => {
   const home = useServiceHome();
 
   it('loses no acknowledged plant under load, and serves again when the server is back', async () => {
@@ -13,6 +13,12 @@ describe('the service when its PostgreSQL server is killed', () => {
     const load = Load.startCompeting([await service.url()], 32);
     await until(() => load.withOutcome(200).length > 500);
 
+    const terminate = 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity';
+    for (let round = 1; round <= 5; round++) {
+      const before = Date.now();
+      await server.execute(`${terminate} WHERE application_name = 'plant-store'`);
+      await until(() => load.hasSucceededSince(before));
+    }
     await server.stop('SIGKILL');
     await until(() => load.withOutcome(errorNumbers.unavailable).length > 100);
     await server.start();

@@ -10,7 +10,6 @@ import { errorNumbers } from '../support/error-bodies';
 import { JSON_HEADERS, TOKEN } from '../support/application';
 import { findFreePort } from '../support/free-port';
 import { listen } from '../support/listen';
-import { NameServer } from '../support/name-server';
 import { expectOutcomesMatch, Load } from '../support/load';
 import { PostgresServer } from '../support/postgres';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
@@ -72,30 +71,6 @@ describe.each([
       ),
     );
   });
-});
-
-it('HAProxy resolves the name of an instance again after a restart', async () => {
-  const names = await NameServer.start();
-  const PORT = String(ports.a);
-  const start = async (HOST: string): Promise<ServiceProcess> => {
-    const instance = await home.start({ HOST, PORT });
-    names.addresses.set('plants-a', HOST);
-    return instance;
-  };
-  const instance = await start('127.0.0.2');
-  await startHaproxy(
-    readConfiguration('haproxy.cfg')
-      .replace('parse-resolv-conf', `nameserver test 127.0.0.1:${names.port}`)
-      .replace(`127.0.0.1:${ports.a}`, `plants-a:${ports.a}`),
-  );
-  await untilProxied();
-
-  await instance.end();
-  await start('127.0.0.3');
-  await untilProxied();
-
-  expect(await isListening(`http://127.0.0.2:${PORT}`)).toBe(false);
-  names.close();
 });
 
 it('nginx responds to malformed headers with an Error body', async () => {
@@ -225,14 +200,6 @@ async function startProxyProcess(program: string, ...args: string[]): Promise<vo
     return connected.finally(() => socket.destroy());
   });
 }
-
-/** Waits until the proxy has found an instance that is ready. */
-function untilProxied(): Promise<void> {
-  const url = `http://127.0.0.1:${ports.proxy}/health/ready`;
-  return until(async () => (await fetch(url).catch(() => undefined))?.ok === true);
-}
-
-const isListening = (url: string): Promise<boolean> => fetch(url).then(Boolean, () => false);
 
 function sendRaw(request: string): Promise<string> {
   const socket = connect(ports.proxy);
