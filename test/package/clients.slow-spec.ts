@@ -17,21 +17,6 @@ import {
 
 /** Tests the programs of docs/clients.md and the client package. `npm test` does not run them: they need the registry and other languages. */
 
-/** Uses the types of the client. The compiler must accept the first part and reject the rest. */
-const CONSUMER = `import { CreationError, PlantStoreClient } from '@plant-store/client';
-const client = new PlantStoreClient({ url: new URL('https://x.example.org'), token: async () => 'x' });
-const { name, tag, isReplay } = await client.create({ id: 1n, name: 'Fern' }, { timeout: 1 });
-const types: [string, string | undefined, boolean] = [name, tag, isReplay];
-const { error, status, outcome } = types as unknown as CreationError;
-const failure: [number | undefined, number | undefined, 'not stored' | 'unknown'] = [error, status, outcome];
-// @ts-expect-error an id is not a string
-await client.create({ id: '1', name: failure.join() });
-// @ts-expect-error a name is required
-await client.create({ id: 1 });
-// @ts-expect-error a tag must not be null
-await client.create({ id: 1, name: 'Fern', tag: null });
-`;
-
 describe('docs/clients.md', () => {
   const application = TestApplication.use();
   const packed = usePackages();
@@ -128,24 +113,6 @@ describe('docs/clients.md', () => {
       const installed = readdirSync(join(home, 'node_modules'));
 
       expect(installed).toEqual(['.package-lock.json', '@plant-store']);
-    });
-
-    // attw tests newer ones.
-    it('has types for the module resolution node10 of TypeScript 6', () => {
-      const folder = join(home, 'types');
-      mkdirSync(folder);
-      write('types/consumer.ts', CONSUMER);
-      const resolution = { moduleResolution: 'node', ignoreDeprecations: '6.0' };
-      const lib = ['es2022', 'dom'];
-      configureTypeScript(folder, {
-        types: [],
-        lib,
-        noEmit: true,
-        module: 'es2022',
-        ...resolution,
-      });
-
-      expect(compile(folder)).toBe('');
     });
   });
   describeWith('curl', () => {

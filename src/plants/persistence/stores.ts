@@ -45,7 +45,7 @@ export type StoreName = keyof typeof STORES;
 
 /** Where plants are stored: one of the options in {@link STORES}, such as `{ sqlite: 'data/plants.db' }`. */
 export type StoreLocation = {
-  [Name in StoreName]: { readonly [Option in Name]: LocationOf<(typeof STORES)[Name]> };
+  [Name in StoreName]: Readonly<Record<Name, LocationOf<(typeof STORES)[Name]>>>;
 }[StoreName];
 type LocationOf<Kind> = Kind extends StoreKind<infer Location> ? Location : never;
 
