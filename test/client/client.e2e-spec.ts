@@ -45,7 +45,7 @@ describe('PlantStoreClient', () => {
   beforeAll(() => {
     writeFileSync(tokens, 'old ada\nnew ada\n');
   });
-  const application = TestApplication.use({ AUTH_TOKENS_FILE: tokens });
+  const application = TestApplication.use({ AUTH_TOKENS_FILE: tokens, BODY_LIMIT: '1MiB' });
   let proxy: UnreliableProxy;
   let timers: jest.SpiedFunction<typeof setTimeout>;
   beforeEach(() => {

@@ -8,7 +8,9 @@ function countLines(patterns: readonly string[]): number {
 }
 
 /** The rows of the table "What each promise costs": the promise, the patterns of its files, and its lines. */
-const [, section = ''] = readFileSync('CONTRIBUTING.md', 'utf8').split('## What each promise costs');
+const [, section = ''] = readFileSync('CONTRIBUTING.md', 'utf8').split(
+  '## What each promise costs',
+);
 const rows = section
   .split('\n## ', 1)[0]
   ?.split('\n')

@@ -25,6 +25,14 @@ describe('the OpenAPI document', () => {
     expect(JSON.parse(body)).toEqual(document);
   });
 
+  it('has example ids from the clock in Swagger UI, because an id can be used only once', async () => {
+    const before = Date.now();
+    const { body } = await application.app.inject({ url: '/docs/swagger-ui-init.js' });
+
+    const [, id = ''] = /"value": \{\s*"id": (\d+)/.exec(body) ?? [];
+    expect(Number(id)).toBeGreaterThanOrEqual(before);
+  });
+
   describe('compared with the specification', () => {
     it('has the same version, license and bearer token for every operation', () => {
       const info = { title: 'Plant Store', version: '1.0.0', license: { name: 'MIT' } };

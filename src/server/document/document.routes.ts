@@ -1,7 +1,7 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { SwaggerModule } from '@nestjs/swagger';
+import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
-import { createDocument } from './document';
+import { createDocument, operationsOf } from './document';
 
 /**
  * Headers of the Swagger UI page: it may load only files from this server. Inline styles are allowed,
@@ -32,6 +32,8 @@ export function serveDocument(app: NestFastifyApplication): void {
     raw: ['json'],
     jsonDocumentUrl: 'openapi.json',
     customSiteTitle: 'Plant Store',
+    patchDocumentOnRequest: (request, _response, document) =>
+      (request as { url: string }).url.startsWith('/docs') ? withFreshIds(document) : document,
     // The validator badge would be loaded from another origin.
     swaggerOptions: { docExpansion: 'full', tryItOutEnabled: true, validatorUrl: null },
   });
@@ -41,3 +43,16 @@ const addPageHeaders: onRequestHookHandler = (_request, reply, done) => {
   void reply.headers(PAGE_HEADERS);
   done();
 };
+
+/** Copies the document with example ids from the clock. The page sends them, and an id can be used only once. */
+function withFreshIds(document: OpenAPIObject): OpenAPIObject {
+  const fresh = structuredClone(document);
+  let id = Date.now();
+  for (const { requestBody } of operationsOf(fresh)) {
+    const content = requestBody && 'content' in requestBody ? requestBody.content : {};
+    for (const example of Object.values(content['application/json']?.examples ?? {})) {
+      if ('value' in example) Object.assign(example.value as object, { id: id++ });
+    }
+  }
+  return fresh;
+}
