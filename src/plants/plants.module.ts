@@ -6,6 +6,7 @@ import {
 } from '@nestjs/common';
 import { BearerGuard } from './auth/bearer.guard';
 import { TokenVerifier } from './auth/token-verifier';
+import { OptionError } from './errors/operator.error';
 import { FailureLog } from './http/failure-log';
 import { openRepository } from './persistence/stores';
 import { PlantsController, protectWith } from './plants.controller';
@@ -98,12 +99,15 @@ export class PlantsModule extends ConfigurableModuleClass {
    *   useFactory: (config: ConfigService) => ({ postgres: config.getOrThrow('DATABASE_URL') }),
    * })
    * ```
-   * @throws OptionError when an option next to the factory is present but undefined
+   * @throws OptionError when there is no factory, or when an option next to it is present but undefined
    */
   static override forRootAsync(
     options: ConfigurableModuleAsyncOptions<PlantsModuleOptions> & Partial<PlantsModuleExtras>,
   ): DynamicModule {
     assertSet(options);
+    if (!options.useFactory && !options.useClass && !options.useExisting) {
+      throw new OptionError('useFactory', 'useFactory must be set: forRootAsync has no defaults.');
+    }
     return super.forRootAsync(options);
   }
 }

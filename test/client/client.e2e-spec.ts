@@ -288,7 +288,8 @@ describe('PlantStoreClient', () => {
     ['an Error with 302', [createPage(302, '{"error":30200,"message":""}')], 'unknown'],
   ])(
     'rejects without a retry, and reports whether the plant may be stored, after %s',
-    async (_what, faults, outcome, error) => {
+    // Jest would pass a callback as the fourth of four parameters.
+    async (...[, faults, outcome, error]) => {
       const failure = (await createAndFail(await connect(faults))) as CreationError;
 
       const { status } = faults.at(-1) as { status: number };

@@ -337,6 +337,7 @@ describe('PlantsModule with missing or invalid options', () => {
     ['auth.scope is undefined: set it', byFactory, { auth: { ...issuer, scope: undefined } }],
     ['sqlite is null: set it', mount, { sqlite: null }],
     ['bodyLimit is NaN: set it', mount, { sqlite: 'x.db', bodyLimit: NaN }],
+    ['useFactory must be set: forRootAsync has no defaults.', mountAsync, {}],
     ['guard is undefined: set it', mountAsync, { useFactory: () => ({}), guard: undefined }],
     ['is invalid: token 2 has', mount, { auth: { tokens: ['good', 'n ö'] } }],
     ['auth.issuer requires auth.audience', mount, { auth: { ...issuer, audience: [''] } }],
