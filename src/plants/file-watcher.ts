@@ -37,11 +37,12 @@ export class FileWatcher<T> {
     };
     const options = { interval: POLL_INTERVAL_MS, persistent: false };
     for (const path of this.paths) watchFile(path, options, listener);
+    // Notices a change between the first reading of the files and the first look of watchFile, which is asynchronous.
+    const timer = setTimeout(listener, POLL_INTERVAL_MS).unref();
     this.stopWatching = () => {
+      clearTimeout(timer);
       for (const path of this.paths) unwatchFile(path, listener);
     };
-    // Notices a change since the files were first read.
-    this.reload(onChange);
   }
 
   stop(): void {

@@ -1,9 +1,14 @@
 import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable, type PipeTransform } from '@nestjs/common';
 import { NewPlantDto } from './dto/plant.dto';
-import { BodyTooLargeError, InvalidPlantError, NotJsonError } from './errors/errors';
+import {
+  BodyTooLargeError,
+  InvalidPlantError,
+  MalformedRequestError,
+  NotJsonError,
+} from './errors/errors';
 import { assertJsonContent } from './http/media-type';
-import { assertLength, readBody } from './http/read-body';
 import { type HostRequest, nodeRequest, notesOf } from './http/request';
 import { parseJson } from './json';
 import { PLANTS_OPTIONS, type ResolvedOptions } from './plants.options';
@@ -29,7 +34,9 @@ export class NewPlantPipe implements PipeTransform<HostRequest> {
   async transform(request: HostRequest): Promise<NewPlantDto> {
     const message = nodeRequest(request);
     assertJsonContent(message);
-    assertLength(message, this.limit);
+    if (Number(message.headers['content-length'] ?? 0) > this.limit) {
+      throw new BodyTooLargeError(this.limit);
+    }
     const parsed = request.rawBody ?? request.body;
     const content = parsed === undefined ? await readBody(message, this.limit) : parsed;
     const newPlant = NewPlantDto.from(
@@ -45,6 +52,40 @@ export class NewPlantPipe implements PipeTransform<HostRequest> {
     if (!isUtf8(bytes)) throw new NotJsonError('The body is not UTF-8.');
     return parseJson(bytes.toString());
   }
+}
+
+/**
+ * Reads the body of a request that nobody has read.
+ *
+ * @param limit the maximum size of the body in bytes
+ * @throws BodyTooLargeError when the body is larger than the limit
+ * @throws MalformedRequestError when the client disconnects before the end of the body
+ */
+function readBody(message: IncomingMessage, limit: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const receive = (chunk: Buffer): void => {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size <= limit) return;
+      // Discard the rest until the response is sent. A body without Content-Length may never end.
+      message.off('data', receive).resume();
+      reject(new BodyTooLargeError(limit));
+    };
+    const fail = (): void => {
+      reject(new MalformedRequestError('The request ended before its body was complete.'));
+    };
+    // An empty body may have ended already.
+    if (message.readableEnded) resolve(Buffer.alloc(0));
+    else if (message.destroyed) fail();
+    message.on('data', receive).on('error', fail).on('close', fail);
+    message.on('end', () => {
+      // The request closes after each body: an error for it would cost every request a stack trace.
+      message.off('close', fail);
+      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks));
+    });
+  });
 }
 
 /**

@@ -339,7 +339,7 @@ describe('PlantsModule with missing or invalid options', () => {
     ['bodyLimit is NaN: set it', mount, { sqlite: 'x.db', bodyLimit: NaN }],
     ['useFactory must be set: forRootAsync has no defaults.', mountAsync, {}],
     ['guard is undefined: set it', mountAsync, { useFactory: () => ({}), guard: undefined }],
-    ['is invalid: token 2 has', mount, { auth: { tokens: ['good', 'n ö'] } }],
+    ['auth.tokens is invalid: token 2 must', mount, { auth: { tokens: ['good', 'n ö'] } }],
     ['auth.issuer requires auth.audience', mount, { auth: { ...issuer, audience: [''] } }],
     ['sqlite and postgres exclude each other', mount, { sqlite: 'x.db', postgres: 'x' }],
     ['sqlite and repository exclude each other', mount, { sqlite: 'x.db', ...ownStore }],

@@ -122,18 +122,15 @@ describe('HTTPS', () => {
     );
   });
 
-  it('lets the service exit with code 0 while connections are open, even before their handshake', async () => {
+  it('lets the service exit with code 0 while connections are open', async () => {
     const other = await home.start({ ...FILES, ...LONG_TIMEOUTS });
     const to = await other.url();
     const used = await open(to);
     used.write('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n');
     await once(used, 'data');
-    const silent = openPlainly(to);
-    await once(silent, 'connect');
 
     expect(await other.end()).toEqual({ code: 0, signal: null });
     used.destroy();
-    silent.destroy();
   });
 });
 

@@ -27,12 +27,13 @@ export class Recorder {
   /** Records a response. Hooks call it, except for requests that Fastify rejects before its hooks. */
   record(request: FastifyRequest, reply: FastifyReply): void {
     const notes = notesOf(request);
+    const { caller, plantId, outcome, failure } = notes;
+    this.metrics.countRequest(request, reply, notes);
+    if (!failure && !this.accessLog) return;
     // Undefined if the client has disconnected, or a trusted proxy forwarded something else.
     const address = parseAddress(request.ip);
-    this.metrics.countRequest(request, reply, notes);
-    this.rejectedTokens.write(request, address, notes);
+    if (failure) this.rejectedTokens.write(request, address, notes);
     if (!this.accessLog) return;
-    const { caller, plantId, outcome, failure } = notes;
     const fields = {
       ip: address,
       method: request.method,

@@ -17,7 +17,7 @@ describe('lacksTls', () => {
     [false, 'postgres://%2Frun%2Fpostgresql/plants'],
     [false, {}],
     [false, 'postgres://db.example.org/plants', 'require'],
-  ])('returns %s for %j with PGSSLMODE %s', (expected, where, mode) => {
+  ])('returns %s for %j with PGSSLMODE %s', (...[expected, where, mode]) => {
     jest.replaceProperty(process, 'env', mode === undefined ? {} : { PGSSLMODE: mode });
 
     expect(lacksTls(where)).toBe(expected);

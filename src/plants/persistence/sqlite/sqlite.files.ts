@@ -17,16 +17,6 @@ export function walPathOf(path: string): string {
   return `${existsSync(path) ? realpathSync(path) : path}-wal`;
 }
 
-/** Reads what identifies files, even if they are moved: device and inode. */
-export function readFileIds(paths: readonly string[]): string {
-  return paths.map(readFileId).join();
-}
-
-function readFileId(path: string): string {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  return stats ? `${stats.dev}:${stats.ino}` : 'missing';
-}
-
 /**
  * Rejects files that SQLite would open although plants would be lost. SQLite deletes the WAL next to an empty
  * file. It uses a separate WAL for each hard link, so two links are two stores that overwrite each other.

@@ -1,15 +1,9 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { ChangedFilesError, isBusy } from './sqlite.errors';
-import {
-  assertUsableFile,
-  makeDirectory,
-  protectNewFile,
-  readFileIds,
-  walPathOf,
-} from './sqlite.files';
+import { assertUsableFile, makeDirectory, protectNewFile, walPathOf } from './sqlite.files';
 import { migrate, readSchemaVersion } from './sqlite.schema';
 import { prepareStatements, type Statements } from './sqlite.statements';
 import { assertSafeSqlite } from './sqlite.version';
@@ -120,4 +114,14 @@ export function assertWritable(database: DatabaseSync): void {
  */
 export function assertSameFiles({ files, fileIds }: Store): void {
   if (readFileIds(files) !== fileIds) throw new ChangedFilesError();
+}
+
+/** Reads what identifies files, even if they are moved: device and inode. */
+function readFileIds(paths: readonly string[]): string {
+  return paths.map(readFileId).join();
+}
+
+function readFileId(path: string): string {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats ? `${stats.dev}:${stats.ino}` : 'missing';
 }
