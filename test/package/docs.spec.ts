@@ -57,7 +57,7 @@ describe('the documentation', () => {
     expect(missing).toEqual([]);
   });
 
-  it('is in each package, with the version and licence of the service', () => {
+  it('is in each package, with the version and license of the service', () => {
     for (const folder of ['src/plants', 'src/client']) {
       expect(JSON.parse(read(`${folder}/package.json`))).toMatchObject({ version });
       expect(read(`${folder}/LICENSE`)).toBe(read('LICENSE'));

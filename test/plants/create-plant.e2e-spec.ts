@@ -63,13 +63,13 @@ describe.each(stores)('POST /plants, stored in %s', (_name, startStore) => {
     ['the empty string', '""', ''],
     ['white space, untrimmed', '" Fern\\t "', ' Fern\t '],
     ['a supplementary character as an escaped pair', '"\\ud83c\\udf3f"', '🌿'],
-    ['a decomposed character, unnormalised', '"e\u0301"', 'e\u0301'],
+    ['a decomposed character, unnormalized', '"e\u0301"', 'e\u0301'],
   ])('stores %s as name or tag', async (_what, literal, text) => {
     await expectCreation(`{"id":1,"name":${literal},"tag":${literal}}`, { name: text, tag: text });
   });
 
   it.each([
-    ['unknown ones', '{"colour":"green","id":1,"name":"Fern","size":{"cm":40}}'],
+    ['unknown ones', '{"color":"green","id":1,"name":"Fern","size":{"cm":40}}'],
     ['__proto__', '{"__proto__":{"tag":"shade"},"id":1,"name":"Fern"}'],
     ['ill-formed strings in unknown ones', '{"x":"\\ud800\\u0000","id":1,"name":"Fern"}'],
     ['30,000 arrays', `{"x":${'['.repeat(3e4)}${']'.repeat(3e4)},"id":1,"name":"Fern"}`],

@@ -3,7 +3,7 @@ import { createParamDecorator } from '@nestjs/common';
 import type { Caller } from '../auth/caller';
 import type { PlantStoreError, RequestOutcome } from '../errors/errors';
 
-/** What guard, pipe, controller and filter note about a request, for each other and for metrics and logs. */
+/** Notes of guard, pipe, controller and filter about a request, for each other and for metrics and logs. */
 export interface RequestNotes {
   /** Who sends the request. The bearer guard sets it, and a guard of the host may set it. */
   caller?: Caller;

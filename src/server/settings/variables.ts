@@ -133,7 +133,7 @@ export function findIgnoredVariables(environment: NodeJS.ProcessEnv, errors: str
   return warnings;
 }
 
-/** Whether one character is inserted, removed or replaced, or two neighbouring characters are swapped. */
+/** Whether one character is inserted, removed or replaced, or two neighboring characters are swapped. */
 function isWithinOneEdit(name: string, known: string): boolean {
   let start = 0;
   while (start < name.length && name[start] === known[start]) start++;
