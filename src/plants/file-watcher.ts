@@ -14,6 +14,7 @@ export class FileWatcher<T> {
   /** Whether the files, as they are now, can be read and are valid. */
   isValid = true;
   private contents: readonly Buffer[];
+  private lastError = '';
   private stopWatching = (): void => undefined;
 
   /**
@@ -37,7 +38,8 @@ export class FileWatcher<T> {
     };
     const options = { interval: POLL_INTERVAL_MS, persistent: false };
     for (const path of this.paths) watchFile(path, options, listener);
-    // Notices a change between the first reading of the files and the first look of watchFile, which is asynchronous.
+    // Notices a change since the files were first read, and one before the first look of watchFile, which is asynchronous.
+    this.reload(onChange);
     const timer = setTimeout(listener, POLL_INTERVAL_MS).unref();
     this.stopWatching = () => {
       clearTimeout(timer);
@@ -59,8 +61,10 @@ export class FileWatcher<T> {
       this.contents = contents;
       this.isValid = true;
     } catch (error) {
-      this.isValid = false;
       const { message } = error as Error;
+      if (!this.isValid && message === this.lastError) return;
+      this.isValid = false;
+      this.lastError = message;
       logger.error(`${this.name} cannot be used: ${message}. Keeping the last valid content.`);
       return;
     }
