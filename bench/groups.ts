@@ -17,7 +17,7 @@ import { type Figure, type Measured, type Subject, takeTurns, type Turn } from '
 import { loadTogether } from './together';
 import { dataCommands, hasTool, pgbench } from './tools';
 
-/** What all groups of a run share. */
+/** The settings that all groups of a run share. */
 export interface Run {
   readonly databases: Databases;
   readonly rounds: number;

@@ -1,9 +1,9 @@
 import { formatRow, formatSpread, type Result } from './report';
 import { divide, type Figure, type Measured, spreadOf, valuesOf } from './statistics';
 
-/** What the project has promised itself. A target stays here until it is withdrawn, and then with the reason. */
+/** The targets that the project has set itself. A target stays here until it is withdrawn, and then with the reason. */
 interface Target {
-  /** What is measured, as the page states it. */
+  /** The measured quantity, as the page states it. */
   readonly text: string;
   readonly atLeast?: number;
   readonly atMost?: number;
