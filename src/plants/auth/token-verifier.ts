@@ -1,4 +1,5 @@
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
+import { LruMap } from 'toad-cache';
 import { InvalidTokenError } from '../errors/errors';
 import type { FileWatcher } from '../file-watcher';
 import type { ServiceAuthOptions } from './auth.options';
@@ -6,6 +7,9 @@ import type { Grant } from './caller';
 import { IssuerKeys } from './issuer-keys';
 import { JwtVerifier } from './jwt.verifier';
 import { hashToken, openTokenFile, parseTokenList, TokenList } from './token-list';
+
+/** The maximum number of accepted tokens whose digests are cached. Hashing took 4% of the CPU time of a create request. */
+const MAX_CACHED_DIGESTS = 1000;
 
 /**
  * Accepts a token that any of the configured sources accepts. As a Nest provider, it watches the token file
@@ -20,6 +24,7 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
   private readonly list: TokenList;
   private readonly file?: FileWatcher<TokenList>;
   private readonly jwt?: JwtVerifier;
+  private readonly digests = new LruMap<string>(MAX_CACHED_DIGESTS);
 
   /**
    * @param options options already checked by `validateAuthOptions`
@@ -41,10 +46,12 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
    * @throws UnavailableError when the token cannot be verified now
    */
   async verify(token: string): Promise<Grant> {
-    const digest = hashToken(token);
+    const cached = this.digests.get(token);
+    const digest = cached ?? hashToken(token);
     const listed = this.list.verify(digest) ?? this.file?.current.verify(digest);
     const grant = listed ?? (await this.jwt?.verify(token, digest));
     if (grant === undefined) throw new InvalidTokenError();
+    if (cached === undefined) this.digests.set(token, digest);
     return grant;
   }
 

@@ -133,7 +133,8 @@ export class GroupCommit {
   private rejectOverdue(): void {
     const earliest = performance.now() - COMMIT_TIMEOUT_MS;
     const overdue = this.take(this.queue.filter(({ since }) => since < earliest).length);
-    rejectAll(overdue, new UnavailableError());
+    // Created only if it is needed, because an error captures a stack trace.
+    if (overdue.length > 0) rejectAll(overdue, new UnavailableError());
   }
 
   private takeBatch(): QueuedPlant[] {
