@@ -1,5 +1,5 @@
 import type { Contestant } from './contestants';
-import type { Run } from './groups';
+import type { Run } from './race';
 import { ProcessorShare } from './processor-share';
 import { connections, Server } from './server';
 import { type Figure, type Measured, takeTurns, type Turn } from './statistics';
@@ -35,6 +35,8 @@ export async function measureGrowth(
       name: `${count} ${count === 1 ? 'process' : 'processes'} with ${Math.round(share * 100)} % of a core each`,
       turn: () => measureTogether(instances.slice(0, count), CONNECTIONS, duration),
     }));
+    // The first turn under a limit is slower than all others.
+    await measureTogether(instances, CONNECTIONS, duration);
     return await takeTurns(subjects, rounds);
   } finally {
     for (const instance of instances) await instance.stop();

@@ -2,10 +2,11 @@ import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { compareBuilds } from './compare';
 import { Databases } from './databases';
-import { groups, type Run } from './groups';
+import { groups } from './groups';
 import { storeResult, writePages } from './page';
 import { profileLayers } from './profile';
 import { installProducts } from './products';
+import type { Run } from './race';
 import { formatTable } from './report';
 
 /**
