@@ -5,24 +5,24 @@ import { BearerGuard } from './plants/auth/bearer.guard';
 import { TokenVerifier } from './plants/auth/token-verifier';
 import { PlantsModule } from './plants/plants.module';
 import { PlantsRepository } from './plants/plants.repository';
-import { LoadSheddingGuard } from './server/admission/load-shedding.guard';
-import { RateLimitGuard } from './server/admission/rate-limit.guard';
-import { serveDocument } from './server/document/document.routes';
-import { createFastifyAdapter } from './server/edge/fastify-adapter';
-import { ServiceErrorFilter } from './server/edge/service-error.filter';
+import { LoadSheddingGuard } from './server/guards/load-shedding.guard';
+import { RateLimitGuard } from './server/guards/rate-limit.guard';
+import { serveDocument } from './server/openapi/document.routes';
+import { createFastifyAdapter } from './server/http/fastify-adapter';
+import { ServiceErrorFilter } from './server/http/service-error.filter';
 import type { Settings } from './server/settings/environment';
 import type { RateLimit } from './server/settings/variable-parsers';
-import { Readiness, serveHealth } from './server/watch/health';
-import { createLogger } from './server/watch/logger';
-import { Metrics } from './server/watch/metrics';
-import { MetricsController } from './server/watch/metrics.controller';
-import { NestLogger } from './server/watch/nest-logger';
-import { Recorder } from './server/watch/recorder';
+import { Readiness, serveHealth } from './server/monitoring/health';
+import { createLogger } from './server/monitoring/logger';
+import { Metrics } from './server/monitoring/metrics';
+import { MetricsController } from './server/monitoring/metrics.controller';
+import { NestLogger } from './server/monitoring/nest-logger';
+import { Recorder } from './server/monitoring/recorder';
 
 /**
  * The standalone service: the first host of {@link PlantsModule}.
  *
- * A request first passes the hooks of `server/edge/fastify-adapter`, then the guards in the order listed below,
+ * A request first passes the hooks of `server/http/fastify-adapter`, then the guards in the order listed below,
  * and the pipe of the module, which reads the body. The filter of the module responds to its errors, and the
  * filter below to all others.
  */

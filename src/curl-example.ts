@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { PLANTS_PATH } from './plants/plants.controller';
-import { Readiness } from './server/watch/health';
+import { Readiness } from './server/monitoring/health';
 
 /**
  * Waits until the service is ready. Then prints a `curl` command that creates a plant, for a POSIX shell. Prints

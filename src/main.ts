@@ -1,4 +1,4 @@
-import './server/edge/signals';
+import './server/http/signals';
 import './server/settings/versions';
 import { setFlagsFromString } from 'node:v8';
 import { Logger } from '@nestjs/common';
@@ -6,8 +6,8 @@ import { createApplication } from './app.module';
 import { withTemporaryToken } from './plants/auth/auth.options';
 import { printCurlExample } from './curl-example';
 import { formatForOperator, readEnvironment } from './server/settings/environment';
-import { listen } from './server/edge/listen';
-import { handleShutdown } from './server/edge/shutdown';
+import { listen } from './server/http/listen';
+import { handleShutdown } from './server/http/shutdown';
 
 /** Runs the service with the settings of the environment. */
 async function main(): Promise<void> {

@@ -3,7 +3,7 @@ import process from 'node:process';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { AppModule } from '../dist/app.module.js';
-import { createDocument } from '../dist/server/document/document.js';
+import { createDocument } from '../dist/server/openapi/document.js';
 import { readEnvironment } from '../dist/server/settings/environment.js';
 
 const options = { preview: true, logger: false };

@@ -4,7 +4,7 @@ import { Logger } from '@nestjs/common';
 import { checkIssuerKeys, TokenVerifier } from '../plants/auth/token-verifier';
 import { checkSqlite, describeSqlite } from './sqlite.maintenance';
 import { formatForOperator, readEnvironment, type TlsFiles } from '../server/settings/environment';
-import { findValidityError, readTls } from '../server/edge/tls';
+import { findValidityError, readTls } from '../server/http/tls';
 
 /** Checks the settings, the store, the tokens, the keys of the issuer and the certificate. Prints no secrets. */
 export async function check({ deep: isDeep }: { deep?: true }): Promise<void> {

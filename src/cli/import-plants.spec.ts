@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { advanceClock, restoreClock, stopClock } from '../../test/support/clock';
 import { PlantsImport } from './import-plants';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../plants/errors/errors';
-import { InMemoryPlantsRepository } from '../plants/persistence/in-memory-plants.repository';
+import { InMemoryPlantsRepository } from '../plants/store/in-memory-plants.repository';
 
 /** Imports a file. Returns the counts, the reported lines and the pauses in milliseconds. */
 async function importFile(

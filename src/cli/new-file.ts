@@ -1,7 +1,7 @@
 import * as fs from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { OperatorError } from '../plants/errors/operator.error';
-import { syncDirectory } from '../plants/persistence/sqlite/sqlite.files';
+import { syncDirectory } from '../plants/store/sqlite/sqlite.files';
 
 /**
  * Writes a file that appears under its name only after it is complete and synced. Until then it is a hidden file,

@@ -6,7 +6,7 @@ const args = process.argv.slice(2);
 const line = args.join(' ');
 
 // The default command is `serve`. Other commands handle signals themselves.
-if (/^(serve|--.*)$/.test(args[0] ?? 'serve')) void import('../server/edge/signals.js');
+if (/^(serve|--.*)$/.test(args[0] ?? 'serve')) void import('../server/http/signals.js');
 
 // Containers check their health often, so this loads neither the service nor commander.
 if (line === 'health') void checkHealth('live');

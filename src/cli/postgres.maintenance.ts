@@ -1,9 +1,9 @@
 import type { ClientConfig } from 'pg';
-import { describeVersion } from '../plants/persistence/migrations';
-import { PostgresDriver } from '../plants/persistence/postgres/postgres.driver';
-import { toOperatorError } from '../plants/persistence/postgres/postgres.errors';
-import { readSchema } from '../plants/persistence/postgres/postgres.schema';
-import { readSettings, withSession } from '../plants/persistence/postgres/postgres.settings';
+import { describeVersion } from '../plants/store/migrations';
+import { PostgresDriver } from '../plants/store/postgres/postgres.driver';
+import { toOperatorError } from '../plants/store/postgres/postgres.errors';
+import { readSchema } from '../plants/store/postgres/postgres.schema';
+import { readSettings, withSession } from '../plants/store/postgres/postgres.settings';
 
 /**
  * Describes the database at an address and what the service would do with it. Changes nothing.

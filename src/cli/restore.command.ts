@@ -3,12 +3,12 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { OperatorError, UsageError } from '../plants/errors/operator.error';
-import { isBusy } from '../plants/persistence/sqlite/sqlite.errors';
+import { isBusy } from '../plants/store/sqlite/sqlite.errors';
 import {
   assertUsableFile,
   makeDirectory,
   protectNewFile,
-} from '../plants/persistence/sqlite/sqlite.files';
+} from '../plants/store/sqlite/sqlite.files';
 import { requireFile, writeNewFile } from './new-file';
 import { checkSqlite } from './sqlite.maintenance';
 import { requireSqlitePath } from './store';

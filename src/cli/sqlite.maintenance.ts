@@ -2,9 +2,9 @@ import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { OperatorError } from '../plants/errors/operator.error';
-import { describeVersion } from '../plants/persistence/migrations';
-import { assertUsableFile } from '../plants/persistence/sqlite/sqlite.files';
-import { findVersion } from '../plants/persistence/sqlite/sqlite.schema';
+import { describeVersion } from '../plants/store/migrations';
+import { assertUsableFile } from '../plants/store/sqlite/sqlite.files';
+import { findVersion } from '../plants/store/sqlite/sqlite.schema';
 
 /**
  * Describes the file at a path and what the service would do with it.

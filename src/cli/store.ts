@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { PlantStoreError } from '../plants/errors/errors';
 import { OperatorError, UsageError } from '../plants/errors/operator.error';
-import { openRepository } from '../plants/persistence/stores';
+import { openRepository } from '../plants/store/stores';
 import type { PlantsRepository } from '../plants/plants.repository';
 import { readDatabase } from '../server/settings/database.settings';
 import { requireFile } from './new-file';

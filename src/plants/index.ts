@@ -13,7 +13,7 @@ export {
   PlantStoreError,
   UnavailableError,
 } from './errors/errors';
-export { InMemoryPlantsRepository } from './persistence/in-memory-plants.repository';
+export { InMemoryPlantsRepository } from './store/in-memory-plants.repository';
 export type { CreatedPlant, Plant } from './plant';
 export { PlantsModule } from './plants.module';
 export type { PlantsModuleExtras, PlantsModuleOptions, PostgresOptions } from './plants.options';

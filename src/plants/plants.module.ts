@@ -8,7 +8,7 @@ import { BearerGuard } from './auth/bearer.guard';
 import { TokenVerifier } from './auth/token-verifier';
 import { OptionError } from './errors/operator.error';
 import { FailureLog } from './http/failure-log';
-import { openRepository } from './persistence/stores';
+import { openRepository } from './store/stores';
 import { PlantsController, protectWith } from './plants.controller';
 import {
   PLANTS_OPTIONS,

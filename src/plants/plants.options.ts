@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
 import type { AuthOptions } from './auth/auth.options';
-import type { StoreLocation } from './persistence/stores';
+import type { StoreLocation } from './store/stores';
 import type { PlantsRepository } from './plants.repository';
 
 /** The injection token of {@link ResolvedOptions}. */

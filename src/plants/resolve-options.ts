@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { type AuthOptions, validateAuthOptions, withTemporaryToken } from './auth/auth.options';
 import { OptionError } from './errors/operator.error';
-import { type StoreLocation, type StoreName, STORES } from './persistence/stores';
+import { type StoreLocation, type StoreName, STORES } from './store/stores';
 import {
   DEFAULTS,
   isProduction,

@@ -1,8 +1,8 @@
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { generate } from 'selfsigned';
-import { MIGRATIONS } from '../../src/plants/persistence/migrations';
-import { openRepository } from '../../src/plants/persistence/stores';
+import { MIGRATIONS } from '../../src/plants/store/migrations';
+import { openRepository } from '../../src/plants/store/stores';
 import { TOKEN } from '../support/application';
 import { plantStore, CLI_PATH, WITHOUT_ROOT_ACCESS } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';

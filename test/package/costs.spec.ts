@@ -23,7 +23,8 @@ const rows = section
   ]);
 
 describe('CONTRIBUTING.md', () => {
-  it.each(rows ?? [])('states the lines of %s', (_promise, patterns, lines) => {
+  it.each(rows ?? [])('states the files and lines of %s', (_promise, patterns, lines) => {
+    for (const pattern of patterns) expect(globSync(`src/${pattern}`)).not.toEqual([]);
     expect(lines).toBe(countLines(patterns));
   });
 

@@ -1,9 +1,9 @@
 import { Client } from 'pg';
-import { MIGRATIONS } from '../../src/plants/persistence/migrations';
+import { MIGRATIONS } from '../../src/plants/store/migrations';
 import { errorNumbers } from '../support/error-bodies';
 import { expectOutcomesMatch, Load } from '../support/load';
 import { readPostgresPlants } from '../support/postgres';
-import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { useServiceHome } from '../support/service-process';
 import { openPostgresStore } from '../support/stores';
 import { until } from '../support/until';
 import { describeRepository } from './repository.contract';
@@ -57,39 +57,34 @@ describeRepository('The repository on PostgreSQL', async () => {
 
 describe('two instances on a Citus cluster under load', () => {
   const home = useServiceHome();
-  let services: ServiceProcess[];
-  let load: Load;
-  beforeEach(async () => {
-    await createTable();
-    services = await Promise.all([1, 2].map(() => home.start({ DATABASE_URL: storeUrl() })));
-    load = Load.startCompeting(await Promise.all(services.map((service) => service.url())), 32);
-    await until(() => load.withOutcome(200).length > 200);
-  });
-  afterEach(() => load.stop());
 
-  /** Waits until create requests succeed again, and compares the stored plants with the responses. */
-  async function expectNothingLost(): Promise<void> {
+  it('are not ready while a worker is down, are ready when it is back, and lose no acknowledged plant', async () => {
+    await createTable();
+    const DATABASE_URL = storeUrl();
+    const services = [await home.start({ DATABASE_URL }), await home.start({ DATABASE_URL })];
+    const urls = await Promise.all(services.map((service) => service.url()));
+    const load = Load.startCompeting(urls, 32);
+    await until(() => load.withOutcome(200).length > 200);
+    const areReady = async (status: number) => {
+      const ready = await Promise.all(services.map((each) => each.getStatus('/health/ready')));
+      return ready.every((found) => found === status);
+    };
+    const rejected = () => load.withOutcome(errorNumbers.unavailable).length;
+
+    const findWorker = await disconnectWorker();
+    await until(() => areReady(503));
+    const before = rejected();
+    await until(() => rejected() > before);
+    await findWorker();
+    await until(() => areReady(200));
     const back = Date.now();
     await until(() => load.hasSucceededSince(back));
     await load.stop();
+
     await coordinator.end();
     await connect();
     // Prepared transactions of a worker are invisible until this call, which Citus makes periodically.
     await coordinator.query('SELECT recover_prepared_transactions()');
     expectOutcomesMatch(load.creations, await readPostgresPlants(coordinator));
-  }
-
-  it('are not ready while a worker is down, and are ready when the worker is back', async () => {
-    const count = (outcome: number) => load.withOutcome(outcome).length;
-    const statuses = () =>
-      Promise.all(services.map((service) => service.getStatus('/health/ready')));
-    const findWorker = await disconnectWorker();
-    await until(async () => (await statuses()).every((status) => status === 503));
-    const rejected = count(errorNumbers.unavailable);
-    await until(() => count(errorNumbers.unavailable) > rejected);
-    await findWorker();
-
-    await until(async () => (await statuses()).every((status) => status === 200));
-    await expectNothingLost();
   });
 });

@@ -1,6 +1,6 @@
 import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
-import type { DatabasePlantsRepository } from '../../src/plants/persistence/database-plants.repository';
-import { openRepository } from '../../src/plants/persistence/stores';
+import type { DatabasePlantsRepository } from '../../src/plants/store/database-plants.repository';
+import { openRepository } from '../../src/plants/store/stores';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { TcpProxy } from '../support/proxy';

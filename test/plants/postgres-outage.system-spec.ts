@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import type { ClientConfig } from 'pg';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../src/plants';
-import type { DatabasePlantsRepository } from '../../src/plants/persistence/database-plants.repository';
-import { openRepository } from '../../src/plants/persistence/stores';
+import type { DatabasePlantsRepository } from '../../src/plants/store/database-plants.repository';
+import { openRepository } from '../../src/plants/store/stores';
 import { errorNumbers } from '../support/error-bodies';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { ClientConfig } from 'pg';
 import { generate } from 'selfsigned';
 import { readDatabase } from '../../src/server/settings/database.settings';
-import { openRepository } from '../../src/plants/persistence/stores';
+import { openRepository } from '../../src/plants/store/stores';
 import { useFolder } from '../support/folder';
 import { useLog } from '../support/log';
 import { CERTIFICATE, PostgresServer } from '../support/postgres';

@@ -1,6 +1,6 @@
 import { appendFileSync, copyFileSync, cpSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Migration } from '../../src/plants/persistence/migrations';
+import type { Migration } from '../../src/plants/store/migrations';
 import { makeFolder } from './folder';
 
 const ROOT = join(__dirname, '../..');
@@ -18,7 +18,7 @@ export function createNewerBuild(migration: Migration): string {
   const append = (file: string, line: string): void => {
     appendFileSync(join(folder, 'dist/plants', file), `\n${line}\n`);
   };
-  append('persistence/migrations.js', `exports.MIGRATIONS.push(${JSON.stringify(migration)});`);
+  append('store/migrations.js', `exports.MIGRATIONS.push(${JSON.stringify(migration)});`);
   append(
     'plant.js',
     "for (const list of [exports.CONTENT_PROPERTIES, exports.PLANT_COLUMNS]) list.push('soil');",

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Client } from 'pg';
 import type { Plant } from '../../src/plants';
-import { openRepository } from '../../src/plants/persistence/stores';
+import { openRepository } from '../../src/plants/store/stores';
 import type { StoreUnderTest } from '../plants/repository.contract';
 import { makeFolder, removeFolder } from './folder';
 import { PostgresServer, readPostgresPlants } from './postgres';

@@ -1,5 +1,5 @@
 import { OperatorError, OptionError } from '../../plants/errors/operator.error';
-import { type StoreLocation, STORES } from '../../plants/persistence/stores';
+import { type StoreLocation, STORES } from '../../plants/store/stores';
 import { readSettingFile } from './env-file';
 import { COMBINED_SETTINGS, readVariables } from './variables';
 

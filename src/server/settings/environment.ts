@@ -4,8 +4,8 @@ import {
   validateAuthOptions,
 } from '../../plants/auth/auth.options';
 import { OperatorError, OptionError } from '../../plants/errors/operator.error';
-import { lacksTls } from '../../plants/persistence/postgres/postgres.settings';
-import type { StoreLocation } from '../../plants/persistence/stores';
+import { lacksTls } from '../../plants/store/postgres/postgres.settings';
+import type { StoreLocation } from '../../plants/store/stores';
 import { isProduction } from '../../plants/plants.options';
 import { databaseVariableName, readDatabase } from './database.settings';
 import {

@@ -1,7 +1,7 @@
 import { Controller, Get, Header } from '@nestjs/common';
 import { Registry } from '@prometheus-io/client';
 import { RequiredScope } from '../../plants/auth/bearer.guard';
-import { SkipAdmission } from '../admission/skip-admission.decorator';
+import { SkipAdmission } from '../guards/skip-admission.decorator';
 import { Metrics } from './metrics';
 
 /**

@@ -7,7 +7,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance } from 'fastify';
 import { OperatorError } from '../../plants/errors/operator.error';
 import type { Settings } from '../settings/environment';
-import { Metrics } from '../watch/metrics';
+import { Metrics } from '../monitoring/metrics';
 import { createHealthServer } from './http-server';
 
 /** The first file descriptor that a service manager passes, sd_listen_fds(3). */

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type INestApplication, Logger } from '@nestjs/common';
 import { PlantsRepository } from '../../plants/plants.repository';
 import type { Settings } from '../settings/environment';
-import { Readiness } from '../watch/health';
+import { Readiness } from '../monitoring/health';
 import { onSignal } from './signals';
 
 /**

@@ -15,7 +15,7 @@ import { securityHeaders } from '../../plants/http/error.filter';
 import { headerValues, notesOf } from '../../plants/http/request';
 import { PLANTS_PATH } from '../../plants/plants.controller';
 import type { Settings } from '../settings/environment';
-import type { Recorder } from '../watch/recorder';
+import type { Recorder } from '../monitoring/recorder';
 import { ClientErrors } from './client-errors';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors';
 import { createServer } from './http-server';

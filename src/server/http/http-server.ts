@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { pathOf } from '../../plants/http/request';
 import type { Settings } from '../settings/environment';
-import type { Metrics } from '../watch/metrics';
+import type { Metrics } from '../monitoring/metrics';
 import { ClientErrors } from './client-errors';
 import { createTlsServer } from './tls';
 

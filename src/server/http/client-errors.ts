@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { MalformedRequestError, PlantStoreError } from '../../plants/errors/errors';
-import type { Metrics } from '../watch/metrics';
+import type { Metrics } from '../monitoring/metrics';
 import { securityHeaders } from '../../plants/http/error.filter';
 
 /** How long a rejected client may take to read the response. */
