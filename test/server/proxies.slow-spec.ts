@@ -64,24 +64,14 @@ describe.each([
   it('requests get an Error body when no instance is reachable', async () => {
     await startProxy();
 
-    expect(await sendRaw('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toMatch(
-      new RegExp(
-        `^HTTP/1.1 503 [^]*\\r\\ncontent-type: application/json\\r\\n[^]*{"error":${errorNumbers.unavailable},`,
-        'i',
-      ),
-    );
+    await expectError(errorNumbers.unavailable, 'Host: x\r\nConnection: close');
   });
 });
 
 it('nginx responds to malformed headers with an Error body', async () => {
   await startNginx();
 
-  expect(await sendRaw('GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n')).toMatch(
-    new RegExp(
-      `^HTTP/1.1 400 [^]*\\r\\ncontent-type: application/json\\r\\n[^]*{"error":${errorNumbers.malformedRequest},`,
-      'i',
-    ),
-  );
+  await expectError(errorNumbers.malformedRequest, 'Host: x\r\nHost: y');
 });
 
 it('behind HAProxy, the promotion of a standby after the primary was killed loses no acknowledged plant and stores each plant once', async () => {
@@ -201,10 +191,14 @@ async function startProxyProcess(program: string, ...args: string[]): Promise<vo
   });
 }
 
-function sendRaw(request: string): Promise<string> {
+/** Sends a request with some headers, and expects a response with the Error body. */
+async function expectError(error: number, headers: string): Promise<void> {
   const socket = connect(ports.proxy);
-  socket.write(request);
-  return text(socket);
+  socket.write(`GET / HTTP/1.1\r\n${headers}\r\n\r\n`);
+  const response = await text(socket);
+  expect(response.startsWith(`HTTP/1.1 ${String(error).slice(0, 3)} `)).toBe(true);
+  expect(response).toMatch(/\r\ncontent-type: application\/json\r\n/i);
+  expect(response).toContain(`{"error":${error},`);
 }
 
 /** Creates a server that responds like Patroni's health check: 200 for the primary. */

@@ -136,17 +136,6 @@ describe('GroupCommit', () => {
     expect(commits.queueLength).toBe(7);
   });
 
-  it('reports the cause of an unknown outcome', async () => {
-    const { batches, submit } = createGroupCommit();
-    const plant = submit(1);
-    await waitForTurn();
-
-    batches[0]?.fail(new Error('unexpected'));
-
-    const cause = new Error('unexpected');
-    await expect(plant).rejects.toThrow(new OutcomeUnknownError({ cause }));
-  });
-
   it('reports an unknown outcome when a batch times out, and is full until it ends', async () => {
     const { commits, batches, submit } = createGroupCommit();
     const timedOut = submit(1);

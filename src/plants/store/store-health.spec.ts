@@ -1,6 +1,6 @@
 import { advanceClock, restoreClock, stopClock, waitForTurn } from '../../../test/support/clock';
 import { useLog } from '../../../test/support/log';
-import { PlantStoreError, UnavailableError } from '../errors/errors';
+import { UnavailableError } from '../errors/errors';
 import { type OpenStore, RestartNeededError, type StoreDriver } from './store-driver';
 import { StoreHealth } from './store-health';
 
@@ -101,26 +101,6 @@ describe('StoreHealth', () => {
     expect(store.health.failure).toBeUndefined();
   });
 
-  describe('after the database has rejected a plant', () => {
-    const rejected = new PlantStoreError('internal', undefined, { cause: new Error('trigger') });
-
-    it('stays working if a probe succeeds', async () => {
-      void store.health.probe();
-      await store.endOpening();
-      await store.endProbe();
-
-      expect([store.health.failure, lines]).toEqual([undefined, []]);
-    });
-
-    it('recovers if a probe fails', async () => {
-      void store.health.probe();
-      await store.endOpening();
-      await store.endProbe(rejected);
-
-      expect(store.health.failure?.message).toBe('trigger');
-    });
-  });
-
   it('recovers when a store fails that no request uses', async () => {
     const starting = store.health.start();
     await store.endOpening();
@@ -172,17 +152,6 @@ describe('StoreHealth', () => {
       await store.endProbe();
 
       expect(store.health.failure).toBeUndefined();
-    });
-
-    it('logs nothing if the store responds in time', async () => {
-      store = new ManualStore(5000);
-      const starting = store.health.start();
-      await waitForTurn();
-      await store.endOpening();
-      await store.endProbe();
-      await starting;
-
-      expect([store.health.failure, lines]).toEqual([undefined, []]);
     });
   });
 });

@@ -34,7 +34,7 @@ let standardOutput: DestinationStream | undefined;
  */
 function openStandardOutput(): DestinationStream {
   const output = new SonicBoom({ fd: 1, maxLength: 2 ** 24 });
-  /** The time of the last successful write while lines are buffered; otherwise infinite. */
+  /** While lines are buffered: the time of the last successful write. Otherwise Infinity, and -Infinity after an error. */
   let lastProgressAt = Infinity;
   output.on('error', () => (lastProgressAt = -Infinity));
   output.on('write', () => (lastProgressAt = performance.now()));
