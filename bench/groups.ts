@@ -64,9 +64,17 @@ export const groups: Readonly<Record<string, Group>> = {
 
   'Products on PostgreSQL': productGroup('postgres'),
 
-  'Instances with a share of a core each, on PostgreSQL': growthGroup('postgres', [1, 2, 4, 8]),
+  'Instances with a share of a core each, on PostgreSQL': growthGroup(
+    'postgres',
+    0.1,
+    [1, 2, 4, 8],
+  ),
 
-  'Processes with a share of a core each, on one SQLite file': growthGroup('sqlite', [1, 2, 4]),
+  'Processes with a share of a core each, on one SQLite file': growthGroup(
+    'sqlite',
+    0.25,
+    [1, 2, 4],
+  ),
 
   'Instances without a limit, on PostgreSQL': {
     figures: PEER_FIGURES,
@@ -193,12 +201,16 @@ function productGroup(store: 'sqlite' | 'postgres'): Group {
   };
 }
 
-function growthGroup(store: 'sqlite' | 'postgres', counts: readonly number[]): Group {
+function growthGroup(
+  store: 'sqlite' | 'postgres',
+  share: number,
+  counts: readonly number[],
+): Group {
   return {
     figures: PEER_FIGURES,
     kind: 'variants',
     note: 'A simulation of more cores. Not measured where the kernel does not let the benchmark limit a process.',
-    measure: (run) => measureGrowth(run, plantStore[store], counts),
+    measure: (run) => measureGrowth(run, plantStore[store], share, counts),
   };
 }
 

@@ -11,11 +11,13 @@ const CONNECTIONS = 16;
  * Measures how the rate grows with the number of instances on one database, each with the same share of a
  * core. Returns undefined if this machine does not let us limit processes.
  *
+ * @param share the share of a core that each instance gets
  * @param counts numbers of instances, in ascending order
  */
 export async function measureGrowth(
-  { databases, rounds, duration, share }: Run,
+  { databases, rounds, duration }: Run,
   contestant: Contestant,
+  share: number,
   counts: readonly number[],
 ): Promise<readonly Measured[] | undefined> {
   const shares: ProcessorShare[] = [];
@@ -50,7 +52,8 @@ export async function measureTogether(
   connectionsEach: number,
   duration: number,
 ): Promise<Turn> {
-  const load = connections(connectionsEach, duration);
+  // A process that waits for a lock of SQLite for a second rejects its requests.
+  const load = { ...connections(connectionsEach, duration), mayReject: true };
   const turns = await Promise.all(instances.map((instance) => instance.measure(load)));
   const valuesOf = (figure: Figure): number[] => turns.map((turn) => turn[figure] ?? NaN);
   return {

@@ -26,6 +26,8 @@ export interface LoadOptions {
   readonly badPerMille: number;
   /** Whether each request has an Idempotency-Key, derived from its id. */
   readonly isKeyed?: boolean;
+  /** Whether the service may reject requests with 503. They are not counted. */
+  readonly mayReject?: boolean;
   /** The number of ids after which they start over, so that keyed requests are replays. Undefined: never. */
   readonly cycle?: number;
 }
@@ -113,6 +115,11 @@ function drive(): void {
 
     const status = received.slice(9, 12);
     const body = received.slice(end + 4);
+    if (status === '503' && options.mayReject) {
+      received = '';
+      continueOrEnd();
+      return;
+    }
     if (isBad ? status !== '400' : status !== '200' || body !== expected) wrong++;
     else if (!isBad) created++;
     requests++;
@@ -120,6 +127,10 @@ function drive(): void {
     const slot = Math.min(step, histogram.length - 1);
     histogram[slot] = (histogram[slot] ?? 0) + 1;
     received = '';
+    continueOrEnd();
+  }
+
+  function continueOrEnd(): void {
     if (isRunning && requests < (options.requests ?? Infinity)) send();
     else socket.end();
   }

@@ -14,8 +14,6 @@ export interface Run {
   readonly plants: number;
   /** The number of plants in a full store. */
   readonly full: number;
-  /** The share of a processor core that each instance gets in the simulation of more cores. */
-  readonly share: number;
   /** Whether to measure the products of others, which have to be installed. */
   readonly hasProducts: boolean;
 }

@@ -26,8 +26,6 @@ const { values: options } = parseArgs({
     plants: { type: 'string', default: '1000000' },
     /** The number of plants in a full store. */
     full: { type: 'string', default: '10000000' },
-    /** The share of a core that each instance gets in the simulation of more cores, in per cent. */
-    share: { type: 'string', default: '10' },
     /** Stores and writes nothing. */
     'no-write': { type: 'boolean', default: false },
     /** Only prints the processor time of the service per layer. */
@@ -81,7 +79,6 @@ async function compareServers(databases: Databases): Promise<void> {
     duration,
     plants: Number(options.plants),
     full: Number(options.full),
-    share: Number(options.share) / 100,
     hasProducts: options.products,
   };
   const description = describeRun();
