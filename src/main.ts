@@ -1,6 +1,5 @@
 import './server/http/signals';
 import './server/settings/versions';
-import { setFlagsFromString } from 'node:v8';
 import { Logger } from '@nestjs/common';
 import { createApplication } from './app.module';
 import { withTemporaryToken } from './plants/auth/auth.options';
@@ -11,9 +10,6 @@ import { handleShutdown } from './server/http/shutdown';
 
 /** Runs the service with the settings of the environment. */
 async function main(): Promise<void> {
-  // Without this flag, V8 sometimes allocates per-request objects in the old generation (pretenuring). That
-  // happened in 5 of 8 starts on Node.js 26.10, and took 25% more CPU time and 65 MiB more memory.
-  setFlagsFromString('--no-allocation-site-pretenuring');
   const environment = readEnvironment(process.env);
   const { auth, temporaryToken } = withTemporaryToken(environment.auth);
   const settings = { ...environment, auth };

@@ -52,7 +52,11 @@ function createGroupCommit() {
 }
 
 beforeEach(stopClock);
-afterEach(restoreClock);
+afterEach(async () => {
+  // The last plants of a test may still begin a batch, with a timer.
+  await waitForTurn();
+  restoreClock();
+});
 
 describe('GroupCommit', () => {
   it('commits a single plant immediately, and plants submitted during its commit together', async () => {
