@@ -18,6 +18,7 @@ import { makeFolder, removeFolder } from '../support/folder';
 import { expectOutcomesMatch, Load } from '../support/load';
 import { CommandProcess, plantStore } from '../support/plant-store';
 import { describeOnLinux, type RunResult } from '../support/run';
+import { memoryFolder } from '../support/run-folder';
 import { useServiceHome } from '../support/service-process';
 import { execute, checkIntegrity, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
@@ -43,7 +44,7 @@ describe('backup and restore', () => {
   const findOldFile = ({ stderr }: RunResult) =>
     /The old file is now (.*)\.\n/.exec(stderr)?.[1] ?? '';
   /** Contains a store with one plant, and a backup of it. Each test gets copies of them. */
-  const template = makeFolder();
+  const template = makeFolder(memoryFolder());
   const copyBackup = (): void => {
     copyFileSync(join(template, 'copy.db'), copy);
   };
