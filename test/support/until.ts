@@ -4,10 +4,13 @@ import { setTimeout } from 'node:timers/promises';
 export const HANG_MS = 50_000;
 
 /** Polls a condition until it is true. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const end = Date.now() + HANG_MS;
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  limitMs = HANG_MS,
+): Promise<void> {
+  const end = Date.now() + limitMs;
   while (!(await condition())) {
-    if (Date.now() > end) throw new Error(`not within ${HANG_MS} ms: ${String(condition)}`);
+    if (Date.now() > end) throw new Error(`not within ${limitMs} ms: ${String(condition)}`);
     await setTimeout(10);
   }
 }
