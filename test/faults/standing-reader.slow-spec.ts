@@ -78,8 +78,10 @@ describe('with a long-running reader on the same file', () => {
     // The reader finds the frames of the failed batch in the WAL and considers them committed.
     openReader();
     const refused = home.spawn({ AUTH_TOKENS: 'a-token' });
+    await expect(refused.waitForOutput(/Listening/)).rejects.toThrow(
+      'another process, such as a backup, has been reading the file',
+    );
     expect(await refused.ended).toEqual({ code: 1, signal: null });
-    expect(refused.stderr).toMatch(/another process, such as a backup, has been reading the file/);
     service = home.spawn({ AUTH_TOKENS: TOKEN }, DiskModel.wrapper(second));
     // A reader that closes last copies the WAL itself.
     await until(() => openFiles(findTracee(service.pid)).includes(`${home.file}-wal`));
