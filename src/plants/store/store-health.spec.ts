@@ -49,11 +49,6 @@ class ManualStore implements Pick<StoreDriver, 'name' | 'open' | 'probe'> {
   }
 }
 
-async function pass(milliseconds: number): Promise<void> {
-  advanceClock(milliseconds);
-  await waitForTurn();
-}
-
 describe('StoreHealth', () => {
   const { lines } = useLog();
   const broken = new Error('broken');
@@ -90,12 +85,12 @@ describe('StoreHealth', () => {
   it('keeps recovering while probes take two seconds', async () => {
     store.health.recordFailure(broken);
     await store.reopen();
-    await pass(SLOW_COMMIT_MS);
+    advanceClock(SLOW_COMMIT_MS);
     await store.endProbe();
     expect(store.health.failure?.message).toMatch(/^the store: a commit takes 2 seconds or more/);
 
     await store.reopen();
-    await pass(SLOW_COMMIT_MS - 1);
+    advanceClock(SLOW_COMMIT_MS - 1);
     await store.endProbe();
 
     expect(store.health.failure).toBeUndefined();
