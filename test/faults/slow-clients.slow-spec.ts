@@ -7,6 +7,7 @@ import { openConnection } from '../support/wire';
 
 /** Node.js disconnects a client that reads nothing after one or two times REQUEST_TIMEOUT + 30 seconds. */
 const DISCONNECT_LIMIT_MS = 150_000;
+
 /** The pause of a slow sender after each byte. */
 const BYTE_INTERVAL_MS = 250;
 
