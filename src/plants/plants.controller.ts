@@ -79,8 +79,8 @@ export class PlantsController {
     type: PlantDto,
   })
   async create(
-    // The type is an interface, which leaves no metadata. With a class, a ValidationPipe of the host that has
-    // `validateCustomDecorators` would validate the request as an instance of the class.
+    // Plant is an interface on purpose: if it were a class, a host's ValidationPipe with
+    // `validateCustomDecorators` would validate the parameter as an instance of that class.
     @HttpRequest(NewPlantPipe) newPlant: Plant,
     @IdempotencyKey() idempotencyKey: string | undefined,
     @CallerOfRequest() caller: Caller | undefined,

@@ -40,9 +40,9 @@ export interface BatchStatements {
 type RowOutcomes = Map<bigint, 'created' | 'taken' | PlantStoreError>;
 
 /**
- * Inserts a batch in which ids and keys may be repeated. Inserts the first plant of each id. Compares the other
- * plants, and those whose id already exists, with the stored plants. If the database rejects a row, only the plants
- * with its id fail.
+ * Inserts a batch in which ids and keys may be repeated. Inserts the first plant of each id. A later plant of the
+ * batch is compared with the first one, and a plant whose id was already stored with the stored plant. If the
+ * database rejects a row, only the plants with its id fail.
  *
  * @returns one outcome or error per plant, in order
  */

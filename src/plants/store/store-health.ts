@@ -65,7 +65,7 @@ export class StoreHealth {
     if (this.reason && !(this.reason instanceof RestartNeededError)) await this.probe();
   }
 
-  /** Does what a commit does, unless that is in progress, and records the result. */
+  /** Opens the store, does what a commit does, and records the result. Does nothing while a probe is in progress. */
   async probe(): Promise<void> {
     if (this.isProbing) return;
     this.isProbing = true;

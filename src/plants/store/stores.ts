@@ -56,7 +56,7 @@ type LocationOf<Kind> = Kind extends StoreKind<infer Location> ? Location : neve
  * @throws Error when the PostgreSQL driver is not installed
  */
 export async function openRepository(location: StoreLocation): Promise<DatabasePlantsRepository> {
-  // TypeScript cannot know that the location belongs to the kind: it checks one kind for all.
+  // TypeScript cannot pair each kind with its own location, so the cast says that it is always SQLite.
   const [name, value] = Object.entries(location)[0] as ['sqlite', string];
   const repository = new DatabasePlantsRepository(STORES[name].createDriver(value));
   new Logger('PlantStore').log(`Storing plants in ${repository.name}`);
