@@ -23,10 +23,9 @@ const rows = section
   ]);
 
 describe('CONTRIBUTING.md', () => {
-  it.each(rows ?? [])('states the files and about the lines of %s', (_promise, patterns, lines) => {
+  it.each(rows ?? [])('states the files and rounded lines of %s', (_promise, patterns, lines) => {
     for (const pattern of patterns) expect(globSync(`src/${pattern}`)).not.toEqual([]);
     const actual = countLines(patterns);
-    // A small change of a file need not change the page.
     expect(Math.abs(lines - actual)).toBeLessThanOrEqual(Math.max(10, actual / 10));
   });
 
