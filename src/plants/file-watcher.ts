@@ -68,7 +68,7 @@ export class FileWatcher<T> {
       logger.error(`${this.name} cannot be used: ${message}. Keeping the last valid content.`);
       return;
     }
-    logger.log(`${this.name}: the change is in use.`);
+    logger.log(`${this.name}: reloaded.`);
     onChange?.(this.current);
   }
 }

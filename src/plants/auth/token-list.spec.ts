@@ -98,7 +98,7 @@ describe('openTokenFile', () => {
       expect.stringMatching(
         /^error .*: line 1 must be a token (?!.*secret).*\. Keeping the last valid content\.$/,
       ),
-      `log The token file ${file}: the change is in use.`,
+      `log The token file ${file}: reloaded.`,
     ]);
   });
 });
