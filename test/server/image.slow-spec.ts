@@ -7,7 +7,7 @@ import { until } from '../support/until';
 
 /**
  * Runs the `docker` commands of docs/deploy: builds the image and runs it as an ordinary user, with a read-only
- * root file system and the data in a volume. It needs Docker, or Podman under that name.
+ * root file system and the data in a volume. It needs Docker.
  */
 
 const PROJECT = join(__dirname, '../..');

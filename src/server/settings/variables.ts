@@ -34,7 +34,7 @@ export const SETTINGS = {
   keepAliveTimeout: variable('KEEP_ALIVE_TIMEOUT', parsers.duration, '65s', 'How long a connection may be idle between requests.'),
   maxConnections: variable('MAX_CONNECTIONS', parsers.connections, '4096', 'The maximum number of open connections. Further connections are closed.'),
   rateLimit: variable('RATE_LIMIT', parsers.rate, undefined, 'The maximum request rate per caller (error 42900), such as `100/s`, `600/m` or `1000/h`. Each process counts separately. Unlimited by default.'),
-  shutdownGrace: variable('SHUTDOWN_GRACE', parsers.durationOrZero, '0', 'After SIGTERM or SIGINT, how long to keep serving while `/health/ready` already returns 503. Must be shorter than `SHUTDOWN_TIMEOUT`.'),
+  shutdownGrace: variable('SHUTDOWN_GRACE', parsers.durationOrZero, '0', 'After SIGTERM, SIGINT or SIGHUP, how long to keep serving while `/health/ready` already returns 503. Must be shorter than `SHUTDOWN_TIMEOUT`.'),
   shutdownTimeout: variable('SHUTDOWN_TIMEOUT', parsers.duration, '10s', 'The maximum duration of a shutdown, including `SHUTDOWN_GRACE`.'),
   logLevel: variable('LOG_LEVEL', parsers.logLevel, 'info', 'The least severe level that is logged.'),
   accessLog: variable('ACCESS_LOG', parsers.flag, 'false', '`true` logs each request.'),
