@@ -37,7 +37,7 @@ export const SETTINGS = {
   shutdownGrace: variable('SHUTDOWN_GRACE', parsers.durationOrZero, '0', 'After SIGTERM, SIGINT or SIGHUP, how long to keep serving while `/health/ready` already returns 503. Must be shorter than `SHUTDOWN_TIMEOUT`.'),
   shutdownTimeout: variable('SHUTDOWN_TIMEOUT', parsers.duration, '10s', 'The maximum duration of a shutdown, including `SHUTDOWN_GRACE`.'),
   logLevel: variable('LOG_LEVEL', parsers.logLevel, 'info', 'The least severe level that is logged.'),
-  accessLog: variable('ACCESS_LOG', parsers.flag, 'false', '`true` logs each request.'),
+  accessLog: variable('ACCESS_LOG', parsers.flag, 'false', '`true` logs each request, at the level `info`.'),
   trustedProxies: variable('TRUSTED_PROXIES', parsers.ranges, '', 'The proxies, such as `10.0.0.0/8`, whose `X-Forwarded-For` the logs trust.'),
   docs: variable('DOCS', parsers.flag, 'true', '`false` removes Swagger UI and the OpenAPI document.'),
 };
