@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { rm, writeFile } from 'node:fs/promises';
+import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { writeNewFile } from './new-file';
 import { useFolder } from '../../test/support/folder';
 
@@ -19,12 +20,21 @@ it('writeNewFile does not overwrite a file that appears while it writes', async 
   expect(readdirSync(folder)).toEqual(['plants.ndjson']);
 });
 
-it('writeNewFile fails when another command begins to write the same file', async () => {
-  const writing = writeNewFile(path, (draft) => rm(draft));
+it('writeNewFile fails when another command begins to write the same file, which succeeds', async () => {
+  let other: Promise<void> | undefined;
+  const writing = writeNewFile(path, () => {
+    other = writeNewFile(path, async (draft) => {
+      await setImmediate();
+      await expect(writing).rejects.toThrow(`Another command has begun to write ${path}.`);
+      appendFileSync(draft, 'other');
+    });
+  });
 
-  await expect(writing).rejects.toThrow(`Another command has begun to write ${path}.`);
+  await Promise.allSettled([writing]);
+  await other;
 
-  expect(readdirSync(folder)).toEqual([]);
+  expect(readFileSync(path, 'utf8')).toBe('other');
+  expect(readdirSync(folder)).toEqual(['plants.ndjson']);
 });
 
 it('writeNewFile leaves no file behind when writing fails', async () => {

@@ -33,8 +33,9 @@ export async function writeNewFile(
     if (replace) replace(draft);
     else fs.linkSync(draft, file);
   } finally {
+    // Another command that has removed the draft has its own one now.
+    if (fs.fstatSync(descriptor).nlink > 0) removeDraft(draft);
     fs.closeSync(descriptor);
-    removeDraft(draft);
   }
   syncDirectory(dirname(file));
 }

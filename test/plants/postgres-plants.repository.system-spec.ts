@@ -1,9 +1,11 @@
 import { hash } from 'node:crypto';
 import { chmodSync, mkdirSync } from 'node:fs';
+import { Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Client, type ClientConfig, type PoolConfig, types } from 'pg';
 import type { DatabasePlantsRepository } from '../../src/plants/store/database-plants.repository';
 import { MIGRATIONS } from '../../src/plants/store/migrations';
+import { PostgresDriver } from '../../src/plants/store/postgres/postgres.driver';
 import { openRepository } from '../../src/plants/store/stores';
 import { StoreOpenError } from '../../src/plants/store/store-open.error';
 import { errorNumbers } from '../support/error-bodies';
@@ -350,6 +352,22 @@ describe('the PostgreSQL repository', () => {
 
     expect([await insert(id), await insert(id)]).toEqual(['created', 'taken']);
     expect(await repository.page(undefined, 1)).toEqual([{ id, name: 'Fern' }]);
+  });
+
+  it('leaves no session behind if it is closed while it opens the store', async () => {
+    const closing = new AbortController();
+    let sessions = 0;
+    const stream = () => {
+      // The first session prepares the store, and the second one is in the pool.
+      if (++sessions === 2) closing.abort(new Error('closed'));
+      return new Socket();
+    };
+    const where = { connectionString: url, application_name: 'closing', stream };
+
+    await expect(new PostgresDriver(where).open(closing.signal)).rejects.toThrow('closed');
+
+    const left = `${SESSIONS} AND application_name = 'closing'`;
+    await until(async () => (await execute(left)).length === 0, 5000);
   });
 
   describe('with settings of the driver', () => {

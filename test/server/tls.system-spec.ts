@@ -75,7 +75,8 @@ describe('HTTPS', () => {
       const [before, current] = [warnings(), await currentName()];
       const { cert, private: key } = await makePair(`new-${keyType}`, keyType);
 
-      replace('cert.pem', cert);
+      // As in the files of some proxies, the key follows the certificate.
+      replace('cert.pem', `${cert}\n${key}`);
       await until(() => warnings() > before);
       expect(await currentName()).toBe(current);
 

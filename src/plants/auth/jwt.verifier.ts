@@ -3,7 +3,7 @@ import type { JWTHeaderParameters, JWTPayload, JWTVerifyOptions, JWTVerifyResult
 import { LruMap } from 'toad-cache';
 import { InvalidTokenError, PlantStoreError } from '../errors/errors';
 import type { ServiceAuthOptions } from './auth.options';
-import type { Grant } from './caller';
+import type { Grant, Scope } from './caller';
 import { IssuerKeys, loadJose } from './issuer-keys';
 
 export type JwtOptions = ServiceAuthOptions &
@@ -104,9 +104,11 @@ export class JwtVerifier {
     const values = [scope, scp].flat().filter((value) => typeof value === 'string');
     const granted = values.flatMap((value) => value.split(' '));
     const { scope: create, metricsScope: metrics = create } = this.options;
-    const required = Object.entries({ create, metrics });
+    const required = { create, metrics } satisfies Record<Scope, string | undefined>;
     return Object.fromEntries(
-      required.filter(([, tokens]) => tokens?.split(/ +/).some((each) => !granted.includes(each))),
+      Object.entries(required).filter(([, tokens]) =>
+        tokens?.split(/ +/).some((each) => !granted.includes(each)),
+      ),
     );
   }
 }

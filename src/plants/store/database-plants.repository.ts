@@ -46,10 +46,11 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     try {
       return await this.commits.submit({ ...plant, keyDigest });
     } catch (error) {
+      const { error: number, cause: reason } = error as PlantStoreError;
       // Only this plant was rejected, or the database rejects all of them.
-      if ((error as PlantStoreError).error === errorCatalogue.internal.error) {
-        void this.health.probe();
-      } else this.health.recordFailure(error as Error);
+      if (number === errorCatalogue.internal.error) void this.health.probe();
+      // An error without a reason follows from a failure that has been recorded, such as a slow commit.
+      else if (reason instanceof Error) this.health.recordFailure(reason);
       throw error;
     }
   }
@@ -82,7 +83,8 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
   }
 
   override isFull(): boolean {
-    return this.commits.isFull;
+    // A request that a failure rejects gets the failure as its cause.
+    return this.commits.isFull && this.isReady();
   }
 
   /**

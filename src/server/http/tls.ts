@@ -59,7 +59,9 @@ export function createTlsServer(files: TlsFiles, settings: { headersTimeout: num
  * not valid yet. Undefined if all are valid.
  */
 export function findValidityError(chain: Buffer): string | undefined {
-  const certificates = chain.toString().match(/-----BEGIN[^]+?-----END .*/g) ?? [];
+  // The file may contain the key, too.
+  const certificates =
+    chain.toString().match(/-----BEGIN [A-Z ]*CERTIFICATE-[^]+?-----END .*/g) ?? [];
   for (const { validFrom, validTo } of certificates.map((pem) => new X509Certificate(pem))) {
     if (Date.parse(validFrom) <= Date.now() && Date.now() <= Date.parse(validTo)) continue;
     return `A certificate in TLS_CERT is valid only from ${validFrom} to ${validTo}.`;

@@ -19,7 +19,7 @@ export const audiences: Parser<readonly string[]> = {
 
 export const flag: Parser<boolean> = {
   expected: 'true or false',
-  parse: (text) => ({ true: true, false: false })[text.toLowerCase()],
+  parse: (text) => [true, false].find((value) => String(value) === text.toLowerCase()),
 };
 
 const LOG_LEVELS = [...Object.keys(pino.levels.values), 'silent'];

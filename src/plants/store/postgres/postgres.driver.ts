@@ -61,9 +61,8 @@ export class PostgresDriver implements StoreDriver {
       const settings = readSettings(this.connection);
       // Not a session of the pool, which keeps the socket of a failed attempt to connect.
       const store = await withSession(settings, this.store ? readSchema : prepareStore);
-      signal.throwIfAborted();
       this.store ??= store ?? {};
-      return await this.openPool(settings, this.store);
+      return await this.openPool(settings, this.store, signal);
     } catch (error) {
       throw toOperatorError(this.name, error);
     }
@@ -101,7 +100,11 @@ export class PostgresDriver implements StoreDriver {
   }
 
   /** Opens a pool and its first session. While that is idle, its end shows that the server is unreachable. */
-  private async openPool(settings: PoolConfig, store: Schema): Promise<OpenStore> {
+  private async openPool(
+    settings: PoolConfig,
+    store: Schema,
+    signal: AbortSignal,
+  ): Promise<OpenStore> {
     const onConnect = (session: ClientBase): Promise<void> => verifySession(session, store);
     const options = { ...settings, onConnect };
     const pool = new Pool(options);
@@ -119,6 +122,7 @@ export class PostgresDriver implements StoreDriver {
     });
     try {
       await openSession();
+      signal.throwIfAborted();
     } catch (error) {
       void pool.end();
       throw error;

@@ -1,3 +1,4 @@
+import { unescape } from 'node:querystring';
 import { Client, type ClientBase, type ClientConfig, type PoolConfig } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
 import { isLoopback } from '../../loopback';
@@ -73,7 +74,7 @@ export function lacksTls(connection: string | ClientConfig): boolean {
   const { connectionString = '', host, ssl } = toObject(connection);
   const { hostname, searchParams } = parseUrl(connectionString) ?? new URL('postgres:///');
   const isDecided = ssl !== undefined || searchParams.has('sslmode') || process.env.PGSSLMODE;
-  const hosts = [host, searchParams.get('host'), decodeURIComponent(hostname), process.env.PGHOST];
+  const hosts = [host, searchParams.get('host'), unescape(hostname), process.env.PGHOST];
   const server = hosts.find(Boolean) ?? 'localhost';
   // A host that begins with / is the path of a Unix socket.
   return !isDecided && !isLoopback(server) && !server.startsWith('/');
