@@ -33,7 +33,7 @@ export class AppModule {
 
   static register(
     { database, bodyLimit, auth, rateLimit }: Settings,
-    metrics = new Metrics(),
+    metrics: Metrics,
   ): DynamicModule {
     const useFactory = () => ({ ...database, bodyLimit });
     return {
@@ -61,7 +61,7 @@ function createRateLimit(options: RateLimit): Provider {
 /**
  * Creates the standalone service, ready to listen.
  *
- * @throws StoreOpenError when the store cannot be used
+ * @throws OptionError when the store cannot be used
  */
 export async function createApplication(settings: Settings): Promise<NestFastifyApplication> {
   const logger = createLogger(settings.logLevel);

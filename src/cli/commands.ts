@@ -1,10 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
 import { scopes } from '../plants/auth/caller';
-import { UsageError } from '../plants/errors/operator.error';
 import { addEnvFile } from '../server/settings/env-file';
 import { formatForOperator } from '../server/settings/environment';
-import { packageVersion } from '../server/settings/versions';
+import { version } from '../server/settings/versions';
 import { backUp } from './backup.command';
 import { check } from './check.command';
 import { exportTo } from './export.command';
@@ -12,6 +11,7 @@ import { checkHealth } from './health.command';
 import { importFile } from './import.command';
 import { restore } from './restore.command';
 import { createAndPrintToken, parseDuration, parseName } from './token-create.command';
+import { UsageError } from './usage.error';
 
 /** Runs a command line of the Plant Store. Exit codes: 0 success, 1 failure, 2 invalid usage. */
 export async function runCommand([...args]: readonly string[]): Promise<void> {
@@ -37,7 +37,7 @@ function report(error: unknown): number {
 function createProgram(): Command {
   const program = new Command('plant-store')
     .description('Accepts plant records over HTTP and stores them exactly and durably.')
-    .version(packageVersion(), '-v, --version', 'print the version')
+    .version(version, '-v, --version', 'print the version')
     // Unlike commander's own output, this fails if it cannot be written.
     .configureOutput({ writeOut: writeFileSync.bind(undefined, 1) })
     .exitOverride()

@@ -9,7 +9,7 @@ import { readSettings, withSession } from '../plants/store/postgres/postgres.set
  * Describes the database at an address and what the service would do with it. Changes nothing.
  *
  * @param where a connection URL, or settings of the driver
- * @throws StoreOpenError when the URL or the settings are invalid
+ * @throws OptionError when the URL or the settings are invalid
  * @throws Error stating why the service cannot use it
  */
 export async function describePostgres(where: string | ClientConfig): Promise<string> {

@@ -2,7 +2,7 @@ import * as fs from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { OperatorError, UsageError } from '../plants/errors/operator.error';
+import { OperatorError } from '../plants/errors/operator.error';
 import { isBusy } from '../plants/store/sqlite/sqlite.errors';
 import {
   assertUsableFile,
@@ -12,6 +12,7 @@ import {
 import { requireFile, writeNewFile } from './new-file';
 import { checkSqlite } from './sqlite.maintenance';
 import { requireSqlitePath } from './store';
+import { UsageError } from './usage.error';
 
 const BACKUP_ADVICE = 'Pass a file created by "plant-store backup".';
 

@@ -50,8 +50,7 @@ export function checkSqlite(file: string, name?: string): void {
 }
 
 /**
- * Reads a database. This blocks the thread: a signal would wait if it had a listener, and ends the process at once
- * because it has none.
+ * Reads a database, and blocks the thread. Without listeners for signals, a signal still ends the process at once.
  *
  * @param name the file's name in messages
  */

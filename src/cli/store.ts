@@ -2,11 +2,12 @@ import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { PlantStoreError } from '../plants/errors/errors';
-import { OperatorError, UsageError } from '../plants/errors/operator.error';
+import { OperatorError } from '../plants/errors/operator.error';
 import { openRepository } from '../plants/store/stores';
 import type { PlantsRepository } from '../plants/plants.repository';
 import { readDatabase } from '../server/settings/database.settings';
 import { requireFile } from './new-file';
+import { UsageError } from './usage.error';
 
 export const STORE_ADVICE = 'Set DATABASE_URL or DATABASE_URL_FILE to an existing store.';
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import type { Scope } from '../plants/auth/caller';
 import { createToken, isTokenName } from '../plants/auth/token-list';
-import { UsageError } from '../plants/errors/operator.error';
+import { UsageError } from './usage.error';
 
 interface Options {
   readonly name?: string;

@@ -88,7 +88,7 @@ export class PlantsController {
     @Res({ passthrough: true }) response: HostResponse,
   ): Promise<PlantDto> {
     const notes = notesOf(request);
-    // Unless the store responds or throws one of our errors.
+    // An unexpected error leaves this outcome. The lines below, or the filter, replace it.
     notes.outcome = 'unknown';
     const plant = await this.plants.create(newPlant, { idempotencyKey, caller });
     notes.outcome = plant.isReplay ? 'replayed' : 'created';

@@ -49,7 +49,7 @@ export abstract class PlantsRepository {
    */
   abstract page(after: bigint | undefined, limit: number): Promise<readonly Plant[]>;
 
-  /** Whether the store is likely to accept a plant now, judging by recent commits. Used for readiness probes. */
+  /** Whether the store is likely to accept a plant now, judging by recent commits and probes. Used for readiness probes. */
   isReady(): boolean {
     return this.currentFailure() === undefined;
   }
@@ -77,7 +77,7 @@ export abstract class PlantsRepository {
     // A store that commits one plant at a time has no batches.
   }
 
-  /** Whether a plant inserted now would be rejected because the queue is full. */
+  /** Whether a plant inserted now would be rejected because the queue is full or closed. */
   isFull(): boolean {
     return false;
   }

@@ -7,7 +7,7 @@ import type { DatabasePlantsRepository } from '../../src/plants/store/database-p
 import { MIGRATIONS } from '../../src/plants/store/migrations';
 import { PostgresDriver } from '../../src/plants/store/postgres/postgres.driver';
 import { openRepository } from '../../src/plants/store/stores';
-import { StoreOpenError } from '../../src/plants/store/store-open.error';
+import { OptionError } from '../../src/plants/errors/operator.error';
 import { errorNumbers } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
 import { useLog } from '../support/log';
@@ -384,7 +384,7 @@ describe('the PostgreSQL repository', () => {
       { connectionString: 'postgres://localhost?sslmode=verify-full&sslrootcert=/nowhere' },
       { sslnegotiation: 'direct', ssl: false },
     ])('does not start with %j', async (invalid) => {
-      await expect(openRepository({ postgres: invalid })).rejects.toThrow(StoreOpenError);
+      await expect(openRepository({ postgres: invalid })).rejects.toThrow(OptionError);
     });
 
     it('is not ready while a password function fails, keeps no sockets open, and calls it again', async () => {

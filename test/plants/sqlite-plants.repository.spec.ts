@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { PlantStoreError, UnavailableError } from '../../src/plants';
 import type { DatabasePlantsRepository } from '../../src/plants/store/database-plants.repository';
 import { openRepository } from '../../src/plants/store/stores';
-import { StoreOpenError } from '../../src/plants/store/store-open.error';
+import { OptionError } from '../../src/plants/errors/operator.error';
 import { describeRepository, type StoreUnderTest } from './repository.contract';
 import { errorBodies } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
@@ -244,7 +244,7 @@ describe('the SQLite repository', () => {
   ])('rejects the path %j with the reason, and does not repeat the path', async (path, why) => {
     const opening = openRepository({ sqlite: path });
 
-    await expect(opening).rejects.toThrow(StoreOpenError);
+    await expect(opening).rejects.toThrow(OptionError);
     await expect(opening).rejects.toThrow(`sqlite must ${why}`);
     await expect(opening).rejects.not.toThrow('secret');
     expect([':memory:', 'sqlite:', 'postgres:'].filter(fs.existsSync)).toEqual([]);
@@ -253,7 +253,7 @@ describe('the SQLite repository', () => {
   async function expectNotOpened(path: string, why: string): Promise<void> {
     const opening = openRepository({ sqlite: path });
 
-    await expect(opening).rejects.toThrow(StoreOpenError);
+    await expect(opening).rejects.toThrow(OptionError);
     await expect(opening).rejects.toThrow(
       `sqlite names the file ${path}, which cannot be used: ${why}.`,
     );

@@ -24,8 +24,8 @@ export interface ListedToken extends Grant {
 const MIN_TOKEN_LENGTH = 16;
 
 /**
- * A token (RFC 6750 section 2.1) or its digest. In `AUTH_TOKENS=abc scope=create,metrics`, `metrics` would otherwise be
- * read as a token.
+ * A token (RFC 6750 section 2.1) or its digest. The names of scopes are rejected: in
+ * `AUTH_TOKENS=abc scope=create,metrics`, `metrics` is a mistake and not a token.
  */
 const TOKEN =
   /(?!(?:scope|create|metrics)=*(?:\s|$))(?:sha256:[0-9a-fA-F]{64}|[A-Za-z0-9._~+/-]+=*)/;
@@ -99,7 +99,7 @@ export function parseTokenList(entries: readonly string[]): ListedToken[] {
  *
  * @throws Error when the file is invalid; the message names the first invalid line
  */
-export function parseTokenFile(content: Uint8Array): ListedToken[] {
+function parseTokenFile(content: Uint8Array): ListedToken[] {
   if (!isUtf8(content)) throw new Error('it is not UTF-8');
   // The decoder drops a byte order mark.
   const lines = new TextDecoder().decode(content).split(/\r?\n/);

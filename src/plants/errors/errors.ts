@@ -189,11 +189,10 @@ export class OutcomeUnknownError extends PlantStoreError {
   }
 }
 
-// Internal errors, not exported to hosts. They are classes because several files throw them.
+// Internal errors, not exported to hosts.
 export class MalformedRequestError extends createErrorClass('malformedRequest') {}
 export class NotJsonError extends createErrorClass('notJson') {}
 export class InvalidTokenError extends createErrorClass('invalidToken') {}
-export class NotFoundError extends createErrorClass('notFound') {}
 
 export class BodyTooLargeError extends PlantStoreError {
   /** @param limit the limit in bytes */

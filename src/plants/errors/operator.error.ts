@@ -19,8 +19,3 @@ export class OptionError extends OperatorError {
     super(message, options);
   }
 }
-
-/** The command line has invalid arguments. The message states what is valid. */
-export class UsageError extends OperatorError {
-  override readonly name = 'UsageError';
-}

@@ -37,8 +37,8 @@ export function nodeRequest(request: HostRequest): IncomingMessage {
 }
 
 /**
- * Returns the path of a request target, RFC 9112 section 3.2, for logs and traces. Omits the query and the
- * authority, because they may contain secrets.
+ * Returns the path of a request target, RFC 9112 section 3.2. Omits the query and the authority, because
+ * they may contain secrets.
  */
 export function pathOf(target: string): string {
   const [withoutQuery = ''] = target.split('?', 1);
@@ -47,7 +47,7 @@ export function pathOf(target: string): string {
 
 /**
  * Returns every value of a header, in the order sent. `headers` of Node.js keeps only one of several
- * `Authorization`, `Content-Type` or `Host` headers, but it is all that there is behind `serverless-http`.
+ * `Authorization`, `Content-Type` or `Host` headers, so `rawHeaders` is read. It is empty behind `serverless-http`.
  *
  * @param name the name of the header in lower case
  */

@@ -33,7 +33,7 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
   /**
    * Opens the store.
    *
-   * @throws StoreOpenError when the store can never be opened
+   * @throws OptionError when the store can never be opened
    */
   start(): Promise<void> {
     return this.health.start();

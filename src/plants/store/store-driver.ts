@@ -39,8 +39,8 @@ export interface StoreDriver {
    * Opens the store, or reopens it if it has failed. Does nothing if it is usable.
    *
    * @returns the same object until the store is reopened
-   * @throws StoreOpenError at startup, if the store can never be opened
-   * @throws Error saying why the store cannot be used, and as soon as the signal is aborted
+   * @throws OptionError at startup, if the store can never be opened
+   * @throws Error that says why the store cannot be used, or when the signal is aborted during the call
    */
   open(signal: AbortSignal): Promise<OpenStore>;
 

@@ -39,7 +39,7 @@ export class StoreHealth {
   /**
    * Opens the store. If it need not be available at startup, this waits a limited time for it.
    *
-   * @throws StoreOpenError when the store must be available, and cannot be opened
+   * @throws OptionError when the store must be available, and cannot be opened
    */
   async start(): Promise<void> {
     const { startTimeout } = this.driver;

@@ -16,7 +16,7 @@ interface StoreKind<Location> {
   readonly findUrlError: (url: string) => string | undefined;
   /** Returns the location that a valid URL specifies. */
   readonly parseUrl: (url: string) => Location;
-  /** @throws StoreOpenError when the location cannot be used */
+  /** @throws OptionError when the location cannot be used */
   readonly createDriver: (location: Location) => StoreDriver;
 }
 
@@ -52,7 +52,7 @@ type LocationOf<Kind> = Kind extends StoreKind<infer Location> ? Location : neve
 /**
  * Opens a store. While a PostgreSQL database cannot be used, the repository is not ready and keeps retrying.
  *
- * @throws StoreOpenError when the file or the settings cannot be used
+ * @throws OptionError when the file or the settings cannot be used
  * @throws Error when the PostgreSQL driver is not installed
  */
 export async function openRepository(location: StoreLocation): Promise<DatabasePlantsRepository> {

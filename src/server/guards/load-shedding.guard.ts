@@ -5,7 +5,7 @@ import { PlantsRepository } from '../../plants/plants.repository';
 import { SkipAdmission } from './skip-admission.decorator';
 
 /**
- * Rejects create requests with 503 while the queue is full. It is the first guard, so neither the token nor the
+ * Rejects requests with 503 while the queue is full, except at routes with {@link SkipAdmission}. It is the first guard, so neither the token nor the
  * body of a rejected request is read.
  */
 @Injectable()

@@ -15,7 +15,6 @@ export function corsHeaders(
   { headers: { origin } }: { readonly headers: IncomingHttpHeaders },
   origins: readonly string[],
 ): Record<string, string> {
-  if (origins.length === 0) return {};
   const headers = { Vary: 'Origin', 'Access-Control-Expose-Headers': EXPOSED_HEADERS };
   const isAllowed = origin !== undefined && origins.includes(origin);
   return isAllowed ? { ...headers, 'Access-Control-Allow-Origin': origin } : headers;

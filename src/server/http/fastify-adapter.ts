@@ -8,7 +8,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   BodyTooLargeError,
   MalformedRequestError,
-  NotFoundError,
   PlantStoreError,
 } from '../../plants/errors/errors';
 import { securityHeaders } from '../../plants/http/error.filter';
@@ -23,12 +22,12 @@ import { createServer } from './http-server';
 /** The fraction of the shutdown time for draining connections. The rest is for closing the store. */
 const DRAIN_TIME_FRACTION = 0.8;
 
-/** How long connections that are in use have, when the service shuts down, to get a response that closes them. */
+/** How long connections stay open at shutdown, so that their next response can close them. */
 const CLOSE_DELAY_MS = 500;
 
 /**
- * Creates the Fastify adapter of the service. Errors raised below Nest have the Error body, and every accepted
- * request gets its response before the adapter closes. Use it with Nest's `bodyParser: false`.
+ * Creates the Fastify adapter of the service. Errors raised below Nest have the Error body. Before it
+ * closes, it waits for the responses of accepted requests, up to a limit. Use it with Nest's `bodyParser: false`.
  */
 export function createFastifyAdapter(settings: Settings, recorder: Recorder): FastifyAdapter {
   const server = createServer(settings);
@@ -55,19 +54,23 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     },
     frameworkErrors: (_error: unknown, request: FastifyRequest, reply: FastifyReply) => {
       rejectUnrouted(request, reply);
+      // Fastify runs no hooks for it.
       recorder.record(request, reply);
     },
   });
   const instance = adapter.getInstance<FastifyInstance>();
   // Without parsers, Fastify leaves the body of a POST unread, whatever its type: the pipe reads it after the guards.
   instance.addHttpMethod('POST', { hasBody: false, overrideExisting: true });
-  recorder.observe(instance);
+  instance.addHook('onResponse', (request, reply, done) => {
+    recorder.record(request, reply);
+    done();
+  });
   addRequestHook(instance, settings.corsOrigins, clientErrors);
   drainOnClose(instance, settings);
   return adapter;
 }
 
-/** Rejects a request whose path cannot be decoded. Fastify runs no hooks for it. */
+/** Rejects a request whose path cannot be decoded. */
 function rejectUnrouted(request: FastifyRequest, reply: FastifyReply): void {
   const failure = new MalformedRequestError('The request target is malformed.');
   notesOf(request).failure = failure;
@@ -131,7 +134,7 @@ function createNoRouteError({ url }: FastifyRequest, instance: FastifyInstance):
     // A wildcard route does not mean that this path exists.
     return route !== null && !('*' in route.params);
   });
-  if (allowed.length === 0) return new NotFoundError();
+  if (allowed.length === 0) return new PlantStoreError('notFound');
   const headers = { Allow: allowed.join(', ') };
   return new PlantStoreError('methodNotAllowed', undefined, { headers });
 }
@@ -151,8 +154,8 @@ function drainOnClose(
   instance.addHook('onSend', (request, reply, _payload, done) => {
     void reply.header('X-Request-Id', request.id);
     // An oversized body may never end, RFC 9110 section 15.5.14.
-    const isEndless = notesOf(request).failure instanceof BodyTooLargeError;
-    if (isClosing || isEndless) void reply.header('Connection', 'close');
+    const isTooLarge = notesOf(request).failure instanceof BodyTooLargeError;
+    if (isClosing || isTooLarge) void reply.header('Connection', 'close');
     done();
   });
   instance.addHook('preClose', async () => {

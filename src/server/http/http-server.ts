@@ -11,8 +11,8 @@ import { createTlsServer } from './tls';
 const TIMEOUT_CHECK_INTERVAL_MS = 1000;
 
 /**
- * How long a connection may be unused after the time for its request: longer than the 20 seconds in which a
- * request gets its response.
+ * A connection without traffic for `REQUEST_TIMEOUT` and this time is closed. It exceeds the 20 seconds in which
+ * every request gets its response.
  */
 const RESPONSE_TIME_MS = 30_000;
 

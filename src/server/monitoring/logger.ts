@@ -28,9 +28,8 @@ let standardOutput: DestinationStream | undefined;
 /**
  * Opens the standard output for asynchronous writing. The service keeps running if the output cannot be
  * written because the disk is full or its reader has stalled: up to 16 MiB are buffered, and further lines
- * are dropped. `pino.destination` is not used, because it retries at exit until everything is written, and
- * the process would never end. Its option `retryEAGAIN` prevents that neither for a full disk nor for a
- * stalled reader.
+ * are dropped. `pino.destination` is not used, even with `retryEAGAIN`: at exit it retries until everything
+ * is written, so the process would not end if the disk is full or the reader has stalled.
  */
 function openStandardOutput(): DestinationStream {
   const output = new SonicBoom({ fd: 1, maxLength: 2 ** 24 });

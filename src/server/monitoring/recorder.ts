@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { requestFields } from '../../plants/http/failure-log';
 import { notesOf, pathOf } from '../../plants/http/request';
@@ -16,15 +16,7 @@ export class Recorder {
     private readonly accessLog: Logger | undefined,
   ) {}
 
-  /** Records all responses. Must be called before hooks are added that reject requests. */
-  observe(instance: FastifyInstance): void {
-    instance.addHook('onResponse', (request, reply, done) => {
-      this.record(request, reply);
-      done();
-    });
-  }
-
-  /** Records a response. Hooks call it, except for requests that Fastify rejects before its hooks. */
+  /** Records a response. */
   record(request: FastifyRequest, reply: FastifyReply): void {
     const notes = notesOf(request);
     const { caller, plantId, outcome, failure } = notes;

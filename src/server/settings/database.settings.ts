@@ -26,7 +26,7 @@ export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
   return {
     postgres: {
       // A getter, because the settings are read again after each failure, and the file may have been replaced
-      // since. The driver accepts a function only for the password.
+      // since. A function would not work: the driver calls only a password function.
       get connectionString() {
         const current = readFile();
         if ('postgres' in current && typeof current.postgres === 'string') return current.postgres;

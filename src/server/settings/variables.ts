@@ -77,7 +77,7 @@ export const VARIABLES = Object.values<Variable<unknown>>({
 });
 const NAMES: readonly string[] = VARIABLES.map(({ name }) => name);
 
-/** Whether a port is the link to a Service: for one named `health`, Kubernetes sets `HEALTH_PORT=tcp://ADDRESS:80`. */
+/** Whether Kubernetes has set the variable: for a Service named `health`, it sets `HEALTH_PORT=tcp://ADDRESS:80`. */
 function isServiceLink(name: string, value: string): boolean {
   return name.endsWith('PORT') && /^(?:tcp|udp|sctp):\/\/\S+:\d+$/.test(value);
 }
@@ -107,8 +107,8 @@ export function readVariables<T extends Table>(
 /**
  * Finds variables that are ignored, but look like settings.
  *
- * @param errors gets a sentence for each unknown variable that resembles one for tokens: without it, the service would
- *   accept other tokens
+ * @param errors gets a sentence for each misspelled `AUTH_` variable: if it were ignored, the service would accept
+ *   other tokens
  * @returns a warning for each other one
  */
 export function findIgnoredVariables(environment: NodeJS.ProcessEnv, errors: string[]): string[] {

@@ -18,6 +18,4 @@ if (Number.parseInt(process.versions.node) < Number(/\d+/.exec(engines.node)?.[0
   process.exit(1);
 }
 
-export function packageVersion(): string {
-  return version;
-}
+export { version };

@@ -11,10 +11,10 @@ import {
 import { type PlantStoreError, UnavailableError } from '../../errors/errors';
 import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
-import { type BatchStatements, insertBatch } from '../insert-batch';
+import { type BatchStatements, insertBatch } from './insert-batch';
 import type { KeyedPlant } from '../keyed-plant';
 import type { OpenStore, PlantRange, StoreDriver } from '../store-driver';
-import { StoreOpenError } from '../store-open.error';
+import { OptionError } from '../../errors/operator.error';
 import { classifyError, toOperatorError } from './postgres.errors';
 import { prepareStore, readSchema, type Schema, verifySession } from './postgres.schema';
 import { lacksTls, readSettings, withSession } from './postgres.settings';
@@ -40,7 +40,7 @@ export class PostgresDriver implements StoreDriver {
 
   /**
    * @param connection a connection URL, or settings of the driver, whose `connectionString` may be a URL
-   * @throws StoreOpenError when the URL or the settings are invalid
+   * @throws OptionError when the URL or the settings are invalid
    */
   constructor(private readonly connection: string | ClientConfig) {
     try {
@@ -48,9 +48,9 @@ export class PostgresDriver implements StoreDriver {
       const server = new Client({ ...readSettings(connection), stream: undefined });
       this.name = `PostgreSQL at ${server.host}:${server.port}/${server.database ?? ''}`;
     } catch (cause) {
-      if (cause instanceof StoreOpenError) throw cause;
+      if (cause instanceof OptionError) throw cause;
       const message = `postgres cannot be used: ${(cause as Error).message}.`;
-      throw new StoreOpenError('postgres', message, { cause });
+      throw new OptionError('postgres', message, { cause });
     }
     if (lacksTls(connection)) new Logger('PlantStore').warn(NO_TLS_WARNING);
   }

@@ -1,5 +1,5 @@
 import { type ClientBase, DatabaseError } from 'pg';
-import type { StatementError } from '../insert-batch';
+import type { StatementError } from './insert-batch';
 import { CREATE_TABLE_SQL } from './postgres.schema';
 
 type Reach = StatementError['reach'];

@@ -2,7 +2,7 @@ import { unescape } from 'node:querystring';
 import { Client, type ClientBase, type ClientConfig, type PoolConfig } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
 import { isLoopback } from '../../loopback';
-import { StoreOpenError } from '../store-open.error';
+import { OptionError } from '../../errors/operator.error';
 import { findUrlError, parseUrl } from './postgres.url';
 
 /** The maximum time to open a session. */
@@ -19,13 +19,13 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
  * Reads the settings of a pool, with the current content of the files that they name.
  *
  * @param connection a connection URL, or settings of the driver, which override those of their URL
- * @throws StoreOpenError when the URL is invalid
+ * @throws OptionError when the URL is invalid
  * @throws Error when a file cannot be read
  */
 export function readSettings(connection: string | ClientConfig): PoolConfig {
   const { connectionString: url, ...settings } = toObject(connection);
   const problem = url === undefined ? undefined : findUrlError(url);
-  if (problem !== undefined) throw new StoreOpenError('postgres', problem);
+  if (problem !== undefined) throw new OptionError('postgres', problem);
   const config: ClientConfig & { connect_timeout?: string } = {
     fallback_application_name: 'plant-store',
     keepAlive: true,

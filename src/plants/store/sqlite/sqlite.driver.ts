@@ -10,7 +10,7 @@ import {
   RestartNeededError,
   type StoreDriver,
 } from '../store-driver';
-import { StoreOpenError } from '../store-open.error';
+import { OptionError } from '../../errors/operator.error';
 import { findPathError } from './sqlite.settings';
 import type { RejectedPlant } from './sqlite.statements';
 
@@ -20,8 +20,8 @@ export type SqliteRequest = readonly KeyedPlant[] | PlantRange | 'probe' | 'clos
 /** The worker also sends one as its first message, once it has opened the store. */
 export type SqliteReply =
   | { readonly value: unknown }
-  /** Whether the failed request was a COMMIT that may have taken effect. */
-  | { readonly error: string; readonly isUnclearCommit: boolean };
+  /** Whether the store can no longer be used: a COMMIT may have taken effect, or the thread has ended. */
+  | { readonly error: string; readonly isFinal: boolean };
 
 /**
  * A SQLite file, opened by `node:sqlite` in a worker thread, because a sync blocks its thread. Each batch is one
@@ -43,24 +43,22 @@ export class SqliteDriver implements StoreDriver {
 
   /**
    * @param path the file, relative to the working directory; created if it is missing
-   * @throws StoreOpenError when the path cannot be used for a store
+   * @throws OptionError when the path cannot be used for a store
    */
   constructor(path: string) {
     const error = findPathError(path);
     // The message omits the path, because it may be a URL with a password.
-    if (error) throw new StoreOpenError('sqlite', error);
+    if (error) throw new OptionError('sqlite', error);
     this.name = resolve(path);
   }
 
-  async open(signal: AbortSignal): Promise<OpenStore> {
+  async open(): Promise<OpenStore> {
     if (this.worker === undefined) {
       const reply = await this.start();
       if ('error' in reply) {
         const message = `sqlite names the file ${this.name}, which cannot be used: ${reply.error}.`;
-        throw new StoreOpenError('sqlite', message);
+        throw new OptionError('sqlite', message);
       }
-      // The repository was closed while the thread was starting.
-      if (signal.aborted) await this.close();
     }
     return this.opened;
   }
@@ -95,7 +93,7 @@ export class SqliteDriver implements StoreDriver {
     worker.on('error', (error: Error) => (endedBy = error.message));
     worker.on('exit', () => {
       for (const { resolve: reply } of this.pending.splice(0)) {
-        reply({ error: endedBy, isUnclearCommit: true });
+        reply({ error: endedBy, isFinal: true });
       }
       this.end.resolve(this.failForGood(endedBy));
     });
@@ -117,7 +115,7 @@ export class SqliteDriver implements StoreDriver {
     this.worker.postMessage(request);
     const reply = await this.nextReply();
     if ('value' in reply) return reply.value as Value;
-    if (!reply.isUnclearCommit) throw new UnavailableError({ cause: this.toError(reply.error) });
+    if (!reply.isFinal) throw new UnavailableError({ cause: this.toError(reply.error) });
     const cause = this.failForGood(reply.error);
     throw Array.isArray(request)
       ? new OutcomeUnknownError({ cause })

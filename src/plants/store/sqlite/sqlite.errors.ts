@@ -12,15 +12,6 @@ const SQLITE_CONSTRAINT = 19;
 const DAMAGE_ADVICE =
   'run `plant-store check --deep`; to repair it, stop the service and run `plant-store restore BACKUP`';
 
-/** The files on the disk are not those that are open. */
-export class ChangedFilesError extends Error {
-  constructor() {
-    super(
-      'the database file or its write-ahead log was moved, replaced or deleted. Stop the service, put the files back or run `plant-store restore BACKUP`, and start it again',
-    );
-  }
-}
-
 /** Whether the database rejected a single row: a constraint, or a trigger that raised an error. */
 export function isRowRejection(error: unknown): boolean {
   return resultCodeOf(error) === SQLITE_CONSTRAINT;
@@ -32,7 +23,7 @@ export function isBusy(error: unknown): boolean {
 }
 
 /** Whether a statement failed because the disk or the database is full. */
-export function isFull(error: unknown): boolean {
+export function isDiskFull(error: unknown): boolean {
   return resultCodeOf(error) === SQLITE_FULL;
 }
 

@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { ChangedFilesError, isBusy } from './sqlite.errors';
+import { isBusy } from './sqlite.errors';
 import { assertUsableFile, makeDirectory, protectNewFile, walPathOf } from './sqlite.files';
 import { migrate, readSchemaVersion } from './sqlite.schema';
 import { prepareStatements, type Statements } from './sqlite.statements';
@@ -110,10 +110,13 @@ export function assertWritable(database: DatabaseSync): void {
  * Checks that the files on the disk are those that are open. SQLite keeps writing to files that were moved, replaced
  * or deleted, and those plants would be lost. Changes that other programs write into the files are not detected.
  *
- * @throws ChangedFilesError when the files on the disk are others
+ * @throws Error when the files on the disk are others
  */
 export function assertSameFiles({ files, fileIds }: Store): void {
-  if (readFileIds(files) !== fileIds) throw new ChangedFilesError();
+  if (readFileIds(files) === fileIds) return;
+  throw new Error(
+    'the database file or its write-ahead log was moved, replaced or deleted. Stop the service, put the files back or run `plant-store restore BACKUP`, and start it again',
+  );
 }
 
 /** Reads what identifies files, even if they are moved: device and inode. */

@@ -9,7 +9,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../keyed-plant';
 import type { SqliteReply, SqliteRequest } from './sqlite.driver';
-import { describeError, isBusy, isFull } from './sqlite.errors';
+import { describeError, isBusy, isDiskFull } from './sqlite.errors';
 import { insertPlant, readPlants, type RejectedPlant } from './sqlite.statements';
 import { assertSameFiles, assertWritable, openStore, type Store } from './sqlite.store';
 
@@ -26,7 +26,7 @@ try {
   });
 } catch (error) {
   // Without a listener, the thread ends.
-  send({ error: describeError(error, path), isUnclearCommit: false });
+  send({ error: describeError(error, path), isFinal: false });
 }
 
 function send(message: SqliteReply): void {
@@ -39,10 +39,10 @@ function reply(store: Store, request: SqliteRequest): SqliteReply {
   } catch (error) {
     // A full disk or a lock of another process has kept the COMMIT from being written. After any other failure of a
     // COMMIT, such as a failed sync, its outcome is unclear.
-    const isUnclearCommit = isCommitting && !isFull(error) && !isBusy(error);
+    const isFinal = isCommitting && !isDiskFull(error) && !isBusy(error);
     isCommitting = false;
-    if (store.database.isTransaction && !isUnclearCommit) store.database.exec('ROLLBACK');
-    return { error: describeError(error, path), isUnclearCommit };
+    if (store.database.isTransaction && !isFinal) store.database.exec('ROLLBACK');
+    return { error: describeError(error, path), isFinal };
   }
 }
 

@@ -1,6 +1,6 @@
-import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
-import type { InsertOutcome } from '../plants.repository';
-import { type KeyedPlant, duplicateOutcome } from './keyed-plant';
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
+import type { InsertOutcome } from '../../plants.repository';
+import { type KeyedPlant, duplicateOutcome } from '../keyed-plant';
 
 /** The maximum number of attempts if other transactions cause the rollback of a batch. */
 const MAX_ATTEMPTS = 10;

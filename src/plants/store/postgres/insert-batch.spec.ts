@@ -1,7 +1,7 @@
 import fc from 'fast-check';
-import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
 import { type BatchStatements, insertBatch, type StatementError } from './insert-batch';
-import { type KeyedPlant, duplicateOutcome } from './keyed-plant';
+import { type KeyedPlant, duplicateOutcome } from '../keyed-plant';
 
 /** A database that rejects rows with a certain name, and fails with the errors that a test adds. */
 class Database implements BatchStatements {
