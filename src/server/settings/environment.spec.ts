@@ -107,7 +107,7 @@ describe('readEnvironment', () => {
     ...each('TRUSTED_PROXIES', 'true', '10', '0.0.0.0/0', '10.0.0.0/33', 'proxy', 'loopback', ','),
     ...each('RATE_LIMIT', '100', '0/s', '5/d'),
     ...alone({ SHUTDOWN_TIMEOUT: '10h', KEEP_ALIVE_TIMEOUT: '0', REQUEST_TIMEOUT: '999999999' }),
-    ...alone({ LOG_LEVEL: 'loud', ACCESS_LOG: 'yes', DOCS: '1' }),
+    ...alone({ LOG_LEVEL: 'loud', ACCESS_LOG: 'yes', DOCS: 'constructor' }),
     ...each('AUTH_TOKENS', 'valid-secret,bäd-secret', ',', 'scope=create', 'abc scope='),
     ...each('AUTH_TOKENS', 'abc scope=Create', 'abc scope=create,metrics', 'abc#secret'),
     ...alone({ AUTH_AUDIENCE: 'plants', AUTH_SCOPE: 'plants', AUTH_SCOPE_METRICS: 'plants' }),
@@ -249,7 +249,7 @@ describe('readEnvironment', () => {
     [{ AUTH_TOKENS_FILE: 'tokens.txt' }, ''],
     [ISSUER, ''],
     [
-      { ...ISSUER, DATABASE_URL: 'postgres://u:secret@db.example.org/plants' },
+      { ...ISSUER, DATABASE_URL: 'postgres://u:secret@db%zz.example.org/plants' },
       'DATABASE_URL must have sslmode for a server on another machine when NODE_ENV is production: sslmode=verify-full, or sslmode=disable to send plants in plain text.',
     ],
     [{ ...ISSUER, DATABASE_URL: 'postgres://db.example.org/plants?sslmode=disable' }, ''],
