@@ -28,8 +28,8 @@ import { Recorder } from './server/monitoring/recorder';
  */
 @Module({})
 export class AppModule {
-  /** @param tokens the verifier that {@link register} provides: that of PlantsModule is undefined */
-  constructor(readonly tokens: TokenVerifier) {}
+  /** @param verifier that of {@link register}, because that of PlantsModule is undefined */
+  constructor(readonly verifier: TokenVerifier) {}
 
   static register(
     { database, bodyLimit, auth, rateLimit }: Settings,
@@ -75,7 +75,7 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   for (const warning of settings.warnings) new Logger('Environment').warn(warning);
   const instance = app.getHttpAdapter().getInstance();
   metrics.observeConnections(instance);
-  metrics.observeStore(app.get(PlantsRepository), app.get(AppModule).tokens);
+  metrics.observe(app.get(PlantsRepository), app.get(AppModule).verifier);
   serveHealth(instance, app.get(Readiness));
   if (settings.docs) serveDocument(app);
   return app;

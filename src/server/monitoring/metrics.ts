@@ -82,7 +82,7 @@ export class Metrics {
   }
 
   /** Adds metrics of the store and of the token file. */
-  observeStore(plants: PlantsRepository, tokens: TokenVerifier): void {
+  observe(plants: PlantsRepository, verifier: TokenVerifier): void {
     plants.observeBatches(({ size, duration }) => {
       this.batchSize.observe(size);
       this.commitDuration.observe(duration / 1000);
@@ -96,7 +96,7 @@ export class Metrics {
       () => Number(plants.isReady()),
     );
     this.gauge('plant_store_token_file_valid', '1 if AUTH_TOKENS_FILE is valid, otherwise 0.', () =>
-      Number(tokens.isFileValid()),
+      Number(verifier.isFileValid()),
     );
   }
 
