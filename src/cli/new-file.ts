@@ -33,7 +33,7 @@ export async function writeNewFile(
     if (replace) replace(draft);
     else fs.linkSync(draft, file);
   } finally {
-    // Another command that has removed the draft has its own one now.
+    // If another command has removed this draft, the file of that name is the draft of the other command.
     if (fs.fstatSync(descriptor).nlink > 0) removeDraft(draft);
     fs.closeSync(descriptor);
   }

@@ -46,7 +46,6 @@ export const PLANTS_PATH = 'plants';
 @Controller(PLANTS_PATH)
 @UseFilters(ErrorFilter)
 @ApiTags('Plants')
-@ApiErrorResponses(({ outcome }) => outcome !== undefined)
 export class PlantsController {
   constructor(private readonly plants: PlantsService) {}
 
@@ -78,6 +77,7 @@ export class PlantsController {
     },
     type: PlantDto,
   })
+  @ApiErrorResponses(({ outcome }) => outcome !== undefined)
   async create(
     // Plant is an interface on purpose: if it were a class, a host's ValidationPipe with
     // `validateCustomDecorators` would validate the parameter as an instance of that class.

@@ -49,7 +49,7 @@ export abstract class PlantsRepository {
    */
   abstract page(after: bigint | undefined, limit: number): Promise<readonly Plant[]>;
 
-  /** Whether the store is likely to accept a plant now, judging by recent commits and probes. Used for readiness probes. */
+  /** Whether the store is likely to accept a plant now, judging by recent commits. Used for readiness probes. */
   isReady(): boolean {
     return this.currentFailure() === undefined;
   }

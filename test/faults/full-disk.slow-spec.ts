@@ -63,12 +63,13 @@ describe('the service on a full disk', () => {
     await createUntilFailures(url, 20);
     disk.fill();
     await createUntilFailures(url, 20);
-    for (let notReady = 0; notReady < 20; notReady++) {
+    let notReady = 0;
+    while (notReady < 20) {
+      const isReady = (await service.getStatus('/health/ready')) !== 503;
+      // A probe, which is small, may succeed in the space that a failed commit has left in the WAL.
+      if (isReady) await createUntilFailures(url, 1);
+      notReady = isReady ? 0 : notReady + 1;
       await setTimeout(100);
-      if ((await service.getStatus('/health/ready')) === 503) continue;
-      // A probe, which is small, has succeeded in the space that a failed commit has left in the WAL.
-      await createUntilFailures(url, 1);
-      notReady = 0;
     }
     expect(await service.getStatus('/health/live')).toBe(200);
     disk.release();

@@ -262,6 +262,16 @@ describe('the keys of an issuer', () => {
     expect(await statusOf(await provider.requestAccessToken())).toBe(503);
   });
 
+  it('are ignored when they are of RSA with a modulus under 2048 bits', async () => {
+    const { privateKey, publicKey } = crypto.generateKeyPairSync('rsa', { modulusLength: 1024 });
+    const header = { ...HEADER, alg: 'RS256', kid: 'weak' };
+    await startWithKeys([{ ...publicKey.export({ format: 'jwk' }), ...header }, toPublicKey(key)]);
+
+    const token = await provider.requestAccessToken();
+    expect(await statusOf(token)).toBe(200);
+    await expectRejection(sign(header, decodeJwt(token), privateKey));
+  });
+
   const other = { ...toPublicKey(makeKey('ES256')), kid: key.kid };
   const right = toPublicKey(key);
   const withoutKid = { ...right, kid: undefined };

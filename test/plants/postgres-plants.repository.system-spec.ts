@@ -367,7 +367,7 @@ describe('the PostgreSQL repository', () => {
     await expect(new PostgresDriver(where).open(closing.signal)).rejects.toThrow('closed');
 
     const left = `${SESSIONS} AND application_name = 'closing'`;
-    await until(async () => (await execute(left)).length === 0, 5000);
+    await until(async () => (await execute(left)).length === 0);
   });
 
   describe('with settings of the driver', () => {

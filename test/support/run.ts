@@ -34,14 +34,20 @@ export function isOnPath(program: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some((part) => existsSync(join(part, program)));
 }
 
-/** Describes tests that need Linux: its programs, devices or limits. On other systems, skips them and says so in the name. */
+/**
+ * Describes tests that need what only Linux has: its devices, limits and `/proc`. On other systems, skips them and
+ * says so in the name.
+ */
 export function describeOnLinux(tests: () => void): void {
   if (process.platform === 'linux') describe('on Linux', tests);
   else describe.skip('on Linux, which this machine does not run', tests);
 }
 
-/** Describes tests that need a program of the machine. If it is missing, skips them and says so in the name. */
+/**
+ * Describes tests that need a program that npm cannot install. If it is missing, skips them and says so in the name.
+ * In CI, they run in any case, so that they fail instead.
+ */
 export function describeWith(program: string, tests: () => void): void {
-  if (isOnPath(program)) describe(`with ${program}`, tests);
+  if (isOnPath(program) || process.env.CI) describe(`with ${program}`, tests);
   else describe.skip(`without ${program}, which this machine lacks`, tests);
 }

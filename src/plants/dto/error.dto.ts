@@ -84,8 +84,10 @@ export function errorResponses(
   return Object.fromEntries(responses);
 }
 
-/** Declares error responses of an operation. */
-export function ApiErrorResponses(isIncluded: (entry: CatalogueEntry) => boolean): ClassDecorator {
+/** Declares error responses of an operation, or of all operations of a controller. */
+export function ApiErrorResponses(
+  isIncluded: (entry: CatalogueEntry) => boolean,
+): ClassDecorator & MethodDecorator {
   const responses = Object.entries(errorResponses(isIncluded));
   return applyDecorators(
     ApiExtraModels(ErrorDto),

@@ -46,11 +46,11 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     try {
       return await this.commits.submit({ ...plant, keyDigest });
     } catch (error) {
-      const { error: number, cause: reason } = error as PlantStoreError;
+      const failure = error as PlantStoreError;
       // Only this plant was rejected, or the database rejects all of them.
-      if (number === errorCatalogue.internal.error) void this.health.probe();
-      // An error without a reason follows from a failure that has been recorded, such as a slow commit.
-      else if (reason instanceof Error) this.health.recordFailure(reason);
+      if (failure.error === errorCatalogue.internal.error) void this.health.probe();
+      // An error without a cause follows from a failure that has been recorded, such as a slow commit.
+      else if (failure.cause !== undefined) this.health.recordFailure(failure);
       throw error;
     }
   }

@@ -40,7 +40,8 @@ export interface StoreDriver {
    *
    * @returns the same object until the store is reopened
    * @throws OptionError at startup, if the store can never be opened
-   * @throws Error that says why the store cannot be used, or when the signal is aborted during the call
+   * @param signal aborted when the repository closes: then a store must not be opened again
+   * @throws Error that says why the store cannot be used, or that the signal was aborted
    */
   open(signal: AbortSignal): Promise<OpenStore>;
 

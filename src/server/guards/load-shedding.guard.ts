@@ -5,8 +5,8 @@ import { PlantsRepository } from '../../plants/plants.repository';
 import { SkipAdmission } from './skip-admission.decorator';
 
 /**
- * Rejects requests with 503 while the queue is full, except at routes with {@link SkipAdmission}. It is the first guard, so neither the token nor the
- * body of a rejected request is read.
+ * Rejects requests with 503 while the queue is full, except at routes with {@link SkipAdmission}. It is the first
+ * guard, so neither the token nor the body of a rejected request is read.
  */
 @Injectable()
 export class LoadSheddingGuard implements CanActivate {

@@ -54,7 +54,7 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     },
     frameworkErrors: (_error: unknown, request: FastifyRequest, reply: FastifyReply) => {
       rejectUnrouted(request, reply);
-      // Fastify runs no hooks for it.
+      // Fastify runs no hooks for such a request.
       recorder.record(request, reply);
     },
   });

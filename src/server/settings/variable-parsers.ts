@@ -17,9 +17,15 @@ export const audiences: Parser<readonly string[]> = {
   parse: (text) => (text.includes(',') ? undefined : text.split(/\s+/)),
 };
 
+// A Map, because an object also has names such as `constructor`.
+const FLAGS = new Map([
+  ['true', true],
+  ['false', false],
+]);
+
 export const flag: Parser<boolean> = {
   expected: 'true or false',
-  parse: (text) => [true, false].find((value) => String(value) === text.toLowerCase()),
+  parse: (text) => FLAGS.get(text.toLowerCase()),
 };
 
 const LOG_LEVELS = [...Object.keys(pino.levels.values), 'silent'];

@@ -9,12 +9,12 @@ import {
   type PoolConfig,
 } from 'pg';
 import { type PlantStoreError, UnavailableError } from '../../errors/errors';
+import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
-import { type BatchStatements, insertBatch } from './insert-batch';
 import type { KeyedPlant } from '../keyed-plant';
 import type { OpenStore, PlantRange, StoreDriver } from '../store-driver';
-import { OptionError } from '../../errors/operator.error';
+import { type BatchStatements, insertBatch } from './insert-batch';
 import { classifyError, toOperatorError } from './postgres.errors';
 import { prepareStore, readSchema, type Schema, verifySession } from './postgres.schema';
 import { lacksTls, readSettings, withSession } from './postgres.settings';

@@ -30,7 +30,8 @@ const CHECK_COLUMNS = `SELECT ${[...PLANT_COLUMNS, 'idempotency_key'].join(', ')
 
 /**
  * Finds the tables, and settings that could reject, change or lose plants. They can come from the server, the
- * database, the role or the URL. It fails while a commit waits for a standby, so that no probe follows: its session would wait too.
+ * database, the role or the URL. A commit that waits for a standby is a problem too: the session of a probe would also
+ * wait.
  */
 const READ_SESSION = `
   SELECT to_regclass('plants')::text AS plants, to_regclass('plants_migrations')::text AS migrations, CASE

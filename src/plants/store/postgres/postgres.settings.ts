@@ -1,8 +1,7 @@
-import { unescape } from 'node:querystring';
 import { Client, type ClientBase, type ClientConfig, type PoolConfig } from 'pg';
 import { parse, toClientConfig } from 'pg-connection-string';
-import { isLoopback } from '../../loopback';
 import { OptionError } from '../../errors/operator.error';
+import { isLoopback } from '../../loopback';
 import { findUrlError, parseUrl } from './postgres.url';
 
 /** The maximum time to open a session. */
@@ -74,8 +73,8 @@ export function lacksTls(connection: string | ClientConfig): boolean {
   const { connectionString = '', host, ssl } = toObject(connection);
   const { hostname, searchParams } = parseUrl(connectionString) ?? new URL('postgres:///');
   const isDecided = ssl !== undefined || searchParams.has('sslmode') || process.env.PGSSLMODE;
-  const hosts = [host, searchParams.get('host'), unescape(hostname), process.env.PGHOST];
+  const hosts = [host, searchParams.get('host'), hostname, process.env.PGHOST];
   const server = hosts.find(Boolean) ?? 'localhost';
-  // A host that begins with / is the path of a Unix socket.
-  return !isDecided && !isLoopback(server) && !server.startsWith('/');
+  // A host that begins with / is the path of a Unix socket. As the host of a URL, the path is encoded.
+  return !isDecided && !isLoopback(server) && !/^(?:\/|%2f)/i.test(server);
 }

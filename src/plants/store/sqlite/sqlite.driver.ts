@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
+import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
 import type { KeyedPlant } from '../keyed-plant';
@@ -10,7 +11,6 @@ import {
   RestartNeededError,
   type StoreDriver,
 } from '../store-driver';
-import { OptionError } from '../../errors/operator.error';
 import { findPathError } from './sqlite.settings';
 import type { RejectedPlant } from './sqlite.statements';
 
