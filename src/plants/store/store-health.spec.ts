@@ -119,6 +119,18 @@ describe('StoreHealth', () => {
     expect(store.opening).toEqual([]);
   });
 
+  it.each([
+    ['a final failure', new RestartNeededError('unclear')],
+    ['a failure', new Error('lost')],
+  ])('keeps %s that was recorded while a successful probe was running', async (_kind, failure) => {
+    void store.health.probe();
+    await store.endOpening();
+    store.health.recordFailure(failure);
+    await store.endProbe();
+
+    expect(store.health.failure).toBe(failure);
+  });
+
   it('does not log once stopped', () => {
     store.health.stop();
     store.health.recordFailure(broken);

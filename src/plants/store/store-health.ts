@@ -52,12 +52,15 @@ export class StoreHealth {
 
   /** Records that the store has failed, or that it is slow. */
   recordFailure(error: Error): void {
-    if (this.reason instanceof RestartNeededError || this.stopping.signal.aborted) return;
     // An operator can act on the cause of an error that is meant for clients.
     const { cause } = error;
-    this.reason = error instanceof PlantStoreError && cause instanceof Error ? cause : error;
+    const reason = error instanceof PlantStoreError && cause instanceof Error ? cause : error;
+    const isFinal = reason instanceof RestartNeededError;
+    if (this.reason instanceof RestartNeededError) return;
+    if (this.stopping.signal.aborted && !isFinal) return;
+    this.reason = reason;
     this.report(this.reason);
-    if (this.reason instanceof RestartNeededError) this.restart.resolve(this.reason);
+    if (isFinal) this.restart.resolve(reason);
   }
 
   /** Reopens the store if it has failed, and probes it. Does nothing while it works. Called every half second. */
@@ -69,12 +72,14 @@ export class StoreHealth {
   async probe(): Promise<void> {
     if (this.isProbing) return;
     this.isProbing = true;
+    const { reason } = this;
     try {
       await this.open();
       const start = performance.now();
       await this.driver.probe();
       if (performance.now() - start >= SLOW_COMMIT_MS) throw createSlowError(this.driver);
-      this.recordSuccess();
+      // The success says nothing about a failure since the probe began, which may be final.
+      if (this.reason === reason) this.recordSuccess();
     } catch (error) {
       this.recordFailure(error as Error);
     }
@@ -90,7 +95,7 @@ export class StoreHealth {
     if (opened === this.opened) return;
     this.opened = opened;
     void opened.lost.then((reason) => {
-      if (this.opened === opened) this.recordFailure(reason);
+      if (this.opened === opened && !this.stopping.signal.aborted) this.recordFailure(reason);
     });
   }
 
