@@ -1,70 +1,120 @@
-import { closeSync, copyFileSync, openSync, writeSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { readTraces, createStraceWrapper } from './strace';
 
-/** The state of a byte. `LOST`: it was written before a sync that failed. */
-const [ON_DISK, WRITTEN, LOST] = [0, 1, 2];
+interface Write {
+  readonly at: number;
+  readonly bytes: Buffer;
+}
 
 /**
- * Determines from traces of system calls which bytes of a SQLite write-ahead log are on disk. A failed sync
- * loses what was written before it: Linux marks such pages as clean, so later syncs skip them.
+ * Simulates what a power failure leaves of a SQLite file and of its write-ahead log. A write reaches the disk by the
+ * next sync of its file. A failed sync loses it although it can still be read: Linux marks such pages as clean, so
+ * later syncs skip them.
  */
 export class DiskModel {
-  private bytes = new Uint8Array(0);
-  /** The ranges that were written since the last sync. */
-  private unsynced: [from: number, to: number][] = [];
+  private readonly files: ModelFile[];
 
-  /** @param log the path of the write-ahead log */
-  constructor(private readonly log: string) {}
+  /** @param file the path of the database file. What it and its WAL contain now is on the disk */
+  constructor(file: string) {
+    this.files = ['', '-wal'].map((suffix) => new ModelFile(file + suffix, suffix));
+  }
 
-  /** Returns a wrapper that writes one trace per thread, for {@link applyTraces}. */
+  /** Returns a wrapper that writes one trace per thread, for {@link replay}. */
   static wrapper(trace: string, ...options: string[]): string[] {
-    const calls = 'trace=pwrite64,fsync,fdatasync,ftruncate';
-    return createStraceWrapper('-y', '-s', '0', '-e', calls, ...options, '-ff', '-o', trace);
+    const calls = 'trace=pwrite64,fsync,fdatasync,ftruncate,unlink';
+    return createStraceWrapper(
+      ...['-y', '-xx', '-s', '2000000', '-e', calls, ...options, '-ff', '-o', trace],
+    );
   }
 
-  /** Applies the traces of a process that has ended. */
-  applyTraces(trace: string): void {
-    const lines = readTraces(trace).filter((line) => line.includes(`<${this.log}>`));
-    for (const line of lines) {
-      const [, call, numbers = '', result] = /^(\w+)\(\d+<[^>]*>(.*)\) += (-?\d+)/.exec(line) ?? [];
-      const [first = 0, second = 0] = (numbers.match(/\d+/g) ?? []).map(Number);
-      if (call === 'ftruncate') {
-        this.bytes = this.bytes.slice(0, first);
-        this.unsynced = [];
-      } else if (call === 'pwrite64') this.markWritten(second, Number(result));
-      else this.markSynced(Number(result) === 0);
+  /**
+   * Replays the calls of a process that has ended. One thread has made all calls about a file.
+   *
+   * @param onCall called after each of them
+   */
+  replay(trace: string, onCall: () => void = () => undefined): void {
+    for (const line of readTraces(trace)) {
+      const [, call, path = '', bytes = '', numbers = '', result] =
+        /^(\w+)\((?:\d+<|")([^>"]*)[>"](?:, "([^"]*)")?(.*)\) += (-?\d+)/.exec(line) ?? [];
+      const file = this.files.find((each) => each.path === decode(path).toString());
+      if (!file) continue;
+      const [first = 0, offset = 0] = (numbers.match(/\d+/g) ?? []).map(Number);
+      if (call === 'pwrite64') file.write(offset, decode(bytes).subarray(0, Number(result)));
+      else if (call === 'ftruncate') file.truncate(first);
+      else if (call === 'unlink') file.remove();
+      else file.sync(Number(result) === 0);
+      onCall();
     }
   }
 
-  /** Copies the database and its write-ahead log in the state after a power failure. */
-  copyDisk(database: string, copy: string): void {
-    copyFileSync(database, copy);
-    copyFileSync(this.log, `${copy}-wal`);
-    const descriptor = openSync(`${copy}-wal`, 'r+');
-    this.bytes.forEach((state, at) => {
-      if (state !== ON_DISK) writeSync(descriptor, '\0', at);
-    });
-    closeSync(descriptor);
+  /** Notes that all syncs of the WAL have succeeded, for traces that leave it out. */
+  markWalSynced(): void {
+    this.files[1]?.read();
   }
 
-  /** The number of bytes that a failed sync lost and that were not written and synced again. */
-  get lostBytes(): number {
-    return this.bytes.filter((state) => state === LOST).length;
+  /**
+   * Writes the files in the state after a power failure.
+   *
+   * @param isWritten whether a write since the last sync has reached the disk
+   */
+  writeDisk(copy: string, isWritten: () => boolean): void {
+    rmSync(`${copy}-shm`, { force: true });
+    for (const file of this.files) file.writeDisk(copy + file.suffix, isWritten);
+  }
+}
+
+class ModelFile {
+  private disk: Buffer | undefined;
+  private unsynced: Write[] = [];
+
+  constructor(
+    readonly path: string,
+    readonly suffix: string,
+  ) {
+    this.read();
   }
 
-  private markWritten(at: number, length: number): void {
-    if (length <= 0) return;
-    if (this.bytes.length < at + length) {
-      const longer = new Uint8Array(at + length);
-      longer.set(this.bytes);
-      this.bytes = longer;
-    }
-    this.bytes.fill(WRITTEN, at, at + length);
-    this.unsynced.push([at, at + length]);
+  read(): void {
+    this.disk = existsSync(this.path) ? readFileSync(this.path) : undefined;
   }
 
-  private markSynced(isSuccess: boolean): void {
-    for (const [from, to] of this.unsynced) this.bytes.fill(isSuccess ? ON_DISK : LOST, from, to);
+  write(at: number, bytes: Buffer): void {
+    this.unsynced.push({ at, bytes });
+  }
+
+  sync(isSuccess: boolean): void {
+    if (isSuccess) this.disk = this.apply(() => true);
     this.unsynced = [];
   }
+
+  truncate(length: number): void {
+    this.disk = this.disk?.subarray(0, length);
+    this.unsynced = this.unsynced.filter(({ at }) => at < length);
+  }
+
+  remove(): void {
+    this.disk = undefined;
+    this.unsynced = [];
+  }
+
+  writeDisk(copy: string, isWritten: () => boolean): void {
+    rmSync(copy, { force: true });
+    const content = this.apply(isWritten);
+    if (content) writeFileSync(copy, content);
+  }
+
+  private apply(isWritten: () => boolean): Buffer | undefined {
+    const writes = this.unsynced.filter(isWritten);
+    if (writes.length === 0) return this.disk;
+    const ends = writes.map(({ at, bytes }) => at + bytes.length);
+    const content = Buffer.alloc(Math.max(this.disk?.length ?? 0, ...ends));
+    this.disk?.copy(content);
+    for (const { at, bytes } of writes) bytes.copy(content, at);
+    return content;
+  }
+}
+
+/** Decodes a string that strace printed with `-xx`. */
+function decode(text: string): Buffer {
+  return Buffer.from(text.replaceAll(String.raw`\x`, ''), 'hex');
 }

@@ -95,7 +95,9 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     const hasEnded = await this.commits.close();
     clearInterval(this.timer);
     this.health.stop();
-    const closing = this.driver.close();
+    const closing = this.driver.close().catch((error: unknown) => {
+      this.health.recordFailure(error as Error);
+    });
     // The driver may wait for a batch that never ends.
     if (hasEnded) await closing;
   }

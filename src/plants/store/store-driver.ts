@@ -1,4 +1,5 @@
 import type { PlantStoreError } from '../errors/errors';
+import { OperatorError } from '../errors/operator.error';
 import type { Plant } from '../plant';
 import type { InsertOutcome } from '../plants.repository';
 import type { KeyedPlant } from './keyed-plant';
@@ -20,7 +21,7 @@ export interface OpenStore {
 }
 
 /** Only a restart of the process can make the store usable again. The message states why, and what to do. */
-export class RestartNeededError extends Error {}
+export class RestartNeededError extends OperatorError {}
 
 /**
  * A database, as its repository uses it. The class of an error tells the repository what has happened. A driver
@@ -68,5 +69,6 @@ export interface StoreDriver {
    */
   probe(): Promise<void>;
 
+  /** @throws UnavailableError when the disk fails. The plants that were acknowledged are stored all the same */
   close(): Promise<void>;
 }

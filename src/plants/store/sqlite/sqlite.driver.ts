@@ -27,8 +27,8 @@ export type SqliteReply =
  * A SQLite file, opened by `node:sqlite` in a worker thread, because a sync blocks its thread. Each batch is one
  * transaction, synced to the disk before it is acknowledged.
  *
- * A COMMIT whose outcome is unclear is final, and so is the end of the thread: only the next start of the process
- * can use the file again. It copies the write-ahead log into the database file first.
+ * A COMMIT whose outcome is unclear is final, and so are an I/O error of a checkpoint and the end of the thread: only
+ * the next start of the process can use the file again. It first writes the write-ahead log again.
  */
 export class SqliteDriver implements StoreDriver {
   /** The absolute path of the file. */
@@ -81,7 +81,7 @@ export class SqliteDriver implements StoreDriver {
   }
 
   async close(): Promise<void> {
-    if (!this.finalFailure) await this.request('close').catch(() => undefined);
+    if (this.worker && !this.finalFailure) await this.request('close');
   }
 
   /** Starts the thread. Resolves to its first reply. */

@@ -7,16 +7,14 @@ import { assertUsableFile, makeDirectory, protectNewFile, walPathOf } from './sq
 import { migrate, readSchemaVersion } from './sqlite.schema';
 import { prepareStatements, type Statements } from './sqlite.statements';
 import { assertSafeSqlite } from './sqlite.version';
+import { closeWithoutCheckpoint, enableDurableWal, rewriteWal } from './sqlite.wal';
 
 /** How long a batch waits for another process's lock. */
 const BUSY_TIMEOUT_MS = 1000;
-/** How long startup waits for other processes that are creating or reading the file. */
+/** How long startup waits for other processes that are creating or writing the file. */
 const OPEN_TIMEOUT_MS = 30_000;
 /** How long each attempt to open the file waits. The process cannot exit while its thread waits in SQLite. */
 const OPEN_ATTEMPT_MS = 250;
-
-/** The size to which SQLite truncates the WAL when it restarts it. The WAL grows while a long read is running. */
-const WAL_LIMIT_BYTES = 2 ** 25;
 
 /** A store that is open. */
 export interface Store extends Statements {
@@ -32,24 +30,15 @@ export interface Store extends Statements {
  * @throws Error when the database cannot be used
  */
 export function openStore(path: string): Store {
+  assertSafeSqlite();
   makeDirectory(dirname(path));
   const end = performance.now() + OPEN_TIMEOUT_MS;
   for (;;) {
     try {
       return tryToOpen(path);
     } catch (error) {
-      const isInUse = isBusy(error) || error instanceof WalInUseError;
-      if (!isInUse || performance.now() > end) throw error;
+      if (!isBusy(error) || performance.now() > end) throw error;
     }
-  }
-}
-
-/** Another process reads an older state of the file, so its WAL cannot be copied completely. */
-class WalInUseError extends Error {
-  constructor() {
-    super(
-      `another process, such as a backup, has been reading the file for ${OPEN_TIMEOUT_MS / 1000} seconds. Start the service again when it has finished`,
-    );
   }
 }
 
@@ -63,37 +52,18 @@ function tryToOpen(path: string): Store {
   try {
     // SQLite creates the WAL with the mode and, as root, the owner of the database file.
     if (isMissing) protectNewFile(path);
-    assertSafeSqlite(database);
     enableDurableWal(database);
+    const files = [path, walPathOf(path)] as const;
+    // Before the first COMMIT, which would append to the WAL.
+    rewriteWal(database, files[1]);
     migrate(database);
     assertWritable(database);
-    copyWal(database);
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-    const files = [path, walPathOf(path)];
     return { ...prepareStatements(database), files, fileIds: readFileIds(files) };
   } catch (error) {
-    database.close();
+    closeWithoutCheckpoint(database, path);
     throw error;
   }
-}
-
-function enableDurableWal(database: DatabaseSync): void {
-  const { journal_mode: mode } = database.prepare('PRAGMA journal_mode = WAL').get() ?? {};
-  if (mode !== 'wal') throw new Error('the file system does not support a write-ahead log');
-  // FULL syncs the WAL at every commit. On macOS, only fullfsync makes a sync reach the disk.
-  database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON');
-  database.exec(`PRAGMA checkpoint_fullfsync = ON; PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`);
-}
-
-/**
- * Copies the WAL into the database file, and empties it. After a failed sync, a part of the WAL may never reach the
- * disk, although it can be read. Plants that were appended behind that part would be lost in a power failure.
- *
- * @throws WalInUseError when another process reads an older state
- */
-function copyWal(database: DatabaseSync): void {
-  const { busy } = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() ?? {};
-  if (Number(busy) !== 0) throw new WalInUseError();
 }
 
 /** Inserts a plant, rolls it back, then commits a write that changes nothing. */

@@ -12,6 +12,7 @@ import type { SqliteReply, SqliteRequest } from './sqlite.driver';
 import { describeError, isBusy, isDiskFull } from './sqlite.errors';
 import { insertPlant, readPlants, type RejectedPlant } from './sqlite.statements';
 import { assertSameFiles, assertWritable, openStore, type Store } from './sqlite.store';
+import { checkpoint, checkpointLargeWal, closeWithoutCheckpoint } from './sqlite.wal';
 
 const path = workerData as string;
 /** Whether a COMMIT has begun and its result is not known. */
@@ -23,6 +24,7 @@ try {
   parentPort?.on('message', (request: SqliteRequest) => {
     send(reply(store, request));
     if (request === 'close') parentPort?.close();
+    else if (store.database.isOpen) copyLargeWal(store);
   });
 } catch (error) {
   // Without a listener, the thread ends.
@@ -39,16 +41,29 @@ function reply(store: Store, request: SqliteRequest): SqliteReply {
   } catch (error) {
     // A full disk or a lock of another process has kept the COMMIT from being written. After any other failure of a
     // COMMIT, such as a failed sync, its outcome is unclear.
-    const isFinal = isCommitting && !isDiskFull(error) && !isBusy(error);
+    const isFinal = request === 'close' || (isCommitting && !isDiskFull(error) && !isBusy(error));
     isCommitting = false;
-    if (store.database.isTransaction && !isFinal) store.database.exec('ROLLBACK');
+    if (isFinal) closeWithoutCheckpoint(store.database, path);
+    else if (store.database.isTransaction) store.database.exec('ROLLBACK');
     return { error: describeError(error, path), isFinal };
   }
 }
 
+/** Runs after the reply, so that no plant waits for it. If it fails, the thread ends, which is final. */
+function copyLargeWal(store: Store): void {
+  try {
+    checkpointLargeWal(store.database);
+  } catch (error) {
+    closeWithoutCheckpoint(store.database, path);
+    throw new Error(describeError(error, path), { cause: error });
+  }
+}
+
 function perform(store: Store, request: SqliteRequest): unknown {
-  if (request === 'close') store.database.close();
-  else if (request === 'probe') {
+  if (request === 'close') {
+    checkpoint(store.database);
+    store.database.close();
+  } else if (request === 'probe') {
     assertSameFiles(store);
     assertWritable(store.database);
   } else return 'from' in request ? readPlants(store, request) : commit(store, request);

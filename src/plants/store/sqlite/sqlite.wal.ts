@@ -1,0 +1,92 @@
+/**
+ * The write-ahead log of a connection.
+ *
+ * This file depends on undocumented behavior of SQLite: a read-only connection that closes last does not checkpoint.
+ * Tested with SQLite 3.53.4. `power-failure.slow-spec.ts` fails if this behavior changes.
+ */
+import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { isBusy, isDiskFull } from './sqlite.errors';
+
+/** The size to which SQLite truncates the WAL when it restarts it. The WAL grows while a long read is running. */
+const WAL_LIMIT_BYTES = 2 ** 25;
+
+/** How many pages the WAL gets before they are copied into the database file: the default of SQLite. */
+const CHECKPOINT_PAGES = 1000;
+
+const CHUNK_BYTES = 2 ** 20;
+
+/** Turns on the WAL, and a sync of it at every commit. Turns off SQLite's own checkpoint, which hides its errors. */
+export function enableDurableWal(database: DatabaseSync): void {
+  const { journal_mode: mode } = database.prepare('PRAGMA journal_mode = WAL').get() ?? {};
+  if (mode !== 'wal') throw new Error('the file system does not support a write-ahead log');
+  // On macOS, only fullfsync makes a sync reach the disk.
+  database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA wal_autocheckpoint = 0');
+  database.exec(`PRAGMA checkpoint_fullfsync = ON; PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`);
+}
+
+/**
+ * Writes the bytes of the WAL again, and syncs it. After a failed sync, a part of the WAL can be read but will never
+ * reach the disk: Linux considers its pages clean. In a power failure, plants behind that part would be lost, and a
+ * checkpoint of that part could damage the database.
+ *
+ * Nobody else changes the WAL meanwhile, because this takes the write lock. No reader has to finish. Only the WAL
+ * may be opened like this: closing another descriptor of the database file would drop the locks of SQLite.
+ *
+ * @param path the path of the WAL
+ */
+export function rewriteWal(database: DatabaseSync, path: string): void {
+  database.exec('BEGIN IMMEDIATE');
+  const descriptor = openSync(path, 'r+');
+  try {
+    const chunk = Buffer.alloc(CHUNK_BYTES);
+    for (let at = 0; ;) {
+      const length = readSync(descriptor, chunk, 0, CHUNK_BYTES, at);
+      if (length === 0) break;
+      // After a short write, the next chunk begins with the rest.
+      at += writeSync(descriptor, chunk, 0, length, at);
+    }
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  database.exec('ROLLBACK');
+}
+
+/** Copies the WAL into the database file if it has many pages that were not copied yet. */
+export function checkpointLargeWal(database: DatabaseSync): void {
+  const { log, checkpointed } = database.prepare('PRAGMA wal_checkpoint(NOOP)').get() ?? {};
+  if (Number(log) - Number(checkpointed) >= CHECKPOINT_PAGES) checkpoint(database);
+}
+
+/**
+ * Copies the WAL into the database file, as far as its readers allow.
+ *
+ * @throws Error on an I/O error: then SQLite may consider pages copied that will never reach the disk
+ */
+export function checkpoint(database: DatabaseSync): void {
+  try {
+    database.exec('PRAGMA wal_checkpoint(PASSIVE)');
+  } catch (error) {
+    // The WAL still contains everything.
+    if (!isDiskFull(error) && !isBusy(error)) throw error;
+  }
+}
+
+/**
+ * Closes a connection without the checkpoint that SQLite runs when the last connection of a file closes. After an I/O
+ * error, that checkpoint could delete a WAL whose content has not reached the disk.
+ *
+ * @param path the path of the database file
+ */
+export function closeWithoutCheckpoint(database: DatabaseSync, path: string): void {
+  let reader: DatabaseSync | undefined;
+  try {
+    reader = new DatabaseSync(path, { readOnly: true });
+    reader.prepare('PRAGMA schema_version').get();
+  } catch {
+    // It is not a database, or cannot be read: SQLite cannot copy a WAL into it either.
+  }
+  database.close();
+  reader?.close();
+}
