@@ -1,7 +1,9 @@
 import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createRequest } from '../support/load';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { until } from '../support/until';
+import { openConnection } from '../support/wire';
 
 const home = useServiceHome();
 
@@ -30,10 +32,10 @@ describe('the service', () => {
   let nextId = 1;
 
   /** Starts the service. The script runs first, in the main thread. */
-  async function startWith(script: string): Promise<void> {
+  async function startWith(script: string, environment: NodeJS.ProcessEnv = {}): Promise<void> {
     const preload = join(home.folder, 'preload.cjs');
     writeFileSync(preload, `if (require('node:worker_threads').isMainThread) { ${script} }`);
-    service = await home.start({ NODE_OPTIONS: `--require ${preload}` });
+    service = await home.start({ NODE_OPTIONS: `--require ${preload}`, ...environment });
   }
 
   async function create(): Promise<number> {
@@ -42,14 +44,20 @@ describe('the service', () => {
 
   const isReady = async () => (await service.getStatus('/health/ready')) === 200;
 
-  it('exits with code 1 and one sentence when its SQLite thread ends, and keeps all plants', async () => {
-    await startWith(`
+  it('exits with code 1 and one sentence when its SQLite thread ends, waits for no incomplete request, and keeps all plants', async () => {
+    // These times are longer than the test may take.
+    const times = { REQUEST_TIMEOUT: '10m', SHUTDOWN_TIMEOUT: '20m' };
+    const script = `
       const threads = require('node:worker_threads');
       const { Worker } = threads;
       const workers = [];
       threads.Worker = class extends Worker { constructor(...args) { super(...args); workers.push(this); } };
       process.on('SIGUSR2', () => workers.forEach((worker) => worker.terminate()));
-    `);
+    `;
+    await startWith(script, times);
+    const url = await service.url();
+    const clients = Array.from({ length: 5 }, () => openConnection(url));
+    for (const client of clients) client.resume().write(createRequest(0).text.slice(0, -5));
     expect(await create()).toBe(200);
 
     service.kill('SIGUSR2');

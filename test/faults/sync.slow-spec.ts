@@ -1,10 +1,10 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorNumbers } from '../support/error-bodies';
 import { createRequest, expectOutcomesMatch, Load } from '../support/load';
-import { useServiceHome } from '../support/service-process';
+import { type ServiceProcess, useServiceHome } from '../support/service-process';
 import { readTraces, createStraceWrapper, findTracee } from '../support/strace';
 import { until } from '../support/until';
 
@@ -49,6 +49,39 @@ describe('the service', () => {
   });
 });
 
+/** Makes every sync of a service slow from now on. Resolves to strace, once it traces the service. */
+async function slowDown(
+  { pid }: ServiceProcess,
+  trace: string,
+  seconds: number,
+): Promise<ChildProcess> {
+  const [program = '', ...options] = createStraceWrapper('-p', String(pid), '-o', trace);
+  const inject = `inject=fsync,fdatasync:delay_exit=${seconds * 1_000_000}`;
+  const strace = spawn(program, [...options, '-e', 'trace=fsync,fdatasync', '-e', inject]);
+  await until(() => /TracerPid:\t[1-9]/.test(readFileSync(`/proc/${pid}/status`, 'utf8')));
+  return strace;
+}
+
+describe('the service on a disk that does not respond', () => {
+  const home = useServiceHome();
+
+  it('ends at once on a second signal', async () => {
+    const service = await home.start({ SHUTDOWN_GRACE: '5m', SHUTDOWN_TIMEOUT: '6m' });
+    // Longer than the test may take.
+    const slow = await slowDown(service, join(home.folder, 'trace'), 300);
+    void service.post('{"id":1,"name":"Fern"}').catch(() => undefined);
+    await until(async () => (await service.getStatus('/health/ready')) === 503);
+
+    service.kill('SIGTERM');
+    await service.waitForOutput(/Received SIGTERM/);
+    service.kill('SIGTERM');
+
+    // A traced process ends only with its tracer.
+    slow.kill('SIGKILL');
+    expect(await service.ended).toEqual({ code: null, signal: 'SIGKILL' });
+  });
+});
+
 describe('the service while commits take eight seconds', () => {
   const home = useServiceHome();
   it('keeps every request within its time limit, and reports not ready', async () => {
@@ -56,11 +89,7 @@ describe('the service while commits take eight seconds', () => {
     // This plant is created before the delay begins, because a new WAL is synced twice.
     await service.post('{"id":0,"name":"Fern"}');
     const trace = join(home.folder, 'trace');
-    const [program = '', ...options] = createStraceWrapper('-p', String(service.pid), '-o', trace);
-    const inject = 'inject=fsync,fdatasync:delay_exit=8000000';
-    const slow = spawn(program, [...options, '-e', 'trace=fsync,fdatasync', '-e', inject]);
-    const status = `/proc/${service.pid}/status`;
-    await until(() => /TracerPid:\t[1-9]/.test(readFileSync(status, 'utf8')));
+    const slow = await slowDown(service, trace, 8);
 
     // These requests fill two batches and part of a third.
     let nextId = 1;

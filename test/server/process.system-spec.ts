@@ -104,7 +104,7 @@ describe('the service as a process', () => {
     used.destroy();
   });
 
-  it('keeps serving during SHUTDOWN_GRACE, live but not ready, and exits immediately on a second signal', async () => {
+  it('keeps serving during SHUTDOWN_GRACE, live but not ready, and kills itself on a second signal', async () => {
     const service = await home.start({ SHUTDOWN_GRACE: '5m', SHUTDOWN_TIMEOUT: '6m' });
 
     service.kill('SIGTERM');
@@ -116,10 +116,12 @@ describe('the service as a process', () => {
     expect((await service.post('{"id":1,"name":"Fern"}')).status).toBe(200);
     service.kill('SIGINT');
 
-    expect(await service.ended).toEqual({ code: 130, signal: null });
+    expect(await service.ended).toEqual({ code: null, signal: 'SIGKILL' });
+    // The log is complete.
+    expect(service.stdout).toMatch(/"Received SIGTERM, shutting down\."}\n$/);
   });
 
-  it('exits with code 1 and an error message when closing takes longer than SHUTDOWN_TIMEOUT', async () => {
+  it('kills itself with an error message when closing takes longer than SHUTDOWN_TIMEOUT', async () => {
     const service = await home.start({ SHUTDOWN_TIMEOUT: '300ms' });
     const lock = lockDatabase(home.file);
     const socket = await beginCreation(await service.url());
@@ -127,7 +129,7 @@ describe('the service as a process', () => {
     socket.write(BODY);
     service.kill('SIGTERM');
 
-    expect(await service.ended).toEqual({ code: 1, signal: null });
+    expect(await service.ended).toEqual({ code: null, signal: 'SIGKILL' });
     expect(service.stderr).toBe(
       'The service did not shut down within 300 ms (SHUTDOWN_TIMEOUT).\n',
     );

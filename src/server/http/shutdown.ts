@@ -1,35 +1,39 @@
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type INestApplication, Logger } from '@nestjs/common';
+import { Logger } from '@nestjs/common';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { PlantsRepository } from '../../plants/plants.repository';
 import type { Settings } from '../settings/environment';
 import { Readiness } from '../monitoring/health';
 import { onSignal } from './signals';
 
+/** How long responses may take to leave once only a restart can make the store usable again. */
+const FINAL_DRAIN_MS = 1000;
+
 /**
  * Closes the application on SIGTERM, SIGINT and SIGHUP. It reports not ready at once, closes after the grace,
- * and exits with code 0, or 1 if SHUTDOWN_TIMEOUT is exceeded. A second signal ends the process at once, with
- * the exit code of a process that the signal killed.
+ * and exits with code 0. A second signal ends the process at once, and so does SHUTDOWN_TIMEOUT.
  *
- * If only a restart can make the store usable again, the application closes without the grace, and exits with code
- * 1, so that its supervisor restarts it.
+ * If only a restart can make the store usable again, the application closes without the grace, does not wait for
+ * requests that are incomplete after a second, and exits with code 1, so that its supervisor restarts it.
  *
  * @param onFailure called when closing fails, to end the process
  */
 export function handleShutdown(
-  app: INestApplication,
+  app: NestFastifyApplication,
   { shutdownGrace, shutdownTimeout }: Settings,
   onFailure: (error: unknown) => void,
 ): void {
   const logger = new Logger('PlantStore');
+  let exitCode = 0;
 
-  async function close(graceMs: number, exitCode: number): Promise<void> {
+  async function close(graceMs: number): Promise<void> {
     app.get(Readiness).drain();
     setTimeout(() => {
       console.error(
         `The service did not shut down within ${shutdownTimeout} ms (SHUTDOWN_TIMEOUT).`,
       );
-      process.exit(1);
+      endAtOnce(1);
     }, shutdownTimeout).unref();
     await sleep(graceMs);
     await app.close();
@@ -38,11 +42,31 @@ export function handleShutdown(
   }
 
   onSignal((first) => {
-    onSignal((second) => process.exit(128 + constants.signals[second]));
+    onSignal((second) => {
+      endAtOnce(128 + constants.signals[second]);
+    });
     logger.log(`Received ${first}, shutting down.`);
-    close(shutdownGrace, 0).catch(onFailure);
+    close(shutdownGrace).catch(onFailure);
   });
-  // The health of the store has logged the reason.
+  // The health of the store has logged the reason. The store may also fail while it closes.
   const { restartNeeded } = app.get(PlantsRepository);
-  void restartNeeded.then(() => close(0, 1)).catch(onFailure);
+  const closeAfterFailure = (): Promise<void> => {
+    exitCode = 1;
+    setTimeout(() => {
+      app.getHttpServer().closeAllConnections();
+    }, FINAL_DRAIN_MS).unref();
+    return close(0);
+  };
+  void restartNeeded.then(closeAfterFailure).catch(onFailure);
+}
+
+/**
+ * Ends the process by SIGKILL, after the listeners of its exit, which write the log. An exit alone would wait for
+ * SQLite's thread, which may wait for the disk.
+ *
+ * @param code the exit code of the first process of a container, which the kernel does not kill
+ */
+function endAtOnce(code: number): void {
+  process.once('exit', () => process.kill(process.pid, 'SIGKILL'));
+  process.exit(code);
 }
