@@ -311,7 +311,7 @@ describe('the PostgreSQL repository', () => {
 
       expect(await failure).toMatchObject({
         error: errorNumbers.outcomeUnknown,
-        cause: { message: expect.stringContaining('standby was canceled') as string },
+        cause: { message: expect.stringContaining('a commit: canceling wait') as string },
       });
     });
 
@@ -325,25 +325,65 @@ describe('the PostgreSQL repository', () => {
       expect(repository.currentFailure()?.message).toContain('synchronous_commit is local');
     });
 
-    it('does not confirm a retry before the standby has the plant', async () => {
+    it.each<[string, (driver: PostgresDriver) => Promise<unknown>, unknown]>([
+      ['confirm a retry', (driver) => driver.commit([{ ...fern, keyDigest: KEY }]), ['replayed']],
+      ['end a probe', (driver) => driver.probe(), undefined],
+    ])('does not %s before the standby has the plant', async (_what, send, result) => {
+      // The table rejects the rows of a probe.
       await execute(
         `SET synchronous_commit = local;
+         ALTER TABLE plants ADD UNIQUE (name);
          INSERT INTO plants (id, name, idempotency_key) VALUES (1, 'Fern', '\\x${KEY}')`,
       );
+      const driver = new PostgresDriver(url);
+      await driver.open(new AbortController().signal);
 
       let isSettled = false;
-      let retry: Promise<unknown> | undefined;
-      // The first retries may arrive before the server has applied the new settings.
+      let sent: Promise<unknown> | undefined;
+      // The server applies the new settings after a delay.
       await until(async () => {
         isSettled = false;
-        retry = repository.insert(fern, KEY).finally(() => (isSettled = true));
+        sent = send(driver).finally(() => (isSettled = true));
         await until(async () => isSettled || (await execute(waiting)).length > 0);
         return !isSettled;
       });
       await server.reconfigure('RESET synchronous_standby_names');
 
-      expect(await retry).toBe('replayed');
+      expect(await sent).toEqual(result);
+      await driver.close();
     });
+  });
+
+  it('replays a plant next to a synchronous standby, although the table rejects the rows of a probe', async () => {
+    const primary = await PostgresServer.create({ synchronous_standby_names: 'standby' });
+    const standby = await primary.startStandby();
+    await reopen(primary.url());
+    await until(() => repository.isReady());
+    await primary.execute('ALTER TABLE plants ADD UNIQUE (name)');
+    expect(await repository.insert(fern, KEY)).toBe('created');
+    const sessions = await primary.execute(OWN);
+
+    expect(await repository.insert(fern, KEY)).toBe('replayed');
+
+    expect(repository.isReady()).toBe(true);
+    expect(await primary.execute(OWN)).toEqual(sessions);
+    await Promise.all([standby.remove(), primary.remove()]);
+  });
+
+  it('is ready on a server that cannot wait for standbys, but never ignores a warning about a commit', async () => {
+    for (const type of ['text', 'bytea']) {
+      const name = `pg_logical_emit_message(boolean, text, ${type}, boolean)`;
+      await execute(`ALTER FUNCTION ${name} RENAME TO missing`);
+    }
+    await reopen(url);
+    expect(await insert(1n)).toBe('created');
+    await execute(beforeInsert("RAISE WARNING 'a worker is gone'"));
+
+    await expect(insert(2n)).rejects.toMatchObject({
+      error: errorNumbers.outcomeUnknown,
+      cause: { message: expect.stringContaining('a commit: a worker is gone; ') as string },
+    });
+    expect(await server.execute('SELECT id FROM plants', database)).toHaveLength(2);
   });
 
   it('reads plants exactly even if the host program parses numbers of 64 bits as doubles', async () => {

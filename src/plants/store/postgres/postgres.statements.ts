@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { ClientBase, QueryConfig } from 'pg';
+import type { ClientBase, DatabaseError, QueryConfig } from 'pg';
 import {
   CONTENT_PROPERTIES,
   type Plant,
@@ -10,13 +10,6 @@ import {
 import type { KeyedPlant } from '../keyed-plant';
 import type { PlantRange } from '../store-driver';
 import { findReach } from './postgres.errors';
-
-/*
- * This file depends on undocumented behavior of PostgreSQL 15 and 18: the commit of a
- * transaction is synced and waits for the standbys even if all its inserts were rolled back to a savepoint.
- */
-
-const CANCELED_WAIT_MESSAGE = 'the wait for the synchronous standby was canceled';
 
 /** The columns of an insert, with their types. */
 const INSERT_COLUMNS = [
@@ -38,29 +31,32 @@ const INSERT = `
 const INSERT_NAME = `plants-${hash('sha1', INSERT)}`;
 
 /**
- * Inserts rows, and undoes that. Their ids are random, so that they conflict with neither plants nor the rows of other
- * instances. They are so many that they spread over the shards of a cluster. Without the limit, the sessions of several
- * probes could wait for a lock.
+ * Begins a transaction that inserts rows, and undoes that. Without the limit, the sessions of several probes could wait
+ * for a lock.
  */
-const INSERT_NOTHING = `
+const insertAndUndo = (rows: string): string => `
   BEGIN;
   SET LOCAL lock_timeout = '1s';
   SAVEPOINT probe;
-  INSERT INTO plants (${INSERT_LIST})
-    SELECT random() * 9e18, ${CONTENT_PROPERTIES.map(() => "'probe'").join(', ')}, NULL
-    FROM generate_series(1, 32) ON CONFLICT (id) DO NOTHING;
+  INSERT INTO plants (${INSERT_LIST}) ${rows} ON CONFLICT (id) DO NOTHING;
   ROLLBACK TO SAVEPOINT probe`;
 
 /**
- * Inserts a plant that exists, and undoes that. It succeeds if the table rejects only some plants, such as the rows
- * of a probe, and fails if a trigger or a constraint rejects every plant.
+ * The ids of these rows are random, so that they conflict with neither plants nor the rows of other instances. They are
+ * so many that they spread over the shards of a cluster.
  */
-const INSERT_EXISTING = `
-  ROLLBACK;
-  BEGIN;
-  INSERT INTO plants (${INSERT_LIST})
-    SELECT ${INSERT_LIST} FROM plants LIMIT 1 ON CONFLICT (id) DO NOTHING;
-  ROLLBACK`;
+const INSERT_NOTHING = insertAndUndo(`
+  SELECT random() * 9e18, ${CONTENT_PROPERTIES.map(() => "'probe'").join(', ')}, NULL
+  FROM generate_series(1, 32)`);
+
+/**
+ * Uses a plant that exists. It succeeds if the table rejects only some plants, such as the rows of a probe, and fails
+ * if a trigger or a constraint rejects every plant.
+ */
+const INSERT_EXISTING = `ROLLBACK; ${insertAndUndo(`SELECT ${INSERT_LIST} FROM plants LIMIT 1`)}`;
+
+/** Stores nothing, but writes to the log of the server, so that its commit is synced and waits for the standbys. */
+const EMIT_MESSAGE = "SELECT pg_logical_emit_message(true, 'plant-store', '')";
 
 /**
  * Finds plants by id, with content and key only if the key is one of the given ones. It is not prepared: a plan from a
@@ -92,13 +88,7 @@ export async function insertPlants(
   const columns = PLANT_COLUMNS.map((column) => plants.map((plant) => plant[column]));
   const query = { text: INSERT, values: [...columns, toByteas(plants)] };
   const name = isPrepared ? INSERT_NAME : undefined;
-  const { rows, hasWarned } = await execute(client, { ...query, name });
-  // The server reports success, with a warning, if the wait for a synchronous standby was canceled.
-  if (hasWarned) {
-    await commitNothing(client).catch((cause: unknown) => {
-      throw new Error(CANCELED_WAIT_MESSAGE, { cause });
-    });
-  }
+  const rows = await commit(client, { ...query, name });
   return new Set(rows.map(({ id }) => BigInt(id)));
 }
 
@@ -120,7 +110,9 @@ export async function findStored(
   });
   // Normally, a plant becomes visible after its commit was replicated. It can be visible earlier if the wait
   // for the standby was canceled, or if the server crashed during the wait and restarted.
-  if (found.some(({ keyDigest, standbys }) => keyDigest && standbys)) await commitNothing(client);
+  if (found.some(({ keyDigest, standbys }) => keyDigest && standbys)) {
+    await commit(client, { text: EMIT_MESSAGE });
+  }
   return new Map(found.map((plant) => [plant.id, plant]));
 }
 
@@ -137,46 +129,46 @@ function toByteas(plants: readonly KeyedPlant[]): (string | undefined)[] {
   return plants.map(({ keyDigest }) => keyDigest && `\\x${keyDigest}`);
 }
 
-/** Does what a commit does, and stores nothing. */
+/** Does what a commit does, with the same privileges, locks, triggers and shards, and stores nothing. */
 export async function probe(client: ClientBase): Promise<void> {
   try {
-    await commitNothing(client);
+    await client.query(INSERT_NOTHING);
   } catch (error) {
     if (findReach(error) !== 'row') throw error;
     // The table may reject only the rows of a probe.
     await client.query(INSERT_EXISTING);
   }
+  try {
+    await client.query(EMIT_MESSAGE);
+  } catch (error) {
+    // A database that is not PostgreSQL may lack the function.
+    if ((error as DatabaseError).code !== '42883') throw error;
+    await client.query('ROLLBACK TO SAVEPOINT probe');
+  }
+  await commit(client, { text: 'COMMIT' });
 }
 
 /**
- * Commits a transaction that inserts rows and rolls them back to a savepoint. It needs the privileges of an
- * insert and meets the same locks, triggers and shards. Its commit is synced, and waits until the standbys
- * have everything that was committed before it. If it fails, the session cannot be used again.
- */
-async function commitNothing(client: ClientBase): Promise<void> {
-  await client.query(INSERT_NOTHING);
-  const { hasWarned } = await execute(client, { text: 'COMMIT' });
-  if (hasWarned) throw new Error(CANCELED_WAIT_MESSAGE);
-}
-
-/**
- * Runs a statement that is a transaction of its own or a COMMIT. Resolves once it is committed: the driver
- * resolves at the ReadyForQuery message of the server, which follows the commit.
+ * Runs a statement that is a transaction of its own, or a COMMIT. The driver resolves at the ReadyForQuery message of
+ * the server, which follows the commit. The server reports success, with a warning (SQLSTATE class 01), if the wait
+ * for a synchronous standby was canceled: then this waits again.
  *
- * @returns the rows, and whether the server sent a warning (SQLSTATE class 01)
+ * @throws Error when the transaction is committed, but a standby may lack it
  */
-async function execute(
-  client: ClientBase,
-  query: QueryConfig,
-): Promise<{ rows: IdRow[]; hasWarned: boolean }> {
-  let hasWarned = false;
-  const onNotice = ({ code }: { code: string | undefined }): void => {
-    hasWarned ||= code?.startsWith('01') === true;
+async function commit(client: ClientBase, query: QueryConfig): Promise<IdRow[]> {
+  const warnings: string[] = [];
+  const onNotice = ({ code, message }: Record<'code' | 'message', string | undefined>): void => {
+    if (code?.startsWith('01')) warnings.push(String(message));
   };
   client.on('notice', onNotice);
   try {
     const { rows } = await client.query<IdRow>(query);
-    return { rows, hasWarned };
+    const { length } = warnings;
+    if (length > 0) {
+      await client.query(EMIT_MESSAGE).catch((error: unknown) => warnings.push(String(error)));
+    }
+    if (warnings.length === length) return rows;
+    throw new Error(`the server warned about a commit: ${warnings.slice(length - 1).join('; ')}`);
   } finally {
     client.off('notice', onNotice);
   }
