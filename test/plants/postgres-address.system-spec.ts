@@ -1,6 +1,7 @@
 import { OutcomeUnknownError, UnavailableError } from '../../src/plants';
 import type { DatabasePlantsRepository } from '../../src/plants/store/database-plants.repository';
 import { openRepository } from '../../src/plants/store/stores';
+import { errorNumbers } from '../support/error-bodies';
 import { useLog } from '../support/log';
 import { PostgresServer } from '../support/postgres';
 import { TcpProxy } from '../support/proxy';
@@ -99,7 +100,8 @@ describe('the PostgreSQL repository at an address that changes its target', () =
 
     expect(await outcomeOf(4n)).toBeInstanceOf(UnavailableError);
     expect(await first).toBeInstanceOf(OutcomeUnknownError);
-    expect(await second).toBeInstanceOf(UnavailableError);
+    const { message } = ((await first) as Error).cause as Error;
+    expect(await second).toMatchObject({ error: errorNumbers.unavailable, cause: { message } });
     expect(errors()[0]).toContain('a commit takes 2 seconds or more');
 
     proxy.resume();

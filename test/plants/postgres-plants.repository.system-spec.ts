@@ -386,6 +386,30 @@ describe('the PostgreSQL repository', () => {
     expect(await server.execute('SELECT id FROM plants', database)).toHaveLength(2);
   });
 
+  it('keeps its new pool when a session of an older pool is lost', async () => {
+    const driver = new PostgresDriver(url);
+    const { signal } = new AbortController();
+    await driver.open(signal);
+    await execute(
+      beforeInsert(`IF NEW.name = 'probe' THEN RAISE 'no' USING ERRCODE = '57014'; END IF;
+        PERFORM pg_sleep(60)`),
+    );
+    const lost = driver.commit([fern]);
+    const sleeping = `${SESSIONS} AND wait_event = 'PgSleep'`;
+    await until(async () => (await execute(sleeping)).length === 1);
+
+    await expect(driver.probe()).rejects.toThrow('57014');
+    await expect(driver.commit([fern])).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('57014') as string },
+    });
+    const opened = await driver.open(signal);
+    await execute(sleeping.replace('pid', 'pg_terminate_backend(pid)'));
+
+    expect(await lost).toMatchObject([{ error: errorNumbers.outcomeUnknown }]);
+    expect(await driver.open(signal)).toBe(opened);
+    await driver.close();
+  });
+
   it('reads plants exactly even if the host program parses numbers of 64 bits as doubles', async () => {
     types.setTypeParser(types.builtins.INT8, Number);
     const id = 9_007_199_254_740_993n;

@@ -37,6 +37,8 @@ export class PostgresDriver implements StoreDriver {
   private opened: (OpenStore & { readonly pool: Pool }) | undefined;
   /** The store that was opened first. Sessions in any other store are not used. */
   private store: Schema | undefined;
+  /** Why no store is open. */
+  private failure: unknown = new Error('the store is not open');
 
   /**
    * @param connection a connection URL, or settings of the driver, whose `connectionString` may be a URL
@@ -64,16 +66,17 @@ export class PostgresDriver implements StoreDriver {
       this.store ??= store ?? {};
       return await this.openPool(settings, this.store, signal);
     } catch (error) {
-      throw toOperatorError(this.name, error);
+      throw this.fail(error);
     }
   }
 
   async commit(batch: readonly KeyedPlant[]): Promise<(InsertOutcome | PlantStoreError)[]> {
+    const { opened } = this;
     const session = await this.connect().catch((error: unknown) => {
-      throw new UnavailableError({ cause: this.fail(error) });
+      throw new UnavailableError({ cause: this.fail(error, opened) });
     });
     try {
-      return await insertBatch(batch, this.createStatements(session));
+      return await insertBatch(batch, this.createStatements(session, opened));
     } finally {
       session.release();
     }
@@ -88,10 +91,11 @@ export class PostgresDriver implements StoreDriver {
   }
 
   async probe(): Promise<void> {
+    const { opened } = this;
     try {
       await this.run(statements.probe);
     } catch (error) {
-      throw this.fail(error);
+      throw this.fail(error, opened);
     }
   }
 
@@ -117,7 +121,7 @@ export class PostgresDriver implements StoreDriver {
     // The server or a proxy may close an idle session. The store is lost only if it cannot be replaced.
     pool.on('error', () => {
       openSession().catch((error: unknown) => {
-        if (pool === this.opened?.pool) resolve(this.fail(error));
+        if (pool === this.opened?.pool) resolve(this.fail(error, this.opened));
       });
     });
     try {
@@ -131,9 +135,13 @@ export class PostgresDriver implements StoreDriver {
     return this.opened;
   }
 
-  /** Records that the store has failed, so that the next `open` creates a new pool. */
-  private fail(error: unknown): Error {
-    void this.endPool();
+  /** Records that a store has failed, so that the next `open` creates a new pool. */
+  private fail(error: unknown, store?: OpenStore): Error {
+    // Another failure may have ended its pool before.
+    if (store === this.opened) {
+      this.failure = error;
+      void this.endPool();
+    }
     return toOperatorError(this.name, error);
   }
 
@@ -146,7 +154,7 @@ export class PostgresDriver implements StoreDriver {
 
   /** The caller must release the session. */
   private async connect(): Promise<PoolClient> {
-    if (!this.opened) throw new Error('the store is not open');
+    if (!this.opened) throw this.failure;
     return this.opened.pool.connect();
   }
 
@@ -162,14 +170,14 @@ export class PostgresDriver implements StoreDriver {
     }
   }
 
-  private createStatements(session: ClientBase): BatchStatements {
+  private createStatements(session: ClientBase, store: OpenStore | undefined): BatchStatements {
     return {
       // Prepared statements save the server 25% of its CPU time. Some proxies do not support them.
       insert: (rows, attempt) => statements.insertPlants(session, rows, attempt === 1),
       findStored: (rows) => statements.findStored(session, rows),
       handle: async (error, attempt) => {
         const reach = await classifyError(error, session);
-        if (reach === 'session') return { reach, cause: this.fail(error) };
+        if (reach === 'session') return { reach, cause: this.fail(error, store) };
         if (reach === 'retry') await sleep(Math.random() * 2 ** attempt);
         return { reach, cause: toOperatorError(this.name, error) };
       },
