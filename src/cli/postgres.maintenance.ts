@@ -18,7 +18,8 @@ export async function describePostgres(where: string | ClientConfig): Promise<st
     throw toOperatorError(name, error);
   });
   if (!store) return `${name}, which has no table plants: the service will create it`;
-  const { identity, version } = store;
+  const { identity, version, risk } = store;
+  if (risk !== undefined) console.error(`${name}: ${risk}.`);
   return identity === undefined || version === undefined
     ? `${name}, a table plants that was prepared by hand`
     : `${name}, the store ${identity}, ${describeVersion(version)}`;

@@ -100,11 +100,14 @@ describe('check', () => {
     const tables = await server.execute("SELECT FROM pg_class WHERE relname LIKE 'plants%'");
     await plantStore(['import'], environment);
     const created = await plantStore(['check'], environment);
+    const inProduction = await plantStore(['check'], { ...environment, NODE_ENV: 'production' });
     await server.remove();
 
     expect(empty.stdout).toContain('which has no table plants: the service will create it');
     expect(tables).toEqual([]);
-    expect([created.code, created.stderr]).toEqual([0, '']);
+    const risk = `PostgreSQL at ${new URL(server.url()).host}/postgres: fsync is off, so a power loss could lose plants: set it to on.`;
+    expect([created.code, created.stderr]).toEqual([0, `${risk}\n`]);
+    expect(inProduction.stdout).toContain(`FAILED  store: ${risk}\n`);
     expect(created.stdout).toMatch(
       /^ok {6}store: PostgreSQL at .*, the store [-0-9a-f]{36}, schema version \d+$/m,
     );

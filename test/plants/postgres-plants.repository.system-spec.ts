@@ -34,7 +34,7 @@ const WAITING = `${SESSIONS} AND wait_event_type = 'Lock'`;
 
 let server: PostgresServer;
 let databases = 0;
-useLog();
+const log = useLog();
 /** A folder of a Unix socket, as Cloud SQL names it. */
 const sockets = join(makeFolder(), 'project:region:db');
 beforeAll(async () => {
@@ -138,6 +138,27 @@ describe('the PostgreSQL repository', () => {
         `${TABLE}; ALTER TABLE plants DROP idempotency_key`,
         'must have the columns',
       ],
+      ['is unlogged', `${TABLE}; ALTER TABLE plants SET UNLOGGED`, 'plants is unlogged'],
+      [
+        'has an unlogged partition',
+        `${TABLE} PARTITION BY RANGE (id);
+         CREATE TABLE plants_0 PARTITION OF plants DEFAULT PARTITION BY RANGE (id);
+         CREATE UNLOGGED TABLE plants_1 PARTITION OF plants_0 DEFAULT`,
+        'plants_1 is unlogged',
+      ],
+      [
+        'has a record that is unlogged',
+        `${storeOf(MIGRATIONS.length)}; ALTER TABLE plants_migrations SET UNLOGGED`,
+        'plants_migrations is unlogged',
+      ],
+      [
+        'is hidden by a temporary one',
+        `CREATE FUNCTION hide() RETURNS event_trigger LANGUAGE plpgsql AS
+           $$ BEGIN ${TABLE.replace('TABLE', 'TEMPORARY TABLE')}; END $$;
+         CREATE EVENT TRIGGER hide ON login EXECUTE FUNCTION hide()`,
+        'plants is temporary',
+      ],
+      ['is a view', 'CREATE VIEW plants AS SELECT 1 AS id', 'plants is a view'],
       [
         'is missing, although its record exists',
         `${storeOf(MIGRATIONS.length)}; DROP TABLE plants`,
@@ -170,6 +191,16 @@ describe('the PostgreSQL repository', () => {
 
       expect(repository.currentFailure()?.message).toContain(name);
       await execute(`ALTER ROLE ${role} RESET ${name}`);
+      await until(() => repository.isReady());
+    });
+
+    it('warns once that fsync is off, and is not ready in production', async () => {
+      expect(log.lines.filter((line) => line.includes('fsync is off'))).toHaveLength(1);
+
+      jest.replaceProperty(process.env, 'NODE_ENV', 'production');
+      await reopen(url);
+      expect(repository.currentFailure()?.message).toContain('fsync is off');
+      jest.restoreAllMocks();
       await until(() => repository.isReady());
     });
 

@@ -52,7 +52,8 @@ const home = useServiceHome();
 let postgres: PostgresServer;
 let nextId = 1;
 beforeAll(async () => {
-  postgres = await PostgresServer.start();
+  // In production, the service requires a server that syncs.
+  postgres = await PostgresServer.start({});
   await postgres.addAccessRule('host plants plants 127.0.0.1/32 scram-sha-256');
   await postgres.execute(`CREATE ROLE plants LOGIN PASSWORD '${POSTGRES_PASSWORD}'`);
   await postgres.execute('CREATE DATABASE plants OWNER plants');

@@ -61,7 +61,7 @@ export const COMBINED_SETTINGS = {
   databaseUrlFile: variable('DATABASE_URL_FILE', parsers.anyString, undefined, 'A file that contains the URL. Set only one of the two.'),
   certificate: variable('TLS_CERT', parsers.anyString, undefined, 'A certificate chain in PEM. Requires `TLS_KEY`.'),
   key: variable('TLS_KEY', parsers.anyString, undefined, 'The private key of the certificate, in PEM, without a passphrase. If both files are set, the service uses HTTPS on `PORT` and `HEALTH_PORT`.'),
-  nodeEnv: variable('NODE_ENV', parsers.anyString, undefined, 'With `production`, the service requires an `AUTH_` variable, and `sslmode` for a PostgreSQL server on another machine.'),
+  nodeEnv: variable('NODE_ENV', parsers.anyString, undefined, 'With `production`, the service requires an `AUTH_` variable, PostgreSQL with `fsync`, and `sslmode` if that is on another machine.'),
 };
 
 type Table = Readonly<Record<string, Variable<unknown>>>;

@@ -63,6 +63,7 @@ export class PostgresDriver implements StoreDriver {
       const settings = readSettings(this.connection);
       // Not a session of the pool, which keeps the socket of a failed attempt to connect.
       const store = await withSession(settings, this.store ? readSchema : prepareStore);
+      if (!this.store && store?.risk) new Logger('PlantStore').warn(`${this.name}: ${store.risk}.`);
       this.store ??= store ?? {};
       return await this.openPool(settings, this.store, signal);
     } catch (error) {

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
 import { PLANT_COLUMNS } from '../../plant';
+import { isProduction } from '../../plants.options';
 import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
 
 /** The statements that create the table, for an operator who prepares it. */
@@ -29,12 +30,23 @@ const READ_VERSION = `
 const CHECK_COLUMNS = `SELECT ${[...PLANT_COLUMNS, 'idempotency_key'].join(', ')} FROM plants LIMIT 0`;
 
 /**
- * Finds the tables, and settings that could reject, change or lose plants. They can come from the server, the
- * database, the role or the URL. A commit that waits for a standby is a problem too: the session of a probe would also
- * wait.
+ * Finds the tables, and what could reject, change or lose plants: settings, which can come from the server, the
+ * database, the role or the URL, and tables and partitions that a crash empties. A commit that waits for a standby is a
+ * problem too: the session of a probe would also wait.
  */
 const READ_SESSION = `
-  SELECT to_regclass('plants')::text AS plants, to_regclass('plants_migrations')::text AS migrations, CASE
+  WITH RECURSIVE tables AS (
+    SELECT oid FROM pg_class WHERE oid IN (to_regclass('plants'), to_regclass('plants_migrations'))
+    UNION SELECT inhrelid FROM pg_inherits JOIN tables ON inhparent = oid
+  )
+  SELECT to_regclass('plants')::text AS plants, to_regclass('plants_migrations')::text AS migrations,
+  CASE current_setting('fsync', true) WHEN 'off' THEN
+    'fsync is off, so a power loss could lose plants: set it to on'
+  END AS risk, coalesce((
+    SELECT relname || ' is ' || CASE relpersistence WHEN 'u' THEN 'unlogged' WHEN 't' THEN 'temporary'
+      ELSE 'a view or a foreign table' END || ', so plants could be lost: use an ordinary table'
+    FROM pg_class JOIN tables USING (oid) WHERE relpersistence <> 'p' OR relkind NOT IN ('r', 'p') LIMIT 1
+  ), CASE
     WHEN current_setting('transaction_read_only') = 'on' THEN
       'the server is a standby, or read-only: connect to the primary, or to a proxy that routes to it'
     WHEN current_setting('server_encoding') <> 'UTF8' THEN
@@ -53,9 +65,9 @@ const READ_SESSION = `
                  WHERE datname = current_database() AND wait_event = 'SyncRep'
                    AND query_start < clock_timestamp() - interval '2 seconds') THEN
       'a commit still waits for a synchronous standby: start the standby again'
-  END AS problem`;
+    END) AS problem`;
 
-type SessionRow = Record<'problem' | 'plants' | 'migrations', string | null>;
+type SessionRow = Record<'plants' | 'migrations' | 'risk' | 'problem', string | null>;
 
 /** A table `plants`, as it was found. */
 export interface Schema {
@@ -63,6 +75,8 @@ export interface Schema {
   readonly version?: number | undefined;
   /** Undefined if the operator prepared the table. */
   readonly identity?: string | undefined;
+  /** Why a crash of the machine could lose plants; undefined if it cannot. Outside production, it is accepted. */
+  readonly risk?: string | undefined;
 }
 
 /**
@@ -74,17 +88,18 @@ export interface Schema {
  */
 export async function readSchema(client: ClientBase): Promise<Schema | undefined> {
   const { rows: sessions } = await client.query<SessionRow>(READ_SESSION);
-  const [{ problem, plants, migrations }] = sessions as [SessionRow];
-  if (problem !== null) throw new Error(problem);
-  if (migrations === null) return plants === null ? undefined : {};
+  const [{ plants, migrations, risk, problem }] = sessions as [SessionRow];
+  const reason = problem ?? (isProduction(process.env) ? risk : null);
+  if (reason !== null) throw new Error(reason);
+  if (migrations === null && plants === null) return undefined;
   if (plants === null) {
     throw new Error(
       'the table plants is missing, although plants_migrations exists: restore the database from a backup',
     );
   }
-  const store = await readVersion(client);
-  assertKnownVersion(store.version);
-  return store;
+  const store: Schema = migrations === null ? {} : await readVersion(client);
+  if (store.version !== undefined) assertKnownVersion(store.version);
+  return { ...store, risk: risk ?? undefined };
 }
 
 /**
