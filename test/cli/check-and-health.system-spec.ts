@@ -101,6 +101,8 @@ describe('check', () => {
     await plantStore(['import'], environment);
     const created = await plantStore(['check'], environment);
     const inProduction = await plantStore(['check'], { ...environment, NODE_ENV: 'production' });
+    await server.execute('ALTER TABLE plants DROP tag');
+    const misfit = await plantStore(['check'], environment);
     await server.remove();
 
     expect(empty.stdout).toContain('which has no table plants: the service will create it');
@@ -108,6 +110,9 @@ describe('check', () => {
     const risk = `PostgreSQL at ${new URL(server.url()).host}/postgres: fsync is off, so a power loss could lose plants: set it to on.`;
     expect([created.code, created.stderr]).toEqual([0, `${risk}\n`]);
     expect(inProduction.stdout).toContain(`FAILED  store: ${risk}\n`);
+    expect(misfit.stdout).toMatch(
+      /^FAILED {2}store: .*: the column tag of plants must be text, but is missing\.$/m,
+    );
     expect(created.stdout).toMatch(
       /^ok {6}store: PostgreSQL at .*, the store [-0-9a-f]{36}, schema version \d+$/m,
     );

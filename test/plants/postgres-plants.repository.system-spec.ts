@@ -118,7 +118,7 @@ describe('the PostgreSQL repository', () => {
     it('uses a table of the operator unchanged, with only SELECT and INSERT', async () => {
       const prepared = await createDatabase(
         `${TABLE};
-         ALTER TABLE plants ADD extra int DEFAULT 7;
+         ALTER TABLE plants ADD extra int DEFAULT 7, ALTER tag TYPE varchar;
          CREATE ROLE clerk LOGIN;
          GRANT SELECT, INSERT ON plants TO clerk`,
       );
@@ -136,8 +136,19 @@ describe('the PostgreSQL repository', () => {
       [
         'has no column for keys',
         `${TABLE}; ALTER TABLE plants DROP idempotency_key`,
-        'must have the columns',
+        'the column idempotency_key of plants must be bytea, but is missing',
       ],
+      ...[
+        ['id', 'integer', 'bigint'],
+        ['name', 'character(70)', 'text'],
+        ['name', 'character varying(70)', 'text'],
+        ['tag', 'json', 'text'],
+        ['idempotency_key', 'text', 'bytea'],
+      ].map(([column, type, required]) => [
+        `has a column ${column} of the type ${type}`,
+        `${TABLE}; ALTER TABLE plants ALTER ${column} TYPE ${type} USING ${column}::text::${type}`,
+        `the column ${column} of plants must be ${required}, but is ${type}`,
+      ]),
       ['is unlogged', `${TABLE}; ALTER TABLE plants SET UNLOGGED`, 'plants is unlogged'],
       [
         'has an unlogged partition',

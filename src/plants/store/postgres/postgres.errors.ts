@@ -1,6 +1,5 @@
 import { type ClientBase, DatabaseError } from 'pg';
 import type { StatementError } from './insert-batch';
-import { CREATE_TABLE_SQL } from './postgres.schema';
 
 type Reach = StatementError['reach'];
 
@@ -40,7 +39,6 @@ export async function classifyError(error: unknown, session: ClientBase): Promis
 
 /** Advice for operators, by SQLSTATE, where the message of the database is not sufficient. */
 const ADVICE: Partial<Record<string, string>> = {
-  '42703': `The table plants must have the columns that these statements create: ${CREATE_TABLE_SQL}`,
   '55P03':
     'A long transaction, such as a dump, has a lock on the table. Wait until it ends, or cancel it.',
 };

@@ -1,11 +1,15 @@
 import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
-import { PLANT_COLUMNS } from '../../plant';
+import { CONTENT_PROPERTIES } from '../../plant';
 import { isProduction } from '../../plants.options';
 import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
 
-/** The statements that create the table, for an operator who prepares it. */
-export const CREATE_TABLE_SQL = migrationsAfter(0, 'postgres').join('; ');
+/** The columns of the table that the service uses, with their types. */
+export const COLUMNS: readonly (readonly [name: string, type: string])[] = [
+  ['id', 'bigint'],
+  ...CONTENT_PROPERTIES.map((name) => [name, 'text'] as const),
+  ['idempotency_key', 'bytea'],
+];
 
 /**
  * Begins a transaction that only one instance at a time can run. Its statements must see what other instances
@@ -26,21 +30,28 @@ const READ_VERSION = `
   SELECT coalesce(max(version), 0)::text AS version, max(identity::text) AS identity
   FROM plants_migrations`;
 
-/** Fails if a column is missing. */
-const CHECK_COLUMNS = `SELECT ${[...PLANT_COLUMNS, 'idempotency_key'].join(', ')} FROM plants LIMIT 0`;
+/** Fails if the user may not read a column. */
+const CHECK_PRIVILEGES = `SELECT ${COLUMNS.map(([name]) => name).join(', ')} FROM plants LIMIT 0`;
 
 /**
  * Finds the tables, and what could reject, change or lose plants: settings, which can come from the server, the
- * database, the role or the URL, and tables and partitions that a crash empties. A commit that waits for a standby is a
- * problem too: the session of a probe would also wait.
+ * database, the role or the URL; tables and partitions that a crash empties; types of columns (a `varchar` with a length
+ * cuts off spaces). A commit that waits for a standby is a problem too: the session of a probe would also wait.
  */
 const READ_SESSION = `
   WITH RECURSIVE tables AS (
     SELECT oid FROM pg_class WHERE oid IN (to_regclass('plants'), to_regclass('plants_migrations'))
     UNION SELECT inhrelid FROM pg_inherits JOIN tables ON inhparent = oid
+  ), columns AS (
+    SELECT attname, format_type(atttypid, atttypmod) AS found FROM pg_attribute
+    WHERE attrelid = to_regclass('plants') AND NOT attisdropped
   )
-  SELECT to_regclass('plants')::text AS plants, to_regclass('plants_migrations')::text AS migrations,
-  CASE current_setting('fsync', true) WHEN 'off' THEN
+  SELECT to_regclass('plants')::text AS plants, to_regclass('plants_migrations')::text AS migrations, (
+    SELECT 'the column ' || name || ' of plants must be ' || type || ', but is ' || coalesce(found, 'missing')
+    FROM (VALUES ${COLUMNS.map(([name, type]) => `('${name}', '${type}')`).join()}) AS required (name, type)
+    LEFT JOIN columns ON attname = name
+    WHERE coalesce(found, '') NOT IN (type, CASE type WHEN 'text' THEN 'character varying' ELSE type END) LIMIT 1
+  ) AS misfit, CASE current_setting('fsync', true) WHEN 'off' THEN
     'fsync is off, so a power loss could lose plants: set it to on'
   END AS risk, coalesce((
     SELECT relname || ' is ' || CASE relpersistence WHEN 'u' THEN 'unlogged' WHEN 't' THEN 'temporary'
@@ -67,7 +78,7 @@ const READ_SESSION = `
       'a commit still waits for a synchronous standby: start the standby again'
     END) AS problem`;
 
-type SessionRow = Record<'plants' | 'migrations' | 'risk' | 'problem', string | null>;
+type SessionRow = Record<'plants' | 'migrations' | 'misfit' | 'risk' | 'problem', string | null>;
 
 /** A table `plants`, as it was found. */
 export interface Schema {
@@ -88,7 +99,7 @@ export interface Schema {
  */
 export async function readSchema(client: ClientBase): Promise<Schema | undefined> {
   const { rows: sessions } = await client.query<SessionRow>(READ_SESSION);
-  const [{ plants, migrations, risk, problem }] = sessions as [SessionRow];
+  const [{ plants, migrations, misfit, risk, problem }] = sessions as [SessionRow];
   const reason = problem ?? (isProduction(process.env) ? risk : null);
   if (reason !== null) throw new Error(reason);
   if (migrations === null && plants === null) return undefined;
@@ -98,7 +109,10 @@ export async function readSchema(client: ClientBase): Promise<Schema | undefined
     );
   }
   const store: Schema = migrations === null ? {} : await readVersion(client);
-  if (store.version !== undefined) assertKnownVersion(store.version);
+  const { version = MIGRATIONS.length } = store;
+  assertKnownVersion(version);
+  // An older table gets its columns by an upgrade.
+  if (misfit !== null && version === MIGRATIONS.length) throw new Error(misfit);
   return { ...store, risk: risk ?? undefined };
 }
 
@@ -130,7 +144,7 @@ export async function prepareStore(client: ClientBase): Promise<Schema> {
   const found = await readSchema(client);
   const { version = MIGRATIONS.length } = found ?? { version: 0 };
   if (version < MIGRATIONS.length) await migrate(client);
-  await client.query(CHECK_COLUMNS);
+  await client.query(CHECK_PRIVILEGES);
   return (await readSchema(client)) ?? {};
 }
 

@@ -10,14 +10,9 @@ import {
 import type { KeyedPlant } from '../keyed-plant';
 import type { PlantRange } from '../store-driver';
 import { findReach } from './postgres.errors';
+import { COLUMNS } from './postgres.schema';
 
-/** The columns of an insert, with their types. */
-const INSERT_COLUMNS = [
-  ['id', 'bigint'],
-  ...CONTENT_PROPERTIES.map((name) => [name, 'text']),
-  ['idempotency_key', 'bytea'],
-];
-const INSERT_LIST = INSERT_COLUMNS.map(([name]) => name).join(', ');
+const INSERT_LIST = COLUMNS.map(([name]) => name).join(', ');
 
 /**
  * Inserts plants. It returns ids as text, because `binary` in the settings or in the process-wide defaults of the
@@ -25,7 +20,7 @@ const INSERT_LIST = INSERT_COLUMNS.map(([name]) => name).join(', ');
  */
 const INSERT = `
   INSERT INTO plants (${INSERT_LIST})
-  SELECT * FROM unnest(${INSERT_COLUMNS.map(([, type], at) => `$${at + 1}::${type}[]`).join(', ')})
+  SELECT * FROM unnest(${COLUMNS.map(([, type], at) => `$${at + 1}::${type}[]`).join(', ')})
   ON CONFLICT (id) DO NOTHING RETURNING id::text`;
 /** The name of the prepared statement. A pooled session may hold one that another version of this program prepared. */
 const INSERT_NAME = `plants-${hash('sha1', INSERT)}`;
