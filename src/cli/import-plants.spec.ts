@@ -74,13 +74,18 @@ it('PlantsImport splits lines only at line ends, and keeps U+2028 in a string', 
   expect(await repository.find(1n)).toEqual({ id: 1n, name: 'a\u2028b\u0085' });
 });
 
-it('PlantsImport fails when its input fails', async () => {
-  const input = new Readable({ read: () => input.destroy(new Error('the disk is unreachable')) });
+it('PlantsImport stores the complete lines before a failure of its input', async () => {
+  const input = function* () {
+    yield '{"id":1,"name":"x"}\n{"id":2,';
+    throw new Error('the disk is unreachable');
+  };
   const plants = new PlantsImport(new InMemoryPlantsRepository(), jest.fn(), jest.fn());
 
-  await expect(Readable.from(plants.run(input)).toArray()).rejects.toThrow(
-    'the disk is unreachable',
+  await expect(Readable.from(plants.run(Readable.from(input()))).toArray()).rejects.toThrow(
+    'Line 2 cannot be read: the disk is unreachable.',
   );
+
+  expect(Object.values(plants.counts)).toEqual([1, 0, 0, 0]);
 });
 
 const MS_PER_PLANT = 2;

@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { constants, isUtf8 } from 'node:buffer';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import {
@@ -7,22 +7,22 @@ import {
   PlantStoreError,
   UnavailableError,
 } from '../plants/errors/errors';
+import { OperatorError } from '../plants/errors/operator.error';
 import { NewPlantDto } from '../plants/dto/plant.dto';
 import { parseJson } from '../plants/json';
 import { hasSameContent } from '../plants/plant';
 import type { PlantsRepository } from '../plants/plants.repository';
 import { formatStoreError } from './store';
 
-interface Line {
-  /** Starts at 1. */
-  readonly number: number;
-  /** Each byte is decoded as one character. */
-  readonly bytes: string;
-}
+/** The number of a line, from 1, and its bytes, each decoded as one character. */
+type Line = readonly [number: number, bytes: string];
 
 /** A batch has at most this many lines, and fewer once they have this many bytes. */
 const MAX_BATCH_LINES = 500;
 const MAX_BATCH_BYTES = 2 ** 20;
+
+/** The longest string, less room for a chunk of the input. */
+const MAX_LINE_BYTES = constants.MAX_STRING_LENGTH - 2 ** 20;
 
 /** The pause after a batch as a fraction of its duration, to leave capacity for the service. */
 const PAUSE_FRACTION = 0.25;
@@ -59,9 +59,9 @@ export class PlantsImport {
     for await (const batch of readBatches(input)) {
       const start = performance.now();
       this.isRetrying = false;
-      const reasons = await Promise.all(batch.map(({ bytes }) => this.storeLine(bytes)));
+      const reasons = await Promise.all(batch.map(([, bytes]) => this.storeLine(bytes)));
       for (const [at, reason] of reasons.entries()) {
-        if (reason !== undefined) this.report(`Line ${batch[at]?.number}: ${reason}`);
+        if (reason !== undefined) this.report(`Line ${batch[at]?.[0]}: ${reason}`);
       }
       yield Object.values(counts).reduce((sum, count) => sum + count);
       await this.sleep((performance.now() - start) * PAUSE_FRACTION);
@@ -114,16 +114,28 @@ function parseLine(line: string): NewPlantDto {
 async function* readBatches(input: Readable): AsyncGenerator<Line[]> {
   // As UTF-8, `readline` would also split lines at U+2028 and U+2029, which JSON allows in strings.
   const lines = createInterface({ input: input.setEncoding('latin1'), crlfDelay: Infinity });
+  let pendingBytes = 0;
+  input.on('data', (chunk: string) => {
+    const end = Math.max(chunk.lastIndexOf('\n'), chunk.lastIndexOf('\r'));
+    pendingBytes = chunk.length - 1 - end + (end < 0 ? pendingBytes : 0);
+    if (pendingBytes > MAX_LINE_BYTES) input.destroy(new Error('it is longer than 511 MiB'));
+  });
   let batch: Line[] = [];
   let [number, size] = [0, 0];
-  for await (const line of lines) {
-    const bytes = ++number === 1 ? line.replace(/^\xEF\xBB\xBF/, '') : line;
-    if (bytes === '') continue;
-    batch.push({ number, bytes });
-    size += bytes.length;
-    if (batch.length < MAX_BATCH_LINES && size < MAX_BATCH_BYTES) continue;
+  try {
+    for await (const line of lines) {
+      const bytes = ++number === 1 ? line.replace(/^\xEF\xBB\xBF/, '') : line;
+      if (bytes === '') continue;
+      batch.push([number, bytes]);
+      size += bytes.length;
+      if (batch.length < MAX_BATCH_LINES && size < MAX_BATCH_BYTES) continue;
+      yield batch;
+      [batch, size] = [[], 0];
+    }
+  } catch (cause) {
     yield batch;
-    [batch, size] = [[], 0];
+    const reason = (cause as Error).message;
+    throw new OperatorError(`Line ${number + 1} cannot be read: ${reason}.`, { cause });
   }
   yield batch;
 }
