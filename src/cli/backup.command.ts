@@ -1,15 +1,12 @@
 import { resolve } from 'node:path';
 import { requireFile, writeNewFile } from './new-file';
-import { checkSqlite, copySqlite } from './sqlite.maintenance';
+import { copySqlite } from './sqlite.maintenance';
 import { requireSqlitePath, STORE_ADVICE } from './store';
 
 /** Copies the SQLite file of the store to a new file, and checks the copy. The service can keep running. */
 export async function backUp(path: string): Promise<void> {
   const source = requireSqlitePath();
   requireFile(source, STORE_ADVICE);
-  await writeNewFile(path, (draft) => {
-    copySqlite(source, draft);
-    checkSqlite(draft);
-  });
+  await writeNewFile(path, (draft) => copySqlite(source, draft));
   console.error(`Backed up ${source} to ${resolve(path)}.`);
 }

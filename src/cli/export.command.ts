@@ -26,7 +26,7 @@ export async function exportTo(file = '-'): Promise<void> {
       await pipeline(lines, target, { end: file !== '-' });
     });
   if (file === '-') await write(process.stdout);
-  else await writeNewFile(file, (draft) => write(createWriteStream(draft)));
+  else await writeNewFile(file, (draft) => write(createWriteStream(draft, { flush: true })));
   console.error(`Exported ${count} ${count === 1 ? 'plant' : 'plants'}.`);
 }
 

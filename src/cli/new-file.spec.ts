@@ -1,40 +1,30 @@
-import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
 import { writeNewFile } from './new-file';
 import { useFolder } from '../../test/support/folder';
 
 const folder = useFolder();
 const path = join(folder, 'plants.ndjson');
 
-it('writeNewFile does not overwrite a file that appears while it writes', async () => {
-  const writing = writeNewFile(path, async (draft) => {
-    await writeFile(draft, 'own');
-    writeFileSync(path, 'other');
+const EXISTS = `${path} already exists. Choose another file name.`;
+
+it('writeNewFile keeps the file of the first of two commands that write the same file', async () => {
+  const second = writeNewFile(path, async (draft) => {
+    await writeFile(draft, 'second');
+    await writeNewFile(path, (other) => writeFile(other, 'first'));
   });
 
-  await expect(writing).rejects.toThrow('EEXIST');
+  await expect(second).rejects.toThrow(EXISTS);
 
-  expect(readFileSync(path, 'utf8')).toBe('other');
+  expect(readFileSync(path, 'utf8')).toBe('first');
   expect(readdirSync(folder)).toEqual(['plants.ndjson']);
 });
 
-it('writeNewFile fails when another command begins to write the same file, which succeeds', async () => {
-  let other: Promise<void> | undefined;
-  const writing = writeNewFile(path, () => {
-    other = writeNewFile(path, async (draft) => {
-      await setImmediate();
-      await expect(writing).rejects.toThrow(`Another command has begun to write ${path}.`);
-      appendFileSync(draft, 'other');
-    });
-  });
+it('writeNewFile does not replace a symbolic link that leads to no file', async () => {
+  symlinkSync('none', path);
 
-  await Promise.allSettled([writing]);
-  await other;
-
-  expect(readFileSync(path, 'utf8')).toBe('other');
-  expect(readdirSync(folder)).toEqual(['plants.ndjson']);
+  await expect(writeNewFile(path, jest.fn())).rejects.toThrow(EXISTS);
 });
 
 it('writeNewFile leaves no file behind when writing fails', async () => {

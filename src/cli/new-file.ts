@@ -1,48 +1,64 @@
+import { randomBytes } from 'node:crypto';
 import * as fs from 'node:fs';
+import { constants } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { OperatorError } from '../plants/errors/operator.error';
 import { syncDirectory } from '../plants/store/sqlite/sqlite.files';
 
 /**
- * Writes a file that appears under its name only after it is complete and synced. Until then it is a hidden file,
- * the draft. It is removed when writing fails. If the process is killed, the next call for the same file removes it.
+ * Writes a file that appears under its name only after it is complete and synced. Until then it is a hidden file with
+ * a name of its own, the draft. It is removed when writing fails, and when the process ends, except by SIGKILL.
  *
- * @param write called with the path of the draft, an empty file in the same directory
+ * @param write writes to the path of the draft, an empty file in the same directory, without blocking the thread
  * @param replace called with the path of the complete draft, to rename it. By default, the name must be free
  * @throws OperatorError when the file already exists
  */
 export async function writeNewFile(
   path: string,
-  write: (draft: string) => Promise<void> | void,
+  write: (draft: string) => Promise<void>,
   replace?: (draft: string) => void,
 ): Promise<void> {
   const file = resolve(path);
-  if (!replace && fs.existsSync(file)) {
-    throw new OperatorError(`${file} already exists. Choose another file name.`);
-  }
-  const draft = join(dirname(file), `.${basename(file)}.part`);
-  removeDraft(draft);
+  if (!replace) assertFree(file);
+  const id = randomBytes(4).toString('hex');
+  const draft = join(dirname(file), `.${basename(file)}.${id}.part`);
+  const removeDraft = (end?: number | NodeJS.Signals): void => {
+    // SQLite may leave a journal next to the draft.
+    for (const suffix of ['', '-journal']) fs.rmSync(draft + suffix, { force: true });
+    if (typeof end !== 'string') return;
+    // The signal has no listener now, so it ends the process at once, even while another thread is in SQLite.
+    process.kill(process.pid, end);
+    // Only the first process of a container gets here.
+    process.exit(128 + constants.signals[end]);
+  };
+  for (const end of ['exit', 'SIGINT', 'SIGTERM', 'SIGHUP']) process.once(end, removeDraft);
   const descriptor = fs.openSync(draft, 'wx', 0o600);
   try {
     await write(draft);
     fs.fsyncSync(descriptor);
-    if (fs.fstatSync(descriptor).nlink === 0) {
-      throw new OperatorError(`Another command has begun to write ${file}.`);
-    }
-    // A link, unlike a rename, never replaces a file that has appeared in the meantime.
-    if (replace) replace(draft);
-    else fs.linkSync(draft, file);
+    (replace ?? linkOrRename)(draft, file);
   } finally {
-    // If another command has removed this draft, the file of that name is the draft of the other command.
-    if (fs.fstatSync(descriptor).nlink > 0) removeDraft(draft);
+    removeDraft();
     fs.closeSync(descriptor);
   }
   syncDirectory(dirname(file));
 }
 
-function removeDraft(draft: string): void {
-  // SQLite may leave a journal next to the draft.
-  for (const suffix of ['', '-journal']) fs.rmSync(draft + suffix, { force: true });
+/** Gives a file a name that must be free. The file may keep its old name, too. */
+export function linkOrRename(from: string, to: string): void {
+  try {
+    // Unlike a rename, a link never replaces a file that has appeared in the meantime.
+    fs.linkSync(from, to);
+  } catch {
+    assertFree(to);
+    // The file system has no hard links.
+    fs.renameSync(from, to);
+  }
+}
+
+function assertFree(file: string): void {
+  if (!fs.lstatSync(file, { throwIfNoEntry: false })) return;
+  throw new OperatorError(`${file} already exists. Choose another file name.`);
 }
 
 /**

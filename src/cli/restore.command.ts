@@ -9,8 +9,8 @@ import {
   makeDirectory,
   protectNewFile,
 } from '../plants/store/sqlite/sqlite.files';
-import { requireFile, writeNewFile } from './new-file';
-import { checkSqlite } from './sqlite.maintenance';
+import { linkOrRename, requireFile, writeNewFile } from './new-file';
+import { copySqlite } from './sqlite.maintenance';
 import { requireSqlitePath } from './store';
 import { UsageError } from './usage.error';
 
@@ -20,19 +20,18 @@ const BACKUP_ADVICE = 'Pass a file created by "plant-store backup".';
 export async function restore(backup: string): Promise<void> {
   const file = requireSqlitePath();
   requireFile(backup, BACKUP_ADVICE);
+  const old = fs.statSync(file, { throwIfNoEntry: false });
   if (fs.existsSync(`${backup}-wal`)) {
     throw new UsageError(`${backup} is a store in use or an incomplete copy. ${BACKUP_ADVICE}`);
   }
   makeDirectory(dirname(file));
-  const copy = (draft: string): void => {
-    fs.copyFileSync(backup, draft, fs.constants.COPYFILE_FICLONE);
+  const copy = (draft: string): Promise<void> => {
     protectNewFile(draft);
-    // Check the copy, not the original, because the service will use the copy.
-    checkSqlite(draft, backup);
+    return copySqlite(resolve(backup), draft, true);
   };
   const former = `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '')}`;
   await writeNewFile(file, copy, (draft) => {
-    replace(file, draft, former);
+    replace(file, old, draft, former);
   });
   console.error(`Restored ${file} from ${resolve(backup)}.`);
   if (fs.existsSync(former)) console.error(`The old file is now ${former}.`);
@@ -41,21 +40,26 @@ export async function restore(backup: string): Promise<void> {
 /**
  * Atomically replaces a database file that no other process has open. The new file gets the owner and mode of the old.
  *
- * @throws OperatorError when the file is in use, or is not a database; then it is unchanged
+ * @param old the status of the file when the command began
+ * @throws OperatorError when the file is in use, is not a database, or has been replaced; then it is unchanged
  */
-function replace(file: string, draft: string, former: string): void {
+function replace(file: string, old: fs.Stats | undefined, draft: string, former: string): void {
   let lock: DatabaseSync | undefined;
   try {
     assertUsableFile(file);
-    if (fs.existsSync(file)) {
-      const { uid, gid, mode } = fs.statSync(file);
-      fs.chmodSync(draft, mode & 0o666);
-      fs.chownSync(draft, uid, gid);
-      lock = lockUnusedDatabase(file);
-      fs.linkSync(file, former);
+    if (old) lock = lockUnusedDatabase(file);
+    if (!isSameFile(old, fs.statSync(file, { throwIfNoEntry: false }))) {
+      throw new OperatorError(`Another command has created or replaced ${file} in the meantime.`);
     }
-    fs.renameSync(draft, file);
+    if (old) {
+      fs.chmodSync(draft, old.mode & 0o666);
+      fs.chownSync(draft, old.uid, old.gid);
+      linkOrRename(file, former);
+    }
+    if (fs.existsSync(file)) fs.renameSync(draft, file);
+    else linkOrRename(draft, file);
   } catch (cause) {
+    if (cause instanceof OperatorError) throw cause;
     const problem = isBusy(cause)
       ? 'is in use: stop the service first'
       : `cannot be replaced: ${(cause as Error).message}. Move it and its write-ahead log (-wal) away, and run the command again`;
@@ -63,6 +67,10 @@ function replace(file: string, draft: string, former: string): void {
   } finally {
     lock?.close();
   }
+}
+
+function isSameFile(one: fs.Stats | undefined, other: fs.Stats | undefined): boolean {
+  return one?.ino === other?.ino && one?.dev === other?.dev;
 }
 
 /**

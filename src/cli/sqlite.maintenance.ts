@@ -1,6 +1,9 @@
-import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
+import { once } from 'node:events';
+import * as fs from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { OperatorError } from '../plants/errors/operator.error';
 import { describeVersion } from '../plants/store/migrations';
 import { assertUsableFile } from '../plants/store/sqlite/sqlite.files';
@@ -12,57 +15,68 @@ import { findVersion } from '../plants/store/sqlite/sqlite.schema';
  * @throws OperatorError stating why the service cannot use it
  */
 export function describeSqlite(file: string): string {
-  const isNew = !existsSync(file);
-  let directory = dirname(isNew ? file : realpathSync(file));
+  const isNew = !fs.existsSync(file);
+  let directory = dirname(isNew ? file : fs.realpathSync(file));
   // The service creates missing directories.
-  while (!existsSync(directory)) directory = dirname(directory);
+  while (!fs.existsSync(directory)) directory = dirname(directory);
   // SQLite creates its write-ahead log in the directory.
-  accessSync(directory, constants.W_OK | constants.X_OK);
+  fs.accessSync(directory, fs.constants.W_OK | fs.constants.X_OK);
   if (isNew) return `SQLite file ${file}, which the service will create`;
-  accessSync(file, constants.R_OK | constants.W_OK);
+  fs.accessSync(file, fs.constants.R_OK | fs.constants.W_OK);
   return `SQLite file ${file}, ${describeVersion(read(file, findVersion))}`;
 }
 
 /**
- * Copies a database to a file that is missing or empty, while other processes may read and write. The
- * copy contains everything that was committed before, has no free pages, and is not synced.
+ * Copies a database to an empty file, and checks the copy, while other processes may read and write. The copy contains
+ * everything that was committed before, and has no write-ahead log. A thread does this, so that the caller's thread can
+ * handle signals.
  *
+ * @param isBackup whether the source is a backup, which is checked too
  * @throws OperatorError when that fails
  */
-export function copySqlite(from: string, to: string): void {
-  // This is one read transaction: it neither blocks writers nor is blocked by them.
-  read(from, (database) => database.prepare('VACUUM INTO ?').run(to));
+export async function copySqlite(from: string, to: string, isBackup = false): Promise<void> {
+  const thread = new Worker(__filename, { workerData: [from, to, isBackup] });
+  await once(thread, 'exit').catch((cause: unknown) => {
+    // An error of another thread loses its class.
+    throw new OperatorError((cause as Error).message, { cause });
+  });
 }
 
-/**
- * Checks that a file is a store, and reads all of it.
- *
- * @param name the file's name in messages
- * @throws OperatorError stating what is wrong
- */
-export function checkSqlite(file: string, name?: string): void {
-  const check = (database: DatabaseSync): void => {
-    if (findVersion(database) === 0) throw new Error('it has no table plants');
-    const result = database.prepare('PRAGMA integrity_check').get()?.integrity_check;
-    if (result !== 'ok') throw new Error(`it is damaged: ${String(result)}`);
-  };
-  read(file, check, name);
+/** Checks that a file is a store, and reads all of it. Throws an OperatorError that states what is wrong. */
+export function checkSqlite(file: string): void {
+  read(file, checkDatabase);
 }
 
-/**
- * Reads a database, and blocks the thread. Without listeners for signals, a signal still ends the process at once.
- *
- * @param name the file's name in messages
- */
-function read<T>(file: string, work: (database: DatabaseSync) => T, name = file): T {
+function checkDatabase(database: DatabaseSync): void {
+  if (findVersion(database) === 0) throw new Error('it has no table plants');
+  const result = database.prepare('PRAGMA integrity_check').get()?.integrity_check;
+  if (result !== 'ok') throw new Error(`it is damaged: ${String(result)}`);
+}
+
+/** Reads a database, and blocks the thread. Without listeners for signals, a signal still ends the process at once. */
+function read<T>(file: string, work: (database: DatabaseSync) => T, isBackup = false): T {
   let database: DatabaseSync | undefined;
   try {
-    assertUsableFile(file);
-    database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
+    if (!isBackup) assertUsableFile(file);
+    // A backup has no write-ahead log, and SQLite must not create one: the directory may be read-only.
+    const location = isBackup ? new URL('?immutable=1', pathToFileURL(file)) : file;
+    database = new DatabaseSync(location, { readOnly: true, timeout: 5000 });
     return work(database);
   } catch (cause) {
-    throw new OperatorError(`${name} cannot be used: ${(cause as Error).message}.`, { cause });
+    throw new OperatorError(`${file} cannot be used: ${(cause as Error).message}.`, { cause });
   } finally {
     database?.close();
   }
+}
+
+if (!isMainThread) {
+  const [from, to, isBackup] = workerData as [string, string, boolean];
+  const copy = (database: DatabaseSync): void => {
+    // VACUUM skips what it does not find in a damaged database.
+    if (isBackup) checkDatabase(database);
+    // This is one read transaction: it neither blocks writers nor is blocked by them.
+    database.prepare('VACUUM INTO ?').run(to);
+  };
+  read(from, copy, isBackup);
+  checkSqlite(to);
 }

@@ -16,11 +16,11 @@ import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { makeFolder, removeFolder } from '../support/folder';
 import { expectOutcomesMatch, Load } from '../support/load';
-import { CommandProcess, plantStore } from '../support/plant-store';
-import { describeOnLinux, type RunResult } from '../support/run';
+import { CLI_PATH, CommandProcess, plantStore } from '../support/plant-store';
+import { describeOnLinux, run as runProgram, type RunResult } from '../support/run';
 import { memoryFolder } from '../support/run-folder';
 import { useServiceHome } from '../support/service-process';
-import { execute, checkIntegrity, readPlants } from '../support/sqlite';
+import { checkIntegrity, execute, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
 
 const ADVICE = 'Pass a file created by "plant-store backup".';
@@ -85,33 +85,80 @@ describe('backup and restore', () => {
     expect(readPlants(oldFile)).toEqual(last);
   });
 
-  it.each(['SIGINT', 'SIGKILL'] as const)(
-    'backup creates no file under its name when %s ends it, and the next backup replaces the draft',
-    async (signal) => {
-      execute(
-        home.file,
-        `INSERT INTO plants (id, name) WITH RECURSIVE ids(id) AS (VALUES (1) UNION ALL
-         SELECT id + 1 FROM ids WHERE id < 200000) SELECT id, printf('%0100d', id) FROM ids`,
-      );
-      const files = () => readdirSync(home.folder).filter((file) => file !== 'data');
-      let end: NodeJS.Signals | null;
-      do {
-        // If this process is delayed, the backup is complete before the signal.
-        rmSync(copy, { force: true });
-        const command = new CommandProcess(['backup', copy], environmentFor(home.file));
-        await until(() => files().length > 0);
-        command.child.kill(signal);
-        end = (await command.ended).signal;
-      } while (files().includes('copy.db'));
-      const left = files();
-      const again = await run('backup copy.db');
+  /** Lists the drafts, and the journals that SQLite creates next to them. */
+  const findDrafts = (): string[] =>
+    readdirSync(home.folder).filter((name) => name.startsWith('.'));
+  /**
+   * Starts a command that reads a large store and writes or replaces `copy.db`, and sends it a signal while it
+   * writes. Returns the command and a function that runs it again.
+   */
+  const interrupt = async (line: string, signal: NodeJS.Signals) => {
+    const isRestore = line.startsWith('restore');
+    const store = isRestore ? copy : home.file;
+    execute(
+      home.file,
+      `INSERT INTO plants (id, name) WITH RECURSIVE ids(id) AS (VALUES (1) UNION ALL
+       SELECT id + 1 FROM ids WHERE id < 200000) SELECT id, printf('%0100d', id) FROM ids`,
+    );
+    const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    for (;;) {
+      if (isRestore) copyBackup();
+      else rmSync(copy, { force: true });
+      const options = { cwd: home.folder };
+      const command = new CommandProcess(line.split(' '), environmentFor(store), options);
+      await until(() => findDrafts().some((name) => sizeOf(inFolder(name)) > 0));
+      command.child.kill(signal);
+      if (signal !== 'SIGSTOP') await command.ended;
+      // If this process was delayed, the command has completed the file before the signal.
+      if (sizeOf(copy) < 2 ** 20) return { command, runAgain: () => run(line, store) };
+      await command.end('SIGKILL');
+    }
+  };
 
-      expect(end).toBe(signal);
-      expect(left[0]).toBe('.copy.db.part');
-      expect(again).toMatchObject({ code: 0 });
-      expect(files()).toEqual(['copy.db']);
+  it.each([
+    ['backup copy.db', 'SIGINT'],
+    ['export copy.db', 'SIGTERM'],
+    ['restore data/plants.db', 'SIGHUP'],
+    ['backup copy.db', 'SIGKILL'],
+  ] as const)('%s leaves no draft when %s ends it, except SIGKILL', async (line, signal) => {
+    const { command, runAgain } = await interrupt(line, signal);
+    const left = findDrafts();
+
+    const again = await runAgain();
+
+    expect(await command.ended).toMatchObject({ signal, stderr: '' });
+    expect(left.join()).toMatch(signal === 'SIGKILL' ? /^\.copy\.db\.[0-9a-f]{8}\.part/ : /^$/);
+    expect(again.code).toBe(0);
+    expect(findDrafts()).toEqual(left);
+  });
+
+  it.each(['backup copy.db', 'restore data/plants.db'])(
+    '%s fails when another command completes the file first, and removes its draft',
+    async (line) => {
+      const { command, runAgain } = await interrupt(line, 'SIGSTOP');
+      const first = await runAgain();
+      command.child.kill('SIGCONT');
+
+      const reason = line.startsWith('restore')
+        ? `Another command has created or replaced ${copy} in the meantime`
+        : `${copy} already exists. Choose another file name`;
+      expect(first.code).toBe(0);
+      expect(await command.ended).toMatchObject(failed(`^${reason}.\n$`));
+      expect(findDrafts()).toEqual([]);
     },
   );
+
+  it.each([
+    'process.exit(1)',
+    'setImmediate(() => { throw new Error() }); return new Promise(() => {})',
+  ])('writeNewFile removes its draft when the process ends by %s', async (end) => {
+    const module = JSON.stringify(join(dirname(CLI_PATH), 'new-file'));
+    const script = `require(${module}).writeNewFile('x', () => { ${end} })`;
+
+    const { code } = await runProgram(process.execPath, ['-e', script], { cwd: home.folder });
+
+    expect([code, readdirSync(home.folder)]).toEqual([1, ['data']]);
+  });
 
   const { readFile, writeFile } = promises;
   it.each<[string, string, (path: string) => unknown]>([
@@ -139,7 +186,7 @@ describe('backup and restore', () => {
     const restored = await run('restore copy.db');
     const checked = await run('check --deep', copy);
 
-    expect(restored).toEqual(failed(`^copy.db cannot be used: ${reason}`));
+    expect(restored).toEqual(failed(`^${copy} cannot be used: ${reason}`));
     expect([checked.code, checked.stderr]).toEqual([1, '']);
     expect(checked.stdout).toMatch(/^FAILED {2}store: /m);
     expect(home.plants()).toHaveLength(1);
@@ -221,7 +268,7 @@ describe('backup and restore', () => {
     ['import none', "ENOENT: no such file or directory, access 'none'"],
     ['backup copy.db', `FOLDER/plants.db ${NO_STORE}`],
     ['backup data', 'FOLDER/data already exists. Choose another file name.', 'data/plants.db'],
-    ['export /no/x', "ENOENT: no such file or directory, open '/no/.x.part'"],
+    ['export /no/x', "ENOENT: no such file or directory, open '/no/.x.*.part'"],
     ['export', `FOLDER/plants.db ${NO_STORE}`],
   ])(
     '%s reports which file is missing and what to do',

@@ -2,9 +2,10 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../support/folder';
 import { CLI_PATH, plantStore, withoutProgress } from '../support/plant-store';
-import { shell } from '../support/run';
+import { type RunResult, shell } from '../support/run';
 import { SmallDisk } from '../support/small-disk';
 import { SqliteStore } from '../support/stores';
+import { createFaultWrapper } from '../support/strace';
 
 const folder = useFolder();
 let store: SqliteStore;
@@ -48,6 +49,26 @@ it('export, backup and restore report a full disk, leave no file behind, and lea
   }
   expect(files).toEqual(['plants.db']);
   expect(left.stdout).toBe('{"id":1,"name":"Fern"}\n');
+});
+
+it.each([
+  ['has no hard links', () => createFaultWrapper('link,linkat', 'error=EPERM')],
+  ['cannot sync directories', () => createFaultWrapper('fsync', 'error=EINVAL', store.folder)],
+])('export, backup and restore work on a file system that %s', async (_what, createWrapper) => {
+  await plantStore(['import'], environment, { input: createLines(2, 10) });
+
+  const runs: RunResult[] = [];
+  for (const line of ['export a', 'backup b', 'restore b', 'backup b']) {
+    const options = { wrapper: createWrapper(), cwd: store.folder };
+    runs.push(await plantStore(line.split(' '), environment, options));
+  }
+
+  expect(runs.map(({ code }) => code)).toEqual([0, 0, 0, 1]);
+  expect(runs.at(-1)?.stderr).toMatch(/b already exists\. Choose another file name\.\n$/);
+  const names = readdirSync(store.folder).filter((name) => !/-(wal|shm)$/.test(name));
+  const former = expect.stringMatching(/^plants\.db\.before-\d+$/) as string;
+  expect(names).toEqual(['a', 'b', 'plants.db', former]);
+  expect(store.plants()).toHaveLength(2);
 });
 
 it.each([0, 1250])(

@@ -19,9 +19,13 @@ export function readTraces(trace: string): string[] {
   return files.flatMap((file) => readFileSync(file, 'latin1').trimEnd().split('\n'));
 }
 
-/** Returns a wrapper under which system calls fail or are slow: `fault` is for the option `inject` of strace. */
-export function createFaultWrapper(calls: string, fault: string): string[] {
+/**
+ * Returns a wrapper under which system calls, or those on one path, fail or are slow: `fault` is for the option
+ * `inject` of strace.
+ */
+export function createFaultWrapper(calls: string, fault: string, path?: string): string[] {
   const traced = ['--seccomp-bpf', '-e', `trace=${calls}`, '-o', '/dev/null'];
+  if (path !== undefined) traced.push('-P', path);
   return createStraceWrapper(...traced, '-e', `inject=${calls}:${fault}`);
 }
 

@@ -88,12 +88,17 @@ export function protectNewFile(path: string): void {
   }
 }
 
+/** Makes new names in a directory durable. Does nothing on a file system that cannot do that, as SQLite does. */
 export function syncDirectory(directory: string): void {
   if (process.platform === 'win32') return;
-  const descriptor = openSync(directory, 'r');
+  let descriptor: number | undefined;
   try {
+    descriptor = openSync(directory, 'r');
     fsyncSync(descriptor);
+  } catch (error) {
+    const unsupported = ['EACCES', 'EBADF', 'EINVAL', 'ENOSYS', 'ENOTSUP', 'EPERM'];
+    if (!unsupported.includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   } finally {
-    closeSync(descriptor);
+    if (descriptor !== undefined) closeSync(descriptor);
   }
 }
