@@ -21,13 +21,13 @@ export async function restore(backup: string): Promise<void> {
   const file = requireSqlitePath();
   requireFile(backup, BACKUP_ADVICE);
   const old = fs.statSync(file, { throwIfNoEntry: false });
-  if (fs.existsSync(`${backup}-wal`)) {
-    throw new UsageError(`${backup} is a store in use or an incomplete copy. ${BACKUP_ADVICE}`);
+  if (isSameFile(old, fs.statSync(backup))) {
+    throw new UsageError(`${backup} is the store itself. ${BACKUP_ADVICE}`);
   }
   makeDirectory(dirname(file));
   const copy = (draft: string): Promise<void> => {
     protectNewFile(draft);
-    return copySqlite(resolve(backup), draft, true);
+    return copySqlite(fs.realpathSync(backup), draft, true);
   };
   const former = `${file}.before-${new Date().toISOString().replaceAll(/\D/g, '')}`;
   await writeNewFile(file, copy, (draft) => {

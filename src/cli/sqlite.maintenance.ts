@@ -58,8 +58,7 @@ function read<T>(file: string, work: (database: DatabaseSync) => T, isBackup = f
   let database: DatabaseSync | undefined;
   try {
     if (!isBackup) assertUsableFile(file);
-    // A backup has no write-ahead log, and SQLite must not create one: the directory may be read-only.
-    const location = isBackup ? new URL('?immutable=1', pathToFileURL(file)) : file;
+    const location = isBackup ? locateBackup(file) : file;
     database = new DatabaseSync(location, { readOnly: true, timeout: 5000 });
     return work(database);
   } catch (cause) {
@@ -67,6 +66,25 @@ function read<T>(file: string, work: (database: DatabaseSync) => T, isBackup = f
   } finally {
     database?.close();
   }
+}
+
+/** Returns what SQLite must open to read a backup with its own write-ahead log, and with no other. */
+function locateBackup(file: string): string | URL {
+  const header = Buffer.alloc(19);
+  const descriptor = fs.openSync(file, 'r');
+  fs.readSync(descriptor, header);
+  fs.closeSync(descriptor);
+  // 2 means that it has a write-ahead log while it is open, https://sqlite.org/fileformat.html.
+  if (header[18] === 2) {
+    assertUsableFile(file);
+    // Without a log, SQLite must not create one: the directory may be read-only.
+    return fs.existsSync(`${file}-wal`) ? file : new URL('?immutable=1', pathToFileURL(file));
+  }
+  for (const log of [`${file}-wal`, `${file}-journal`]) {
+    if (!fs.statSync(log, { throwIfNoEntry: false })?.size) continue;
+    throw new Error(`${log} belongs to another file, or another program is writing`);
+  }
+  return file;
 }
 
 if (!isMainThread) {

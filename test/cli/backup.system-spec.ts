@@ -16,11 +16,11 @@ import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { makeFolder, removeFolder } from '../support/folder';
 import { expectOutcomesMatch, Load } from '../support/load';
-import { CLI_PATH, CommandProcess, plantStore } from '../support/plant-store';
-import { describeOnLinux, run as runProgram, type RunResult } from '../support/run';
+import { CLI_PATH, CommandProcess, plantStore, WITHOUT_ROOT_ACCESS } from '../support/plant-store';
+import { describeOnLinux, run as runProgram, type RunResult, shell } from '../support/run';
 import { memoryFolder } from '../support/run-folder';
 import { useServiceHome } from '../support/service-process';
-import { checkIntegrity, execute, readPlants } from '../support/sqlite';
+import { checkIntegrity, execute, lockDatabase, query, readPlants } from '../support/sqlite';
 import { until } from '../support/until';
 
 const ADVICE = 'Pass a file created by "plant-store backup".';
@@ -51,7 +51,15 @@ describe('backup and restore', () => {
   beforeAll(async () => {
     const store = join(template, 'plants.db');
     await run('import', store, '{"id":-1,"name":"Fern"}\n');
+    execute(store, 'CREATE TABLE own (x)');
     await run(`backup ${join(template, 'copy.db')}`, store);
+    // A kill leaves the log of the last commits.
+    const writer = lockDatabase(store);
+    writer.exec("INSERT INTO plants (id, name) VALUES (2, 'Moss'); COMMIT");
+    copyFileSync(store, join(template, 'killed.db'));
+    copyFileSync(`${store}-wal`, join(template, 'killed.db-wal'));
+    writer.exec('DELETE FROM plants WHERE id = 2');
+    writer.close();
   });
   beforeEach(() => {
     copy = inFolder('copy.db');
@@ -244,17 +252,51 @@ describe('backup and restore', () => {
     expect(readFileSync(`${home.file}-wal`, 'utf8')).toBe('its WAL');
   });
 
-  it('restore rejects a copy that has a write-ahead log', async () => {
-    copyBackup();
-    writeFileSync(`${copy}-wal`, '');
+  it.each([
+    ['the store by a symbolic link', 'ln -s data/plants.db copy.db', 'the store itself'],
+    ['the store by a hard link', 'ln data/plants.db copy.db', 'the store itself'],
+    ['a store after a kill', 'cp $T/killed.db-wal copy.db-wal; cp $T/killed.db copy.db', 2],
+    ['a link to a store after a kill', 'cp $T/killed* .; ln -s killed.db copy.db', 2],
+    ['a closed store in a read-only directory', 'cp $T/plants.db copy.db; chmod 500 .', 1],
+    ['a backup by a hard link in a read-only directory', 'ln $T/copy.db copy.db; chmod 500 .', 1],
+    ['a closed store by a hard link', 'ln $T/plants.db copy.db', 'it has 2 hard links'],
+    [
+      'a backup with a foreign log',
+      'cp $T/copy.db .; cp $T/killed.db-wal copy.db-wal',
+      '-wal belongs',
+    ],
+    [
+      'a backup with a rollback journal',
+      'cp $T/copy.db .; echo x >copy.db-journal',
+      '-journal belongs',
+    ],
+  ])('restore from %s', async (_what, prepare, expected) => {
+    await shell(`T='${template}'; ${prepare}`, { cwd: home.folder });
+    const files = readdirSync(home.folder);
 
-    const sentence = `^copy.db is a store in use or an incomplete copy. ${ADVICE}\n$`;
-    expect(await run('restore copy.db')).toEqual({ ...failed(sentence), code: 2 });
+    const options = { cwd: home.folder, wrapper: WITHOUT_ROOT_ACCESS };
+    const restored = await plantStore(['restore', 'copy.db'], environmentFor(home.file), options);
+    chmodSync(home.folder, 0o700);
+
+    const isRestored = typeof expected === 'number';
+    expect([restored.code > 0, restored.stderr]).toEqual([
+      !isRestored,
+      expect.stringContaining(isRestored ? 'Restored ' : expected),
+    ]);
+    expect(home.plants()).toHaveLength(isRestored ? expected : 1);
+    expect(query(home.file, 'SELECT * FROM own')).toEqual([]);
+    // SQLite reads a log with the help of this file.
+    expect(readdirSync(home.folder).filter((name) => !name.endsWith('-shm'))).toEqual(files);
+    expect(readdirSync(dirname(home.file)).join()).not.toContain('part');
   });
 
-  it('restore replaces the target of a symbolic link', async () => {
+  it.each([
+    ['a symbolic link', 1],
+    ['a symbolic link that leads to no file', 0],
+  ])('restore replaces the target of %s', async (_what, old) => {
     copyBackup();
     symlinkSync(home.file, inFolder('link.db'));
+    if (old === 0) rmSync(home.file);
 
     const restored = await run('restore copy.db', inFolder('link.db'));
 
