@@ -8,7 +8,9 @@ import {
   assertUsableFile,
   makeDirectory,
   protectNewFile,
+  walPathOf,
 } from '../plants/store/sqlite/sqlite.files';
+import { rewriteWal } from '../plants/store/sqlite/sqlite.wal';
 import { linkOrRename, requireFile, writeNewFile } from './new-file';
 import { copySqlite } from './sqlite.maintenance';
 import { requireSqlitePath } from './store';
@@ -86,6 +88,8 @@ function lockUnusedDatabase(file: string): DatabaseSync {
   reader.exec('PRAGMA schema_version');
   reader.close();
   const lock = new DatabaseSync(file, { timeout: 1000 });
+  const log = walPathOf(file);
+  if (fs.existsSync(log)) rewriteWal(lock, log);
   lock.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE');
   return lock;
 }

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import * as fs from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { pathToFileURL } from 'node:url';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { OperatorError } from '../plants/errors/operator.error';
 import { describeVersion } from '../plants/store/migrations';
@@ -57,9 +56,9 @@ function checkDatabase(database: DatabaseSync): void {
 function read<T>(file: string, work: (database: DatabaseSync) => T, isBackup = false): T {
   let database: DatabaseSync | undefined;
   try {
-    if (!isBackup) assertUsableFile(file);
-    const location = isBackup ? locateBackup(file) : file;
-    database = new DatabaseSync(location, { readOnly: true, timeout: 5000 });
+    if (isBackup) assertNoForeignLog(file);
+    else assertUsableFile(file);
+    database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
     return work(database);
   } catch (cause) {
     throw new OperatorError(`${file} cannot be used: ${(cause as Error).message}.`, { cause });
@@ -68,23 +67,16 @@ function read<T>(file: string, work: (database: DatabaseSync) => T, isBackup = f
   }
 }
 
-/** Returns what SQLite must open to read a backup with its own write-ahead log, and with no other. */
-function locateBackup(file: string): string | URL {
+/** @throws Error when SQLite would apply a log to a backup that does not belong to it */
+function assertNoForeignLog(file: string): void {
   const header = Buffer.alloc(19);
   const descriptor = fs.openSync(file, 'r');
   fs.readSync(descriptor, header);
   fs.closeSync(descriptor);
-  // 2 means that it has a write-ahead log while it is open, https://sqlite.org/fileformat.html.
-  if (header[18] === 2) {
-    assertUsableFile(file);
-    // Without a log, SQLite must not create one: the directory may be read-only.
-    return fs.existsSync(`${file}-wal`) ? file : new URL('?immutable=1', pathToFileURL(file));
-  }
-  for (const log of [`${file}-wal`, `${file}-journal`]) {
-    if (!fs.statSync(log, { throwIfNoEntry: false })?.size) continue;
-    throw new Error(`${log} belongs to another file, or another program is writing`);
-  }
-  return file;
+  // 2 means that the file may have a write-ahead log, https://sqlite.org/fileformat.html.
+  const suffixes = header[18] === 2 ? ['-journal'] : ['-journal', '-wal'];
+  const log = suffixes.map((suffix) => file + suffix).find((path) => fs.existsSync(path));
+  if (log !== undefined) throw new Error(`${log} belongs to another file`);
 }
 
 if (!isMainThread) {

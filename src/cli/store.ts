@@ -1,5 +1,5 @@
-import { lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { existsSync, realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { PlantStoreError } from '../plants/errors/errors';
 import { OperatorError } from '../plants/errors/operator.error';
@@ -38,26 +38,25 @@ export async function withRepository(
   } finally {
     await repository.onApplicationShutdown();
   }
+  // The store may fail while it closes.
+  const failure = repository.currentFailure();
+  if (failure instanceof OperatorError) throw failure;
 }
 
 /**
- * Returns the path of the SQLite file that the environment configures: absolute, and without symbolic links, even
- * if they lead to no file.
+ * Returns the path of the SQLite file that the environment configures: absolute, and without symbolic links if
+ * the file exists.
  *
  * @throws UsageError when the environment configures a PostgreSQL database
  */
 export function requireSqlitePath(): string {
   const store = readDatabase(process.env);
-  if ('sqlite' in store) return followLinks(resolve(store.sqlite));
+  if ('sqlite' in store) {
+    return existsSync(store.sqlite) ? realpathSync(store.sqlite) : resolve(store.sqlite);
+  }
   throw new UsageError(
     'This command is for SQLite files. For PostgreSQL, use pg_dump and pg_restore.',
   );
-}
-
-function followLinks(path: string): string {
-  if (statSync(path, { throwIfNoEntry: false })) return realpathSync(path);
-  if (!lstatSync(path, { throwIfNoEntry: false })) return path;
-  return followLinks(resolve(realpathSync(dirname(path)), readlinkSync(path)));
 }
 
 /** Formats a store error for the operator. */

@@ -257,9 +257,7 @@ describe('backup and restore', () => {
     ['the store by a hard link', 'ln data/plants.db copy.db', 'the store itself'],
     ['a store after a kill', 'cp $T/killed.db-wal copy.db-wal; cp $T/killed.db copy.db', 2],
     ['a link to a store after a kill', 'cp $T/killed* .; ln -s killed.db copy.db', 2],
-    ['a closed store in a read-only directory', 'cp $T/plants.db copy.db; chmod 500 .', 1],
     ['a backup by a hard link in a read-only directory', 'ln $T/copy.db copy.db; chmod 500 .', 1],
-    ['a closed store by a hard link', 'ln $T/plants.db copy.db', 'it has 2 hard links'],
     [
       'a backup with a foreign log',
       'cp $T/copy.db .; cp $T/killed.db-wal copy.db-wal',
@@ -290,13 +288,9 @@ describe('backup and restore', () => {
     expect(readdirSync(dirname(home.file)).join()).not.toContain('part');
   });
 
-  it.each([
-    ['a symbolic link', 1],
-    ['a symbolic link that leads to no file', 0],
-  ])('restore replaces the target of %s', async (_what, old) => {
+  it('restore replaces the target of a symbolic link', async () => {
     copyBackup();
     symlinkSync(home.file, inFolder('link.db'));
-    if (old === 0) rmSync(home.file);
 
     const restored = await run('restore copy.db', inFolder('link.db'));
 
