@@ -10,6 +10,7 @@ import type { InsertOutcome } from '../../plants.repository';
 import { type KeyedPlant, duplicateOutcome } from '../keyed-plant';
 import type { PlantRange } from '../store-driver';
 import { isRowRejection } from './sqlite.errors';
+import { MEASURE_WAL } from './sqlite.wal';
 
 /** The prepared statements of a connection. */
 export interface Statements {
@@ -17,6 +18,7 @@ export interface Statements {
   readonly insert: StatementSync;
   readonly selectOne: StatementSync;
   readonly selectRange: StatementSync;
+  readonly measureWal: StatementSync;
 }
 
 /** A plant that the database alone rejects. */
@@ -37,6 +39,7 @@ export function prepareStatements(database: DatabaseSync): Statements {
     selectRange: database.prepare(
       `SELECT ${COLUMNS} FROM plants WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?`,
     ),
+    measureWal: database.prepare(MEASURE_WAL),
   };
   // Node.js 22 does not know the option `returnArrays` of prepare().
   statements.selectOne.setReturnArrays(true);
