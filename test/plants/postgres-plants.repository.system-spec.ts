@@ -428,6 +428,49 @@ describe('the PostgreSQL repository', () => {
     expect(await server.execute('SELECT id FROM plants', database)).toHaveLength(2);
   });
 
+  describe('with several batches at the same time', () => {
+    let blocker: Client;
+    beforeEach(async () => {
+      blocker = await server.connect(database);
+      await blocker.query("BEGIN; INSERT INTO plants VALUES (1, 'x'), (2, 'x')");
+    });
+    afterEach(() => blocker.end());
+
+    it('stores a plant once, and recognizes its repetitions by their key', async () => {
+      const { maxBatches } = new PostgresDriver(url);
+      const insertions: Promise<unknown>[] = [];
+      while (insertions.length < maxBatches) {
+        insertions.push(repository.insert(fern, KEY));
+        await untilWaiting(insertions.length);
+      }
+
+      await blocker.query('ROLLBACK');
+
+      const expected = ['created', ...Array<string>(maxBatches - 1).fill('replayed')];
+      expect((await Promise.all(insertions)).toSorted()).toEqual(expected);
+    });
+
+    it('fails only the batch whose session is lost, and replaces the pool once', async () => {
+      const lost = insert(1n).catch((error: unknown) => error);
+      await untilWaiting();
+      const [session] = await execute(WAITING);
+      const other = insert(2n);
+      await untilWaiting(2);
+
+      await execute(`SELECT pg_terminate_backend(${Number(session?.pid)})`);
+      expect(await lost).toMatchObject({ error: errorNumbers.outcomeUnknown });
+      await until(() => repository.isReady());
+      await blocker.query('ROLLBACK');
+
+      expect(await other).toBe('created');
+      expect(log.lines.slice(-2)).toEqual([
+        expect.stringContaining('57P01'),
+        expect.stringContaining('in use again'),
+      ]);
+      expect(await insert(1n)).toBe('created');
+    });
+  });
+
   it('keeps its new pool when a session of an older pool is lost', async () => {
     const driver = new PostgresDriver(url);
     const { signal } = new AbortController();

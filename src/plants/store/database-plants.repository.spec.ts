@@ -9,7 +9,11 @@ describe('DatabasePlantsRepository', () => {
   afterEach(restoreClock);
 
   it('names the slow commit, and nothing else, as the failure when a batch times out', async () => {
-    const driver = { name: 'the store', commit: () => new Promise<never>(() => undefined) };
+    const driver = {
+      name: 'the store',
+      maxBatches: 1,
+      commit: () => new Promise<never>(() => undefined),
+    };
     const repository = new DatabasePlantsRepository(driver as unknown as StoreDriver);
     const timedOut = repository.insert({ id: 1n, name: 'Fern' });
     await waitForTurn();

@@ -24,10 +24,11 @@ interface ManualBatch {
 }
 
 /** Creates a group commit on a store whose batches the test ends. */
-function createGroupCommit() {
+function createGroupCommit(maxBatches = 1) {
   const batches: ManualBatch[] = [];
   const ended: EndedBatch[] = [];
   const commits = new GroupCommit({
+    maxBatches,
     commit: (plants) => {
       const { promise, resolve, reject } =
         Promise.withResolvers<(InsertOutcome | PlantStoreError)[]>();
@@ -162,6 +163,56 @@ describe('GroupCommit', () => {
     expect(await next).toBe('created');
   });
 
+  it('begins batches while others are in progress, up to the maximum of the store', async () => {
+    const { commits, batches, submit } = createGroupCommit(2);
+    const plants = [submit(1)];
+    await waitForTurn();
+    plants.push(submit(2));
+    await waitForTurn();
+    plants.push(submit(3));
+    await waitForTurn();
+    const settled = Promise.allSettled(plants);
+    expect(batches.map(({ ids }) => ids)).toEqual([[1], [2]]);
+
+    const closing = commits.close();
+    batches[1]?.succeed();
+    await waitForTurn();
+    expect(batches.map(({ ids }) => ids)).toEqual([[1], [2], [3]]);
+    batches[2]?.fail(new UnavailableError());
+    await waitForTurn();
+    batches[0]?.succeed();
+
+    expect((await settled).map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+    ]);
+    expect(await closing).toBe(true);
+  });
+
+  it('keeps only the place of a batch that has timed out', async () => {
+    const { commits, batches, submit } = createGroupCommit(2);
+    const timedOut = submit(1);
+    await waitForTurn();
+    advanceClock(COMMIT_TIMEOUT_MS);
+    await expect(timedOut).rejects.toThrow(OutcomeUnknownError);
+    expect(commits.waitingSince).toBeUndefined();
+
+    const next = submit(2);
+    await waitForTurn();
+    batches[1]?.succeed();
+
+    expect(await next).toBe('created');
+    const last = submit(3);
+    await waitForTurn();
+    const queued = submit(4);
+    advanceClock(COMMIT_TIMEOUT_MS);
+    await expect(last).rejects.toThrow(OutcomeUnknownError);
+    await expect(queued).rejects.toThrow(UnavailableError);
+    expect(commits.isFull).toBe(true);
+    expect(commits.waitingSince).toBe(0);
+  });
+
   it('rejects only the overdue plants when a batch ends', async () => {
     const { batches, submit } = createGroupCommit();
     const [first, second, overdue] = [1, 2, 3].map((id) => submit(id, MAX_BATCH_WEIGHT));
@@ -213,15 +264,19 @@ const toOutcome = (reason: unknown): string => {
 };
 
 /** Runs a schedule. Returns the outcome of each plant, and the one that follows from the results of the batches. */
-async function run(schedule: readonly Step[]): Promise<[actual: string, expected: string][]> {
-  const { commits, batches, submit } = createGroupCommit();
+async function run(
+  maxBatches: number,
+  schedule: readonly Step[],
+): Promise<[actual: string, expected: string][]> {
+  const { commits, batches, submit } = createGroupCommit(maxBatches);
   const outcomes: { actual: string; expected: string; settledAfter: number }[] = [];
-  let ended = 0;
-  const end = async (result: Result): Promise<void> => {
-    const batch = batches[ended];
+  const ended = new Set<ManualBatch>();
+  const inProgress = () => batches.filter((batch) => !ended.has(batch));
+  const end = async (result: Result, place = 0): Promise<void> => {
+    expect(inProgress().length).toBeLessThanOrEqual(maxBatches);
+    const batch = inProgress()[place % (inProgress().length || 1)];
     if (batch === undefined) return;
-    // There is at most one batch in progress.
-    expect(batches).toHaveLength(++ended);
+    ended.add(batch);
     for (const id of batch.ids) {
       const plant = outcomes[id];
       // If the batch has timed out, its plants have an outcome already.
@@ -233,7 +288,7 @@ async function run(schedule: readonly Step[]): Promise<[actual: string, expected
   };
 
   for (const step of schedule) {
-    if ('end' in step) await end(step.end);
+    if ('end' in step) await end(step.end, step.place);
     else if ('steps' in step) {
       for (let passed = 0; passed < step.steps; passed++) {
         advanceClock(COMMIT_TIMEOUT_MS / 4);
@@ -252,28 +307,32 @@ async function run(schedule: readonly Step[]): Promise<[actual: string, expected
     await waitForTurn();
   }
   const closing = commits.close();
-  while (ended < batches.length) await end('success');
+  while (inProgress().length > 0) await end('success');
   await closing;
   await waitForTurn();
   expect(outcomes.filter(({ settledAfter }) => settledAfter > 2 * COMMIT_TIMEOUT_MS)).toEqual([]);
   return outcomes.map(({ actual, expected }) => [actual, expected]);
 }
 
-type Step = { weight: number } | { end: Result } | { steps: number };
+type Step = { weight: number } | { end: Result; place: number } | { steps: number };
 const weight = fc.constantFrom(1, 1, 256, 512, MAX_BATCH_WEIGHT, MAX_QUEUE_WEIGHT / 2);
 const step = fc.oneof(
   { weight: 5, arbitrary: fc.record({ weight }) },
   {
     weight: 3,
-    arbitrary: fc.record({ end: fc.constantFrom<Result>('success', 'rejection', 'failure') }),
+    arbitrary: fc.record({
+      end: fc.constantFrom<Result>('success', 'rejection', 'failure'),
+      place: fc.nat(3),
+    }),
   },
   { weight: 2, arbitrary: fc.record({ steps: fc.constantFrom(1, 3, 4, 5) }) },
 );
 
 it('GroupCommit settles each plant once, in time, with the outcome of the store, on any schedule', async () => {
+  const schedules = fc.array<Step>(step, { maxLength: 30 });
   await fc.assert(
-    fc.asyncProperty(fc.array<Step>(step, { maxLength: 30 }), async (schedule) => {
-      const outcomes = await run(schedule);
+    fc.asyncProperty(fc.integer({ min: 1, max: 4 }), schedules, async (maxBatches, schedule) => {
+      const outcomes = await run(maxBatches, schedule);
 
       expect(outcomes.map(([actual]) => actual)).toEqual(outcomes.map(([, expected]) => expected));
     }),

@@ -24,26 +24,33 @@ interface QueuedPlant {
   readonly reject: (reason: PlantStoreError) => void;
 }
 
+/** A batch whose commit is in progress. */
+interface Batch {
+  readonly plants: readonly QueuedPlant[];
+  /** Whether its plants have an outcome already: it has timed out, and keeps only its place. */
+  hasTimedOut: boolean;
+}
+
 /**
- * Commits concurrent plants together: while one batch commits, the next one gathers. An idle store commits a
- * single plant at once. A failed batch fails its plants and nothing else. If a batch times out, its plants fail
- * with "outcome unknown". The batch is not canceled, and no other batch starts until it ends.
+ * Commits concurrent plants together: while as many batches commit as the driver can, the next one gathers. An idle
+ * store commits a single plant at once. A failed batch fails its plants and nothing else. If a batch times out, its
+ * plants fail with "outcome unknown". The batch is not canceled, and no other batch takes its place until it ends.
  */
 export class GroupCommit {
   /** Called at the end of each batch. */
   readonly observers: ((batch: EndedBatch) => void)[] = [];
   private queue: QueuedPlant[] = [];
   private totalQueueWeight = 0;
-  /** When the oldest plant of the current batch was submitted; undefined if there is no batch. */
-  private currentBatchSince: number | undefined;
-  /** Whether the current batch has timed out. */
-  private hasTimedOut = false;
+  /** In the order in which they began. */
+  private readonly batches = new Set<Batch>();
+  private timedOutCount = 0;
+  private isScheduled = false;
   /** A moving average in milliseconds. The latest batch has a weight of a quarter. */
   private averageDuration = 0;
   private isClosing = false;
   private onSettled: (() => void) | undefined;
 
-  constructor(private readonly driver: Pick<StoreDriver, 'commit'>) {}
+  constructor(private readonly driver: Pick<StoreDriver, 'commit' | 'maxBatches'>) {}
 
   /**
    * Resolves to the plant's outcome once its batch is committed. The caller checks {@link isFull} first.
@@ -52,8 +59,14 @@ export class GroupCommit {
    * @throws OutcomeUnknownError when its batch timed out, or failed and may be stored
    */
   submit(plant: KeyedPlant): Promise<InsertOutcome> {
-    // Start the batch at the end of this event loop turn, so that it includes all plants of the turn.
-    if (this.isIdle) setImmediate(() => void this.commitBatch());
+    // Start a batch at the end of this event loop turn, so that it includes all plants of the turn.
+    if (!this.isScheduled && this.batches.size < this.driver.maxBatches) {
+      this.isScheduled = true;
+      setImmediate(() => {
+        this.isScheduled = false;
+        this.startBatches();
+      });
+    }
     const weight = weigh(plant);
     this.totalQueueWeight += weight;
     return new Promise((resolve, reject) => {
@@ -65,16 +78,18 @@ export class GroupCommit {
     return this.queue.length;
   }
 
-  /** Whether no more plants may be submitted now: the queue is full or closed. */
+  /** Whether no more plants may be submitted now: the queue is full or closed, or every batch has timed out. */
   get isFull(): boolean {
-    const time = (this.totalQueueWeight / MAX_BATCH_WEIGHT) * this.averageDuration;
-    const isTooLong = this.totalQueueWeight >= MAX_QUEUE_WEIGHT || time >= MAX_QUEUE_TIME_MS;
-    return isTooLong || this.hasTimedOut || this.isClosing;
+    const batches = this.totalQueueWeight / MAX_BATCH_WEIGHT / this.driver.maxBatches;
+    const isTooLong = this.totalQueueWeight >= MAX_QUEUE_WEIGHT;
+    const isTooSlow = batches * this.averageDuration >= MAX_QUEUE_TIME_MS;
+    return isTooLong || isTooSlow || this.isStuck || this.isClosing;
   }
 
-  /** When the oldest unsettled plant was submitted; undefined if there is none. */
+  /** When the oldest unsettled plant was submitted, or the oldest one at all if no batch can begin. */
   get waitingSince(): number | undefined {
-    return this.currentBatchSince ?? this.queue[0]?.since;
+    const waiting = [...this.batches].find(({ hasTimedOut }) => this.isStuck || !hasTimedOut);
+    return (waiting?.plants ?? this.queue)[0]?.since;
   }
 
   /**
@@ -84,54 +99,66 @@ export class GroupCommit {
    */
   async close(): Promise<boolean> {
     this.isClosing = true;
-    if (!this.isIdle && !this.hasTimedOut)
-      await new Promise<void>((resolve) => (this.onSettled = resolve));
-    return this.isIdle;
+    if (!this.isSettled) await new Promise<void>((resolve) => (this.onSettled = resolve));
+    return this.batches.size === 0;
   }
 
-  private get isIdle(): boolean {
-    return this.waitingSince === undefined;
+  private get isSettled(): boolean {
+    return this.queue.length === 0 && this.batches.size === this.timedOutCount;
   }
 
-  private async commitBatch(): Promise<void> {
-    const batch = this.takeBatch();
+  /** Whether every place is taken by a batch that has timed out. */
+  private get isStuck(): boolean {
+    return this.timedOutCount >= this.driver.maxBatches;
+  }
+
+  private startBatches(): void {
+    while (this.queue.length > 0 && this.batches.size < this.driver.maxBatches) {
+      void this.commit({ plants: this.takeBatch(), hasTimedOut: false });
+    }
+    if (this.isSettled) this.onSettled?.();
+  }
+
+  private async commit(batch: Batch): Promise<void> {
+    const { plants } = batch;
+    this.batches.add(batch);
     const start = performance.now();
-    this.currentBatchSince = batch[0]?.since ?? start;
     const timer = setTimeout(() => {
-      this.hasTimedOut = true;
-      rejectAll(batch, new OutcomeUnknownError());
-      rejectAll(this.take(Infinity), new UnavailableError());
-      this.onSettled?.();
+      batch.hasTimedOut = true;
+      this.timedOutCount++;
+      rejectAll(plants, new OutcomeUnknownError());
+      this.rejectOverdue();
+      if (this.isSettled) this.onSettled?.();
     }, COMMIT_TIMEOUT_MS);
 
     try {
-      const outcomes = await this.driver.commit(batch.map(({ plant }) => plant));
-      batch.forEach(({ resolve, reject }, at) => {
+      const outcomes = await this.driver.commit(plants.map(({ plant }) => plant));
+      plants.forEach(({ resolve, reject }, at) => {
         const outcome = outcomes[at] ?? new OutcomeUnknownError();
         if (outcome instanceof PlantStoreError) reject(outcome);
         else resolve(outcome);
       });
     } catch (cause) {
       rejectAll(
-        batch,
+        plants,
         cause instanceof PlantStoreError ? cause : new OutcomeUnknownError({ cause }),
       );
     }
 
     clearTimeout(timer);
+    this.batches.delete(batch);
+    if (batch.hasTimedOut) this.timedOutCount--;
     const duration = performance.now() - start;
     this.averageDuration += (duration - this.averageDuration) / 4;
-    this.currentBatchSince = undefined;
-    this.hasTimedOut = false;
-    for (const observe of this.observers) observe({ size: batch.length, duration });
+    for (const observe of this.observers) observe({ size: plants.length, duration });
     this.rejectOverdue();
     // Start the next batch at once: under a flood of requests, an event loop turn may take seconds.
-    if (this.queue.length > 0) void this.commitBatch();
-    else this.onSettled?.();
+    this.startBatches();
   }
 
+  /** Rejects the plants that have waited too long for their batch, or that no batch can take. */
   private rejectOverdue(): void {
-    const earliest = performance.now() - COMMIT_TIMEOUT_MS;
+    const earliest = this.isStuck ? Infinity : performance.now() - COMMIT_TIMEOUT_MS;
     const overdue = this.take(this.queue.filter(({ since }) => since < earliest).length);
     // Created only if it is needed, because an error captures a stack trace.
     if (overdue.length > 0) rejectAll(overdue, new UnavailableError());

@@ -35,6 +35,8 @@ export interface StoreDriver {
    * must be available at once.
    */
   readonly startTimeout?: number;
+  /** How many batches {@link commit} may commit at the same time. */
+  readonly maxBatches: number;
 
   /**
    * Opens the store, or reopens it if it has failed. Does nothing if it is usable.

@@ -33,6 +33,8 @@ const CLOSE_TIMEOUT_MS = 1000;
 export class PostgresDriver implements StoreDriver {
   readonly name: string;
   readonly startTimeout = 5000;
+  /** In sessions of their own. */
+  readonly maxBatches = 3;
   /** Undefined while the store is not open, or has failed. */
   private opened: (OpenStore & { readonly pool: Pool }) | undefined;
   /** The store that was opened first. Sessions in any other store are not used. */

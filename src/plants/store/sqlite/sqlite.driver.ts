@@ -33,6 +33,8 @@ export type SqliteReply =
 export class SqliteDriver implements StoreDriver {
   /** The absolute path of the file. */
   readonly name: string;
+  /** The thread commits in order: two batches would only be smaller. */
+  readonly maxBatches = 1;
   private worker: Worker | undefined;
   /** The thread replies in order. */
   private readonly pending: PromiseWithResolvers<SqliteReply>[] = [];
