@@ -1,7 +1,7 @@
 import type { ClientConfig } from 'pg';
 import { describeVersion } from '../plants/store/migrations';
 import { PostgresDriver } from '../plants/store/postgres/postgres.driver';
-import { toOperatorError } from '../plants/store/postgres/postgres.errors';
+import { toFailure } from '../plants/store/postgres/postgres.errors';
 import { readSchema } from '../plants/store/postgres/postgres.schema';
 import { readSettings, withSession } from '../plants/store/postgres/postgres.settings';
 
@@ -15,7 +15,7 @@ import { readSettings, withSession } from '../plants/store/postgres/postgres.set
 export async function describePostgres(where: string | ClientConfig): Promise<string> {
   const { name } = new PostgresDriver(where);
   const store = await withSession(readSettings(where), readSchema).catch((error: unknown) => {
-    throw toOperatorError(name, error);
+    throw toFailure(name, error);
   });
   if (!store) return `${name}, which has no table plants: the service will create it`;
   const { identity, version, risk } = store;

@@ -40,7 +40,7 @@ export async function withRepository(
   }
   // The store may fail while it closes.
   const failure = repository.currentFailure();
-  if (failure instanceof OperatorError) throw failure;
+  if (failure?.kind === 'final') throw failure;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { PlantStoreError } from '../errors/errors';
-import { PlantsRepository } from '../plants.repository';
+import { StoreFailure } from '../store/store-driver';
 import { type HostRequest, nodeRequest } from './request';
 
 /** The maximum number of lines about each error number. An unavailable store can fail thousands of requests. */
@@ -26,12 +26,10 @@ export class FailureLog {
   private readonly counts = new Map<number, number>();
   private secondEnd = 0;
 
-  constructor(private readonly plants: PlantsRepository) {}
-
   write(failure: PlantStoreError, request: HostRequest): void {
     const { error, message, cause = failure } = failure;
     if (this.countLine(error) > MAX_LINES_PER_SECOND) return;
-    const isLogged = cause === this.plants.currentFailure();
+    const isLogged = cause instanceof StoreFailure && cause.kind !== 'row';
     const text = isLogged ? 'The store is unavailable; the cause was logged earlier.' : message;
     const line = new Error(`${error} ${text}`, isLogged ? {} : { cause });
     // The stack of the cause is logged.

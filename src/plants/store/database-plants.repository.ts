@@ -1,11 +1,11 @@
 import type { OnApplicationShutdown } from '@nestjs/common';
-import { errorCatalogue, PlantStoreError, UnavailableError } from '../errors/errors';
+import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
 import { INT64_MAX, INT64_MIN } from '../int64';
 import type { Plant } from '../plant';
 import { type EndedBatch, type InsertOutcome, PlantsRepository } from '../plants.repository';
 import { GroupCommit } from './group-commit';
-import type { StoreDriver } from './store-driver';
-import { createSlowError, SLOW_COMMIT_MS, StoreHealth } from './store-health';
+import { type PlantRange, type StoreDriver, StoreFailure } from './store-driver';
+import { createSlowFailure, SLOW_COMMIT_MS, StoreHealth } from './store-health';
 
 /** How often the repository checks whether a plant has waited too long, and tries to recover a failed store. */
 const CHECK_INTERVAL_MS = 500;
@@ -46,31 +46,31 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     try {
       return await this.commits.submit({ ...plant, keyDigest });
     } catch (error) {
-      const failure = error as PlantStoreError;
-      // Only this plant was rejected, or the database rejects all of them.
-      if (failure.error === errorCatalogue.internal.error) void this.health.probe();
-      // An error without a cause follows from a failure that has been recorded, such as a slow commit.
-      else if (failure.cause !== undefined) this.health.recordFailure(failure);
-      throw error;
+      // A batch that has timed out is no failure of the store: the health has noticed that it is slow.
+      if (!(error instanceof StoreFailure)) throw error;
+      // Either only this plant was rejected, or the database rejects all of them.
+      if (error.kind === 'row') void this.health.probe();
+      else this.health.recordFailure(error);
+      throw toPlantStoreError(error);
     }
   }
 
   async find(id: bigint): Promise<Plant | undefined> {
-    const [plant] = await this.driver.read({ from: id, to: id, limit: 1 });
+    const [plant] = await this.read({ from: id, to: id, limit: 1 });
     return plant;
   }
 
   async page(after: bigint | undefined, limit: number): Promise<readonly Plant[]> {
     if (after === INT64_MAX) return [];
     const from = after === undefined ? INT64_MIN : after + 1n;
-    return this.driver.read({ from, to: INT64_MAX, limit });
+    return this.read({ from, to: INT64_MAX, limit });
   }
 
-  override currentFailure(): Error | undefined {
+  override currentFailure(): StoreFailure | undefined {
     return this.health.failure;
   }
 
-  override get restartNeeded(): Promise<Error> {
+  override get restartNeeded(): Promise<StoreFailure> {
     return this.health.restartNeeded;
   }
 
@@ -96,7 +96,7 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
     clearInterval(this.timer);
     this.health.stop();
     const closing = this.driver.close().catch((error: unknown) => {
-      this.health.recordFailure(error as Error);
+      this.health.recordFailure(error as StoreFailure);
     });
     // The driver may wait for a batch that never ends.
     if (hasEnded) await closing;
@@ -105,7 +105,21 @@ export class DatabasePlantsRepository extends PlantsRepository implements OnAppl
   private checkHealth(): void {
     const { waitingSince = Infinity } = this.commits;
     const isSlow = performance.now() - waitingSince >= SLOW_COMMIT_MS;
-    if (isSlow) this.health.recordFailure(createSlowError(this.driver));
+    if (isSlow) this.health.recordFailure(createSlowFailure(this.driver));
     else void this.health.recover();
   }
+
+  private read(range: PlantRange): Promise<Plant[]> {
+    return this.driver.read(range).catch((cause: unknown) => {
+      throw new UnavailableError({ cause });
+    });
+  }
+}
+
+/** Returns the error of a request whose plant failed. Its cause is the failure. */
+function toPlantStoreError(failure: StoreFailure): PlantStoreError {
+  const options = { cause: failure };
+  if (failure.kind === 'row') return new PlantStoreError('internal', undefined, options);
+  if (failure.kind === 'notStored') return new UnavailableError(options);
+  return new OutcomeUnknownError(options);
 }

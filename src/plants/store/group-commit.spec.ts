@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { advanceClock, restoreClock, stopClock, waitForTurn } from '../../../test/support/clock';
-import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
+import { OutcomeUnknownError, UnavailableError } from '../errors/errors';
 import type { EndedBatch, InsertOutcome } from '../plants.repository';
 import { GroupCommit } from './group-commit';
-import type { KeyedPlant } from './keyed-plant';
+import type { KeyedPlant } from './idempotency';
+import { StoreFailure } from './store-driver';
 
 const COMMIT_TIMEOUT_MS = 10_000;
 /** The weight at which a batch is full. */
@@ -19,7 +20,7 @@ function createPlant(id: number, weight = 1): KeyedPlant {
 /** A batch that is in progress until the test ends it. */
 interface ManualBatch {
   readonly ids: readonly number[];
-  readonly succeed: (outcomes?: (InsertOutcome | PlantStoreError)[]) => void;
+  readonly succeed: (outcomes?: (InsertOutcome | StoreFailure)[]) => void;
   readonly fail: (error: Error) => void;
 }
 
@@ -31,8 +32,8 @@ function createGroupCommit(maxBatches = 1) {
     maxBatches,
     commit: (plants) => {
       const { promise, resolve, reject } =
-        Promise.withResolvers<(InsertOutcome | PlantStoreError)[]>();
-      const succeed = (outcomes = plants.map((): InsertOutcome | PlantStoreError => 'created')) => {
+        Promise.withResolvers<(InsertOutcome | StoreFailure)[]>();
+      const succeed = (outcomes = plants.map((): InsertOutcome | StoreFailure => 'created')) => {
         resolve(outcomes);
       };
       batches.push({ ids: plants.map(({ id }) => Number(id)), succeed, fail: reject });
@@ -74,8 +75,8 @@ describe('GroupCommit', () => {
     await waitForTurn();
     expect(batches.map(({ ids }) => ids)).toEqual([[1], [2, 3, 4, 5]]);
     expect(commits.queueLength).toBe(0);
-    batches[1]?.succeed(['taken', 'replayed', 'keyReused', new PlantStoreError('internal')]);
-    await expect(outcomes.pop()).rejects.toThrow(PlantStoreError);
+    batches[1]?.succeed(['taken', 'replayed', 'keyReused', new StoreFailure('row', 'rejected')]);
+    await expect(outcomes.pop()).rejects.toThrow(StoreFailure);
     expect(await Promise.all(outcomes)).toEqual(['created', 'taken', 'replayed', 'keyReused']);
   });
 
@@ -178,7 +179,7 @@ describe('GroupCommit', () => {
     batches[1]?.succeed();
     await waitForTurn();
     expect(batches.map(({ ids }) => ids)).toEqual([[1], [2], [3]]);
-    batches[2]?.fail(new UnavailableError());
+    batches[2]?.fail(new StoreFailure('notStored', 'broken'));
     await waitForTurn();
     batches[0]?.succeed();
 
@@ -244,7 +245,7 @@ describe('GroupCommit', () => {
     batches[0]?.succeed();
     await one;
     await waitForTurn();
-    batches[1]?.fail(new UnavailableError());
+    batches[1]?.fail(new StoreFailure('notStored', 'broken'));
     await Promise.allSettled(others);
     await waitForTurn();
 
@@ -259,7 +260,7 @@ const OUTCOMES = { success: 'created', rejection: 'rejected', failure: 'unknown'
 type Result = keyof typeof OUTCOMES;
 
 const toOutcome = (reason: unknown): string => {
-  if (reason instanceof UnavailableError) return 'rejected';
+  if (reason instanceof UnavailableError || reason instanceof StoreFailure) return 'rejected';
   return reason instanceof OutcomeUnknownError ? 'unknown' : String(reason);
 };
 
@@ -283,7 +284,8 @@ async function run(
       if (plant) plant.expected = plant.actual === 'unknown' ? 'unknown' : OUTCOMES[result];
     }
     if (result === 'success') batch.succeed();
-    else batch.fail(result === 'rejection' ? new UnavailableError() : new Error('broken'));
+    else
+      batch.fail(result === 'rejection' ? new StoreFailure('notStored', '') : new Error('broken'));
     await waitForTurn();
   };
 

@@ -1,8 +1,8 @@
-import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../errors/errors';
+import { OutcomeUnknownError, UnavailableError } from '../errors/errors';
 import { textLength } from '../plant';
 import type { EndedBatch, InsertOutcome } from '../plants.repository';
-import type { KeyedPlant } from './keyed-plant';
-import type { StoreDriver } from './store-driver';
+import type { KeyedPlant } from './idempotency';
+import { type StoreDriver, StoreFailure } from './store-driver';
 
 /** The weight at which a batch is full. */
 const MAX_BATCH_WEIGHT = 1024;
@@ -21,7 +21,7 @@ interface QueuedPlant {
   readonly since: number;
   readonly weight: number;
   readonly resolve: (outcome: InsertOutcome) => void;
-  readonly reject: (reason: PlantStoreError) => void;
+  readonly reject: (error: Error) => void;
 }
 
 /** A batch whose commit is in progress. */
@@ -55,8 +55,9 @@ export class GroupCommit {
   /**
    * Resolves to the plant's outcome once its batch is committed. The caller checks {@link isFull} first.
    *
-   * @throws UnavailableError when the plant was rejected before anything was stored
-   * @throws OutcomeUnknownError when its batch timed out, or failed and may be stored
+   * @throws UnavailableError when it has waited too long for its batch
+   * @throws OutcomeUnknownError when its batch timed out
+   * @throws StoreFailure of the driver
    */
   submit(plant: KeyedPlant): Promise<InsertOutcome> {
     // Start a batch at the end of this event loop turn, so that it includes all plants of the turn.
@@ -135,14 +136,12 @@ export class GroupCommit {
       const outcomes = await this.driver.commit(plants.map(({ plant }) => plant));
       plants.forEach(({ resolve, reject }, at) => {
         const outcome = outcomes[at] ?? new OutcomeUnknownError();
-        if (outcome instanceof PlantStoreError) reject(outcome);
+        if (outcome instanceof Error) reject(outcome);
         else resolve(outcome);
       });
-    } catch (cause) {
-      rejectAll(
-        plants,
-        cause instanceof PlantStoreError ? cause : new OutcomeUnknownError({ cause }),
-      );
+    } catch (error) {
+      const isKnown = error instanceof StoreFailure;
+      rejectAll(plants, isKnown ? error : new OutcomeUnknownError({ cause: error }));
     }
 
     clearTimeout(timer);
@@ -182,6 +181,6 @@ function weigh(plant: KeyedPlant): number {
   return 1 + Math.floor(textLength(plant) / 4096);
 }
 
-function rejectAll(plants: readonly QueuedPlant[], reason: PlantStoreError): void {
-  for (const { reject } of plants) reject(reason);
+function rejectAll(plants: readonly QueuedPlant[], error: Error): void {
+  for (const { reject } of plants) reject(error);
 }

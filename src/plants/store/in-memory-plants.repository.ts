@@ -1,6 +1,6 @@
 import { contentOf, type Plant } from '../plant';
 import { type InsertOutcome, PlantsRepository } from '../plants.repository';
-import { type KeyedPlant, duplicateOutcome } from './keyed-plant';
+import { type KeyedPlant, duplicateOutcome } from './idempotency';
 
 /** Keeps plants in memory. For your tests. */
 export class InMemoryPlantsRepository extends PlantsRepository {

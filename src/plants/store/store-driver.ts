@@ -1,8 +1,7 @@
-import type { PlantStoreError } from '../errors/errors';
 import { OperatorError } from '../errors/operator.error';
 import type { Plant } from '../plant';
 import type { InsertOutcome } from '../plants.repository';
-import type { KeyedPlant } from './keyed-plant';
+import type { KeyedPlant } from './idempotency';
 
 /** The plants to read. */
 export interface PlantRange {
@@ -14,17 +13,39 @@ export interface PlantRange {
   readonly limit: number;
 }
 
-/** A store that is open. */
-export interface OpenStore {
-  /** Resolves to the reason if the store fails while no request uses it. Never rejects. */
-  readonly lost: Promise<Error>;
+/**
+ * What a failure means:
+ *
+ * - `row`: the database rejected this plant alone.
+ * - `notStored`: nothing was stored. The next attempt may succeed.
+ * - `unknown`: the plants may be stored. The next attempt may succeed.
+ * - `final`: the plants may be stored. Only a restart of the process can make the store usable again.
+ */
+export type FailureKind = 'row' | 'notStored' | 'unknown' | 'final';
+
+/** A failure of a store. Its message is the reason, for the operator. */
+export class StoreFailure extends OperatorError {
+  override readonly name = 'StoreFailure';
+
+  /** @param code the database's code of the error */
+  constructor(
+    readonly kind: FailureKind,
+    reason: string,
+    readonly code?: string | number,
+    options?: ErrorOptions,
+  ) {
+    super(reason, options);
+  }
 }
 
-/** Only a restart of the process can make the store usable again. The message states why, and what to do. */
-export class RestartNeededError extends OperatorError {}
+/** A store that is open. */
+export interface OpenStore {
+  /** Resolves to the failure of the store if no request uses it. Never rejects. */
+  readonly lost: Promise<StoreFailure>;
+}
 
 /**
- * A database, as its repository uses it. The class of an error tells the repository what has happened. A driver
+ * A database, as its repository uses it. The kind of a failure tells the repository what has happened. A driver
  * knows nothing of its repository.
  */
 export interface StoreDriver {
@@ -44,33 +65,31 @@ export interface StoreDriver {
    * @returns the same object until the store is reopened
    * @throws OptionError at startup, if the store can never be opened
    * @param signal aborted when the repository closes: then a store must not be opened again
-   * @throws Error that says why the store cannot be used, or that the signal was aborted
+   * @throws StoreFailure when the store cannot be used, or the signal was aborted
    */
   open(signal: AbortSignal): Promise<OpenStore>;
 
   /**
-   * Commits plants together. Resolves to one outcome or error each, in order. A plant that the database alone
-   * rejects has the error `internal`, with the reason as its cause.
+   * Commits plants together. Resolves to one outcome or failure each, in order.
    *
-   * @throws UnavailableError when nothing was stored. The cause is the reason
-   * @throws OutcomeUnknownError when the plants may be stored. The cause is the reason
+   * @throws StoreFailure when all of them failed
    */
-  commit(batch: readonly KeyedPlant[]): Promise<readonly (InsertOutcome | PlantStoreError)[]>;
+  commit(batch: readonly KeyedPlant[]): Promise<readonly (InsertOutcome | StoreFailure)[]>;
 
   /**
    * Reads plants in id order, as many as the range contains, up to its limit.
    *
-   * @throws UnavailableError when the store does not respond
+   * @throws StoreFailure when the store does not respond
    */
   read(range: PlantRange): Promise<Plant[]>;
 
   /**
    * Does what a commit does, with the same privileges, and stores nothing.
    *
-   * @throws Error when a commit would fail
+   * @throws StoreFailure when a commit would fail
    */
   probe(): Promise<void>;
 
-  /** @throws UnavailableError when the disk fails. The plants that were acknowledged are stored all the same */
+  /** @throws StoreFailure when the disk fails. The plants that were acknowledged are stored all the same */
   close(): Promise<void>;
 }

@@ -1,7 +1,6 @@
 import { advanceClock, restoreClock, stopClock, waitForTurn } from '../../../test/support/clock';
 import { useLog } from '../../../test/support/log';
-import { UnavailableError } from '../errors/errors';
-import { type OpenStore, RestartNeededError, type StoreDriver } from './store-driver';
+import { type OpenStore, type StoreDriver, StoreFailure } from './store-driver';
 import { StoreHealth } from './store-health';
 
 const SLOW_COMMIT_MS = 2000;
@@ -12,7 +11,7 @@ class ManualStore implements Pick<StoreDriver, 'name' | 'open' | 'probe'> {
   readonly opening: PromiseWithResolvers<OpenStore>[] = [];
   readonly probes: PromiseWithResolvers<void>[] = [];
   readonly health: StoreHealth;
-  readonly end = Promise.withResolvers<Error>();
+  readonly end = Promise.withResolvers<StoreFailure>();
   readonly opened: OpenStore = { lost: this.end.promise };
 
   constructor(readonly startTimeout?: number) {
@@ -51,7 +50,7 @@ class ManualStore implements Pick<StoreDriver, 'name' | 'open' | 'probe'> {
 
 describe('StoreHealth', () => {
   const { lines } = useLog();
-  const broken = new Error('broken');
+  const broken = new StoreFailure('unknown', 'broken');
   const inUseAgain = 'log the store: in use again.';
   let store: ManualStore;
   beforeEach(() => {
@@ -64,13 +63,13 @@ describe('StoreHealth', () => {
   });
 
   it('recovers by the first probe that succeeds, and logs each reason and the recovery once', async () => {
-    store.health.recordFailure(new UnavailableError({ cause: broken }));
+    store.health.recordFailure(broken);
     store.health.recordFailure(broken);
     expect(store.health.failure).toBe(broken);
     void store.health.recover();
     void store.health.recover();
     expect(store.opening).toHaveLength(1);
-    await store.endOpening(new Error('refused'));
+    await store.endOpening(new StoreFailure('notStored', 'refused'));
     expect(store.health.failure?.message).toBe('refused');
     await store.reopen();
     await store.endProbe(broken);
@@ -108,9 +107,9 @@ describe('StoreHealth', () => {
   });
 
   it('tries nothing more once a restart is needed, and reports the reason', async () => {
-    const reason = new RestartNeededError('unclear');
+    const reason = new StoreFailure('final', 'unclear');
     store.health.recordFailure(broken);
-    store.health.recordFailure(new UnavailableError({ cause: reason }));
+    store.health.recordFailure(reason);
     store.health.recordFailure(broken);
     await store.health.recover();
 
@@ -120,8 +119,8 @@ describe('StoreHealth', () => {
   });
 
   it.each([
-    ['a final failure', new RestartNeededError('unclear')],
-    ['a failure', new Error('lost')],
+    ['a final failure', new StoreFailure('final', 'unclear')],
+    ['a failure', new StoreFailure('unknown', 'lost')],
   ])('keeps %s that was recorded while a successful probe was running', async (_kind, failure) => {
     void store.health.probe();
     await store.endOpening();

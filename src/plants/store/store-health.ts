@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { PlantStoreError } from '../errors/errors';
-import { type OpenStore, RestartNeededError, type StoreDriver } from './store-driver';
+import { type OpenStore, type StoreDriver, StoreFailure } from './store-driver';
 
 /** Commits and probes that take this long are slow. */
 export const SLOW_COMMIT_MS = 2000;
@@ -16,23 +15,22 @@ export const SLOW_COMMIT_MS = 2000;
  */
 export class StoreHealth {
   private readonly logger = new Logger('PlantStore');
-  /** Why the store is recovering; undefined while it works. */
-  private reason: Error | undefined;
+  private latestFailure: StoreFailure | undefined;
   private opened: OpenStore | undefined;
   private isProbing = false;
   private readonly reported = new Set<string>();
   private readonly stopping = new AbortController();
-  private readonly restart = Promise.withResolvers<Error>();
+  private readonly restart = Promise.withResolvers<StoreFailure>();
 
   constructor(private readonly driver: StoreDriver) {}
 
   /** Why the store is recovering; undefined while it works. */
-  get failure(): Error | undefined {
-    return this.reason;
+  get failure(): StoreFailure | undefined {
+    return this.latestFailure;
   }
 
-  /** Resolves to the reason when only a restart of the process can make the store usable again. */
-  get restartNeeded(): Promise<Error> {
+  /** Resolves to the failure when only a restart of the process can make the store usable again. */
+  get restartNeeded(): Promise<StoreFailure> {
     return this.restart.promise;
   }
 
@@ -44,46 +42,47 @@ export class StoreHealth {
   async start(): Promise<void> {
     const { startTimeout } = this.driver;
     if (startTimeout === undefined) return this.open();
-    this.reason = new Error('The database has not responded yet. Retrying.');
+    const reason = 'The database has not responded yet. Retrying.';
+    this.latestFailure = new StoreFailure('notStored', reason);
     await Promise.race([this.probe(), sleep(startTimeout, undefined, { ref: false })]);
     const { failure } = this;
     if (failure) this.report(failure);
   }
 
-  /** Records that the store has failed, or that it is slow. */
-  recordFailure(error: Error): void {
-    // An operator can act on the cause of an error that is meant for clients.
-    const { cause } = error;
-    const reason = error instanceof PlantStoreError && cause instanceof Error ? cause : error;
-    const isFinal = reason instanceof RestartNeededError;
-    if (this.reason instanceof RestartNeededError) return;
-    if (this.stopping.signal.aborted && !isFinal) return;
-    this.reason = reason;
-    this.report(this.reason);
-    if (isFinal) this.restart.resolve(reason);
+  /** Records that the store has failed, or that it is slow. Nothing replaces a final failure. */
+  recordFailure(failure: StoreFailure): void {
+    const isFinal = failure.kind === 'final';
+    if (this.isFinal || (this.stopping.signal.aborted && !isFinal)) return;
+    this.latestFailure = failure;
+    this.report(failure);
+    if (isFinal) this.restart.resolve(failure);
   }
 
   /** Reopens the store if it has failed, and probes it. Does nothing while it works. Called every half second. */
   async recover(): Promise<void> {
-    if (this.reason && !(this.reason instanceof RestartNeededError)) await this.probe();
+    if (this.failure && !this.isFinal) await this.probe();
   }
 
   /** Opens the store, does what a commit does, and records the result. Does nothing while a probe is in progress. */
   async probe(): Promise<void> {
     if (this.isProbing) return;
     this.isProbing = true;
-    const { reason } = this;
+    const { failure } = this;
     try {
       await this.open();
       const start = performance.now();
       await this.driver.probe();
-      if (performance.now() - start >= SLOW_COMMIT_MS) throw createSlowError(this.driver);
+      if (performance.now() - start >= SLOW_COMMIT_MS) throw createSlowFailure(this.driver);
       // The success says nothing about a failure since the probe began, which may be final.
-      if (this.reason === reason) this.recordSuccess();
+      if (this.failure === failure) this.recordSuccess();
     } catch (error) {
-      this.recordFailure(error as Error);
+      this.recordFailure(error as StoreFailure);
     }
     this.isProbing = false;
+  }
+
+  private get isFinal(): boolean {
+    return this.failure?.kind === 'final';
   }
 
   stop(): void {
@@ -94,27 +93,28 @@ export class StoreHealth {
     const opened = await this.driver.open(this.stopping.signal);
     if (opened === this.opened) return;
     this.opened = opened;
-    void opened.lost.then((reason) => {
-      if (this.opened === opened && !this.stopping.signal.aborted) this.recordFailure(reason);
+    void opened.lost.then((failure) => {
+      if (this.opened === opened && !this.stopping.signal.aborted) this.recordFailure(failure);
     });
   }
 
   private recordSuccess(): void {
-    this.reason = undefined;
+    this.latestFailure = undefined;
     if (this.reported.size > 0) this.logger.log(`${this.driver.name}: in use again.`);
     this.reported.clear();
   }
 
-  private report({ message }: Error): void {
+  private report({ message, code }: StoreFailure): void {
     if (this.reported.has(message)) return;
     this.reported.add(message);
-    this.logger.error(message);
+    this.logger.error(message, ...(code === undefined ? [] : [{ code }]));
   }
 }
 
-/** Creates the reason for a store whose commits or probes are slow. */
-export function createSlowError({ name }: StoreDriver): Error {
-  return new Error(
+/** Creates the failure of a store whose commits or probes are slow. */
+export function createSlowFailure({ name }: StoreDriver): StoreFailure {
+  return new StoreFailure(
+    'notStored',
     `${name}: a commit takes 2 seconds or more. Check whether the disk or the database is overloaded.`,
   );
 }

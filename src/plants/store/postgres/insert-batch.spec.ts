@@ -1,14 +1,14 @@
 import fc from 'fast-check';
-import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
-import { type BatchStatements, insertBatch, type StatementError } from './insert-batch';
-import { type KeyedPlant, duplicateOutcome } from '../keyed-plant';
+import { type BatchStatements, insertBatch, type StatementFailure } from './insert-batch';
+import { type KeyedPlant, duplicateOutcome } from '../idempotency';
+import { toFailure } from './postgres.errors';
 
 /** A database that rejects rows with a certain name, and fails with the errors that a test adds. */
 class Database implements BatchStatements {
   readonly stored = new Map<bigint, KeyedPlant>();
   readonly statements: bigint[][] = [];
   /** The reach of each error of the next statements, in order. */
-  readonly failures: StatementError['reach'][] = [];
+  readonly failures: StatementFailure['reach'][] = [];
 
   insert(rows: readonly KeyedPlant[]): Promise<Set<bigint>> {
     this.statements.push(rows.map(({ id }) => id));
@@ -25,9 +25,9 @@ class Database implements BatchStatements {
     return Promise.resolve(new Map(found.map((plant) => [plant.id, plant])));
   }
 
-  handle(error: unknown): Promise<StatementError> {
-    const cause = error as Error;
-    return Promise.resolve({ reach: cause.message as StatementError['reach'], cause });
+  handle(error: unknown): Promise<StatementFailure> {
+    const reach = (error as Error).message as StatementFailure['reach'];
+    return Promise.resolve({ reach, failure: toFailure('the store', error, reach) });
   }
 }
 
@@ -82,14 +82,14 @@ describe('insertBatch', () => {
     const outcomes = await insertBatch([...plants, createPlant(5)], database);
 
     expect(outcomes.filter((outcome) => outcome === 'created')).toHaveLength(8);
-    expect(outcomes[5]).toMatchObject({ body: new PlantStoreError('internal').body });
+    expect(outcomes[5]).toMatchObject({ kind: 'row' });
     // Not as unavailable, which would make the whole store recover.
     expect(outcomes[9]).toBe(outcomes[5]);
   });
 
   it.each([
     [9, 'created'],
-    [10, expect.any(UnavailableError)],
+    [10, expect.objectContaining({ kind: 'notStored' })],
   ])('after %i retryable errors of a statement, the outcome is %s', async (errors, outcome) => {
     const database = new Database();
     database.failures.push(...Array<'retry'>(errors).fill('retry'));
@@ -104,7 +104,11 @@ describe('insertBatch', () => {
 
     const outcomes = await insertBatch([createPlant(1), createPlant(2)], database);
 
-    expect(outcomes).toEqual([expect.any(OutcomeUnknownError), expect.any(UnavailableError)]);
+    const message = 'the store: session.';
+    expect(outcomes).toMatchObject([
+      { kind: 'unknown', message },
+      { kind: 'notStored', message },
+    ]);
     expect(database.statements).toEqual([[1n, 2n], [1n]]);
   });
 
@@ -114,7 +118,7 @@ describe('insertBatch', () => {
 
     const outcomes = await insertBatch([createPlant(1), createPlant(2)], database);
 
-    expect(outcomes).toEqual([expect.any(UnavailableError), expect.any(UnavailableError)]);
+    expect(outcomes).toMatchObject([{ kind: 'notStored' }, { kind: 'notStored' }]);
     expect(database.stored.size).toBe(0);
   });
 
@@ -125,7 +129,7 @@ describe('insertBatch', () => {
 
     const outcomes = await insertBatch([createPlant(1, 'Fern', 'a')], database);
 
-    expect(outcomes).toEqual([expect.any(UnavailableError)]);
+    expect(outcomes).toMatchObject([{ kind: 'notStored', message: 'the store: batch.' }]);
   });
 
   it('does not report that a plant exists when it was neither inserted nor found', async () => {
@@ -134,7 +138,6 @@ describe('insertBatch', () => {
 
     const outcomes = await insertBatch([createPlant(1), createPlant(1, 'Fern', 'a')], database);
 
-    const { body } = new PlantStoreError('internal');
-    expect(outcomes).toMatchObject([{ body }, { body }]);
+    expect(outcomes).toMatchObject([{ kind: 'row' }, { kind: 'row' }]);
   });
 });

@@ -8,14 +8,13 @@ import {
   type PoolClient,
   type PoolConfig,
 } from 'pg';
-import { type PlantStoreError, UnavailableError } from '../../errors/errors';
 import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
-import type { KeyedPlant } from '../keyed-plant';
-import type { OpenStore, PlantRange, StoreDriver } from '../store-driver';
-import { type BatchStatements, insertBatch } from './insert-batch';
-import { classifyError, toOperatorError } from './postgres.errors';
+import type { KeyedPlant } from '../idempotency';
+import type { OpenStore, PlantRange, StoreDriver, StoreFailure } from '../store-driver';
+import { type BatchStatements, insertBatch, type StatementFailure } from './insert-batch';
+import { classifyError, toFailure } from './postgres.errors';
 import { prepareStore, readSchema, type Schema, verifySession } from './postgres.schema';
 import { lacksTls, readSettings, withSession } from './postgres.settings';
 import * as statements from './postgres.statements';
@@ -69,14 +68,14 @@ export class PostgresDriver implements StoreDriver {
       this.store ??= store ?? {};
       return await this.openPool(settings, this.store, signal);
     } catch (error) {
-      throw this.fail(error);
+      throw this.fail(error, undefined);
     }
   }
 
-  async commit(batch: readonly KeyedPlant[]): Promise<(InsertOutcome | PlantStoreError)[]> {
+  async commit(batch: readonly KeyedPlant[]): Promise<(InsertOutcome | StoreFailure)[]> {
     const { opened } = this;
     const session = await this.connect().catch((error: unknown) => {
-      throw new UnavailableError({ cause: this.fail(error, opened) });
+      throw this.fail(error, opened);
     });
     try {
       return await insertBatch(batch, this.createStatements(session, opened));
@@ -89,7 +88,7 @@ export class PostgresDriver implements StoreDriver {
     try {
       return await this.run((session) => statements.readPlants(session, range));
     } catch (error) {
-      throw new UnavailableError({ cause: toOperatorError(this.name, error) });
+      throw toFailure(this.name, error);
     }
   }
 
@@ -118,7 +117,7 @@ export class PostgresDriver implements StoreDriver {
     const openSession = async (): Promise<void> => {
       (await pool.connect()).release();
     };
-    const { promise: lost, resolve } = Promise.withResolvers<Error>();
+    const { promise: lost, resolve } = Promise.withResolvers<StoreFailure>();
     // The loss of a session fails its statement. Without a listener, it would also end the process.
     pool.on('connect', (session) => session.on('error', () => undefined));
     // The server or a proxy may close an idle session. The store is lost only if it cannot be replaced.
@@ -139,13 +138,17 @@ export class PostgresDriver implements StoreDriver {
   }
 
   /** Records that a store has failed, so that the next `open` creates a new pool. */
-  private fail(error: unknown, store?: OpenStore): Error {
+  private fail(
+    error: unknown,
+    store: OpenStore | undefined,
+    reach: StatementFailure['reach'] = 'batch',
+  ): StoreFailure {
     // Another failure may have ended its pool before.
     if (store === this.opened) {
       this.failure = error;
       void this.endPool();
     }
-    return toOperatorError(this.name, error);
+    return toFailure(this.name, error, reach);
   }
 
   /** Resolves when the sessions in use have been released. */
@@ -180,9 +183,9 @@ export class PostgresDriver implements StoreDriver {
       findStored: (rows) => statements.findStored(session, rows),
       handle: async (error, attempt) => {
         const reach = await classifyError(error, session);
-        if (reach === 'session') return { reach, cause: this.fail(error, store) };
+        if (reach === 'session') return { reach, failure: this.fail(error, store, reach) };
         if (reach === 'retry') await sleep(Math.random() * 2 ** attempt);
-        return { reach, cause: toOperatorError(this.name, error) };
+        return { reach, failure: toFailure(this.name, error, reach) };
       },
     };
   }

@@ -7,7 +7,7 @@ import {
   plantFromRow,
   type PlantRow,
 } from '../../plant';
-import type { KeyedPlant } from '../keyed-plant';
+import type { KeyedPlant } from '../idempotency';
 import type { PlantRange } from '../store-driver';
 import { findReach } from './postgres.errors';
 import { COLUMNS } from './postgres.schema';

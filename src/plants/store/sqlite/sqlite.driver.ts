@@ -1,27 +1,34 @@
 import { resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { OutcomeUnknownError, PlantStoreError, UnavailableError } from '../../errors/errors';
 import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
-import type { KeyedPlant } from '../keyed-plant';
+import type { KeyedPlant } from '../idempotency';
 import {
+  type FailureKind,
   type OpenStore,
   type PlantRange,
-  RestartNeededError,
   type StoreDriver,
+  StoreFailure,
 } from '../store-driver';
 import { findPathError } from './sqlite.settings';
-import type { RejectedPlant } from './sqlite.statements';
 
 /** Plants are inserted in one transaction. A probe writes to the database but changes nothing. */
-export type SqliteRequest = readonly KeyedPlant[] | PlantRange | 'probe' | 'close';
+export type SqliteRequest =
+  | { readonly kind: 'commit'; readonly batch: readonly KeyedPlant[] }
+  | { readonly kind: 'read'; readonly range: PlantRange }
+  | { readonly kind: 'probe' | 'close' };
+
+/** A {@link StoreFailure}, as a thread can send it. */
+export interface SqliteFailure {
+  readonly kind: FailureKind;
+  readonly reason: string;
+  /** The result code of SQLite. */
+  readonly code?: number | undefined;
+}
 
 /** The worker also sends one as its first message, once it has opened the store. */
-export type SqliteReply =
-  | { readonly value: unknown }
-  /** Whether the store can no longer be used: a COMMIT may have taken effect, or the thread has ended. */
-  | { readonly error: string; readonly isFinal: boolean };
+export type SqliteReply = { readonly value: unknown } | SqliteFailure;
 
 /**
  * A SQLite file, opened by `node:sqlite` in a worker thread, because a sync blocks its thread. Each batch is one
@@ -38,10 +45,10 @@ export class SqliteDriver implements StoreDriver {
   private worker: Worker | undefined;
   /** The thread replies in order. */
   private readonly pending: PromiseWithResolvers<SqliteReply>[] = [];
-  private readonly end = Promise.withResolvers<Error>();
+  private readonly end = Promise.withResolvers<StoreFailure>();
   private readonly opened: OpenStore = { lost: this.end.promise };
   /** Why the store cannot be used again by this process. */
-  private finalFailure: RestartNeededError | undefined;
+  private finalFailure: StoreFailure | undefined;
 
   /**
    * @param path the file, relative to the working directory; created if it is missing
@@ -57,33 +64,32 @@ export class SqliteDriver implements StoreDriver {
   async open(): Promise<OpenStore> {
     if (this.worker === undefined) {
       const reply = await this.start();
-      if ('error' in reply) {
-        const message = `sqlite names the file ${this.name}, which cannot be used: ${reply.error}.`;
+      if ('reason' in reply) {
+        const message = `sqlite names the file ${this.name}, which cannot be used: ${reply.reason}.`;
         throw new OptionError('sqlite', message);
       }
     }
     return this.opened;
   }
 
-  async commit(batch: readonly KeyedPlant[]): Promise<(InsertOutcome | PlantStoreError)[]> {
-    const outcomes = await this.request<(InsertOutcome | RejectedPlant)[]>(batch);
-    return outcomes.map((outcome) => {
-      if (typeof outcome === 'string') return outcome;
-      const cause = this.toError(outcome.reason);
-      return new PlantStoreError('internal', undefined, { cause });
-    });
+  async commit(batch: readonly KeyedPlant[]): Promise<(InsertOutcome | StoreFailure)[]> {
+    const request = { kind: 'commit', batch } as const;
+    const outcomes = await this.request<(InsertOutcome | SqliteFailure)[]>(request);
+    return outcomes.map((outcome) =>
+      typeof outcome === 'string' ? outcome : this.toFailure(outcome),
+    );
   }
 
   read(range: PlantRange): Promise<Plant[]> {
-    return this.request(range);
+    return this.request({ kind: 'read', range });
   }
 
   probe(): Promise<void> {
-    return this.request('probe');
+    return this.request({ kind: 'probe' });
   }
 
   async close(): Promise<void> {
-    if (this.worker && !this.finalFailure) await this.request('close');
+    if (this.worker && !this.finalFailure) await this.request({ kind: 'close' });
   }
 
   /** Starts the thread. Resolves to its first reply. */
@@ -95,9 +101,9 @@ export class SqliteDriver implements StoreDriver {
     worker.on('error', (error: Error) => (endedBy = error.message));
     worker.on('exit', () => {
       for (const { resolve: reply } of this.pending.splice(0)) {
-        reply({ error: endedBy, isFinal: true });
+        reply({ kind: 'final', reason: endedBy });
       }
-      this.end.resolve(this.failForGood(endedBy));
+      this.end.resolve(this.toFailure({ kind: 'final', reason: endedBy }));
     });
     worker.on('message', (reply: SqliteReply) => {
       this.pending.shift()?.resolve(reply);
@@ -107,21 +113,16 @@ export class SqliteDriver implements StoreDriver {
     return this.nextReply();
   }
 
-  /**
-   * @throws UnavailableError when nothing was stored
-   * @throws OutcomeUnknownError when the request is a batch that may be stored
-   */
+  /** @throws StoreFailure when the thread cannot do it */
   private async request<Value>(request: SqliteRequest): Promise<Value> {
-    if (this.finalFailure || !this.worker) throw new UnavailableError({ cause: this.finalFailure });
+    if (this.finalFailure || !this.worker) {
+      throw new StoreFailure('notStored', this.finalFailure?.message ?? 'the store is not open');
+    }
     this.worker.ref();
     this.worker.postMessage(request);
     const reply = await this.nextReply();
-    if ('value' in reply) return reply.value as Value;
-    if (!reply.isFinal) throw new UnavailableError({ cause: this.toError(reply.error) });
-    const cause = this.failForGood(reply.error);
-    throw Array.isArray(request)
-      ? new OutcomeUnknownError({ cause })
-      : new UnavailableError({ cause });
+    if ('reason' in reply) throw this.toFailure(reply);
+    return reply.value as Value;
   }
 
   private nextReply(): Promise<SqliteReply> {
@@ -130,13 +131,12 @@ export class SqliteDriver implements StoreDriver {
     return reply.promise;
   }
 
-  private failForGood(reason: string): Error {
-    return (this.finalFailure ??= new RestartNeededError(
+  private toFailure({ kind, reason, code }: SqliteFailure): StoreFailure {
+    if (kind !== 'final') return new StoreFailure(kind, `${this.name}: ${reason}.`, code);
+    return (this.finalFailure ??= new StoreFailure(
+      kind,
       `${this.name}: ${reason}. The outcome of the last commit may be unknown: restart the service.`,
+      code,
     ));
-  }
-
-  private toError(reason: string): Error {
-    return new Error(`${this.name}: ${reason}.`);
   }
 }

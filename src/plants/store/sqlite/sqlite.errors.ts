@@ -41,9 +41,13 @@ export function describeError(error: unknown, path: string): string {
   }
 }
 
-/** Returns the primary result code; undefined if the error is not SQLite's. */
+/** Returns SQLite's extended result code; undefined if the error is not SQLite's. */
+export function extendedCodeOf(error: unknown): number | undefined {
+  return (error as { errcode?: number }).errcode;
+}
+
+/** Returns the primary result code, which is the lower byte of the extended one. */
 function resultCodeOf(error: unknown): number | undefined {
-  const code = (error as { errcode?: number }).errcode;
-  // The lower byte of an extended result code is the primary one.
+  const code = extendedCodeOf(error);
   return code === undefined ? undefined : code & 0xff;
 }

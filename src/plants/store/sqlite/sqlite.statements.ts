@@ -7,9 +7,10 @@ import {
   type PlantRow,
 } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
-import { type KeyedPlant, duplicateOutcome } from '../keyed-plant';
+import { type KeyedPlant, duplicateOutcome } from '../idempotency';
 import type { PlantRange } from '../store-driver';
-import { isRowRejection } from './sqlite.errors';
+import type { SqliteFailure } from './sqlite.driver';
+import { extendedCodeOf, isRowRejection } from './sqlite.errors';
 import { MEASURE_WAL } from './sqlite.wal';
 
 /** The prepared statements of a connection. */
@@ -19,11 +20,6 @@ export interface Statements {
   readonly selectOne: StatementSync;
   readonly selectRange: StatementSync;
   readonly measureWal: StatementSync;
-}
-
-/** A plant that the database alone rejects. */
-export interface RejectedPlant {
-  readonly reason: string;
 }
 
 const COLUMNS = PLANT_COLUMNS.join(', ');
@@ -51,7 +47,7 @@ export function prepareStatements(database: DatabaseSync): Statements {
 export function insertPlant(
   { database, insert, selectOne }: Statements,
   plant: KeyedPlant,
-): InsertOutcome | RejectedPlant {
+): InsertOutcome | SqliteFailure {
   const { id, keyDigest } = plant;
   const values: SQLInputValue[] = [id];
   for (const property of CONTENT_PROPERTIES) values.push(plant[property] ?? null);
@@ -61,11 +57,12 @@ export function insertPlant(
   } catch (error) {
     // A trigger may also have rolled back the whole transaction.
     if (!isRowRejection(error) || !database.isTransaction) throw error;
-    return { reason: (error as Error).message };
+    return { kind: 'row', reason: (error as Error).message, code: extendedCodeOf(error) };
   }
   const found = selectOne.get(id) as unknown as [key: string, ...row: PlantRow] | undefined;
   if (found === undefined) {
-    return { reason: 'a trigger of the table plants ignored a plant, which is not supported' };
+    const reason = 'a trigger of the table plants ignored a plant, which is not supported';
+    return { kind: 'row', reason };
   }
   const [storedKey, ...row] = found;
   return duplicateOutcome({ ...plantFromRow(row), keyDigest: storedKey.toLowerCase() }, plant);

@@ -7,10 +7,10 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { InsertOutcome } from '../../plants.repository';
-import type { KeyedPlant } from '../keyed-plant';
-import type { SqliteReply, SqliteRequest } from './sqlite.driver';
-import { describeError, isBusy, isDiskFull } from './sqlite.errors';
-import { insertPlant, readPlants, type RejectedPlant } from './sqlite.statements';
+import type { KeyedPlant } from '../idempotency';
+import type { SqliteFailure, SqliteReply, SqliteRequest } from './sqlite.driver';
+import { describeError, extendedCodeOf, isBusy, isDiskFull } from './sqlite.errors';
+import { insertPlant, readPlants } from './sqlite.statements';
 import { assertSameFiles, assertWritable, openStore, type Store } from './sqlite.store';
 import { checkpoint, closeWithoutCheckpoint, isWalLarge } from './sqlite.wal';
 
@@ -27,16 +27,20 @@ try {
   send({ value: undefined });
   parentPort?.on('message', (request: SqliteRequest) => {
     send(reply(store, request));
-    if (request === 'close') parentPort?.close();
+    if (request.kind === 'close') parentPort?.close();
     else if (plantsSinceMeasurement >= PLANTS_PER_MEASUREMENT) copyLargeWal(store);
   });
 } catch (error) {
   // Without a listener, the thread ends.
-  send({ error: describeError(error, path), isFinal: false });
+  send(toFailure(error));
 }
 
 function send(message: SqliteReply): void {
   parentPort?.postMessage(message);
+}
+
+function toFailure(error: unknown, kind: SqliteFailure['kind'] = 'notStored'): SqliteFailure {
+  return { kind, reason: describeError(error, path), code: extendedCodeOf(error) };
 }
 
 function reply(store: Store, request: SqliteRequest): SqliteReply {
@@ -45,11 +49,12 @@ function reply(store: Store, request: SqliteRequest): SqliteReply {
   } catch (error) {
     // A full disk or a lock of another process has kept the COMMIT from being written. After any other failure of a
     // COMMIT, such as a failed sync, its outcome is unclear.
-    const isFinal = request === 'close' || (isCommitting && !isDiskFull(error) && !isBusy(error));
+    const isFinal =
+      request.kind === 'close' || (isCommitting && !isDiskFull(error) && !isBusy(error));
     isCommitting = false;
     if (isFinal) closeWithoutCheckpoint(store.database, path);
     else if (store.database.isTransaction) store.database.exec('ROLLBACK');
-    return { error: describeError(error, path), isFinal };
+    return toFailure(error, isFinal ? 'final' : 'notStored');
   }
 }
 
@@ -65,17 +70,23 @@ function copyLargeWal(store: Store): void {
 }
 
 function perform(store: Store, request: SqliteRequest): unknown {
-  if (request === 'close') {
-    checkpoint(store.database);
-    store.database.close();
-  } else if (request === 'probe') {
-    assertSameFiles(store);
-    assertWritable(store.database);
-  } else return 'from' in request ? readPlants(store, request) : commit(store, request);
-  return undefined;
+  switch (request.kind) {
+    case 'commit':
+      return commit(store, request.batch);
+    case 'read':
+      return readPlants(store, request.range);
+    case 'probe':
+      assertSameFiles(store);
+      assertWritable(store.database);
+      return undefined;
+    case 'close':
+      checkpoint(store.database);
+      store.database.close();
+      return undefined;
+  }
 }
 
-function commit(store: Store, batch: readonly KeyedPlant[]): (InsertOutcome | RejectedPlant)[] {
+function commit(store: Store, batch: readonly KeyedPlant[]): (InsertOutcome | SqliteFailure)[] {
   const { database } = store;
   database.exec('BEGIN IMMEDIATE');
   const outcomes = batch.map((plant) => insertPlant(store, plant));
