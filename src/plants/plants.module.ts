@@ -18,7 +18,7 @@ import {
 } from './plants.options';
 import { PlantsRepository } from './plants.repository';
 import { PlantsService } from './plants.service';
-import { assertSet, resolveOptions } from './resolve-options';
+import { assertTypes, METHOD_TYPES, resolveOptions } from './resolve-options';
 
 /** The injection token of the options as the host passes them or its factory returns them. */
 const RAW_OPTIONS = Symbol('PlantsModule.rawOptions');
@@ -79,12 +79,12 @@ export class PlantsModule extends ConfigurableModuleClass {
   /**
    * Registers the module. Outside production every option has a default.
    *
-   * @throws OptionError when an option is present but undefined. The other checks run at startup.
+   * @throws OptionError when an option has another type or is unknown. The other checks run at startup.
    */
   static override forRoot(
     options: PlantsModuleOptions & Partial<PlantsModuleExtras> = {},
   ): DynamicModule {
-    assertSet(options);
+    assertTypes(options, METHOD_TYPES.forRoot);
     return super.forRoot(options);
   }
 
@@ -99,12 +99,12 @@ export class PlantsModule extends ConfigurableModuleClass {
    *   useFactory: (config: ConfigService) => ({ postgres: config.getOrThrow('DATABASE_URL') }),
    * })
    * ```
-   * @throws OptionError when there is no factory, or when an option next to it is present but undefined
+   * @throws OptionError when there is no factory, or an option next to it has another type or is unknown
    */
   static override forRootAsync(
     options: ConfigurableModuleAsyncOptions<PlantsModuleOptions> & Partial<PlantsModuleExtras>,
   ): DynamicModule {
-    assertSet(options);
+    assertTypes(options, METHOD_TYPES.forRootAsync);
     if (!options.useFactory && !options.useClass && !options.useExisting) {
       throw new OptionError('useFactory', 'useFactory must be set: forRootAsync has no defaults.');
     }
