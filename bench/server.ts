@@ -9,7 +9,7 @@ import type { Turn } from './statistics';
 import { findFreePort } from '../test/support/free-port';
 
 /** The token that every contestant accepts. */
-export const TOKEN = 'bench-token';
+export const TOKEN = 'token-of-the-benchmark';
 
 const LOAD = require.resolve('./load');
 

@@ -97,11 +97,6 @@ export interface PlantsModuleExtras {
 /** Defaults that the module and the service share. */
 export const DEFAULTS = { sqlite: 'data/plants.db', bodyLimit: 64 * 1024 };
 
-/** Whether NODE_ENV is `production`, where store and authentication must be configured explicitly. */
-export function isProduction({ NODE_ENV }: NodeJS.ProcessEnv): boolean {
-  return NODE_ENV?.trim() === 'production';
-}
-
 /** The options of the host, checked and with defaults. */
 export interface ResolvedOptions {
   readonly bodyLimit: number;

@@ -5,12 +5,12 @@ import { OptionError } from './errors/operator.error';
 import { type StoreLocation, type StoreName, STORES } from './store/stores';
 import {
   DEFAULTS,
-  isProduction,
   type PlantsModuleExtras,
   type PlantsModuleOptions,
   type PostgresOptions,
   type ResolvedOptions,
 } from './plants.options';
+import { isProduction } from './production';
 
 /**
  * Checks the options as the host passes them or its factory returns them, and adds defaults.

@@ -6,7 +6,7 @@ import { type TestResponse, expectDeclaredResponse } from './contract';
 import { SqliteStore, type TestStore } from './stores';
 
 /** The token that the application under test accepts. */
-export const TOKEN = 'a-good-token';
+export const TOKEN = 'a-good-token-of-the-tests';
 
 /** The headers of a request with {@link TOKEN}. */
 export const AUTHORIZED = { authorization: `Bearer ${TOKEN}` };

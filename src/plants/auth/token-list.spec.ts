@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { hashToken, openTokenFile } from './token-list';
+import { hashToken, openTokenFile, parseTokenList } from './token-list';
 import { InvalidTokenError } from '../errors/errors';
 import { restoreClock, stopClock } from '../../../test/support/clock';
 import { useFolder } from '../../../test/support/folder';
@@ -16,6 +16,7 @@ describe('openTokenFile', () => {
     verifier?.stop();
     verifier = undefined;
     restoreClock();
+    jest.restoreAllMocks();
   });
 
   function loadTokens(content: string): void {
@@ -46,6 +47,20 @@ describe('openTokenFile', () => {
     expect(lines).toEqual([
       `warn The token file ${file} has a token that can be guessed, because it has fewer than 16 characters (line 1, line 4): create another one with "plant-store token create".`,
     ]);
+  });
+
+  it('rejects a short token in production, also in a list and in a changed file', async () => {
+    loadTokens(`sha256:${hashToken('digest')}\n${'x'.repeat(16)} ci`);
+    verifier?.start();
+    jest.replaceProperty(process.env, 'NODE_ENV', 'production');
+    writeFileSync(file, `${'x'.repeat(16)} ci\n${'y'.repeat(15)}`);
+    await until(() => lines.length > 0);
+
+    const message = 'is a token that can be guessed, because it has fewer than 16 characters: ';
+    expect(lines).toEqual([expect.stringMatching(`cannot be used: line 2 ${message}`)]);
+    expect(findCaller('x'.repeat(16))).toBe('ci');
+    expect(() => openTokenFile(file)).toThrow(message);
+    expect(() => parseTokenList(['x'.repeat(16), 'a'])).toThrow(`token 2 ${message}`);
   });
 
   it('accepts a token until it expires', () => {

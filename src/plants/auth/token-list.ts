@@ -6,6 +6,7 @@ import { Logger } from '@nestjs/common';
 import { InvalidTokenError } from '../errors/errors';
 import { OperatorError, OptionError } from '../errors/operator.error';
 import { FileWatcher } from '../file-watcher';
+import { isProduction } from '../production';
 import { type Grant, type Scope, scopes as allScopes } from './caller';
 
 /** An accepted token, as the operator lists it. */
@@ -68,6 +69,12 @@ function parseListedToken(text: string, location: string): ListedToken {
   }
   const isDigest = token.startsWith('sha256:');
   const digest = isDigest ? token.slice('sha256:'.length).toLowerCase() : hashToken(token);
+  const isShort = token.length < MIN_TOKEN_LENGTH;
+  if (isShort && isProduction(process.env)) {
+    throw new Error(
+      `${location} is a token that can be guessed, because it has fewer than ${MIN_TOKEN_LENGTH} characters: with NODE_ENV=production, create another one with "plant-store token create"`,
+    );
+  }
   const lacks = allScopes.filter((scope) => fields !== '' && !fields.includes(`scope=${scope}`));
   return {
     digest,
@@ -75,7 +82,7 @@ function parseListedToken(text: string, location: string): ListedToken {
     caller: name === undefined ? { name: location, tokenDigest: digest } : { name },
     expires,
     missingScopes: Object.fromEntries(lacks.map((scope) => [scope, scope])),
-    isShort: token.length < MIN_TOKEN_LENGTH,
+    isShort,
   };
 }
 

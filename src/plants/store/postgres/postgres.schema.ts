@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { ClientBase } from 'pg';
 import { CONTENT_PROPERTIES } from '../../plant';
-import { isProduction } from '../../plants.options';
+import { isProduction } from '../../production';
 import { assertKnownVersion, MIGRATIONS, migrationsAfter } from '../migrations';
 
 /** The columns of the table that the service uses, with their types. */
