@@ -26,7 +26,8 @@ export async function check({ deep: isDeep }: { deep?: true }): Promise<void> {
       return describePostgres(database.postgres);
     },
     tokens: () => {
-      new TokenVerifier(auth);
+      if (new TokenVerifier(auth).isFileEmpty())
+        throw new Error('AUTH_TOKENS_FILE has no token that is valid now');
       return 'all tokens can be used';
     },
     issuer:

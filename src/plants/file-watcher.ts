@@ -15,6 +15,7 @@ export class FileWatcher<T> {
   isValid = true;
   private contents: readonly Buffer[];
   private lastError = '';
+  private timer?: NodeJS.Timeout;
   private stopWatching = (): void => undefined;
 
   /**
@@ -38,11 +39,11 @@ export class FileWatcher<T> {
     };
     const options = { interval: POLL_INTERVAL_MS, persistent: false };
     for (const path of this.paths) watchFile(path, options, listener);
-    // Notices a change since the files were first read, and one before the first look of watchFile, which is asynchronous.
+    // Notices a change before the first look of watchFile, which is asynchronous, and one since the files were first read.
+    this.timer = setTimeout(listener, POLL_INTERVAL_MS).unref();
     this.reload(onChange);
-    const timer = setTimeout(listener, POLL_INTERVAL_MS).unref();
     this.stopWatching = () => {
-      clearTimeout(timer);
+      clearTimeout(this.timer);
       for (const path of this.paths) unwatchFile(path, listener);
     };
   }
@@ -61,6 +62,11 @@ export class FileWatcher<T> {
       this.contents = contents;
       this.isValid = true;
     } catch (error) {
+      // The reason may end without a change of the files: no descriptor was free, for example.
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => {
+        this.reload(onChange);
+      }, POLL_INTERVAL_MS).unref();
       const { message } = error as Error;
       if (!this.isValid && message === this.lastError) return;
       this.isValid = false;

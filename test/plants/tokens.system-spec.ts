@@ -7,7 +7,10 @@ import { expectDeclaredResponse } from '../support/contract';
 import { errorBodies } from '../support/error-bodies';
 import { makeFolder, removeFolder } from '../support/folder';
 import { AUDIENCE, type TokenDraft, makeKey, OpenIdProvider } from '../support/openid-provider';
+import { describeOnLinux } from '../support/run';
 import { type ServiceProcess, useServiceHome } from '../support/service-process';
+import { until } from '../support/until';
+import { openConnection } from '../support/wire';
 
 const trust = ({ issuer }: OpenIdProvider) => ({ AUTH_ISSUER: issuer, AUTH_AUDIENCE: AUDIENCE });
 
@@ -41,6 +44,23 @@ describe('the service with a token file or an issuer', () => {
       expect(service.stdout).toContain(line);
     }
     for (const part of jwt.split('.')) expect(service.stdout).not.toContain(part);
+  });
+
+  describeOnLinux(() => {
+    it('revokes a token that was removed while no file could be opened', async () => {
+      writeTokens('removed-from-the-file');
+      const wrapper = ['prlimit', '--nofile=64'];
+      service = await home.start({ AUTH_TOKENS: '', AUTH_TOKENS_FILE: 'tokens.txt' }, wrapper);
+      const url = await service.url();
+      const sockets = Array.from({ length: 64 }, () => openConnection(url));
+
+      writeTokens('# none');
+      await service.waitForOutput(/EMFILE/);
+      for (const socket of sockets) socket.destroy();
+
+      await until(async () => (await post('Bearer removed-from-the-file').catch(() => 0)) === 401);
+      expect(service.stdout).toContain('has no token that is valid now.');
+    });
   });
 
   it('never logs a token, at any level', async () => {

@@ -125,7 +125,11 @@ export function openTokenFile(path: string): FileWatcher<TokenList> {
   const file = resolve(path);
   const name = `The token file ${file}`;
   try {
-    return new FileWatcher(name, [file], (text) => new TokenList(name, parseTokenFile(text)));
+    return new FileWatcher(name, [file], (text) => {
+      const list = new TokenList(name, parseTokenFile(text));
+      if (list.isEmpty()) new Logger('TokenList').warn(`${name} has no token that is valid now.`);
+      return list;
+    });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const advice = 'it does not exist; create it with "plant-store token create"';
@@ -190,6 +194,11 @@ export class TokenList {
       );
     }
     this.byDigest = new Map(tokens.map((token) => [token.digest, token]));
+  }
+
+  /** Whether no token is accepted now. */
+  isEmpty(): boolean {
+    return Array.from(this.byDigest.values()).every(({ expires }) => expires <= Date.now());
   }
 
   /**

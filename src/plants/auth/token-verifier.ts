@@ -60,6 +60,11 @@ export class TokenVerifier implements OnModuleInit, OnApplicationShutdown {
     return this.file?.isValid ?? true;
   }
 
+  /** Whether a token file is configured, but no token in it is valid now. */
+  isFileEmpty(): boolean {
+    return this.file?.current.isEmpty() ?? false;
+  }
+
   async onModuleInit(): Promise<void> {
     this.file?.start();
     await this.jwt?.keys.start();
