@@ -48,9 +48,14 @@ describe('the service with a token file or an issuer', () => {
 
   describeOnLinux(() => {
     it('revokes a token that was removed while no file could be opened', async () => {
-      writeTokens('removed-from-the-file');
+      writeTokens('unused-in-the-file');
       const wrapper = ['prlimit', '--nofile=64'];
       service = await home.start({ AUTH_TOKENS: '', AUTH_TOKENS_FILE: 'tokens.txt' }, wrapper);
+      // After two changes, the first look of the service, shortly after its start, is over.
+      for (const [index, token] of ['first-in-the-file', 'removed-from-the-file'].entries()) {
+        writeTokens(token);
+        await service.waitForOutput(new RegExp(`(?:reloaded[^]*){${index + 1}}`));
+      }
       const url = await service.url();
       const sockets = Array.from({ length: 64 }, () => openConnection(url));
 
