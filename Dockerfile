@@ -2,7 +2,8 @@
 FROM node:26.10.0-trixie-slim AS build
 WORKDIR /opt/plant-store
 COPY package.json package-lock.json ./
-RUN npm ci --ignore-scripts --no-audit --no-fund
+# The optional packages are another Node.js and programs of development tools.
+RUN npm ci --ignore-scripts --omit=optional --no-audit --no-fund
 COPY nest-cli.json tsconfig.json tsconfig.build.json ./
 COPY src src
 # Also removes optional peers of Nest, such as Express.

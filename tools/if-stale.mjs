@@ -19,9 +19,11 @@ const SCRIPTS = {
   },
 };
 
-// npm runs scripts with the Node.js in node_modules, unless npm did not run the install script of that package.
+// npm runs scripts with the Node.js in node_modules, unless npm did not install that optional package.
 if (Number.parseInt(process.versions.node, 10) < 24) {
-  stop(`Node.js ${process.version} is too old. Install the version of the project`, 'rebuild node');
+  stop(
+    `Node.js ${process.version} is too old. Install the version of the project: npm ci --include=optional`,
+  );
 }
 process.argv.slice(2).forEach(runIfStale);
 
@@ -30,16 +32,15 @@ function runIfStale(name) {
   const builtAt = timeOf(result);
   if (sources.flatMap(filesIn).every((file) => timeOf(file) <= builtAt)) return;
   if (name === 'test:install' && process.env.npm_config_ignore_scripts === 'true') {
-    stop('The tests need packages with install scripts. Install them', 'ci --prefix test');
+    stop('The tests need install scripts: npm ci --prefix test --ignore-scripts=false');
   }
   if (notice) process.stderr.write(`${notice}\n`);
   // Prints to standard error, because standard output belongs to the program that runs next.
   execSync(`npm run --silent ${name}`, { stdio: ['ignore', 2, 2] });
 }
 
-/** Exits with the command to run if npm is configured not to run install scripts. */
-function stop(reason, command) {
-  process.stderr.write(`${reason}: npm ${command} --ignore-scripts=false\n`);
+function stop(message) {
+  process.stderr.write(`${message}\n`);
   process.exit(1);
 }
 
