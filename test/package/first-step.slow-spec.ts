@@ -17,8 +17,13 @@ describeWith('curl', () => {
     );
     const env = { PATH: path?.join(delimiter), HOME: process.env.HOME, PORT: '0' };
 
-    // `setsid` creates a process group for npm, its shell and the service.
-    const command = ['setsid', 'sh', '-c', 'exec 2>&1; npm ci && exec npm start'];
+    // `setsid` creates a process group for npm, its shell and the service. Without scripts, npm runs no `prestart`.
+    const command = [
+      'setsid',
+      'sh',
+      '-c',
+      'exec 2>&1; npm ci && npm_config_ignore_scripts=true exec npm start',
+    ];
     const npm = new TestProcess(command, { cwd: folder, env });
     try {
       const [, curl = ''] = await npm.waitForOutput(/^ *(curl .*)\n/m);
