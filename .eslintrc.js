@@ -1,5 +1,6 @@
 // @ts-check
 // A flat configuration. eslint.config.js loads it from this file, whose name the project layout requires.
+const { warn } = require('node:console');
 const { existsSync } = require('node:fs');
 const eslint = require('@eslint/js');
 const jest = require('eslint-plugin-jest');
@@ -31,10 +32,15 @@ const needTestPackages = [
   'bench/**',
 ];
 
+const hasTestPackages = existsSync('test/node_modules');
+if (!hasTestPackages) {
+  warn(`Not linted without \`npm run test:install\`: ${needTestPackages.join(' ')}`);
+}
+
 module.exports = defineConfig(
   // The baselines import packages that only the benchmark installs.
   { ignores: ['dist/**', 'coverage/**', '.bench/**', 'bench/dist/**', 'bench/baselines/**'] },
-  { ignores: existsSync('test/node_modules') ? [] : needTestPackages },
+  { ignores: hasTestPackages ? [] : needTestPackages },
   eslint.configs.recommended,
   {
     files: ['**/*.ts', '**/*.mts'],
