@@ -1,18 +1,16 @@
-import type { ClientConfig } from 'pg';
 import { describeVersion } from '../plants/store/migrations';
 import { PostgresDriver } from '../plants/store/postgres/postgres.driver';
 import { toFailure } from '../plants/store/postgres/postgres.errors';
 import { readSchema } from '../plants/store/postgres/postgres.schema';
-import { readSettings, withSession } from '../plants/store/postgres/postgres.settings';
+import { type Connection, readSettings, withSession } from '../plants/store/postgres/postgres.settings';
 
 /**
  * Describes the database at an address and what the service would do with it. Changes nothing.
  *
- * @param where a connection URL, or settings of the driver
  * @throws OptionError when the URL or the settings are invalid
  * @throws Error stating why the service cannot use it
  */
-export async function describePostgres(where: string | ClientConfig): Promise<string> {
+export async function describePostgres(where: Connection): Promise<string> {
   const { name } = new PostgresDriver(where);
   const store = await withSession(readSettings(where), readSchema).catch((error: unknown) => {
     throw toFailure(name, error);

@@ -20,7 +20,8 @@ export interface PlantsModuleOptions {
    */
   readonly sqlite?: string;
   /**
-   * The PostgreSQL database to use instead of SQLite: a connection URL, or client settings of the `pg`
+   * The PostgreSQL database to use instead of SQLite: a connection URL, a function that returns the current URL
+   * (called for each attempt to connect), or client settings of the `pg`
    * driver. Settings can contain a password function, which is called for each new session, a Unix socket
    * as `host`, or an `ssl` object with certificates. They can also contain a URL as `connectionString`;
    * the other settings override it. Both forms name one host. After each connection failure, the settings
@@ -35,7 +36,7 @@ export interface PlantsModuleOptions {
    *
    * @default none: SQLite is used
    */
-  readonly postgres?: string | PostgresOptions;
+  readonly postgres?: string | (() => string) | PostgresOptions;
   /**
    * Which bearer tokens are accepted.
    * @default a random token, generated at startup and printed to standard error. In production (`NODE_ENV`)

@@ -30,7 +30,7 @@ const sqlite: StoreKind<string> = {
   createDriver: (path) => new SqliteDriver(path),
 };
 
-const postgres: StoreKind<string | PostgresOptions> = {
+const postgres: StoreKind<string | (() => string) | PostgresOptions> = {
   form: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
   schemes: ['postgres', 'postgresql'],
   findUrlError,

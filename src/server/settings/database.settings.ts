@@ -22,18 +22,15 @@ export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
   const readFile = (): StoreLocation =>
     parseDatabaseUrl(readSettingFile(file, 'DATABASE_URL_FILE').trim(), 'DATABASE_URL_FILE');
   const location = readFile();
-  if (!('postgres' in location)) return location;
+  if ('sqlite' in location) return location;
   return {
-    postgres: {
-      // A getter, because the settings are read again after each failure, and the file may have been replaced
-      // since. A function would not work: the driver calls only a password function.
-      get connectionString() {
-        const current = readFile();
-        if ('postgres' in current && typeof current.postgres === 'string') return current.postgres;
-        throw new OperatorError(
-          'DATABASE_URL_FILE now contains the URL of another kind of store: restart the service to use it.',
-        );
-      },
+    // Read again for each attempt to connect, because the file may have been replaced.
+    postgres: () => {
+      const { postgres } = readFile() as { postgres?: string };
+      if (postgres !== undefined) return postgres;
+      throw new OperatorError(
+        'DATABASE_URL_FILE now contains the URL of another kind of store: restart the service to use it.',
+      );
     },
   };
 }

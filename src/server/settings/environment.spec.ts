@@ -156,13 +156,13 @@ describe('readEnvironment', () => {
     it('is read again for each new pool, and throws when it contains a SQLite URL', () => {
       writeFileSync(file, 'postgres://a:old@localhost/plants\n');
       const { database } = readEnvironment({ DATABASE_URL_FILE: file });
-      const { postgres } = database as { postgres: { connectionString: string } };
-      expect(postgres.connectionString).toBe('postgres://a:old@localhost/plants');
+      const { postgres } = database as { postgres: () => string };
+      expect(postgres()).toBe('postgres://a:old@localhost/plants');
 
       writeFileSync(file, 'postgres://a:50%off@elsewhere/plants');
-      expect(postgres.connectionString).toBe('postgres://a:50%off@elsewhere/plants');
+      expect(postgres()).toBe('postgres://a:50%off@elsewhere/plants');
       writeFileSync(file, 'sqlite:plants.db');
-      expect(() => postgres.connectionString).toThrow(
+      expect(postgres).toThrow(
         'DATABASE_URL_FILE now contains the URL of another kind of store',
       );
     });

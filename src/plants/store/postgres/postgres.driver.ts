@@ -1,13 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import {
-  Client,
-  type ClientBase,
-  type ClientConfig,
-  Pool,
-  type PoolClient,
-  type PoolConfig,
-} from 'pg';
+import { Client, type ClientBase, Pool, type PoolClient, type PoolConfig } from 'pg';
 import { OptionError } from '../../errors/operator.error';
 import type { Plant } from '../../plant';
 import type { InsertOutcome } from '../../plants.repository';
@@ -16,7 +9,7 @@ import type { OpenStore, PlantRange, StoreDriver, StoreFailure } from '../store-
 import { type BatchStatements, insertBatch, type StatementFailure } from './insert-batch';
 import { classifyError, toFailure } from './postgres.errors';
 import { prepareStore, readSchema, type Schema, verifySession } from './postgres.schema';
-import { lacksTls, readSettings, withSession } from './postgres.settings';
+import { type Connection, lacksTls, readSettings, withSession } from './postgres.settings';
 import * as statements from './postgres.statements';
 
 const NO_TLS_WARNING =
@@ -30,7 +23,8 @@ const CLOSE_TIMEOUT_MS = 1000;
  * A failure ends the pool of sessions. The next one is opened with the settings and files as they are then.
  */
 export class PostgresDriver implements StoreDriver {
-  readonly name: string;
+  /** Names the database of the last settings. */
+  name = 'PostgreSQL';
   readonly startTimeout = 5000;
   /** In sessions of their own. */
   readonly maxBatches = 3;
@@ -42,14 +36,12 @@ export class PostgresDriver implements StoreDriver {
   private failure: unknown = new Error('the store is not open');
 
   /**
-   * @param connection a connection URL, or settings of the driver, whose `connectionString` may be a URL
+   * @param connection a connection URL, a function that returns the current one, or settings of the driver
    * @throws OptionError when the URL or the settings are invalid
    */
-  constructor(private readonly connection: string | ClientConfig) {
+  constructor(private readonly connection: Connection) {
     try {
-      // The driver fills in its defaults and the PG* variables. Omit `stream`, which may connect.
-      const server = new Client({ ...readSettings(connection), stream: undefined });
-      this.name = `PostgreSQL at ${server.host}:${server.port}/${server.database ?? ''}`;
+      this.readSettings();
     } catch (cause) {
       if (cause instanceof OptionError) throw cause;
       const message = `postgres cannot be used: ${(cause as Error).message}.`;
@@ -61,7 +53,7 @@ export class PostgresDriver implements StoreDriver {
   async open(signal: AbortSignal): Promise<OpenStore> {
     if (this.opened) return this.opened;
     try {
-      const settings = readSettings(this.connection);
+      const settings = this.readSettings();
       // Not a session of the pool, which keeps the socket of a failed attempt to connect.
       const store = await withSession(settings, this.store ? readSchema : prepareStore);
       if (!this.store && store?.risk) new Logger('PlantStore').warn(`${this.name}: ${store.risk}.`);
@@ -103,6 +95,14 @@ export class PostgresDriver implements StoreDriver {
 
   async close(): Promise<void> {
     await Promise.race([this.endPool(), sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
+  }
+
+  private readSettings(): PoolConfig {
+    const settings = readSettings(this.connection);
+    // The driver fills in its defaults and the PG* variables. Omit `stream`, which may connect.
+    const server = new Client({ ...settings, stream: undefined });
+    this.name = `PostgreSQL at ${server.host}:${server.port}/${server.database ?? ''}`;
+    return settings;
   }
 
   /** Opens a pool and its first session. While that is idle, its end shows that the server is unreachable. */

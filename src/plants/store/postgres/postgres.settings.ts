@@ -4,6 +4,9 @@ import { OptionError } from '../../errors/operator.error';
 import { isLoopback } from '../../loopback';
 import { findUrlError, parseUrl } from './postgres.url';
 
+/** A connection URL, a function that returns the current one, or settings of the driver, which override their URL. */
+export type Connection = string | (() => string) | ClientConfig;
+
 /** The maximum time to open a session. */
 const CONNECT_TIMEOUT_MS = 2000;
 /**
@@ -17,11 +20,10 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
 /**
  * Reads the settings of a pool, with the current content of the files that they name.
  *
- * @param connection a connection URL, or settings of the driver, which override those of their URL
  * @throws OptionError when the URL is invalid
  * @throws Error when a file cannot be read
  */
-export function readSettings(connection: string | ClientConfig): PoolConfig {
+export function readSettings(connection: Connection): PoolConfig {
   const { connectionString: url, ...settings } = toObject(connection);
   const problem = url === undefined ? undefined : findUrlError(url);
   if (problem !== undefined) throw new OptionError('postgres', problem);
@@ -45,8 +47,9 @@ export function readSettings(connection: string | ClientConfig): PoolConfig {
   };
 }
 
-function toObject(connection: string | ClientConfig): ClientConfig {
-  return typeof connection === 'string' ? { connectionString: connection } : connection;
+function toObject(connection: Connection): ClientConfig {
+  const current = typeof connection === 'function' ? connection() : connection;
+  return typeof current === 'string' ? { connectionString: current } : current;
 }
 
 /** Runs statements in a session of their own, and closes it. */
@@ -69,7 +72,7 @@ export async function withSession<T>(
  * Whether connections are unencrypted and this was not chosen explicitly: the server is another machine, and
  * neither the URL nor the settings nor `PGSSLMODE` configure TLS.
  */
-export function lacksTls(connection: string | ClientConfig): boolean {
+export function lacksTls(connection: Connection): boolean {
   const { connectionString = '', host, ssl } = toObject(connection);
   const { hostname, searchParams } = parseUrl(connectionString) ?? new URL('postgres:///');
   const isDecided = ssl !== undefined || searchParams.has('sslmode') || process.env.PGSSLMODE;
