@@ -2,7 +2,11 @@ import { describeVersion } from '../plants/store/migrations';
 import { PostgresDriver } from '../plants/store/postgres/postgres.driver';
 import { toFailure } from '../plants/store/postgres/postgres.errors';
 import { readSchema } from '../plants/store/postgres/postgres.schema';
-import { type Connection, readSettings, withSession } from '../plants/store/postgres/postgres.settings';
+import {
+  type Connection,
+  readSettings,
+  withSession,
+} from '../plants/store/postgres/postgres.settings';
 
 /**
  * Describes the database at an address and what the service would do with it. Changes nothing.

@@ -22,7 +22,7 @@ describe('a SQLite version with the WAL-reset bug', () => {
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(
-      /^sqlite names the file \S+, which cannot be used: SQLite 3\.51\.2 may lose stored plants .*22\.22\.3, 24\.15 and 26\.0 .* \(DATABASE_URL\)\.\n$/,
+      /^DATABASE_URL names the file \S+, which cannot be used: SQLite 3\.51\.2 may lose stored plants .*22\.22\.3, 24\.15 and 26\.0 .*\.\n$/,
     );
   });
 });

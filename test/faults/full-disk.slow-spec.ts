@@ -99,7 +99,7 @@ describe('the service on a full disk', () => {
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(
-      /^sqlite names the file \S+, which cannot be used: database or disk is full.* \(DATABASE_URL\)\.\n$/,
+      /^DATABASE_URL names the file \S+, which cannot be used: database or disk is full.*\.\n$/,
     );
     disk.release();
     await start();

@@ -46,7 +46,7 @@ describe('the service on a disk that fails for a while', () => {
 
     expect((await service.ended).code).toBe(1);
     expect(service.stderr).toMatch(
-      /^sqlite names the file \S+, which cannot be used: (?:disk I\/O error|EIO: i\/o error, fsync) \(DATABASE_URL\)\.\n$/,
+      /^DATABASE_URL names the file \S+, which cannot be used: (?:disk I\/O error|EIO: i\/o error, fsync)\.\n$/,
     );
   });
 });

@@ -22,7 +22,7 @@ describe('the service on a database file that is a mount point', () => {
 
     expect(await service.ended).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(
-      /^sqlite names the file .*\.db, which cannot be used: it is a mount point of its own, .*: mount the directory instead \(DATABASE_URL\)\.\n$/,
+      /^DATABASE_URL names the file .*\.db, which cannot be used: it is a mount point of its own, .*: mount the directory instead\.\n$/,
     );
   });
 });

@@ -64,15 +64,15 @@ describe('the documentation', () => {
     }
   });
 
-  it('describes every variable in docs/configuration.md as variables.ts does', () => {
+  it('lists every variable in docs/configuration.md with its default', () => {
     const page = pages.get('docs/configuration.md') ?? '';
-    // The second column contains the type, which is not compared.
-    const rows = page.matchAll(/^\| `([A-Z_]+)` +\|[^|]*\| (\S+) +\| (.*?) +\|$/gm);
-    const shown = Array.from(rows, ([, ...cells]) => cells.join(' | '));
+    const rows = page.matchAll(/^\| `([A-Z_]+)` +\|[^|]*\| (\S+) +\|/gm);
+    const shown = Array.from(rows, ([, ...cells]) => cells);
 
-    const expected = VARIABLES.map(({ name, fallback, sentence }) =>
-      [name, fallback ? `\`${fallback}\`` : 'none', sentence].join(' | '),
-    );
+    const expected = VARIABLES.map(({ name, fallback }) => [
+      name,
+      fallback ? `\`${fallback}\`` : 'none',
+    ]);
     expect(shown.sort()).toEqual(expected.sort());
   });
 });

@@ -40,8 +40,9 @@ export interface ServiceAuthOptions extends AuthOptions {
 export function validateAuthOptions(options: ServiceAuthOptions): OptionError[] {
   const { tokens = [], issuer, audience, jwksUrl } = options;
   const errors: OptionError[] = [];
-  const reject = (option: keyof ServiceAuthOptions, rest: string): void => {
-    errors.push(new OptionError(`auth.${option}`, `auth.${option} ${rest}.`));
+  const reject = (option: keyof ServiceAuthOptions, rest: string, required?: string): void => {
+    const sentence = `auth.${option} ${rest}${required ?? ''}.`;
+    errors.push(new OptionError(`auth.${option}`, sentence, undefined, required));
   };
   try {
     parseTokenList(tokens);
@@ -50,7 +51,7 @@ export function validateAuthOptions(options: ServiceAuthOptions): OptionError[] 
   }
   if (issuer === undefined) {
     for (const option of ['audience', 'jwksUrl', 'scope', 'metricsScope'] as const) {
-      if (options[option] !== undefined) reject(option, 'requires auth.issuer');
+      if (options[option] !== undefined) reject(option, 'requires ', 'auth.issuer');
     }
     return errors;
   }
@@ -58,7 +59,7 @@ export function validateAuthOptions(options: ServiceAuthOptions): OptionError[] 
   if (!isTrustworthyUrl(issuer) || /[?#]/.test(issuer)) {
     reject('issuer', `${urlRule} without a query or fragment`);
   }
-  if (![audience].flat().some((each) => each)) reject('issuer', 'requires auth.audience');
+  if (![audience].flat().some((each) => each)) reject('issuer', 'requires ', 'auth.audience');
   if (jwksUrl !== undefined && !isTrustworthyUrl(jwksUrl)) reject('jwksUrl', urlRule);
   return errors;
 }

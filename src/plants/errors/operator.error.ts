@@ -10,11 +10,15 @@ export class OperatorError extends Error {
 export class OptionError extends OperatorError {
   override readonly name: string = 'OptionError';
 
-  /** @param option such as `sqlite` or `auth.issuer` */
+  /**
+   * @param option such as `sqlite` or `auth.issuer`
+   * @param required another option that the message names
+   */
   constructor(
     readonly option: string,
     message: string,
     options?: ErrorOptions,
+    readonly required?: string,
   ) {
     super(message, options);
   }

@@ -52,7 +52,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   } catch (error) {
     errors.push(String(formatForOperator(error, environment)));
   }
-  errors.push(...validateAuthOptions(auth).map((error) => nameVariable(error, environment)));
+  errors.push(...validateAuthOptions(auth).map((error) => nameVariables(error, environment)));
   if (tls === undefined && (certificate ?? key)) {
     errors.push('TLS_CERT and TLS_KEY must both be set, or neither.');
   }
@@ -79,17 +79,22 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   return Object.freeze({ ...settings, database, auth, tls, warnings });
 }
 
-/** Adds the variable that sets the option to the sentence of an error. */
-function nameVariable({ option, message }: OptionError, environment: NodeJS.ProcessEnv): string {
+/** Returns the sentence of an error, with the names of variables in place of those of options. */
+function nameVariables(error: OptionError, environment: NodeJS.ProcessEnv): string {
   const auth: Partial<Record<string, { readonly name: string }>> = AUTH;
-  // All other options that can be invalid belong to the database.
-  const variable = auth[option.replace('auth.', '')]?.name ?? databaseVariableName(environment);
-  return message.replace(/\.$/, ` (${variable}).`);
+  const nameIn = (sentence: string, option: string): string =>
+    // All other options that can be invalid belong to the database.
+    sentence.replace(
+      option,
+      auth[option.replace('auth.', '')]?.name ?? databaseVariableName(environment),
+    );
+  const sentence = nameIn(error.message, error.option);
+  return error.required === undefined ? sentence : nameIn(sentence, error.required);
 }
 
 /** Formats an error for the operator: a sentence for an expected error, the whole error for a bug. */
 export function formatForOperator(error: unknown, environment = process.env): unknown {
-  if (error instanceof OptionError) return nameVariable(error, environment);
+  if (error instanceof OptionError) return nameVariables(error, environment);
   if (error instanceof OperatorError) return error.message;
   // The message of an operating system or SQLite error is sufficient.
   const isExternal = error instanceof Error && ('syscall' in error || 'errcode' in error);

@@ -7,61 +7,55 @@ interface Variable<Value> {
   readonly parser: Parser<Value>;
   /** The default, as it would be written in the variable. Undefined if there is none. */
   readonly fallback: string | undefined;
-  /** The meaning in the tables of docs/configuration.md. A test compares them. */
-  readonly sentence: string;
 }
 
-function variable<T, F extends string | undefined>(
+function variable<T, F extends string | undefined = undefined>(
   name: string,
   parser: Parser<T>,
-  fallback: F,
-  sentence: string,
+  fallback?: F,
 ): Variable<F extends string ? T : T | undefined> {
-  return { name, parser, fallback, sentence };
+  return { name, parser, fallback };
 }
 
 /** Variables that are settings of their own. Durations are in milliseconds, sizes in bytes. */
-// prettier-ignore
 export const SETTINGS = {
-  host: variable('HOST', parsers.host, '127.0.0.1', 'The address to listen on. `0.0.0.0` means every IPv4 address.'),
-  port: variable('PORT', parsers.port, '3000', 'The port to listen on. `0` picks a free port, which is logged.'),
-  healthPort: variable('HEALTH_PORT', parsers.port, undefined, 'A second port, for [health and metrics](operating.md#monitor) only.'),
-  corsOrigins: variable('CORS_ORIGINS', parsers.origins, '', 'The origins whose [pages](operating.md#cors) may use the service. An origin, such as `https://app.example.org`, has no path and no wildcard.'),
-  bodyLimit: variable('BODY_LIMIT', parsers.size, `${DEFAULTS.bodyLimit / 2 ** 10}KiB`, 'The maximum body size (error 40005), up to `256MiB`.'),
-  headersLimit: variable('HEADERS_LIMIT', parsers.size, '16KiB', 'The maximum size of the request line and headers (error 43100), not counting white space before header values.'),
-  headersTimeout: variable('HEADERS_TIMEOUT', parsers.duration, '10s', 'The maximum time to receive the headers (error 40800). Must not be longer than `REQUEST_TIMEOUT`.'),
-  requestTimeout: variable('REQUEST_TIMEOUT', parsers.duration, '30s', 'The maximum time to receive the whole request (error 40800).'),
-  keepAliveTimeout: variable('KEEP_ALIVE_TIMEOUT', parsers.duration, '65s', 'How long a connection may be idle between requests.'),
-  maxConnections: variable('MAX_CONNECTIONS', parsers.connections, '4096', 'The maximum number of open connections. Further connections are closed.'),
-  rateLimit: variable('RATE_LIMIT', parsers.rate, undefined, 'The maximum request rate per caller (error 42900), such as `100/s`, `600/m` or `1000/h`. Each process counts separately. Unlimited by default.'),
-  shutdownGrace: variable('SHUTDOWN_GRACE', parsers.durationOrZero, '0', 'After SIGTERM, SIGINT or SIGHUP, how long to keep serving while `/health/ready` already returns 503. Must be shorter than `SHUTDOWN_TIMEOUT`.'),
-  shutdownTimeout: variable('SHUTDOWN_TIMEOUT', parsers.duration, '10s', 'The maximum duration of a shutdown, including `SHUTDOWN_GRACE`.'),
-  logLevel: variable('LOG_LEVEL', parsers.logLevel, 'info', 'The least severe level that is logged.'),
-  accessLog: variable('ACCESS_LOG', parsers.flag, 'false', '`true` logs each request, at the level `info`.'),
-  trustedProxies: variable('TRUSTED_PROXIES', parsers.ranges, '', 'The proxies, such as `10.0.0.0/8`, whose `X-Forwarded-For` the logs trust.'),
-  docs: variable('DOCS', parsers.flag, 'true', '`false` removes Swagger UI and the OpenAPI document.'),
+  host: variable('HOST', parsers.host, '127.0.0.1'),
+  port: variable('PORT', parsers.port, '3000'),
+  healthPort: variable('HEALTH_PORT', parsers.port),
+  corsOrigins: variable('CORS_ORIGINS', parsers.origins, ''),
+  bodyLimit: variable('BODY_LIMIT', parsers.size, `${DEFAULTS.bodyLimit / 2 ** 10}KiB`),
+  headersLimit: variable('HEADERS_LIMIT', parsers.size, '16KiB'),
+  headersTimeout: variable('HEADERS_TIMEOUT', parsers.duration, '10s'),
+  requestTimeout: variable('REQUEST_TIMEOUT', parsers.duration, '30s'),
+  keepAliveTimeout: variable('KEEP_ALIVE_TIMEOUT', parsers.duration, '65s'),
+  maxConnections: variable('MAX_CONNECTIONS', parsers.connections, '4096'),
+  rateLimit: variable('RATE_LIMIT', parsers.rate),
+  shutdownGrace: variable('SHUTDOWN_GRACE', parsers.durationOrZero, '0'),
+  shutdownTimeout: variable('SHUTDOWN_TIMEOUT', parsers.duration, '10s'),
+  logLevel: variable('LOG_LEVEL', parsers.logLevel, 'info'),
+  accessLog: variable('ACCESS_LOG', parsers.flag, 'false'),
+  trustedProxies: variable('TRUSTED_PROXIES', parsers.ranges, ''),
+  docs: variable('DOCS', parsers.flag, 'true'),
 };
 
 /** Variables that set options of the module's authentication. */
-// prettier-ignore
 export const AUTH = {
-  tokens: variable('AUTH_TOKENS', parsers.tokens, undefined, 'The accepted [tokens](tokens.md#token-list), each with an optional scope.'),
-  tokensFile: variable('AUTH_TOKENS_FILE', parsers.anyString, undefined, 'A [file of accepted tokens](tokens.md#token-file). The file is reloaded when it changes.'),
-  issuer: variable('AUTH_ISSUER', parsers.anyString, undefined, 'An OpenID Connect [issuer of JWTs](tokens.md#jwts-of-an-issuer). Requires `AUTH_AUDIENCE`.'),
-  audience: variable('AUTH_AUDIENCE', parsers.audiences, undefined, 'The accepted audiences. A JWT must contain at least one.'),
-  jwksUrl: variable('AUTH_JWKS_URL', parsers.anyString, undefined, "The URL of the issuer's keys. By default, it is read from the issuer's discovery document."),
-  scope: variable('AUTH_SCOPE', parsers.anyString, undefined, 'The scopes that a JWT needs to create plants (all of them).'),
-  metricsScope: variable('AUTH_SCOPE_METRICS', parsers.anyString, undefined, 'The scopes that a JWT needs to read `/metrics`. Defaults to `AUTH_SCOPE`.'),
+  tokens: variable('AUTH_TOKENS', parsers.tokens),
+  tokensFile: variable('AUTH_TOKENS_FILE', parsers.anyString),
+  issuer: variable('AUTH_ISSUER', parsers.anyString),
+  audience: variable('AUTH_AUDIENCE', parsers.audiences),
+  jwksUrl: variable('AUTH_JWKS_URL', parsers.anyString),
+  scope: variable('AUTH_SCOPE', parsers.anyString),
+  metricsScope: variable('AUTH_SCOPE_METRICS', parsers.anyString),
 };
 
 /** Variables that are validated in combination with others. */
-// prettier-ignore
 export const COMBINED_SETTINGS = {
-  databaseUrl: variable('DATABASE_URL', parsers.anyString, `sqlite:${DEFAULTS.sqlite}`, 'The store: `sqlite:PATH`, or `postgres://USER:PASSWORD@HOST:PORT/NAME` with [parameters](postgresql.md#url-parameters).'),
-  databaseUrlFile: variable('DATABASE_URL_FILE', parsers.anyString, undefined, 'A file that contains the URL. Set only one of the two.'),
-  certificate: variable('TLS_CERT', parsers.anyString, undefined, 'A certificate chain in PEM. Requires `TLS_KEY`.'),
-  key: variable('TLS_KEY', parsers.anyString, undefined, 'The private key of the certificate, in PEM, without a passphrase. If both files are set, the service uses HTTPS on `PORT` and `HEALTH_PORT`.'),
-  nodeEnv: variable('NODE_ENV', parsers.anyString, undefined, 'With `production`, the service requires an `AUTH_` variable, PostgreSQL with `fsync`, and `sslmode` if that is on another machine.'),
+  databaseUrl: variable('DATABASE_URL', parsers.anyString, `sqlite:${DEFAULTS.sqlite}`),
+  databaseUrlFile: variable('DATABASE_URL_FILE', parsers.anyString),
+  certificate: variable('TLS_CERT', parsers.anyString),
+  key: variable('TLS_KEY', parsers.anyString),
+  nodeEnv: variable('NODE_ENV', parsers.anyString),
 };
 
 type Table = Readonly<Record<string, Variable<unknown>>>;
