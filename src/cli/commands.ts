@@ -14,9 +14,7 @@ import { createAndPrintToken, parseDuration, parseName } from './token-create.co
 import { UsageError } from './usage.error';
 
 /** Runs a command line of the Plant Store. Exit codes: 0 success, 1 failure, 2 invalid usage. */
-export async function runCommand([...args]: readonly string[]): Promise<void> {
-  // Does not use commander's default command, which would treat an unknown command name as an argument.
-  if (/^--(?!help$|version$)/.test(args[0] ?? '--')) args.unshift('serve');
+export async function runCommand(args: readonly string[]): Promise<void> {
   try {
     await createProgram().parseAsync(args, { from: 'user' });
   } catch (error) {
@@ -44,7 +42,7 @@ function createProgram(): Command {
     .showHelpAfterError('(use --help to see the valid commands and options)');
   // The help lists the commands in this order.
   program
-    .command('serve')
+    .command('serve', { isDefault: true })
     .description('run the service; this is the default command')
     .action(async () => {
       await import('../main.js');

@@ -3,10 +3,11 @@ import '../server/settings/versions';
 import { checkHealth } from './health.command';
 
 const args = process.argv.slice(2);
+const [command = 'serve'] = args;
 const line = args.join(' ');
 
-// The default command is `serve`. Other commands handle signals themselves.
-if (/^(serve|--.*)$/.test(args[0] ?? 'serve')) void import('../server/http/signals.js');
+// The default command is `serve`. A signal ends other commands.
+if (command === 'serve' || command.startsWith('-')) void import('../server/http/signals.js');
 
 // Containers check their health often, so this loads neither the service nor commander.
 if (line === 'health') void checkHealth('live');

@@ -32,7 +32,10 @@ describe('the command line', () => {
 
   it.each([
     ['--port 1', `error: unknown option '--port'\n${help}`],
-    ['sevre', `error: unknown command 'sevre'\n(Did you mean serve?)\n${help}`],
+    [
+      'sevre',
+      `error: too many arguments for 'serve'. Expected 0 arguments but got 1: sevre.\n${help}`,
+    ],
     ['token create', 'Pass the token file with --file, or set AUTH_TOKENS_FILE.'],
     [
       'token create --name=2027',
