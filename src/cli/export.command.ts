@@ -3,7 +3,6 @@ import { pipeline } from 'node:stream/promises';
 import { contentOf, type Plant } from '../plants/plant';
 import { pagesOf } from '../plants/plants.repository';
 import { writeNewFile } from './new-file';
-import { Progress } from './progress';
 import { withRepository } from './store';
 
 /**
@@ -12,7 +11,6 @@ import { withRepository } from './store';
  * @param file undefined or `-` for standard output
  */
 export async function exportTo(file = '-'): Promise<void> {
-  const progress = new Progress();
   let count = 0;
   const write = (target: NodeJS.WritableStream): Promise<void> =>
     withRepository('exists', async (repository) => {
@@ -20,7 +18,6 @@ export async function exportTo(file = '-'): Promise<void> {
         for await (const plants of pagesOf(repository)) {
           yield plants.map(toLine).join('');
           count += plants.length;
-          if (file !== '-') progress.show(count);
         }
       }
       await pipeline(lines, target, { end: file !== '-' });

@@ -16,7 +16,7 @@ async function importFile(
     (line) => report.push(line),
     (milliseconds) => Promise.resolve(pauses.push(milliseconds)),
   );
-  await Readable.from(plants.run(Readable.from([Buffer.from(file)]))).toArray();
+  await plants.run(Readable.from([Buffer.from(file)]));
   return [Object.values(plants.counts), report, pauses];
 }
 
@@ -81,7 +81,7 @@ it('PlantsImport stores the complete lines before a failure of its input', async
   };
   const plants = new PlantsImport(new InMemoryPlantsRepository(), jest.fn(), jest.fn());
 
-  await expect(Readable.from(plants.run(Readable.from(input()))).toArray()).rejects.toThrow(
+  await expect(plants.run(Readable.from(input()))).rejects.toThrow(
     'Line 2 cannot be read: the disk is unreachable.',
   );
 

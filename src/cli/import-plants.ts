@@ -50,12 +50,11 @@ export class PlantsImport {
   ) {}
 
   /**
-   * Imports a file. After each durable batch, yields the number of lines processed so far.
+   * Imports a file.
    *
    * @throws UnavailableError or OutcomeUnknownError when the store has not accepted a plant for a minute
    */
-  async *run(input: Readable): AsyncGenerator<number> {
-    const { counts } = this;
+  async run(input: Readable): Promise<void> {
     for await (const batch of readBatches(input)) {
       const start = performance.now();
       this.isRetrying = false;
@@ -63,7 +62,6 @@ export class PlantsImport {
       for (const [at, reason] of reasons.entries()) {
         if (reason !== undefined) this.report(`Line ${batch[at]?.[0]}: ${reason}`);
       }
-      yield Object.values(counts).reduce((sum, count) => sum + count);
       await this.sleep((performance.now() - start) * PAUSE_FRACTION);
     }
   }

@@ -1,6 +1,5 @@
 import { accessSync, createReadStream } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
-import { Progress } from './progress';
 import { withRepository } from './store';
 
 /**
@@ -11,7 +10,6 @@ import { withRepository } from './store';
 export async function importFile(file = '-'): Promise<void> {
   const isPiped = file === '-';
   if (!isPiped) accessSync(file);
-  const progress = new Progress();
   // Loaded only here, because the validation of plants takes most of the time in which a command starts.
   const { PlantsImport } = await import('./import-plants.js');
   await withRepository('create', async (repository) => {
@@ -19,7 +17,7 @@ export async function importFile(file = '-'): Promise<void> {
     const plants = new PlantsImport(repository, console.error, setTimeout);
     const { counts } = plants;
     try {
-      for await (const done of plants.run(input)) progress.show(done);
+      await plants.run(input);
     } finally {
       input.destroy();
       const { stored, present, conflicting, invalid } = counts;

@@ -1,8 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorNumbers } from '../support/error-bodies';
 import { expectOutcomesMatch, Load } from '../support/load';
-import { CommandProcess, plantStore, plantStoreOnTerminal, CLI_PATH } from '../support/plant-store';
+import { CommandProcess, plantStore, CLI_PATH } from '../support/plant-store';
 import { PostgresServer } from '../support/postgres';
 import { type RunResult, shell } from '../support/run';
 import { useServiceHome } from '../support/service-process';
@@ -114,17 +114,6 @@ describe.each(stores)('export and import on %s', (_name, startStore) => {
     expect(Object.keys(load.counts)).toEqual(['200', String(errorNumbers.idTaken)]);
     expectOutcomesMatch(load.creations, await store.plants());
     expect(service.stdout).not.toMatch(/locked|"level":[56]0/);
-  });
-
-  it('show the progress of an import on a terminal', async () => {
-    const file = join(home.folder, 'many.ndjson');
-    writeFileSync(file, createLines(5000));
-
-    const { code, output } = await plantStoreOnTerminal(['import', file], environment);
-
-    expect(code).toBe(0);
-    expect(output).toMatch(/^500 plants\r/);
-    expect(output.endsWith(formatCounts(5000).replace('\n', '\r\n'))).toBe(true);
   });
 });
 

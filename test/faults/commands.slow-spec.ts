@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../support/folder';
-import { CLI_PATH, plantStore, withoutProgress } from '../support/plant-store';
+import { CLI_PATH, plantStore, withoutRetries } from '../support/plant-store';
 import { type RunResult, shell } from '../support/run';
 import { SmallDisk } from '../support/small-disk';
 import { SqliteStore } from '../support/stores';
@@ -81,7 +81,7 @@ it.each([0, 1250])(
       { cwd: folder, env: environment },
     );
 
-    expect([code, withoutProgress(stderr)]).toEqual([
+    expect([code, withoutRetries(stderr)]).toEqual([
       1,
       `Stored ${count}, already present 0, conflicting 0, invalid 0.\n` +
         `Line ${count + 1} cannot be read: it is longer than 511 MiB.\n`,

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { spawn as spawnOnTerminal } from '@lydell/node-pty';
 import type { RunResult } from './run';
 import { programEnvironment } from './run-folder';
 import { TestProcess } from './test-process';
@@ -50,31 +49,10 @@ export async function plantStore(
   const command = new CommandProcess(args, environment, options);
   command.child.stdin?.end(input);
   const { code, stdout, stderr } = await command.ended;
-  return { code, stdout, stderr: withoutProgress(stderr) };
+  return { code, stdout, stderr: withoutRetries(stderr) };
 }
 
-/**
- * Removes the lines that appear only on a busy machine: the progress every ten seconds, and the retry if a
- * store did not respond in time.
- */
-export function withoutProgress(stderr: string): string {
-  return stderr.replaceAll(/^(?:[\d,]+ plants|Retrying for up to a minute: .*)\n/gm, '');
-}
-
-/** Runs a command on a terminal until it ends. The output is stdout and stderr together. */
-export async function plantStoreOnTerminal(
-  args: readonly string[],
-  environment: NodeJS.ProcessEnv = {},
-): Promise<{ code: number; output: string }> {
-  const terminal = spawnOnTerminal(process.execPath, [CLI_PATH, ...args], {
-    cols: 200,
-    env: { ...programEnvironment(), ...environment },
-  });
-  let output = '';
-  terminal.onData((text) => (output += text));
-  return new Promise((resolve) => {
-    terminal.onExit(({ exitCode }) => {
-      resolve({ code: exitCode, output });
-    });
-  });
+/** Removes the line that appears only on a busy machine, where a store does not respond in time. */
+export function withoutRetries(stderr: string): string {
+  return stderr.replaceAll(/^Retrying for up to a minute: .*\n/gm, '');
 }
