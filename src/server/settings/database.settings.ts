@@ -47,5 +47,5 @@ function parseDatabaseUrl(text: string, variable: string): StoreLocation {
   const [option, kind] = found;
   const error = kind.findUrlError(text);
   if (error !== undefined) throw new OptionError(option, error);
-  return { [option]: kind.parseUrl(text) } as StoreLocation;
+  return kind.parseUrl(text);
 }
