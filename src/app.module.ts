@@ -1,4 +1,4 @@
-import { type DynamicModule, Logger, Module, type Provider } from '@nestjs/common';
+import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, NestFactory, Reflector } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { BearerGuard } from './plants/auth/bearer.guard';
@@ -72,7 +72,6 @@ export async function createApplication(settings: Settings): Promise<NestFastify
     createFastifyAdapter(settings, recorder),
     { bodyParser: false, abortOnError: false, logger: new NestLogger(logger) },
   );
-  for (const warning of settings.warnings) new Logger('Environment').warn(warning);
   const instance = app.getHttpAdapter().getInstance();
   metrics.observeConnections(instance);
   metrics.observe(app.get(PlantsRepository), app.get(AppModule).verifier);

@@ -9,8 +9,7 @@ import { findValidityError, readTls } from '../server/http/tls';
 /** Checks the settings, the store, the tokens, the keys of the issuer and the certificate. Prints no secrets. */
 export async function check({ deep: isDeep }: { deep?: true }): Promise<void> {
   Logger.overrideLogger(false);
-  const { auth, tls, database, warnings } = readEnvironment(process.env);
-  for (const warning of warnings) console.error(warning);
+  const { auth, tls, database } = readEnvironment(process.env);
   const { issuer, jwksUrl } = auth;
   // Each check returns a description of what it found, or throws.
   const checks = {

@@ -32,8 +32,8 @@ export async function checkHealth(state: 'live' | 'ready'): Promise<void> {
   }
 }
 
-/** Reads a variable as the service does: an empty one, or a service link of Kubernetes, counts as not set. */
+/** Reads a variable as the service does: an empty one counts as not set. */
 function readVariable(name: string): string | undefined {
   const text = process.env[name]?.trim();
-  return text === '' || /^(?:tcp|udp|sctp):/.test(text ?? '') ? undefined : text;
+  return text === '' ? undefined : text;
 }

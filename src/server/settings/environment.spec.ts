@@ -21,7 +21,7 @@ function findError(environment: NodeJS.ProcessEnv): string {
 describe('readEnvironment', () => {
   it('returns the defaults when the environment is empty', () => {
     const database = { sqlite: 'data/plants.db' };
-    const others = { port: 3000, auth: {}, tls: undefined, rateLimit: undefined, warnings: [] };
+    const others = { port: 3000, auth: {}, tls: undefined, rateLimit: undefined };
 
     expect(readEnvironment({})).toMatchObject({ database, ...others });
   });
@@ -89,7 +89,7 @@ describe('readEnvironment', () => {
     Object.entries(variables).flatMap(([name, value]) => each(name, value));
 
   it.each<NodeJS.ProcessEnv>([
-    ...each('PORT', '65536', '-1', '3000x', '1e3'),
+    ...each('PORT', '65536', '-1', '3000x', '1e3', 'tcp://10.43.161.118:80'),
     ...each('HOST', 'http://localhost', '[::1', '[localhost]'),
     ...each('DATABASE_URL', 'plants.db', 'mysql://localhost', 'postgres:plants'),
     ...each('DATABASE_URL', 'postgres://a:secret@localhost:port/p', 'postgres://one:70000/p'),
@@ -197,45 +197,19 @@ describe('readEnvironment', () => {
     });
   });
 
-  it('rejects variables that look like a misspelled setting for tokens', () => {
-    expect(findError({ AUTH_TOKEN: 'secret', AUTH_JWKS_URI: 'x' }).split('\n')).toEqual([
-      'AUTH_TOKEN is not a known variable: did you mean AUTH_TOKENS?',
-      'AUTH_JWKS_URI is not a known variable: did you mean AUTH_JWKS_URL?',
-    ]);
-  });
-
-  it('warns about other misspelled settings and about foreign AUTH_ variables', () => {
-    const misspelled = { DATABSE_URL: 'x', POTR: '1', acces_log: 'true', NODE_EN: 'production' };
-    const others = {
-      LOG_LEVELS: '',
-      PATH: '/',
-      DATABSE_ULR: '1',
-      DATABASE: '1',
-      PRTO_: '1',
-      TROP: '1',
+  it('rejects unknown AUTH_ variables, except those that Kubernetes sets for a Service', () => {
+    const links = {
+      AUTH_SERVICE_HOST: '10.0.0.1',
+      AUTH_DB_PORT_80_TCP: 'x',
+      AUTH_SERVICE_PORT: '80',
     };
-    const environment = { ...misspelled, ...others, AUTH_SECRET: 'secret' };
 
-    expect(readEnvironment(environment).warnings).toEqual([
-      'DATABSE_URL is not a known variable: did you mean DATABASE_URL?',
-      'POTR is not a known variable: did you mean PORT?',
-      'acces_log is not a known variable: did you mean ACCESS_LOG?',
-      'NODE_EN is not a known variable: did you mean NODE_ENV?',
-      'AUTH_SECRET is ignored: the service has no such variable.',
+    const error = findError({ AUTH_TOKEN: 'secret', AUTH_SCOPES: 'x', AUTH_EMPTY: ' ', ...links });
+
+    expect(error.split('\n')).toEqual([
+      'AUTH_TOKEN is not a variable of the service: correct its name, or unset it.',
+      'AUTH_SCOPES is not a variable of the service: correct its name, or unset it.',
     ]);
-  });
-
-  it('ignores a port that Kubernetes sets for a Service of the same name, and warns about it', () => {
-    const environment = { HEALTH_PORT: 'tcp://10.43.161.118:80', PORT: 'udp://[fd00::1]:53' };
-
-    expect(readEnvironment(environment)).toEqual({
-      ...readEnvironment({}),
-      warnings: Object.keys(environment).map(
-        (name) =>
-          `${name} is ignored: Kubernetes has set it for a Service. Set enableServiceLinks: false.`,
-      ),
-    });
-    expect(findError({ DATABASE_URL: 'tcp://10.43.161.118:80' })).toMatch(/^DATABASE_URL must be /);
   });
 
   it('reports all invalid variables, one per line, with the expected value', () => {

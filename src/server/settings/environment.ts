@@ -11,7 +11,7 @@ import { databaseVariableName, readDatabase } from './database.settings';
 import {
   AUTH,
   COMBINED_SETTINGS,
-  findIgnoredVariables,
+  findUnknownVariables,
   readVariables,
   SETTINGS,
   type Values,
@@ -30,8 +30,6 @@ export interface Settings extends Values<typeof SETTINGS> {
   readonly auth: ServiceAuthOptions;
   /** Undefined for HTTP. */
   readonly tls: TlsFiles | undefined;
-  /** Warnings about the environment, for the log: one sentence each. */
-  readonly warnings: readonly string[];
 }
 
 /**
@@ -45,7 +43,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
   const auth = readVariables(AUTH, environment, errors);
   const { certificate, key } = readVariables(COMBINED_SETTINGS, environment, errors);
   const tls = certificate && key ? { certificate, key } : undefined;
-  const warnings = findIgnoredVariables(environment, errors);
+  errors.push(...findUnknownVariables(environment));
   let database: StoreLocation | undefined;
   try {
     database = readDatabase(environment);
@@ -76,7 +74,7 @@ export function readEnvironment(environment: NodeJS.ProcessEnv): Settings {
     }
   }
   if (errors.length > 0 || !database) throw new OperatorError(errors.join('\n'));
-  return Object.freeze({ ...settings, database, auth, tls, warnings });
+  return Object.freeze({ ...settings, database, auth, tls });
 }
 
 /** Returns the sentence of an error, with the names of variables in place of those of options. */

@@ -1,17 +1,16 @@
 import { DEFAULTS } from '../../plants/plants.options';
-import type { Parser } from './variable-parsers';
 import * as parsers from './variable-parsers';
 
 interface Variable<Value> {
   readonly name: string;
-  readonly parser: Parser<Value>;
+  readonly parser: parsers.Parser<Value>;
   /** The default, as it would be written in the variable. Undefined if there is none. */
   readonly fallback: string | undefined;
 }
 
 function variable<T, F extends string | undefined = undefined>(
   name: string,
-  parser: Parser<T>,
+  parser: parsers.Parser<T>,
   fallback?: F,
 ): Variable<F extends string ? T : T | undefined> {
   return { name, parser, fallback };
@@ -71,13 +70,8 @@ export const VARIABLES = Object.values<Variable<unknown>>({
 });
 const NAMES: readonly string[] = VARIABLES.map(({ name }) => name);
 
-/** Whether Kubernetes has set the variable: for a Service named `health`, it sets `HEALTH_PORT=tcp://ADDRESS:80`. */
-function isServiceLink(name: string, value: string): boolean {
-  return name.endsWith('PORT') && /^(?:tcp|udp|sctp):\/\/\S+:\d+$/.test(value);
-}
-
 /**
- * Reads the variables of a table. An empty variable counts as not set, and so does a service link of Kubernetes.
+ * Reads the variables of a table. An empty variable counts as not set.
  *
  * @param errors gets a sentence for each invalid variable
  */
@@ -88,7 +82,7 @@ export function readVariables<T extends Table>(
 ): Values<T> {
   const values = Object.entries(table).map(([setting, { name, parser, fallback }]) => {
     const given = environment[name]?.trim() ?? '';
-    const text = given === '' || isServiceLink(name, given) ? fallback : given;
+    const text = given === '' ? fallback : given;
     const value = text === undefined ? undefined : parser.parse(text);
     if (text !== undefined && value === undefined) {
       errors.push(`${name} must be ${parser.expected}.`);
@@ -98,40 +92,13 @@ export function readVariables<T extends Table>(
   return Object.fromEntries(values) as Values<T>;
 }
 
-/**
- * Finds variables that are ignored, but look like settings.
- *
- * @param errors gets a sentence for each misspelled `AUTH_` variable: if it were ignored, the service would accept
- *   other tokens
- * @returns a warning for each other one
- */
-export function findIgnoredVariables(environment: NodeJS.ProcessEnv, errors: string[]): string[] {
-  const warnings: string[] = [];
-  for (const [name, text] of Object.entries(environment)) {
-    const value = text?.trim() ?? '';
-    if (NAMES.includes(name) && isServiceLink(name, value)) {
-      warnings.push(
-        `${name} is ignored: Kubernetes has set it for a Service. Set enableServiceLinks: false.`,
-      );
-    }
-    if (NAMES.includes(name) || value === '') continue;
-    const near = NAMES.find((known) => isWithinOneEdit(name.toUpperCase(), known));
-    const isAuth = name.startsWith('AUTH_');
-    if (near) {
-      const problems = isAuth ? errors : warnings;
-      problems.push(`${name} is not a known variable: did you mean ${near}?`);
-    } else if (isAuth) {
-      warnings.push(`${name} is ignored: the service has no such variable.`);
-    }
-  }
-  return warnings;
-}
+/** What Kubernetes sets for a Service named `auth`: `AUTH_SERVICE_HOST`, `AUTH_PORT_80_TCP` and others. */
+const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT|PORT)/;
 
-/** Whether one character is inserted, removed or replaced, or two neighboring characters are swapped. */
-function isWithinOneEdit(name: string, known: string): boolean {
-  let start = 0;
-  while (start < name.length && name[start] === known[start]) start++;
-  const [a, b] = [name.slice(start), known.slice(start)];
-  const swapped = a.charAt(1) + a.charAt(0) + a.slice(2);
-  return [a, a.slice(1), swapped].includes(b) || [a, a.slice(1)].includes(b.slice(1));
+/** Returns a sentence for each unknown `AUTH_` variable: if it were ignored, the service could accept other tokens. */
+export function findUnknownVariables(environment: NodeJS.ProcessEnv): string[] {
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('AUTH_') && environment[name]?.trim())
+    .filter((name) => !NAMES.includes(name) && !SERVICE_LINK.test(name))
+    .map((name) => `${name} is not a variable of the service: correct its name, or unset it.`);
 }
