@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import type { Scope } from '../plants/auth/caller';
 import { createToken, isTokenName } from '../plants/auth/token-list';
+import { readText } from '../server/settings/variable-text';
 import { UsageError } from './usage.error';
 
 interface Options {
@@ -13,7 +14,7 @@ interface Options {
 /** Creates a token, prints it, and appends its digest to a token file. */
 export function createAndPrintToken({
   scope: scopes,
-  file = process.env.AUTH_TOKENS_FILE,
+  file = readText('AUTH_TOKENS_FILE'),
   ...rest
 }: Options): void {
   if (!file) throw new UsageError('Pass the token file with --file, or set AUTH_TOKENS_FILE.');

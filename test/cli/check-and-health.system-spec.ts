@@ -154,8 +154,13 @@ describe('health', () => {
     lock.close();
     await service.end('SIGKILL');
     const unreachable = await health();
+    const quoted = await health([], { PORT: `"${port}"` });
 
     expect(live).toEqual({ code: 0, stdout: 'live\n', stderr: '' });
+    expect(quoted).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('PORT must not be in quotation marks') as string,
+    });
     expect(ready).toEqual({ code: 0, stdout: 'ready\n', stderr: '' });
     const notReadyMessage = `The health check of 127.0.0.1 port ${port} failed: it returned status 503.\n`;
     expect(unready).toEqual({ code: 1, stdout: '', stderr: notReadyMessage });

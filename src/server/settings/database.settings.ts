@@ -1,7 +1,8 @@
 import { OperatorError, OptionError } from '../../plants/errors/operator.error';
 import { type StoreLocation, STORES } from '../../plants/store/stores';
 import { readSettingFile } from './env-file';
-import { COMBINED_SETTINGS, readVariables } from './variables';
+import { readText } from './variable-text';
+import { DATABASE, readVariables } from './variables';
 
 /** Returns the name of the variable that configures the database. */
 export function databaseVariableName(environment: NodeJS.ProcessEnv): string {
@@ -14,13 +15,18 @@ export function databaseVariableName(environment: NodeJS.ProcessEnv): string {
  * @throws OperatorError when the variable is invalid; the message never shows a secret
  */
 export function readDatabase(environment: NodeJS.ProcessEnv): StoreLocation {
-  const { databaseUrl, databaseUrlFile: file } = readVariables(COMBINED_SETTINGS, environment, []);
-  if (file === undefined) return parseDatabaseUrl(databaseUrl, 'DATABASE_URL');
-  if (environment.DATABASE_URL?.trim()) {
-    throw new OperatorError('DATABASE_URL_FILE and DATABASE_URL must not both be set.');
+  const errors: string[] = [];
+  const { url, file } = readVariables(DATABASE, environment, errors);
+  if (file !== undefined && environment.DATABASE_URL?.trim()) {
+    errors.push('DATABASE_URL_FILE and DATABASE_URL must not both be set.');
   }
-  const readFile = (): StoreLocation =>
-    parseDatabaseUrl(readSettingFile(file, 'DATABASE_URL_FILE').trim(), 'DATABASE_URL_FILE');
+  if (errors.length > 0) throw new OperatorError(errors.join('\n'));
+  if (file === undefined) return parseDatabaseUrl(url, 'DATABASE_URL');
+  const readFile = (): StoreLocation => {
+    const content = readSettingFile(file, 'DATABASE_URL_FILE');
+    const text = readText('DATABASE_URL_FILE', { DATABASE_URL_FILE: content });
+    return parseDatabaseUrl(text ?? '', 'DATABASE_URL_FILE');
+  };
   const location = readFile();
   if ('sqlite' in location) return location;
   return {

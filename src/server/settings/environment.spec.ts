@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { useFolder } from '../../../test/support/folder';
 import { readEnvironment, type Settings } from './environment';
+import { VARIABLES } from './variables';
 import { OperatorError } from '../../plants/errors/operator.error';
 
 const ISSUER = { AUTH_ISSUER: 'https://id.example.org', AUTH_AUDIENCE: 'plants' };
@@ -118,6 +119,7 @@ describe('readEnvironment', () => {
       'http://127.0.0.1.example.org', 'ftp://127.0.0.1', 'https://id.example.org/?tenant=1',
     ].map((url) => ({ AUTH_ISSUER: url, AUTH_AUDIENCE: 'plants' })),
     { AUTH_JWKS_URL: 'http://id.example.org/keys', ...ISSUER },
+    ...each('AUTH_SCOPE', 'a "b', 'a\\', 'ä').map((scope) => ({ ...scope, ...ISSUER })),
     { SHUTDOWN_GRACE: '10', SHUTDOWN_TIMEOUT: '10' },
     { HEADERS_TIMEOUT: '20', REQUEST_TIMEOUT: '10' },
   ])('rejects %j with an error that names the variable and shows no secret', (environment) => {
@@ -153,8 +155,9 @@ describe('readEnvironment', () => {
       'sqlite:///data/plants.db',
       'DATABASE_URL must not begin with two slashes: write data/plants.db ',
     ],
-    ['sqlite:~/plants.db', 'DATABASE_URL must not begin with ~ or $, '],
-    ['sqlite:${HOME}/plants.db', 'DATABASE_URL must not begin with ~ or $, '],
+    ['sqlite:~/plants.db', 'DATABASE_URL must not begin with ~, $ or a quotation mark, '],
+    ['sqlite:"data/p.db"', 'DATABASE_URL must not begin with ~, $ or a quotation mark, '],
+    ['sqlite:${HOME}/plants.db', 'DATABASE_URL must not begin with ~, $ or a quotation mark, '],
     ['sqlite:data/', 'DATABASE_URL must name a file, not a directory: '],
     ['sqlite:..', 'DATABASE_URL must name a file, not a directory: '],
   ])('rejects the URL %s with the reason', (url, reason) => {
@@ -188,6 +191,7 @@ describe('readEnvironment', () => {
     it.each([
       ['postgres://a:secret@b:port/c', /^DATABASE_URL_FILE must be postgres:/],
       ['', /^DATABASE_URL_FILE must be sqlite:PATH/],
+      ['"sqlite:p.db"\n', /^DATABASE_URL_FILE must not be in quotation marks: /],
       [undefined, /^DATABASE_URL_FILE cannot be read: no such file or directory\.$/],
     ])('is rejected when the file contains %j', (content, reason) => {
       if (content !== undefined) writeFileSync(file, content);
@@ -210,6 +214,12 @@ describe('readEnvironment', () => {
       'AUTH_TOKEN is not a variable of the service: correct its name, or unset it.',
       'AUTH_SCOPES is not a variable of the service: correct its name, or unset it.',
     ]);
+  });
+
+  it.each(VARIABLES.map(({ name }) => name))('rejects quotation marks around %s', (name) => {
+    for (const value of ['"x"', "'x y'", ' `x` ', '"']) {
+      expect(findError({ [name]: value })).toContain(`${name} must not be in quotation marks: `);
+    }
   });
 
   it('reports all invalid variables, one per line, with the expected value', () => {

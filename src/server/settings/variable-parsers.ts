@@ -17,6 +17,12 @@ export const audiences: Parser<readonly string[]> = {
   parse: (text) => (text.includes(',') ? undefined : text.split(/\s+/)),
 };
 
+/** Scopes (RFC 6749 section 3.3), which stand in quotation marks in a challenge. */
+export const scopes: Parser<string> = {
+  expected: 'scopes, separated by spaces, without quotation marks and backslashes',
+  parse: (text) => /^[ !#-[\]-~]+$/.exec(text)?.[0],
+};
+
 // A Map, because an object also has names such as `constructor`.
 const FLAGS = new Map([
   ['true', true],

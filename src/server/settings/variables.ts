@@ -1,5 +1,7 @@
 import { DEFAULTS } from '../../plants/plants.options';
+import type { OperatorError } from '../../plants/errors/operator.error';
 import * as parsers from './variable-parsers';
+import { readText } from './variable-text';
 
 interface Variable<Value> {
   readonly name: string;
@@ -44,14 +46,17 @@ export const AUTH = {
   issuer: variable('AUTH_ISSUER', parsers.anyString),
   audience: variable('AUTH_AUDIENCE', parsers.audiences),
   jwksUrl: variable('AUTH_JWKS_URL', parsers.anyString),
-  scope: variable('AUTH_SCOPE', parsers.anyString),
-  metricsScope: variable('AUTH_SCOPE_METRICS', parsers.anyString),
+  scope: variable('AUTH_SCOPE', parsers.scopes),
+  metricsScope: variable('AUTH_SCOPE_METRICS', parsers.scopes),
+};
+
+export const DATABASE = {
+  url: variable('DATABASE_URL', parsers.anyString, `sqlite:${DEFAULTS.sqlite}`),
+  file: variable('DATABASE_URL_FILE', parsers.anyString),
 };
 
 /** Variables that are validated in combination with others. */
 export const COMBINED_SETTINGS = {
-  databaseUrl: variable('DATABASE_URL', parsers.anyString, `sqlite:${DEFAULTS.sqlite}`),
-  databaseUrlFile: variable('DATABASE_URL_FILE', parsers.anyString),
   certificate: variable('TLS_CERT', parsers.anyString),
   key: variable('TLS_KEY', parsers.anyString),
   nodeEnv: variable('NODE_ENV', parsers.anyString),
@@ -66,6 +71,7 @@ export type Values<T extends Table> = {
 export const VARIABLES = Object.values<Variable<unknown>>({
   ...SETTINGS,
   ...AUTH,
+  ...DATABASE,
   ...COMBINED_SETTINGS,
 });
 const NAMES: readonly string[] = VARIABLES.map(({ name }) => name);
@@ -81,13 +87,15 @@ export function readVariables<T extends Table>(
   errors: string[],
 ): Values<T> {
   const values = Object.entries(table).map(([setting, { name, parser, fallback }]) => {
-    const given = environment[name]?.trim() ?? '';
-    const text = given === '' ? fallback : given;
-    const value = text === undefined ? undefined : parser.parse(text);
-    if (text !== undefined && value === undefined) {
+    try {
+      const text = readText(name, environment) ?? fallback;
+      const value = text === undefined ? undefined : parser.parse(text);
+      if (value !== undefined || text === undefined) return [setting, value];
       errors.push(`${name} must be ${parser.expected}.`);
+    } catch (error) {
+      errors.push((error as OperatorError).message);
     }
-    return [setting, value];
+    return [setting, undefined];
   });
   return Object.fromEntries(values) as Values<T>;
 }

@@ -1,0 +1,17 @@
+import { OperatorError } from '../../plants/errors/operator.error';
+
+/**
+ * Reads a variable, without white space around it. The health check uses this file, so it imports next to nothing.
+ *
+ * @returns undefined if the variable is empty or not set
+ * @throws OperatorError when the value is in quotation marks: it is not what the operator meant
+ */
+export function readText(name: string, environment = process.env): string | undefined {
+  const text = environment[name]?.trim() ?? '';
+  if (/^(["'`])(?:.*\1)?$/s.test(text)) {
+    throw new OperatorError(
+      `${name} must not be in quotation marks: some programs, such as docker --env-file, do not remove them.`,
+    );
+  }
+  return text === '' ? undefined : text;
+}
