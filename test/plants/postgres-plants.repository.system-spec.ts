@@ -493,12 +493,18 @@ describe('the PostgreSQL repository', () => {
     await driver.close();
   });
 
-  it('reads plants exactly even if the host program parses numbers of 64 bits as doubles', async () => {
+  it('reads plants exactly even if the host program has its own parsers of results', async () => {
+    const text = types.getTypeParser(types.builtins.TEXT) as (value: string) => string;
     types.setTypeParser(types.builtins.INT8, Number);
-    const id = 9_007_199_254_740_993n;
+    types.setTypeParser(types.builtins.TEXT, (value) => value.trim());
+    const plant = { id: 9_007_199_254_740_993n, name: ' Fern ' };
 
-    expect([await insert(id), await insert(id)]).toEqual(['created', 'taken']);
-    expect(await repository.page(undefined, 1)).toEqual([{ id, name: 'Fern' }]);
+    const outcomes = [await repository.insert(plant, KEY), await repository.insert(plant, KEY)];
+    const found = await repository.find(plant.id);
+    types.setTypeParser(types.builtins.TEXT, text);
+
+    expect(outcomes).toEqual(['created', 'replayed']);
+    expect(found).toEqual(plant);
   });
 
   it('leaves no session behind if it is closed while it opens the store', async () => {

@@ -77,6 +77,16 @@ describe('the PostgreSQL repository over TLS', () => {
     expect(errors().join()).toMatch(fault);
   });
 
+  it('verifies the certificate with PGSSLMODE=require', async () => {
+    jest.replaceProperty(process, 'env', { ...process.env, PGSSLMODE: 'require' });
+
+    const url = `postgres://clerk@localhost:${server.port}/postgres`;
+    await (await openRepository({ postgres: url })).onApplicationShutdown();
+    jest.restoreAllMocks();
+
+    expect(errors().join()).toMatch(/self-signed certificate/);
+  });
+
   it('reads certificates, key and DATABASE_URL_FILE again after each failure', async () => {
     const inFolder = (name: string) => join(folder, name);
     const files = `sslrootcert=${inFolder('crt')}&sslcert=${inFolder('crt')}&sslkey=${inFolder('key')}`;

@@ -38,7 +38,8 @@ describe('readEnvironment', () => {
     [{ DATABASE_URL: 'sqlite:/var/lib/plants.db' }, { database: { sqlite: '/var/lib/plants.db' } }],
     ...[
       'postgresql://plants:p%40ss@db.example.org:5433/plants?sslmode=verify-full',
-      'postgres://plants@[::1]:5433/plants?target_session_attrs=read-write',
+      'postgres://plants@[::1]:5433/plants?target_session_attrs=read-write&keepalives_idle=5',
+      'postgres://plants@/plants?host=/run&connect_timeout=5&options=-c%20a%3Db&gssencmode=disable',
       'postgres://plants@%2Fvar%2Frun%2Fpostgresql/plants',
     ].map((url): [NodeJS.ProcessEnv, Partial<Settings>] => [
       { DATABASE_URL: url },
@@ -129,8 +130,17 @@ describe('readEnvironment', () => {
     expect(error).not.toContain('secret');
   });
 
+  // prettier-ignore
   it.each([
-    ['postgres://a/b?sslmode=no-verify', 'DATABASE_URL must have one sslmode: disable, require, '],
+    ...[
+      'sslmod=require', 'SSLMODE=require', 'sslmode%20=require', 'ssl=true', 'host=a&host=b',
+      'sslmode=verify-full&sslmode=verify-full', 'port=1&port=1', 'dbname=other', 'pa?ss@b=c',
+      'require_auth=scram-sha-256', 'sslcrl=a.pem', 'requirepeer=postgres', 'sslrootcert=a&Client=b',
+    ].map((end) => [`postgres://a/b?${end}`, 'DATABASE_URL must have no parameters but these, ']),
+    ...['sslmode=no-verify', 'sslmode=', 'channel_binding=require', 'gssencmode=require'].map((end) => [
+      `postgres://a/b?${end}`,
+      `DATABASE_URL must have one of these values of ${end.split('=')[0]}: disable, `,
+    ]),
     [
       'postgres://a:b@::1:5432/p',
       'DATABASE_URL must be postgres://USER:PASSWORD@HOST:PORT/DATABASE, ',
@@ -160,7 +170,7 @@ describe('readEnvironment', () => {
     ['sqlite:${HOME}/plants.db', 'DATABASE_URL must not begin with ~, $ or a quotation mark, '],
     ['sqlite:data/', 'DATABASE_URL must name a file, not a directory: '],
     ['sqlite:..', 'DATABASE_URL must name a file, not a directory: '],
-  ])('rejects the URL %s with the reason', (url, reason) => {
+  ])('rejects the URL %s with the reason', (url = '', reason = '') => {
     const error = findError({ DATABASE_URL: url });
 
     expect(error.startsWith(reason)).toBe(true);

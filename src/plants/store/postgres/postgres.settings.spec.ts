@@ -1,11 +1,12 @@
 import type { ClientConfig } from 'pg';
-import { lacksTls } from './postgres.settings';
+import { OptionError } from '../../errors/operator.error';
+import { lacksTls, readSettings } from './postgres.settings';
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 
 describe('lacksTls', () => {
-  afterEach(() => {
-    jest.restoreAllMocks();
-  });
-
   it.each<[boolean, string | ClientConfig, string?]>([
     [true, 'postgres://u:p@db.example.org/plants'],
     [true, 'postgres:///plants?host=192.0.2.1'],
@@ -17,9 +18,22 @@ describe('lacksTls', () => {
     [false, 'postgres://%2Frun%2Fpostgresql/plants'],
     [false, {}],
     [false, 'postgres://db.example.org/plants', 'require'],
+    [true, 'postgres://db.example.org/plants', 'verify_full'],
   ])('returns %s for %j with PGSSLMODE %s', (...[expected, where, mode]) => {
     jest.replaceProperty(process, 'env', mode === undefined ? {} : { PGSSLMODE: mode });
 
     expect(lacksTls(where)).toBe(expected);
   });
+});
+
+describe('readSettings', () => {
+  it.each(['verify_full', 'prefer', 'no-verify', ' require', 'Disable'])(
+    'rejects PGSSLMODE=%s only if the URL has no sslmode',
+    (mode) => {
+      jest.replaceProperty(process, 'env', { PGSSLMODE: mode });
+
+      expect(() => readSettings('postgres://localhost/plants')).toThrow(OptionError);
+      expect(readSettings('postgres://localhost/plants?sslmode=disable').ssl).toBe(false);
+    },
+  );
 });

@@ -2,7 +2,7 @@ import { Client, type ClientBase, type ClientConfig, type PoolConfig } from 'pg'
 import { parse, toClientConfig } from 'pg-connection-string';
 import { OptionError } from '../../errors/operator.error';
 import { isLoopback } from '../../loopback';
-import { findUrlError, parseUrl } from './postgres.url';
+import { findUrlError, parseUrl, SSL_MODES } from './postgres.url';
 
 /** A connection URL, a function that returns the current one, or settings of the driver, which override their URL. */
 export type Connection = string | (() => string) | ClientConfig;
@@ -34,8 +34,17 @@ export function readSettings(connection: Connection): PoolConfig {
     ...(url !== undefined && toClientConfig(parse(url, { useLibpqCompat: true }))),
     ...settings,
   };
+  const { PGSSLMODE: mode } = process.env;
+  if (config.ssl === undefined && mode && !SSL_MODES.includes(mode)) {
+    throw new OptionError(
+      'postgres',
+      `postgres has no sslmode, so PGSSLMODE counts, which must be one of these: ${SSL_MODES.join(', ')}.`,
+    );
+  }
   return {
     ...config,
+    // All results are text. Without this, the parsers that a host sets for all its sessions could change a plant.
+    types: { getTypeParser: () => String },
     // As in libpq, `connect_timeout` is in seconds.
     connectionTimeoutMillis:
       Number(config.connectionTimeoutMillis) ||
@@ -75,8 +84,10 @@ export async function withSession<T>(
 export function lacksTls(connection: Connection): boolean {
   const { connectionString = '', host, ssl } = toObject(connection);
   const { hostname, searchParams } = parseUrl(connectionString) ?? new URL('postgres:///');
-  const isDecided = ssl !== undefined || searchParams.has('sslmode') || process.env.PGSSLMODE;
-  const hosts = [host, searchParams.get('host'), hostname, process.env.PGHOST];
+  const { PGSSLMODE = '', PGHOST } = process.env;
+  const isDecided =
+    ssl !== undefined || searchParams.has('sslmode') || SSL_MODES.includes(PGSSLMODE);
+  const hosts = [host, searchParams.get('host'), hostname, PGHOST];
   const server = hosts.find(Boolean) ?? 'localhost';
   // A host that begins with / is the path of a Unix socket. As the host of a URL, the path is encoded.
   return !isDecided && !isLoopback(server) && !/^(?:\/|%2f)/i.test(server);
