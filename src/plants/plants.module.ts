@@ -3,7 +3,10 @@ import {
   ConfigurableModuleBuilder,
   type DynamicModule,
   Module,
+  type OnModuleInit,
+  Scope,
 } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
 import { BearerGuard } from './auth/bearer.guard';
 import { TokenVerifier } from './auth/token-verifier';
 import { OptionError } from './errors/operator.error';
@@ -75,7 +78,11 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOp
  * ```
  */
 @Module({ providers: [PlantsService, FailureLog], exports: [PlantsService, FailureLog] })
-export class PlantsModule extends ConfigurableModuleClass {
+export class PlantsModule extends ConfigurableModuleClass implements OnModuleInit {
+  constructor(private readonly moduleRef: ModuleRef) {
+    super();
+  }
+
   /**
    * Registers the module. Outside production every option has a default.
    *
@@ -109,5 +116,14 @@ export class PlantsModule extends ConfigurableModuleClass {
       throw new OptionError('useFactory', 'useFactory must be set: forRootAsync has no defaults.');
     }
     return super.forRootAsync(options);
+  }
+
+  /** @throws OptionError when the options would be created for each request, and a store with them */
+  onModuleInit(): void {
+    if (this.moduleRef.introspect(PLANTS_OPTIONS).scope !== Scope.REQUEST) return;
+    throw new OptionError(
+      'options',
+      'The options must not come from a request-scoped provider: each request would open a store.',
+    );
   }
 }

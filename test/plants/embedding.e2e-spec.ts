@@ -6,9 +6,10 @@ import {
   type INestApplication,
   type INestApplicationContext,
   Injectable,
+  Scope,
   type Type,
 } from '@nestjs/common';
-import { NestFactory, RouterModule } from '@nestjs/core';
+import { NestFactory, REQUEST, RouterModule } from '@nestjs/core';
 import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 import { Test } from '@nestjs/testing';
 import {
@@ -325,6 +326,25 @@ describe('PlantsModule with missing or invalid options', () => {
     for (const by of [mount, byFactory]) {
       await expect(startHost('Fastify', [by(options)])).rejects.toThrow(message);
     }
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  class RequestOptions extends AsyncOptions {}
+  Injectable({ scope: Scope.REQUEST })(RequestOptions);
+
+  it.each<[string, object]>([
+    ['useFactory', { inject: [RequestOptions], useFactory: () => ({ sqlite: 'x.db', auth }) }],
+    ['useFactory of the request', { inject: [REQUEST], useFactory: () => ({ auth }) }],
+    ['useExisting', { useExisting: RequestOptions }],
+    ['useClass', { useClass: RequestOptions }],
+  ])('does not start with request-scoped options by %s', async (_how, options) => {
+    const plants = PlantsModule.forRootAsync({ imports: [exporting(RequestOptions)], ...options });
+
+    const starting = startHost('Express', [plants]);
+
+    await expect(starting).rejects.toThrow(
+      'The options must not come from a request-scoped provider',
+    );
     expect(readdirSync(folder)).toEqual([]);
   });
 
