@@ -44,7 +44,8 @@ export interface PlantsModuleOptions {
    */
   readonly auth?: AuthOptions;
   /**
-   * The maximum size of a request body in bytes. A parser of the host has its own limit as well.
+   * The maximum size of a request body in bytes. A parser of the host has its own limit as well. Without
+   * `rawBody: true`, only that limit applies to a body without a `Content-Length`.
    * @default 65536
    */
   readonly bodyLimit?: number;

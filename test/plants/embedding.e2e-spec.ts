@@ -38,7 +38,7 @@ import {
 } from '../support/orchard';
 import { readPlants } from '../support/sqlite';
 
-const TOKEN = 'host-token';
+const TOKEN = 'token-of-the-host';
 const FERN = '{"id":1,"name":"Fern"}';
 const LARGE_ID = '{"id":9007199254740993,"name":" Fern "}';
 
