@@ -3,6 +3,7 @@ import type { Caller } from './auth/caller';
 import { NewPlantDto } from './dto/plant.dto';
 import { IdempotencyKeyReusedError, IdTakenError } from './errors/errors';
 import { digestIdempotencyKey } from './idempotency-key';
+import { isInt64 } from './int64';
 import { contentOf, type CreatedPlant, type Plant } from './plant';
 import { PlantsRepository } from './plants.repository';
 
@@ -55,11 +56,12 @@ export class PlantsService {
   }
 
   /**
-   * Reads the plant with an id from -2^63 to 2^63 - 1. Returns undefined if there is none.
+   * Reads the plant with an id. Returns undefined if there is none.
    *
    * @throws UnavailableError when the store does not respond
    */
-  find(id: bigint): Promise<Plant | undefined> {
-    return this.plants.find(id);
+  async find(id: bigint): Promise<Plant | undefined> {
+    // A database cannot compare other ids.
+    return isInt64(id) ? this.plants.find(id) : undefined;
   }
 }

@@ -466,7 +466,7 @@ describe('PlantsService in an application without HTTP', () => {
 
     expect(await plants.create(plant)).toEqual({ ...plant, isReplay: false });
     expect(await plants.find(plant.id)).toEqual(plant);
-    expect(await plants.find(1n)).toBeUndefined();
+    for (const id of [1n, 2n ** 63n, -(2n ** 70n)]) expect(await plants.find(id)).toBeUndefined();
   });
 
   it('throws the errors in the catalogue', async () => {

@@ -28,7 +28,7 @@ describe('openTokenFile', () => {
 
   it.each<[string, Record<string, string | undefined>]>([
     [
-      `a\nsha256:${hashToken('b').toUpperCase()} ci\nc+/~==\t2100-01-01T00:00:00.5+02:00`,
+      `a\nsha256:${hashToken('b').toUpperCase()} ci\nc+/~==\t2096-02-29T00:00:00.5+02:00`,
       { a: 'line 1', b: 'ci', 'c+/~==': 'line 3', d: undefined, [hashToken('b')]: undefined },
     ],
     ['\ufeff# tokens\n\n  a  ci # since May\n#b', { a: 'ci', b: undefined }],
@@ -90,6 +90,11 @@ describe('openTokenFile', () => {
   it.each([
     ...['sécret', 'secret#7secret ci', 'secret ci#1', 'sha256:secret', 'secret 7secret'],
     ...['secret 2027-01-31', 'secret ci 2027-13-01T12:00:00Z', 'secret 2027-01-31T12:00:00Z ci'],
+    // prettier-ignore
+    ...[
+      '2027-02-30T00:00:00Z', '2027-02-29T12:00:00+02:00', '2027-11-31T00:00:00Z',
+      '2027-04-30T24:00:00Z', '2027-04-00T00:00:00Z',
+    ].map((time) => `secret ci ${time}`),
     ...['scope= ci', 'secret scope=secret', 'secret scope=create ci', 'metrics ci'],
   ])('rejects a file with the line %j without showing it', (line) => {
     writeFileSync(file, `a\n${line}\n`);

@@ -33,7 +33,7 @@ const TOKEN =
 /** A name begins with a letter, so that a half-written time is never read as a name. */
 const NAME = /[A-Za-z][\w.@-]{0,63}/;
 /** RFC 3339 section 5.6, date-time. */
-const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/;
+const TIME = /\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/;
 const LISTED_TOKEN = new RegExp(
   String.raw`^(${TOKEN.source})(?:\s+(${NAME.source}))?(?:\s+(${TIME.source}))?((?:\s+scope=(?:${allScopes.join('|')}))*)$`,
 );
@@ -61,7 +61,7 @@ export function isTokenName(text: string): boolean {
  */
 function parseListedToken(text: string, location: string): ListedToken {
   const [, token = '', name, time, fields = ''] = LISTED_TOKEN.exec(text) ?? [];
-  const expires = time === undefined ? Infinity : Date.parse(time);
+  const expires = time === undefined ? Infinity : parseTime(time);
   if (token === '' || Number.isNaN(expires)) {
     throw new Error(
       `${location} must be a token (letters, digits and -._~+/, with = only at its end) or sha256: and 64 hexadecimal digits, then optionally a name (a letter, then letters, digits and _.@-), a time of expiry such as 2027-01-31T12:00:00Z, and scope=create or scope=metrics`,
@@ -84,6 +84,14 @@ function parseListedToken(text: string, location: string): ListedToken {
     missingScopes: Object.fromEntries(lacks.map((scope) => [scope, scope])),
     isShort,
   };
+}
+
+/** Returns milliseconds since 1970, or NaN if the month does not have the day: Date.parse would take the next day. */
+function parseTime(time: string): number {
+  const day = new Date(time.slice(0, 'YYYY-MM-DD'.length)).getUTCDate();
+  return day === Number(time.slice('YYYY-MM-'.length, 'YYYY-MM-DD'.length))
+    ? Date.parse(time)
+    : NaN;
 }
 
 /**
