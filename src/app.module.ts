@@ -28,17 +28,13 @@ import { Recorder } from './server/monitoring/recorder';
  */
 @Module({})
 export class AppModule {
-  /** @param verifier that of {@link register}, because that of PlantsModule is undefined */
-  constructor(readonly verifier: TokenVerifier) {}
-
   static register(
     { database, bodyLimit, auth, rateLimit }: Settings,
     metrics: Metrics,
   ): DynamicModule {
-    const useFactory = () => ({ ...database, bodyLimit });
     return {
       module: this,
-      imports: [PlantsModule.forRootAsync({ guard: false, useFactory })],
+      imports: [PlantsModule.forRoot({ guard: false, bodyLimit, ...database })],
       controllers: [MetricsController],
       providers: [
         { provide: Metrics, useValue: metrics },
@@ -74,7 +70,7 @@ export async function createApplication(settings: Settings): Promise<NestFastify
   );
   const instance = app.getHttpAdapter().getInstance();
   metrics.observeConnections(instance);
-  metrics.observe(app.get(PlantsRepository), app.get(AppModule).verifier);
+  metrics.observe(app.get(PlantsRepository), app.get(TokenVerifier));
   serveHealth(instance, app.get(Readiness));
   if (settings.docs) serveDocument(app);
   return app;

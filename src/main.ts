@@ -2,7 +2,8 @@ import './server/http/signals';
 import './server/settings/versions';
 import { Logger } from '@nestjs/common';
 import { createApplication } from './app.module';
-import { withTemporaryToken } from './plants/auth/auth.options';
+import { isAuthConfigured } from './plants/auth/auth.options';
+import { generateToken } from './plants/auth/token-list';
 import { printCurlExample } from './curl-example';
 import { formatForOperator, readEnvironment } from './server/settings/environment';
 import { listen } from './server/http/listen';
@@ -11,7 +12,8 @@ import { handleShutdown } from './server/http/shutdown';
 /** Runs the service with the settings of the environment. */
 async function main(): Promise<void> {
   const environment = readEnvironment(process.env);
-  const { auth, temporaryToken } = withTemporaryToken(environment.auth);
+  const temporaryToken = isAuthConfigured(environment.auth) ? undefined : generateToken();
+  const auth = temporaryToken === undefined ? environment.auth : { tokens: [temporaryToken] };
   const settings = { ...environment, auth };
   const app = await createApplication(settings);
   handleShutdown(app, settings, exitWithError);

@@ -4,6 +4,7 @@ import {
   type DynamicModule,
   Module,
   type OnModuleInit,
+  type Provider,
   Scope,
 } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
@@ -27,6 +28,12 @@ import { assertTypes, METHOD_TYPES, resolveOptions } from './resolve-options';
 const RAW_OPTIONS = Symbol('PlantsModule.rawOptions');
 
 const DEFAULT_EXTRAS: PlantsModuleExtras = { guard: undefined, repository: undefined, imports: [] };
+
+const VERIFIER: Provider = {
+  provide: TokenVerifier,
+  inject: [PLANTS_OPTIONS],
+  useFactory: ({ auth }: ResolvedOptions) => new TokenVerifier(auth),
+};
 
 const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOptions>({
   optionsInjectionToken: RAW_OPTIONS,
@@ -52,12 +59,7 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<PlantsModuleOp
               inject: [PLANTS_OPTIONS],
               useFactory: ({ store }: ResolvedOptions) => openRepository(store),
             },
-        // Only our own guard asks for it.
-        {
-          provide: TokenVerifier,
-          inject: [PLANTS_OPTIONS],
-          useFactory: ({ auth }: ResolvedOptions) => auth && new TokenVerifier(auth),
-        },
+        ...(guard === BearerGuard ? [VERIFIER] : []),
       ],
       exports: [PlantsRepository],
     };

@@ -102,8 +102,8 @@ export const DEFAULTS = { sqlite: 'data/plants.db', bodyLimit: 64 * 1024 };
 /** The options of the host, checked and with defaults. */
 export interface ResolvedOptions {
   readonly bodyLimit: number;
-  /** Undefined if a guard of the host protects the route. */
-  readonly auth: AuthOptions | undefined;
+  /** Unused if a guard of the host protects the route. */
+  readonly auth: AuthOptions;
   /** Unused if the host has its own repository. */
   readonly store: StoreLocation;
 }

@@ -46,7 +46,7 @@ export function resolveOptions(
   }
   return {
     bodyLimit,
-    auth: hasDefaultAuth ? createTemporaryAuth() : auth,
+    auth: hasDefaultAuth ? createTemporaryAuth() : (auth ?? {}),
     store: (hasDefaultStore ? { sqlite: DEFAULTS.sqlite } : location) as StoreLocation,
   };
 }

@@ -1,6 +1,6 @@
 import { OptionError } from '../errors/operator.error';
 import { isLoopback } from '../loopback';
-import { generateToken, parseTokenList } from './token-list';
+import { parseTokenList } from './token-list';
 
 /** Which bearer tokens are accepted. The sources can be combined. */
 export interface AuthOptions {
@@ -76,17 +76,4 @@ export function isTrustworthyUrl(text: string): boolean {
 
 export function isAuthConfigured({ tokens = [], tokensFile, issuer }: AuthOptions): boolean {
   return tokens.length > 0 || tokensFile !== undefined || issuer !== undefined;
-}
-
-/**
- * Adds a random temporary token if the options accept no token.
- *
- * @returns the options, and the token if one was added; it is valid until the service stops
- */
-export function withTemporaryToken<T extends AuthOptions>(
-  auth: T,
-): { auth: T; temporaryToken?: string } {
-  if (isAuthConfigured(auth)) return { auth };
-  const temporaryToken = generateToken();
-  return { auth: { ...auth, tokens: [temporaryToken] }, temporaryToken };
 }
