@@ -7,7 +7,7 @@ import { assertUsableFile, makeDirectory, protectNewFile, walPathOf } from './sq
 import { migrate, readSchemaVersion } from './sqlite.schema';
 import { prepareStatements, type Statements } from './sqlite.statements';
 import { assertSafeSqlite } from './sqlite.version';
-import { closeWithoutCheckpoint, enableDurableWal, rewriteWal } from './sqlite.wal';
+import { checkpoint, closeWithoutCheckpoint, enableDurableWal, rewriteWal } from './sqlite.wal';
 
 /** How long a batch waits for another process's lock. */
 const BUSY_TIMEOUT_MS = 1000;
@@ -56,6 +56,7 @@ function tryToOpen(path: string): Store {
     const files = [path, walPathOf(path)] as const;
     // Before the first COMMIT, which would append to the WAL.
     rewriteWal(database, files[1]);
+    checkpoint(database);
     migrate(database);
     assertWritable(database);
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
