@@ -209,7 +209,7 @@ describe('the service as a process', () => {
     const send = async (request: string) =>
       (await exchange(new URL(url), `${request}\r\nConnection: close\r\n\r\n`))[0];
 
-    const { malformedRequest, missingHost, notFound } = errorBodies;
+    const { expectationFailed, malformedRequest, missingHost, notFound } = errorBodies;
     expect(await send('garbage')).toMatchObject({ body: malformedRequest });
     expect(await send('GET /health/live HTTP/1.1')).toMatchObject({ body: missingHost });
     for (const [line, expected] of [
@@ -219,6 +219,10 @@ describe('the service as a process', () => {
     ] as const) {
       expect(await send(`${line} HTTP/1.1\r\nHost: x`)).toMatchObject(expected);
     }
+    const alive = 'GET /health/live HTTP/1.1\r\nHost: x';
+    expect(await send(`${alive}\r\nExpect: x`)).toMatchObject({ body: expectationFailed });
+    const { length } = await exchange(new URL(url), `${alive}\r\n\r\n`.repeat(65));
+    expect(length).toBeLessThan(64);
   });
 
   it('exits with one error message when HOST cannot be resolved', async () => {

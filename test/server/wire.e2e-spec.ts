@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import type { ErrorBody } from '../../src/plants';
 import { TestApplication, TOKEN } from '../support/application';
 import { errorBodies as errors, errorNumbers } from '../support/error-bodies';
@@ -10,6 +12,9 @@ import { exchange, openConnection, readResponses } from '../support/wire';
 /** The beginnings of a create request without and with a token, and of a chunked body. */
 const POST = 'POST /plants HTTP/1.1\r\nHost: x\r\n';
 const AUTHORIZED = `${POST}Authorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
+const UNDECODABLE = POST.replace('/plants', '/%zz');
+const UPGRADE = 'Connection: Upgrade\r\nUpgrade: h2c\r\n';
+const ALIVE = 'GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n';
 const CHUNKED = 'Transfer-Encoding: chunked\r\n\r\n';
 
 /** Creates the bytes of a valid create request with additional headers. */
@@ -50,6 +55,17 @@ describe('HTTP on the wire', () => {
       `POST /plants HTTP/1.0\r\nConnection: keep-alive\r\n${CHUNKED}0\r\n\r\n`,
       errors.unknownCoding,
     ],
+    ['no Host before `*` and a path', 'POST *plants HTTP/1.1\r\n\r\n', errors.missingHost],
+    ['two Hosts at a path that cannot be decoded', `${UNDECODABLE}Host: y\r\n\r\n`, errors.missingHost],
+    ['an unknown coding at such a path', `${UNDECODABLE}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`, errors.unknownCoding],
+    [
+      'a coding in HTTP/1.0 at such a path',
+      `POST /%zz HTTP/1.0\r\nConnection: keep-alive\r\n${CHUNKED}0\r\n\r\n`,
+      errors.unknownCoding,
+    ],
+    ['an unknown expectation at such a path', `${UNDECODABLE}Expect: x\r\n\r\n`, errors.expectationFailed],
+    ['an upgrade without a token', `${POST}${UPGRADE}Content-Length: 0\r\n\r\n`, errors.missingCredentials],
+    ['an upgrade at such a path', `${UNDECODABLE}${UPGRADE}\r\n`, errors.malformedTarget],
     ['an unknown expectation', `${POST}Expect: x\r\nContent-Length: 0\r\n\r\n`, errors.expectationFailed],
     ['`close`', `${POST}Connection: close\r\nContent-Length: 0\r\n\r\n`, errors.missingCredentials],
   ])('rejects %s with the Error body, and processes nothing after it', async (_what, request, body) => {
@@ -99,14 +115,57 @@ describe('HTTP on the wire', () => {
     ]);
   });
 
-  it('keeps the connection open when a request offers to upgrade to h2c', async () => {
+  it.each([
+    [
+      'in the segment',
+      (rest: string, socket: Socket) => socket.write(creation(1, UPGRADE.trim()) + rest),
+    ],
+    [
+      'in later segments',
+      async (rest: string, socket: Socket) => {
+        socket.write(creation(1, UPGRADE.trim()).slice(0, -5));
+        await once(application.app.getHttpServer(), 'request');
+        socket.write(creation(1).slice(-5));
+        // Node.js drops the rest of a segment, so the next one may begin anywhere.
+        for (const part of [rest, rest, rest]) await setImmediate(socket.write(part));
+      },
+    ],
+  ])('processes nothing behind a request that offers to upgrade, %s', async (_where, send) => {
     const socket = connected();
-    const upgrade = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMA'];
-    socket.write(creation(1, ...upgrade));
-    await once(socket, 'readable');
-    socket.write(creation(2, 'Connection: close'));
+    const received = readResponses(socket);
+    const body = creation(2);
+    await send(`${POST}Content-Length: ${body.length}\r\n\r\n${body}`, socket);
 
-    expect(await readResponses(socket)).toMatchObject([{ status: 200 }, { status: 200 }]);
+    expect(await received).toMatchObject([{ status: 200, headers: { connection: 'close' } }]);
+    expect(application.store.plants()).toHaveLength(1);
+  });
+
+  // prettier-ignore
+  it.each([
+    ['the 400 of the invalid bytes', ALIVE + ALIVE, [{ status: 200 }, { status: 200 }, { ...rejected(errors.malformedRequest), headers: { connection: 'close' } }]],
+    ['no response to them while an earlier one is in progress', creation(1) + ALIVE, [{ status: 200 }, { status: 200 }]],
+  ])('returns complete responses before invalid bytes, and then %s', async (_what, requests, responses) => {
+    expect(await exchange(application.url, `${requests}garbage\r\n\r\n`)).toMatchObject(responses);
+  });
+
+  it('returns nothing more after the response to a request whose body becomes invalid later', async () => {
+    const socket = connected();
+    socket.write(`${POST}${CHUNKED}`);
+    await once(socket, 'readable');
+    socket.write('xyz\r\n');
+
+    expect(await readResponses(socket)).toMatchObject([rejected(errors.missingCredentials)]);
+  });
+
+  it.each([
+    [64, 'are processed', true],
+    [65, 'end it', false],
+  ])('%d requests in progress on a connection %s', async (count, _what, expected) => {
+    const last = ALIVE.replace('Host: x', 'Host: x\r\nConnection: close');
+
+    const { length } = await exchange(application.url, ALIVE.repeat(count - 1) + last);
+
+    expect(length === count).toBe(expected);
   });
 
   it('does not log a client disconnect during the body as a server error', async () => {

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, RequestListener } from 'node:http';
-import type { Socket } from 'node:net';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
@@ -15,7 +14,7 @@ import { headerValues, notesOf } from '../../plants/http/request';
 import { PLANTS_PATH } from '../../plants/plants.controller';
 import type { Settings } from '../settings/environment';
 import type { Recorder } from '../monitoring/recorder';
-import { ClientErrors } from './client-errors';
+import { Connections } from './connections';
 import { corsHeaders, isPreflight, preflightHeaders } from './cors';
 import { createServer } from './http-server';
 
@@ -37,23 +36,25 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
       `Closed a new connection: the limit of ${settings.maxConnections} open connections is reached (MAX_CONNECTIONS). Further ones are only counted.`,
     );
   });
-  const clientErrors = new ClientErrors(recorder.metrics);
+  const connections = new Connections(recorder.metrics);
   const adapter = new FastifyAdapter({
     requestIdHeader: 'x-request-id',
     genReqId: () => randomUUID(),
     trustProxy: [...settings.trustedProxies],
     // Without a listener for `checkExpectation`, Node.js would respond to an unknown Expect without a body.
-    serverFactory: (handle: RequestListener) =>
-      server.on('request', handle).on('checkExpectation', handle),
+    serverFactory: (handle: RequestListener) => {
+      const listener = connections.limit(handle);
+      return server.on('request', listener).on('checkExpectation', listener);
+    },
     // While closing, a request on an open connection is handled like any other.
     return503OnClosing: false,
     // No Express middleware is used here.
     skipMiddie: true,
     clientErrorHandler: (error, socket) => {
-      clientErrors.handle(error, socket);
+      connections.handleError(error, socket);
     },
     frameworkErrors: (_error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-      rejectUnrouted(request, reply);
+      rejectUnrouted(request, reply, connections);
       // Fastify runs no hooks for such a request.
       recorder.record(request, reply);
     },
@@ -65,17 +66,34 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     recorder.record(request, reply);
     done();
   });
-  addRequestHook(instance, settings.corsOrigins, clientErrors);
+  addRequestHook(instance, settings.corsOrigins, connections);
   drainOnClose(instance, settings);
   return adapter;
 }
 
 /** Rejects a request whose path cannot be decoded. */
-function rejectUnrouted(request: FastifyRequest, reply: FastifyReply): void {
-  const failure = new MalformedRequestError('The request target is malformed.');
+function rejectUnrouted(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  connections: Connections,
+): void {
+  const failure =
+    findHeaderError(request.raw, reply.raw, connections) ??
+    new MalformedRequestError('The request target is malformed.');
   notesOf(request).failure = failure;
   void reply.code(failure.getStatus()).headers({ ...securityHeaders, 'X-Request-Id': request.id });
   void reply.send(failure.body);
+}
+
+/** Returns the error of a request with malformed headers, if any. It is then the last of its connection. */
+function findHeaderError(
+  request: IncomingMessage,
+  response: ServerResponse,
+  connections: Connections,
+): PlantStoreError | undefined {
+  const error = validateHeaders(request);
+  if (error) connections.endAfter(response);
+  return error;
 }
 
 /**
@@ -100,19 +118,14 @@ function validateHeaders(request: IncomingMessage): PlantStoreError | undefined 
 function addRequestHook(
   instance: FastifyInstance,
   origins: readonly string[],
-  clientErrors: ClientErrors,
+  connections: Connections,
 ): void {
-  const rejected = new WeakMap<Socket, PlantStoreError>();
   instance.addHook('onRequest', (request, reply, done) => {
     const { raw } = request;
-    clientErrors.track(reply.raw);
     if (origins.length > 0) void reply.headers(corsHeaders(raw, origins));
     if (request.routeOptions.url !== `/${PLANTS_PATH}`) void reply.headers(securityHeaders);
-    // Node.js may have parsed the next requests of the connection already. They are rejected too.
-    const error = rejected.get(raw.socket) ?? validateHeaders(raw);
+    const error = findHeaderError(raw, reply.raw, connections);
     if (error) {
-      rejected.set(raw.socket, error);
-      void reply.header('Connection', 'close');
       done(error);
       return;
     }

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { pathOf } from '../../plants/http/request';
 import type { Settings } from '../settings/environment';
 import type { Metrics } from '../monitoring/metrics';
-import { ClientErrors } from './client-errors';
+import { Connections } from './connections';
 import { createTlsServer } from './tls';
 
 /** The interval at which Node.js checks for timed-out requests. */
@@ -51,14 +51,15 @@ export function createHealthServer(
   settings: Settings,
   metrics: Metrics,
 ): Server {
-  const clientErrors = new ClientErrors(metrics);
-  const server = createServer(settings).on('request', (request, response) => {
+  const connections = new Connections(metrics);
+  const listener = connections.limit((request, response) => {
     // All other paths get 404, as /health does.
     if (!HEALTH_PATHS.includes(pathOf(request.url ?? ''))) request.url = '/health';
     instance.routing(request, response);
   });
+  const server = createServer(settings).on('request', listener).on('checkExpectation', listener);
   server.on('clientError', (error, socket) => {
-    clientErrors.handle(error, socket as Socket);
+    connections.handleError(error, socket as Socket);
   });
   server.maxConnections = MAX_HEALTH_CONNECTIONS;
   return server.unref();
