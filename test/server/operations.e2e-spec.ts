@@ -1,12 +1,15 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PlantsRepository } from '../../src/plants';
+import type { Socket } from 'node:net';
+import { OutcomeUnknownError, PlantsRepository } from '../../src/plants';
 import { AUTHORIZED, TestApplication, TOKEN } from '../support/application';
 import { errorBodies, errorNumbers } from '../support/error-bodies';
 import { useFolder } from '../support/folder';
 import { createRequest } from '../support/load';
-import { exchange } from '../support/wire';
+import { readMetric } from '../support/metrics';
+import { until } from '../support/until';
+import { exchange, openConnection } from '../support/wire';
 
 /** A request that is rejected before routing. */
 const UNROUTABLE = 'GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
@@ -57,6 +60,31 @@ describe('a service', () => {
     ).toEqual([]);
     expect(body).not.toContain('/plants/7');
   });
+
+  it.each([
+    ['created', undefined],
+    ['unknown', new OutcomeUnknownError()],
+  ])(
+    'counts a create request with the outcome %s whose client has left',
+    async (outcome, error) => {
+      const repository = application.app.get(PlantsRepository, { strict: false });
+      const insert = repository.insert.bind(repository);
+      const url = await application.listen();
+      const client = openConnection(url);
+      const [connection] = (await once(application.app.getHttpServer(), 'connection')) as [Socket];
+      jest.spyOn(repository, 'insert').mockImplementation(async (plant) => {
+        client.destroy();
+        await once(connection, 'close');
+        if (error) throw error;
+        return insert(plant);
+      });
+      client.write(createRequest(1).text);
+
+      const read = () => readMetric(url, `plant_store_creations_total{outcome="${outcome}"}`);
+      await until(async () => (await read()) > 0);
+      expect(await read()).toBe(1);
+    },
+  );
 
   it('keeps its metrics at zero when another application in the same process creates plants', async () => {
     const other = await TestApplication.start();

@@ -56,18 +56,20 @@ export function createFastifyAdapter(settings: Settings, recorder: Recorder): Fa
     frameworkErrors: (_error: unknown, request: FastifyRequest, reply: FastifyReply) => {
       rejectUnrouted(request, reply, connections);
       // Fastify runs no hooks for such a request.
+      request.receivedAt = performance.now();
       recorder.record(request, reply);
     },
   });
   const instance = adapter.getInstance<FastifyInstance>();
   // Without parsers, Fastify leaves the body of a POST unread, whatever its type: the pipe reads it after the guards.
   instance.addHttpMethod('POST', { hasBody: false, overrideExisting: true });
-  instance.addHook('onResponse', (request, reply, done) => {
+  instance.decorateRequest('receivedAt');
+  addRequestHook(instance, settings.corsOrigins, connections);
+  drainOnClose(instance, settings);
+  instance.addHook('onSend', (request, reply, _payload, done) => {
     recorder.record(request, reply);
     done();
   });
-  addRequestHook(instance, settings.corsOrigins, connections);
-  drainOnClose(instance, settings);
   return adapter;
 }
 
@@ -121,6 +123,7 @@ function addRequestHook(
   connections: Connections,
 ): void {
   instance.addHook('onRequest', (request, reply, done) => {
+    request.receivedAt = performance.now();
     const { raw } = request;
     if (origins.length > 0) void reply.headers(corsHeaders(raw, origins));
     if (request.routeOptions.url !== `/${PLANTS_PATH}`) void reply.headers(securityHeaders);

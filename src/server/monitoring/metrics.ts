@@ -1,5 +1,5 @@
 import { promisify } from 'node:util';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import type { TokenVerifier } from '../../plants/auth/token-verifier';
 import {
@@ -36,7 +36,7 @@ export class Metrics {
   });
   private readonly requestDuration = new Histogram({
     name: 'http_request_duration_seconds',
-    help: 'Time from receiving the request headers to sending the response, in seconds.',
+    help: 'Time from receiving the request headers to determining the response, in seconds.',
     labelNames: ['method', 'route', 'status'],
     buckets: DURATION_BUCKETS_SECONDS,
     registers: this.registers,
@@ -69,14 +69,15 @@ export class Metrics {
     this.errors.inc({ error });
   }
 
-  /** Counts a request and its error. */
+  /** @param duration milliseconds from the request headers to the response */
   countRequest(
     { method, is404, routeOptions }: FastifyRequest,
-    { statusCode: status, elapsedTime }: FastifyReply,
+    status: number,
+    duration: number,
     { outcome, failure }: RequestNotes,
   ): void {
     const labels = is404 ? UNMATCHED : { method, route: routeOptions.url };
-    this.requestDuration.observe({ ...labels, status }, elapsedTime / 1000);
+    this.requestDuration.observe({ ...labels, status }, duration / 1000);
     if (outcome !== undefined) this.creations.inc({ outcome });
     if (failure) this.countError(failure);
   }

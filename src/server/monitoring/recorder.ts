@@ -6,7 +6,17 @@ import { parseAddress } from './client-address';
 import type { Metrics } from './metrics';
 import { RejectedTokenLog } from './rejected-tokens';
 
-/** Records each response in the metrics and the logs. */
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** When the request was received, by `performance.now()`. Undefined once its response is recorded. */
+    receivedAt?: number | undefined;
+  }
+}
+
+/**
+ * Records each response in the metrics and the logs when it is determined, whether or not its client still
+ * listens.
+ */
 export class Recorder {
   private readonly rejectedTokens = new RejectedTokenLog();
 
@@ -16,11 +26,14 @@ export class Recorder {
     private readonly accessLog: Logger | undefined,
   ) {}
 
-  /** Records a response. */
   record(request: FastifyRequest, reply: FastifyReply): void {
+    // Fastify determines another response if it cannot send the first one.
+    if (request.receivedAt === undefined) return;
+    const duration = performance.now() - request.receivedAt;
+    request.receivedAt = undefined;
     const notes = notesOf(request);
     const { caller, plantId, outcome, failure } = notes;
-    this.metrics.countRequest(request, reply, notes);
+    this.metrics.countRequest(request, reply.statusCode, duration, notes);
     if (!failure && !this.accessLog) return;
     // Undefined if the client has disconnected, or a trusted proxy forwarded something else.
     const address = parseAddress(request.ip);
@@ -38,7 +51,7 @@ export class Recorder {
       status: reply.statusCode,
       error: failure?.error,
       // Rounded to the microsecond.
-      ms: Math.round(reply.elapsedTime * 1000) / 1000,
+      ms: Math.round(duration * 1000) / 1000,
     };
     this.accessLog.info({ ...requestFields(request), ...fields }, 'request');
   }
