@@ -9,7 +9,7 @@ import { type ServiceProcess, useServiceHome } from '../support/service-process'
 import { SmallDisk } from '../support/small-disk';
 import { checkIntegrity, readPlants } from '../support/sqlite';
 
-const DISK_BYTES = 2 ** 22;
+const DISK_BYTES = 2 ** 20;
 const ROUNDS = 20;
 
 describe('the service on a full disk', () => {

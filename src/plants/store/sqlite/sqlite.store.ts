@@ -56,7 +56,10 @@ function tryToOpen(path: string): Store {
     const files = [path, walPathOf(path)] as const;
     // Before the first COMMIT, which would append to the WAL.
     rewriteWal(database, files[1]);
-    checkpoint(database);
+    // Waits for no reader. Without it, a service that is killed often never shortens its WAL.
+    database.exec('PRAGMA busy_timeout = 0');
+    checkpoint(database, 'TRUNCATE');
+    database.exec(`PRAGMA busy_timeout = ${OPEN_ATTEMPT_MS}`);
     migrate(database);
     assertWritable(database);
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);

@@ -69,11 +69,12 @@ export function isWalLarge(measureWal: StatementSync): boolean {
 /**
  * Copies the WAL into the database file, as far as its readers allow.
  *
+ * @param mode `TRUNCATE` also empties the WAL, but waits for readers, as long as the busy timeout allows
  * @throws Error on an I/O error: then SQLite may consider pages copied that will never reach the disk
  */
-export function checkpoint(database: DatabaseSync): void {
+export function checkpoint(database: DatabaseSync, mode: 'PASSIVE' | 'TRUNCATE' = 'PASSIVE'): void {
   try {
-    database.exec('PRAGMA wal_checkpoint(PASSIVE)');
+    database.exec(`PRAGMA wal_checkpoint(${mode})`);
   } catch (error) {
     // The WAL still contains everything.
     if (!isDiskFull(error) && !isBusy(error)) throw error;
